@@ -103,11 +103,11 @@ std::string TraceText::head() const {
 
 TraceText::Code TraceText::disassemble(const TraceRecord& record) {
   const KtInstruction& i = record.record.instruction;
-  if (given_ != 0) return {Disassembler(given_).text(i.bytes(), i.eip), given_, "given"};
+  if (given_ != 0) return {Disassembler(given_).text(i.bytes(), i.wide_eip()), given_, "given"};
   if (record.bits != 0) {
-    return {Disassembler(record.bits).text(i.bytes(), i.eip), record.bits, "recorded"};
+    return {Disassembler(record.bits).text(i.bytes(), i.wide_eip()), record.bits, "recorded"};
   }
-  std::string text = guess_.text(i.bytes(), i.eip);
+  std::string text = guess_.text(i.bytes(), i.wide_eip());
   return {std::move(text), guess_.bits(), "guessed"};
 }
 
@@ -121,14 +121,14 @@ std::string TraceText::people_text(const TraceRecord& record) {
     case KtRecord::Kind::process:
       return fmt::format("{:>12} process {:x}", "", r.pid);
     case KtRecord::Kind::translation:
-      return fmt::format("{:>12} page {:08x} in frame {:x}", "", r.page, r.frame);
+      return fmt::format("{:>12} page {:08x} in frame {:x}", "", r.wide_page(), r.frame);
     case KtRecord::Kind::instruction:
       break;
   }
   std::string line = std::exchange(warned_, true) || record.bits != 0 ? "" : kWithoutNotes;
-  line += fmt::format("{:>12} {:08x} {:<22} {}", position_text(record.position), i.eip,
+  line += fmt::format("{:>12} {:08x} {:<22} {}", position_text(record.position), i.wide_eip(),
                       bytes_text(i.bytes()), disassemble(record).text);
-  for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.address[a]);
+  for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.wide_address(a));
   return line;
 }
 
@@ -141,7 +141,7 @@ std::string TraceText::json_text(const TraceRecord& record) {
     case KtRecord::Kind::process:
       return Json{{"pid", r.pid}}.dump();
     case KtRecord::Kind::translation:
-      return Json{{"page", fmt::format("{:08x}", r.page)}, {"frame", r.frame}}.dump();
+      return Json{{"page", fmt::format("{:08x}", r.wide_page())}, {"frame", r.frame}}.dump();
     case KtRecord::Kind::instruction:
       break;
   }
@@ -149,14 +149,14 @@ std::string TraceText::json_text(const TraceRecord& record) {
   json["number"] = record.position.instruction;
   json["iteration"] = record.position.iteration;
   json["position_source"] = record.bits != 0 ? "recorded" : "derived";
-  json["eip"] = fmt::format("{:08x}", i.eip);
+  json["eip"] = fmt::format("{:08x}", i.wide_eip());
   json["bytes"] = bytes_text(i.bytes());
   json["text"] = code.text;
   json["mode"] = std::to_string(code.bits);
   json["mode_source"] = code.source;
   json["addresses"] = Json::array();
   for (unsigned a = 0; a < i.address_count; ++a) {
-    json["addresses"].push_back(fmt::format("{:08x}", i.address[a]));
+    json["addresses"].push_back(fmt::format("{:08x}", i.wide_address(a)));
   }
   return json.dump();
 }
@@ -169,14 +169,14 @@ std::string TraceText::csv_text(const TraceRecord& record) {
     case KtRecord::Kind::process:
       return fmt::format("process,,{:x},,,,,,", r.pid);
     case KtRecord::Kind::translation:
-      return fmt::format("translation,,{:08x},{:x},,,,,", r.page, r.frame);
+      return fmt::format("translation,,{:08x},{:x},,,,,", r.wide_page(), r.frame);
     case KtRecord::Kind::instruction:
       break;
   }
-  std::string line = fmt::format("instruction,{},{:08x},{}", record.position.instruction, i.eip,
-                                 bytes_text(i.bytes()));
+  std::string line = fmt::format("instruction,{},{:08x},{}", record.position.instruction,
+                                 i.wide_eip(), bytes_text(i.bytes()));
   for (unsigned a = 0; a < kKtMaxAddresses; ++a) {
-    line += a < i.address_count ? fmt::format(",{:08x}", i.address[a]) : ",";
+    line += a < i.address_count ? fmt::format(",{:08x}", i.wide_address(a)) : ",";
   }
   line += fmt::format(",{},", record.position.iteration);
   return line + (record.bits != 0 ? fmt::format("{},recorded", record.bits) : ",");

@@ -4,13 +4,14 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/commands/export_run.h"
 #include "cli/commands/selected_run.h"
-#include "cli/command_description.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/placed_recording.h"
@@ -44,7 +45,7 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   kt.to_iteration = arguments.range.end().iteration;
   kt.offsets = arguments.addresses == "offset";
   kt.process_records = arguments.processes;
-  KtWriter writer(out);
+  KtWriter writer(out, kt_form(file.recording().initial.model));
   KtSink trace(writer, kt);
   TraceRunOptions options;
   options.recording = arguments.file;
@@ -82,7 +83,7 @@ void write_record(const KtRecord& record, KtWriter& writer) {
       writer.process(record.pid);
       break;
     case KtRecord::Kind::translation:
-      writer.translation(record.frame, record.page);
+      writer.translation(record.frame, record.wide_page());
       break;
   }
 }
@@ -99,6 +100,7 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   options.notes = !as_kt || arguments.range.first() != Position{} || !arguments.range.to.empty();
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
+  options.wide = true;
   TraceReader reader(arguments.file, options);
   if (arguments.range.first() != Position{}) reader.seek(arguments.range.first());
   if (!as_kt) {
@@ -109,14 +111,15 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
     if (!found) arguments.range.require_reached(arguments.file, reader.instructions());
     return;
   }
-  KtWriter writer(out);
+  std::optional<KtWriter> writer;
   TraceRecord record;
   bool ended = false, any = false;
   while (!(ended = !reader.next(record)) && record.position < to) {
     any = true;
-    write_record(record.record, writer);
+    if (!writer) writer.emplace(out, reader.is_wide() ? KtForm::wide : KtForm::narrow);
+    write_record(record.record, *writer);
   }
-  writer.flush();
+  if (writer) writer->flush();
   if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
 }
 

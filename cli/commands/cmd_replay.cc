@@ -140,10 +140,10 @@ bool can_be_taken_back(const std::string& path) {
 
 /// The trace on its way to a file.
 struct TraceOutput {
-  TraceOutput(const std::string& path, const KtOptions& kt, bool hashed)
+  TraceOutput(const std::string& path, const KtOptions& kt, KtForm form, bool hashed)
       : out(open_trace_sink(path)),
         hashing(*out),
-        writer(hashed ? hashing : *out),
+        writer(hashed ? hashing : *out, form, kt.begins_trace),
         trace(writer, kt) {}
 
   std::unique_ptr<ByteSink> out;
@@ -265,10 +265,14 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   KtOptions kt = kt_options(arguments);
   // A share that others precede goes on where they end.
   kt.begins_trace = !shard || shard->range.from == shard->whole.from;
+  const KtForm form = kt_form(file.recording().initial.model);
+  if (form == KtForm::wide && (shard || arguments.jobs > 1)) {
+    throw UsageError("--shard, --jobs: not of processors with long mode");
+  }
   std::optional<TraceOutput> output;
   const auto start_over = [&] {
     output.reset();
-    return &output.emplace(arguments.output, kt, shard.has_value()).trace;
+    return &output.emplace(arguments.output, kt, form, shard.has_value()).trace;
   };
   Observer* const trace = start_over();
 

@@ -100,7 +100,7 @@ class RunHistory final : public Observer {
   std::vector<HistoryAccess> accesses_;
   std::size_t open_from_ = 0;  ///< accesses of the step in progress
   Position open_at_;
-  std::optional<std::pair<Position, std::uint32_t>> delivered_;  ///< its frame is being stored
+  std::optional<std::pair<Position, std::uint64_t>> delivered_;  ///< its frame is being stored
   PhysAddr fetched_;
   LinearAddr fetched_linear_;
   std::uint32_t fetched_size_ = 0;

@@ -37,7 +37,10 @@ constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 /// whole operating system.
 std::uint32_t code_cache_bytes = 128u << 20;
 
+/// Of processors with long mode one that executes all that has a row in the table of opcodes, but
+/// for MOVBE and ADX: what the captured one has not got is refused before it gets there.
 int cpu_model_number(CpuModel model) {
+  if (cpu_traits(model).has_long_mode) return UC_CPU_X86_WESTMERE;
   const InstructionSet instructions = cpu_traits(model).instructions;
   if (instructions <= InstructionSet::i486) return UC_CPU_X86_486;
   return instructions == InstructionSet::pentium ? UC_CPU_X86_PENTIUM : UC_CPU_X86_QEMU64;
@@ -50,7 +53,7 @@ struct Engine::Hooks {
   static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.end_translation();
-    e.guarded_until_exception([&] { e.client_.on_instruction(linear_of(address), size); });
+    e.guarded_until_exception([&] { e.client_.on_instruction(e.reported(address, true), size); });
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
@@ -83,7 +86,7 @@ struct Engine::Hooks {
   static bool translate(uc_engine*, std::uint64_t address, uc_mem_type type, uc_tlb_entry* result,
                         void* user) {
     Engine& e = *static_cast<Engine*>(user);
-    const LinearAddr page = linear_of(address);
+    const LinearAddr page = e.reported(address, type == UC_MEM_FETCH);
     const EngineAccess access = type == UC_MEM_FETCH   ? EngineAccess::fetch
                                 : type == UC_MEM_WRITE ? EngineAccess::write
                                                        : EngineAccess::read;
@@ -130,14 +133,15 @@ Engine::Engine(CpuModel model, EngineClient& client) : Engine(RawTag{}, model, c
 }
 
 Engine::Engine(RawTag, CpuModel model, EngineClient& client)
-    : client_(client), host_pages_(std::size_t{1} << 20) {
+    : wide_(cpu_traits(model).has_long_mode), client_(client), host_pages_(std::size_t{1} << 20) {
   load_unicorn();
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
-  check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
+  check(uc_open(UC_ARCH_X86, wide_ ? UC_MODE_64 : UC_MODE_32, &uc_), "open");
   try {
     check(uc_ctl_set_cpu_model(uc_, cpu_model_number(model)), "choose the processor model");
     check(uc_ctl_set_tcg_buffer_size(uc_, code_cache_bytes), "size the code cache");
     find_env();
+    if (wide_) find_efer();
     check(uc_ctl_exits_enable(uc_), "disable the end address");
     watch_translations();
     check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
@@ -220,6 +224,29 @@ void Engine::find_env() {
     }
     set_gpr(i, 0);
   }
+}
+
+/// Which word of the register state a write of the MSR changes to what was written.
+void Engine::find_efer() {
+  constexpr std::size_t kEnd = 1024;
+  constexpr std::uint32_t kEfer = 0xc0000080;
+  constexpr std::uint64_t kSce = 1, kNxe = 0x800;
+  std::array<std::uint64_t, kEnd / 8> before{};
+  const std::uint64_t was = msr(kEfer), value = was ^ (kSce | kNxe);
+  std::memcpy(before.data(), env_, kEnd);
+  set_msr(kEfer, value);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] != was || get<std::uint64_t>(8 * i) != value) continue;
+    if (efer_ != 0) throw InternalError("engine: EFER is in several places");
+    efer_ = 8 * i;
+  }
+  if (efer_ == 0) throw InternalError("engine: EFER is not where Unicorn 2.1.1 keeps it");
+  set_efer(0);
+}
+
+LinearAddr Engine::reported(std::uint64_t value, bool code) const {
+  const bool all = wide_ && (!code || (hflags() & kHfCs64) != 0);
+  return all ? LinearAddr{value} : linear_of(value);
 }
 
 /// Of what the library mapped when it built its CPU object, its cache is what can be executed.
@@ -344,7 +371,7 @@ EngineStop Engine::run() {
   running_ = true;
   uc_err error = UC_ERR_OK;
   try {
-    error = uc_emu_start(uc_, eip(), 0, 0, 0);
+    error = uc_emu_start(uc_, wide_ ? rip() : eip(), 0, 0, 0);
   } catch (...) {
     running_ = false;
     throw;

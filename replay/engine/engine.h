@@ -72,6 +72,8 @@ enum HiddenFlag : std::uint32_t {
   kHfMp = 1u << 9,
   kHfEm = 1u << 10,
   kHfTs = 1u << 11,
+  kHfLma = 1u << 14,
+  kHfCs64 = 1u << 15,
   kHfGuest = 1u << 21,
   kHfOsFxsr = 1u << 22,
 };
@@ -176,13 +178,22 @@ class Engine {
 
   // Registers, read and written in place. Between runs, and inside on_exception, everything may be
   // written; inside on_instruction reading is exact, and what is written takes effect only after
-  // stop(), but for general registers.
+  // stop(), but for general registers. Of processors with long mode what is not called wide is the
+  // lower half, and is written with an upper one of 0.
   std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
   void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
-  /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid.
+  /// All of it, and of R8 to R15 (8 to 15).
+  std::uint64_t wide_gpr(int i) const {
+    return get<std::uint64_t>(env_layout::kRegs + 8u * index(i));
+  }
+  void set_wide_gpr(int i, std::uint64_t v) { put(env_layout::kRegs + 8u * index(i), v); }
+  /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid; of
+  /// processors with long mode 16 whole ones, and RIP behind them.
   const std::uint64_t* gprs() const { return reinterpret_cast<const std::uint64_t*>(env_); }
   std::uint32_t eip() const { return get<std::uint32_t>(env_layout::kEip); }
   void set_eip(std::uint32_t v) { put<std::uint64_t>(env_layout::kEip, v); }
+  std::uint64_t rip() const { return get<std::uint64_t>(env_layout::kEip); }
+  void set_rip(std::uint64_t v) { put(env_layout::kEip, v); }
   std::uint32_t eflags() const;
   void set_eflags(std::uint32_t v);
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
@@ -195,7 +206,15 @@ class Engine {
   void set_hflags(std::uint32_t v) { put(env_layout::kHflags, v); }
   std::uint32_t cr(int i) const { return get<std::uint32_t>(env_layout::kCr + 8u * index(i)); }
   void set_cr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kCr + 8u * index(i), v); }
+  std::uint64_t wide_cr(int i) const { return get<std::uint64_t>(env_layout::kCr + 8u * index(i)); }
+  void set_wide_cr(int i, std::uint64_t v) { put(env_layout::kCr + 8u * index(i), v); }
+  /// EFER (MSR C0000080h); 0 of processors without long mode.
+  std::uint64_t efer() const { return efer_ == 0 ? 0 : get<std::uint64_t>(efer_); }
+  /// Of processors with long mode only; sync_mode() is due.
+  void set_efer(std::uint64_t v) { put(efer_, v); }
   std::uint32_t segment_base(int i) const { return get<std::uint32_t>(segment_offset(i) + 8); }
+  std::uint64_t wide_segment_base(int i) const { return get<std::uint64_t>(segment_offset(i) + 8); }
+  void set_wide_segment_base(int i, std::uint64_t v) { put(segment_offset(i) + 8, v); }
   std::uint32_t segment_flags(int i) const { return get<std::uint32_t>(segment_offset(i) + 20); }
   std::uint16_t segment_selector(int i) const {
     return static_cast<std::uint16_t>(get<std::uint32_t>(segment_offset(i)));
@@ -211,13 +230,23 @@ class Engine {
   void set_gdtr(TableRegister t) { write_table(env_layout::kGdt, t); }
   TableRegister idtr() const { return read_table(env_layout::kIdt); }
   void set_idtr(TableRegister t) { write_table(env_layout::kIdt, t); }
+  // Bases of the tables, and what was loaded of them before with an upper half of 0.
+  std::uint64_t wide_ldtr_base() const { return get<std::uint64_t>(env_layout::kLdt + 8); }
+  void set_wide_ldtr_base(std::uint64_t v) { put(env_layout::kLdt + 8, v); }
+  std::uint64_t wide_tr_base() const { return get<std::uint64_t>(env_layout::kTr + 8); }
+  void set_wide_tr_base(std::uint64_t v) { put(env_layout::kTr + 8, v); }
+  std::uint64_t wide_gdtr_base() const { return get<std::uint64_t>(env_layout::kGdt + 8); }
+  void set_wide_gdtr_base(std::uint64_t v) { put(env_layout::kGdt + 8, v); }
+  std::uint64_t wide_idtr_base() const { return get<std::uint64_t>(env_layout::kIdt + 8); }
+  void set_wide_idtr_base(std::uint64_t v) { put(env_layout::kIdt + 8, v); }
   void set_a20_mask(std::uint32_t mask);
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
   /// Linear page and kind of the access that ended the run with translation_fault.
   LinearAddr fault_page() const { return fault_page_; }
   EngineAccess fault_access() const { return fault_access_; }
-  /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1).
+  /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1), of 64-bit mode where the
+  /// processor has long mode.
   void read_fx(std::span<std::uint8_t, 512> image) const;
   void write_fx(std::span<const std::uint8_t, 512> image);
   std::uint64_t msr(std::uint32_t index) const;
@@ -289,6 +318,9 @@ class Engine {
     show();
   }
   void find_env();
+  void find_efer();
+  /// An address as the library hands it over, in 64 bits whatever the mode.
+  LinearAddr reported(std::uint64_t value, bool code) const;
   void watch_code_cache(const LibraryMappings& mappings);
   void raise_snapshot_level();
   void set_snapshot_level(std::int32_t level);
@@ -315,6 +347,8 @@ class Engine {
 
   uc_struct* uc_ = nullptr;
   char* env_ = nullptr;
+  const bool wide_;          ///< the processor has long mode
+  std::size_t efer_ = 0;     ///< offset of EFER in env_, where it has
   char* exits_ = nullptr;    ///< root of the library's tree of end addresses
   std::uintptr_t exit_ = 0;  ///< value held while the sentinel end address is installed
   /// Where the translation in progress is.

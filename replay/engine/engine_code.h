@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 
 #include "events/address.h"
 #include "formats/memory/zeroed_array.h"
@@ -13,19 +14,35 @@ namespace citcat {
 class EngineCode {
  public:
   /// The engine is told that code of the page lies in `frame`.
-  void note(LinearAddr page, PhysAddr frame) { told_[page.page()] = frame.page() + 1; }
+  void note(LinearAddr page, PhysAddr frame) {
+    (is_low(page) ? told_[page.page()] : told_above_[page.page()]) = frame.page() + 1;
+  }
   /// The engine has dropped the page, and will ask where it needs it again.
-  void forget(LinearAddr page) { told_[page.page()] = 0; }
+  void forget(LinearAddr page) {
+    if (is_low(page)) {
+      told_[page.page()] = 0;
+    } else {
+      told_above_.erase(page.page());
+    }
+  }
   /// The only frame that the engine may have for the page; nullopt where it was told none.
   std::optional<PhysAddr> frame_of(LinearAddr page) const {
-    const std::uint32_t told = told_[page.page()];
+    const std::uint32_t told = is_low(page) ? told_[page.page()] : found_above(page);
     if (told == 0) return std::nullopt;
     return PhysAddr{(told - 1) * kPageSize};
   }
 
  private:
+  static constexpr std::size_t kLowPages = std::size_t{1} << 20;
+  static bool is_low(LinearAddr page) { return page.page() < kLowPages; }
+  std::uint32_t found_above(LinearAddr page) const {
+    const auto found = told_above_.find(page.page());
+    return found == told_above_.end() ? 0 : found->second;
+  }
+
   /// By page, the number of its frame and 1: what is never told takes no memory.
-  ZeroedArray<std::uint32_t> told_{std::size_t{1} << 20};
+  ZeroedArray<std::uint32_t> told_{kLowPages};
+  std::unordered_map<LinearAddr::PageNumber, std::uint32_t> told_above_;  ///< beyond 4 GiB
 };
 
 }  // namespace citcat

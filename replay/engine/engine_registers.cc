@@ -71,8 +71,17 @@ void Engine::sync_mode() {
   if (pe) h |= vm ? 3u : (segment_flags(kSs) >> 13 & 3u);
   if ((segment_flags(kCs) & 1u << 22) != 0) h |= kHfCs32;
   if ((segment_flags(kSs) & 1u << 22) != 0) h |= kHfSs32;
-  if (!pe || vm || (h & kHfCs32) == 0 ||
-      (segment_base(kDs) | segment_base(kEs) | segment_base(kSs)) != 0) {
+  h &= ~std::uint32_t{kHfLma | kHfCs64};
+  constexpr std::uint64_t kEferLma = 0x400;
+  if (wide_ && (efer() & kEferLma) != 0) {
+    h |= kHfLma;
+    // CS.L makes it 64-bit mode, in which code and stack are wide and no segment has a base.
+    if ((segment_flags(kCs) & 1u << 21) != 0) h |= kHfCs64 | kHfCs32 | kHfSs32;
+  }
+  if ((h & kHfCs64) != 0) {
+    // no segment is added
+  } else if (!pe || vm || (h & kHfCs32) == 0 ||
+             (segment_base(kDs) | segment_base(kEs) | segment_base(kSs)) != 0) {
     h |= kHfAddSeg;
   }
   if (pe) h |= kHfPe;
@@ -93,13 +102,19 @@ void Engine::read_fx(std::span<std::uint8_t, 512> image) const {
     if (env_[kFpTags + i] == 0) tags = static_cast<std::uint8_t>(tags | 1u << i);
     std::memcpy(&image[32 + 16 * i], env_ + kFpRegs + 16 * ((top + i) & 7), 10);
     std::memcpy(&image[160 + 16 * i], env_ + kXmm + kXmmBytes * i, 16);
+    if (wide_) std::memcpy(&image[288 + 16 * i], env_ + kXmm + kXmmBytes * (8 + i), 16);
   }
   store(4, tags);
   store(6, static_cast<std::uint16_t>(get<std::uint16_t>(kFpOpcode) & 0x7ff));
-  store(8, get<std::uint32_t>(kFpIp));
-  store(12, get<std::uint16_t>(kFpCs));
-  store(16, get<std::uint32_t>(kFpDp));
-  store(20, get<std::uint16_t>(kFpDs));
+  if (wide_) {
+    store(8, get<std::uint64_t>(kFpIp));
+    store(16, get<std::uint64_t>(kFpDp));
+  } else {
+    store(8, get<std::uint32_t>(kFpIp));
+    store(12, get<std::uint16_t>(kFpCs));
+    store(16, get<std::uint32_t>(kFpDp));
+    store(20, get<std::uint16_t>(kFpDs));
+  }
   std::uint32_t mxcsr = 0;
   uc_reg_read(uc_, UC_X86_REG_MXCSR, &mxcsr);
   store(24, mxcsr);
@@ -121,12 +136,18 @@ void Engine::write_fx(std::span<const std::uint8_t, 512> image) {
     env_[kFpTags + i] = static_cast<char>((image[4] >> i & 1) == 0);
     std::memcpy(env_ + kFpRegs + 16 * ((top + i) & 7), &image[32 + 16 * i], 10);
     std::memcpy(env_ + kXmm + kXmmBytes * i, &image[160 + 16 * i], 16);
+    if (wide_) std::memcpy(env_ + kXmm + kXmmBytes * (8 + i), &image[288 + 16 * i], 16);
   }
   put<std::uint16_t>(kFpOpcode, load(6, std::uint16_t{}));
-  put<std::uint64_t>(kFpIp, load(8, std::uint32_t{}));
-  put<std::uint16_t>(kFpCs, load(12, std::uint16_t{}));
-  put<std::uint64_t>(kFpDp, load(16, std::uint32_t{}));
-  put<std::uint16_t>(kFpDs, load(20, std::uint16_t{}));
+  if (wide_) {
+    put(kFpIp, load(8, std::uint64_t{}));
+    put(kFpDp, load(16, std::uint64_t{}));
+  } else {
+    put<std::uint64_t>(kFpIp, load(8, std::uint32_t{}));
+    put<std::uint16_t>(kFpCs, load(12, std::uint16_t{}));
+    put<std::uint64_t>(kFpDp, load(16, std::uint32_t{}));
+    put<std::uint16_t>(kFpDs, load(20, std::uint16_t{}));
+  }
   const std::uint32_t mxcsr = load(24, std::uint32_t{});
   check(uc_reg_write(uc_, UC_X86_REG_MXCSR, &mxcsr), "write MXCSR");
 }

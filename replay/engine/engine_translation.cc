@@ -90,7 +90,8 @@ void Engine::watch_translations() {
 int Engine::compare_exits(const void* address, const void*, void* user) {
   std::uint64_t linear = 0;
   std::memcpy(&linear, address, sizeof linear);
-  static_cast<Engine*>(user)->watch_translation(linear_of(linear));
+  Engine& engine = *static_cast<Engine*>(user);
+  engine.watch_translation(engine.reported(linear, true));
   return 1;
 }
 

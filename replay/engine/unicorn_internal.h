@@ -47,7 +47,7 @@ void check(uc_err error, const char* doing);
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DECLARE)
 #undef CITCAT_DECLARE
 
-/// An address as the library hands it over, in 64 bits whatever the mode.
+/// An address as the library hands it over, in 64 bits whatever the mode, of a 32-bit processor.
 inline LinearAddr linear_of(std::uint64_t reported) {
   return LinearAddr{static_cast<std::uint32_t>(reported)};
 }

@@ -29,7 +29,7 @@ void FrameWatch::delivered(const DeliveredEvent& event, Position) {
   Frame f;
   f.id = *s_.expected;
   f.cs = event.cs;
-  f.eip = event.eip;
+  f.eip = static_cast<std::uint32_t>(event.eip);
   f.esp = static_cast<std::uint32_t>(machine_->engine().gpr(kEsp));
   s_.frames.push_back(std::move(f));
   s_.expected.reset();

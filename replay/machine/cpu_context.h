@@ -3,6 +3,7 @@
 // is derived from the processor's mode.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "events/cpu_traits.h"
@@ -42,7 +43,7 @@ enum class AfterStop : std::uint8_t {
 struct CodePage {
   static constexpr LinearAddr kNone{1};  ///< never equal to a page's address
 
-  std::uint32_t base = 0;  ///< of CS at the instruction in flight
+  std::uint32_t base = 0;  ///< of CS at the instruction in flight; 0 in 64-bit mode
   LinearAddr page = kNone;
   PhysAddr frame;
   const std::uint8_t* host = nullptr;
@@ -61,7 +62,7 @@ struct CpuContext {
         traits(cpu_traits(cpu)),
         environment(outside),
         audience(listeners, memory),
-        by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
+        by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit && !traits.has_long_mode &&
                   audience.detail() != Detail::accesses),
         wants_reads(audience.wants_reads()),
         detail(audience.detail()),
@@ -90,6 +91,7 @@ struct CpuContext {
   bool polling = false;            ///< the environment is asked at every boundary
   bool halted = false;
   bool shut_down = false;
+  std::uint64_t cr8 = 0;         ///< of processors with long mode
   bool resume_flag = false;      ///< EFLAGS.RF was loaded by the IRET just completed
   bool code_cache_full = false;  ///< translated code is to be forgotten at the next boundary
   AfterStop after_stop = AfterStop::none;
@@ -122,10 +124,45 @@ struct CpuContext {
   std::uint32_t flags() const {
     return (engine.eflags() & ~kResumeFlag) | (resume_flag ? kResumeFlag : 0);
   }
+  /// EFER.LMA: long mode, of which 64-bit mode is the part in which CS.L is set.
+  bool long_mode() const { return (engine.hflags() & kHfLma) != 0; }
+  bool bits64() const { return (engine.hflags() & kHfCs64) != 0; }
+  /// What is added to offsets in the segment: in 64-bit mode only FS and GS have a base.
+  std::uint64_t base_of(int segment) const {
+    if (!bits64()) return engine.segment_base(segment);
+    return segment == kFs || segment == kGs ? engine.wide_segment_base(segment) : 0;
+  }
+  std::array<std::uint64_t, 6> bases() const {
+    std::array<std::uint64_t, 6> all{};
+    for (int i = 0; i < 6; ++i) all[static_cast<std::size_t>(i)] = base_of(i);
+    return all;
+  }
+  /// `bytes` behind an address of a program: in 64-bit mode the address space does not end at 4
+  /// GiB.
+  LinearAddr onward(LinearAddr at, std::uint64_t bytes) const {
+    return bits64() ? LinearAddr{at.value + bytes} : at.plus32(static_cast<std::uint32_t>(bytes));
+  }
+  /// The same of what the processor itself keeps: descriptor tables, task segments.
+  LinearAddr onward_in_system(LinearAddr at, std::uint64_t bytes) const {
+    return long_mode() ? LinearAddr{at.value + bytes}
+                       : at.plus32(static_cast<std::uint32_t>(bytes));
+  }
+  /// EIP, or RIP.
+  std::uint64_t ip() const { return bits64() ? engine.rip() : engine.eip(); }
+  void set_ip(std::uint64_t ip) { engine.set_rip(ip); }
+  /// The offset of an address in CS.
+  std::uint64_t offset_in_code(LinearAddr at, std::uint32_t code_base) const {
+    return bits64() ? at.value : at.low32() - code_base;
+  }
   /// Where the engine's CS:EIP points.
-  LinearAddr engine_address() const { return linear32(engine.segment_base(kCs), engine.eip()); }
+  LinearAddr engine_address() const {
+    if (bits64()) return LinearAddr{engine.rip()};
+    return linear32(engine.segment_base(kCs), engine.eip());
+  }
   /// The engine is to go on at `at`, in its CS.
-  void go_on_at(LinearAddr at) { engine.set_eip(at.low32() - engine.segment_base(kCs)); }
+  void go_on_at(LinearAddr at) {
+    engine.set_rip(offset_in_code(at, bits64() ? 0 : engine.segment_base(kCs)));
+  }
   std::uint32_t cpl() const { return engine.hflags() & kHfCpl; }
   bool user_mode() const { return cpl() == 3; }
   bool protected_mode() const {
@@ -133,24 +170,42 @@ struct CpuContext {
   }
   /// Real mode of a processor before the 386.
   bool real_16_bit() const { return traits.sixteen_bit && (engine.cr(0) & 1) == 0; }
-  CodeMode code_mode() const { return {(engine.hflags() & kHfCs32) != 0, !protected_mode()}; }
+  CodeMode code_mode() const {
+    if (bits64()) return {.bits32 = false, .real_or_v86 = false, .bits64 = true};
+    return {(engine.hflags() & kHfCs32) != 0, !protected_mode()};
+  }
   /// SS.B, and the bits of the stack pointer that count.
   bool stack32() const { return (engine.hflags() & kHfSs32) != 0; }
   std::uint32_t stack_bits() const { return stack32() ? 0xffffffff : 0xffff; }
   /// Where the first access of an operand of the instruction in flight goes.
-  std::uint32_t offset_of(const MemoryOperand& operand) const {
+  std::uint64_t offset_of(const MemoryOperand& operand) const {
     return operand_offset(operand, engine.gprs(), stack32());
   }
   LinearAddr linear_of(const MemoryOperand& operand) const {
-    return linear32(engine.segment_base(operand.segment), offset_of(operand));
+    return linear_at(base_of(operand.segment), offset_of(operand), operand.width);
+  }
+  /// The count of a repeated instruction, or of LOOP.
+  std::uint64_t count_of(const DecodedInstruction& info) const {
+    return engine.wide_gpr(kEcx) & address_mask(info.address_bits);
   }
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {
     return mmu.held(at, access, user_mode()).has_value();
   }
-  void move_stack_pointer(std::uint32_t by) {
+  void move_stack_pointer(std::int64_t distance) {
+    if (bits64()) {
+      engine.set_wide_gpr(kEsp, engine.wide_gpr(kEsp) + static_cast<std::uint64_t>(distance));
+      return;
+    }
+    const auto by = static_cast<std::uint32_t>(distance);
     const std::uint32_t mask = stack_bits(), esp = engine.gpr(kEsp);
     engine.set_gpr(kEsp, (esp & ~mask) | ((esp + by) & mask));
+  }
+  /// Of an address of 64 bits: bits 47 to 63 are alike (SDM vol. 1, 3.3.7.1).
+  static bool is_canonical(std::uint64_t value) {
+    constexpr unsigned kUnused = 16;
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << kUnused) >> kUnused) ==
+           value;
   }
   void require_ring0() const {
     if ((engine.cr(0) & 1) != 0 && cpl() != 0) throw CpuException{13, 0u, 0};

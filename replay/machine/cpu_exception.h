@@ -10,7 +10,7 @@ namespace citcat {
 struct CpuException {
   std::uint8_t vector = 0;
   std::optional<std::uint32_t> error_code;
-  std::uint32_t cr2 = 0;
+  std::uint64_t cr2 = 0;
 };
 
 }  // namespace citcat

@@ -18,6 +18,8 @@ class Environment {
                           Position now) = 0;
   /// The value of an instruction that reads what crosses no bus, or nullopt when nobody knows it.
   virtual std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) = 0;
+  /// Whether every instruction of this kind that completes has its value, with its position.
+  virtual bool reports_each(InternalRead::Op /*op*/) const { return false; }
   /// A page-directory-pointer entry the processor loaded before the capture began.
   virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted,
                                                      Position now) = 0;

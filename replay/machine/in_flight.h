@@ -38,8 +38,8 @@ struct InFlight {
 
   // Registers before it.
   std::uint32_t hflags_before = 0;
-  std::uint32_t stack_before = 0;  ///< ESP
-  std::uint32_t count_before = 0;  ///< ECX
+  std::uint64_t stack_before = 0;  ///< ESP
+  std::uint64_t count_before = 0;  ///< ECX
 
   std::array<LinearAddr, 2> ea{};
   std::uint8_t ea_count = 0;

@@ -12,7 +12,24 @@ constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20
 
 constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30, kCr0Pg = 1u << 31;
 constexpr unsigned kRegionShift = 22;  ///< of Mmu::large_regions_
-constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
+constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7,
+                        kCr4Smep = 1u << 20;
+constexpr std::uint64_t kEferLma = 1u << 10, kEferNxe = 1u << 11;
+
+/// In Walk::rights, where entries of eight bytes have their bit 63: no level lets code be fetched.
+constexpr std::uint32_t kNoExecute = 1u << 31;
+/// Of an entry of eight bytes: the address of a table or page, as far as a processor may have one
+/// (SDM vol. 3, 4.1.4).
+constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000;
+
+}  // namespace
+
+namespace {
+
+/// Of 4 MiB; regions that 32 bits do not tell apart share a bit.
+std::size_t region_of(std::uint64_t linear) {
+  return static_cast<std::uint32_t>(linear) >> kRegionShift;
+}
 
 }  // namespace
 
@@ -26,7 +43,7 @@ struct Mmu::Walk {
     PhysAddr at;
     std::uint32_t size = 0;
   };
-  std::array<Read, 2> reads;  ///< of directory and table, those that were made
+  std::array<Read, 4> reads;  ///< of each level, those that were made
 };
 
 Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb)
@@ -44,7 +61,7 @@ void Mmu::restore(const State& state) {
   ++epoch_;
   for (const std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
     for (const Entry& e : *tlb) {
-      if (e.large) large_regions_.set(e.tag >> kRegionShift);
+      if (e.large) large_regions_.set(region_of(e.tag));
     }
   }
 }
@@ -63,16 +80,17 @@ void Mmu::invalidate_page(LinearAddr page) {
     Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
     if (e.tag == tag(page)) e.tag = kInvalid;
   }
-  if (large_regions_.test(page.low32() >> kRegionShift)) drop_large_page(page);
+  if (large_regions_.test(region_of(page.value))) drop_large_page(page);
 }
 
 /// INVLPG drops all of a page that the tables map as a large one, in however many pieces it is held
 /// (Intel SDM vol. 3, 4.10.4.1). The engine holds pieces too.
 void Mmu::drop_large_page(LinearAddr address) {
-  const std::uint32_t within = pae_ ? 0x1fffff : 0x3fffff;
+  // A piece of a page of 1 GiB does not tell that it is one: all of that size is dropped.
+  const std::uint64_t within = long_mode_ ? 0x3fffffff : pae_ ? 0x1fffff : 0x3fffff;
   for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
     for (Entry& e : *tlb) {
-      if (e.large && ((e.tag ^ address.low32()) & ~within) == 0) e.tag = kInvalid;
+      if (e.large && ((e.tag ^ address.value) & ~within) == 0) e.tag = kInvalid;
     }
   }
   lose(Access::read);
@@ -81,7 +99,7 @@ void Mmu::drop_large_page(LinearAddr address) {
 void Mmu::state_loaded() {
   (void)take_control(true);
   flush_all();
-  if (paging_ && pae_) load_pdptes(false);
+  if (paging_ && pae_ && !long_mode_) load_pdptes(false);
 }
 
 void Mmu::control_changed(bool reload_cr3) {
@@ -92,8 +110,15 @@ bool Mmu::take_control(bool reload_cr3) {
   const std::uint32_t cr0 = engine_.cr(0), cr4 = engine_.cr(4);
   const bool paging = (cr0 & kCr0Pg) != 0, wp = (cr0 & kCr0Wp) != 0;
   const bool pse = (cr4 & kCr4Pse) != 0, pae = (cr4 & kCr4Pae) != 0, pge = (cr4 & kCr4Pge) != 0;
+  const std::uint64_t efer = engine_.efer();
+  const bool lma = (efer & kEferLma) != 0, nxe = (efer & kEferNxe) != 0;
+  const bool smep = (cr4 & kCr4Smep) != 0;
   const bool mode_changed = paging != paging_ || wp != write_protect_ || pse != large_pages_ ||
-                            pae != pae_ || pge != global_pages_;
+                            pae != pae_ || pge != global_pages_ || lma != long_mode_ ||
+                            nxe != no_execute_ || smep != keeps_from_user_;
+  long_mode_ = lma;
+  no_execute_ = nxe;
+  keeps_from_user_ = smep;
   paging_ = paging;
   write_protect_ = wp;
   large_pages_ = pse;
@@ -119,7 +144,7 @@ bool Mmu::take_control(bool reload_cr3) {
       }
     }
   }
-  return paging_ && pae_ && reads_pointers;
+  return paging_ && pae_ && !long_mode_ && reads_pointers;
 }
 
 void Mmu::load_pdptes(bool told) {
@@ -137,7 +162,7 @@ void Mmu::load_pdptes(bool told) {
 
 std::vector<PhysAddr> Mmu::page_directories() const {
   std::vector<PhysAddr> directories;
-  if (!paging_ || !pae_) return directories;
+  if (!paging_ || !pae_ || long_mode_) return directories;
   for (const std::optional<std::uint64_t>& entry : pdptes_) {
     if (!entry || (*entry & kPresent) == 0) continue;
     directories.push_back(PhysAddr{static_cast<std::uint32_t>(*entry) & ~kPageMask});
@@ -167,25 +192,40 @@ std::uint32_t Mmu::read_entry(PhysAddr at) {
 
 void Mmu::write_entry(PhysAddr at, std::uint32_t value) {
   std::memcpy(memory_.host(at), &value, 4);
-  memory_.mark_defined(at, 4);
-  std::array<std::uint8_t, 4> bytes;
-  std::memcpy(bytes.data(), &value, 4);
-  observer_.walk_write(at, bytes);
+  // In long mode all of the entry is written (seen on the buses of recorded machines).
+  const std::uint32_t size = long_mode_ ? 8 : 4;
+  memory_.mark_defined(at, size);
+  observer_.walk_write(at, {memory_.host(at), size});
 }
 
 void Mmu::fault(LinearAddr address, Access access, bool user, bool present, bool reserved) const {
-  // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked only with NX, which is off here.
+  // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked with NX or SMEP only.
+  const bool fetch = access == Access::execute && ((no_execute_ && pae_) || keeps_from_user_);
   throw PageFault{address, (present ? 1u : 0u) | (access == Access::write ? 2u : 0u) |
-                               (user ? 4u : 0u) | (reserved ? 8u : 0u)};
+                               (user ? 4u : 0u) | (reserved ? 8u : 0u) | (fetch ? 16u : 0u)};
 }
 
 bool Mmu::permitted(std::uint32_t rights, Access access, bool user) const {
   if (user && (rights & kUser) == 0) return false;
+  if (access == Access::execute) return may_execute(rights, user);
   if (access != Access::write || (rights & kWritable) != 0) return true;
   return !user && !write_protect_;
 }
 
-std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty) const {
+/// Of a page that `user` may read.
+bool Mmu::may_execute(std::uint32_t rights, bool user) const {
+  if ((rights & kNoExecute) != 0) return false;
+  return user || !keeps_from_user_ || (rights & kUser) == 0;
+}
+
+std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty, Access access) const {
+  if (access == Access::execute) {
+    // In a TLB of code to read is to execute; what has a TLB for both has no such rights.
+    std::uint8_t executed = 0;
+    if (permitted(rights, access, false)) executed |= kSupervisorRead;
+    if (permitted(rights, access, true)) executed |= kUserRead;
+    if (&code_tlb_ != &dtlb_) return executed;
+  }
   std::uint8_t allowed = kSupervisorRead;
   if ((rights & kUser) != 0) allowed |= kUserRead;
   // A write to a clean page walks again, to set the dirty bit.
@@ -197,18 +237,23 @@ std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty) const {
 }
 
 Mmu::Walk Mmu::walk(LinearAddr address, Access access, bool user, bool effects) {
+  if (long_mode_) return walk_four_level({address, access, user, effects});
   return pae_ ? walk_pae(address, access, user, effects)
               : walk_two_level(address, access, user, effects);
 }
 
 void Mmu::read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) {
   if (effects) observer_.walk_read(at, size);
-  walk.reads[walk.reads[0].size == 0 ? 0 : 1] = {at, size};
+  for (Walk::Read& read : walk.reads) {
+    if (read.size != 0) continue;
+    read = {at, size};
+    return;
+  }
 }
 
 void Mmu::finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
                       std::uint32_t leaf) {
-  walk.rights = rights & (kWritable | kUser);
+  walk.rights = rights & (kWritable | kUser | (long_mode_ ? kNoExecute : 0));
   if (!permitted(walk.rights, want.access, want.user)) {
     fault(want.address, want.access, want.user, true);
   }
@@ -220,7 +265,7 @@ void Mmu::finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights,
 
 void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
                             PhysAddr pte_at, std::uint32_t pte) {
-  const std::uint32_t rights = pde & pte;
+  const std::uint32_t rights = pde & pte & (kWritable | kUser);
   // The directory entry is marked first, but not for an access that is refused.
   if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.user)) {
     write_entry(pde_at, pde | kAccessed);
@@ -279,6 +324,73 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
   return walk;
 }
 
+std::uint64_t Mmu::read_wide_entry(PhysAddr at) {
+  return read_entry(at) | std::uint64_t{read_entry(at.plus32(4))} << 32;
+}
+
+/// Intel SDM vol. 3, 4.5: four levels of 512 entries each; at the second and third a page may take
+/// a table's place.
+Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
+  Walk walk;
+  constexpr unsigned kLevels = 4, kIndexBits = 9, kPageBits = 12;
+  std::array<std::uint64_t, kLevels> entries{};
+  std::array<PhysAddr, kLevels> at;
+  std::uint64_t table = cr3_;
+  std::uint32_t rights = kWritable | kUser;
+  unsigned level = 0, shift = kPageBits + kIndexBits * kLevels;
+  for (;; ++level) {
+    shift -= kIndexBits;
+    const auto index = static_cast<std::uint32_t>(want.address.value >> shift & 0x1ff);
+    at[level] = PhysAddr{(table & kEntryAddress) + 8 * index};
+    const std::uint64_t entry = entries[level] = read_wide_entry(at[level]);
+    read_noted(walk, at[level], 8, want.effects);
+    if ((entry & kPresent) == 0) fault(want.address, want.access, want.user, false);
+    const bool page = level == kLevels - 1 || ((entry & kLarge) != 0 && level != 0);
+    refuse_reserved(want, entry, page ? shift : 0, level);
+    rights &= static_cast<std::uint32_t>(entry) | kNoExecute;
+    if (no_execute_ && entry >> 63 != 0) rights |= kNoExecute;
+    if (page) break;
+    table = entry;
+  }
+  // Every level is marked, but not for an access that is refused.
+  if (!permitted(rights, want.access, want.user)) {
+    fault(want.address, want.access, want.user, true);
+  }
+  for (unsigned i = 0; i < level; ++i) {
+    if ((entries[i] & kAccessed) != 0) continue;
+    walk.marks = true;
+    if (want.effects) write_entry(at[i], static_cast<std::uint32_t>(entries[i]) | kAccessed);
+  }
+  const bool marked = walk.marks;
+  finish_walk(walk, want, rights, at[level], static_cast<std::uint32_t>(entries[level]));
+  walk.marks |= marked;
+  const std::uint64_t within = (std::uint64_t{1} << shift) - 1;
+  const std::uint64_t frame =
+      (entries[level] & kEntryAddress & ~within) | (want.address.page_begin().value & within);
+  if (frame > 0xffffffff) throw UndefinedMemory{at[level], 8, "page beyond 4 GiB"};
+  walk.frame = static_cast<std::uint32_t>(frame);
+  walk.large = shift != kPageBits;
+  return walk;
+}
+
+/// Intel SDM vol. 3, 4.5.4: what must be 0 in a present entry. `page_shift`: of the page it maps, 0
+/// where it names a table.
+void Mmu::refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned page_shift,
+                          unsigned level) const {
+  constexpr unsigned kPatBit = 12, kSmallPage = 12;
+  bool reserved = !no_execute_ && entry >> 63 != 0;
+  if (level == 0) reserved |= (entry & kLarge) != 0;
+  if (page_shift > kSmallPage) {
+    const std::uint64_t below = (std::uint64_t{1} << page_shift) - (std::uint64_t{2} << kPatBit);
+    reserved |= (entry & below) != 0;
+  }
+  if (reserved) fault(want.address, want.access, want.user, true, true);
+  if (page_shift == 0 && (entry & kEntryAddress) > 0xffffffff) {
+    throw UndefinedMemory{PhysAddr{static_cast<std::uint32_t>(entry)}, 8,
+                          "page table beyond 4 GiB"};
+  }
+}
+
 PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
   ++stats_.walks;
   Walk result;
@@ -303,14 +415,14 @@ void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access
   const Entry before = entry;
   entry.tag = tag(address);
   entry.frame = walk.frame;
-  entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
+  entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0, access);
   if (policy_ == WalkPolicy::rights_as_used) {
     if (access != Access::write) entry.allowed &= kSupervisorRead | kUserRead;
     if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
   }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
   entry.large = walk.large;
-  if (walk.large) large_regions_.set(address.low32() >> kRegionShift);
+  if (walk.large) large_regions_.set(region_of(address.value));
   const bool evicts = before.tag != kInvalid && before.tag != entry.tag;
   const bool moves = before.frame != entry.frame;
   if (evicts || moves) ++epoch_;
@@ -343,13 +455,14 @@ bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool use
 }
 
 std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool user) {
-  if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+  if (!paging_) return unpaged(address);
   const std::uint8_t need = needed(access, user);
   const std::uint8_t to_write = needed(Access::write, user);
   if (auto known = held(address, access, user)) return known;
   try {
     const Walk result = walk(address, access, user, false);
-    const std::uint8_t allowed = rights_to_allowed(result.rights, (result.leaf & kDirty) != 0);
+    const std::uint8_t allowed =
+        rights_to_allowed(result.rights, (result.leaf & kDirty) != 0, access);
     if ((allowed & need) != need) return std::nullopt;
     return Translation{PhysAddr{result.frame & a20_mask_}, (allowed & to_write) == to_write};
   } catch (const PageFault&) {

@@ -95,7 +95,7 @@ class Mmu {
 
   /// A TLB entry. The tag is the page's address, or odd when the entry is empty.
   struct Entry {
-    std::uint32_t tag = kInvalid;
+    std::uint64_t tag = kInvalid;
     std::uint32_t frame = 0;
     std::uint8_t allowed = 0;  ///< what may be done without another walk
     bool global = false;
@@ -106,7 +106,7 @@ class Mmu {
   /// As translate(), where that has no effect but a TLB entry: nullopt where it would fault, or
   /// write page tables, or needs memory that no evidence defines.
   std::optional<Translation> translate_quietly(LinearAddr address, Access access, bool user) {
-    if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+    if (!paging_) return unpaged(address);
     Entry& entry = entry_of(address, access);
     const std::uint8_t need = needed(access, user);
     if (entry.tag != tag(address) || (entry.allowed & need) != need) {
@@ -118,7 +118,7 @@ class Mmu {
   /// As translate(), where the TLB holds the page and nothing is left to be marked; writable where
   /// a write would find it so too.
   std::optional<Translation> held(LinearAddr address, Access access, bool user) {
-    if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+    if (!paging_) return unpaged(address);
     const Entry& entry = entry_of(address, access);
     const std::uint8_t need = needed(access, user);
     if (entry.tag != tag(address) || (entry.allowed & need) != need) return std::nullopt;
@@ -165,7 +165,7 @@ class Mmu {
  private:
   // Entry::allowed.
   enum : std::uint8_t { kSupervisorRead = 1, kSupervisorWrite = 2, kUserRead = 4, kUserWrite = 8 };
-  static std::uint32_t tag(LinearAddr a) { return a.low32() & ~kPageMask; }
+  static std::uint64_t tag(LinearAddr a) { return a.page_begin().value; }
   static std::uint8_t needed(Access access, bool user) {
     if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
     return user ? kUserRead : kSupervisorRead;
@@ -173,6 +173,9 @@ class Mmu {
   Entry& entry_of(LinearAddr address, Access access) {
     std::vector<Entry>& tlb = access == Access::execute ? code_tlb_ : dtlb_;
     return tlb[address.page() & (tlb.size() - 1)];
+  }
+  Translation unpaged(LinearAddr address) const {
+    return {PhysAddr{address.page_begin().low32() & a20_mask_}, true};
   }
   struct Walk;
   bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
@@ -194,6 +197,10 @@ class Mmu {
   Walk walk(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
+  Walk walk_four_level(const WalkRequest& want);
+  void refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned page_shift,
+                       unsigned level) const;
+  std::uint64_t read_wide_entry(PhysAddr at);
   void read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects);
   /// control_changed() without reading the page-directory pointers; returns whether a processor
   /// reads them now.
@@ -206,13 +213,17 @@ class Mmu {
   [[noreturn]] void fault(LinearAddr address, Access access, bool user, bool present,
                           bool reserved = false) const;
   bool permitted(std::uint32_t rights, Access access, bool user) const;
-  std::uint8_t rights_to_allowed(std::uint32_t rights, bool dirty) const;
+  bool may_execute(std::uint32_t rights, bool user) const;
+  std::uint8_t rights_to_allowed(std::uint32_t rights, bool dirty, Access access) const;
 
   Engine& engine_;
   Memory& memory_;
   WalkObserver& observer_;
   bool paging_ = false, write_protect_ = false, large_pages_ = false, pae_ = false,
        global_pages_ = false;
+  bool long_mode_ = false;        ///< four levels, whose entries have eight bytes
+  bool no_execute_ = false;       ///< EFER.NXE
+  bool keeps_from_user_ = false;  ///< CR4.SMEP
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
   std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew

@@ -39,7 +39,7 @@ struct DataReference {
 struct ExecutedInstruction {
   const DecodedInstruction* info = nullptr;
   LinearAddr linear;      ///< of its first byte
-  std::uint32_t eip = 0;  ///< offset in CS
+  std::uint32_t eip = 0;  ///< offset in CS; in 64-bit mode the lower half of `linear`
   PhysAddr physical;      ///< of its first byte
   std::uint8_t ea_count = 0;
   LinearAddr ea[2];  ///< of operands, as docs/formats/kt.md says
@@ -53,8 +53,8 @@ struct DeliveredEvent {
   std::uint8_t vector = 0;
   std::uint32_t error_code = 0;  ///< 0 where the vector has none
   std::uint16_t cs = 0;
-  std::uint32_t eip = 0;  ///< faulting instruction; instruction that would run next; INT n itself
-  std::uint32_t cr2 = 0;
+  std::uint64_t eip = 0;  ///< faulting instruction; instruction that would run next; INT n itself
+  std::uint64_t cr2 = 0;
   std::uint32_t eflags = 0;
 };
 
@@ -76,6 +76,9 @@ struct Wants {
   bool references = false;
   /// Of blocks only how often each ran: counted() may take the place of block().
   bool counts = false;
+  /// It takes addresses of 64 bits. Processors with long mode are replayed only where all observers
+  /// do.
+  bool wide = false;
 
   /// Everything but reads.
   static constexpr Wants changes() { return {true, true, true, false, false}; }

@@ -34,10 +34,11 @@ std::array<std::uint64_t, 14> counters_of(const Replayer::Checkpoint& c) {
 constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
                        kAwaitsOutputPort = 8, kInStackShadow = 16, kRare = 32;
 
-// A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame.
+// A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame; of
+// processors with long mode the upper half of the page follows.
 constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10, kLargeBit = 0x20;
 
-void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb) {
+void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb, bool wide) {
   std::size_t used = 0;
   for (const Mmu::Entry& e : tlb) used += e.tag != Mmu::kInvalid ? 1 : 0;
   out.varint(used);
@@ -46,14 +47,15 @@ void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb) {
     const Mmu::Entry& e = tlb[i];
     if (e.tag == Mmu::kInvalid) continue;
     out.varint(i - next);
-    out.u32(e.tag | (e.allowed & kAllowedMask) | (e.global ? kGlobalBit : 0) |
-            (e.large ? kLargeBit : 0));
+    out.u32(static_cast<std::uint32_t>(e.tag) | (e.allowed & kAllowedMask) |
+            (e.global ? kGlobalBit : 0) | (e.large ? kLargeBit : 0));
     out.u32(e.frame);
+    if (wide) out.u32(static_cast<std::uint32_t>(e.tag >> 32));
     next = i + 1;
   }
 }
 
-std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size) {
+std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size, bool wide) {
   std::vector<Mmu::Entry> tlb(size);
   const std::size_t used = in.count("TLB entries", size);
   std::size_t next = 0;
@@ -62,7 +64,8 @@ std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size) {
     if (index >= size) in.fail("TLB entry: expected one of " + std::to_string(size));
     const std::uint32_t tag = in.u32("TLB tag");
     const std::uint32_t frame = in.u32("TLB frame");
-    tlb[index] = {tag & ~kPageMask, frame & ~kPageMask,
+    const std::uint64_t upper = wide ? in.u32("TLB tag") : 0;
+    tlb[index] = {upper << 32 | (tag & ~kPageMask), frame & ~kPageMask,
                   static_cast<std::uint8_t>(tag & kAllowedMask), (tag & kGlobalBit) != 0,
                   (tag & kLargeBit) != 0};
     next = index + 1;
@@ -70,19 +73,19 @@ std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size) {
   return tlb;
 }
 
-void write_mmu(ByteWriter& out, const Mmu::State& mmu) {
-  write_tlb(out, mmu.itlb);
-  write_tlb(out, mmu.dtlb);
+void write_mmu(ByteWriter& out, const Mmu::State& mmu, bool wide) {
+  write_tlb(out, mmu.itlb, wide);
+  write_tlb(out, mmu.dtlb, wide);
   for (const std::optional<std::uint64_t>& pdpte : mmu.pdptes) {
     out.u8(pdpte ? 1 : 0);
     out.u64(pdpte.value_or(0));
   }
 }
 
-Mmu::State read_mmu(ByteReader& in) {
+Mmu::State read_mmu(ByteReader& in, bool wide) {
   Mmu::State mmu;
-  mmu.itlb = read_tlb(in, Mmu::kCodeEntries);
-  mmu.dtlb = read_tlb(in, Mmu::kDataEntries);
+  mmu.itlb = read_tlb(in, Mmu::kCodeEntries, wide);
+  mmu.dtlb = read_tlb(in, Mmu::kDataEntries, wide);
   for (std::optional<std::uint64_t>& pdpte : mmu.pdptes) {
     const bool known = in.u8("page-directory pointer known") != 0;
     const std::uint64_t value = in.u64("page-directory pointer");
@@ -115,7 +118,7 @@ std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& ch
   const std::vector<std::uint8_t> cpu = encode_cpu(machine.cpu);
   out.varint(cpu.size());
   out.bytes(cpu);
-  write_mmu(out, *machine.tlb);
+  write_mmu(out, *machine.tlb, machine.cpu.long_mode.has_value());
   return out.take();
 }
 
@@ -153,7 +156,8 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
   const std::uint64_t at = in.offset();
   ByteReader cpu(in.bytes(cpu_bytes, "processor state"), in.name(), at);
   c.machine.cpu = decode_cpu(cpu);
-  c.machine.tlb = std::make_shared<const Mmu::State>(read_mmu(in));
+  c.machine.tlb =
+      std::make_shared<const Mmu::State>(read_mmu(in, c.machine.cpu.long_mode.has_value()));
   in.expect_end("the checkpoint's state");
   return c;
 }

@@ -126,7 +126,9 @@ void CountTally::take_count(std::uint64_t instruction) {
 }
 
 void CountTally::delivered(const DeliveredEvent& event, Position now) {
-  if (event.kind != DeliveredEvent::Kind::software) settle(event.eip);
+  if (event.kind != DeliveredEvent::Kind::software) {
+    settle(static_cast<std::uint32_t>(event.eip));
+  }
   if (event.kind == DeliveredEvent::Kind::external) take_count(now.instruction);
   const bool pins = unit_ == CountUnit::completions || unit_ == CountUnit::branch_pulses;
   if (!pins || event.kind == DeliveredEvent::Kind::software) return;

@@ -52,7 +52,7 @@ void DigestSink::delivered(const DeliveredEvent& event, Position now) {
   begin(now);
   pending_.u8(kDelivered);
   pending_.u8(event.vector);
-  pending_.u32(event.eip);
+  pending_.u32(static_cast<std::uint32_t>(event.eip));
   pending_.u64(now.instruction);
 }
 

@@ -1,6 +1,7 @@
 #include "replay/session/replayer.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <utility>
 
@@ -48,8 +49,8 @@ Divergence make_divergence(const ReplayStopped& stop) {
 std::string place_text(const Divergence& divergence) {
   std::string text = instruction_text(divergence.position);
   if (!divergence.linear) return text;
-  char address[16];
-  std::snprintf(address, sizeof address, " at %08x", divergence.linear->u32());
+  char address[24];
+  std::snprintf(address, sizeof address, " at %08" PRIx64, divergence.linear->value);
   return text + address;
 }
 
@@ -57,7 +58,7 @@ class Replayer::Tally final : public Observer {
  public:
   explicit Tally(bool counts_bytes) : counts_bytes_(counts_bytes) {}
   /// It counts what is refused, too.
-  Wants wants() const override { return {.stores = counts_bytes_, .unjudged = true}; }
+  Wants wants() const override { return {.stores = counts_bytes_, .unjudged = true, .wide = true}; }
   void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     written_bytes += bytes.size();
   }
@@ -385,6 +386,13 @@ std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Positio
   }
   ++next_internal_;
   return next;
+}
+
+bool Replayer::reports_each(InternalRead::Op op) const {
+  const auto& reads = schedule_.internal_reads;
+  return std::any_of(reads.begin(), reads.end(), [&](const InternalRead& read) {
+    return read.op == op && read.position_known;
+  });
 }
 
 std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr wanted, Position now) {

@@ -85,6 +85,7 @@ class Replayer final : private Environment {
   void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                   Position now) override;
   std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) override;
+  bool reports_each(InternalRead::Op op) const override;
   std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted,
                                              Position now) override;
   bool wants_stop(Position next) override;

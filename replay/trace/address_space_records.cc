@@ -10,7 +10,7 @@ std::vector<KtRecord> address_space_records(const Machine& machine) {
   std::vector<KtRecord> records{process_record(machine.engine().cr(3))};
   if (!machine.mmu().paging()) return records;
   const auto state = machine.mmu().save();
-  std::map<std::uint32_t, std::uint32_t> frames;
+  std::map<std::uint64_t, std::uint32_t> frames;
   for (const auto* const tlb : {&state->itlb, &state->dtlb}) {
     for (const Mmu::Entry& entry : *tlb) {
       if ((entry.tag & kPageMask) == 0) frames[entry.tag] = entry.frame;

@@ -23,7 +23,9 @@ inline KtRecord translation_record(LinearAddr page, PhysAddr frame) {
   KtRecord record;
   record.kind = KtRecord::Kind::translation;
   record.frame = frame.page();
-  record.page = page.page_begin().u32();
+  const LinearAddr begin = page.page_begin();
+  record.page = begin.low32();
+  record.page_high = static_cast<std::uint32_t>(begin.value >> 32);
   return record;
 }
 

@@ -26,7 +26,9 @@ KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& opti
   record.code = e.info->bytes;
   record.size = e.info->length;
   record.address_count = e.ea_count;
-  record.address = {e.ea[0].low32(), e.ea[1].low32()};
+  for (std::size_t i = 0; i < e.ea_count; ++i) record.set_wide_address(i, e.ea[i].value);
+  // In 64-bit mode an offset in CS is the address.
+  if (e.info->bits64) record.set_wide_eip(e.linear.value);
   return record;
 }
 
@@ -63,7 +65,7 @@ void KtSink::begin() {
     if (r.kind == KtRecord::Kind::process) {
       writer_.process(r.pid);
     } else {
-      writer_.translation(r.frame, r.page);
+      writer_.translation(r.frame, r.wide_page());
     }
   }
 }
@@ -114,9 +116,20 @@ void KtSink::make_room(Position now) {
   writer_.flush();
 }
 
+void KtSink::wide_instruction(const ExecutedInstruction& e, Position now) {
+  KtInstruction record = kt_instruction(e, options_);
+  record.bits = code_bits(*e.info);
+  make_room(now);
+  writer_.instruction(record);
+}
+
 void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   if (!wanted(now)) return;
   const bool nothing_done = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
+  if (writer_.is_wide()) {  // which keeps no notes
+    if (!nothing_done || options_.zero_count_repeats) wide_instruction(e, now);
+    return;
+  }
   if (nothing_done && !options_.zero_count_repeats) {
     displaced_ = true;
     look_at_next();
@@ -237,7 +250,7 @@ void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // The trace may begin with this one, which the TLB has by now.
   const bool begins = preamble_due_ && machine_ != nullptr;
-  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.u32());
+  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.value);
 }
 
 }  // namespace citcat

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "events/cpu_traits.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "replay/machine/executed_block.h"
@@ -22,6 +23,8 @@ struct KtOptions {
   std::uint32_t to_iteration = 0;
   bool offsets = false;            ///< offsets in CS instead of linear addresses
   bool process_records = false;    ///< PID and MMU records (docs/formats/kt.md)
+  bool wide = false;  ///< addresses of 64 bits are understood (RecordSink; KtSink asks its
+                      ///< writer)
   bool zero_count_repeats = true;  ///< a REP that did nothing gets a record with E = 0
   /// What is written begins the trace: with process records it then begins with what
   /// address_space_records() gives. Else it goes on from another piece of it.
@@ -36,7 +39,13 @@ inline std::uint32_t kt_address(const ExecutedInstruction& e, const KtOptions& o
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options);
 /// Default size of the code segment that the instruction was executed in.
 inline std::uint8_t code_bits(const DecodedInstruction& info) {
+  if (info.bits64) return 64;
   return (info.address_bits == 32) != info.address_prefix ? 32 : 16;
+}
+
+/// The form in which a processor's trace is written.
+inline KtForm kt_form(CpuModel model) {
+  return cpu_traits(model).has_long_mode ? KtForm::wide : KtForm::narrow;
 }
 
 /// How a trace notes an event of that kind.
@@ -72,7 +81,7 @@ class KtSink final : public Observer, private KtRecords {
   void watch(const Machine& machine) override { machine_ = &machine; }
 
   Wants wants() const override {
-    return {.instructions = true, .mappings = options_.process_records};
+    return {.instructions = true, .mappings = options_.process_records, .wide = writer_.is_wide()};
   }
   KtRecords* records() override { return options_.offsets ? nullptr : this; }
   void instruction(const ExecutedInstruction& e, Position now) override;
@@ -121,6 +130,7 @@ class KtSink final : public Observer, private KtRecords {
   }
   void block_with_care(const ExecutedBlock& block, Position first);
   bool make_image(const ExecutedBlock& block);
+  void wide_instruction(const ExecutedInstruction& e, Position now);
   void begin();
   void look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                    Position now);

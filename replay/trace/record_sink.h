@@ -20,7 +20,7 @@ class RecordSink final : public Observer {
   Position from() const { return range_.from(); }
 
   Wants wants() const override {
-    return {.instructions = true, .mappings = options_.process_records};
+    return {.instructions = true, .mappings = options_.process_records, .wide = options_.wide};
   }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void block(const ExecutedBlock& block, Position first) override;

@@ -50,6 +50,8 @@ class RecordingSource final : public TraceReader::Source {
     return at_ < sink_.records.size() ? sink_.records[at_].position : session_->position();
   }
 
+  bool is_wide() const override { return kt_form(file_.recording().initial.model) == KtForm::wide; }
+
   void seek(Position position) override {
     const std::uint64_t instruction = position.instruction;
     std::optional<Checkpoints::Start> start;
@@ -69,6 +71,7 @@ class RecordingSource final : public TraceReader::Source {
     KtOptions kt;
     kt.offsets = options.offsets;
     kt.process_records = options.process_records;
+    kt.wide = options.wide;
     return kt;
   }
   std::uint64_t reached() const { return session_->position().instruction; }
@@ -182,6 +185,7 @@ class KtFileSource final : public TraceReader::Source {
       : path_(std::move(path)),
         once_(is_once_input(path_) && !(options.notes && make_indexed(path_))),
         events_(options.events),
+        wide_(options.wide),
         notes_(once_ ? KtNoteReader() : KtNoteReader(path_)) {
     begin({});
   }
@@ -200,6 +204,8 @@ class KtFileSource final : public TraceReader::Source {
     return {place.instruction, place.iteration};
   }
 
+  bool is_wide() const override { return reader_->is_wide(); }
+
   /// What can be read but once is only read forward.
   void seek(Position position) override {
     if (!once_) return begin(position);
@@ -213,10 +219,14 @@ class KtFileSource final : public TraceReader::Source {
   bool next_of_any(TraceRecord& out) {
     if (next_event(out)) return true;
     if (!reader_->next(out.record)) return false;
+    if (reader_->is_wide() && !wide_) {
+      throw UsageError(path_ + ": a trace of 64 bits, which is read by cat, dump and info alone");
+    }
     out.is_event = false;
     if (out.record.kind == KtRecord::Kind::instruction) {
       const KtInstruction& i = out.record.instruction;
-      set_place(out, counter_.next(i.eip, i.bytes(), i.address_count));
+      set_place(out, counter_.next(i.eip, i.bytes(), i.address_count, i.bits == 64));
+      if (i.bits != 0) out.bits = i.bits;
     } else {
       set_place(out, counter_.coming());
     }
@@ -265,6 +275,7 @@ class KtFileSource final : public TraceReader::Source {
   std::string path_;
   bool once_;
   bool events_;
+  bool wide_;
   KtNoteReader notes_;
   std::unique_ptr<KtReader> reader_;
   KtCounter counter_;

@@ -28,8 +28,8 @@ struct TraceRecord {
   /// record: of the instruction it precedes. The recording's, or that of a file's notes; of KT
   /// without notes it counts from the file's first record and is derived (KtCounter).
   Position position;
-  /// Default size of the instruction's code segment, 16 or 32; 0: nothing tells, as in KT without
-  /// notes. Where it is told, positions are the recording's.
+  /// Default size of the instruction's code segment, 16 or 32, or 64 in 64-bit mode; 0: nothing
+  /// tells, as in KT without notes. Where it is told, positions are the recording's.
   std::uint8_t bits = 0;
   bool is_event = false;
   KtNote event = {};  ///< where `is_event`; no place
@@ -43,6 +43,9 @@ struct TraceReaderOptions {
   /// Of a compressed KT file that comes through a pipe: notes lie behind what they are of, so it is
   /// copied to a temporary file first. Without, it is read as it comes and positions are derived.
   bool notes = true;
+  /// Of processors with long mode: whoever reads takes addresses of 64 bits
+  /// (KtInstruction::wide_eip()); otherwise their traces are refused.
+  bool wide = false;
   bool events = false;  ///< what happened between instructions, where recording or file tell it
   /// Of a recording: compare with evidence or digests. After seek() to a checkpoint only later
   /// checkpoints are compared; the replay that took them was compared.
@@ -78,6 +81,8 @@ class TraceReader {
   /// Instructions of the run up to where it was read, those skipped among them: when next() has
   /// returned false, all there are.
   std::uint64_t instructions() const { return position().instruction; }
+  /// It is one of 64 bits; known once next() has returned true.
+  bool is_wide() const { return source_->is_wide(); }
 
   /// For `for (const TraceRecord& record : reader)`: the records from here on.
   class Iterator {
@@ -112,6 +117,7 @@ class TraceReader {
     virtual bool next(TraceRecord& out) = 0;
     virtual void seek(Position position) = 0;
     virtual Position position() const = 0;
+    virtual bool is_wide() const = 0;
   };
 
  private:

@@ -33,7 +33,7 @@ class Verifier final : public BlockJudge {
   // BlockJudge. Each throws ReplayStopped at the first disagreement.
   void judges(Machine& machine) override { comparison_.machine = &machine; }
   bool judges_blocks() const override { return plain(); }
-  Wants wants() const override { return {.reads = comparison_.reads != nullptr}; }
+  Wants wants() const override { return {.reads = comparison_.reads != nullptr, .wide = true}; }
   Position expected() override { return blocks_.expected(); }
   bool expects_stores() const override { return !comparison_.write_back; }
   bool may_run_block(Position first, std::uint32_t count) override {

@@ -149,16 +149,17 @@ void AccessList::add_transfer_accesses() {
 
 // A 32-bit PUSH of a segment register moves ESP by four and writes only the two bytes of the
 // selector (SDM vol. 2, PUSH: "the segment selector is written on the stack using a 16-bit
-// move"); the upper half of the slot keeps what it held.
+// move"); the upper half of the slot keeps what it held. In 64-bit mode all of the slot is written,
+// and read by POP.
 void AccessList::push_segment() {
   info_.reg_field = named_segment(*info_.row);
   add_ea(EaSource::stack_push, word_);
-  add_push(word_, 1, 2);
+  add_push(word_, 1, word_ == 8 ? 0 : 2);
 }
 
 void AccessList::pop_segment() {
   info_.reg_field = named_segment(*info_.row);
-  add_pop(word_, 1, 2);
+  add_pop(word_, 1, word_ == 8 ? 0 : 2);
   add_ea(EaSource::stack_pop);
   note_segment_load();
 }
@@ -293,10 +294,10 @@ void AccessList::enter() {
   if (level > 1) {
     MemoryOperand display;
     display.kind = OperandKind::frame;
-    display.width = AddressWidth::stack;
+    display.width = stack_width();
     display.segment = kSs;
     display.base = kEbp;
-    display.displacement = -static_cast<std::int32_t>(word_);
+    display.displacement = -std::int64_t{word_};
     display.size = word_;
     display.count = static_cast<std::uint8_t>(level - 1);
     display.stride = static_cast<std::int8_t>(-static_cast<int>(word_));
@@ -312,7 +313,7 @@ void AccessList::enter() {
 void AccessList::leave() {
   MemoryOperand operand;
   operand.kind = OperandKind::frame;
-  operand.width = AddressWidth::stack;
+  operand.width = stack_width();
   operand.segment = kSs;
   operand.base = kEbp;
   operand.size = word_;
@@ -339,6 +340,7 @@ void AccessList::interrupt_return() {
     info_.stack_delta = 3 * word_;
     return;
   }
+  if (info_.bits64) return add_pop(word_, 5);  // SS and RSP always (SDM vol. 3, 6.14.3)
   add_pop(word_, 3);
   if (info_.real_or_v86) return;
   info_.operands[0].displacement = 2 * word_;
@@ -412,7 +414,7 @@ MemoryOperand& AccessList::add_slots(OperandKind kind, int above, unsigned slot,
                                      unsigned size) {
   MemoryOperand operand;
   operand.kind = kind;
-  operand.width = AddressWidth::stack;
+  operand.width = stack_width();
   operand.segment = kSs;
   operand.base = kEsp;
   operand.displacement = above;

@@ -59,8 +59,9 @@ class AccessList {
   void add_ea(EaSource source, unsigned argument = 0);
   void add_ea_operand(unsigned number) { add_ea(EaSource::operand, number); }
 
-  AddressWidth address_width() const {
-    return info_.address_bits == 16 ? AddressWidth::bits16 : AddressWidth::bits32;
+  AddressWidth address_width() const { return citcat::address_width(info_); }
+  AddressWidth stack_width() const {
+    return info_.bits64 ? AddressWidth::bits64 : AddressWidth::stack;
   }
   SegmentRegister override_or(SegmentRegister fallback) const {
     return info_.segment_override < 0 ? fallback
@@ -70,7 +71,7 @@ class AccessList {
   DecodedInstruction& info_;
   const CpuTraits& traits_;
   const EncodedOperands& encoded_;
-  std::uint8_t word_;  ///< 2 or 4: the operand size of forms without a byte variant
+  std::uint8_t word_;  ///< 2, 4 or 8: the operand size of forms without a byte variant
 };
 
 }  // namespace citcat

@@ -21,6 +21,7 @@ namespace citcat {
 struct CodeMode {
   bool bits32 = false;      ///< CS.D: default operand and address size is 32 bits
   bool real_or_v86 = true;  ///< CR0.PE clear or EFLAGS.VM set
+  bool bits64 = false;      ///< 64-bit mode: EFER.LMA and CS.L set, whatever bits32 says
   bool operator==(const CodeMode&) const = default;
 };
 
@@ -53,18 +54,31 @@ enum class OperandKind : std::uint8_t {
 };
 
 inline constexpr std::int8_t kNoRegister = -1;
+/// As a base: where the instruction itself begins, which the engine keeps behind R15. Only in
+/// 64-bit mode, where displacements count from there and not from the next instruction.
+inline constexpr std::int8_t kRip = 16;
 
 /// Which bits of an offset count.
-enum class AddressWidth : std::uint8_t { bits16, bits32, stack };  ///< stack: by SS.B at run time
+enum class AddressWidth : std::uint8_t {
+  bits16,
+  bits32,
+  stack,  ///< by SS.B at run time
+  low32,  ///< 32, in 64-bit mode: the base that it is added to may have more
+  bits64,
+};
+constexpr bool is_of_64_bit_mode(AddressWidth width) { return width >= AddressWidth::low32; }
+
+/// Bits of a REX prefix (Intel SDM vol. 2, 2.2.1).
+enum RexBit : std::uint8_t { kRexB = 1, kRexX = 2, kRexR = 4, kRexW = 8 };
 
 /// One access of an instruction, or `count` accesses `stride` bytes apart.
 struct MemoryOperand {
-  std::int32_t displacement = 0;
-  std::uint16_t size = 0;  ///< bytes of one access (1..288)
+  std::int64_t displacement = 0;
+  std::uint16_t size = 0;  ///< bytes of one access (1..416)
   OperandKind kind = OperandKind::address;
   AddressWidth width = AddressWidth::bits32;
-  SegmentRegister segment = kDs;
-  std::int8_t base = kNoRegister;          ///< Gpr
+  SegmentRegister segment : 8 = kDs;
+  std::int8_t base = kNoRegister;          ///< Gpr, or kRip; R8 to R15 follow
   std::int8_t index = kNoRegister;         ///< Gpr
   std::uint8_t shift = 0;                  ///< log2 of the scale
   std::int8_t bit_register = kNoRegister;  ///< Gpr with the bit offset, for bit_string
@@ -116,6 +130,8 @@ struct DecodedInstruction {
   std::uint8_t reg_field = 0;     ///< ModRM.reg, or the segment register of 06/07/0E/16/..
   std::uint8_t rm_field = 0;      ///< ModRM.rm, or the register in the opcode (40..5F, 90..97 ..)
   std::uint8_t prefix_bytes = 0;  ///< bytes before the opcode (before 0F where there is one)
+  bool bits64 = false;            ///< CodeMode it was decoded in
+  std::uint8_t rex = 0;           ///< the REX prefix, or 0
   bool lock = false;              ///< F0 present
   bool lock_ignored = false;      ///< F0 present and without effect on this processor (286 and
                                   ///< 8088 on any form): an engine that refuses it must not see it
@@ -124,15 +140,16 @@ struct DecodedInstruction {
   bool address_prefix = false;    ///< 67 present
   std::uint8_t mandatory_prefix = 0;  ///< last of 66, F2, F3 that selects an SSE form, else 0
   std::int8_t segment_override = -1;  ///< SegmentRegister, or -1
-  std::uint8_t operand_bytes = 0;     ///< effective: 1, 2 or 4; of vector instructions the mode's
-  std::uint8_t address_bits = 32;     ///< effective address size: 16 or 32
+  std::uint8_t operand_bytes = 0;  ///< effective: 1, 2, 4 or 8; of vector instructions the mode's
+  std::uint8_t address_bits = 32;  ///< effective address size: 16, 32 or 64
   bool control_flow = false;          ///< may continue elsewhere than at the next instruction
   bool ends_block = false;            ///< the engine ends a translation block here, or the machine
                                       ///< must look before the next instruction
   bool indirect = false;              ///< jump or call through a register or memory
   bool shadows_interrupts = false;    ///< POP SS, MOV SS, STI: the next instruction runs first
 
-  std::uint32_t immediate = 0;  ///< zero-extended first immediate (vector, port, count, ..)
+  std::uint32_t immediate = 0;  ///< zero-extended first immediate (vector, port, count, ..); of
+                                ///< eight bytes the low four
   std::int32_t target_displacement = 0;  ///< direct near branch: from the next instruction
   std::uint32_t far_offset = 0;          ///< direct far branch
   std::uint16_t far_selector = 0;
@@ -155,6 +172,8 @@ struct DecodedInstruction {
   std::array<std::uint8_t, kMaxInstructionBytes> canonical{};
 
   bool is_repeated() const { return repeat != RepeatPrefix::none; }
+  /// 8 where the bit of the REX prefix is set: what it adds to the number of a register.
+  unsigned rex_bit(RexBit bit) const { return (rex & bit) != 0 ? 8 : 0; }
   bool is(Operation operation) const { return row != nullptr && row->operation == operation; }
 };
 
@@ -195,49 +214,72 @@ inline bool returns_far_up(const DecodedInstruction& info) {
          info.immediate >= 0x8000;
 }
 
+/// The width that the address size of `info` gives explicit and string operands.
+constexpr AddressWidth address_width(const DecodedInstruction& info) {
+  if (info.address_bits == 64) return AddressWidth::bits64;
+  if (info.address_bits == 16) return AddressWidth::bits16;
+  return info.bits64 ? AddressWidth::low32 : AddressWidth::bits32;
+}
+
 /// `value` under an offset mask.
-constexpr std::uint32_t wrap_offset(std::uint32_t value, AddressWidth width, bool stack32) {
-  const bool wide = width == AddressWidth::bits32 || (width == AddressWidth::stack && stack32);
-  return wide ? value : value & 0xffff;
+constexpr std::uint64_t wrap_offset(std::uint64_t value, AddressWidth width, bool stack32) {
+  if (width == AddressWidth::bits64) return value;
+  const bool wide = width == AddressWidth::bits32 || width == AddressWidth::low32 ||
+                    (width == AddressWidth::stack && stack32);
+  return wide ? static_cast<std::uint32_t>(value) : value & 0xffff;
+}
+
+/// The bits of a count or pointer register that an address size of `bits` takes.
+constexpr std::uint64_t address_mask(unsigned bits) {
+  return bits == 64 ? ~std::uint64_t{0} : bits == 32 ? 0xffffffff : 0xffff;
+}
+
+/// Where an offset of this width lies in a segment at `base`, which in 64-bit mode is 0 but for FS
+/// and GS.
+constexpr LinearAddr linear_at(std::uint64_t base, std::uint64_t offset, AddressWidth width) {
+  if (is_of_64_bit_mode(width)) return LinearAddr{base + offset};
+  return linear32(static_cast<std::uint32_t>(base), static_cast<std::uint32_t>(offset));
 }
 
 /// The parts of an offset that plain addition does not give; see operand_offset().
-std::uint32_t special_operand_offset(const MemoryOperand& operand, const std::uint64_t* regs,
+std::uint64_t special_operand_offset(const MemoryOperand& operand, const std::uint64_t* regs,
                                      bool stack32);
 
 /// Offset of the first access of `operand` in its segment, from the registers *before* the
 /// instruction (for a repeated string: before the iteration). `regs` are the eight general
-/// registers in encoding order, low 32 bits valid; stack32 is SS.B.
-inline std::uint32_t operand_offset(const MemoryOperand& operand, const std::uint64_t* regs,
+/// registers in encoding order, low 32 bits valid, or, of an instruction of 64-bit mode, sixteen
+/// and RIP; stack32 is SS.B.
+inline std::uint64_t operand_offset(const MemoryOperand& operand, const std::uint64_t* regs,
                                     bool stack32) {
   if (operand.kind == OperandKind::address_after_pop || operand.kind == OperandKind::bit_string ||
       operand.kind == OperandKind::table) [[unlikely]] {
     return special_operand_offset(operand, regs, stack32);
   }
-  std::uint32_t offset = static_cast<std::uint32_t>(operand.displacement);
-  if (operand.base >= 0) offset += static_cast<std::uint32_t>(regs[operand.base]);
-  if (operand.index >= 0)
-    offset += static_cast<std::uint32_t>(regs[operand.index]) << operand.shift;
+  auto offset = static_cast<std::uint64_t>(operand.displacement);
+  if (operand.base >= 0) offset += regs[operand.base];
+  if (operand.index >= 0) offset += regs[operand.index] << operand.shift;
   return wrap_offset(offset, operand.width, stack32);
 }
 
 /// Offset of access number `i` (0-based) of an operand whose first offset is `first`.
-inline std::uint32_t access_offset(const MemoryOperand& operand, std::uint32_t first, unsigned i,
+inline std::uint64_t access_offset(const MemoryOperand& operand, std::uint64_t first, unsigned i,
                                    bool stack32) {
-  return wrap_offset(first + static_cast<std::uint32_t>(static_cast<int>(i) * operand.stride),
-                     operand.width, stack32);
+  return wrap_offset(
+      first + static_cast<std::uint64_t>(std::int64_t{operand.stride} * static_cast<int>(i)),
+      operand.width, stack32);
 }
 
 /// Linear address of the first access. `segment_bases` are the six bases in SegmentRegister order.
 inline LinearAddr operand_linear(const MemoryOperand& operand, const std::uint64_t* regs,
-                                 const std::uint32_t* segment_bases, bool stack32) {
-  return linear32(segment_bases[operand.segment], operand_offset(operand, regs, stack32));
+                                 const std::uint64_t* segment_bases, bool stack32) {
+  return linear_at(segment_bases[operand.segment], operand_offset(operand, regs, stack32),
+                   operand.width);
 }
 
 /// One access as the processor makes it.
 struct DataAccess {
   LinearAddr linear;
-  std::uint32_t offset = 0;
+  std::uint64_t offset = 0;
   std::uint16_t size = 0;
   bool write = false;
   std::uint8_t operand = 0;  ///< number into DecodedInstruction::operands
@@ -248,13 +290,13 @@ struct DataAccess {
 /// Accesses of descriptor tables, task segments and interrupt frames are not among them.
 template <typename Visitor>
 void for_each_access(const DecodedInstruction& info, const std::uint64_t* regs,
-                     const std::uint32_t* segment_bases, bool stack32, Visitor&& visit) {
-  std::array<std::uint32_t, kMaxOperands> first{};
+                     const std::uint64_t* segment_bases, bool stack32, Visitor&& visit) {
+  std::array<std::uint64_t, kMaxOperands> first{};
   const auto access = [&](unsigned number, unsigned i, bool write) {
     const MemoryOperand& operand = info.operands[number];
     DataAccess a;
     a.offset = access_offset(operand, first[number], i, stack32);
-    a.linear = linear32(segment_bases[operand.segment], a.offset);
+    a.linear = linear_at(segment_bases[operand.segment], a.offset, operand.width);
     a.size = operand.size;
     a.write = write;
     a.operand = static_cast<std::uint8_t>(number);
@@ -284,16 +326,15 @@ void for_each_access(const DecodedInstruction& info, const std::uint64_t* regs,
 /// whose count register is zero.
 inline unsigned kt_ea_count(const DecodedInstruction& info, const std::uint64_t* regs) {
   if (info.is_repeated()) [[unlikely]] {
-    const auto count = static_cast<std::uint32_t>(regs[kEcx]);
-    if ((info.address_bits == 32 ? count : count & 0xffff) == 0) return 0;
+    if ((regs[kEcx] & address_mask(info.address_bits)) == 0) return 0;
   }
   return info.ea_count;
 }
 
-/// Linear effective address number `slot` of the KT record. `eip` is the offset of the instruction
+/// Linear effective address number `slot` of the KT record. `ip` is the offset of the instruction
 /// in CS. The target of a direct far branch is selector * 16 + offset in real and virtual-8086
 /// mode and the bare offset in protected mode (true for flat code segments).
-LinearAddr kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
-                      const std::uint64_t* regs, const std::uint32_t* segment_bases, bool stack32);
+LinearAddr kt_address(const DecodedInstruction& info, unsigned slot, std::uint64_t ip,
+                      const std::uint64_t* regs, const std::uint64_t* segment_bases, bool stack32);
 
 }  // namespace citcat

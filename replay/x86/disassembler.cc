@@ -7,10 +7,11 @@
 namespace citcat {
 namespace {
 
-std::optional<std::string> disassemble(std::span<const std::uint8_t> bytes, std::uint32_t address,
+std::optional<std::string> disassemble(std::span<const std::uint8_t> bytes, std::uint64_t address,
                                        int bits) {
-  const ZydisMachineMode mode =
-      bits == 16 ? ZYDIS_MACHINE_MODE_LEGACY_16 : ZYDIS_MACHINE_MODE_LEGACY_32;
+  const ZydisMachineMode mode = bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
+                                : bits == 16 ? ZYDIS_MACHINE_MODE_LEGACY_16
+                                             : ZYDIS_MACHINE_MODE_LEGACY_32;
   ZydisDisassembledInstruction instruction;
   const ZyanStatus status =
       ZydisDisassembleIntel(mode, address, bytes.data(), bytes.size(), &instruction);
@@ -20,7 +21,7 @@ std::optional<std::string> disassemble(std::span<const std::uint8_t> bytes, std:
 
 }  // namespace
 
-std::string Disassembler::text(std::span<const std::uint8_t> bytes, std::uint32_t address) {
+std::string Disassembler::text(std::span<const std::uint8_t> bytes, std::uint64_t address) {
   const int other = bits_ == 16 ? 32 : 16;
   if (auto text = disassemble(bytes, address, bits_)) return *text;
   if (guess_) {

@@ -9,12 +9,13 @@ namespace citcat {
 /// Instructions as text, in Intel syntax.
 class Disassembler {
  public:
-  /// `bits` is the code segment's default size, 16 or 32; 0 guesses it from the instructions: a
-  /// trace knows how long each is, and most lengths are right for one size only.
+  /// `bits` is the code segment's default size, 16 or 32, or 64 for 64-bit mode; 0 guesses 16 or 32
+  /// it from the instructions: a trace knows how long each is, and most lengths are right for one
+  /// size only.
   explicit Disassembler(int bits) : bits_(bits == 0 ? 32 : bits), guess_(bits == 0) {}
 
   /// The instruction that `bytes` are, the whole of them, at `address`; "(bad)" for none.
-  std::string text(std::span<const std::uint8_t> bytes, std::uint32_t address);
+  std::string text(std::span<const std::uint8_t> bytes, std::uint64_t address);
   /// The size told, or guessed by now.
   int bits() const { return bits_; }
 

@@ -10,7 +10,7 @@ using Kind = InstructionClass;
 constexpr std::uint32_t kLastOffset = 0xffff;
 
 /// Segment bases do not matter to offsets.
-constexpr std::array<std::uint32_t, 6> kNoBases{};
+constexpr std::array<std::uint64_t, 6> kNoBases{};
 
 bool is_string(const DecodedInstruction& info) {
   return info.kind == Kind::string || info.kind == Kind::ins || info.kind == Kind::outs;

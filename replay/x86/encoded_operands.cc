@@ -8,6 +8,8 @@ using Form = OperandForm;
 /// What FXSAVE and FXRSTOR touch of their 512-byte area outside 64-bit mode: header, eight x87 and
 /// eight XMM registers (SDM vol. 1, table 10-2). The rest is reserved or the program's own.
 constexpr unsigned kFxBytes = 32 + 8 * 16 + 8 * 16;
+/// The same in 64-bit mode: with XMM8 to XMM15.
+constexpr unsigned kFxBytes64 = kFxBytes + 8 * 16;
 
 bool is_moffs(Form form) { return form == Form::Ob || form == Form::Ov; }
 
@@ -21,6 +23,8 @@ unsigned immediate_size(Form form, unsigned word) {
       return 2;
     case Form::Iz:
     case Form::Jz:
+      return word == 2 ? 2 : 4;
+    case Form::Iv:
       return word;
     default:
       return 0;
@@ -34,19 +38,21 @@ class Bytes {
 
   bool has(std::size_t count) const { return bytes_.size() - read_ >= count; }
   std::size_t count() const { return read_; }
-  /// Zero-extended; `size` at most 4, and there.
-  std::uint32_t take(std::size_t size) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < size; ++i) value |= std::uint32_t{bytes_[read_++]} << (8 * i);
-    return value;
-  }
+  /// Zero-extended, the low half of eight bytes; `size` at most 8, and there.
+  std::uint32_t take(std::size_t size) { return static_cast<std::uint32_t>(take_whole(size)); }
   /// Extended by its sign.
-  std::int32_t take_signed(std::size_t size) {
-    const unsigned unused = 32 - 8 * static_cast<unsigned>(size);
-    return static_cast<std::int32_t>(take(size) << unused) >> unused;
+  std::int64_t take_signed(std::size_t size) {
+    const unsigned unused = 64 - 8 * static_cast<unsigned>(size);
+    return static_cast<std::int64_t>(take_whole(size) << unused) >> unused;
   }
 
  private:
+  std::uint64_t take_whole(std::size_t size) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) value |= std::uint64_t{bytes_[read_++]} << (8 * i);
+    return value;
+  }
+
   std::span<const std::uint8_t> bytes_;
   std::size_t read_ = 0;
 };
@@ -71,20 +77,24 @@ unsigned address_16(std::uint8_t modrm, MemoryOperand& operand) {
   return mod;
 }
 
-/// The same with 32-bit addresses, from a SIB byte if `rm` asks for one.
-unsigned address_32(std::uint8_t modrm, std::uint8_t sib, MemoryOperand& operand) {
-  const unsigned mod = modrm >> 6;
-  unsigned base = modrm & 7u;
-  if (base == 4) {
+/// The same with wider addresses, from a SIB byte if `rm` asks for one.
+unsigned address_32(const DecodedInstruction& info, std::uint8_t sib, MemoryOperand& operand) {
+  const unsigned mod = info.modrm >> 6;
+  unsigned base = info.modrm & 7u;
+  const bool has_sib = base == 4;
+  if (has_sib) {
     base = sib & 7u;
-    const unsigned index = sib >> 3 & 7u;
+    const unsigned index = (sib >> 3 & 7u) | info.rex_bit(kRexX);
     if (index != 4) {
       operand.index = static_cast<std::int8_t>(index);
       operand.shift = static_cast<std::uint8_t>(sib >> 6);
     }
   }
-  if (mod == 0 && base == 5) return 4;
-  operand.base = static_cast<std::int8_t>(base);
+  if (mod == 0 && base == 5) {
+    if (info.bits64 && !has_sib) operand.base = kRip;
+    return 4;
+  }
+  operand.base = static_cast<std::int8_t>(base | info.rex_bit(kRexB));
   return mod == 2 ? 4 : mod;
 }
 
@@ -103,7 +113,7 @@ bool read_address(const DecodedInstruction& info, Bytes& bytes, MemoryOperand& o
       if (!bytes.has(1)) return false;
       sib = static_cast<std::uint8_t>(bytes.take(1));
     }
-    size = address_32(info.modrm, sib, operand);
+    size = address_32(info, sib, operand);
   }
   if (!bytes.has(size)) return false;
   if (size != 0) operand.displacement = bytes.take_signed(size);
@@ -128,10 +138,11 @@ bool read_immediates(const DecodedInstruction& info, Bytes& bytes, EncodedOperan
 }
 
 /// Size and direction of the operand in memory.
-void describe_access(const OpcodeRow& row, EncodedOperands& operands) {
+void describe_access(const OpcodeRow& row, bool bits64, EncodedOperands& operands) {
   for (std::size_t i = 0; i < row.operands.size(); ++i) {
-    const unsigned size = memory_size(row.operands[i], operands.word);
+    unsigned size = memory_size(row.operands[i], operands.word, bits64);
     if (size == 0) continue;
+    if (row.operation == Operation::cmpxchg8b && operands.word == 8) size = 16;
     operands.address.size = static_cast<std::uint16_t>(size);
     const bool changed = i == 0 || row.access == OperandAccess::exchanges;
     operands.address.read = !changed || row.access != OperandAccess::writes;
@@ -143,7 +154,7 @@ void describe_access(const OpcodeRow& row, EncodedOperands& operands) {
 
 }  // namespace
 
-unsigned memory_size(OperandForm form, unsigned word) {
+unsigned memory_size(OperandForm form, unsigned word, bool bits64) {
   switch (form) {
     case Form::Eb:
     case Form::Mb:
@@ -173,20 +184,23 @@ unsigned memory_size(OperandForm form, unsigned word) {
     case Form::Mv:
     case Form::Ov:
       return word;
+    case Form::Ey:
+    case Form::My:
+      return word == 8 ? 8 : 4;
     case Form::Mp:
       return word + 2;
     case Form::Ma:
       return 2 * word;
     case Form::Ms:
-      return 6;
+      return bits64 ? 10 : 6;
     case Form::Mt:
       return 10;
     case Form::Menv:
-      return 7 * word;
+      return word == 2 ? 14 : 28;
     case Form::Msave:
-      return 7 * word + 80;
+      return (word == 2 ? 14 : 28) + 80;
     case Form::Mfx:
-      return kFxBytes;
+      return bits64 ? kFxBytes64 : kFxBytes;
     default:
       return 0;
   }
@@ -216,6 +230,9 @@ unsigned register_size(OperandForm form, unsigned word) {
     case Form::Zv:
     case Form::rAX:
       return word;
+    case Form::Ey:
+    case Form::Gy:
+      return word == 8 ? 8 : 4;
     default:
       return 0;
   }
@@ -225,8 +242,11 @@ int operand_register(const DecodedInstruction& info, unsigned number, unsigned w
   const Form form = info.row->operands[number];
   const unsigned size = register_size(form, word);
   if (size == 0) return kNoRegister;
-  // AH, CH, DH and BH are parts of the first four.
-  const auto part = [&](unsigned reg) { return static_cast<int>(size == 1 ? reg & 3 : reg); };
+  // AH, CH, DH and BH are parts of the first four; with REX their numbers name SPL to DIL.
+  const auto part = [&](unsigned reg, RexBit upper) {
+    const unsigned low = size == 1 && info.rex == 0 ? reg & 3 : reg;
+    return static_cast<int>(low | info.rex_bit(upper));
+  };
   switch (form) {
     case Form::AL:
     case Form::rAX:
@@ -237,16 +257,17 @@ int operand_register(const DecodedInstruction& info, unsigned number, unsigned w
       return kEdx;
     case Form::Zb:
     case Form::Zv:
-      return part(info.opcode & 7u);
+      return part(info.opcode & 7u, kRexB);
     case Form::Gb:
     case Form::Gw:
     case Form::Gd:
+    case Form::Gy:
     case Form::Gv:
-      return part(info.modrm >> 3 & 7u);
+      return part(info.modrm >> 3 & 7u, kRexR);
     case Form::Rd:
-      return info.modrm & 7;
+      return static_cast<int>((info.modrm & 7u) | info.rex_bit(kRexB));
     default:
-      return info.register_form ? part(info.modrm & 7u) : kNoRegister;
+      return info.register_form ? part(info.modrm & 7u, kRexB) : kNoRegister;
   }
 }
 
@@ -256,7 +277,7 @@ std::optional<std::size_t> read_operands(const DecodedInstruction& info,
   Bytes rest(bytes);
   const OpcodeRow& row = *info.row;
   MemoryOperand& address = operands.address;
-  address.width = info.address_bits == 16 ? AddressWidth::bits16 : AddressWidth::bits32;
+  address.width = address_width(info);
   if (info.has_modrm) {
     rest.take(1);
     const bool register_alone = row.operands[0] == Form::Rd || row.operands[1] == Form::Rd;
@@ -273,7 +294,7 @@ std::optional<std::size_t> read_operands(const DecodedInstruction& info,
   }
   if (operands.in_memory) {
     address.segment = segment_of(info, address);
-    describe_access(row, operands);
+    describe_access(row, info.bits64, operands);
   }
   if (!read_immediates(info, rest, operands)) return std::nullopt;
   return rest.count();

@@ -13,7 +13,7 @@ namespace citcat {
 
 /// What the bytes behind the opcode say.
 struct EncodedOperands {
-  std::uint8_t word = 4;   ///< 2 or 4: the operand size of forms of v
+  std::uint8_t word = 4;   ///< 2, 4 or 8: the operand size of forms of v
   bool in_memory = false;  ///< `address` is that of the operand of ModRM or moffs
   MemoryOperand address;   ///< its size and direction as the row says; not for M forms of no size
   std::array<std::uint32_t, 2> immediates{};  ///< zero-extended; branches extended by their sign
@@ -26,8 +26,9 @@ std::optional<std::size_t> read_operands(const DecodedInstruction& info,
                                          std::span<const std::uint8_t> bytes,
                                          EncodedOperands& operands);
 
-/// Bytes of a form in memory, 0 for one that is none; `word` is the operand size.
-unsigned memory_size(OperandForm form, unsigned word);
+/// Bytes of a form in memory, 0 for one that is none; `word` is the operand size, `bits64`: in
+/// 64-bit mode.
+unsigned memory_size(OperandForm form, unsigned word, bool bits64 = false);
 /// Bytes of a form that may be a general register, 0 for one that cannot.
 unsigned register_size(OperandForm form, unsigned word);
 /// The general register that operand `number` is, or kNoRegister.

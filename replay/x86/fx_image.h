@@ -9,7 +9,7 @@ namespace citcat::fx_image {
 // Offsets in the FXSAVE image (SDM vol. 1, table 10-2).
 inline constexpr std::size_t kControl = 0, kStatus = 2, kTags = 4, kOpcode = 6, kCodeOffset = 8,
                              kCodeSelector = 12, kDataOffset = 16, kDataSelector = 20, kMxcsr = 24,
-                             kMxcsrMask = 28, kRegisters = 32, kXmm = 160, kEnd = 288;
+                             kMxcsrMask = 28, kRegisters = 32, kXmm = 160, kEnd = 288, kEnd64 = 416;
 inline constexpr std::size_t kSlot = 16;           // one x87 register in the FXSAVE image
 inline constexpr std::size_t kRegisterBytes = 10;  // its contents
 

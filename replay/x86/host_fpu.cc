@@ -30,8 +30,7 @@ constexpr std::uint32_t kMxcsrMasks = 0x1f80, kMxcsrFlags = 0x3f;
 
 /// What the stub exchanges besides memory operand and state; offsets are in the stub's code.
 struct RegisterBlock {
-  std::uint32_t gpr = 0;
-  std::uint32_t unused = 0;
+  std::uint64_t gpr = 0;
   std::uint64_t flags = 0;
 };
 static_assert(offsetof(RegisterBlock, flags) == 8);
@@ -39,17 +38,17 @@ static_assert(offsetof(RegisterBlock, flags) == 8);
 using Stub = void (*)(void* memory, void* state, RegisterBlock* registers);
 
 /// rdi: memory operand, rsi: state, rdx: RegisterBlock. Saves and restores what the ABI wants kept.
-constexpr std::array<std::uint8_t, 22> kProlog = {
+constexpr std::array<std::uint8_t, 23> kProlog = {
     0x48, 0x83, 0xec, 0x18,        // sub     rsp, 24
     0x0f, 0xae, 0x5c, 0x24, 0x08,  // stmxcsr [rsp+8]
     0xd9, 0x7c, 0x24, 0x0c,        // fnstcw  [rsp+12]
     0x0f, 0xae, 0x0e,              // fxrstor [rsi]
     0xff, 0x72, 0x08,              // push    qword [rdx+8]
     0x9d,                          // popfq
-    0x8b, 0x02,                    // mov     eax, [rdx]
+    0x48, 0x8b, 0x02,              // mov     rax, [rdx]
 };
-constexpr std::array<std::uint8_t, 25> kEpilog = {
-    0x89, 0x02,                    // mov     [rdx], eax
+constexpr std::array<std::uint8_t, 26> kEpilog = {
+    0x48, 0x89, 0x02,              // mov     [rdx], rax
     0x9c,                          // pushfq
     0x8f, 0x42, 0x08,              // pop     qword [rdx+8]
     0x0f, 0xae, 0x06,              // fxsave  [rsi]
@@ -184,10 +183,21 @@ GprPlace gpr_place(const DecodedInstruction& info) {
   }
 }
 
-/// Two-byte-map instruction with its memory operand at [rdi] and its general register in eax.
+/// The REX prefix of a form whose general register is replaced by RAX, and its memory operand by
+/// [rdi]; 0 where it needs none.
+std::uint8_t kept_rex(const DecodedInstruction& info, GprPlace place) {
+  unsigned rex = info.rex & kRexW;
+  if (place != GprPlace::reg_written) rex |= info.rex & kRexR;
+  const bool in_rm = place == GprPlace::rm_read || place == GprPlace::rm_written;
+  if (info.register_form && !in_rm) rex |= info.rex & kRexB;
+  return rex == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(0x40 | rex);
+}
+
+/// Two-byte-map instruction with its memory operand at [rdi] and its general register in rax.
 std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace place) {
   std::vector<std::uint8_t> code;
   if (info.mandatory_prefix != 0) code.push_back(info.mandatory_prefix);
+  if (const std::uint8_t rex = kept_rex(info, place)) code.push_back(rex);
   code.push_back(0x0f);
   code.push_back(info.opcode);
   if (info.has_modrm) {
@@ -298,9 +308,11 @@ FpuForm HostFpu::prepare(const DecodedInstruction& info) {
       return form;
     case InstructionClass::fxsave:
       form.action = Action::fxsave;
+      form.wide_image = (info.rex & kRexW) != 0;
       return form;
     case InstructionClass::fxrstor:
       form.action = Action::fxrstor;
+      form.wide_image = (info.rex & kRexW) != 0;
       return form;
     case InstructionClass::ldmxcsr:
       form.action = Action::ldmxcsr;
@@ -365,9 +377,9 @@ FpuResult HostFpu::execute(const FpuForm& form, FpuOperands& operands) {
       restore(form, operands);
       return result;
     case Action::fxsave:
-      return fxsave(operands);
+      return fxsave(form, operands);
     case Action::fxrstor:
-      return fxrstor(operands);
+      return fxrstor(form, operands);
     case Action::ldmxcsr:
       return ldmxcsr(operands);
     case Action::stmxcsr:
@@ -404,16 +416,14 @@ FpuResult HostFpu::run_x87(const FpuForm& form, FpuOperands& operands) {
   store32(work.data() + kMxcsrMask, 0);
   call_stub(form, operands, work);
   copy_x87(work, image_);
-  std::copy(work.begin() + kXmm, work.begin() + kEnd, image_.begin() + kXmm);
+  std::copy(work.begin() + kXmm, work.begin() + kEnd64, image_.begin() + kXmm);
   FpuResult result;
   result.model_specific = form.model_specific;
   if (form.sets_pointers) {
     set_word(kOpcode, form.fop);
-    set_dword(kCodeOffset, operands.code_offset);
-    set_word(kCodeSelector, operands.code_selector);
+    set_code_pointer(operands.code_offset, operands.code_selector);
     if (form.memory_bytes != 0) {
-      set_dword(kDataOffset, operands.data_offset);
-      set_word(kDataSelector, operands.data_selector);
+      set_data_pointer(operands.data_offset, operands.data_selector);
     }
   }
   if (form.clears_pointers)
@@ -451,7 +461,7 @@ FpuResult HostFpu::run_sse(const FpuForm& form, FpuOperands& operands) {
   copy_x87(work, image_);
   set_word(kControl, control);
   update_summary();
-  std::copy(work.begin() + kXmm, work.begin() + kEnd, image_.begin() + kXmm);
+  std::copy(work.begin() + kXmm, work.begin() + kEnd64, image_.begin() + kXmm);
   set_dword(kMxcsr, before | raised);
   result.model_specific = form.model_specific;
   if (form.writes_memory) result.store_bytes = form.memory_bytes;

@@ -53,7 +53,8 @@ struct FpuForm {
   bool writes_gpr = false;
   bool writes_eflags = false;     ///< ZF PF CF, and OF SF AF cleared
   bool clears_pointers = false;   ///< FNINIT
-  bool wide_image = false;        ///< environment in its 32-bit layout
+  bool wide_image = false;        ///< environment in its 32-bit layout; FXSAVE and FXRSTOR with
+                                  ///< pointers of 64 bits
   bool real_image = false;        ///< environment in its real-mode layout
   bool model_specific = false;    ///< the result differs between processors in its last bits
   std::int8_t gpr = kNoRegister;  ///< general register read or written
@@ -67,12 +68,12 @@ struct FpuOperands {
   /// In: the memory operand, filled whenever the form has one (MASKMOVQ merges into it). Out: what
   /// to store.
   alignas(16) std::array<std::uint8_t, 512> memory{};
-  std::uint32_t gpr = 0;     ///< in and out: the whole of register FpuForm::gpr
+  std::uint64_t gpr = 0;     ///< in and out: the whole of register FpuForm::gpr
   std::uint32_t eflags = 2;  ///< in and out; only OF SF ZF AF PF CF are looked at and changed
   std::uint16_t code_selector = 0;
-  std::uint32_t code_offset = 0;
+  std::uint64_t code_offset = 0;
   std::uint16_t data_selector = 0;  ///< of the memory operand
-  std::uint32_t data_offset = 0;
+  std::uint64_t data_offset = 0;
   bool save_sse = true;  ///< CR4.OSFXSR: FXSAVE and FXRSTOR include XMM registers
 };
 
@@ -102,6 +103,10 @@ class HostFpu {
   /// Bits that LDMXCSR and FXRSTOR accept and FXSAVE reports (SDM vol. 1, 11.6.6). Zero means the
   /// processor reports none, which stands for FFBF.
   void set_mxcsr_mask(std::uint32_t mask) { mxcsr_mask_ = mask; }
+
+  /// Of a processor with long mode: the image has pointers of 64 bits, and XMM8 to XMM15. Their
+  /// selectors are kept beside it.
+  void set_wide(bool wide) { wide_ = wide; }
 
   /// Chooses how to run `info`, which must be decoded. Builds code on first use of a form; throws
   /// IoError when the system refuses executable memory.
@@ -148,13 +153,20 @@ class HostFpu {
   void initialize();
   FpuResult save(const FpuForm& form, FpuOperands& operands);
   void restore(const FpuForm& form, const FpuOperands& operands);
-  FpuResult fxsave(FpuOperands& operands) const;
-  FpuResult fxrstor(const FpuOperands& operands);
+  std::uint32_t code_selector() const { return wide_ ? code_selector_ : word(12); }
+  std::uint32_t data_selector() const { return wide_ ? data_selector_ : word(20); }
+  void set_code_pointer(std::uint64_t offset, std::uint16_t selector);
+  void set_data_pointer(std::uint64_t offset, std::uint16_t selector);
+  void set_pointer(std::size_t at, std::uint64_t offset, std::uint16_t selector);
+  FpuResult fxsave(const FpuForm& form, FpuOperands& operands) const;
+  FpuResult fxrstor(const FpuForm& form, const FpuOperands& operands);
   FpuResult ldmxcsr(const FpuOperands& operands);
   std::uint32_t accepted_mxcsr() const { return mxcsr_mask_ != 0 ? mxcsr_mask_ : 0xffbf; }
 
   FxImage image_{};
   std::uint32_t mxcsr_mask_ = 0xffff;
+  bool wide_ = false;
+  std::uint16_t code_selector_ = 0, data_selector_ = 0;  ///< of the pointers, where `wide_`
   std::unique_ptr<StubArena> arena_;
   std::unordered_map<std::uint64_t, const void*> stubs_;  ///< by instruction bytes
 };

@@ -75,6 +75,25 @@ void HostFpu::note_mmx(int written) {
     set_word(kRegisters + kSlot * static_cast<std::size_t>(written & 7) + 8, 0xffff);
 }
 
+void HostFpu::set_pointer(std::size_t at, std::uint64_t offset, std::uint16_t selector) {
+  set_dword(at, static_cast<std::uint32_t>(offset));
+  if (wide_) {
+    set_dword(at + 4, static_cast<std::uint32_t>(offset >> 32));
+  } else {
+    set_word(at + 4, selector);
+  }
+}
+
+void HostFpu::set_code_pointer(std::uint64_t offset, std::uint16_t selector) {
+  set_pointer(kCodeOffset, offset, selector);
+  code_selector_ = selector;
+}
+
+void HostFpu::set_data_pointer(std::uint64_t offset, std::uint16_t selector) {
+  set_pointer(kDataOffset, offset, selector);
+  data_selector_ = selector;
+}
+
 // --- environment images (SDM vol. 1, figures 8-9 to 8-12)
 // -----------------------------------------
 //
@@ -85,7 +104,7 @@ void HostFpu::store_environment(const FpuForm& form, FpuOperands& operands) cons
   std::uint8_t* out = operands.memory.data();
   const std::uint32_t fop = word(kOpcode) & 0x7ff;
   std::uint32_t fip = dword(kCodeOffset), fdp = dword(kDataOffset);
-  const std::uint32_t fcs = word(kCodeSelector), fds = word(kDataSelector);
+  const std::uint32_t fcs = code_selector(), fds = data_selector();
   if (form.real_image) {
     fip += fcs << 4;
     fdp += fds << 4;
@@ -124,16 +143,16 @@ void HostFpu::load_environment(const FpuForm& form, const FpuOperands& operands)
   const std::uint32_t last = form.wide_image ? load32(in + 24) : load16(in + 12);
   if (form.real_image) {
     const std::uint32_t high = form.wide_image ? 0x0ffff000 : 0xf000;
-    set_dword(kCodeOffset, (code & 0xffff) | (middle & high) << 4);
-    set_dword(kDataOffset, (data & 0xffff) | (last & high) << 4);
     set_dword(kCodeSelector, 0);
     set_dword(kDataSelector, 0);
+    set_code_pointer((code & 0xffff) | (middle & high) << 4, 0);
+    set_data_pointer((data & 0xffff) | (last & high) << 4, 0);
     set_word(kOpcode, middle & 0x7ff);
   } else {
-    set_dword(kCodeOffset, code);
-    set_dword(kDataOffset, data);
-    set_dword(kCodeSelector, middle & 0xffff);
-    set_dword(kDataSelector, last & 0xffff);
+    set_dword(kCodeSelector, 0);
+    set_dword(kDataSelector, 0);
+    set_code_pointer(code, static_cast<std::uint16_t>(middle));
+    set_data_pointer(data, static_cast<std::uint16_t>(last));
     // The 16-bit image of protected mode has no room for the opcode.
     set_word(kOpcode,
              form.wide_image ? static_cast<std::uint16_t>(middle >> 16 & 0x7ff) : std::uint16_t{0});
@@ -161,29 +180,39 @@ void HostFpu::restore(const FpuForm& form, const FpuOperands& operands) {
   }
 }
 
-FpuResult HostFpu::fxsave(FpuOperands& operands) const {
-  std::copy_n(image_.begin(), kEnd, operands.memory.begin());
+FpuResult HostFpu::fxsave(const FpuForm& form, FpuOperands& operands) const {
+  const std::size_t end = form.memory_bytes;
+  std::copy_n(image_.begin(), end, operands.memory.begin());
+  if (wide_ && !form.wide_image) {
+    store32(operands.memory.data() + kCodeSelector, code_selector());
+    store32(operands.memory.data() + kDataSelector, data_selector());
+  }
   store32(operands.memory.data() + kMxcsrMask, mxcsr_mask_);
   FpuResult result;
-  result.store_bytes = static_cast<std::uint16_t>(operands.save_sse ? kEnd : kXmm);
+  result.store_bytes = static_cast<std::uint16_t>(operands.save_sse ? end : kXmm);
   return result;
 }
 
-FpuResult HostFpu::fxrstor(const FpuOperands& operands) {
+FpuResult HostFpu::fxrstor(const FpuForm& form, const FpuOperands& operands) {
   FpuResult result;
   if (operands.save_sse && (load32(operands.memory.data() + kMxcsr) & ~accepted_mxcsr()) != 0) {
     result.fault = FpuResult::Fault::protection;
     return result;
   }
   const std::uint32_t mxcsr_before = mxcsr();
-  const std::size_t end = operands.save_sse ? kEnd : kXmm;
+  const std::size_t end = operands.save_sse ? form.memory_bytes : kXmm;
   std::copy_n(operands.memory.begin(), end, image_.begin());
   if (!operands.save_sse) set_dword(kMxcsr, mxcsr_before);
   image_[kTags + 1] = 0;
   set_word(kControl, static_cast<std::uint16_t>((control_word() & 0x1f3f) | 0x40));
   set_word(kOpcode, word(kOpcode) & 0x7ff);
-  set_word(kCodeSelector + 2, 0);
-  set_word(kDataSelector + 2, 0);
+  if (!wide_) {
+    set_word(kCodeSelector + 2, 0);
+    set_word(kDataSelector + 2, 0);
+  } else if (!form.wide_image) {
+    set_code_pointer(dword(kCodeOffset), word(kCodeSelector));
+    set_data_pointer(dword(kDataOffset), word(kDataSelector));
+  }
   for (std::size_t i = 0; i < 8; ++i) {
     const auto reserved = static_cast<std::ptrdiff_t>(kRegisters + kSlot * i + kRegisterBytes);
     std::fill_n(image_.begin() + reserved, kSlot - kRegisterBytes, std::uint8_t{0});

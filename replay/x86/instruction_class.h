@@ -32,6 +32,9 @@ enum class InstructionClass : std::uint8_t {
   bound,
   sysenter,
   sysexit,
+  syscall,
+  sysret,
+  swapgs,
   rsm,
   loadall,  ///< 80286 0F 05
   // Segments.
@@ -55,6 +58,7 @@ enum class InstructionClass : std::uint8_t {
   ltr,
   cpuid,
   rdtsc,
+  rdtscp,
   rdpmc,
   rdmsr,
   wrmsr,

@@ -29,7 +29,44 @@ struct Prefixes {
   bool address = false;
   std::uint8_t repeat = 0;  ///< last of F2, F3
   std::int8_t segment = -1;
+  std::uint8_t rex = 0;  ///< of 64-bit mode, where the last prefix is one
 };
+
+/// The same in 64-bit mode: only FS and GS are taken (Intel SDM vol. 1, 3.3.7.1), and REX counts
+/// where it stands last (vol. 2, 2.2.1).
+bool take_prefix_64(std::uint8_t byte, Prefixes& prefixes) {
+  constexpr std::uint8_t kRex = 0x40;
+  if ((byte & 0xf0) == kRex) {
+    prefixes.rex = byte;
+    return true;
+  }
+  switch (byte) {
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e:
+      break;
+    case 0xf0:
+      prefixes.lock = true;
+      break;
+    case 0xf2:
+    case 0xf3:
+      prefixes.repeat = byte;
+      break;
+    case 0x64:
+    case 0x65:
+      prefixes.segment = byte == 0x64 ? kFs : kGs;
+      break;
+    case 0x66:
+    case 0x67:
+      (byte == 0x66 ? prefixes.operand : prefixes.address) = true;
+      break;
+    default:
+      return false;
+  }
+  prefixes.rex = 0;
+  return true;
+}
 
 /// True when `byte` is a prefix of the processor, which is then noted in `prefixes`.
 bool take_prefix(std::uint8_t byte, const CpuTraits& traits, Prefixes& prefixes) {
@@ -124,16 +161,49 @@ void resolve_8088_alias(std::span<std::uint8_t> code) {
   }
 }
 
-void resolve_alias(std::span<std::uint8_t> code, const CpuTraits& traits) {
+void resolve_alias(std::span<std::uint8_t> code, const CpuTraits& traits, bool bits64) {
   if (traits.has_opcode_aliases) resolve_8088_alias(code);
   if ((code[0] == 0xf6 || code[0] == 0xf7) && code.size() > 1 && ((code[1] >> 3) & 7) == 1) {
     code[1] = static_cast<std::uint8_t>(code[1] & 0xc7);  // TEST, on every processor
   }
-  if (code[0] == 0x82) code[0] = 0x80;
+  if (code[0] == 0x82 && !bits64) code[0] = 0x80;
 }
 
 // ---------------------------------------------------------------------------------------------
 // Putting it together.
+
+/// How an instruction's operand size is found in 64-bit mode.
+enum class WideSize : std::uint8_t { as_encoded, stack, near_branch };
+
+/// Intel SDM vol. 2, 2.2.1.7, and vol. 1, 6.2.5 and table 6-1: what uses the stack pointer has 64
+/// bits, or 16; a near branch always 64.
+WideSize wide_size(AccessPattern accesses) {
+  using enum AccessPattern;
+  switch (accesses) {
+    case push:
+    case push_operand:
+    case push_segment:
+    case pop:
+    case pop_operand:
+    case pop_segment:
+    case enter:
+    case leave:
+    case interrupt:
+      return WideSize::stack;
+    case branch:
+    case call:
+    case ret:
+    case jump_indirect:
+    case call_indirect:
+      return WideSize::near_branch;
+    default:
+      return WideSize::as_encoded;
+  }
+}
+
+bool has_operand(const OpcodeRow& row, OperandForm form) {
+  return std::find(row.operands.begin(), row.operands.end(), form) != row.operands.end();
+}
 
 class InstructionDecoder {
  public:
@@ -143,12 +213,13 @@ class InstructionDecoder {
         traits_(traits) {
     if (traits_.sixteen_bit) mode_.bits32 = false;
     if (!traits_.has_limits) mode_.real_or_v86 = true;
+    if (!traits_.has_long_mode) mode_.bits64 = false;
   }
 
   DecodedInstruction decode() {
     info_.real_or_v86 = mode_.real_or_v86;
-    while (prefixes_.count < bytes_.size() &&
-           take_prefix(bytes_[prefixes_.count], traits_, prefixes_)) {
+    info_.bits64 = mode_.bits64;
+    while (prefixes_.count < bytes_.size() && take_one_prefix(bytes_[prefixes_.count])) {
       ++prefixes_.count;
     }
     if (prefixes_.count >= traits_.longest) return fail(InvalidReason::too_long);
@@ -157,8 +228,9 @@ class InstructionDecoder {
     strip_locks();
     if (!find_map()) return incomplete();
     const std::uint8_t* const modrm = code_.size() > 1 ? &code_[1] : nullptr;
-    const OpcodeMatch match = find_opcode(map_, code_[0], mandatory_prefix(),
-                                          modrm == nullptr ? std::nullopt : std::optional(*modrm));
+    const OpcodeMatch match =
+        find_opcode(map_, searched_opcode(), mandatory_prefix(),
+                    modrm == nullptr ? std::nullopt : std::optional(*modrm), mode_.bits64);
     const bool has_modrm = match.needs_modrm || (match.row != nullptr && match.row->modrm.present);
     if (has_modrm && modrm == nullptr) return incomplete();
     if (match.row == nullptr) return without_meaning();
@@ -166,6 +238,17 @@ class InstructionDecoder {
   }
 
  private:
+  bool take_one_prefix(std::uint8_t byte) {
+    return mode_.bits64 ? take_prefix_64(byte, prefixes_) : take_prefix(byte, traits_, prefixes_);
+  }
+
+  /// 90 with REX.B exchanges R8 with the accumulator.
+  std::uint8_t searched_opcode() const {
+    const bool exchanges =
+        map_ == OpcodeMap::one && code_[0] == 0x90 && (prefixes_.rex & kRexB) != 0;
+    return exchanges ? std::uint8_t{0x91} : code_[0];
+  }
+
   DecodedInstruction fail(InvalidReason reason) {
     DecodedInstruction info;
     info.state = DecodeState::invalid;
@@ -190,7 +273,9 @@ class InstructionDecoder {
     info_.operand_prefix = prefixes_.operand;
     info_.address_prefix = prefixes_.address;
     info_.segment_override = prefixes_.segment;
+    info_.rex = prefixes_.rex;
     info_.address_bits = mode_.bits32 != prefixes_.address ? 32 : 16;
+    if (mode_.bits64) info_.address_bits = prefixes_.address ? 32 : 64;
   }
 
   /// stripped_ = the bytes without LOCK, with the opcode's documented encoding.
@@ -204,7 +289,7 @@ class InstructionDecoder {
       }
     }
     whole_code_ = std::span(stripped_).first(size).subspan(prefixes_.count - locks);
-    resolve_alias(whole_code_, traits_);
+    resolve_alias(whole_code_, traits_, mode_.bits64);
   }
 
   /// code_ = from the last byte of the opcode on. False where the bytes end before.
@@ -231,7 +316,7 @@ class InstructionDecoder {
     info_.row = &row;
     store_encoding(row);
     EncodedOperands operands;
-    operands.word = mode_.bits32 != prefixes_.operand ? 4 : 2;
+    operands.word = word_of(row);
     const std::optional<std::size_t> behind = read_operands(info_, code_.subspan(1), operands);
     if (!behind) return incomplete();
     const std::size_t opcode_bytes = whole_code_.size() - code_.size() + 1;
@@ -239,8 +324,12 @@ class InstructionDecoder {
     if (length > traits_.longest) return fail(InvalidReason::too_long);
     if (!row.processors.has(traits_.instructions)) return without_meaning();
     if (row.has(kProtectedMode) && mode_.real_or_v86) return without_meaning();
+    if (row.has(kLongModeAlone) && !traits_.has_long_mode) return without_meaning();
+    if (names_no_register(row)) return without_meaning();
     if (info_.lock && !take_lock(row)) return fail(InvalidReason::lock_prefix);
     begin(length);
+    // Displacements count from the next instruction, kRip is where this one begins.
+    if (operands.address.base == kRip) operands.address.displacement += info_.length;
     store_operands(row, operands);
     AccessList(info_, traits_, operands).build();
     info_.registers = decode_register_effect(info_, operands);
@@ -248,16 +337,34 @@ class InstructionDecoder {
     return info_;
   }
 
+  std::uint8_t word_of(const OpcodeRow& row) const {
+    if (!mode_.bits64) return mode_.bits32 != prefixes_.operand ? 4 : 2;
+    if (wide_size(row.accesses) == WideSize::near_branch) return 8;
+    if ((prefixes_.rex & kRexW) != 0) return 8;
+    if (prefixes_.operand) return 2;
+    return wide_size(row.accesses) == WideSize::stack ? 8 : 4;
+  }
+
+  /// CR8 is the only control register beyond CR7, and there are no debug registers (Intel SDM vol.
+  /// 2, MOV).
+  bool names_no_register(const OpcodeRow& row) const {
+    if ((prefixes_.rex & kRexR) == 0) return false;
+    const bool control = has_operand(row, OperandForm::Cd);
+    return has_operand(row, OperandForm::Dd) || (control && (info_.modrm >> 3 & 7) != 0);
+  }
+
   void store_encoding(const OpcodeRow& row) {
     info_.opcode = code_[0];
     info_.opcode_map = static_cast<std::uint8_t>(map_);
     info_.has_modrm = row.modrm.present;
-    info_.rm_field = code_[0] & 7;
+    info_.rm_field = static_cast<std::uint8_t>((code_[0] & 7u) | info_.rex_bit(kRexB));
     if (info_.has_modrm) {
       info_.modrm = code_[1];
       info_.register_form = info_.modrm >= 0xc0;
-      info_.reg_field = info_.modrm >> 3 & 7;
-      info_.rm_field = info_.modrm & 7;
+      // Segment registers have no upper half.
+      const unsigned upper = has_operand(row, OperandForm::Sw) ? 0 : info_.rex_bit(kRexR);
+      info_.reg_field = static_cast<std::uint8_t>((info_.modrm >> 3 & 7u) | upper);
+      info_.rm_field = static_cast<std::uint8_t>((info_.modrm & 7u) | info_.rex_bit(kRexB));
     }
     if (map_ == OpcodeMap::one) return;
     info_.mandatory_prefix = prefixes_.repeat != 0 ? prefixes_.repeat
@@ -275,7 +382,7 @@ class InstructionDecoder {
   void store_operands(const OpcodeRow& row, const EncodedOperands& operands) {
     info_.kind = row.kind;
     info_.operand_bytes = operand_bytes(row, operands.word);
-    if (row.kind == Kind::smsw && info_.operand_bytes != 4) info_.kind = Kind::plain;
+    if (row.kind == Kind::smsw && info_.operand_bytes == 2) info_.kind = Kind::plain;
     // /6 shifts left from the 286 on; the 8088 sets all bits.
     const bool sets_bits =
         traits_.shift_6_sets_bits && info_.reg_field == 6 && row.flags.rule == FlagRule::shift_left;
@@ -298,9 +405,10 @@ class InstructionDecoder {
   std::uint8_t operand_bytes(const OpcodeRow& row, std::uint8_t word) const {
     const bool port = row.operands[0] == OperandForm::Ib || row.operands[0] == OperandForm::DX;
     const OperandForm form = row.operands[port ? 1 : 0];
-    if (row.prefix != MandatoryPrefix::any && form != OperandForm::Gv) return mode_.bits32 ? 4 : 2;
+    if (row.prefix != MandatoryPrefix::any && form != OperandForm::Gv)
+      return mode_.bits32 || mode_.bits64 ? 4 : 2;
     if (form == OperandForm::Xb || form == OperandForm::Yb) return 1;
-    if (row.operands[1] == OperandForm::Rd || form == OperandForm::Rd) return 4;
+    if (row.operands[1] == OperandForm::Rd || form == OperandForm::Rd) return mode_.bits64 ? 8 : 4;
     const bool bytes = memory_size(form, word) == 1 || register_size(form, word) == 1;
     return bytes ? std::uint8_t{1} : word;
   }
@@ -355,6 +463,14 @@ class InstructionDecoder {
   void make_canonical(SegmentRegister segment) {
     for (std::size_t i = 0; prefixes_.lock && i < prefixes_.count; ++i) {
       if (is_lock_byte(bytes_[i], traits_)) info_.canonical[i] = segment_prefix_byte(segment);
+    }
+    // The engine takes the operand size from it, as AMD's processors do; Intel's take no notice.
+    const bool narrows = mode_.bits64 && prefixes_.operand && (prefixes_.rex & kRexW) == 0 &&
+                         wide_size(info_.row->accesses) == WideSize::near_branch;
+    for (std::size_t i = 0; narrows && i < prefixes_.count; ++i) {
+      if (bytes_[i] != 0x66) continue;
+      info_.canonical[i] = segment_prefix_byte(kDs);
+      info_.aliased = true;
     }
     for (std::size_t i = prefixes_.count; i < info_.length; ++i) {
       info_.canonical[i] = whole_code_[i - prefixes_.count];

@@ -18,28 +18,29 @@ enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A };
 /// ModRM.rm, a register or memory; M memory alone; G ModRM.reg; Z the low bits of the opcode; I
 /// immediate; J displacement of a branch; O an address without ModRM; X and Y the strings; P and Q
 /// MMX by reg and rm; V and W XMM by reg and rm; S, C, D segment, control and debug registers.
-/// Second: b, w, d, q, x for 1, 2, 4, 8 and 16 bytes; v 2 or 4 by operand size.
+/// Second: b, w, d, q, x for 1, 2, 4, 8 and 16 bytes; v 2, 4 or 8 by operand size, y 4 or 8.
 // clang-format off
 enum class OperandForm : std::uint8_t {
   no,
-  Eb, Ew, Ed, Ev,
-  Rd,                ///< the register of ModRM.rm, whatever ModRM.mod is
+  Eb, Ew, Ed, Ey, Ev,
+  Rd,                ///< the register of ModRM.rm, whatever ModRM.mod is; all of it in 64-bit mode
   RvMw, RdMb, RdMw,  ///< a register of v or d, memory of b or w
-  Mb, Mw, Md, Mq, Mx, Mv,
+  Mb, Mw, Md, My, Mq, Mx, Mv,
   M,                 ///< an address: nothing is accessed
   Ma,                ///< two bounds of v
   Mp,                ///< offset of v, then selector
-  Ms,                ///< six bytes: limit and base
+  Ms,                ///< limit and base: six bytes, ten in 64-bit mode
   Mt,                ///< ten bytes
   Menv, Msave,       ///< x87 environment, 14 or 28 bytes; with registers 94 or 108
   Mfx,               ///< what FXSAVE and FXRSTOR touch
-  Gb, Gw, Gd, Gv,
+  Gb, Gw, Gd, Gy, Gv,
   Zb, Zv,
   AL, rAX, CL, DX,   ///< rAX: AX or EAX
   One,               ///< the number 1
   Ib, Iw,
   Ibs,               ///< a byte, extended by its sign to v
-  Iz,                ///< of v
+  Iz,                ///< of v, but of 4 bytes where v has 8, and extended by its sign
+  Iv,                ///< of v
   Jb, Jz,
   Ap,                ///< offset of v and selector
   Ob, Ov,
@@ -108,6 +109,8 @@ enum OpcodeTrait : std::uint8_t {
   kTakesUnaligned = 4,  ///< of 16 bytes, and needs no alignment
   kNotIn64BitMode = 8,
   kProtectedMode = 16,  ///< #UD in real and virtual-8086 mode
+  kOnly64BitMode = 32,
+  kLongModeAlone = 64,  ///< which processors without long mode have not got
 };
 
 struct OpcodeRow {

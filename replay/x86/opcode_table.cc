@@ -59,7 +59,8 @@ constexpr ProcessorRange only_8088 = only(InstructionSet::i8088),
 namespace trait_columns {
 
 constexpr unsigned no = 0, lock = kLockable, may_store = kMayLeaveMemory,
-                   unaligned = kTakesUnaligned, no64 = kNotIn64BitMode, protect = kProtectedMode;
+                   unaligned = kTakesUnaligned, no64 = kNotIn64BitMode, protect = kProtectedMode,
+                   only64 = kOnly64BitMode, lm = kLongModeAlone;
 
 }  // namespace trait_columns
 
@@ -67,7 +68,7 @@ constexpr unsigned no = 0, lock = kLockable, may_store = kMayLeaveMemory,
 constexpr auto kRows = [] {
   using namespace register_columns;  // NOLINT(google-build-using-namespace)
   using trait_columns::lock, trait_columns::may_store, trait_columns::unaligned,
-      trait_columns::no64, trait_columns::protect;
+      trait_columns::no64, trait_columns::protect, trait_columns::only64, trait_columns::lm;
   return std::to_array<OpcodeRow>({
 #define OPCODE(MAP, FIRST, COUNT, MODRM, PREFIX, OPERATION, ONE, TWO, THREE, ACCESS, REGISTERS, \
                CLASS, ACCESSES, FLAGS, PROCESSORS, TRAITS)                                      \
@@ -149,25 +150,33 @@ struct Index {
   }
 };
 
-constexpr Index kIndex = [] {
+constexpr Index make_index(OpcodeTrait left_out) {
   Index index;
   Entry number = 0;
-  for (const OpcodeRow& row : kRows) index.add(row, ++number);
+  for (const OpcodeRow& row : kRows) {
+    ++number;
+    // What only early processors have left its place to others (0F 05, 0F 07).
+    const bool gone = left_out == kNotIn64BitMode && row.processors.last < InstructionSet::p6;
+    if (!row.has(left_out) && !gone) index.add(row, number);
+  }
   return index;
-}();
+}
+
+constexpr Index kIndex = make_index(kOnly64BitMode), kIndex64 = make_index(kNotIn64BitMode);
 
 }  // namespace
 
 std::span<const OpcodeRow> opcode_rows() { return kRows; }
 
 OpcodeMatch find_opcode(OpcodeMap map, std::uint8_t opcode, MandatoryPrefix prefix,
-                        std::optional<std::uint8_t> modrm) {
-  Entry entry = kIndex.opcodes[static_cast<std::size_t>(map)][opcode];
+                        std::optional<std::uint8_t> modrm, bool bits64) {
+  const Index& index = bits64 ? kIndex64 : kIndex;
+  Entry entry = index.opcodes[static_cast<std::size_t>(map)][opcode];
   if ((entry & kMore) != 0) {
     if (!modrm) return {nullptr, true};
     const auto column = static_cast<unsigned>(prefix);
-    entry = kIndex.blocks[entry & ~kMore][block_place(column, *modrm >= 0xc0, *modrm >> 3 & 7u)];
-    if ((entry & kMore) != 0) entry = kIndex.bytes[entry & ~kMore][*modrm & 7u];
+    entry = index.blocks[entry & ~kMore][block_place(column, *modrm >= 0xc0, *modrm >> 3 & 7u)];
+    if ((entry & kMore) != 0) entry = index.bytes[entry & ~kMore][*modrm & 7u];
   }
   if (entry == 0) return {};
   const OpcodeRow& row = kRows[entry - 1u];

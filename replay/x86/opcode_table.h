@@ -9,7 +9,8 @@
 
 namespace citcat {
 
-/// All rows, in the order of the table. No two are for the same encoding: the compiler checks it.
+/// All rows, in the order of the table. No two are for the same encoding in the same mode: the
+/// compiler checks it.
 std::span<const OpcodeRow> opcode_rows();
 
 struct OpcodeMatch {
@@ -18,8 +19,9 @@ struct OpcodeMatch {
 };
 
 /// The row for an opcode. `prefix` is the last of F2 and F3, else 66, else np; `modrm` the byte
-/// behind the opcode if there is one. No processor is asked for: OpcodeRow::processors.
+/// behind the opcode if there is one. No processor is asked for: OpcodeRow::processors. `bits64`:
+/// in 64-bit mode, where some opcodes mean nothing, or something else.
 OpcodeMatch find_opcode(OpcodeMap map, std::uint8_t opcode, MandatoryPrefix prefix,
-                        std::optional<std::uint8_t> modrm);
+                        std::optional<std::uint8_t> modrm, bool bits64 = false);
 
 }  // namespace citcat

@@ -33,7 +33,7 @@ enum class Operation : std::uint16_t {
   maxss, mfence, minpd, minps, minsd, minss, monitor, mov, movapd, movaps, movbe, movd, movddup,
   movdq2q, movdqa, movdqu, movhlps, movhpd, movhps, movlhps, movlpd, movlps, movmskpd, movmskps,
   movntdq, movntdqa, movnti, movntpd, movntps, movntq, movq, movq2dq, movs, movsd, movshdup,
-  movsldup, movss, movsx, movupd, movups, movzx, mpsadbw, mul, mulpd, mulps, mulsd, mulss, mwait,
+  movsldup, movss, movsx, movsxd, movupd, movups, movzx, mpsadbw, mul, mulpd, mulps, mulsd, mulss, mwait,
   neg, nop, not_, or_, orpd, orps, out, outs, pabsb, pabsd, pabsw, packssdw, packsswb, packusdw,
   packuswb, paddb, paddd, paddq, paddsb, paddsw, paddusb, paddusw, paddw, palignr, pand, pandn,
   pavgb, pavgw, pblendvb, pblendw, pclmulqdq, pcmpeqb, pcmpeqd, pcmpeqq, pcmpeqw, pcmpestri,
@@ -47,11 +47,11 @@ enum class Operation : std::uint16_t {
   psignd, psignw, pslld, pslldq, psllq, psllw, psrad, psraw, psrld, psrldq, psrlq, psrlw, psubb,
   psubd, psubq, psubsb, psubsw, psubusb, psubusw, psubw, ptest, punpckhbw, punpckhdq, punpckhqdq,
   punpckhwd, punpcklbw, punpckldq, punpcklqdq, punpcklwd, push, pusha, pushf, pxor, rcl, rcpps,
-  rcpss, rcr, rdmsr, rdpmc, rdtsc, ret, ret_far, rol, ror, roundpd, roundps, roundsd, roundss,
+  rcpss, rcr, rdmsr, rdpmc, rdtsc, rdtscp, ret, ret_far, rol, ror, roundpd, roundps, roundsd, roundss,
   rsm, rsqrtps, rsqrtss, sahf, salc, sar, sbb, scas, seta, setae, setb, setbe, sete, setg, setge,
   setl, setle, setne, setno, setnp, setns, seto, setp, sets, sfence, sgdt, shl, shld, shr, shrd,
   shufpd, shufps, sidt, sldt, smsw, sqrtpd, sqrtps, sqrtsd, sqrtss, stc, std, sti, stmxcsr, stos,
-  str, sub, subpd, subps, subsd, subss, sysenter, sysexit, test, ucomisd, ucomiss, unpckhpd,
+  str, sub, subpd, subps, subsd, subss, swapgs, syscall, sysenter, sysexit, sysret, test, ucomisd, ucomiss, unpckhpd,
   unpckhps, unpcklpd, unpcklps, verr, verw, wbinvd, wrmsr, xadd, xchg, xlat, xor_, xorpd, xorps,
 };
 // clang-format on

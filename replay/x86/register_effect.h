@@ -19,7 +19,7 @@ struct RegisterEffect {
   std::int8_t target = -1;  ///< Gpr
   std::int8_t source = -1;  ///< Gpr, for copy
   std::uint32_t constant = 0;
-  std::uint8_t others = 0xff;  ///< bit g: Gpr g receives something that is not described
+  std::uint16_t others = 0xffff;  ///< bit g: Gpr g receives something that is not described
 };
 
 }  // namespace citcat

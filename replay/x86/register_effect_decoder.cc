@@ -5,7 +5,7 @@ namespace {
 
 using Kind = RegisterEffect::Kind;
 
-std::uint8_t written_registers(const DecodedInstruction& info, unsigned word) {
+std::uint16_t written_registers(const DecodedInstruction& info, unsigned word) {
   const OpcodeRow& row = *info.row;
   unsigned mask = row.registers;
   const auto add = [&](unsigned operand) {
@@ -15,7 +15,7 @@ std::uint8_t written_registers(const DecodedInstruction& info, unsigned word) {
   if (row.access != OperandAccess::reads) add(0);
   if (row.access == OperandAccess::exchanges) add(1);
   if (info.is_repeated()) mask |= 1u << kEcx;
-  return static_cast<std::uint8_t>(mask);
+  return static_cast<std::uint16_t>(mask);
 }
 
 /// An effect on all of a register that is a constant, a sum or a copy.
@@ -102,17 +102,17 @@ RegisterEffect decode_register_effect(const DecodedInstruction& info,
                                       const EncodedOperands& encoded) {
   RegisterEffect effect;
   unsigned written = written_registers(info, encoded.word);
-  if (info.row->operation == Operation::leave && encoded.word == 4) {
+  if (info.row->operation == Operation::leave && encoded.word == 4 && !info.bits64) {
     effect.kind = Kind::copy;
     effect.target = kEsp;
     effect.source = kEbp;
     effect.constant = 4;
-  } else {
+  } else if (!info.bits64) {  // only sums of 32 bits are followed
     effect = Describer(info, encoded).describe();
   }
   if (effect.kind != Kind::none) written &= ~(1u << effect.target);
   if (info.stack_delta != 0) written &= ~(1u << kEsp);
-  effect.others = static_cast<std::uint8_t>(written);
+  effect.others = static_cast<std::uint16_t>(written);
   return effect;
 }
 

@@ -191,7 +191,8 @@ void GoldenCheck::delivered(const DeliveredEvent& event, Position now) {
   // Linux enters privilege level 0 through every gate, on a stack of its own.
   constexpr std::uint16_t kPrivilege = 3;
   switched_stack_ = software && (event.cs & kPrivilege) != 0;
-  next_starts_at(event.eip, event.eip + machine_->engine().segment_base(kCs), now);
+  const auto eip = static_cast<std::uint32_t>(event.eip);
+  next_starts_at(eip, eip + machine_->engine().segment_base(kCs), now);
   // The list of some captures has no SMIs.
   const bool listed = next_event_ < events_.size() && events_[next_event_].kind == "SMI";
   if (event.kind == DeliveredEvent::Kind::smi && !listed) return;
@@ -199,7 +200,7 @@ void GoldenCheck::delivered(const DeliveredEvent& event, Position now) {
               : event.kind == DeliveredEvent::Kind::exception ? "EXC"
               : event.kind == DeliveredEvent::Kind::smi       ? "SMI"
                                                               : "HWINT",
-              event.vector, event.error_code, event.cs, event.eip, now);
+              event.vector, event.error_code, event.cs, eip, now);
 }
 
 void GoldenCheck::halted(Position now) {

@@ -114,7 +114,8 @@ void CallFollower::run(void* mine, const Execution& execution, const Context& co
 void CallFollower::make_call(const DeliveredEvent& before, const Context& context) {
   arrival_ = Arrival::other;
   const std::uint32_t base = context.machine().engine().segment_base(kCs);
-  const ProcedureNumber procedure = procedures_.called(linear32(base, before.eip), context);
+  const auto eip = static_cast<std::uint32_t>(before.eip);
+  const ProcedureNumber procedure = procedures_.called(linear32(base, eip), context);
   stacks_.call(slot_space_, slot_, caller_, procedure);
   listener_.called(caller_, procedure);
 }

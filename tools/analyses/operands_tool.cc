@@ -89,7 +89,7 @@ void memory_traits(const MemoryOperand& operand, Traits& traits) {
   if (!is_explicit) return;
   if (operand.base >= 0) traits.emplace_back(kBase, kRegisters[operand.base]);
   if (operand.index >= 0) traits.emplace_back(kIndex, kRegisters[operand.index]);
-  traits.emplace_back(kDisplacement, signed_bits(operand.displacement));
+  traits.emplace_back(kDisplacement, signed_bits(static_cast<std::int32_t>(operand.displacement)));
 }
 
 Traits traits_of(const DecodedInstruction& info) {

@@ -107,7 +107,8 @@ void StepTool::event(const MachineEvent& event, const Context& context) {
                      event.delivery.kind != DeliveredEvent::Kind::software;
   if (is_pending_ && tells) {
     const std::uint32_t base = word_of(pending_.code->linear) - pending_.code->eip;
-    settle(LinearAddr{base + event.delivery.eip}, event.position.instruction);
+    const auto eip = static_cast<std::uint32_t>(event.delivery.eip);
+    settle(LinearAddr{base + eip}, event.position.instruction);
   }
   const Engine& engine = context.machine().engine();
   events_.push_back({event, context.level(), context.address_space(), engine.gpr(kEax),

@@ -52,13 +52,14 @@ void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t h
   if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
     // The segment may end before.
     const std::uint32_t last = linear.low32() - cpu_.code.base + here - 1;
-    if (cpu_.traits.has_limits && last == cpu_.engine.segment_limit(kCs) && last != 0xffffffff) {
+    if (cpu_.traits.has_limits && !cpu_.bits64() && last == cpu_.engine.segment_limit(kCs) &&
+        last != 0xffffffff) {
       throw CpuException{13, 0u, 0};
     }
-    next = cpu_.mmu.translate(linear.plus32(here), Access::execute, cpu_.user_mode());
+    next = cpu_.mmu.translate(cpu_.onward(linear, here), Access::execute, cpu_.user_mode());
     const std::uint8_t* host = cpu_.memory.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
-    require_code_at(linear.plus32(here), next);
+    require_code_at(cpu_.onward(linear, here), next);
     std::memcpy(&bytes[here], host, bytes.size() - here);
     slot.info = decode_cache_.decode(bytes, mode);
     if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
@@ -90,7 +91,7 @@ void CodeFetch::require_code_at(LinearAddr page, PhysAddr frame) const {
 /// Of an undefined instruction, which processors find out once they have its bytes: the code
 /// segment ends before.
 bool CodeFetch::reaches_beyond_limit(LinearAddr linear) {
-  if (!cpu_.traits.has_limits) return false;
+  if (!cpu_.traits.has_limits || cpu_.bits64()) return false;
   const std::uint32_t eip = linear.low32() - cpu_.code.base, limit = cpu_.engine.segment_limit(kCs);
   if (eip > limit) return true;
   const std::uint32_t room = limit - eip + 1;

@@ -82,14 +82,17 @@ bool EngineTranslations::touches_system_tables() const {
 
 bool EngineTranslations::lies_in_system_tables(LinearAddr page) const {
   if (!touches_system_tables()) return false;
-  const auto reaches = [&](std::uint32_t base, std::uint32_t limit) {
+  const auto reaches = [&](std::uint64_t base, std::uint32_t limit) {
     const LinearAddr first{base};
-    return page.minus32(first.page_begin()) <= first.offset_in_page() + limit;
+    const std::uint64_t distance =
+        cpu_.long_mode() ? page.value - first.page_begin().value : page.minus32(first.page_begin());
+    return distance <= std::uint64_t{first.offset_in_page()} + limit;
   };
-  const TableRegister gdt = cpu_.engine.gdtr();
-  const Segment ldt = cpu_.engine.ldtr(), task = cpu_.engine.tr();
-  return reaches(gdt.base, gdt.limit) || (!ldt.unusable && reaches(ldt.base, ldt.limit)) ||
-         reaches(task.base, task.limit);
+  const Engine& engine = cpu_.engine;
+  const Segment ldt = engine.ldtr(), task = engine.tr();
+  return reaches(engine.wide_gdtr_base(), engine.gdtr().limit) ||
+         (!ldt.unusable && reaches(engine.wide_ldtr_base(), ldt.limit)) ||
+         reaches(engine.wide_tr_base(), task.limit);
 }
 
 }  // namespace citcat

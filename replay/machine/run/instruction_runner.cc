@@ -1,5 +1,6 @@
 #include "replay/machine/run/instruction_runner.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/emulator.h"
 #include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/feature_gate.h"
 #include "replay/machine/units/flag_correction.h"
 #include "replay/machine/units/near_transfer.h"
 #include "replay/machine/units/operand_preparation.h"
@@ -35,7 +37,7 @@ void InstructionRunner::complete_in_flight(LinearAddr next_linear) {
   const bool same = next_linear == cpu_.linear;
   if (flight_.iterating) {
     // A store into the REP's own bytes makes the engine report the iteration again, unchanged.
-    if (same && cpu_.engine.gpr(kEcx) == flight_.count_before) {
+    if (same && cpu_.engine.wide_gpr(kEcx) == flight_.count_before) {
       begin_anew();
       return;
     }
@@ -121,7 +123,7 @@ void InstructionRunner::begin(LinearAddr linear) {
   try {
     prepare(linear);
   } catch (const PageFault& f) {
-    exception_ = {14, f.error_code, f.address.low32()};
+    exception_ = {14, f.error_code, f.address.value};
     cpu_.request(AfterStop::raise);
   } catch (const CpuException& e) {
     exception_ = e;
@@ -137,11 +139,15 @@ void InstructionRunner::begin(LinearAddr linear) {
 }
 
 void InstructionRunner::prepare(LinearAddr linear) {
-  cpu_.code.base = cpu_.engine.segment_base(kCs);
+  const bool wide = cpu_.bits64();
+  cpu_.code.base = wide ? 0 : cpu_.engine.segment_base(kCs);
   if (debug_.breaks_on_code()) [[unlikely]]
     debug_.check_code(linear);
+  if (wide && !CpuContext::is_canonical(linear.value)) throw CpuException{13, 0u, 0};
   const std::uint32_t eip = linear.low32() - cpu_.code.base;
-  const std::uint32_t limit = cpu_.traits.has_limits ? cpu_.engine.segment_limit(kCs) : 0xffff;
+  const std::uint32_t limit = wide                     ? 0xffffffff
+                              : cpu_.traits.has_limits ? cpu_.engine.segment_limit(kCs)
+                                                       : 0xffff;
   if (eip > limit && cpu_.traits.has_limits) throw CpuException{13, 0u, 0};
   flight_.info = &code_.fetch(linear);
   const DecodedInstruction& info = *flight_.info;
@@ -149,8 +155,9 @@ void InstructionRunner::prepare(LinearAddr linear) {
   flight_.stores_to_code = false;
   flight_.ea_count = 0;
   flight_.reads_told = 0;
+  if (cpu_.traits.has_long_mode) features_.check(info);
   if (info.state != DecodeState::ok) code_.refuse_undefined(info, linear);
-  if (eip > limit || limit - eip < info.length - 1u) {
+  if (!wide && (eip > limit || limit - eip < info.length - 1u)) {
     if (!cpu_.traits.has_limits) {
       throw ReplayStopped{cpu_.position, "code that wraps around the end of its segment",
                           ~std::uint64_t{0}, "", ""};
@@ -159,11 +166,11 @@ void InstructionRunner::prepare(LinearAddr linear) {
   }
   flight_.active = true;
   flight_.hflags_before = cpu_.engine.hflags();
-  flight_.stack_before = cpu_.engine.gpr(kEsp);
+  flight_.stack_before = cpu_.engine.wide_gpr(kEsp);
   flight_.wants_patch =
       (cpu_.traits.sixteen_bit || info.aliased || info.lock) && patcher_.needs_canonical();
   if (info.is_repeated()) {
-    flight_.count_before = cpu_.engine.gpr(kEcx);
+    flight_.count_before = cpu_.engine.wide_gpr(kEcx);
     if (repeat_count_is_zero()) {
       flight_.repeat_done = true;
       if (flight_.wants_patch) cpu_.request(AfterStop::finish_repeat);
@@ -197,7 +204,8 @@ void InstructionRunner::prepare(LinearAddr linear) {
 void InstructionRunner::note_code(LinearAddr linear, std::uint32_t size) {
   translations_.note_code(flight_.physical.page());
   if (linear.offset_in_page() + size <= kPageSize) return;
-  const auto second = cpu_.mmu.held(linear.plus32(size - 1), Access::execute, cpu_.user_mode());
+  const auto second =
+      cpu_.mmu.held(cpu_.onward(linear, size - 1), Access::execute, cpu_.user_mode());
   if (second) translations_.note_code(second->frame.page());
 }
 
@@ -219,17 +227,15 @@ void InstructionRunner::begin_anew() {
 bool InstructionRunner::comes_again() const {
   const bool calls = flight_.info->kind == InstructionClass::call ||
                      flight_.info->kind == InstructionClass::far_call;
-  return flight_.info->control_flow ? calls && cpu_.engine.gpr(kEsp) == flight_.stack_before : true;
+  return flight_.info->control_flow ? calls && cpu_.engine.wide_gpr(kEsp) == flight_.stack_before
+                                    : true;
 }
 
-bool InstructionRunner::repeat_count_is_zero() const {
-  const std::uint32_t count = cpu_.engine.gpr(kEcx);
-  return (flight_.info->address_bits == 32 ? count : count & 0xffff) == 0;
-}
+bool InstructionRunner::repeat_count_is_zero() const { return cpu_.count_of(*flight_.info) == 0; }
 
 void InstructionRunner::settle_in_flight(LinearAddr linear, bool completed) {
   // An iteration that was made leaves the engine where it found it.
-  const bool iterated = flight_.iterating && cpu_.engine.gpr(kEcx) != flight_.count_before;
+  const bool iterated = flight_.iterating && cpu_.engine.wide_gpr(kEcx) != flight_.count_before;
   if (!flight_.active || (linear == cpu_.linear && !completed && !iterated)) return;
   cpu_.after_stop = AfterStop::none;
   complete_in_flight(completed && !flight_.iterating ? cpu_.linear.plus32(1) : linear);
@@ -260,13 +266,13 @@ void InstructionRunner::handle_native_fault() {
     delivery_.take_debug_trap();
     return;
   }
-  std::uint32_t return_eip = cpu_.engine.eip();
+  std::uint64_t return_ip = cpu_.ip();
   if (cpu_.traits.sixteen_bit && native_vector_ == 0 && flight_.active) {
     cpu_.engine.set_eflags(divide_error_flags(*flight_.info, cpu_.model, cpu_.engine.eflags()));
     if (divide_error_points_past(cpu_.model))
-      return_eip = (return_eip + flight_.info->length) & 0xffff;
+      return_ip = (return_ip + flight_.info->length) & 0xffff;
   }
-  delivery_.raise(e, return_eip, DeliveredEvent::Kind::exception);
+  delivery_.raise(e, return_ip, DeliveredEvent::Kind::exception);
 }
 
 void InstructionRunner::resolve_translation_fault() {
@@ -282,8 +288,9 @@ void InstructionRunner::resolve_translation_fault() {
   if (++flight_.retries > kMaxNativeRetries) {
     char text[160];
     std::snprintf(text, sizeof text,
-                  "the engine finds no translation for linear page %08x where there is one",
-                  cpu_.engine.fault_page().u32());
+                  "the engine finds no translation for linear page %08" PRIx64
+                  " where there is one",
+                  cpu_.engine.fault_page().value);
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   try {
@@ -309,21 +316,22 @@ void InstructionRunner::resolve_translation_fault() {
       cpu_.after_stop = AfterStop::at_position;
       return;
     }
-    cpu_.code.base = cpu_.engine.segment_base(kCs);
-    if (cpu_.traits.has_limits &&
+    cpu_.code.base = static_cast<std::uint32_t>(cpu_.base_of(kCs));
+    if (cpu_.traits.has_limits && !cpu_.bits64() &&
         linear.low32() - cpu_.code.base > cpu_.engine.segment_limit(kCs)) {
       throw CpuException{13, 0u, 0};
     }
     const DecodedInstruction& info = code_.fetch(linear);
     // Refused without the bytes that the engine wants of it.
+    if (cpu_.traits.has_long_mode) features_.check(info);
     if (info.state != DecodeState::ok) code_.refuse_undefined(info, linear);
     // The block being translated reaches into an absent page, its first instruction does not.
     cpu_.engine.step_once();
   } catch (const PageFault& f) {
-    delivery_.raise({14, f.error_code, f.address.low32()}, cpu_.engine.eip(),
+    delivery_.raise({14, f.error_code, f.address.value}, cpu_.ip(),
                     DeliveredEvent::Kind::exception);
   } catch (const CpuException& e) {
-    delivery_.raise(e, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
+    delivery_.raise(e, cpu_.ip(), DeliveredEvent::Kind::exception);
   } catch (const CodeElsewhere&) {
     cpu_.engine.flush_tlb();
   }
@@ -334,21 +342,20 @@ void InstructionRunner::ask_for_code_again() {
   if (++flight_.retries > kMaxNativeRetries) {
     char text[128];
     std::snprintf(text, sizeof text,
-                  "the engine executes other code at linear %08x than the processor",
-                  cpu_.linear.u32());
+                  "the engine executes other code at linear %08" PRIx64 " than the processor",
+                  cpu_.linear.value);
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   // Of an instruction that it refuses by its first bytes it never asks for the second page.
   cpu_.engine_code.forget(cpu_.linear);
-  cpu_.engine_code.forget(cpu_.linear.plus32(kPageSize));
+  cpu_.engine_code.forget(cpu_.onward(cpu_.linear, kPageSize));
   cpu_.request(AfterStop::flush_tlb);
 }
 
 void InstructionRunner::finish_repeat() {
   flight_.wants_patch = false;
-  const std::uint32_t next =
-      cpu_.linear.low32() - cpu_.engine.segment_base(kCs) + flight_.info->length;
-  cpu_.engine.set_eip(cpu_.traits.sixteen_bit ? next & 0xffff : next);
+  cpu_.go_on_at(cpu_.onward(cpu_.linear, flight_.info->length));
+  if (cpu_.traits.sixteen_bit) cpu_.engine.set_eip(cpu_.engine.eip() & 0xffff);
   complete_in_flight(cpu_.engine_address());
 }
 
@@ -372,15 +379,15 @@ void InstructionRunner::emulate() {
     flight_.active = false;
     cpu_.memory.ensure_mapped(n.page);
   } catch (const PageFault& f) {
-    delivery_.raise({14, f.error_code, f.address.low32()}, cpu_.engine.eip(),
+    delivery_.raise({14, f.error_code, f.address.value}, cpu_.ip(),
                     DeliveredEvent::Kind::exception);
   } catch (const CpuException& e) {
-    delivery_.raise(e, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
+    delivery_.raise(e, cpu_.ip(), DeliveredEvent::Kind::exception);
   }
 }
 
 void InstructionRunner::raise_found() {
-  delivery_.raise(exception_, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
+  delivery_.raise(exception_, cpu_.ip(), DeliveredEvent::Kind::exception);
 }
 
 }  // namespace citcat

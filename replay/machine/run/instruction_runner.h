@@ -16,6 +16,7 @@ class EarlyCpuQuirks;
 class Emulator;
 class EngineTranslations;
 class ExceptionDelivery;
+class FeatureGate;
 class FlagCorrection;
 class NearTransfer;
 class OperandPreparation;
@@ -32,7 +33,8 @@ class InstructionRunner {
                     CodePatcher& patcher, Operands& operands, ExceptionDelivery& delivery,
                     FlagCorrection& flag_correction, Retirement& retirement, NearTransfer& near,
                     EarlyCpuQuirks& early, OperandPreparation& preparation, Emulator& emulator,
-                    CodeFetch& code, EngineTranslations& translations, StringRunner& strings)
+                    CodeFetch& code, EngineTranslations& translations, StringRunner& strings,
+                    FeatureGate& features)
       : cpu_(cpu),
         flight_(flight),
         expectation_(expectation),
@@ -48,7 +50,8 @@ class InstructionRunner {
         emulator_(emulator),
         code_(code),
         translations_(translations),
-        strings_(strings) {}
+        strings_(strings),
+        features_(features) {}
 
   /// The engine reports the instruction at `linear`.
   void meet(LinearAddr linear);
@@ -104,6 +107,7 @@ class InstructionRunner {
   CodeFetch& code_;
   EngineTranslations& translations_;
   StringRunner& strings_;
+  FeatureGate& features_;
 
   CpuException exception_;
   std::uint32_t page_to_map_ = 0;

@@ -28,21 +28,80 @@ bool goes_through(F&& go) {
   return true;
 }
 
-/// Throws UsageError where the units know nothing of what the processor does.
-CpuModel replayable(CpuModel model) {
-  if (cpu_traits(model).has_long_mode) {
-    throw UsageError("recordings of the processor " + std::string(cpu_model_name(model)) +
-                     " cannot be replayed: long mode is not executed (docs/long-mode.md says what "
-                     "can be done with them)");
+/// Throws UsageError where somebody is to be told of addresses of 64 bits who takes only 32.
+CpuModel replayable(CpuModel model, const Listeners& listeners) {
+  if (cpu_traits(model).has_long_mode && !listeners.take_wide_addresses()) {
+    throw UsageError("of recordings of the processor " + std::string(cpu_model_name(model)) +
+                     " only replay and verify are made: addresses here have 32 bits "
+                     "(docs/long-mode.md says what can be done with them)");
   }
   return model;
+}
+
+std::uint64_t joined(std::uint32_t low, std::uint32_t high) {
+  return std::uint64_t{high} << 32 | low;
+}
+std::uint32_t upper(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
+
+/// The upper halves of registers whose lower ones are set.
+void set_wide_registers(Engine& engine, const CpuState& state, const LongModeState& wide) {
+  for (int i = 0; i < 8; ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    engine.set_wide_gpr(i, joined(state.gpr[n], wide.gpr_high[n]));
+    engine.set_wide_gpr(8 + i, wide.r[n]);
+  }
+  for (int i = 0; i < 6; ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    engine.set_wide_segment_base(i, joined(state.segment[n].base, wide.base_high[n]));
+  }
+  engine.set_wide_ldtr_base(joined(state.ldtr.base, wide.ldtr_base_high));
+  engine.set_wide_tr_base(joined(state.tr.base, wide.tr_base_high));
+  engine.set_wide_gdtr_base(joined(state.gdtr.base, wide.gdtr_base_high));
+  engine.set_wide_idtr_base(joined(state.idtr.base, wide.idtr_base_high));
+  engine.set_rip(joined(state.eip, wide.rip_high));
+  engine.set_wide_cr(0, joined(state.cr0, wide.cr0_high));
+  engine.set_wide_cr(2, joined(state.cr2, wide.cr2_high));
+  engine.set_wide_cr(3, joined(state.cr3, wide.cr3_high));
+  engine.set_wide_cr(4, joined(state.cr4, wide.cr4_high));
+  engine.set_efer(wide.efer);
+}
+
+/// The reverse; what is not kept here stays.
+void save_wide_registers(const Engine& engine, LongModeState& wide) {
+  for (int i = 0; i < 8; ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    wide.gpr_high[n] = upper(engine.wide_gpr(i));
+    wide.r[n] = engine.wide_gpr(8 + i);
+  }
+  for (int i = 0; i < 6; ++i) {
+    wide.base_high[static_cast<std::size_t>(i)] = upper(engine.wide_segment_base(i));
+  }
+  wide.ldtr_base_high = upper(engine.wide_ldtr_base());
+  wide.tr_base_high = upper(engine.wide_tr_base());
+  wide.gdtr_base_high = upper(engine.wide_gdtr_base());
+  wide.idtr_base_high = upper(engine.wide_idtr_base());
+  wide.rip_high = upper(engine.rip());
+  wide.cr0_high = upper(engine.wide_cr(0));
+  wide.cr2_high = upper(engine.wide_cr(2));
+  wide.cr3_high = upper(engine.wide_cr(3));
+  wide.cr4_high = upper(engine.wide_cr(4));
+  wide.efer = engine.efer();
+}
+
+std::array<std::uint64_t, 8> debug_registers(const CpuState& state) {
+  std::array<std::uint64_t, 8> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = joined(state.dr[i], state.long_mode ? state.long_mode->dr_high[i] : 0);
+  }
+  return all;
 }
 
 }  // namespace
 
 Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
                  const Listeners& listeners, ExecutionPath path)
-    : units_(std::make_unique<MachineUnits>(replayable(model), bus, environment, listeners, path)),
+    : units_(std::make_unique<MachineUnits>(replayable(model, listeners), bus, environment,
+                                            listeners, path)),
       cpu_(units_->cpu) {}
 
 Machine::~Machine() = default;
@@ -145,7 +204,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
 
 void Machine::set_registers(const CpuState& state) {
   units_->model_registers.load(state);
-  units_->debug.load(state.dr);
+  units_->debug.load(debug_registers(state));
   Engine& engine = cpu_.engine;
   for (int i = 0; i < 8; ++i) engine.set_gpr(i, state.gpr[static_cast<std::size_t>(i)]);
   for (int i = 0; i < 6; ++i) engine.set_segment(i, state.segment[static_cast<std::size_t>(i)]);
@@ -162,6 +221,11 @@ void Machine::set_registers(const CpuState& state) {
   engine.set_cr(2, state.cr2);
   engine.set_cr(3, state.cr3);
   engine.set_cr(4, state.cr4);
+  if (state.long_mode) {
+    set_wide_registers(engine, state, *state.long_mode);
+    cpu_.cr8 = state.long_mode->cr8;
+    units_->control.check_loaded();
+  }
   // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
   engine.set_a20_mask(cpu_.traits.has_a20() ? state.a20_mask : 0xfffff);
   engine.write_fx(state.fx);
@@ -191,7 +255,15 @@ CpuState Machine::save() const {
   s.cr3 = engine.cr(3);
   s.cr4 = engine.cr(4);
   s.a20_mask = engine.a20_mask();
-  s.dr = units_->debug.registers();
+  for (std::size_t i = 0; i < s.dr.size(); ++i) {
+    const std::uint64_t value = units_->debug.registers()[i];
+    s.dr[i] = static_cast<std::uint32_t>(value);
+    if (s.long_mode) s.long_mode->dr_high[i] = upper(value);
+  }
+  if (s.long_mode) {
+    save_wide_registers(engine, *s.long_mode);
+    s.long_mode->cr8 = cpu_.cr8;
+  }
   units_->model_registers.save(s);
   s.halted = cpu_.halted;
   units_->smm.save(s);

@@ -15,14 +15,18 @@
 #include "replay/machine/run/walk_reporter.h"
 #include "replay/machine/segment_rights.h"
 #include "replay/machine/units/code_patcher.h"
+#include "replay/machine/units/control_registers.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/emulator.h"
 #include "replay/machine/units/exception_delivery.h"
 #include "replay/machine/units/far_return.h"
 #include "replay/machine/units/far_transfer.h"
+#include "replay/machine/units/feature_gate.h"
 #include "replay/machine/units/flag_correction.h"
 #include "replay/machine/units/floating_point.h"
+#include "replay/machine/units/long_mode_delivery.h"
+#include "replay/machine/units/long_mode_transfer.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/near_transfer.h"
 #include "replay/machine/units/operand_preparation.h"
@@ -54,13 +58,17 @@ struct MachineUnits {
   DebugUnit debug{cpu};
   FastTier fast{cpu, flight, expectation, debug};
   ModelRegisters model_registers{cpu};
+  ControlRegisters control{cpu, flight};
+  FeatureGate features{cpu, model_registers};
   SystemMemory system{cpu};
   CodePatcher patcher{cpu, flight};
   Operands operands{cpu, flight, expectation, debug, patcher};
   SegmentLoader segments{cpu, flight, system, operands};
   StackPusher stack{cpu, system, segments};
   TaskSwitch tasks{cpu, flight, debug, system, segments, stack};
-  ExceptionDelivery delivery{cpu, flight, expectation, debug, system, segments, stack, tasks};
+  LongModeDelivery long_delivery{cpu, system, segments};
+  ExceptionDelivery delivery{cpu,      flight, expectation, debug,        system,
+                             segments, stack,  tasks,       long_delivery};
   FloatingPoint fpu{cpu, flight, operands};
   PortAccesses ports{cpu, flight, debug, system, operands};
   FlagCorrection flag_correction{cpu, operands};
@@ -70,19 +78,22 @@ struct MachineUnits {
   NearTransfer near{cpu, flight, operands, retirement, returns};
   FarTransfer transfers{cpu,   flight, debug,    operands,   segments,
                         stack, tasks,  delivery, retirement, returns};
+  LongModeTransfer long_transfers{cpu,      flight,   debug,    model_registers, system,
+                                  operands, segments, delivery, retirement};
   EarlyCpuQuirks early{cpu, flight, patcher, operands, delivery, ports, retirement};
   OperandPreparation preparation{cpu, flight, operands, segments, fpu, ports, returns};
-  Emulator emulator{cpu,      flight,   debug,     model_registers, operands,
-                    segments, delivery, fpu,       retirement,      smm,
-                    returns,  near,     transfers, early,           preparation};
+  Emulator emulator{cpu,      flight,        debug,     model_registers, operands,
+                    segments, delivery,      fpu,       retirement,      smm,
+                    returns,  near,          transfers, early,           preparation,
+                    control,  long_transfers};
   TranslationWatch watch{cpu};
   EngineTranslations translations{cpu, flight};
   CodeFetch code{cpu, flight, expectation};
   StringRunner strings{cpu, flight, expectation, rights, debug, retirement};
-  InstructionRunner instructions{cpu,        flight,   expectation,  debug,
-                                 patcher,    operands, delivery,     flag_correction,
-                                 retirement, near,     early,        preparation,
-                                 emulator,   code,     translations, strings};
+  InstructionRunner instructions{cpu,      flight,      expectation,     debug,      patcher,
+                                 operands, delivery,    flag_correction, retirement, near,
+                                 early,    preparation, emulator,        code,       translations,
+                                 strings,  features};
   RunLoop loop{cpu,
                flight,
                expectation,

@@ -1,5 +1,6 @@
 #include "replay/machine/run/run_loop.h"
 
+#include <cinttypes>
 #include <cstdio>
 
 #include "formats/io/error.h"
@@ -72,8 +73,8 @@ bool RunLoop::step() {
   if (stop == EngineStop::translation_fault) return resolve_translation_fault(was_patched);
   if (stop != EngineStop::requested) {
     char text[160];
-    std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08x)",
-                  cpu_.engine.failure().c_str(), cpu_.engine.eip());
+    std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08" PRIx64 ")",
+                  cpu_.engine.failure().c_str(), cpu_.ip());
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   finish_step();

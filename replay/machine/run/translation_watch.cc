@@ -28,7 +28,7 @@ std::array<std::optional<PhysAddr>, 2> TranslationWatch::engine_frames(LinearAdd
 
 std::span<const PhysAddr> TranslationWatch::hides(LinearAddr linear) {
   hidden_.clear();
-  const LinearAddr page = linear.page_begin(), next = page.plus32(kPageSize);
+  const LinearAddr page = linear.page_begin(), next = cpu_.onward(page, kPageSize);
   for (const auto& first : engine_frames(page)) {
     if (!first) continue;
     CodeBytes code(cpu_.memory, first->plus32(linear.offset_in_page()));
@@ -44,7 +44,7 @@ std::span<const PhysAddr> TranslationWatch::hides(LinearAddr linear) {
 }
 
 void TranslationWatch::note_hidden(CodeBytes& code) {
-  const std::size_t prefixes = prefixes_of_locked_bit_test(code.at(0));
+  const std::size_t prefixes = prefixes_of_locked_bit_test(code.at(0), cpu_.bits64());
   for (std::uint32_t i = 0; i < prefixes; ++i) hidden_.push_back(code.physical(i));
 }
 

@@ -31,12 +31,19 @@ constexpr std::uint32_t kCr4Extensions = 1u << 3;
 void DebugUnit::find_breakpoints() {
   breaks_on_code_ = breaks_on_data_ = breaks_on_ports_ = false;
   for (unsigned n = 0; n < 4; ++n) {
-    if (!is_enabled(dr_[7], n)) continue;
-    const std::uint32_t access = watched_access(dr_[7], n);
+    if (!is_enabled(value(7), n)) continue;
+    const std::uint32_t access = watched_access(value(7), n);
     breaks_on_code_ |= access == kOnExecution;
     breaks_on_data_ |= access == kOnWrite || access == kOnReadOrWrite;
     breaks_on_ports_ |= access == kOnPort;
   }
+}
+
+/// Whether the bytes of an access and of a breakpoint overlap.
+bool DebugUnit::meets(LinearAddr address, std::uint32_t size, LinearAddr watched,
+                      std::uint32_t bytes) const {
+  if (!cpu_.bits64()) return overlap(address, size, watched, bytes);
+  return address.value - watched.value < bytes || watched.value - address.value < size;
 }
 
 /// DR6 bits of the breakpoints that an access meets; 0 when none of them is enabled. SDM vol. 3,
@@ -46,13 +53,13 @@ std::uint32_t DebugUnit::met_breakpoints(std::uint32_t access, LinearAddr addres
   std::uint32_t met = 0;
   bool enabled = false;
   for (unsigned n = 0; n < 4; ++n) {
-    const std::uint32_t watched = watched_access(dr_[7], n);
+    const std::uint32_t watched = watched_access(value(7), n);
     const bool wanted = watched == access || (watched == kOnReadOrWrite && access == kOnWrite);
     if (!wanted) continue;
-    const std::uint32_t bytes = watched_bytes(dr_[7], n);
-    if (!overlap(address, size, LinearAddr{dr_[n]}.begin_of(bytes), bytes)) continue;
+    const std::uint32_t bytes = watched_bytes(value(7), n);
+    if (!meets(address, size, LinearAddr{dr_[n]}.begin_of(bytes), bytes)) continue;
     met |= 1u << n;
-    enabled |= is_enabled(dr_[7], n);
+    enabled |= is_enabled(value(7), n);
   }
   return enabled ? met : 0;
 }
@@ -81,7 +88,7 @@ void DebugUnit::check_general_detect() {
   throw CpuException{kDebug, std::nullopt, 0};
 }
 
-void DebugUnit::clear_general_detect() { dr_[7] &= ~kDr7GeneralDetect; }
+void DebugUnit::clear_general_detect() { dr_[7] &= ~std::uint64_t{kDr7GeneralDetect}; }
 
 bool DebugUnit::in_stack_shadow() const { return stack_shadow_ == cpu_.position.instruction; }
 
@@ -92,13 +99,13 @@ unsigned DebugUnit::number_of(unsigned encoded) const {
   return encoded + 2;
 }
 
-std::uint32_t DebugUnit::read(unsigned encoded) {
+std::uint64_t DebugUnit::read(unsigned encoded) {
   const unsigned number = number_of(encoded);
   check_general_detect();
   return dr_[number];
 }
 
-void DebugUnit::write(unsigned encoded, std::uint32_t value) {
+void DebugUnit::write(unsigned encoded, std::uint64_t value) {
   const unsigned number = number_of(encoded);
   check_general_detect();
   // SDM vol. 3, 17.2.3 and 17.2.4: reserved bits read as they are wired.
@@ -110,7 +117,7 @@ void DebugUnit::write(unsigned encoded, std::uint32_t value) {
 
 void DebugUnit::drop_local_breakpoints() {
   constexpr std::uint32_t kLocal = 0x155;
-  dr_[7] &= ~kLocal;
+  dr_[7] &= ~std::uint64_t{kLocal};
   find_breakpoints();
 }
 

@@ -21,13 +21,13 @@ class DebugUnit {
   /// Bits of DR6.
   static constexpr std::uint32_t kStep = 1u << 14, kTaskSwitch = 1u << 15;
 
-  const std::array<std::uint32_t, 8>& registers() const { return dr_; }
+  const std::array<std::uint64_t, 8>& registers() const { return dr_; }
   /// Takes DR0 to DR7.
-  void load(const std::array<std::uint32_t, 8>& registers) {
+  void load(const std::array<std::uint64_t, 8>& registers) {
     dr_ = registers;
     find_breakpoints();
   }
-  std::uint32_t value(unsigned number) const { return dr_[number]; }
+  std::uint32_t value(unsigned number) const { return static_cast<std::uint32_t>(dr_[number]); }
   /// find_breakpoints() is due behind a change of DR7.
   void set(unsigned number, std::uint32_t value) { dr_[number] = value; }
   /// SDM vol. 3, 17.2.4: a task switch clears the local enable flags.
@@ -69,19 +69,20 @@ class DebugUnit {
   /// The instruction at the current position comes behind a load of SS.
   bool in_stack_shadow() const;
   /// MOV from and to a debug register, as its encoding numbers it.
-  std::uint32_t read(unsigned encoded);
-  void write(unsigned encoded, std::uint32_t value);
+  std::uint64_t read(unsigned encoded);
+  void write(unsigned encoded, std::uint64_t value);
 
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   std::uint32_t met_breakpoints(std::uint32_t access, LinearAddr address, std::uint32_t size) const;
+  bool meets(LinearAddr address, std::uint32_t size, LinearAddr watched, std::uint32_t bytes) const;
   void check_general_detect();
   unsigned number_of(unsigned encoded) const;
 
   CpuContext& cpu_;
 
-  std::array<std::uint32_t, 8> dr_{};
+  std::array<std::uint64_t, 8> dr_{};
   std::uint32_t pending_ = 0;
   bool breaks_on_code_ = false, breaks_on_data_ = false, breaks_on_ports_ = false;
   std::uint64_t stack_shadow_ = kNever;  ///< the instruction after a load of SS

@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "formats/io/error.h"
+#include "replay/machine/units/control_registers.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/exception_delivery.h"
 #include "replay/machine/units/far_return.h"
 #include "replay/machine/units/far_transfer.h"
 #include "replay/machine/units/floating_point.h"
+#include "replay/machine/units/long_mode_transfer.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/near_transfer.h"
 #include "replay/machine/units/operand_preparation.h"
@@ -26,13 +28,29 @@ namespace citcat {
 namespace {
 
 constexpr std::uint32_t kFlagOf = 1u << 11;
-constexpr std::uint32_t kMsrSysenterCs = 0x174, kMsrSysenterEsp = 0x175, kMsrSysenterEip = 0x176;
 constexpr std::uint8_t kBoundRange = 5;
+
+/// Of processors with long mode: must be canonical (SDM vol. 2, WRMSR).
+bool holds_address(std::uint32_t msr) {
+  switch (msr) {
+    case kMsrSysenterEsp:
+    case kMsrSysenterEip:
+    case kMsrLongTarget:
+    case kMsrLongTarget + 1:
+    case kMsrFsBase:
+    case kMsrGsBase:
+    case kMsrKernelGsBase:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
 void Emulator::emulate_sysenter() {
   // SDM vol. 2, SYSENTER.
+  if (cpu_.long_mode()) return long_mode_.sysenter();
   const std::uint32_t cs =
       static_cast<std::uint32_t>(model_registers_.find_msr(kMsrSysenterCs).value_or(0));
   if ((cpu_.engine.cr(0) & 1) == 0 || (cs & 0xfffc) == 0) throw CpuException{13, 0u, 0};
@@ -52,6 +70,7 @@ void Emulator::emulate_sysenter() {
 
 void Emulator::emulate_sysexit() {
   // SDM vol. 2, SYSEXIT.
+  if (cpu_.long_mode()) return long_mode_.sysexit();
   const std::uint32_t cs =
       static_cast<std::uint32_t>(model_registers_.find_msr(kMsrSysenterCs).value_or(0));
   if ((cpu_.engine.cr(0) & 1) == 0 || (cs & 0xfffc) == 0 || (cpu_.engine.hflags() & kHfCpl) != 0) {
@@ -73,7 +92,7 @@ void Emulator::emulate_segment_push() {
   const std::uint16_t selector = cpu_.engine.segment_selector(flight_.info->reg_field);
   std::memcpy(bytes.data(), &selector, sizeof selector);
   operands_.write_stores(bytes);
-  cpu_.move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
+  cpu_.move_stack_pointer(flight_.info->stack_delta);
 }
 
 void Emulator::emulate_software_interrupt() {
@@ -94,7 +113,7 @@ void Emulator::emulate_software_interrupt() {
     vector = 1;
     software = false;  // SDM vol. 2, INT1: no privilege check of the gate
   }
-  const std::uint32_t next = retirement_.next_eip();
+  const std::uint64_t next = retirement_.next_ip();
   const DecodedInstruction completed = info;  // the handler may decode over this slot
   const bool delivered =
       delivery_.raise({vector, std::nullopt, 0}, next,
@@ -150,6 +169,9 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::icebp, &Emulator::emulate_software_interrupt, prepared},
       {Class::sysenter, &Emulator::emulate_sysenter, prepared},
       {Class::sysexit, &Emulator::emulate_sysexit, prepared},
+      {Class::syscall, &Emulator::syscall, nothing},
+      {Class::sysret, &Emulator::sysret, nothing},
+      {Class::swapgs, &Emulator::swap_gs},
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
       {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
@@ -158,9 +180,12 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::hlt, &Emulator::halt},
       {Class::cpuid, &Emulator::cpuid},
       {Class::rdtsc, &Emulator::rdtsc},
+      {Class::rdtscp, &Emulator::rdtscp},
       {Class::rdpmc, &Emulator::rdpmc},
       {Class::rdmsr, &Emulator::rdmsr},
       {Class::wrmsr, &Emulator::wrmsr},
+      {Class::mov_to_cr, &Emulator::write_control_register, whole, &Emulator::has_long_mode},
+      {Class::mov_from_cr, &Emulator::read_control_register, whole, &Emulator::has_long_mode},
       {Class::mov_to_dr, &Emulator::write_debug_register},
       {Class::mov_from_dr, &Emulator::read_debug_register},
       {Class::smsw, &Emulator::store_machine_status},
@@ -193,7 +218,10 @@ void Emulator::emulate() {
   const Row* const row = row_of(kind);
   const bool floating = row != nullptr && row->make == &Emulator::floating_point;
   if (floating && kind != InstructionClass::mmx) fpu_.check_available(kind);
-  if (row != nullptr && row->around == Row::Around::nothing) return (this->*row->make)();
+  const bool far_return = kind == InstructionClass::far_return && cpu_.long_mode();
+  if (row != nullptr && (row->around == Row::Around::nothing || far_return)) {
+    return (this->*row->make)();
+  }
   preparation_.prepare();
   if (cpu_.traits.sixteen_bit && early_.emulated_on_8088()) return early_.emulate();
   if (cpu_.traits.coprocessor_by_ports && kind == InstructionClass::x87) {
@@ -207,10 +235,13 @@ void Emulator::emulate() {
 }
 
 bool Emulator::transfers() const {
-  return transfers_.transfers_here() || operands_.wraps_between_parts();
+  return cpu_.long_mode() || transfers_.transfers_here() || operands_.wraps_between_parts();
 }
 
-bool Emulator::returns() const { return returns_.returns_here(); }
+bool Emulator::returns() const {
+  const bool far = flight_.info->kind == InstructionClass::far_return;
+  return (far && cpu_.long_mode()) || returns_.returns_here();
+}
 
 bool Emulator::wraps() const { return operands_.wraps_between_parts(); }
 
@@ -226,11 +257,11 @@ bool Emulator::unpacks_four_bytes() const {
 // ---------------------------------------------------------------------------------------------
 // Its rows
 
-void Emulator::transfer() { transfers_.transfer(); }
+void Emulator::transfer() { cpu_.long_mode() ? long_mode_.transfer() : transfers_.transfer(); }
 
 void Emulator::return_near() { near_.return_near(); }
 
-void Emulator::return_far() { returns_.return_far(); }
+void Emulator::return_far() { cpu_.long_mode() ? long_mode_.transfer() : returns_.return_far(); }
 
 void Emulator::load_far_pointer() { segments_.load_far_pointer(); }
 
@@ -250,6 +281,31 @@ void Emulator::rdtsc() {
   model_registers_.read_internal(InternalRead::Op::rdtsc);
 }
 
+void Emulator::rdtscp() {
+  constexpr std::uint32_t kCr4Tsd = 1u << 2;
+  if ((cpu_.engine.cr(4) & kCr4Tsd) != 0) cpu_.require_ring0();
+  model_registers_.read_internal(InternalRead::Op::rdtscp);
+}
+
+void Emulator::syscall() {
+  // In compatibility mode AMD's processors take it too, by another target.
+  if (!cpu_.bits64()) throw CpuException{6, std::nullopt, 0};
+  long_mode_.syscall();
+}
+
+void Emulator::sysret() { long_mode_.sysret(); }
+
+void Emulator::swap_gs() {
+  cpu_.require_ring0();
+  const std::uint64_t base = cpu_.engine.wide_segment_base(kGs);
+  cpu_.engine.set_wide_segment_base(kGs, model_registers_.value_of(kMsrKernelGsBase));
+  model_registers_.set_msr(kMsrKernelGsBase, base);
+}
+
+void Emulator::write_control_register() { control_.write(); }
+
+void Emulator::read_control_register() { control_.read(); }
+
 void Emulator::rdpmc() { model_registers_.read_internal(InternalRead::Op::rdpmc); }
 
 void Emulator::rdmsr() {
@@ -259,23 +315,41 @@ void Emulator::rdmsr() {
 
 void Emulator::wrmsr() {
   cpu_.require_ring0();
+  const bool wide = cpu_.traits.has_long_mode;
+  const std::uint32_t msr = cpu_.engine.gpr(kEcx);
+  const std::uint64_t value = std::uint64_t{cpu_.engine.gpr(kEdx)} << 32 | cpu_.engine.gpr(kEax);
+  if (wide && holds_address(msr) && !CpuContext::is_canonical(value)) {
+    throw CpuException{13, 0u, 0};
+  }
   model_registers_.write();
+  if (!wide) return;
+  if (msr == kMsrEfer) control_.write_efer(value);
+  if (msr == kMsrFsBase) cpu_.engine.set_wide_segment_base(kFs, value);
+  if (msr == kMsrGsBase) cpu_.engine.set_wide_segment_base(kGs, value);
 }
 
 void Emulator::write_debug_register() {
   cpu_.require_ring0();
-  debug_.write(flight_.info->reg_field, cpu_.engine.gpr(flight_.info->rm_field));
+  const std::uint64_t value = cpu_.bits64() ? cpu_.engine.wide_gpr(flight_.info->rm_field)
+                                            : cpu_.engine.gpr(flight_.info->rm_field);
+  constexpr unsigned kStatus = 6;
+  if (flight_.info->reg_field >= kStatus && value >> 32 != 0) throw CpuException{13, 0u, 0};
+  debug_.write(flight_.info->reg_field, value);
 }
 
 void Emulator::read_debug_register() {
   cpu_.require_ring0();
-  cpu_.engine.set_gpr(flight_.info->rm_field, debug_.read(flight_.info->reg_field));
+  const std::uint64_t value = debug_.read(flight_.info->reg_field);
+  cpu_.engine.set_wide_gpr(flight_.info->rm_field,
+                           cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
 }
 
 /// SDM vol. 2, SMSW, leaves the upper half open; the recorded machines copy all of CR0, the engine
 /// leaves it as it was.
 void Emulator::store_machine_status() {
-  cpu_.engine.set_gpr(flight_.info->rm_field, cpu_.engine.cr(0));
+  const bool wide = flight_.info->operand_bytes == 8;
+  cpu_.engine.set_wide_gpr(flight_.info->rm_field,
+                           wide ? cpu_.engine.wide_cr(0) : cpu_.engine.cr(0));
 }
 
 void Emulator::floating_point() { fpu_.execute(); }

@@ -12,10 +12,12 @@ namespace citcat {
 
 class DebugUnit;
 class EarlyCpuQuirks;
+class ControlRegisters;
 class ExceptionDelivery;
 class FarReturn;
 class FarTransfer;
 class FloatingPoint;
+class LongModeTransfer;
 class ModelRegisters;
 class NearTransfer;
 class OperandPreparation;
@@ -34,7 +36,7 @@ class Emulator {
            Operands& operands, SegmentLoader& segments, ExceptionDelivery& delivery,
            FloatingPoint& fpu, Retirement& retirement, SystemManagement& smm, FarReturn& returns,
            NearTransfer& near, FarTransfer& transfers, EarlyCpuQuirks& early,
-           OperandPreparation& preparation)
+           OperandPreparation& preparation, ControlRegisters& control, LongModeTransfer& long_mode)
       : cpu_(cpu),
         flight_(flight),
         debug_(debug),
@@ -49,7 +51,9 @@ class Emulator {
         near_(near),
         transfers_(transfers),
         early_(early),
-        preparation_(preparation) {}
+        preparation_(preparation),
+        control_(control),
+        long_mode_(long_mode) {}
 
   /// The engine must not execute the instruction in flight.
   bool is_made_here() const;
@@ -65,6 +69,7 @@ class Emulator {
   bool wraps() const;
   bool pushes_before_a_page() const;
   bool unpacks_four_bytes() const;
+  bool has_long_mode() const { return cpu_.traits.has_long_mode; }
   // What is made.
   void transfer();
   void return_near();
@@ -77,6 +82,12 @@ class Emulator {
   void rdpmc();
   void rdmsr();
   void wrmsr();
+  void syscall();
+  void sysret();
+  void swap_gs();
+  void rdtscp();
+  void write_control_register();
+  void read_control_register();
   void write_debug_register();
   void read_debug_register();
   void store_machine_status();
@@ -103,6 +114,8 @@ class Emulator {
   FarTransfer& transfers_;
   EarlyCpuQuirks& early_;
   OperandPreparation& preparation_;
+  ControlRegisters& control_;
+  LongModeTransfer& long_mode_;
 };
 
 }  // namespace citcat

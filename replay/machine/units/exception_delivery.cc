@@ -5,6 +5,7 @@
 
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/long_mode_delivery.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/stack_pusher.h"
 #include "replay/machine/units/system_memory.h"
@@ -30,9 +31,9 @@ CpuException combine(const CpuException& first, const CpuException& second) {
 
 }  // namespace
 
-bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
+bool ExceptionDelivery::raise(CpuException exception, std::uint64_t return_ip,
                               DeliveredEvent::Kind kind) {
-  if (exception.vector == kPageFaultVector) cpu_.engine.set_cr(2, exception.cr2);
+  if (exception.vector == kPageFaultVector) cpu_.engine.set_wide_cr(2, exception.cr2);
   if (exception.vector == kDebug && kind == DeliveredEvent::Kind::exception) {
     debug_.clear_general_detect();
   }
@@ -41,8 +42,8 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
   event.vector = exception.vector;
   event.error_code = exception.error_code.value_or(0);
   event.cs = cpu_.engine.segment_selector(kCs);
-  event.eip = cpu_.engine.eip();
-  event.cr2 = cpu_.engine.cr(2);
+  event.eip = cpu_.ip();
+  event.cr2 = cpu_.engine.wide_cr(2);
   event.eflags = cpu_.flags();
   cpu_.audience.delivered(event, cpu_.position);
   bool as_requested = true;
@@ -51,11 +52,11 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
     CpuException second;
     tasks_.begin_delivery();
     try {
-      deliver(exception, return_eip, kind);
+      deliver(exception, return_ip, kind);
       break;
     } catch (const PageFault& f) {
-      second = {kPageFaultVector, f.error_code, f.address.low32()};
-      cpu_.engine.set_cr(2, f.address.low32());
+      second = {kPageFaultVector, f.error_code, f.address.value};
+      cpu_.engine.set_wide_cr(2, f.address.value);
     } catch (const CpuException& e) {
       second = e;
     }
@@ -70,13 +71,13 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
     exception = benign ? second : combine(exception, second);
     // A fault while a software interrupt is delivered restarts the INT n itself; one in a task that
     // was entered belongs to the new task.
-    if (kind == DeliveredEvent::Kind::software || tasks_.entered()) return_eip = cpu_.engine.eip();
+    if (kind == DeliveredEvent::Kind::software || tasks_.entered()) return_ip = cpu_.ip();
     kind = DeliveredEvent::Kind::exception;
     event.kind = kind;
     event.vector = exception.vector;
     event.error_code = exception.error_code.value_or(0);
-    event.eip = cpu_.engine.eip();
-    event.cr2 = cpu_.engine.cr(2);
+    event.eip = cpu_.ip();
+    event.cr2 = cpu_.engine.wide_cr(2);
     cpu_.audience.delivered(event, cpu_.position);
   }
   flight_.discard();
@@ -87,9 +88,13 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
   return as_requested;
 }
 
-void ExceptionDelivery::deliver(const CpuException& exception, std::uint32_t return_eip,
+void ExceptionDelivery::deliver(const CpuException& exception, std::uint64_t return_ip,
                                 DeliveredEvent::Kind kind) {
-  if ((cpu_.engine.cr(0) & 1) == 0) {
+  const auto return_eip = static_cast<std::uint32_t>(return_ip);
+  if (cpu_.long_mode()) {
+    long_mode_.deliver({exception, return_ip, pushed_flags(kind, exception.vector),
+                        kind == DeliveredEvent::Kind::software});
+  } else if ((cpu_.engine.cr(0) & 1) == 0) {
     deliver_real(exception.vector, return_eip);
   } else {
     deliver_protected(exception, return_eip, kind);
@@ -233,14 +238,14 @@ std::uint32_t ExceptionDelivery::pushed_flags(DeliveredEvent::Kind kind,
 void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   cpu_.halted = false;
   flight_.active = false;
-  std::uint32_t return_eip = cpu_.engine.eip();
+  std::uint64_t return_ip = cpu_.ip();
   if (cpu_.traits.keeps_one_prefix && cpu_.position.iteration != 0 &&
       flight_.info->prefix_bytes > 1) {
     // Only the last prefix is kept (8086 Family User's Manual, 2.7, "String instructions").
-    return_eip = (return_eip + flight_.info->prefix_bytes - 1) & 0xffff;
+    return_ip = (return_ip + flight_.info->prefix_bytes - 1) & 0xffff;
   }
   try {
-    raise({vector, std::nullopt, 0}, return_eip, kind);
+    raise({vector, std::nullopt, 0}, return_ip, kind);
   } catch (const UndefinedMemory& u) {
     char text[160];
     std::snprintf(text, sizeof text,
@@ -254,7 +259,7 @@ void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind
 void ExceptionDelivery::take_debug_trap() {
   debug_.take_pending();
   cpu_.halted = false;
-  raise({kDebug, std::nullopt, 0}, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
+  raise({kDebug, std::nullopt, 0}, cpu_.ip(), DeliveredEvent::Kind::exception);
 }
 
 }  // namespace citcat

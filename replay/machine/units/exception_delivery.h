@@ -13,6 +13,7 @@
 namespace citcat {
 
 class DebugUnit;
+class LongModeDelivery;
 class SegmentLoader;
 class StackPusher;
 class SystemMemory;
@@ -25,7 +26,7 @@ class ExceptionDelivery {
   /// All must outlive the object.
   ExceptionDelivery(CpuContext& cpu, InFlight& flight, Expectation& expectation, DebugUnit& debug,
                     SystemMemory& system, SegmentLoader& segments, StackPusher& stack,
-                    TaskSwitch& tasks)
+                    TaskSwitch& tasks, LongModeDelivery& long_mode)
       : cpu_(cpu),
         flight_(flight),
         expectation_(expectation),
@@ -33,17 +34,18 @@ class ExceptionDelivery {
         system_(system),
         segments_(segments),
         stack_(stack),
-        tasks_(tasks) {}
+        tasks_(tasks),
+        long_mode_(long_mode) {}
 
   /// False when another exception was delivered instead, or the processor shut down.
-  bool raise(CpuException exception, std::uint32_t return_eip, DeliveredEvent::Kind kind);
+  bool raise(CpuException exception, std::uint64_t return_ip, DeliveredEvent::Kind kind);
   /// Machine::interrupt().
   void interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
   /// Delivers what the instruction just completed has met.
   void take_debug_trap();
 
  private:
-  void deliver(const CpuException& exception, std::uint32_t return_eip, DeliveredEvent::Kind kind);
+  void deliver(const CpuException& exception, std::uint64_t return_ip, DeliveredEvent::Kind kind);
   void deliver_real(std::uint8_t vector, std::uint32_t return_eip);
   Descriptor read_gate(std::uint8_t vector, bool software, std::uint32_t cpl);
   Descriptor read_handler(std::uint16_t selector, std::uint32_t cpl, bool from_v86,
@@ -60,6 +62,7 @@ class ExceptionDelivery {
   SegmentLoader& segments_;
   StackPusher& stack_;
   TaskSwitch& tasks_;
+  LongModeDelivery& long_mode_;
 };
 
 }  // namespace citcat

@@ -31,7 +31,7 @@ void FarReturn::return_far() {
   } else {
     check_return_target();
     cpu_.engine.set_segment(kCs, real_mode_segment(cpu_.engine.segment(kCs), selector));
-    cpu_.move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
+    cpu_.move_stack_pointer(flight_.info->stack_delta);
   }
   cpu_.engine.set_eip(target);
   cpu_.engine.sync_mode();
@@ -60,7 +60,7 @@ void FarReturn::return_to_segment(std::uint16_t selector, std::uint32_t target) 
   const std::uint32_t mask = stack_mask(*outer);
   cpu_.engine.set_gpr(
       kEsp, (cpu_.engine.gpr(kEsp) & ~mask) | ((outer_esp + flight_.info->immediate) & mask));
-  for (const int s : {kEs, kFs, kGs, kDs}) drop_inner_segment(s, level);
+  for (const int s : {kEs, kFs, kGs, kDs}) segments_.drop_inner(s, level);
 }
 
 /// The stack of an outer level, whose selector lies behind the `released` bytes and its pointer.
@@ -75,16 +75,6 @@ Segment FarReturn::outer_stack(std::uint32_t level, std::uint32_t released) {
   }
   if (!stack.present()) throw CpuException{kStackFault, error, 0};
   return stack.segment(selector);
-}
-
-/// Of a return to `level`, which may not use all that an inner one did.
-void FarReturn::drop_inner_segment(int s, std::uint32_t level) {
-  const Segment segment = cpu_.engine.segment(s);
-  constexpr std::uint32_t kConformingCode = (kDescCode | kDescConforming) >> 8;
-  const bool conforming = (segment.attributes & kConformingCode) == kConformingCode;
-  const std::uint32_t dpl = segment.attributes >> 5 & 3;
-  if (!segment.unusable && !conforming && dpl < level)
-    cpu_.engine.set_segment(s, {0, 0, 0, 0, true});
 }
 
 void FarReturn::check_return_target() {
@@ -145,8 +135,9 @@ bool FarReturn::ignores_vm_flag() {
 std::uint32_t FarReturn::read_stack(std::uint32_t above, std::uint32_t width) {
   const Segment stack = cpu_.engine.segment(kSs);
   DataAccess a;
-  a.offset = (cpu_.engine.gpr(kEsp) + above) & stack_mask(stack);
-  a.linear = linear32(stack.base, a.offset);
+  const std::uint32_t offset = (cpu_.engine.gpr(kEsp) + above) & stack_mask(stack);
+  a.offset = offset;
+  a.linear = linear32(stack.base, offset);
   a.size = static_cast<std::uint16_t>(width);
   MemoryOperand operand;
   operand.segment = kSs;

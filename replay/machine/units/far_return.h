@@ -49,7 +49,6 @@ class FarReturn {
  private:
   void return_to_segment(std::uint16_t selector, std::uint32_t target);
   Segment outer_stack(std::uint32_t level, std::uint32_t released);
-  void drop_inner_segment(int s, std::uint32_t level);
   std::uint32_t stacked(std::uint32_t offset, std::uint32_t size);
   bool code_admits_return(const Descriptor& code) const;
   bool stack_admits_return(std::uint32_t level, std::uint32_t released);

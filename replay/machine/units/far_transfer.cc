@@ -25,8 +25,7 @@ void FarTransfer::transfer() {
   const DecodedInstruction& info = *flight_.info;
   const bool steps = (cpu_.engine.system_flags() & kFlagTf) != 0;
   const std::uint16_t task = cpu_.engine.tr().selector;
-  std::array<std::uint32_t, 6> bases;
-  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
+  const std::array<std::uint64_t, 6> bases = cpu_.bases();
   flight_.ea_count = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
     flight_.ea[i] = kt_address(info, i, cpu_.linear.low32() - cpu_.code.base, cpu_.engine.gprs(),

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "replay/machine/units/operands.h"
 #include "replay/x86/early_cpu_quirks.h"
@@ -20,7 +21,33 @@ void FlagCorrection::keep_inputs(const DecodedInstruction& info) {
   flag_operand_ = cpu_.linear_of(operand);
 }
 
+/// In 64-bit mode a comparison with EAX that finds it equal leaves RAX alone, and a scan that finds
+/// no bit its destination (SDM vol. 2, CMPXCHG; BSF and BSR: AMD64 Architecture Programmer's Manual
+/// vol. 3). The engine writes their lower halves, which clears the upper ones.
+void FlagCorrection::keep_register(const DecodedInstruction& info) {
+  kept_ = kNoRegister;
+  if (info.operand_bytes != 4) return;
+  if (info.is(Operation::cmpxchg)) {
+    kept_ = kEax;
+  } else if (info.flag_rule == FlagRule::bit_scan) {
+    kept_ = static_cast<std::int8_t>(info.reg_field);
+  } else {
+    return;
+  }
+  kept_value_ = cpu_.engine.wide_gpr(kept_);
+}
+
+/// Between instructions, where the flags are whole.
+void FlagCorrection::put_register_back(const DecodedInstruction& info) {
+  const int number = std::exchange(kept_, kNoRegister);
+  if ((cpu_.engine.eflags() & kZf) == 0) return;
+  // CMPXCHG r/m32 of EAX itself has stored to it.
+  const bool stored = info.is(Operation::cmpxchg) && info.register_form && info.rm_field == kEax;
+  if (!stored) cpu_.engine.set_wide_gpr(number, kept_value_);
+}
+
 void FlagCorrection::correct(const DecodedInstruction& info) {
+  if (info.bits64 && kept_ != kNoRegister) put_register_back(info);
   const bool loads = cpu_.traits.sixteen_bit &&
                      (info.kind == InstructionClass::popf || info.kind == InstructionClass::iret);
   if (!fixes_flags_ && !loads) return;

@@ -22,6 +22,7 @@ class FlagCorrection {
 
   /// The instruction about to be executed.
   void begin(const DecodedInstruction& info) {
+    if (info.bits64) keep_register(info);
     fixes_flags_ = info.flag_rule != FlagRule::none && has_flag_rule(info, cpu_.model);
     if (fixes_flags_) keep_inputs(info);
   }
@@ -34,12 +35,16 @@ class FlagCorrection {
   void correct(const DecodedInstruction& info);
 
  private:
+  void keep_register(const DecodedInstruction& info);
+  void put_register_back(const DecodedInstruction& info);
   void keep_inputs(const DecodedInstruction& info);
 
   CpuContext& cpu_;
   Operands& operands_;
 
   bool fixes_flags_ = false;
+  std::int8_t kept_ = kNoRegister;  ///< a register of which the engine clears the upper half
+  std::uint64_t kept_value_ = 0;
   FlagInputs flag_inputs_;
   std::optional<LinearAddr> flag_operand_;  ///< address of the explicit operand
   std::uint32_t fix_flags_ = 0;

@@ -34,7 +34,9 @@ int written_mmx_register(const DecodedInstruction& info) {
 }  // namespace
 
 FloatingPoint::FloatingPoint(CpuContext& cpu, InFlight& flight, Operands& operands)
-    : cpu_(cpu), flight_(flight), operands_(operands), unit_(std::make_unique<HostFpu>()) {}
+    : cpu_(cpu), flight_(flight), operands_(operands), unit_(std::make_unique<HostFpu>()) {
+  unit_->set_wide(cpu.traits.has_long_mode);
+}
 
 void FloatingPoint::execute() {
   const DecodedInstruction& info = *flight_.info;
@@ -46,9 +48,9 @@ void FloatingPoint::execute() {
   FpuOperands operands;
   cpu_.engine.read_fx(unit_->image());
   operands.code_selector = cpu_.engine.segment_selector(kCs);
-  operands.code_offset = cpu_.engine.eip();
+  operands.code_offset = cpu_.ip();
   operands.save_sse = (cpu_.engine.cr(4) & 0x200) != 0;
-  if (form.gpr != kNoRegister) operands.gpr = cpu_.engine.gpr(form.gpr);
+  if (form.gpr != kNoRegister) operands.gpr = cpu_.engine.wide_gpr(form.gpr);
   // Compared into, or asked by FCMOVcc.
   const bool conditional = info.kind == InstructionClass::x87 && info.register_form;
   if (form.writes_eflags || conditional) operands.eflags = cpu_.engine.eflags();
@@ -80,7 +82,7 @@ void FloatingPoint::execute() {
     }
   }
   cpu_.engine.write_fx(unit_->image());
-  if (form.writes_gpr) cpu_.engine.set_gpr(form.gpr, operands.gpr);
+  if (form.writes_gpr) cpu_.engine.set_wide_gpr(form.gpr, operands.gpr);
   if (form.writes_eflags) cpu_.engine.set_eflags(operands.eflags);
   operands_.write_stores(std::span(operands.memory).first(result.store_bytes));
 }

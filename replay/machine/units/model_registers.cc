@@ -1,6 +1,7 @@
 #include "replay/machine/units/model_registers.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 
 #include "replay/machine/replay_stopped.h"
@@ -30,11 +31,37 @@ void ModelRegisters::set_msr(std::uint32_t index, std::uint64_t value) {
   }
 }
 
+bool ModelRegisters::is_of_amd() const {
+  constexpr std::uint32_t kAuth = 0x68747541;  // of AuthenticAMD
+  const CpuidLeaf* const leaf = cpuid_leaf(0);
+  return leaf != nullptr && leaf->ebx == kAuth;
+}
+
+const CpuidLeaf* ModelRegisters::cpuid_leaf(std::uint32_t leaf) const {
+  for (const CpuidLeaf& l : cpuid_) {
+    if (l.leaf == leaf) return &l;
+  }
+  return nullptr;
+}
+
+/// What the recording has of RDMSR or WRMSR at this place. Throws #GP where a monitor reports each
+/// that completes, and this one not: processors with long mode have few registers alike.
+std::optional<InternalRead> ModelRegisters::read_or_fault(InternalRead::Op op) {
+  const auto known = cpu_.environment.internal_read(op, cpu_.position);
+  if (!known && cpu_.traits.has_long_mode && cpu_.environment.reports_each(op)) {
+    throw CpuException{13, 0u, 0};
+  }
+  return known;
+}
+
 void ModelRegisters::read_internal(InternalRead::Op op) {
-  const std::optional<InternalRead> known = cpu_.environment.internal_read(op, cpu_.position);
+  const bool of_msr = op == InternalRead::Op::rdmsr;
+  const std::optional<InternalRead> known =
+      of_msr ? read_or_fault(op) : cpu_.environment.internal_read(op, cpu_.position);
   if (known) {
     cpu_.engine.set_gpr(kEax, known->eax);
     cpu_.engine.set_gpr(kEdx, known->edx);
+    if (op == InternalRead::Op::rdtscp) cpu_.engine.set_gpr(kEcx, known->ecx);
     if (op == InternalRead::Op::rdmsr) {
       set_msr(cpu_.engine.gpr(kEcx), std::uint64_t{known->edx} << 32 | known->eax);
     }
@@ -49,9 +76,10 @@ void ModelRegisters::read_internal(InternalRead::Op op) {
   }
   char text[200];
   std::snprintf(text, sizeof text,
-                "%s at EIP %08x needs a value that crosses no bus, and the recording has none left "
+                "%s at EIP %08" PRIx64
+                " needs a value that crosses no bus, and the recording has none left "
                 "(import with --internal FILE)",
-                internal_read_name(op), cpu_.engine.eip());
+                internal_read_name(op), cpu_.ip());
   throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, internal_read_name(op), "nothing"};
 }
 
@@ -88,7 +116,7 @@ void ModelRegisters::cpuid() {
 
 void ModelRegisters::write() {
   const Engine& engine = cpu_.engine;
-  cpu_.environment.internal_read(InternalRead::Op::wrmsr, cpu_.position);
+  read_or_fault(InternalRead::Op::wrmsr);
   set_msr(engine.gpr(kEcx), std::uint64_t{engine.gpr(kEdx)} << 32 | engine.gpr(kEax));
 }
 

@@ -11,6 +11,13 @@ namespace citcat {
 
 /// Values come from the recording where it has them (Environment::internal_read()), else from the
 /// state that was loaded and what was written since; where neither has one the replay stops.
+// MSRs (SDM vol. 4, table 2-2).
+inline constexpr std::uint32_t kMsrSysenterCs = 0x174, kMsrSysenterEsp = 0x175,
+                               kMsrSysenterEip = 0x176, kMsrEfer = 0xc0000080,
+                               kMsrStar = 0xc0000081, kMsrLongTarget = 0xc0000082,
+                               kMsrSyscallMask = 0xc0000084, kMsrFsBase = 0xc0000100,
+                               kMsrGsBase = 0xc0000101, kMsrKernelGsBase = 0xc0000102;
+
 class ModelRegisters {
  public:
   /// All must outlive the object.
@@ -31,13 +38,20 @@ class ModelRegisters {
 
   /// nullopt where neither the state nor the program has set it.
   std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
+  /// 0 where it has not been set.
+  std::uint64_t value_of(std::uint32_t msr) const { return find_msr(msr).value_or(0); }
+  void set_msr(std::uint32_t index, std::uint64_t value);
+  /// The processor says that it is one of AMD's (CPUID leaf 0).
+  bool is_of_amd() const;
+  /// What the state dump has of a CPUID leaf; null where it has not got it.
+  const CpuidLeaf* cpuid_leaf(std::uint32_t leaf) const;
   /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
   /// CPUID.
   void cpuid();
 
  private:
-  void set_msr(std::uint32_t index, std::uint64_t value);
+  std::optional<InternalRead> read_or_fault(InternalRead::Op op);
 
   CpuContext& cpu_;
 

@@ -54,16 +54,16 @@ bool NearTransfer::takes_branch() const {
   const std::uint32_t flags = cpu_.engine.eflags();
   if (info.kind == InstructionClass::jcc) return condition_holds(info.opcode, flags);
   if (info.kind != InstructionClass::loop) return true;
-  const std::uint32_t mask = info.address_bits == 32 ? 0xffffffff : 0xffff;
-  if (info.is(Operation::jcxz)) return (cpu_.engine.gpr(kEcx) & mask) == 0;
-  if (((cpu_.engine.gpr(kEcx) - 1) & mask) == 0) return false;
+  if (info.is(Operation::jcxz)) return cpu_.count_of(info) == 0;
+  if (cpu_.count_of(info) == 1) return false;
   const bool zero = (flags & kZf) != 0;
   return info.is(Operation::loopne) ? !zero : !info.is(Operation::loope) || zero;
 }
 
 /// Where the near transfer in flight goes, if it goes anywhere.
-std::uint32_t NearTransfer::branch_target() {
+std::uint64_t NearTransfer::branch_target() {
   const DecodedInstruction& info = *flight_.info;
+  if (cpu_.bits64()) return wide_branch_target();
   const bool wide = ((cpu_.engine.hflags() & kHfCs32) != 0) != info.operand_prefix;
   const std::uint32_t mask = wide ? 0xffffffff : 0xffff;
   if (info.kind != InstructionClass::ret && !info.indirect) {
@@ -77,6 +77,16 @@ std::uint32_t NearTransfer::branch_target() {
   operands_.read(cpu_.linear_of(operand), std::span(bytes).first(wide ? 4 : 2));
   return static_cast<std::uint32_t>(bytes[0] | bytes[1] << 8 | bytes[2] << 16) |
          std::uint32_t{bytes[3]} << 24;
+}
+
+std::uint64_t NearTransfer::wide_branch_target() {
+  const DecodedInstruction& info = *flight_.info;
+  if (info.kind != InstructionClass::ret && !info.indirect) {
+    return cpu_.linear.value + info.length +
+           static_cast<std::uint64_t>(std::int64_t{info.target_displacement});
+  }
+  if (info.register_form) return cpu_.engine.wide_gpr(info.rm_field);
+  return operands_.read_wide_value(cpu_.linear_of(info.operands[0]), 8);
 }
 
 void NearTransfer::check_target() {
@@ -96,22 +106,26 @@ void NearTransfer::check_target() {
     default:
       return;
   }
+  if (cpu_.bits64()) {
+    if (CpuContext::is_canonical(branch_target()) || !takes_branch()) return;
+    throw CpuException{kProtection, 0u, 0};
+  }
   if (limit == 0xffffffff) return;
   if (branch_target() > limit && takes_branch()) throw CpuException{kProtection, 0u, 0};
 }
 
 void NearTransfer::check_final_stack() {
-  const bool wide = cpu_.stack32();
-  const std::uint32_t esp =
-      cpu_.engine.gpr(kEsp) + static_cast<std::uint32_t>(flight_.info->stack_delta);
+  const std::uint64_t esp = cpu_.engine.wide_gpr(kEsp) +
+                            static_cast<std::uint64_t>(std::int64_t{flight_.info->stack_delta});
+  const AddressWidth width = cpu_.bits64() ? AddressWidth::bits64 : AddressWidth::stack;
   MemoryOperand operand;
   operand.segment = kSs;
   DataAccess a;
-  a.offset = wide ? esp : esp & 0xffff;
-  a.linear = linear32(cpu_.engine.segment_base(kSs), a.offset);
+  a.offset = wrap_offset(esp, width, cpu_.stack32());
+  a.linear = linear_at(cpu_.base_of(kSs), a.offset, width);
   a.size = 1;
   a.write = true;
-  frame_before_ = cpu_.engine.gpr(kEbp);
+  frame_before_ = cpu_.engine.wide_gpr(kEbp);
   operands_.check_segment(a, operand, true);
   if (!cpu_.mmu.peek(a.linear, Access::write, cpu_.user_mode())) {
     cpu_.mmu.translate(a.linear, Access::write, cpu_.user_mode());
@@ -119,16 +133,19 @@ void NearTransfer::check_final_stack() {
 }
 
 void NearTransfer::keep_upper_frame_pointer() {
-  cpu_.engine.set_gpr(kEbp, (frame_before_ & 0xffff0000) | (cpu_.engine.gpr(kEbp) & 0xffff));
+  constexpr std::uint64_t kLow = 0xffff;
+  cpu_.engine.set_wide_gpr(kEbp, (frame_before_ & ~kLow) | (cpu_.engine.wide_gpr(kEbp) & kLow));
 }
 
 void NearTransfer::return_near() {
-  const std::uint32_t target = branch_target();
-  if (target > cpu_.engine.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+  const std::uint64_t target = branch_target();
+  const bool beyond =
+      cpu_.bits64() ? !CpuContext::is_canonical(target) : target > cpu_.engine.segment_limit(kCs);
+  if (beyond) throw CpuException{kProtection, 0u, 0};
   const std::uint32_t flags = cpu_.engine.system_flags();
   retirement_.report_completed();
-  cpu_.move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
-  cpu_.engine.set_eip(target);
+  cpu_.move_stack_pointer(flight_.info->stack_delta);
+  cpu_.set_ip(target);
   retirement_.finish_mode_switch(flags);
 }
 

@@ -38,7 +38,8 @@ class NearTransfer {
 
  private:
   bool takes_branch() const;
-  std::uint32_t branch_target();
+  std::uint64_t branch_target();
+  std::uint64_t wide_branch_target();
 
   CpuContext& cpu_;
   InFlight& flight_;
@@ -46,7 +47,7 @@ class NearTransfer {
   Retirement& retirement_;
   FarReturn& returns_;
 
-  std::uint32_t frame_before_ = 0;  ///< EBP before ENTER
+  std::uint64_t frame_before_ = 0;  ///< EBP before ENTER
 };
 
 }  // namespace citcat

@@ -35,8 +35,7 @@ void OperandPreparation::prepare() {
   const ClassFacts& facts = class_facts(info.kind);
   if (info.operand_count == 0 && info.ea_count == 0 && !facts.always_prepared) return;
   require(facts.permission);
-  std::array<std::uint32_t, 6> bases;
-  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
+  const std::array<std::uint64_t, 6> bases = cpu_.bases();
   const std::uint64_t* regs = cpu_.engine.gprs();
   if (wants_aligned_operand(info) &&
       operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32()).offset_in(16) != 0) {
@@ -44,8 +43,8 @@ void OperandPreparation::prepare() {
   }
   flight_.ea_count = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    flight_.ea[i] = kt_address(info, i, cpu_.linear.low32() - cpu_.code.base, regs, bases.data(),
-                               cpu_.stack32());
+    flight_.ea[i] = kt_address(info, i, cpu_.offset_in_code(cpu_.linear, cpu_.code.base), regs,
+                               bases.data(), cpu_.stack32());
   }
   if (info.kind == InstructionClass::invlpg) {
     flight_.invlpg_linear = operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32());
@@ -76,7 +75,7 @@ void OperandPreparation::prepare_descriptors(DescriptorUse use) {
       segments_.watch();
       break;
     case DescriptorUse::returns:
-      if (cpu_.protected_mode()) returns_.tell_transfer_descriptors();
+      if (cpu_.protected_mode() && !cpu_.long_mode()) returns_.tell_transfer_descriptors();
       break;
   }
 }

@@ -81,7 +81,7 @@ void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
   const PhysAddr at = cpu_.mmu.translate(a.linear, kind, user);
   flight_.accessed = a.linear;
   if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
-  const LinearAddr linear_rest = a.linear.plus32(first);
+  const LinearAddr linear_rest = cpu_.onward(a.linear, first);
   const PhysAddr behind = cpu_.mmu.translate(linear_rest, kind, user);
   const std::uint32_t rest = a.size - first;
   if (is_read) {
@@ -138,6 +138,7 @@ void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
 
 void Operands::check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const {
   if (!cpu_.traits.has_limits) return;  // has neither limits nor types
+  if (cpu_.bits64()) return check_wide(a, operand);
   // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
   const int s = operand.segment;
   const std::uint32_t limit = cpu_.engine.segment_limit(s);
@@ -161,6 +162,13 @@ void Operands::check_segment(const DataAccess& a, const MemoryOperand& operand, 
   if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
 }
 
+/// In 64-bit mode segments have no limits, but addresses must be canonical (SDM vol. 3, 5.3.1).
+void Operands::check_wide(const DataAccess& a, const MemoryOperand& operand) const {
+  const std::uint64_t last = a.linear.value + a.size - 1;
+  if (CpuContext::is_canonical(a.linear.value) && CpuContext::is_canonical(last)) return;
+  throw CpuException{static_cast<std::uint8_t>(operand.segment == kSs ? 12 : 13), 0u, 0};
+}
+
 void Operands::split_access(const DataAccess& a, const MemoryOperand& operand) {
   if (a.write && operand.conditional_write &&
       shift_writes_nothing(*flight_.info, cpu_.model,
@@ -171,7 +179,7 @@ void Operands::split_access(const DataAccess& a, const MemoryOperand& operand) {
   first.size = static_cast<std::uint16_t>(kSegmentBytes - a.offset);
   second.size = static_cast<std::uint16_t>(a.size - first.size);
   second.offset = 0;
-  second.linear = a.linear.plus32(0 - a.offset);
+  second.linear = a.linear.plus32(0 - static_cast<std::uint32_t>(a.offset));
   const Access kind = a.write ? Access::write : Access::read;
   access_pages(first, kind, !a.write);
   access_pages(second, kind, !a.write);
@@ -193,7 +201,7 @@ void Operands::access_parts(const DataAccess& a, const MemoryOperand& operand) {
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
     DataAccess part = a;
     part.offset = (a.offset + first) % kSegmentBytes;
-    part.linear = a.linear.plus32(part.offset - a.offset);
+    part.linear = a.linear.plus32(static_cast<std::uint32_t>(part.offset - a.offset));
     part.size = static_cast<std::uint16_t>(size);
     access(part, operand);
   });
@@ -204,17 +212,18 @@ void Operands::read_floating(std::span<std::uint8_t> out) {
   DataAccess a;
   a.offset = cpu_.offset_of(operand);
   a.size = static_cast<std::uint16_t>(out.size());
-  const std::uint32_t base = cpu_.engine.segment_base(operand.segment);
-  if (!is_in_parts(a, operand)) return read(linear32(base, a.offset), out);
+  const std::uint64_t base = cpu_.base_of(operand.segment);
+  if (!is_in_parts(a, operand)) return read(linear_at(base, a.offset, operand.width), out);
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
-    read(linear32(base, (a.offset + first) % kSegmentBytes), out.subspan(first, size));
+    read(linear_at(base, (a.offset + first) % kSegmentBytes, operand.width),
+         out.subspan(first, size));
   });
 }
 
 std::uint32_t Operands::part(const MemoryOperand& operand, unsigned i) {
-  const std::uint32_t first = cpu_.offset_of(operand);
-  return read_value(linear32(cpu_.engine.segment_base(operand.segment),
-                             access_offset(operand, first, i, cpu_.stack32())),
+  const std::uint64_t first = cpu_.offset_of(operand);
+  return read_value(linear_at(cpu_.base_of(operand.segment),
+                              access_offset(operand, first, i, cpu_.stack32()), operand.width),
                     operand.size);
 }
 
@@ -233,7 +242,7 @@ bool Operands::wraps_between_parts() const {
   }
   if (cpu_.real_16_bit()) return false;  // early_.prepare()
   const MemoryOperand& first = info.operands[info.ea[0].argument];
-  const std::uint32_t offset = cpu_.offset_of(first);
+  const std::uint64_t offset = cpu_.offset_of(first);
   return first.width == AddressWidth::bits16 && offset + first.size >= kSegmentBytes;
 }
 
@@ -243,8 +252,16 @@ void Operands::read(LinearAddr linear, std::span<std::uint8_t> out) {
     const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.user_mode());
     std::memcpy(out.data(), cpu_.memory.host(at), n);
     out = out.subspan(n);
-    linear = linear.plus32(static_cast<std::uint32_t>(n));
+    linear = cpu_.onward(linear, n);
   }
+}
+
+std::uint64_t Operands::read_wide_value(LinearAddr linear, std::uint32_t size) {
+  std::array<std::uint8_t, 8> bytes{};
+  read(linear, std::span(bytes).first(size));
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
 }
 
 std::uint32_t Operands::read_value(LinearAddr linear, std::uint32_t size) {

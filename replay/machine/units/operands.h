@@ -43,6 +43,8 @@ class Operands {
   void read(LinearAddr linear, std::span<std::uint8_t> out);
   /// An operand of at most four bytes, as a number.
   std::uint32_t read_value(LinearAddr linear, std::uint32_t size);
+  /// The same of at most eight.
+  std::uint64_t read_wide_value(LinearAddr linear, std::uint32_t size);
   /// Writes `bytes` where InFlight::stores says, which are cut to what was written.
   void write_stores(std::span<const std::uint8_t> bytes);
   /// The engine stores unaligned operands byte by byte. Where one of them changes the block being
@@ -54,6 +56,7 @@ class Operands {
   void put_back_overwritten();
 
  private:
+  void check_wide(const DataAccess& a, const MemoryOperand& operand) const;
   void access_pages(const DataAccess& a, Access kind, bool is_read);
   void read_part(PhysAddr at, std::uint32_t size, std::uint32_t first);
   void store_part(PhysAddr at, std::uint32_t size);

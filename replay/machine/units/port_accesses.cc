@@ -53,7 +53,7 @@ void PortAccesses::take_back() {
   if (!refused_port_access_) return;
   int number = 0;
   for (const std::uint64_t value : *refused_port_access_) {
-    cpu_.engine.set_gpr(number++, static_cast<std::uint32_t>(value));
+    cpu_.engine.set_wide_gpr(number++, value);
   }
   refused_port_access_.reset();
   cpu_.go_on_at(cpu_.linear);
@@ -75,10 +75,11 @@ void PortAccesses::check_permission() {
   const bool immediate = operands[0] == OperandForm::Ib || operands[1] == OperandForm::Ib;
   const std::uint32_t port = immediate ? flight_.info->immediate : cpu_.engine.gpr(kEdx) & 0xffff;
   // Two bytes are read, whatever the size of the access: it may reach into the next one.
-  const std::uint32_t at = system_.read(linear32(task.base, kMapBase), 2) + port / 8;
+  const LinearAddr base{cpu_.engine.wide_tr_base()};
+  const std::uint32_t at = system_.read(cpu_.onward_in_system(base, kMapBase), 2) + port / 8;
   if (at + 1 > task.limit) throw kRefused;
   const std::uint32_t wanted = ((1u << flight_.info->operand_bytes) - 1) << port % 8;
-  if ((system_.read(linear32(task.base, at), 2) & wanted) != 0) throw kRefused;
+  if ((system_.read(cpu_.onward_in_system(base, at), 2) & wanted) != 0) throw kRefused;
 }
 
 /// The port write just completed opened or closed the gate.

@@ -55,7 +55,7 @@ void Retirement::report_descriptors() {
     case InstructionClass::far_call:
     case InstructionClass::far_return:
       cpu_.code.forget();
-      if (cpu_.protected_mode()) segments_.mark_transfer_accessed();
+      if (cpu_.protected_mode() && !cpu_.long_mode()) segments_.mark_transfer_accessed();
       break;
     case InstructionClass::mov_to_segment:
     case InstructionClass::pop_segment:
@@ -124,14 +124,15 @@ void Retirement::after_system(const DecodedInstruction& info) {
   }
 }
 
-std::uint32_t Retirement::next_eip() const {
-  const std::uint32_t next = cpu_.engine.eip() + flight_.info->length;
-  return cpu_.traits.sixteen_bit ? next & 0xffff : next;
+std::uint64_t Retirement::next_ip() const {
+  const std::uint64_t next = cpu_.ip() + flight_.info->length;
+  if (cpu_.bits64()) return next;
+  return next & (cpu_.traits.sixteen_bit ? 0xffff : 0xffffffff);
 }
 
 void Retirement::complete_emulated() {
   const std::uint32_t flags = cpu_.engine.system_flags();
-  cpu_.engine.set_eip(next_eip());
+  cpu_.set_ip(next_ip());
   cpu_.engine.clear_inhibit();
   report_completed();
   retire();

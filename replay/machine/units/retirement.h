@@ -44,7 +44,7 @@ class Retirement {
   void retire();
   /// Behind the instruction. From the 386 on EIP goes on from FFFF to 10000, where the next fetch
   /// is refused, in 16-bit code too.
-  std::uint32_t next_eip() const;
+  std::uint64_t next_ip() const;
   /// Both, of an instruction that was made here and goes on behind itself.
   void complete_emulated();
   /// After one that was made here and was told has led elsewhere. `flags_before`: EFLAGS as TF in

@@ -12,61 +12,69 @@ namespace citcat {
 Descriptor SegmentLoader::read_descriptor(std::uint16_t selector, std::uint8_t fault,
                                           std::uint32_t ext) {
   const std::uint32_t error = (selector & 0xfffcu) | ext;
-  std::uint32_t base = 0, limit = 0;
-  if ((selector & 4) != 0) {
-    const Segment ldt = cpu_.engine.ldtr();
-    base = ldt.base;
-    limit = ldt.unusable ? 0 : ldt.limit;
-  } else {
-    const TableRegister gdt = cpu_.engine.gdtr();
-    base = gdt.base;
-    limit = gdt.limit;
-  }
-  if ((selector & 0xfff8u) + 7 > limit) throw CpuException{fault, error, 0};
+  const auto linear = entry_of(selector);
+  if (!linear) throw CpuException{fault, error, 0};
   Descriptor d;
   d.selector = selector;
-  d.linear = linear32(base, selector & 0xfff8u);
+  d.linear = *linear;
   d.low = system_.read(d.linear, 4);
-  d.high = system_.read(d.linear.plus32(4), 4);
+  d.high = system_.read(cpu_.onward_in_system(d.linear, 4), 4);
   return d;
+}
+
+/// Where its table has the descriptor of `selector`; nullopt where it ends before.
+std::optional<LinearAddr> SegmentLoader::entry_of(std::uint16_t selector) const {
+  const bool local = (selector & 4) != 0;
+  const Engine& engine = cpu_.engine;
+  const Segment ldt = engine.ldtr();
+  const std::uint64_t base = local ? engine.wide_ldtr_base() : engine.wide_gdtr_base();
+  const std::uint32_t limit = local ? (ldt.unusable ? 0 : ldt.limit) : engine.gdtr().limit;
+  if ((selector & 0xfff8u) + 7 > limit) return std::nullopt;
+  return cpu_.onward_in_system(LinearAddr{base}, selector & 0xfff8u);
 }
 
 void SegmentLoader::mark_accessed(const Descriptor& d) {
   // One byte is written: seen on the bus of a recorded machine for far jumps and segment loads.
   if ((d.high & kDescAccessed) != 0) return;
-  system_.write(d.linear.plus32(5), (d.high | kDescAccessed) >> 8 & 0xff, 1);
+  system_.write(cpu_.onward_in_system(d.linear, 5), (d.high | kDescAccessed) >> 8 & 0xff, 1);
 }
 
 std::optional<LinearAddr> SegmentLoader::descriptor_type_byte(std::uint16_t selector) const {
   if ((selector & 0xfffc) == 0) return std::nullopt;
-  const bool local = (selector & 4) != 0;
-  const Segment ldt = cpu_.engine.ldtr();
-  const std::uint32_t base = local ? ldt.base : cpu_.engine.gdtr().base;
-  const std::uint32_t limit = local ? (ldt.unusable ? 0 : ldt.limit) : cpu_.engine.gdtr().limit;
-  if ((selector & 0xfff8u) + 7 > limit) return std::nullopt;
-  return linear32(base, (selector & 0xfff8u) + 5);
+  const auto entry = entry_of(selector);
+  if (!entry) return std::nullopt;
+  return cpu_.onward_in_system(*entry, 5);
 }
 
 bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
-  const auto type_byte = descriptor_type_byte(selector);
-  if (!type_byte) return false;
+  if (!descriptor_type_byte(selector)) return false;
+  const LinearAddr entry = *entry_of(selector);
   std::array<std::uint8_t, 8> bytes{};
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
-    const LinearAddr at = type_byte->plus32(i - 5);
+    const LinearAddr at = cpu_.onward_in_system(entry, i);
     bytes[i] = *cpu_.memory.host(cpu_.mmu.translate(at, Access::read, false));
   }
   out.selector = selector;
-  out.linear = type_byte->plus32(0u - 5);
+  out.linear = entry;
   std::memcpy(&out.low, bytes.data(), 4);
   std::memcpy(&out.high, &bytes[4], 4);
   return true;
 }
 
+void SegmentLoader::drop_inner(int s, std::uint32_t level) {
+  const Segment segment = cpu_.engine.segment(s);
+  constexpr std::uint32_t kConformingCode = (kDescCode | kDescConforming) >> 8;
+  const bool conforming = (segment.attributes & kConformingCode) == kConformingCode;
+  const std::uint32_t dpl = segment.attributes >> 5 & 3;
+  if (!segment.unusable && !conforming && dpl < level)
+    cpu_.engine.set_segment(s, {0, 0, 0, 0, true});
+}
+
 void SegmentLoader::tell_descriptor(std::uint16_t selector) {
-  const auto type_byte = descriptor_type_byte(selector);
-  if (!type_byte) return;  // the engine will refuse it
-  system_.read(type_byte->plus32(0u - 5), 4);
-  system_.read(type_byte->plus32(0u - 1), 4);
+  if (!descriptor_type_byte(selector)) return;  // the engine will refuse it
+  const LinearAddr entry = *entry_of(selector);
+  system_.read(entry, 4);
+  system_.read(cpu_.onward_in_system(entry, 4), 4);
 }
 
 void SegmentLoader::tell_looked_up() {
@@ -93,7 +101,14 @@ void SegmentLoader::watch() {
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
   tell_descriptor(selector);
-  if (flight_.info->kind == InstructionClass::lldt) return;
+  const InstructionClass kind = flight_.info->kind;
+  if (cpu_.long_mode() && (kind == InstructionClass::lldt || kind == InstructionClass::ltr)) {
+    // Of 16 bytes, with the upper half of the base (SDM vol. 3, figure 7-4).
+    const LinearAddr entry = *entry_of(selector);
+    system_.read(cpu_.onward_in_system(entry, 8), 4);
+    system_.read(cpu_.onward_in_system(entry, 12), 4);
+  }
+  if (kind == InstructionClass::lldt) return;
   watched_.physical = cpu_.mmu.translate(*linear, Access::read, false);
   const std::uint8_t* host = cpu_.memory.host(watched_.physical);
   watched_.active = true;
@@ -108,8 +123,13 @@ void SegmentLoader::report_watched() {
   watched_.active = false;
   const std::uint8_t now = *cpu_.memory.host(watched_.physical);
   if (now == watched_.before) return;
-  cpu_.memory.mark_defined(watched_.physical, 1);
-  cpu_.audience.write(watched_.physical, {&now, 1}, AccessKind::system, cpu_.position);
+  // A busy bit is written with its dword (seen on the buses of recorded machines), an accessed one
+  // with its byte.
+  const bool dword = flight_.info->kind == InstructionClass::ltr && !cpu_.traits.sixteen_bit;
+  const PhysAddr at{watched_.physical.value - (dword ? 1 : 0)};
+  const std::uint32_t size = dword ? 4 : 1;
+  cpu_.memory.mark_defined(at, size);
+  cpu_.audience.write(at, {cpu_.memory.host(at), size}, AccessKind::system, cpu_.position);
 }
 
 void SegmentLoader::mark_transfer_accessed() {

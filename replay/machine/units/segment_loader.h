@@ -31,6 +31,8 @@ class SegmentLoader {
   std::optional<LinearAddr> descriptor_type_byte(std::uint16_t selector) const;
   /// A descriptor whose read has been told already; false where its table has none.
   bool look_up(std::uint16_t selector, Descriptor& out);
+  /// Of a return to `level`, which may not use all that an inner one did.
+  void drop_inner(int s, std::uint32_t level);
   /// Tells the read of a descriptor that the engine will make.
   void tell_descriptor(std::uint16_t selector);
   /// LAR, LSL, VERR and VERW look a descriptor up.
@@ -45,6 +47,7 @@ class SegmentLoader {
   void load_far_pointer();
 
  private:
+  std::optional<LinearAddr> entry_of(std::uint16_t selector) const;
   std::uint16_t operand_selector();
   Segment loaded_segment(int s, std::uint16_t selector);
 

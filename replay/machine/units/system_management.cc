@@ -121,6 +121,12 @@ void SystemManagement::require_smbase() const {
 }
 
 void SystemManagement::interrupt(std::uint8_t revision) {
+  if (cpu_.traits.has_long_mode) {
+    throw ReplayStopped{
+        cpu_.position,
+        "system management mode of a processor with long mode, which is not executed",
+        ~std::uint64_t{0}, "", ""};
+  }
   require_smbase();
   cpu_.halted = false;
   flight_.active = false;

@@ -7,11 +7,12 @@
 
 namespace citcat {
 
-std::uint32_t SystemMemory::read(LinearAddr linear, std::uint32_t size) {
-  std::uint32_t value = 0;
+std::uint64_t SystemMemory::read_wide(LinearAddr linear, std::uint32_t size) {
+  std::uint64_t value = 0;
   for (std::uint32_t i = 0; i < size;) {
-    const std::uint32_t n = std::min(size - i, kPageSize - linear.plus32(i).offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate(linear.plus32(i), Access::read, false);
+    const LinearAddr here = cpu_.onward_in_system(linear, i);
+    const std::uint32_t n = std::min(size - i, kPageSize - here.offset_in_page());
+    const PhysAddr at = cpu_.mmu.translate(here, Access::read, false);
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "descriptor table, task segment or interrupt vector"};
     }
@@ -22,12 +23,13 @@ std::uint32_t SystemMemory::read(LinearAddr linear, std::uint32_t size) {
   return value;
 }
 
-void SystemMemory::write(LinearAddr linear, std::uint32_t value, std::uint32_t size, bool user) {
-  std::array<std::uint8_t, 4> bytes;
-  std::memcpy(bytes.data(), &value, 4);
+void SystemMemory::write(LinearAddr linear, std::uint64_t value, std::uint32_t size, bool user) {
+  std::array<std::uint8_t, 8> bytes;
+  std::memcpy(bytes.data(), &value, bytes.size());
   for (std::uint32_t i = 0; i < size;) {
-    const std::uint32_t n = std::min(size - i, kPageSize - linear.plus32(i).offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate(linear.plus32(i), Access::write, user);
+    const LinearAddr here = cpu_.onward_in_system(linear, i);
+    const std::uint32_t n = std::min(size - i, kPageSize - here.offset_in_page());
+    const PhysAddr at = cpu_.mmu.translate(here, Access::write, user);
     cpu_.memory.store(at, std::span(bytes).subspan(i, n));
     cpu_.audience.write(at, std::span(bytes).subspan(i, n), AccessKind::system, cpu_.position);
     i += n;

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kFlagTf = 1u << 8, kFlagIf = 1u << 9, kFlagNt = 1
 inline constexpr std::uint32_t kDescAccessed = 1u << 8, kDescWritable = 1u << 9,
                                kDescConforming = 1u << 10, kDescCode = 1u << 11,
                                kDescSegment = 1u << 12, kDescPresent = 1u << 15,
-                               kDescBusy = 1u << 9;
+                               kDescBusy = 1u << 9, kDescLong = 1u << 21, kDescWide = 1u << 22;
 
 // Exceptions (SDM vol. 3, table 6-1).
 inline constexpr std::uint8_t kDebug = 1, kDoubleFault = 8, kInvalidTss = 10, kNotPresent = 11,

@@ -102,6 +102,10 @@ std::vector<std::pair<std::string, char>> machine_captures() {
   return captures_in(machine_folder());
 }
 
+std::vector<std::pair<std::string, char>> machine64_captures() {
+  return captures_in(machine64_folder());
+}
+
 std::vector<std::pair<std::string, char>> tiny_machine64_captures() {
   auto captures = captures_in(machine64_folder());
   std::erase_if(captures, [](const auto& c) { return !c.first.ends_with("_tiny"); });

@@ -57,8 +57,9 @@ class MachineData {
 std::string machine_folder();
 /// Names of the captures there and the bus forms they have, e.g. {"lin_user_tiny", 'A'}.
 std::vector<std::pair<std::string, char>> machine_captures();
-/// The same of ../shared/data/machine64, but only the tiny ones. MachineData reads them too.
+/// The same of ../shared/data/machine64, all or only the tiny ones. MachineData reads them too.
 std::string machine64_folder();
+std::vector<std::pair<std::string, char>> machine64_captures();
 std::vector<std::pair<std::string, char>> tiny_machine64_captures();
 
 }  // namespace citcat::test

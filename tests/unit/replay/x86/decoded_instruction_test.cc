@@ -24,7 +24,7 @@ DecodedInstruction decode(std::initializer_list<int> bytes, CodeMode mode = k32,
 struct Registers {
   std::array<std::uint64_t, 8> gpr{0x10010010, 0x00020003, 0x30030030, 0x40040040,
                                    0x00018000, 0x00019000, 0x60060060, 0x70070070};
-  std::array<std::uint32_t, 6> bases{0xe000000, 0xc000000, 0x5000000,
+  std::array<std::uint64_t, 6> bases{0xe000000, 0xc000000, 0x5000000,
                                      0xd000000, 0xf000000, 0x9000000};
 };
 
@@ -38,7 +38,9 @@ std::vector<DataAccess> accesses(const DecodedInstruction& info, const Registers
 std::vector<std::uint32_t> offsets(const DecodedInstruction& info, const Registers& r,
                                    bool stack32) {
   std::vector<std::uint32_t> list;
-  for (const DataAccess& access : accesses(info, r, stack32)) list.push_back(access.offset);
+  for (const DataAccess& access : accesses(info, r, stack32)) {
+    list.push_back(static_cast<std::uint32_t>(access.offset));
+  }
   return list;
 }
 

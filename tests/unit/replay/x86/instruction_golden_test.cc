@@ -81,7 +81,7 @@ class FollowedState {
   }
 
   std::array<std::uint64_t, 8> gpr{};
-  std::array<std::uint32_t, 6> base{};
+  std::array<std::uint64_t, 6> base{};
   bool bits32 = false, stack32 = false;
   std::uint32_t cr0 = 0, gdt_base = 0, gdt_limit = 0, eflags = 0;
 };

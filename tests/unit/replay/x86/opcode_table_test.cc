@@ -26,11 +26,13 @@ struct Encoding {
   std::uint8_t opcode;
   MandatoryPrefix prefix;
   std::uint8_t modrm;
+  std::uint8_t rex = 0;  ///< of 64-bit mode
 
   std::vector<std::uint8_t> bytes() const {
     std::vector<std::uint8_t> code;
     const std::uint8_t byte = kPrefixBytes[static_cast<std::size_t>(prefix)];
     if (byte != 0) code.push_back(byte);
+    if (rex != 0) code.push_back(rex);
     if (map != OpcodeMap::one) code.push_back(0x0f);
     if (map == OpcodeMap::m38) code.push_back(0x38);
     if (map == OpcodeMap::m3A) code.push_back(0x3a);
@@ -86,10 +88,14 @@ struct OracleInstruction {
 
 class Oracle {
  public:
-  explicit Oracle(bool bits32) {
+  explicit Oracle(int bits) {
     ZydisDecoderInit(&decoder_,
-                     bits32 ? ZYDIS_MACHINE_MODE_LEGACY_32 : ZYDIS_MACHINE_MODE_LEGACY_16,
-                     bits32 ? ZYDIS_STACK_WIDTH_32 : ZYDIS_STACK_WIDTH_16);
+                     bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
+                     : bits == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
+                                  : ZYDIS_MACHINE_MODE_LEGACY_16,
+                     bits == 64   ? ZYDIS_STACK_WIDTH_64
+                     : bits == 32 ? ZYDIS_STACK_WIDTH_32
+                                  : ZYDIS_STACK_WIDTH_16);
     for (const ZydisDecoderMode off :
          {ZYDIS_DECODER_MODE_AMD_BRANCHES, ZYDIS_DECODER_MODE_KNC, ZYDIS_DECODER_MODE_MPX,
           ZYDIS_DECODER_MODE_CET, ZYDIS_DECODER_MODE_LZCNT, ZYDIS_DECODER_MODE_TZCNT,
@@ -152,12 +158,13 @@ const OpcodeRow* row_of(const Encoding& e) {
 }
 
 TEST(OpcodeTable, HasARowForWhatAnotherDecoderKnowsAndForNothingElse) {
-  const Oracle oracle(true);
+  const Oracle oracle(32);
   for_each_encoding([&](const Encoding& e) {
     const auto found = oracle.decode(e.bytes());
     const OpcodeRow* const row = row_of(e);
     const bool wanted = found && !is_too_new(found->instruction);
-    const bool has = row != nullptr && row->processors.has(InstructionSet::p6);
+    const bool has =
+        row != nullptr && row->processors.has(InstructionSet::p6) && !row->has(kLongModeAlone);
     ASSERT_EQ(has, wanted) << e.text();
   });
 }
@@ -178,7 +185,8 @@ TEST(OpcodeTable, FindsEachRowByAnEncodingOfItsOwn) {
         row.prefix == MandatoryPrefix::any ? MandatoryPrefix::np : row.prefix;
     for (unsigned i = 0; i < row.count; ++i) {
       const auto opcode = static_cast<std::uint8_t>(row.opcode + i);
-      EXPECT_EQ(find_opcode(row.map, opcode, prefix, modrm).row, &row) << int{opcode};
+      const bool bits64 = row.has(kOnly64BitMode);
+      EXPECT_EQ(find_opcode(row.map, opcode, prefix, modrm, bits64).row, &row) << int{opcode};
     }
   }
 }
@@ -229,10 +237,11 @@ void expect_same_operand(const DecodedInstruction& info, const OracleInstruction
   const auto number = [](ZydisRegister reg) {
     return reg == ZYDIS_REGISTER_NONE ? kNoRegister : int{ZydisRegisterGetId(reg)};
   };
-  EXPECT_EQ(ours.base, number(memory->mem.base)) << text;
+  const bool relative = memory->mem.base == ZYDIS_REGISTER_RIP;
+  EXPECT_EQ(ours.base, relative ? kRip : number(memory->mem.base)) << text;
   EXPECT_EQ(ours.index, number(memory->mem.index)) << text;
-  EXPECT_EQ(ours.segment, number(memory->mem.segment)) << text;
-  EXPECT_EQ(ours.displacement, memory->mem.disp.value) << text;
+  EXPECT_EQ(static_cast<int>(ours.segment), number(memory->mem.segment)) << text;
+  EXPECT_EQ(ours.displacement - (relative ? info.length : 0), memory->mem.disp.value) << text;
 }
 
 void expect_same_immediate(const DecodedInstruction& info, const OracleInstruction& found,
@@ -247,21 +256,21 @@ void expect_same_immediate(const DecodedInstruction& info, const OracleInstructi
   }
 }
 
-void expect_decodes_alike(bool bits32) {
-  const Oracle oracle(bits32);
+void expect_decodes_alike(int bits) {
+  const Oracle oracle(bits);
   for_each_encoding([&](const Encoding& e) {
     const auto found = oracle.decode(e.bytes());
     if (!found || is_too_new(found->instruction)) return;
     const std::string text = e.text();
     const DecodedInstruction info =
-        decode_instruction(e.bytes(), CodeMode{bits32, false}, CpuModel::p6);
+        decode_instruction(e.bytes(), CodeMode{bits == 32, false}, CpuModel::p6);
     ASSERT_EQ(info.state, DecodeState::ok) << text;
     ASSERT_EQ(info.row, row_of(e)) << text;
     ASSERT_EQ(info.length, found->instruction.length) << text;
     expect_same_operand(info, *found, text);
     expect_same_immediate(info, *found, text);
     if (is_string(info)) return;
-    std::uint8_t written = info.registers.others;
+    auto written = static_cast<std::uint8_t>(info.registers.others);
     if (info.registers.kind != RegisterEffect::Kind::none) {
       written |= static_cast<std::uint8_t>(1u << info.registers.target);
     }
@@ -273,15 +282,65 @@ void expect_decodes_alike(bool bits32) {
 }
 
 TEST(OpcodeTable, DecodesLengthsOperandsAndWrittenRegistersLikeAnotherDecoder32Bits) {
-  expect_decodes_alike(true);
+  expect_decodes_alike(32);
 }
 
 TEST(OpcodeTable, DecodesLengthsOperandsAndWrittenRegistersLikeAnotherDecoder16Bits) {
-  expect_decodes_alike(false);
+  expect_decodes_alike(16);
+}
+
+// ---------------------------------------------------------------------------------------------
+// 64-bit mode
+
+/// What is_too_new() says, but for what comes with long mode.
+bool is_too_new_for_64_bits(const ZydisDecodedInstruction& instruction) {
+  if (instruction.meta.isa_ext == ZYDIS_ISA_EXT_LONGMODE) return false;
+  switch (instruction.mnemonic) {
+    case ZYDIS_MNEMONIC_SYSCALL:
+    case ZYDIS_MNEMONIC_SYSRET:
+    case ZYDIS_MNEMONIC_RDTSCP:
+      return false;
+    default:
+      return is_too_new(instruction);
+  }
+}
+
+/// REX itself, and what Zydis takes for VEX, EVEX and XOP whatever follows.
+bool is_no_opcode_of_64_bits(const Encoding& e) {
+  const bool one = e.map == OpcodeMap::one;
+  const bool vector = e.opcode == 0xc4 || e.opcode == 0xc5 || e.opcode == 0x62;
+  return one && (vector || (e.opcode & 0xf0) == 0x40);
+}
+
+void expect_decodes_alike_64(std::uint8_t rex) {
+  const Oracle oracle(64);
+  for_each_encoding([&](Encoding e) {
+    if (is_no_opcode_of_64_bits(e)) return;
+    e.rex = rex;
+    const auto found = oracle.decode(e.bytes());
+    const bool wanted = found && !is_too_new_for_64_bits(found->instruction);
+    const DecodedInstruction info =
+        decode_instruction(e.bytes(), CodeMode{false, false, true}, CpuModel::x86_64);
+    ASSERT_EQ(info.state == DecodeState::ok, wanted) << e.text();
+    if (!wanted) return;
+    ASSERT_EQ(info.length, found->instruction.length) << e.text();
+    expect_same_operand(info, *found, e.text());
+    // Of eight bytes the low half is kept.
+    if (found->instruction.raw.imm[0].size <= 32) expect_same_immediate(info, *found, e.text());
+  });
+}
+
+TEST(OpcodeTable, DecodesLengthsAndOperandsOf64BitModeLikeAnotherDecoder) {
+  expect_decodes_alike_64(0);
+}
+
+TEST(OpcodeTable, DecodesThemBehindEachBitOfRexLikeAnotherDecoder) {
+  expect_decodes_alike_64(0x45);
+  expect_decodes_alike_64(0x4a);
 }
 
 TEST(OpcodeTable, ReadsAndDefinesTheFlagsThatAnotherDecoderNames) {
-  const Oracle oracle(true);
+  const Oracle oracle(32);
   for_each_encoding([&](const Encoding& e) {
     const auto found = oracle.decode(e.bytes());
     if (!found || is_too_new(found->instruction)) return;

@@ -14,7 +14,7 @@ namespace citcat::test {
 /// Registers of a 16-bit processor in encoding order.
 struct Registers16 {
   std::array<std::uint64_t, 8> gpr{};
-  std::array<std::uint32_t, 6> bases{};
+  std::array<std::uint64_t, 6> bases{};
   std::uint16_t ip = 0, flags = 0, cs = 0;
 };
 

@@ -1,0 +1,153 @@
+#include "replay/machine/units/control_registers.h"
+
+#include <array>
+
+#include "formats/io/error.h"
+#include "replay/machine/replay_stopped.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint64_t kCr0Pe = 1, kCr0Et = 1u << 4, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30,
+                        kCr0Pg = 1u << 31;
+constexpr std::uint64_t kCr4Pae = 1u << 5;
+/// VME to OSXMMEXCPT, and SMEP.
+constexpr std::uint64_t kCr4Executed = 0x7ff | 1u << 20;
+constexpr std::uint64_t kEferSce = 1, kEferLme = 1u << 8, kEferLma = 1u << 10, kEferNxe = 1u << 11;
+constexpr std::uint64_t kCr3Reserved = 0xfff0000000000000;
+
+/// By bit of CR4 (SDM vol. 3, 2.5), those that are not executed.
+struct Feature {
+  unsigned bit;
+  const char* name;
+};
+constexpr std::array<Feature, 11> kNotExecuted = {{{11, "UMIP"},
+                                                   {12, "LA57 (five levels of page tables)"},
+                                                   {13, "VMXE (virtual machines)"},
+                                                   {14, "SMXE"},
+                                                   {16, "FSGSBASE"},
+                                                   {17, "PCIDE (process-context identifiers)"},
+                                                   {18, "OSXSAVE (XSAVE and AVX)"},
+                                                   {21, "SMAP"},
+                                                   {22, "PKE (protection keys)"},
+                                                   {23, "CET"},
+                                                   {24, "PKS"}}};
+
+std::string names_of(std::uint64_t cr4) {
+  std::string names;
+  for (const Feature& f : kNotExecuted) {
+    if ((cr4 >> f.bit & 1) == 0) continue;
+    names += names.empty() ? "" : ", ";
+    names += f.name;
+  }
+  return names.empty() ? "a reserved bit" : names;
+}
+
+}  // namespace
+
+void ControlRegisters::refuse(const std::string& what) const {
+  throw ReplayStopped{cpu_.position, what + ", which is not executed (docs/long-mode.md)",
+                      ~std::uint64_t{0}, "", ""};
+}
+
+void ControlRegisters::check_loaded() const {
+  const Engine& engine = cpu_.engine;
+  const std::uint64_t cr4 = engine.wide_cr(4), efer = engine.efer();
+  const bool pages = (engine.wide_cr(0) & kCr0Pg) != 0, enabled = (efer & kEferLme) != 0;
+  if ((pages && enabled) != ((efer & kEferLma) != 0)) {
+    throw UsageError("the recording begins with EFER.LMA other than CR0.PG and EFER.LME make it");
+  }
+  if (engine.wide_cr(3) >> 32 != 0) {
+    throw UsageError("the recording begins with page tables beyond 4 GiB, which are not read");
+  }
+  if ((cr4 & ~kCr4Executed) == 0) return;
+  throw UsageError("the recording begins with CR4." + names_of(cr4) +
+                   " set, which is not executed (docs/long-mode.md)");
+}
+
+void ControlRegisters::read() {
+  cpu_.require_ring0();
+  const unsigned number = flight_.info->reg_field;
+  const std::uint64_t value =
+      number == 8 ? cpu_.cr8 : cpu_.engine.wide_cr(static_cast<int>(number));
+  cpu_.engine.set_wide_gpr(flight_.info->rm_field,
+                           cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
+}
+
+void ControlRegisters::write() {
+  cpu_.require_ring0();
+  std::uint64_t value = cpu_.engine.wide_gpr(flight_.info->rm_field);
+  if (!cpu_.bits64()) value = static_cast<std::uint32_t>(value);
+  switch (flight_.info->reg_field) {
+    case 0:
+      write_cr0(value);
+      break;
+    case 2:
+      cpu_.engine.set_wide_cr(2, value);
+      break;
+    case 3:
+      write_cr3(value);
+      break;
+    case 4:
+      write_cr4(value);
+      break;
+    default:  // 8
+      if (value > 15) throw CpuException{13, 0u, 0};
+      cpu_.cr8 = value;
+      break;
+  }
+  cpu_.engine.sync_mode();
+  cpu_.engine.flush_tlb();
+}
+
+void ControlRegisters::write_cr0(std::uint64_t value) {
+  Engine& engine = cpu_.engine;
+  const std::uint64_t before = engine.wide_cr(0);
+  const CpuException refused{13, 0u, 0};
+  const bool pages = (value & kCr0Pg) != 0, paged = (before & kCr0Pg) != 0;
+  if (value >> 32 != 0 || (pages && (value & kCr0Pe) == 0) ||
+      ((value & kCr0Nw) != 0 && (value & kCr0Cd) == 0)) {
+    throw refused;
+  }
+  const std::uint64_t efer = engine.efer();
+  constexpr std::uint32_t kLong = 1u << 21;
+  if (pages && !paged && (efer & kEferLme) != 0) {
+    const bool wide_code = (engine.segment_flags(kCs) & kLong) != 0;
+    if ((engine.wide_cr(4) & kCr4Pae) == 0 || wide_code) throw refused;
+    engine.set_efer(efer | kEferLma);
+  } else if (!pages && paged && (efer & kEferLma) != 0) {
+    if (cpu_.bits64()) throw refused;
+    engine.set_efer(efer & ~kEferLma);
+  }
+  engine.set_wide_cr(0, value | kCr0Et);
+}
+
+void ControlRegisters::write_cr3(std::uint64_t value) {
+  if ((value & kCr3Reserved) != 0) throw CpuException{13, 0u, 0};
+  if (value >> 32 != 0) refuse("page tables beyond 4 GiB");
+  cpu_.engine.set_wide_cr(3, value);
+}
+
+void ControlRegisters::write_cr4(std::uint64_t value) {
+  if ((value & ~kCr4Executed) != 0) refuse("MOV to CR4 sets " + names_of(value & ~kCr4Executed));
+  const bool leaves = (cpu_.engine.efer() & kEferLma) != 0 && (value & kCr4Pae) == 0;
+  if (leaves) throw CpuException{13, 0u, 0};
+  cpu_.engine.set_wide_cr(4, value);
+}
+
+void ControlRegisters::write_efer(std::uint64_t value) {
+  Engine& engine = cpu_.engine;
+  const std::uint64_t before = engine.efer();
+  if ((value & ~(kEferSce | kEferLme | kEferLma | kEferNxe)) != 0) {
+    refuse("WRMSR of EFER sets other bits than SCE, LME and NXE");
+  }
+  const bool paged = (engine.wide_cr(0) & kCr0Pg) != 0;
+  if (paged && ((value ^ before) & kEferLme) != 0) throw CpuException{13, 0u, 0};
+  engine.set_efer((value & ~kEferLma) | (before & kEferLma));
+  engine.sync_mode();
+  engine.flush_tlb();
+  cpu_.mmu.control_changed(false);
+}
+
+}  // namespace citcat

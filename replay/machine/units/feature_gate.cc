@@ -1,0 +1,66 @@
+#include "replay/machine/units/feature_gate.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/model_registers.h"
+#include "replay/x86/instruction_features.h"
+
+namespace citcat {
+
+void FeatureGate::check_feature(const DecodedInstruction& info) const {
+  const InstructionFeature* const feature = feature_of(info);
+  if (feature == nullptr) return;
+  const CpuidLeaf* const leaf = model_registers_.cpuid_leaf(feature->leaf);
+  const bool told = model_registers_.cpuid_leaf(0) != nullptr;
+  const bool has = leaf != nullptr ? has_feature(*feature, *leaf) : !told && feature->executed;
+  // F3 is without effect on BSF and BSR of a processor that lacks the newer instruction.
+  const bool older = info.is(Operation::bsf) || info.is(Operation::bsr);
+  if (!has) {
+    if (older) return;
+    throw CpuException{6, std::nullopt, 0};
+  }
+  if (feature->executed) return;
+  refuse(std::string("an instruction of ") + feature->name);
+}
+
+void FeatureGate::refuse(const std::string& what) const {
+  throw ReplayStopped{
+      cpu_.position,
+      what + ", which is not executed (docs/long-mode.md says which processor to record)",
+      ~std::uint64_t{0}, "", ""};
+}
+
+/// What AMD's processors take otherwise than Intel's: near branches behind an operand-size prefix,
+/// and system calls outside 64-bit mode.
+void FeatureGate::check_vendor(const DecodedInstruction& info) const {
+  constexpr std::uint8_t kOperandSize = 0x66;
+  const bool defined = info.state == DecodeState::ok;
+  bool branch = false;  // whose prefix the decoder has taken away
+  for (unsigned i = 0; defined && info.bits64 && info.aliased && i < info.prefix_bytes; ++i) {
+    branch |= info.bytes[i] == kOperandSize && info.canonical[i] != kOperandSize;
+  }
+  const bool call = !defined && !cpu_.bits64() && info.bytes[0] == 0x0f &&
+                    (info.bytes[1] == 0x05 || info.bytes[1] == 0x07);
+  if (!(branch || call) || !model_registers_.is_of_amd()) return;
+  refuse(branch ? "a near branch of 16 bits in 64-bit mode of an AMD processor"
+                : "SYSCALL or SYSRET of an AMD processor outside 64-bit mode");
+}
+
+/// Prefixes of ES, CS, SS and DS are without effect in 64-bit mode; the engine adds the base that
+/// is left from another mode.
+void FeatureGate::check_segments(const DecodedInstruction& info) const {
+  constexpr std::array<std::pair<std::uint8_t, SegmentRegister>, 4> kIgnored = {
+      {{0x26, kEs}, {0x2e, kCs}, {0x36, kSs}, {0x3e, kDs}}};
+  for (unsigned i = 0; i < info.prefix_bytes; ++i) {
+    for (const auto& [byte, segment] : kIgnored) {
+      if (info.bytes[i] != byte || cpu_.engine.wide_segment_base(segment) == 0) continue;
+      refuse("a segment prefix in 64-bit mode where the segment has a base");
+    }
+  }
+}
+
+}  // namespace citcat

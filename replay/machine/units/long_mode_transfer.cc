@@ -1,0 +1,331 @@
+#include "replay/machine/units/long_mode_transfer.h"
+
+#include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/model_registers.h"
+#include "replay/machine/units/operands.h"
+#include "replay/machine/units/retirement.h"
+#include "replay/machine/units/segment_loader.h"
+#include "replay/machine/units/system_memory.h"
+
+namespace citcat {
+
+namespace {
+
+// Attributes of the segments that system calls and returns load (SDM vol. 2, SYSCALL, SYSRET).
+constexpr std::uint16_t kCode64 = 0xa09b, kCode32 = 0xc09b, kData = 0xc093, kLevel3 = 0x60;
+
+constexpr std::uint64_t kEferSce = 1;
+
+Segment flat(std::uint32_t selector, std::uint16_t attributes) {
+  return {static_cast<std::uint16_t>(selector), 0, 0xffffffff, attributes, false};
+}
+
+bool is_64_bit(const Segment& code) { return (code.attributes & kDescLong >> 8) != 0; }
+
+}  // namespace
+
+void LongModeTransfer::transfer() {
+  const DecodedInstruction& info = *flight_.info;
+  const bool steps = (cpu_.engine.system_flags() & kFlagTf) != 0;
+  const auto bases = cpu_.bases();
+  flight_.store_count = 0;
+  flight_.ea_count = info.ea_count;
+  for (unsigned i = 0; i < info.ea_count; ++i) {
+    flight_.ea[i] = kt_address(info, i, cpu_.offset_in_code(cpu_.linear, cpu_.code.base),
+                               cpu_.engine.gprs(), bases.data(), cpu_.stack32());
+  }
+  switch (info.kind) {
+    case InstructionClass::iret:
+      return_from_interrupt();
+      break;
+    case InstructionClass::far_return:
+      return_far();
+      break;
+    default:
+      jump_or_call();
+  }
+  finish(steps);
+}
+
+void LongModeTransfer::finish(bool steps) {
+  cpu_.engine.sync_mode();
+  cpu_.engine.clear_inhibit();
+  cpu_.code.forget();
+  retirement_.report_completed();
+  retirement_.retire();
+  if (steps) debug_.add_pending(DebugUnit::kStep);
+  if (debug_.pending() != 0) delivery_.take_debug_trap();
+}
+
+/// Looks at an operand in memory, tells that it is read, and reads it.
+std::uint64_t LongModeTransfer::read_operand(const MemoryOperand& operand, std::uint32_t size) {
+  DataAccess a;
+  a.offset = cpu_.offset_of(operand);
+  a.linear = cpu_.linear_of(operand);
+  a.size = static_cast<std::uint16_t>(size);
+  operands_.access(a, operand);
+  return operands_.read_wide_value(a.linear, size);
+}
+
+std::uint64_t LongModeTransfer::stacked(std::uint64_t above, std::uint32_t size) {
+  MemoryOperand operand;
+  operand.segment = kSs;
+  operand.base = kEsp;
+  operand.displacement = static_cast<std::int64_t>(above);
+  operand.width = cpu_.bits64() ? AddressWidth::bits64 : AddressWidth::stack;
+  operand.read = true;
+  return read_operand(operand, size);
+}
+
+LongModeTransfer::Target LongModeTransfer::find_target(const Descriptor& code,
+                                                       std::uint16_t selector,
+                                                       std::uint64_t ip) const {
+  const std::uint32_t error = code.selector & 0xfffcu;
+  if ((code.high & (kDescLong | kDescWide)) == (kDescLong | kDescWide)) {
+    throw CpuException{kProtection, error, 0};
+  }
+  Target target{code.segment(selector), ip};
+  if (is_64_bit(target.code)) {
+    if (!CpuContext::is_canonical(ip)) throw CpuException{kProtection, 0u, 0};
+    return target;
+  }
+  target.ip = static_cast<std::uint32_t>(ip);
+  if (target.ip > target.code.limit) throw CpuException{kProtection, 0u, 0};
+  return target;
+}
+
+void LongModeTransfer::go_to(const Target& target) {
+  cpu_.engine.set_segment(kCs, target.code);
+  cpu_.engine.set_rip(target.ip);
+}
+
+void LongModeTransfer::jump_or_call() {
+  const DecodedInstruction& info = *flight_.info;
+  const bool call = info.kind == InstructionClass::far_call;
+  const std::uint32_t width = info.operand_bytes, cpl = cpu_.cpl();
+  std::uint16_t selector = info.far_selector;
+  std::uint64_t offset = info.far_offset;
+  if (info.indirect) {
+    offset = read_operand(info.operands[0], width);
+    selector = static_cast<std::uint16_t>(read_operand(info.operands[1], 2));
+  }
+  const std::uint32_t error = selector & 0xfffcu;
+  if (error == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
+  if (code.is(SystemType::call_gate32)) {
+    throw ReplayStopped{cpu_.position, "a call gate in long mode, which is not executed",
+                        ~std::uint64_t{0}, "", ""};
+  }
+  const bool allowed =
+      code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl && (selector & 3u) <= cpl;
+  if (!code.is_code() || !allowed) throw CpuException{kProtection, error, 0};
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const Target target = find_target(code, static_cast<std::uint16_t>(error | cpl), offset);
+  if (call) {
+    const std::uint64_t next = retirement_.next_ip();
+    const bool wide = cpu_.bits64(), user = cpu_.user_mode();
+    const std::uint64_t rsp = cpu_.engine.wide_gpr(kEsp);
+    const auto place = [&](std::uint64_t below) {
+      const std::uint64_t at = rsp - below;
+      if (!wide)
+        return linear32(cpu_.engine.segment_base(kSs),
+                        static_cast<std::uint32_t>(at) & cpu_.stack_bits());
+      if (!CpuContext::is_canonical(at)) throw CpuException{kStackFault, 0u, 0};
+      return LinearAddr{at};
+    };
+    for (const std::uint32_t below : {width, 2 * width}) {
+      cpu_.mmu.translate(place(below), Access::write, user);
+    }
+    system_.write(place(width), cpu_.engine.segment_selector(kCs), width, user);
+    system_.write(place(2 * width), next, width, user);
+    cpu_.move_stack_pointer(-2 * static_cast<std::int64_t>(width));
+  }
+  segments_.mark_accessed(code);
+  go_to(target);
+}
+
+/// The code segment that RETF or IRET leads to.
+Descriptor LongModeTransfer::returned_code(std::uint16_t selector) {
+  const std::uint32_t error = selector & 0xfffcu, level = selector & 3u;
+  if (error == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
+  if (!code.is_code_of(level) || level < cpu_.cpl()) throw CpuException{kProtection, error, 0};
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  return code;
+}
+
+LongModeTransfer::OuterStack LongModeTransfer::outer_stack(std::uint16_t selector,
+                                                           std::uint64_t rsp,
+                                                           const Target& target) {
+  const std::uint32_t error = selector & 0xfffcu, level = target.code.selector & 3u;
+  const bool wide = is_64_bit(target.code);
+  if (error == 0) {
+    // Levels 0 to 2 of 64-bit mode take a null selector (SDM vol. 2, IRET).
+    if (!wide || level == 3 || (selector & 3u) != level) throw CpuException{kProtection, 0u, 0};
+    if (level != 0) {
+      throw ReplayStopped{cpu_.position, "a return to level 1 or 2 of 64-bit mode",
+                          ~std::uint64_t{0}, "", ""};
+    }
+    return {{selector, 0, 0, 0, true}, rsp};
+  }
+  const Descriptor stack = segments_.read_descriptor(selector, kProtection, 0);
+  if ((selector & 3u) != level || !stack.is_writable_data() || stack.dpl() != level) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!stack.present()) throw CpuException{kStackFault, error, 0};
+  segments_.mark_accessed(stack);
+  return {stack.segment(selector), rsp};
+}
+
+/// `wide`: to 64-bit mode.
+void LongModeTransfer::take_outer_stack(const OuterStack& stack, std::uint64_t released,
+                                        bool wide) {
+  Engine& engine = cpu_.engine;
+  engine.set_segment(kSs, stack.segment);
+  const std::uint64_t rsp = stack.rsp + released;
+  if (wide) {
+    engine.set_wide_gpr(kEsp, rsp);
+    return;
+  }
+  const std::uint32_t mask = stack_mask(stack.segment);
+  engine.set_gpr(kEsp, (engine.gpr(kEsp) & ~mask) | (static_cast<std::uint32_t>(rsp) & mask));
+}
+
+void LongModeTransfer::return_far() {
+  const DecodedInstruction& info = *flight_.info;
+  const std::uint32_t width = info.operand_bytes, cpl = cpu_.cpl();
+  const std::uint64_t ip = stacked(0, width);
+  const auto selector = static_cast<std::uint16_t>(stacked(width, width));
+  const Descriptor code = returned_code(selector);
+  const Target target = find_target(code, selector, ip);
+  const std::uint32_t level = selector & 3u;
+  const std::uint64_t behind = 2 * std::uint64_t{width} + info.immediate;
+  if (level == cpl) {
+    cpu_.move_stack_pointer(static_cast<std::int64_t>(behind));
+  } else {
+    const std::uint64_t rsp = stacked(behind, width);
+    const auto ss = static_cast<std::uint16_t>(stacked(behind + width, width));
+    const OuterStack stack = outer_stack(ss, rsp, target);
+    take_outer_stack(stack, info.immediate, is_64_bit(target.code));
+    for (const int s : {kEs, kFs, kGs, kDs}) segments_.drop_inner(s, level);
+  }
+  segments_.mark_accessed(code);
+  go_to(target);
+}
+
+/// SDM vol. 2, IRET, in long mode: in 64-bit mode SS and RSP are popped whatever the level.
+void LongModeTransfer::return_from_interrupt() {
+  if ((cpu_.engine.system_flags() & kFlagNt) != 0) throw CpuException{kProtection, 0u, 0};
+  const std::uint32_t width = flight_.info->operand_bytes, cpl = cpu_.cpl();
+  const std::uint64_t ip = stacked(0, width);
+  const auto selector = static_cast<std::uint16_t>(stacked(width, width));
+  const std::uint64_t flags = stacked(2 * width, width);
+  const bool from_64 = cpu_.bits64();
+  const bool pops_stack = from_64 || (selector & 3u) != cpl;
+  const std::uint64_t rsp = pops_stack ? stacked(3 * width, width) : 0;
+  const std::uint64_t ss = pops_stack ? stacked(4 * width, width) : 0;
+  const Descriptor code = returned_code(selector);
+  const Target target = find_target(code, selector, ip);
+  if (pops_stack) {
+    const OuterStack stack = outer_stack(static_cast<std::uint16_t>(ss), rsp, target);
+    take_outer_stack(stack, 0, is_64_bit(target.code));
+  } else {
+    cpu_.move_stack_pointer(3 * std::int64_t{width});
+  }
+  segments_.mark_accessed(code);
+  load_flags(flags, width, cpl);
+  go_to(target);
+  const std::uint32_t level = selector & 3u;
+  if (level != cpl) {
+    for (const int s : {kEs, kFs, kGs, kDs}) segments_.drop_inner(s, level);
+  }
+}
+
+void LongModeTransfer::load_flags(std::uint64_t image, std::uint32_t width, std::uint32_t cpl) {
+  constexpr std::uint32_t kArithmetic = 0xcd5, kId = 1u << 21, kIopl = 3u << 12,
+                          kVirtualInterrupts = 3u << 19, kDf = 1u << 10;
+  const std::uint32_t before = cpu_.engine.eflags();
+  std::uint32_t loaded = kArithmetic | kDf | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;
+  if (cpl <= (before >> 12 & 3)) loaded |= kFlagIf;
+  if (cpl == 0) loaded |= kIopl | kVirtualInterrupts;
+  if (width == 2) loaded &= 0xffff;
+  cpu_.engine.set_eflags((before & ~loaded) | (static_cast<std::uint32_t>(image) & loaded));
+}
+
+void LongModeTransfer::syscall() {
+  Engine& engine = cpu_.engine;
+  if ((engine.efer() & kEferSce) == 0) throw CpuException{6, std::nullopt, 0};
+  const std::uint32_t flags = engine.eflags() & ~kFlagRf;
+  const std::uint64_t star = model_registers_.value_of(kMsrStar);
+  retirement_.report_completed();
+  engine.set_wide_gpr(kEcx, retirement_.next_ip());
+  engine.set_wide_gpr(11, flags);
+  const auto selector = static_cast<std::uint32_t>(star >> 32) & 0xfffc;
+  engine.set_segment(kCs, flat(selector, kCode64));
+  engine.set_segment(kSs, flat(selector + 8, kData));
+  const auto cleared = static_cast<std::uint32_t>(model_registers_.value_of(kMsrSyscallMask));
+  engine.set_eflags((flags & ~cleared) | 2);
+  engine.set_rip(model_registers_.value_of(kMsrLongTarget));
+  retirement_.finish_mode_switch(flags & ~cleared);
+}
+
+void LongModeTransfer::sysret() {
+  Engine& engine = cpu_.engine;
+  if ((engine.efer() & kEferSce) == 0) throw CpuException{6, std::nullopt, 0};
+  if (cpu_.cpl() != 0) throw CpuException{kProtection, 0u, 0};
+  const bool wide = flight_.info->operand_bytes == 8;
+  const std::uint64_t target = engine.wide_gpr(kEcx);
+  // AMD's refuse it at the target, with its level.
+  if (wide && !CpuContext::is_canonical(target) && !model_registers_.is_of_amd()) {
+    throw CpuException{kProtection, 0u, 0};
+  }
+  const auto base = static_cast<std::uint32_t>(model_registers_.value_of(kMsrStar) >> 48);
+  const std::uint32_t before = engine.system_flags();
+  retirement_.report_completed();
+  constexpr std::uint32_t kLoaded = 0x3c7fd7;  // neither RF nor VM
+  engine.set_eflags((static_cast<std::uint32_t>(engine.wide_gpr(11)) & kLoaded) | 2);
+  engine.set_segment(kCs, flat((wide ? base + 16 : base) | 3,
+                               static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
+  engine.set_segment(kSs, flat((base + 8) | 3, kData | kLevel3));
+  engine.set_rip(wide ? target : static_cast<std::uint32_t>(target));
+  retirement_.finish_mode_switch(before);
+}
+
+void LongModeTransfer::sysenter() {
+  Engine& engine = cpu_.engine;
+  if (model_registers_.is_of_amd()) throw CpuException{6, std::nullopt, 0};
+  const auto cs = static_cast<std::uint32_t>(model_registers_.value_of(kMsrSysenterCs)) & 0xfffc;
+  if (cs == 0) throw CpuException{kProtection, 0u, 0};
+  const std::uint32_t flags = engine.eflags();
+  retirement_.report_completed();
+  engine.set_eflags(flags & ~(kFlagVm | kFlagIf | kFlagRf));
+  engine.set_segment(kCs, flat(cs, kCode64));
+  engine.set_segment(kSs, flat(cs + 8, kData));
+  engine.set_wide_gpr(kEsp, model_registers_.value_of(kMsrSysenterEsp));
+  engine.set_rip(model_registers_.value_of(kMsrSysenterEip));
+  retirement_.finish_mode_switch(flags);
+}
+
+void LongModeTransfer::sysexit() {
+  Engine& engine = cpu_.engine;
+  if (model_registers_.is_of_amd()) throw CpuException{6, std::nullopt, 0};
+  const auto cs = static_cast<std::uint32_t>(model_registers_.value_of(kMsrSysenterCs)) & 0xfffc;
+  if (cs == 0 || cpu_.cpl() != 0) throw CpuException{kProtection, 0u, 0};
+  const bool wide = (flight_.info->rex & kRexW) != 0;
+  const std::uint64_t rsp = engine.wide_gpr(kEcx), ip = engine.wide_gpr(kEdx);
+  if (wide && !(CpuContext::is_canonical(rsp) && CpuContext::is_canonical(ip))) {
+    throw CpuException{kProtection, 0u, 0};
+  }
+  const std::uint32_t selector = cs + (wide ? 32 : 16);
+  retirement_.report_completed();
+  engine.set_segment(
+      kCs, flat(selector | 3, static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
+  engine.set_segment(kSs, flat((selector + 8) | 3, kData | kLevel3));
+  engine.set_wide_gpr(kEsp, wide ? rsp : static_cast<std::uint32_t>(rsp));
+  engine.set_rip(wide ? ip : static_cast<std::uint32_t>(ip));
+  retirement_.finish_mode_switch(engine.system_flags());
+}
+
+}  // namespace citcat

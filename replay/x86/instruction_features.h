@@ -1,0 +1,30 @@
+#pragma once
+// Which instructions a processor with long mode has only where CPUID says so (Intel SDM vol. 2,
+// CPUID; AMD64 Architecture Programmer's Manual vol. 3, appendix D), and which of them are executed
+// here. The instruction sets up to SSE2 come with long mode.
+
+#include <cstdint>
+
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+/// A set of instructions, and the bit of CPUID that announces it.
+struct InstructionFeature {
+  enum class Register : std::uint8_t { ebx, ecx, edx };
+  const char* name;
+  std::uint32_t leaf;
+  Register in;
+  std::uint8_t bit;
+  bool executed;  ///< by engine and machine
+};
+
+/// The set that the instruction is in; null for what every processor with long mode has, or what is
+/// in no set that is known here. `info` may be an undefined opcode, whose bytes tell what newer
+/// processors take it for. Of BSF and BSR behind F3, which these take for TZCNT and LZCNT, that.
+const InstructionFeature* feature_of(const DecodedInstruction& info);
+
+/// What an answer of CPUID says of the feature.
+bool has_feature(const InstructionFeature& feature, const CpuidLeaf& leaf);
+
+}  // namespace citcat
