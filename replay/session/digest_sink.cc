@@ -1,7 +1,13 @@
 #include "replay/session/digest_sink.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 #include <utility>
+
+#include "replay/machine/executed_block.h"
+#include "replay/machine/machine.h"
 
 namespace citcat {
 
@@ -11,6 +17,7 @@ constexpr std::uint8_t kWrite = 1;
 constexpr std::uint8_t kPortWrite = 2;
 constexpr std::uint8_t kDelivered = 3;
 constexpr std::uint8_t kHalted = 4;
+static_assert(std::endian::native == std::endian::little);
 }  // namespace
 
 /// A digest covers what was done before its position.
@@ -28,9 +35,42 @@ void DigestSink::flush() {
   pending_.clear();
 }
 
+void DigestSink::block(const ExecutedBlock& block, Position first) {
+  for (const DataReference& r : block.references()) {
+    if (!r.write) continue;
+    begin({first.instruction + r.instruction, 0});
+    std::array<std::uint8_t, sizeof r.value> bytes;
+    std::memcpy(bytes.data(), &r.value, sizeof r.value);  // the first byte is the lowest
+    add(r.physical, std::span(bytes).first(r.size));
+  }
+}
+
+/// What is told alone has told its writes, but for a string that was not repeated.
+void DigestSink::instruction(const ExecutedInstruction& e, Position now) {
+  if (!e.references.empty()) iterations(e, 1, 0, now);
+}
+
+/// They have been made, each to other bytes: memory holds what they stored.
+void DigestSink::iterations(const ExecutedInstruction& first, std::uint32_t count,
+                            std::uint32_t step, Position now) {
+  for (const DataReference& r : first.references) {
+    if (!r.write) continue;
+    begin(now);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const PhysAddr at = r.physical.plus32(i * step);
+      add(at, {machine_->memory().host(at), r.size});
+    }
+  }
+}
+
 void DigestSink::write(PhysAddr address, std::span<const std::uint8_t> bytes, AccessKind,
                        Position now) {
   begin(now);
+  add(address, bytes);
+}
+
+void DigestSink::add(PhysAddr address, std::span<const std::uint8_t> bytes) {
+  if (pending_.size() >= kPendingBytes) flush();
   for (const std::uint8_t value : bytes) {
     pending_.u8(kWrite);
     pending_.u32(address.u32());

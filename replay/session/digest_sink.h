@@ -24,7 +24,12 @@ class DigestSink final : public Observer {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
-  Wants wants() const override { return {.stores = true}; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
+  Wants wants() const override { return {.instructions = true, .references = true}; }
+  void block(const ExecutedBlock& block, Position first) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
   void write(PhysAddr address, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
@@ -36,8 +41,10 @@ class DigestSink final : public Observer {
 
  private:
   void begin(Position now);
+  void add(PhysAddr address, std::span<const std::uint8_t> bytes);
   void flush();
 
+  const Machine* machine_ = nullptr;
   Hasher128 hasher_;
   ByteWriter pending_;
   std::uint64_t next_ = kInterval;

@@ -129,6 +129,54 @@ TEST(Observers, AreToldTheSameInAnyOrderOfAnOperatingSystem) {
   expect_order_changes_nothing(import_to_memory({capture / "busC.bin.zst"}, options));
 }
 
+// ---- Digests ------------------------------------------------------------------------------------
+
+/// `accesses`: somebody else wants each of them, and no block runs.
+std::vector<ReplayDigest> digests_of(const ImportedRecording& imported, bool judged,
+                                     bool accesses) {
+  DigestSink digests;
+  Log all(Wants::everything());
+  Listeners listeners;
+  listeners.add(digests);
+  if (accesses) listeners.add(all.observer);
+  std::unique_ptr<Verifier> verifier;
+  if (judged) {
+    VerifierOptions options;
+    options.plain = true;
+    verifier = std::make_unique<Verifier>(imported.recording, imported.read_evidence(), options);
+    listeners.add(*verifier);
+  }
+  ReplayOptions options;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  Replayer replayer(imported.recording, listeners, std::move(options));
+  return digests.finish(replayer.run().instructions);
+}
+
+void expect_same_digests(const ImportedRecording& imported) {
+  const std::vector<ReplayDigest> expected = digests_of(imported, false, true);
+  EXPECT_FALSE(expected.empty());
+  for (const bool judged : {false, true}) {
+    EXPECT_EQ(digests_of(imported, judged, false), expected) << judged;
+  }
+}
+
+TEST(Digests, AreTheSameByBlocksAndByAccesses) {
+  const fs::path linux_run = fs::path(CITCAT_SOURCE_DIR) / "samples/linux";
+  ImportOptions options;
+  options.capture.internal_path = linux_run / "start.side.csv";
+  expect_same_digests(import_to_memory({linux_run / "start.bin.zst"}, options));
+}
+
+TEST(Digests, AreTheSameByBlocksAndByAccessesOfAnOperatingSystem) {
+  for (const char* machine : {"lin_user_tiny", "bios486_tiny", "lin_fpu_small"}) {
+    const fs::path capture = fs::path(shared_data_folder()) / "data/machine" / machine;
+    if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
+    ImportOptions options;
+    options.capture.internal_path = capture / "side.csv.zst";
+    expect_same_digests(import_to_memory({capture / "busC.bin.zst"}, options));
+  }
+}
+
 // ---- What is kept with blocks -------------------------------------------------------------------
 
 /// Keeps a note with each block, and counts how often it makes and finds one.
