@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "capture/bus/clock_check.h"
 #include "capture/bus/hex.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 
 namespace citcat {
-namespace {
 
-/// Name, size and hash of the file as stored.
 Provenance::File describe_file(const std::string& path) {
   InputStream input(path);
   while (!input.next_block().empty()) {
@@ -18,6 +17,8 @@ Provenance::File describe_file(const std::string& path) {
   return {std::filesystem::path(path).filename().string(), input.stored_bytes(),
           input.stored_hash().hex()};
 }
+
+namespace {
 
 // So much of the beginning is looked at before decoding begins. At two samples a clock of an IBM PC
 // it is a third of a second: the BIOS was there with the tick of its timer, six times.
@@ -107,7 +108,7 @@ class SampleCapture final : public CaptureReader {
       SampleBlock block;
       if (source_->next(block)) {
         any_samples_ = true;
-        decoder_->decode(block);
+        decode(block);
       } else {
         decoder_->finish();
         ended_ = true;
@@ -135,6 +136,7 @@ class SampleCapture final : public CaptureReader {
     info_.bus.bus_bytes = match_.bus->bus_bytes;
     explain_missing();
     find_dead_line();
+    check_clock();
     info_.address_mask = info_.bus.address_mask = assignment_.address_mask;
     decoder_ = match_.bus->make(source_->info(), {*match_.bus, assignment_});
     decoder_->on_cycle = on_cycle_;
@@ -142,6 +144,24 @@ class SampleCapture final : public CaptureReader {
     info_.counts = decoder_->counts();
     ended_ = any_samples_ = false;
     for (const std::string& path : segments_[segment]) info_.files.push_back(describe_file(path));
+  }
+
+  /// What a clock that was sampled too slowly makes undecodable is said to be its doing.
+  void decode(const SampleBlock& block) {
+    try {
+      decoder_->decode(block);
+    } catch (const FormatError& error) {
+      if (!slow_clock_) throw;
+      throw FormatError(source_->info().name, 0,
+                        *slow_clock_ + "; so it was found: " + error.what());
+    }
+  }
+
+  void check_clock() {
+    ClockCheck check(source_->info(), {*match_.bus, assignment_});
+    for (std::size_t i = 0; i < source_->kept_blocks(); ++i) check.add(source_->kept_block(i));
+    slow_clock_ = check.complaint();
+    if (slow_clock_) info_.warnings.push_back(*slow_clock_);
   }
 
   /// Channels without names may be those of a known set-up: the samples themselves tell.
@@ -222,6 +242,7 @@ class SampleCapture final : public CaptureReader {
     for (const std::string& line : source_->source().warnings()) info_.warnings.push_back(line);
     decoder_.reset();
     if (!any_samples_) throw FormatError(source_->info().name, 0, "expected samples, found none");
+    if (slow_clock_ && index_ == 0) throw FormatError(source_->info().name, 0, *slow_clock_);
     source_.reset();
   }
 
@@ -236,6 +257,7 @@ class SampleCapture final : public CaptureReader {
   BusMatch match_;
   PinAssignment assignment_;
   std::uint32_t dead_bit_ = 0;  ///< address bit that is taken as not captured
+  std::optional<std::string> slow_clock_;  ///< why its samples may make no sense
   std::unique_ptr<BusDecoder> decoder_;
   bool ended_ = false, any_samples_ = false;
   std::uint64_t index_ = 0;

@@ -42,6 +42,9 @@ std::unique_ptr<CaptureReader> open_hp_listing_capture(const std::vector<std::st
 std::unique_ptr<SampleSource> open_samples(std::string_view format,
                                            const std::vector<std::string>& paths);
 
+/// The name without folders, size and hash of a file as stored.
+Provenance::File describe_file(const std::string& path);
+
 /// open_capture() for such a format, with every bus cycle shown to `on_cycle` as well.
 std::unique_ptr<CaptureReader> open_capture_with_cycles(
     std::string_view format, const std::vector<std::string>& paths, const CaptureOptions& options,
