@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command_description.h"
 #include "cli/transaction_text.h"
+#include "events/capture_time.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 
@@ -98,7 +97,8 @@ std::string_view TraceText::titles() {
 
 std::string TraceText::head() const {
   if (form_ != TextForm::csv) return "";
-  return "kind,number,address,bytes,address0,address1,iteration,mode,mode_source\n";
+  std::string titles = "kind,number,address,bytes,address0,address1,iteration,mode,mode_source";
+  return titles + (clocks_ ? ",clock,seconds\n" : "\n");
 }
 
 TraceText::Code TraceText::disassemble(const TraceRecord& record) {
@@ -111,37 +111,60 @@ TraceText::Code TraceText::disassemble(const TraceRecord& record) {
   return {std::move(text), guess_.bits(), "guessed"};
 }
 
+/// The clock, and where the rate is known the time, each with a blank before it.
+std::string TraceText::clock_columns(const TraceRecord& record) const {
+  std::string columns = fmt::format(" {:>12}", record.clock ? std::to_string(*record.clock) : "-");
+  if (clock_hz_ > 0) {
+    columns += fmt::format(
+        " {:>14}", record.clock ? capture_time_text(*record.clock, clock_hz_) : std::string("-"));
+  }
+  return columns;
+}
+
 std::string TraceText::people_text(const TraceRecord& record) {
+  const std::string clock = clocks_ ? clock_columns(record) : "";
   if (record.is_event) {
-    return fmt::format("{:>12} {}", position_text(record.position), kt_note_text(record.event));
+    return fmt::format("{:>12}{} {}", position_text(record.position), clock,
+                       kt_note_text(record.event));
   }
   const KtRecord& r = record.record;
   const KtInstruction& i = r.instruction;
   switch (r.kind) {
     case KtRecord::Kind::process:
-      return fmt::format("{:>12} process {:x}", "", r.pid);
+      return fmt::format("{:>12}{} process {:x}", "", clock, r.pid);
     case KtRecord::Kind::translation:
-      return fmt::format("{:>12} page {:08x} in frame {:x}", "", r.wide_page(), r.frame);
+      return fmt::format("{:>12}{} page {:08x} in frame {:x}", "", clock, r.wide_page(), r.frame);
     case KtRecord::Kind::instruction:
       break;
   }
   std::string line = std::exchange(warned_, true) || record.bits != 0 ? "" : kWithoutNotes;
-  line += fmt::format("{:>12} {:08x} {:<22} {}", position_text(record.position), i.wide_eip(),
+  line += fmt::format("{:>12}{} {:08x} {:<22} {}", position_text(record.position), clock, i.wide_eip(),
                       bytes_text(i.bytes()), disassemble(record).text);
   for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.wide_address(a));
   return line;
 }
 
 std::string TraceText::json_text(const TraceRecord& record) {
-  if (record.is_event) return event_json(record.event).dump();
+  Json json = record_json(record);
+  if (!clocks_) return json.dump();
+  json["clock"] = json["seconds"] = nullptr;
+  if (record.clock) {
+    json["clock"] = *record.clock;
+    if (clock_hz_ > 0) json["seconds"] = static_cast<double>(*record.clock) / clock_hz_;
+  }
+  return json.dump();
+}
+
+nlohmann::ordered_json TraceText::record_json(const TraceRecord& record) {
+  if (record.is_event) return event_json(record.event);
   const KtRecord& r = record.record;
   const KtInstruction& i = r.instruction;
   Json json;
   switch (r.kind) {
     case KtRecord::Kind::process:
-      return Json{{"pid", r.pid}}.dump();
+      return Json{{"pid", r.pid}};
     case KtRecord::Kind::translation:
-      return Json{{"page", fmt::format("{:08x}", r.wide_page())}, {"frame", r.frame}}.dump();
+      return Json{{"page", fmt::format("{:08x}", r.wide_page())}, {"frame", r.frame}};
     case KtRecord::Kind::instruction:
       break;
   }
@@ -158,7 +181,7 @@ std::string TraceText::json_text(const TraceRecord& record) {
   for (unsigned a = 0; a < i.address_count; ++a) {
     json["addresses"].push_back(fmt::format("{:08x}", i.wide_address(a)));
   }
-  return json.dump();
+  return json;
 }
 
 std::string TraceText::csv_text(const TraceRecord& record) {
@@ -182,6 +205,16 @@ std::string TraceText::csv_text(const TraceRecord& record) {
   return line + (record.bits != 0 ? fmt::format("{},recorded", record.bits) : ",");
 }
 
+/// The last columns, where clocks are shown.
+std::string TraceText::csv_clock(const TraceRecord& record) const {
+  if (!clocks_) return "";
+  if (!record.clock) return ",,";
+  std::string columns = fmt::format(",{},", *record.clock);
+  if (clock_hz_ > 0)
+    columns += fmt::format("{:.9f}", static_cast<double>(*record.clock) / clock_hz_);
+  return columns;
+}
+
 std::string TraceText::line(const TraceRecord& record) {
   switch (form_) {
     case TextForm::text:
@@ -189,7 +222,7 @@ std::string TraceText::line(const TraceRecord& record) {
     case TextForm::json:
       return json_text(record) + "\n";
     case TextForm::csv:
-      return csv_text(record) + "\n";
+      return csv_text(record) + csv_clock(record) + "\n";
   }
   return "";
 }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,10 +28,18 @@ class TraceText {
   /// `bits`: of all code, 16 or 32; 0: as the trace tells, else guessed.
   TraceText(TextForm form, int bits) : form_(form), given_(bits), guess_(0) {}
 
-  /// What stands above the columns of text on a terminal.
+  /// Adds when the bus showed each: in clocks, and where their rate is known (`clock_hz` above 0)
+  /// in seconds.
+  void show_clocks(double clock_hz) {
+    clocks_ = true;
+    clock_hz_ = clock_hz;
+  }
+  /// What stands above the columns of text on a terminal, without clocks.
   static std::string_view titles();
   /// What stands before all records, with its line end; may be empty.
   std::string head() const;
+  /// Disassembled; of a record that is an instruction.
+  std::string instruction(const TraceRecord& record) { return disassemble(record).text; }
   /// The next record or event as a line with its end, behind what has to be said first: in text,
   /// that a trace without notes tells neither the size of its code nor exact positions.
   std::string line(const TraceRecord& record);
@@ -45,11 +54,16 @@ class TraceText {
   std::string people_text(const TraceRecord& record);
   std::string json_text(const TraceRecord& record);
   std::string csv_text(const TraceRecord& record);
+  nlohmann::ordered_json record_json(const TraceRecord& record);
+  std::string clock_columns(const TraceRecord& record) const;
+  std::string csv_clock(const TraceRecord& record) const;
 
   TextForm form_;
   int given_;
   Disassembler guess_;
   bool warned_ = false;
+  bool clocks_ = false;
+  double clock_hz_ = 0;
 };
 
 /// Prints what `reader` gives up to `to`, in pieces, with `print`. False when the trace has ended

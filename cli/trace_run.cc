@@ -4,6 +4,7 @@
 
 #include "cli/divergence_report.h"
 #include "cli/replay_progress.h"
+#include "events/capture_time.h"
 #include "replay/machine/machine.h"
 #include "replay/run/replay_session.h"
 #include "replay/run/verified_run.h"
@@ -12,7 +13,8 @@ namespace citcat {
 
 void TraceRunResult::warn(const Console& console) const {
   if (report.divergence) {
-    for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
+    for (const std::string& line : divergence_lines(*report.divergence, clock_hz))
+      console.warn(line);
   }
   if (differs_before) {
     console.warn(
@@ -67,6 +69,7 @@ TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const Trace
   ReplaySession session(file, trace, run_options);
   TraceRunResult result;
   result.started_at = session.began_at();
+  result.clock_hz = clock_rate(file.recording().provenance);
   result.report = session.run();
   result.machine = session.machine().stats();
   result.differs_before = session.differs_before();

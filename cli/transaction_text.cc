@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "events/capture_time.h"
+
 namespace citcat {
 namespace {
 
@@ -44,24 +46,32 @@ std::string bytes_text(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-std::string transaction_text(const BusTransaction& t, bool has_data) {
-  std::string line =
-      fmt::format("{:>10} {:>12} {:>10} {:<21} {:08x} {}", t.index,
-                  t.has(kClockKnown) ? std::to_string(t.clock) : "-",
-                  position_text(t.has(kPositionKnown), t.position), bus_op_name(t.op),
-                  t.address.value, has_data ? bytes_text(t.bytes()) : "-");
+std::string transaction_text(const BusTransaction& t, bool has_data, double clock_hz) {
+  const bool clock = t.has(kClockKnown);
+  std::string line = fmt::format("{:>10} {:>12}", t.index, clock ? std::to_string(t.clock) : "-");
+  if (clock_hz > 0)
+    line += fmt::format(" {:>14}", clock ? capture_time_text(t.clock, clock_hz) : "-");
+  line += fmt::format(" {:>10} {:<21} {:08x} {}", position_text(t.has(kPositionKnown), t.position),
+                      bus_op_name(t.op), t.address.value, has_data ? bytes_text(t.bytes()) : "-");
   for (const std::string_view name : flag_names(t)) line += fmt::format(" {}", name);
   return line;
 }
 
-std::string_view transaction_titles() {
+std::string_view transaction_titles(double clock_hz) {
+  if (clock_hz > 0) {
+    return "     index        clock           time   position operation             address  data, "
+           "flags";
+  }
   return "     index        clock   position operation             address  data, flags";
 }
 
-nlohmann::ordered_json transaction_json(const BusTransaction& t, bool has_data) {
+nlohmann::ordered_json transaction_json(const BusTransaction& t, bool has_data, double clock_hz) {
   nlohmann::ordered_json json;
   json["index"] = t.index;
-  if (t.has(kClockKnown)) json["clock"] = t.clock;
+  if (t.has(kClockKnown)) {
+    json["clock"] = t.clock;
+    if (clock_hz > 0) json["seconds"] = static_cast<double>(t.clock) / clock_hz;
+  }
   if (t.has(kPositionKnown)) {
     json["instruction"] = t.position.instruction;
     json["iteration"] = t.position.iteration;

@@ -36,7 +36,8 @@ constexpr std::size_t kMaxSpins = std::size_t{1} << 20;
 /// Transactions that are looked at and derived while they are in the first-level cache.
 constexpr std::size_t kAtATime = 256;
 
-std::string options_text(const ImportOptions& options) {
+/// `clock_hz`: the rate of the capture's clocks, 0 where nobody tells it.
+std::string options_text(const ImportOptions& options, double clock_hz) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (options.start) json["start"] = where_text(*options.start);
   if (options.stop) json["stop"] = where_text(*options.stop);
@@ -52,6 +53,7 @@ std::string options_text(const ImportOptions& options) {
   for (const OnChipMarker& marker : options.on_chip) {
     json["on_chip"].push_back(on_chip_marker_text(marker));
   }
+  if (clock_hz > 0) json["clock_hz"] = clock_hz;
   return json_text(json);
 }
 
@@ -509,7 +511,7 @@ void Importer::fill_in(Recording& recording) {
   }
   recording.ending = ending_;
   recording.internal_reads = internal_reads(recording);
-  recording.provenance = {info.files, info.format, options_text(options_)};
+  recording.provenance = {info.files, info.format, options_text(options_, info.clock_hz)};
   recording.warnings = info.warnings;
   for (const std::string& text : warnings_) recording.warnings.push_back(text);
   for (const std::string& text : audit_.warnings()) recording.warnings.push_back(text);

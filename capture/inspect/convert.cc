@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "capture/bus/cache_form.h"
 #include "capture/import/byu_capture.h"
 #include "capture/import/native_writer.h"
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
+#include "capture/inspect/sample_writer.h"
+#include "capture/inspect/text_out.h"
+#include "events/capture_time.h"
 #include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
@@ -26,153 +31,88 @@ constexpr ConvertTarget kTargets[] = {
     {"ols", "Logic Sniffer client file, changes only", true},
 };
 
-/// Collects text and hands it on in large pieces.
-class TextOut {
- public:
-  explicit TextOut(ByteSink& sink) : sink_(sink) {}
-  void add(std::string_view text) {
-    text_ += text;
-    if (text_.size() >= kPiece) flush();
-  }
-  void flush() {
-    sink_.write(std::span(reinterpret_cast<const std::uint8_t*>(text_.data()), text_.size()));
-    text_.clear();
-  }
+/// [from, to).
+struct Range {
+  std::uint64_t from = 0, to = std::numeric_limits<std::uint64_t>::max();
 
- private:
-  static constexpr std::size_t kPiece = 1 << 16;
-  ByteSink& sink_;
-  std::string text_;
+  bool has(std::uint64_t number) const { return number >= from && number < to; }
 };
 
-// ---- samples to samples
-
-/// Receives every change of the levels.
-class SampleWriter {
- public:
-  virtual ~SampleWriter() = default;
-  /// `number` is the sample's; `previous` is empty for the first one.
-  virtual void sample(std::uint64_t number, std::span<const std::uint8_t> levels,
-                      std::span<const std::uint8_t> previous) = 0;
-};
-
-bool level_of(std::span<const std::uint8_t> levels, std::size_t channel) {
-  return ((levels[channel / 8] >> (channel % 8)) & 1) != 0;
+/// The times of `range` as clocks, of `rate` a second: 0 where nobody knows.
+Range clocks_of(const ConvertRange& range, double rate, const std::string& path) {
+  Range clocks;
+  for (const auto& [seconds, clock] :
+       {std::pair(range.from_seconds, &clocks.from), std::pair(range.to_seconds, &clocks.to)}) {
+    if (!seconds) continue;
+    if (rate <= 0)
+      throw UsageError("--from, --until: expected a number, found a time, and " + path +
+                       " does not tell its sample rate");
+    *clock = clock_at(*seconds, rate);
+  }
+  return clocks;
 }
 
-std::string channel_name(const SampleInfo& info, std::size_t channel) {
-  return info.channels[channel].empty() ? std::to_string(channel) : info.channels[channel];
-}
-
-/// Identifiers of VCD variables: printable characters, least significant first.
-std::string vcd_identifier(std::size_t number) {
-  constexpr std::size_t kFirst = 33, kCount = 94;
-  std::string id;
-  do {
-    id += static_cast<char>(kFirst + number % kCount);
-    number /= kCount;
-  } while (number != 0);
-  return id;
-}
-
-class VcdSampleWriter final : public SampleWriter {
+/// Copies the samples of a range to a writer.
+class SampleCopy {
  public:
-  VcdSampleWriter(const SampleInfo& info, TextOut& out) : info_(info), out_(out) {
-    // Times are sample numbers: any scale would be a rounded one.
-    out_.add("$comment one unit is one sample");
-    if (info.sample_rate_hz > 0) out_.add(fmt::format(", {} Hz", info.sample_rate_hz));
-    out_.add(" $end\n$timescale 1 ns $end\n$scope module capture $end\n");
-    for (std::size_t i = 0; i < info.channels.size(); ++i) {
-      std::string name = channel_name(info, i);
-      std::replace(name.begin(), name.end(), ' ', '_');
-      out_.add(fmt::format("$var wire 1 {} {} $end\n", vcd_identifier(i), name));
-    }
-    out_.add("$upscope $end\n$enddefinitions $end\n");
-  }
-  void sample(std::uint64_t number, std::span<const std::uint8_t> levels,
-              std::span<const std::uint8_t> previous) override {
-    out_.add(fmt::format("#{}", number));
-    for (std::size_t i = 0; i < info_.channels.size(); ++i) {
-      const bool level = level_of(levels, i);
-      if (previous.empty() || level_of(previous, i) != level)
-        out_.add(fmt::format(" {}{}", level ? 1 : 0, vcd_identifier(i)));
-    }
-    out_.add("\n");
-  }
+  /// `all`: also those in which nothing changes.
+  SampleCopy(SampleWriter& writer, std::size_t unit_bytes, const Range& range, bool all)
+      : writer_(writer), unit_(unit_bytes), range_(range), all_(all) {}
 
- private:
-  const SampleInfo& info_;
-  TextOut& out_;
-};
-
-class OlsSampleWriter final : public SampleWriter {
- public:
-  OlsSampleWriter(const SampleInfo& info, TextOut& out) : out_(out) {
-    if (info.sample_rate_hz > 0) out_.add(fmt::format(";Rate: {:.0f}\n", info.sample_rate_hz));
-    out_.add(fmt::format(";Channels: {}\n;EnabledChannels: -1\n;Compressed: true\n",
-                         info.channels.size()));
-  }
-  void sample(std::uint64_t number, std::span<const std::uint8_t> levels,
-              std::span<const std::uint8_t>) override {
-    std::string line;
-    for (std::size_t i = levels.size(); i-- > 0;) line += fmt::format("{:02x}", levels[i]);
-    out_.add(fmt::format("{}@{}\n", line, number));
-  }
-
- private:
-  TextOut& out_;
-};
-
-class CsvSampleWriter final : public SampleWriter {
- public:
-  CsvSampleWriter(const SampleInfo& info, TextOut& out) : info_(info), out_(out) {
-    for (std::size_t i = 0; i < info.channels.size(); ++i)
-      out_.add((i == 0 ? "" : ",") + channel_name(info, i));
-    out_.add("\n");
-  }
-  /// Samples left out because nothing changed are written again.
-  void sample(std::uint64_t number, std::span<const std::uint8_t> levels,
-              std::span<const std::uint8_t> previous) override {
-    for (; !previous.empty() && next_ < number; ++next_) row(previous);
-    row(levels);
-    next_ = number + 1;
-  }
-
- private:
-  void row(std::span<const std::uint8_t> levels) {
-    std::string line;
-    for (std::size_t i = 0; i < info_.channels.size(); ++i) {
-      if (i != 0) line += ',';
-      line += level_of(levels, i) ? '1' : '0';
-    }
-    out_.add(line + "\n");
-  }
-
-  const SampleInfo& info_;
-  TextOut& out_;
-  std::uint64_t next_ = 0;
-};
-
-std::uint64_t copy_samples(SampleSource& source, SampleWriter& writer, bool all,
-                           const std::function<void(std::uint64_t)>& progress) {
-  const std::size_t unit = source.info().unit_bytes;
-  std::vector<std::uint8_t> previous;
-  SampleBlock block;
-  std::uint64_t written = 0;
-  while (source.next(block)) {
-    const std::size_t count = block.bytes.size() / unit;
+  /// False where nothing of what follows is in the range.
+  bool add(const SampleBlock& block) {
+    const std::size_t count = block.bytes.size() / unit_;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto levels = block.bytes.subspan(i * unit, unit);
-      const bool same = std::equal(levels.begin(), levels.end(), previous.begin(), previous.end());
-      if (same && !all) continue;
-      writer.sample(block.numbers.empty() ? block.first + i : block.numbers[i], levels, previous);
-      previous.assign(levels.begin(), levels.end());
-      ++written;
+      const std::uint64_t number = block.numbers.empty() ? block.first + i : block.numbers[i];
+      begin_before(number);
+      if (number >= range_.to) return false;
+      last_ = number;
+      take(number, block.bytes.subspan(i * unit_, unit_));
     }
-    if (progress) progress(written);
+    return true;
   }
-  return written;
-}
+  std::uint64_t written() const { return written_; }
+  /// The capture has ended (`at_end`), or the range.
+  void finish(bool at_end) {
+    if (!at_end) last_ = range_.to - 1;
+    if (range_.from > last_) {
+      throw UsageError(fmt::format(
+          "--from: expected a sample of the capture, and it ends after {} samples", last_ + 1));
+    }
+    begin_before(last_ + 1);
+    writer_.finish(last_ + 1);
+  }
+
+ private:
+  /// Where the range begins between two samples of a file of changes, the levels are those of the
+  /// first.
+  void begin_before(std::uint64_t number) {
+    if (begun_ || held_.empty() || number <= range_.from) return;
+    begun_ = true;
+    writer_.sample(range_.from, held_, {});
+    ++written_;
+  }
+  void take(std::uint64_t number, std::span<const std::uint8_t> levels) {
+    const bool same = std::equal(levels.begin(), levels.end(), held_.begin(), held_.end());
+    const bool wanted = number >= range_.from && (!begun_ || !same || all_);
+    if (wanted) {
+      writer_.sample(
+          number, levels,
+          begun_ ? std::span<const std::uint8_t>(held_) : std::span<const std::uint8_t>());
+      begun_ = true;
+      ++written_;
+    }
+    if (!same) held_.assign(levels.begin(), levels.end());
+  }
+
+  SampleWriter& writer_;
+  std::size_t unit_;
+  Range range_;
+  bool all_;
+  std::vector<std::uint8_t> held_;  ///< levels of the sample before
+  bool begun_ = false;
+  std::uint64_t last_ = 0, written_ = 0;
+};
 
 // ---- transactions
 
@@ -311,20 +251,32 @@ class VcdTransactionWriter final : public TransactionWriter {
   bool any_ = false;
 };
 
-void copy_transactions(CaptureReader& capture, TransactionWriter& writer, ConvertResult& result,
-                       const std::function<void(std::uint64_t)>& progress) {
-  std::uint64_t segments = 1;
+/// Copies the transactions of a range. False where nothing of what follows is in it.
+bool copy_segment(CaptureReader& capture, TransactionWriter& writer, const ConvertOptions& how,
+                  const Range& clocks, ConvertResult& result) {
   BusTransaction transaction;
-  for (;;) {
-    while (capture.next(transaction)) {
-      drop_count(capture.info(), transaction);
-      ++(writer.write(transaction) ? result.written : result.left_out);
-      if (progress) progress(result.written);
-    }
-    if (!capture.next_segment()) break;
-    ++segments;
+  while (capture.next(transaction)) {
+    if (transaction.index >= how.range.to) return false;
+    drop_count(capture.info(), transaction);
+    if (transaction.index < how.range.from || !clocks.has(transaction.clock)) continue;
+    ++(writer.write(transaction) ? result.written : result.left_out);
+    if (how.progress) how.progress(result.written);
   }
-  if (is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
+  return true;
+}
+
+void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const ConvertOptions& how,
+                       const std::string& path, ConvertResult& result) {
+  const Range clocks = clocks_of(how.range, capture.info().clock_hz, path);
+  std::uint64_t segments = 1;
+  bool more = copy_segment(capture, writer, how, clocks, result);
+  for (; more && capture.next_segment(); ++segments)
+    more = copy_segment(capture, writer, how, clocks, result);
+  const bool ranged = how.range.from != 0 || clocks.from != 0;
+  if (ranged && result.written + result.left_out == 0)
+    throw UsageError("--from: expected a transaction of the capture, and " + path +
+                     " ends before it");
+  if (more && is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
   result.warnings = capture.info().warnings;
   if (const CountUnit unit = capture.info().counts; unit != CountUnit::instructions) {
     result.warnings.push_back("counts of " + std::string(count_unit_name(unit)) +
@@ -348,18 +300,31 @@ const ConvertTarget& find_target(std::string_view id) {
 }
 
 void convert_samples(SampleSource& source, std::string_view target, TextOut& out,
-                     ConvertResult& result, const std::function<void(std::uint64_t)>& progress) {
+                     const ConvertOptions& how, ConvertResult& result) {
   const SampleInfo& info = source.info();
-  std::unique_ptr<SampleWriter> writer;
-  if (target == "vcd") {
-    writer = std::make_unique<VcdSampleWriter>(info, out);
-  } else if (target == "ols") {
-    writer = std::make_unique<OlsSampleWriter>(info, out);
-  } else {
-    writer = std::make_unique<CsvSampleWriter>(info, out);
+  const Range times = clocks_of(how.range, info.sample_rate_hz, info.name);
+  const Range range{std::max(how.range.from, times.from), std::min(how.range.to, times.to)};
+  const auto writer = make_sample_writer(target, info, out, how.extra);
+  SampleCopy copy(*writer, info.unit_bytes, range, target == "samples-csv");
+  SampleBlock block;
+  bool more = true, wanted = true;
+  while (wanted && (more = source.next(block))) {
+    wanted = copy.add(block);
+    if (how.progress) how.progress(copy.written());
   }
-  result.written = copy_samples(source, *writer, target == "samples-csv", progress);
+  copy.finish(!more);
+  result.written = copy.written();
   result.warnings = source.warnings();
+}
+
+std::unique_ptr<TransactionWriter> make_transaction_writer(std::string_view target,
+                                                           const CaptureInfo& info,
+                                                           const CaptureInfo& whole, ByteSink& sink,
+                                                           TextOut& out) {
+  if (target == "native") return std::make_unique<NativeTransactionWriter>(whole, sink);
+  if (target == "byu") return std::make_unique<ByuWriter>(sink);
+  if (target == "record-csv") return std::make_unique<RecordCsvWriter>(info, out);
+  return std::make_unique<VcdTransactionWriter>(out);
 }
 
 }  // namespace
@@ -368,7 +333,7 @@ std::span<const ConvertTarget> convert_targets() { return kTargets; }
 
 ConvertResult convert_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                               std::string_view target, std::unique_ptr<ByteSink> sink,
-                              const std::function<void(std::uint64_t)>& progress) {
+                              const ConvertOptions& how) {
   const ConvertTarget& row = find_target(target);
   if (paths.empty()) throw UsageError("no capture file was given");
   const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
@@ -381,24 +346,16 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
   const bool pins = row.needs_samples || row.id == "vcd";
   const auto samples = pins ? open_samples(format->id, paths) : nullptr;
   if (samples) {
-    convert_samples(*samples, row.id, out, result, progress);
-  } else if (row.needs_samples) {
+    convert_samples(*samples, row.id, out, how, result);
+  } else if (row.needs_samples || how.extra != nullptr) {
     throw UsageError(paths[0] + ": format '" + std::string(format->id) +
                      "' holds records, from which no samples can be made");
   } else {
     const CaptureInfo whole = row.id == "native" ? whole_info(paths, options) : CaptureInfo{};
     const auto capture = open_capture(paths, options);
-    std::unique_ptr<TransactionWriter> writer;
-    if (row.id == "native") {
-      writer = std::make_unique<NativeTransactionWriter>(whole, *sink);
-    } else if (row.id == "byu") {
-      writer = std::make_unique<ByuWriter>(*sink);
-    } else if (row.id == "record-csv") {
-      writer = std::make_unique<RecordCsvWriter>(capture->info(), out);
-    } else {
-      writer = std::make_unique<VcdTransactionWriter>(out);
-    }
-    copy_transactions(*capture, *writer, result, progress);
+    const std::unique_ptr<TransactionWriter> writer =
+        make_transaction_writer(row.id, capture->info(), whole, *sink, out);
+    copy_transactions(*capture, *writer, how, paths[0], result);
   }
   out.flush();
   sink->finish();

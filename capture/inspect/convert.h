@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "capture/bus/source.h"
+#include "capture/inspect/extra_signals.h"
 #include "formats/io/byte_sink.h"
 
 namespace citcat {
@@ -30,11 +32,25 @@ struct ConvertResult {
   std::vector<std::string> warnings;
 };
 
+/// [from, to) of a capture: samples where samples are written, else transactions; or times from its
+/// beginning, in place of these.
+struct ConvertRange {
+  std::uint64_t from = 0, to = ~std::uint64_t{0};
+  std::optional<double> from_seconds, to_seconds;
+};
+
+struct ConvertOptions {
+  ConvertRange range;
+  ExtraSignals* extra = nullptr;  ///< of pins as vcd: what stands beside them; may be null
+  std::function<void(std::uint64_t)> progress;  ///< may be empty
+};
+
 /// Converts to `target` (an id of the table; "csv" is short for "record-csv"). Several segments
-/// become one file, which says so in warnings. Throws UsageError for an unknown target and for
-/// samples wanted from a capture that has none, and what open_capture() throws.
+/// become one file, which says so in warnings. Throws UsageError for an unknown target, for
+/// samples wanted from a capture that has none, for a range behind its end and for times where no
+/// rate is known, and what open_capture() throws.
 ConvertResult convert_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                               std::string_view target, std::unique_ptr<ByteSink> sink,
-                              const std::function<void(std::uint64_t)>& progress = nullptr);
+                              const ConvertOptions& how = {});
 
 }  // namespace citcat

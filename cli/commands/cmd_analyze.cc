@@ -12,15 +12,16 @@
 #include "cli/analysis/metric_arguments.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
+#include "cli/commands/isolation_arguments.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/idtrace/idtrace_count.h"
-#include "cli/commands/isolation_arguments.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/shard.h"
 #include "events/archive/container.h"
+#include "events/capture_time.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 #include "tools/guest/recording_symbols.h"
@@ -108,7 +109,9 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   const AnalysisResult result =
       run_analysis(file, plan, plan.range.from == arguments.plan.range.from, console);
   if (result.report.divergence) {
-    for (const std::string& line : divergence_lines(*result.report.divergence)) console.warn(line);
+    for (const std::string& line :
+         divergence_lines(*result.report.divergence, clock_rate(file.recording().provenance)))
+      console.warn(line);
     return ExitCode::answer_is_no;
   }
   tools::AnalysisPart part;
@@ -171,7 +174,9 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
                    report, format, console);
   }
   if (report.divergence) {
-    for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
+    for (const std::string& line :
+         divergence_lines(*report.divergence, clock_rate(placed.file.recording().provenance)))
+      console.warn(line);
   }
   if (result.differs_before) {
     console.warn(fmt::format(

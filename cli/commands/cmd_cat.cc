@@ -30,7 +30,7 @@ struct CatArguments {
   std::string file, format = "kt", addresses = "linear";
   RangeArguments range;
   int bits = 0;
-  bool processes = false, unchecked = false, from_start = false;
+  bool processes = false, unchecked = false, from_start = false, clocks = false;
   ScopeArguments scope;
 };
 
@@ -101,10 +101,12 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
   options.wide = true;
+  options.clocks = arguments.clocks;
   TraceReader reader(arguments.file, options);
   if (arguments.range.first() != Position{}) reader.seek(arguments.range.first());
   if (!as_kt) {
     TraceText text(parse_form(arguments.format), arguments.bits);
+    if (arguments.clocks) text.show_clocks(reader.clock_hz());
     const bool found = print_trace(reader, to, text, [&](const std::string& lines) {
       out.write({reinterpret_cast<const std::uint8_t*>(lines.data()), lines.size()});
     });
@@ -134,6 +136,11 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
       as_text ? nullptr : exporter_for(arguments.format, "");
   if (!arguments.scope.by.empty() && !as_text) {
     throw UsageError("--by: with --format text, json or csv; `replay -o FILE` writes a file for each group");
+  }
+  if (arguments.clocks && (!as_text || arguments.scope.selects() || arguments.unchecked)) {
+    throw UsageError(
+        "--clock: with --format text, json or csv, and without --where, --by, --window "
+        "and --unchecked");
   }
   const FileKind kind = find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
@@ -194,6 +201,8 @@ CommandRun define_cat(CLI::App& app) {
       ->type_name(type_of({"16", "32"}));
   app.add_flag("--processes", arguments->processes,
                "PID and MMU records at the beginning and at changes of the address space");
+  app.add_flag("--clock", arguments->clocks,
+               "Of a recording, as text: when the bus showed each, in clocks and seconds");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
   arguments->scope.define(app);

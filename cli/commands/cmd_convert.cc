@@ -2,19 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "capture/import/sample_formats.h"
 #include "capture/inspect/convert.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
+#include "cli/commands/replay_signals.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_arguments.h"
-#include "cli/command_description.h"
 #include "cli/staged_output.h"
+#include "events/archive/recording_file.h"
+#include "events/capture_time.h"
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/io/error.h"
+#include "formats/io/once_input.h"
 #include "formats/kt/kt.h"
 #include "tools/idtrace/execution_reader.h"
 
@@ -23,7 +31,7 @@ namespace {
 
 struct ConvertArguments {
   std::vector<std::string> captures;
-  std::string output, target;
+  std::string output, target, from, until, recording;
   CaptureArguments capture;
   IdtraceArguments idtrace;
   bool json = false;
@@ -76,6 +84,50 @@ ConvertResult convert_to_kt(const ConvertArguments& arguments, const Console& co
   return result;
 }
 
+/// A number, or a time where `text` is one.
+void parse_bound(const char* option, const std::string& text, std::uint64_t& number,
+                 std::optional<double>& seconds) {
+  if (text.empty()) return;
+  seconds = parse_capture_time(text);
+  if (seconds) return;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec == std::errc{} && result.ptr == text.data() + text.size()) return;
+  throw UsageError(
+      fmt::format("{}: expected a number or a time as 1.5ms, found '{}'", option, text));
+}
+
+ConvertRange parse_range(const ConvertArguments& arguments) {
+  ConvertRange range;
+  parse_bound("--from", arguments.from, range.from, range.from_seconds);
+  parse_bound("--until", arguments.until, range.to, range.to_seconds);
+  const bool same_kind = range.from_seconds.has_value() == range.to_seconds.has_value();
+  const bool ordered = range.from_seconds ? *range.from_seconds < range.to_seconds.value_or(1e300)
+                                          : range.from < range.to;
+  if (same_kind && !ordered) throw UsageError("--until: expected a place behind --from");
+  return range;
+}
+
+/// Says when the recording was made of other files.
+void check_capture(const ConvertArguments& arguments, const Console& console) {
+  make_rereadable(arguments.captures.front());
+  const RecordingFile file = RecordingFile::open(arguments.recording);
+  const std::vector<Provenance::File>& files = file.recording().provenance.files;
+  const std::string own = describe_file(arguments.captures.front()).xxh3;
+  const bool known = files.empty() || std::any_of(files.begin(), files.end(),
+                                                  [&](const auto& f) { return f.xxh3 == own; });
+  if (known) return;
+  console.warn(arguments.recording + " was not made of the bytes of " + arguments.captures.front() +
+               ": its times may be those of another capture");
+}
+
+std::unique_ptr<ReplaySignals> open_signals(const ConvertArguments& arguments,
+                                            const Console& console) {
+  if (arguments.recording.empty()) return nullptr;
+  if (arguments.target != "vcd") throw UsageError("--replay: with --to vcd only");
+  check_capture(arguments, console);
+  return std::make_unique<ReplaySignals>(arguments.recording);
+}
+
 ExitCode run_convert(const ConvertArguments& arguments, const Console& console) {
   require_own_output(arguments.output, arguments.json);
   if (arguments.target == "kt") {
@@ -83,13 +135,19 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
     return ExitCode::ok;
   }
   const CaptureOptions options = arguments.capture.options();
+  ConvertOptions how;
+  how.range = parse_range(arguments);
+  const std::unique_ptr<ReplaySignals> signals = open_signals(arguments, console);
+  how.extra = signals.get();
   std::unique_ptr<ByteSink> sink = open_plain_sink(arguments.output);
   Progress progress = console.progress("converting", "items");
-  const ConvertResult result =
-      convert_capture(arguments.captures, options, arguments.target, std::move(sink),
-                      [&progress](std::uint64_t done) { progress.update(done); });
+  how.progress = [&progress](std::uint64_t done) { progress.update(done); };
+  ConvertResult result =
+      convert_capture(arguments.captures, options, arguments.target, std::move(sink), how);
+  const bool diverged = signals && !signals->divergence().empty();
+  if (diverged) result.warnings.push_back(signals->divergence());
   report(result, arguments, console);
-  return ExitCode::ok;
+  return diverged ? ExitCode::answer_is_no : ExitCode::ok;
 }
 
 CommandRun define_convert(CLI::App& app) {
@@ -106,6 +164,12 @@ CommandRun define_convert(CLI::App& app) {
   app.add_option("-o,--output", arguments->output, "File to write, - for stdout")
       ->required()
       ->type_name(kFileType);
+  app.add_option("--from", arguments->from,
+                 "The first sample (of pins to pins) or transaction, or a time: 1.5ms");
+  app.add_option("--until", arguments->until, "Where to stop, as --from; itself not included");
+  app.add_option("--replay", arguments->recording,
+                 "Of pins to vcd: the recording made of them, whose replay stands beside the pins")
+      ->type_name(kFileType);
   arguments->capture.define(app);
   arguments->idtrace.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
@@ -114,8 +178,11 @@ CommandRun define_convert(CLI::App& app) {
 
 }  // namespace
 
-extern const Command kConvertCommand{"convert", "Write a capture or trace in another format",
-                                     "citcat convert boot.sr --to byu -o boot.byu\n"
-                                     "citcat convert run.trc --to kt -o run.kt", define_convert};
+extern const Command kConvertCommand{
+    "convert", "Write a capture or trace in another format",
+    "citcat convert boot.sr --to byu -o boot.byu\n"
+    "citcat convert boot.sr --replay boot.citcat --to vcd -o boot.vcd\n"
+    "citcat convert run.trc --to kt -o run.kt",
+    define_convert};
 
 }  // namespace citcat

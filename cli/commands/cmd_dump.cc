@@ -16,7 +16,6 @@
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/command_description.h"
-#include "cli/commands/capture_time.h"
 #include "cli/commands/read_data.h"
 #include "cli/commands/selected_run.h"
 #include "cli/file_kind.h"
@@ -25,6 +24,7 @@
 #include "cli/range_arguments.h"
 #include "cli/transaction_text.h"
 #include "events/archive/recording_file.h"
+#include "events/capture_time.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
@@ -80,17 +80,24 @@ void dump_kt(const DumpOptions& options, const Console& console) {
 
 // ---- captures ----------------------------------------------------------------------------------
 
-void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, bool has_data,
-                       TextForm form, const Console& console) {
-  switch (form) {
+/// How the transactions of one capture are printed.
+struct TransactionForm {
+  TextForm form = TextForm::text;
+  std::uint32_t line_bytes = 0;
+  double clock_hz = 0;  ///< 0: not known
+};
+
+void print_transaction(const BusTransaction& t, bool has_data, const TransactionForm& of,
+                       const Console& console) {
+  switch (of.form) {
     case TextForm::text:
-      print_line(transaction_text(t, has_data), console);
+      print_line(transaction_text(t, has_data, of.clock_hz), console);
       break;
     case TextForm::json:
-      console.print_json(transaction_json(t, has_data));
+      console.print_json(transaction_json(t, has_data, of.clock_hz));
       break;
     case TextForm::csv:
-      print_line(record_csv_lines(t, line_bytes, has_data), console);
+      print_line(record_csv_lines(t, of.line_bytes, has_data), console);
       break;
   }
 }
@@ -114,14 +121,15 @@ void print_interruption(std::uint64_t next, Ending ending, TextForm form, const 
 struct CaptureRange {
   std::uint64_t from_clock = 0, to_clock = std::numeric_limits<std::uint64_t>::max();
 
-  CaptureRange(const DumpOptions& options, const CaptureInfo& info) {
+  /// `clock_hz`: clocks a second, 0 where nobody tells.
+  CaptureRange(const DumpOptions& options, double clock_hz) {
     for (const auto& [seconds, clock] :
          {std::pair(options.from_seconds, &from_clock), std::pair(options.to_seconds, &to_clock)}) {
       if (!seconds) continue;
-      if (info.clock_hz <= 0)
+      if (clock_hz <= 0)
         throw UsageError("--from, --to: expected a transaction, found a time, and " + options.file +
                          " does not tell its sample rate");
-      *clock = clock_at(*seconds, info.clock_hz);
+      *clock = clock_at(*seconds, clock_hz);
     }
     if (from_clock > to_clock) throw UsageError("--from lies behind --to");
   }
@@ -132,11 +140,11 @@ struct CaptureRange {
 void dump_capture(const DumpOptions& options, const Console& console) {
   const std::unique_ptr<CaptureReader> reader =
       open_capture({options.file}, options.capture.options());
-  const CaptureRange clocks(options, reader->info());
+  const CaptureRange clocks(options, reader->info().clock_hz);
   if (options.form == TextForm::csv && !reader->info().has_data)
     print_line(fmt::format("{}{}", kRecordCsvDeclaration, kRecordCsvWithoutData), console);
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
-  print_titles(transaction_titles(), options.form, console);
+  print_titles(transaction_titles(reader->info().clock_hz), options.form, console);
   BusTransaction t;
   std::uint64_t segment = 0, next = 0;
   bool more = false;
@@ -149,7 +157,8 @@ void dump_capture(const DumpOptions& options, const Console& console) {
       if (t.index >= options.to) return;
       drop_count(reader->info(), t);
       if (options.wants(t.index) && clocks.wants(t)) {
-        print_transaction(t, reader->info().bus.line_bytes, reader->info().has_data, options.form,
+        const CaptureInfo& info = reader->info();
+        print_transaction(t, info.has_data, {options.form, info.bus.line_bytes, info.clock_hz},
                           console);
       }
       next = t.index + 1;
@@ -315,7 +324,10 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
 void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   const std::unique_ptr<EvidenceReader> evidence = file.evidence();
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
-  print_titles(transaction_titles(), options.form, console);
+  const TransactionForm form{options.form, file.recording().bus.line_bytes,
+                             clock_rate(file.recording().provenance)};
+  print_titles(transaction_titles(form.clock_hz), options.form, console);
+  const CaptureRange clocks(options, form.clock_hz);
   ReadData reads(file.recording());
   BusTransaction t;
   std::uint64_t next = 0;
@@ -323,8 +335,7 @@ void dump_evidence(const RecordingFile& file, const DumpOptions& options, const 
     if (t.index >= options.to) return;
     next = t.index + 1;
     const bool known = reads.complete(t);
-    if (!options.wants(t.index)) continue;
-    print_transaction(t, file.recording().bus.line_bytes, known, options.form, console);
+    if (options.wants(t.index) && clocks.wants(t)) print_transaction(t, known, form, console);
   }
   require_records(options, next, "transactions");
 }
@@ -422,9 +433,11 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
   options.to = range.to;
   const FileKind kind =
       options.capture.given() ? FileKind::capture : find_file_kind(options.file).kind;
-  if (kind != FileKind::capture && (options.from_seconds || options.to_seconds)) {
-    throw UsageError("--from, --to: a time is of a capture of pins, and " + options.file +
-                     " is none");
+  const bool transactions =
+      kind == FileKind::capture || (kind == FileKind::recording && options.evidence);
+  if (!transactions && (options.from_seconds || options.to_seconds)) {
+    throw UsageError("--from, --to: a time is of a capture of pins or the --evidence of one, and " +
+                     options.file + " is none");
   }
   if (kind != FileKind::kt && options.range.within_repeat()) {
     throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
@@ -466,8 +479,8 @@ CommandRun define_dump(CLI::App& app) {
   auto options = std::make_shared<DumpOptions>();
   app.add_option("FILE", options->file, "KT trace, recording, capture or memory image")->required();
   app.add_option("--from", options->range.from,
-                 "First position (KT: N or N+K), transaction (capture, recording), time (capture: "
-                 "1.5ms) or address (memory)");
+                 "First position (KT: N or N+K), transaction (capture, recording), time (capture, "
+                 "evidence: 1.5ms) or address (memory)");
   app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
   define_text_form(app, options->format, {"text", "json", "csv"});
   options->capture.define_pins(app);

@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/placed_recording.h"
 #include "cli/staged_output.h"
+#include "events/capture_time.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "replay/diagnose/explanation.h"
@@ -37,8 +38,9 @@ std::string line_text(const ContextLine& line) {
   return text + "\n";
 }
 
-void print_round(const ExplainedDivergence& round, const Console& console) {
-  for (const std::string& line : divergence_lines(round.divergence)) console.print(line + "\n");
+void print_round(const ExplainedDivergence& round, double clock_hz, const Console& console) {
+  for (const std::string& line : divergence_lines(round.divergence, clock_hz))
+    console.print(line + "\n");
   if (round.context.empty()) return;
   console.print("\nthe instructions before it\n");
   for (const ContextLine& line : round.context) console.print(line_text(line));
@@ -68,7 +70,8 @@ void print_round(const ExplainedDivergence& round, const Console& console) {
   for (const std::string& what : round.not_tried) console.print("not tried: " + what + "\n");
 }
 
-void print_text(const Explanation& explanation, const std::string& output, const Console& console) {
+void print_text(const Explanation& explanation, const std::string& output, double clock_hz,
+                const Console& console) {
   if (explanation.rounds.empty() && !explanation.given_up.empty()) {
     console.print(fmt::format("{}: the replay agrees so far, up to instruction {}\n",
                               explanation.given_up, explanation.report.instructions));
@@ -81,7 +84,7 @@ void print_text(const Explanation& explanation, const std::string& output, const
   }
   for (std::size_t i = 0; i < explanation.rounds.size(); ++i) {
     if (i != 0) console.print("\nwith the first of these causes repaired:\n");
-    print_round(explanation.rounds[i], console);
+    print_round(explanation.rounds[i], clock_hz, console);
   }
   if (!explanation.given_up.empty()) {
     console.print("\n" + explanation.given_up + ": what is above is what was found by then\n");
@@ -133,10 +136,11 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   HintFile hints{file.identity(false).hex(), file.hints()};
   hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
   if (!arguments.output.empty() && !explanation.hints.empty()) write_hints(hints, arguments.output);
+  const double clock_hz = clock_rate(recording.provenance);
   if (arguments.json) {
-    console.print_json(explanation_json(explanation, hints));
+    console.print_json(explanation_json(explanation, hints, clock_hz));
   } else {
-    print_text(explanation, explanation.hints.empty() ? "" : arguments.output, console);
+    print_text(explanation, explanation.hints.empty() ? "" : arguments.output, clock_hz, console);
   }
   if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
   const bool matches = explanation.rounds.empty() && explanation.given_up.empty();

@@ -88,7 +88,7 @@ void print_json(const TraceRunResult& result, double seconds,
   json["io_reads"] = report.io_reads;
   json["external_writes"] = report.external_writes;
   json["end"] = replay_end_name(report.end);
-  json["divergence"] = divergence_json(report.divergence);
+  json["divergence"] = divergence_json(report.divergence, result.clock_hz);
   if (stats) json["stats"] = stats_json(*stats);
   console.print_json(json);
 }

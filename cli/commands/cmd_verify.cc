@@ -155,7 +155,7 @@ void print_text(const Verdict& v, const Console& console) {
     for (const std::string& line : accounting_lines(*v.accounting)) console.print(line + "\n");
   }
   if (v.report.divergence) {
-    for (const std::string& line : divergence_lines(*v.report.divergence)) {
+    for (const std::string& line : divergence_lines(*v.report.divergence, v.clock_hz)) {
       console.print(line + "\n");
     }
   }

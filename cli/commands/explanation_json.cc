@@ -21,7 +21,7 @@ nlohmann::ordered_json line_json(const ContextLine& line) {
           {"accesses", line.accesses}};
 }
 
-nlohmann::ordered_json cause_json(const TriedCause& tried) {
+nlohmann::ordered_json cause_json(const TriedCause& tried, double clock_hz) {
   nlohmann::ordered_json json;
   json["cause"] = cause_name(tried.cause.kind);
   json["text"] = tried.cause.text;
@@ -36,13 +36,13 @@ nlohmann::ordered_json cause_json(const TriedCause& tried) {
   json["agrees_for"] = tried.agrees_until;
   json["price"] = tried.cause.price;
   json["hints"] = nlohmann::ordered_json::parse(hints_text({"", tried.cause.hints})).at("hints");
-  json["next"] = divergence_json(tried.next);
+  json["next"] = divergence_json(tried.next, clock_hz);
   return json;
 }
 
-nlohmann::ordered_json round_json(const ExplainedDivergence& round) {
+nlohmann::ordered_json round_json(const ExplainedDivergence& round, double clock_hz) {
   nlohmann::ordered_json json;
-  json["divergence"] = divergence_json(round.divergence);
+  json["divergence"] = divergence_json(round.divergence, clock_hz);
   json["context"] = nlohmann::ordered_json::array();
   for (const ContextLine& line : round.context) json["context"].push_back(line_json(line));
   json["lineage"] = nlohmann::ordered_json::array();
@@ -56,7 +56,8 @@ nlohmann::ordered_json round_json(const ExplainedDivergence& round) {
     json["lineage"].push_back(std::move(item));
   }
   json["causes"] = nlohmann::ordered_json::array();
-  for (const TriedCause& tried : round.causes) json["causes"].push_back(cause_json(tried));
+  for (const TriedCause& tried : round.causes)
+    json["causes"].push_back(cause_json(tried, clock_hz));
   json["tried"] = round.tried;
   json["not_tried"] = round.not_tried;
   json["instructions"] = round.instructions;
@@ -65,7 +66,8 @@ nlohmann::ordered_json round_json(const ExplainedDivergence& round) {
 
 }  // namespace
 
-nlohmann::ordered_json explanation_json(const Explanation& explanation, const HintFile& hints) {
+nlohmann::ordered_json explanation_json(const Explanation& explanation, const HintFile& hints,
+                                        double clock_hz) {
   nlohmann::ordered_json json;
   const bool given_up = !explanation.given_up.empty();
   json["verdict"] = !explanation.rounds.empty() ? "diverged" : given_up ? "unknown" : "match";
@@ -75,7 +77,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, const Hi
   if (given_up) json["given_up"] = explanation.given_up;
   json["rounds"] = nlohmann::ordered_json::array();
   for (const ExplainedDivergence& round : explanation.rounds) {
-    json["rounds"].push_back(round_json(round));
+    json["rounds"].push_back(round_json(round, clock_hz));
   }
   json["hints"] = nlohmann::ordered_json::parse(hints_text(hints)).at("hints");
   return json;

@@ -8,7 +8,9 @@
 
 namespace citcat {
 
-/// `hints`: all that are to be passed back.
-nlohmann::ordered_json explanation_json(const Explanation& explanation, const HintFile& hints);
+/// `hints`: all that are to be passed back. `clock_hz`: clocks of the capture a second, 0 where
+/// nobody tells.
+nlohmann::ordered_json explanation_json(const Explanation& explanation, const HintFile& hints,
+                                        double clock_hz);
 
 }  // namespace citcat

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "capture/bus/cache_form.h"
 #include "cli/commands/storage_account.h"
 #include "events/archive/container.h"
+#include "events/capture_time.h"
 
 namespace citcat {
 
@@ -27,12 +30,35 @@ Json files_json(const std::vector<Provenance::File>& files) {
   return json;
 }
 
+namespace {
+
+/// From the first transaction of the evidence to the last one.
+std::uint64_t clocks_of(const RecordingFile& file) {
+  const auto evidence = file.evidence();
+  std::optional<std::uint64_t> first;
+  std::uint64_t last = 0;
+  for (BusTransaction t; evidence->next(t);) {
+    if (!t.has(kClockKnown)) continue;
+    if (!first) first = t.clock;
+    last = t.clock;
+  }
+  return last - first.value_or(last);
+}
+
+}  // namespace
+
 Json recording_info(const RecordingFile& file) {
   const Recording& r = file.recording();
   Json json;
   json["cpu"] = cpu_model_name(r.initial.model);
   json["instructions"] = nullptr;
   if (r.instructions) json["instructions"] = *r.instructions;
+  json["clock_hz"] = nullptr;
+  json["seconds"] = nullptr;
+  if (const double rate = clock_rate(r.provenance); rate > 0) {
+    json["clock_hz"] = rate;
+    json["seconds"] = static_cast<double>(clocks_of(file)) / rate;
+  }
   json["end"] = ending_name(r.ending);
   json["interrupted"] = is_interrupted(r.ending);
   json["transactions"] = r.totals.transactions;

@@ -13,11 +13,12 @@
 #include "cli/commands/capture_waveform.h"
 #include "cli/commands/explanation_json.h"
 #include "cli/commands/recording_info.h"
+#include "cli/commands/verdict.h"
 #include "cli/digest_verify.h"
 #include "cli/interrupt.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
-#include "cli/commands/verdict.h"
+#include "events/capture_time.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
@@ -29,13 +30,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What the figures of the page are drawn from. Sizes are such that the page stays below 5 MB however
-/// long the run is: each tool bounds what it lists.
-const std::vector<std::string> kTools = {
-    "count:blocks=40,listing=2000", "timeline:stretches=2048", "moments", "events",
-    "switches:list=1000", "io", "func:procedures=200,paths=1500", "map:regions=1024",
-    "reuse:line=16", "cache:model=i486", "tlb:entries=16+32+64+128",
-    "bpred:entries=64+256+1024+4096"};
+/// What the figures of the page are drawn from. Sizes are such that the page stays below 5 MB
+/// however long the run is: each tool bounds what it lists.
+const std::vector<std::string> kTools = {"count:blocks=40,listing=2000",
+                                         "timeline:stretches=2048",
+                                         "moments",
+                                         "events",
+                                         "switches:list=1000",
+                                         "io",
+                                         "func:procedures=200,paths=1500",
+                                         "map:regions=1024",
+                                         "reuse:line=16",
+                                         "cache:model=i486",
+                                         "tlb:entries=16+32+64+128",
+                                         "bpred:entries=64+256+1024+4096"};
 
 /// For a shell: quoted where it could be taken for something else.
 std::string quoted(const std::string& text) {
@@ -89,7 +97,7 @@ Json explanation_of(const PlacedRecording& placed, const ReportOptions& options,
           : explain(file.recording(), evidence, explain_options);
   HintFile hints{file.identity(false).hex(), file.hints()};
   hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
-  return explanation_json(explanation, hints);
+  return explanation_json(explanation, hints, clock_rate(file.recording().provenance));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/divergence_report.h"
+#include "events/capture_time.h"
 #include "formats/io/error.h"
 #include "replay/verify/cache_check.h"
 
@@ -50,6 +51,7 @@ Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
     verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
   }
   verdict.placements = file.placements();
+  verdict.clock_hz = clock_rate(file.recording().provenance);
   verdict.totals = session.verifier()->totals();
   // Of all instructions, or of where branches went.
   verdict.hardware_stream =
@@ -91,7 +93,7 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
   json["cache"] = cache_json(v.cache);
   json["accounting"] = accounting_json(v.accounting);
-  json["divergence"] = divergence_json(v.report.divergence);
+  json["divergence"] = divergence_json(v.report.divergence, v.clock_hz);
   return json;
 }
 

@@ -28,6 +28,7 @@ struct Verdict {
   std::vector<PlacedEvent> placements;
   std::optional<CacheVerdict> cache;
   std::optional<Accounting> accounting;
+  double clock_hz = 0;  ///< clocks of the capture a second; 0 where nobody tells
 };
 
 /// Of a session that ended with `report`. Compares the final memory with `captured`, where that is

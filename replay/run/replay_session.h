@@ -22,6 +22,7 @@
 namespace citcat {
 
 class BlockJudge;
+class BusTimes;
 class CacheCheck;
 struct CacheDescriptor;
 struct CheckpointRun;
@@ -52,6 +53,9 @@ struct SessionOptions {
   std::function<Observer*()> start_over;
   /// As in ReplayOptions.
   ExecutionPath path = ExecutionPath::blocks;
+  /// Is told when the bus showed what is replayed; must outlive the session. Needs `check`,
+  /// evidence and a replay from the beginning; excludes `plain_first`.
+  BusTimes* times = nullptr;
   /// Predict the traffic of this cache; null: of none. Needs `check` and a replay from the
   /// beginning.
   const CacheDescriptor* cache = nullptr;

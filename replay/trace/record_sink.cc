@@ -34,13 +34,17 @@ void RecordSink::add_event(KtNote::Kind kind, Position now, std::uint32_t where,
   added.event.where = where;
   added.event.size = size;
   added.event.value = value;
+  if (times_ != nullptr) added.clock = times_->at(now);
 }
 
 void RecordSink::instruction(const ExecutedInstruction& e, Position now) {
+  const std::optional<std::uint64_t> clock =
+      times_ != nullptr ? times_->take(now) : std::optional<std::uint64_t>();
   if (!wanted(now)) return;
   KtRecord record;
   record.instruction = kt_instruction(e, options_);
   add(record, now, code_bits(*e.info));
+  records.back().clock = clock;
 }
 
 void RecordSink::block(const ExecutedBlock& block, Position first) {
@@ -60,6 +64,7 @@ void RecordSink::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t 
 
 void RecordSink::delivered(const DeliveredEvent& event, Position now) {
   add_event(note_kind(event.kind), now, event.vector, 0, event.error_code);
+  if (times_ != nullptr) times_->take(now);
 }
 
 void RecordSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {

@@ -5,14 +5,17 @@
 
 #include "replay/trace/kt_sink.h"
 #include "replay/trace/trace_reader.h"
+#include "replay/verify/bus_times.h"
 
 namespace citcat {
 
 /// Keeps what a replay does as records, and as events.
 class RecordSink final : public Observer {
  public:
-  /// `options`: its range is not looked at. `events`: these too.
-  RecordSink(const KtOptions& options, bool events) : options_(options), events_(events) {}
+  /// `options`: its range is not looked at. `events`: these too. `times`, which may be null, is
+  /// told by the comparison of the same replay and must outlive the sink.
+  RecordSink(const KtOptions& options, bool events, BusTimes* times = nullptr)
+      : options_(options), events_(events), times_(times) {}
 
   void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets the records; what comes before `from` is not kept.
@@ -43,6 +46,7 @@ class RecordSink final : public Observer {
 
   KtOptions options_;
   bool events_;
+  BusTimes* times_;
   const Machine* machine_ = nullptr;
   TraceRange range_;
 };

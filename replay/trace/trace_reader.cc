@@ -7,6 +7,7 @@
 
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
+#include "events/capture_time.h"
 #include "events/position_text.h"
 #include "formats/io/input.h"
 #include "formats/io/once_input.h"
@@ -33,7 +34,8 @@ class RecordingSource final : public TraceReader::Source {
         file_(RecordingFile::open(path)),
         placed_now_(place_events(file_, {}).has_value()),
         checkpoints_(file_),
-        sink_(kt_options(options), options.events) {
+        sink_(kt_options(options), options.events, options.clocks ? &times_ : nullptr) {
+    if (options_.clocks) require_clocks();
     begin(from_beginning());
   }
 
@@ -51,11 +53,13 @@ class RecordingSource final : public TraceReader::Source {
   }
 
   bool is_wide() const override { return kt_form(file_.recording().initial.model) == KtForm::wide; }
+  double clock_hz() const override { return clock_rate(file_.recording().provenance); }
 
   void seek(Position position) override {
     const std::uint64_t instruction = position.instruction;
     std::optional<Checkpoints::Start> start;
-    if (options_.use_checkpoints) start = checkpoints_.start_for({instruction, ~std::uint64_t{0}});
+    if (options_.use_checkpoints && !options_.clocks)
+      start = checkpoints_.start_for({instruction, ~std::uint64_t{0}});
     const std::uint64_t here = failed_ ? ~std::uint64_t{0} : reached();
     // What was replayed beyond the wanted instruction is of no use: its records may be gone.
     const bool forward = instruction > here || (here == 0 && instruction == 0);
@@ -74,11 +78,18 @@ class RecordingSource final : public TraceReader::Source {
     kt.wide = options.wide;
     return kt;
   }
+  void require_clocks() const {
+    BusTransaction first;
+    if (file_.meta().evidence != EvidenceMode::full || !file_.evidence()->next(first) ||
+        !first.has(kClockKnown)) {
+      throw UsageError(path_ + ": expected evidence that tells clocks, found none");
+    }
+  }
   std::uint64_t reached() const { return session_->position().instruction; }
 
   /// With what the archive remembers of having been verified, if it does.
   std::optional<Checkpoints::Start> from_beginning() const {
-    if (!options_.check || !options_.use_checkpoints) return std::nullopt;
+    if (!options_.check || !options_.use_checkpoints || options_.clocks) return std::nullopt;
     return checkpoints_.beginning();
   }
 
@@ -86,7 +97,10 @@ class RecordingSource final : public TraceReader::Source {
     session_.reset();
     SessionOptions session;
     const bool evidence = file_.meta().evidence == EvidenceMode::full;
-    session.check = options_.check && !start && (evidence || !file_.digests().empty());
+    session.check =
+        (options_.check || options_.clocks) && !start && (evidence || !file_.digests().empty());
+    times_ = {};
+    if (options_.clocks) session.times = &times_;
     session.start = start;
     session.checkpoints = &checkpoints_;
     if (!start && verified_) session.verified = &*verified_;
@@ -99,7 +113,8 @@ class RecordingSource final : public TraceReader::Source {
     make_session(start);
     sink_.begin_at({});
     at_ = 0;
-    ended_ = failed_ = false;
+    ended_ = false;
+    failed_.reset();
   }
 
   /// Whoever has read so much goes on: all of the recording is verified, and the replay made anew up
@@ -119,10 +134,11 @@ class RecordingSource final : public TraceReader::Source {
 
   /// Replays a little further. What was sure before a divergence is kept and handed out first.
   void replay_on() {
-    if (failed_) throw TraceDiverged(failure_);
+    if (failed_) throw_failure();
     sink_.records.clear();
     at_ = 0;
-    if (compared_ && options_.use_checkpoints && reached() >= options_.verify_after)
+    if (compared_ && options_.use_checkpoints && !options_.clocks &&
+        reached() >= options_.verify_after)
       stop_comparing();
     const std::uint64_t end = session_->to();
     const std::uint64_t to = std::min(end, std::max(reached(), sink_.from().instruction) + kStep);
@@ -149,10 +165,16 @@ class RecordingSource final : public TraceReader::Source {
   }
 
   void fail(const Divergence& d) {
-    failed_ = true;
+    failed_ = d;
     ended_ = false;
     failure_ =
         file_.container().path() + ": diverged before or at " + place_text(d) + ": " + d.reason;
+  }
+
+  [[noreturn]] void throw_failure() const {
+    std::optional<std::uint64_t> clock;
+    if (failed_->shown && failed_->shown->has(kClockKnown)) clock = failed_->shown->clock;
+    throw TraceDiverged(failure_, failed_->reason, clock);
   }
 
   TraceReaderOptions options_;
@@ -160,12 +182,14 @@ class RecordingSource final : public TraceReader::Source {
   RecordingFile file_;
   bool placed_now_;  ///< interrupts had no places in the archive
   Checkpoints checkpoints_;
+  BusTimes times_;  ///< where clocks are wanted
   RecordSink sink_;
   std::optional<ReplaySession> session_;
   std::optional<CheckpointRun> verified_;  ///< what verifying it here gave
   std::size_t at_ = 0;
   bool compared_ = false;  ///< with evidence or digests, on the way
-  bool ended_ = false, failed_ = false;
+  bool ended_ = false;
+  std::optional<Divergence> failed_;
   std::string failure_;
 };
 
@@ -290,6 +314,8 @@ std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
   if (is_container(read_head(parse_recording_name(path).path, kMagicBytes))) {
     return std::make_unique<RecordingSource>(path, options);
   }
+  if (options.clocks)
+    throw UsageError(path + ": expected a recording, found a trace: it has no clocks");
   return std::make_unique<KtFileSource>(path, options);
 }
 
@@ -302,6 +328,7 @@ TraceReader::TraceReader(TraceReader&&) noexcept = default;
 TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
 
 bool TraceReader::next(TraceRecord& out) { return source_->next(out); }
+double TraceReader::clock_hz() const { return source_->clock_hz(); }
 Position TraceReader::position() const { return source_->position(); }
 void TraceReader::seek(Position position) { source_->seek(position); }
 

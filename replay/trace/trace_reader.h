@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "events/position.h"
 #include "formats/io/error.h"
@@ -18,7 +20,15 @@ namespace citcat {
 /// The replay of a recording has diverged: there is no trace from here on.
 class TraceDiverged : public Error {
  public:
-  using Error::Error;
+  TraceDiverged(const std::string& message, std::string reason, std::optional<std::uint64_t> clock)
+      : Error(message), reason_(std::move(reason)), clock_(clock) {}
+  const std::string& reason() const { return reason_; }
+  /// When the capture shows what the replay does not do; nullopt where nothing tells.
+  std::optional<std::uint64_t> clock() const { return clock_; }
+
+ private:
+  std::string reason_;
+  std::optional<std::uint64_t> clock_;
 };
 
 /// A record and where in the run it stands, or something that happened there.
@@ -33,6 +43,8 @@ struct TraceRecord {
   std::uint8_t bits = 0;
   bool is_event = false;
   KtNote event = {};  ///< where `is_event`; no place
+  /// With TraceReaderOptions::clocks: clock of the capture at which the bus began to show it.
+  std::optional<std::uint64_t> clock = std::nullopt;
 };
 
 struct TraceReaderOptions {
@@ -56,6 +68,10 @@ struct TraceReaderOptions {
   /// remembered in the archive, where it can be written: from the next time on it is fast from the
   /// beginning (replay/run/verified_run.h). Not with `use_checkpoints` false.
   std::uint64_t verify_after = std::uint64_t{1} << 20;
+  /// Of a recording with evidence that has clocks: say when the bus showed what. It is compared
+  /// from the beginning for that, instruction by instruction. UsageError where nothing tells
+  /// clocks.
+  bool clocks = false;
 };
 
 /// Reads a trace. Memory does not grow with its length.
@@ -83,6 +99,8 @@ class TraceReader {
   std::uint64_t instructions() const { return position().instruction; }
   /// It is one of 64 bits; known once next() has returned true.
   bool is_wide() const { return source_->is_wide(); }
+  /// Clocks a second; 0 where nobody tells.
+  double clock_hz() const;
 
   /// For `for (const TraceRecord& record : reader)`: the records from here on.
   class Iterator {
@@ -118,6 +136,7 @@ class TraceReader {
     virtual void seek(Position position) = 0;
     virtual Position position() const = 0;
     virtual bool is_wide() const = 0;
+    virtual double clock_hz() const { return 0; }
   };
 
  private:

@@ -17,6 +17,8 @@ class BranchMatcher {
   void expect(const BusTransaction& start) { starts_.push_back(start); }
   std::size_t waiting() const { return starts_.size(); }
   bool empty() const { return starts_.empty(); }
+  /// The start that is to agree next, where there is one.
+  const BusTransaction& due() const { return starts_.front(); }
 
   /// A byte of an instruction that the pins report by itself, and the bytes from it to the end.
   struct Reported {

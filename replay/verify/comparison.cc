@@ -32,6 +32,7 @@ Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reade
       policy(options.policy),
       plain(is_plain(r, options)),
       write_back(r.bus.form == CacheForm::write_back),
+      times(options.times),
       evidence(std::move(reader)),
       final_memory(r.image, schedule_of(r, options),
                    {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
@@ -74,6 +75,7 @@ bool Comparison::pull() {
 }
 
 void Comparison::sort_in(const BusTransaction& t) {
+  if (times != nullptr) times->captured(t);
   if (reads != nullptr) {
     if (t.op == BusOp::data_write) reads->captured_write(t);
     if (t.op == BusOp::data_read || t.op == BusOp::code_read) {
@@ -205,6 +207,7 @@ void Comparison::write_agreed(const BusTransaction& t) {
   ++totals.writes.equal;
   totals.evidence_bytes += t.size;
   result.last_agreed = t.index;
+  if (times != nullptr) times->agreed(t, machine->position());
   final_memory.write_agreed(t);
 }
 

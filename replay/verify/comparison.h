@@ -14,6 +14,7 @@
 #include "replay/machine/machine.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/verify/branch_matcher.h"
+#include "replay/verify/bus_times.h"
 #include "replay/verify/comparison_policy.h"
 #include "replay/verify/comparison_result.h"
 #include "replay/verify/evidence_cursor.h"
@@ -41,6 +42,9 @@ struct VerifierOptions {
   /// What the replay is given where that is not the recording's own schedule; must outlive the
   /// comparison.
   const Schedule* schedule = nullptr;
+  /// Is told when the bus showed what the replay does; must outlive the comparison. Not with
+  /// `plain`.
+  BusTimes* times = nullptr;
 };
 
 /// The state of a comparison: the captured transactions that wait for the replay, and what was
@@ -139,6 +143,7 @@ struct Comparison : ComparisonProgress {
   ComparisonPolicy policy;
   const bool plain;       ///< as Verifier::plain()
   const bool write_back;  ///< the form of the bus
+  BusTimes* const times;  ///< null where nobody asks
   std::unique_ptr<EvidenceReader> evidence;
   Machine* machine = nullptr;
   std::unique_ptr<ReadMatcher> reads;  ///< null where reads are not compared

@@ -101,6 +101,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   if (c.write_back && !c.lines.empty()) c.check_lines(now);
   if (c.lines.has_windows()) check_windows(a, bytes.size(), now);
   c.writes.drop_made();
+  if (c.times != nullptr && kind == AccessKind::system) c.times->forget();
 }
 
 /// What is told by this completes what the stores since belong to.
@@ -291,6 +292,7 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
     c.settle_windows(now);
   }
   ++c.interrupts_delivered;
+  if (c.times != nullptr) c.times->interrupted(now);
 }
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
@@ -332,6 +334,7 @@ void Verifier::check_start(const ExecutedInstruction& e, Position now) {
       if (c.held() > Comparison::kMaxHeld) break;
     }
     if (c.starts.empty()) return;
+    if (c.times != nullptr) c.times->started(c.starts.due(), now);
     const PhysAddr at = c.memory().captured(e.physical.plus32(offset));
     const std::span<const std::uint8_t> bytes{info.bytes.data() + offset, info.length - offset};
     Comparison::require(c.starts.observe({at, bytes, prefix}, c.result), now);
@@ -374,6 +377,9 @@ void Verifier::match_port(const PortUse& use, Position now) {
     const bool begun = access.begun();
     if ((!begun && !begin_port(now)) || !expect_port(begun)) {
       return comparison_.machine->control().stop_before(now);
+    }
+    if (comparison_.times != nullptr && ports.due() != nullptr) {
+      comparison_.times->agreed(*ports.due(), now);
     }
     Comparison::require(ports.observe(access, use, now, comparison_.result), now);
   }

@@ -138,6 +138,11 @@ TEST_F(Sample, AWrongRegisterIsFoundOut) {
   EXPECT_EQ(json.at("verdict"), "diverged");
   EXPECT_THAT(keys(json.at("divergence")),
               IsSupersetOf({"position", "transaction", "expected", "found", "causes"}));
+  // The sample, and how long after the first one that was.
+  const double clock = json.at("divergence").at("clock").get<double>();
+  EXPECT_DOUBLE_EQ(json.at("divergence").at("seconds").get<double>(), clock / 9.52381e6);
+  const ProcessResult text = run({"verify", "wrong.citcat"});
+  EXPECT_THAT(text.out + text.err, ::testing::ContainsRegex("clock [0-9]+ \\(0\\.[0-9]+s\\)"));
 }
 
 TEST_F(Sample, ADamagedRecordingIsBadInputAndNamesTheFile) {
@@ -189,6 +194,59 @@ TEST_F(Sample, CapturesAreReadByTime) {
   const ProcessResult refused = run({"dump", "area5150.citcat", "--from", "1.5ms"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("a time is of a capture of pins"));
+}
+
+TEST_F(Sample, ARecordingKnowsTheClockOfItsCapture) {
+  const nlohmann::json info = run_json({"info", "area5150.citcat"});
+  EXPECT_DOUBLE_EQ(info.at("clock_hz").get<double>(), 9.52381e6);
+  EXPECT_GT(info.at("seconds").get<double>(), 0);
+  const ProcessResult dumped =
+      run({"dump", "area5150.citcat", "--evidence", "--to", "2300", "--format", "json"});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const auto first = nlohmann::json::parse(dumped.out.substr(0, dumped.out.find('\n')));
+  EXPECT_DOUBLE_EQ(first.at("seconds").get<double>(), first.at("clock").get<double>() / 9.52381e6);
+}
+
+TEST_F(Sample, EveryInstructionHasTheClockAtWhichItsPinsShowedIt) {
+  const ProcessResult trace = run({"cat", "area5150.citcat", "--clock", "--format", "json"});
+  ASSERT_EQ(trace.exit_code, 0) << trace.err;
+  const ProcessResult evidence = run({"dump", "area5150.citcat", "--evidence", "--format", "json"});
+  ASSERT_EQ(evidence.exit_code, 0) << evidence.err;
+  std::vector<std::uint64_t> starts;
+  bool prefixed = false;
+  std::istringstream transactions(evidence.out);
+  for (std::string line; std::getline(transactions, line);) {
+    const auto t = nlohmann::json::parse(line);
+    if (t.at("op") != "instruction_start") continue;
+    // A prefix is a start of its own; the instruction is from there.
+    if (!prefixed) starts.push_back(t.at("clock").get<std::uint64_t>());
+    prefixed = t.at("flags").dump().find("prefix") != std::string::npos;
+  }
+  std::size_t number = 0;
+  std::istringstream records(trace.out);
+  for (std::string line; std::getline(records, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record.contains("event") || record.at("iteration") != 0) continue;
+    ASSERT_LT(number, starts.size());
+    ASSERT_EQ(record.at("clock").get<std::uint64_t>(), starts[number]) << line;
+    ++number;
+  }
+  EXPECT_GT(number, 500u);
+}
+
+TEST_F(Sample, AWaveformHasTheInstructionStreamUnderThePins) {
+  const nlohmann::json made = run_json({"convert", kSample, "--replay", "area5150.citcat", "--to",
+                                        "vcd", "-o", "wave.vcd", "--from", "1ms"});
+  EXPECT_TRUE(made.at("warnings").empty()) << made;
+  const std::string wave = read_file(file("wave.vcd"));
+  EXPECT_THAT(wave, HasSubstr("$timescale 1 ps"));
+  EXPECT_THAT(wave, HasSubstr("$var string 1"));
+  EXPECT_THAT(wave, HasSubstr(" spush_cx "));
+  EXPECT_THAT(wave, HasSubstr(" sinterrupt_08 "));
+  // Pins, rate and numbers of samples are those of the capture.
+  const nlohmann::json copy = run_json({"info", "wave.vcd"});
+  EXPECT_DOUBLE_EQ(copy.at("clock_hz").get<double>(), 9.52381e6);
+  EXPECT_EQ(copy.at("last_clock"), run_json({"info", kSample}).at("last_clock"));
 }
 
 }  // namespace

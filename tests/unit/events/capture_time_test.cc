@@ -1,4 +1,4 @@
-#include "cli/commands/capture_time.h"
+#include "events/capture_time.h"
 
 #include <gtest/gtest.h>
 
@@ -25,6 +25,11 @@ TEST(CaptureTime, IsTheFirstClockAtOrAfterIt) {
   EXPECT_EQ(clock_at(0.0015, 1e7), 15000u);
   EXPECT_EQ(clock_at(0.00150001, 1e7), 15001u);
   EXPECT_EQ(clock_at(1e30, 1e7), std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(CaptureTime, IsPrintedAsItIsRead) {
+  EXPECT_EQ(capture_time_text(15000, 1e7), "0.001500000s");
+  EXPECT_DOUBLE_EQ(parse_capture_time(capture_time_text(15000, 1e7)).value(), 0.0015);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-#include "cli/commands/capture_time.h"
+#include "events/capture_time.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +23,19 @@ std::optional<double> parse_capture_time(const std::string& text) {
   for (const auto& [name, seconds] : kUnits)
     if (unit == name) return number * seconds;
   return std::nullopt;
+}
+
+std::string capture_time_text(std::uint64_t clock, double rate) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.9fs", static_cast<double>(clock) / rate);
+  return text;
+}
+
+double clock_rate(const Provenance& provenance) {
+  const auto options = nlohmann::json::parse(provenance.options, nullptr, false);
+  if (!options.is_object()) return 0;
+  const auto rate = options.find("clock_hz");
+  return rate != options.end() && rate->is_number() ? std::max(0.0, rate->get<double>()) : 0;
 }
 
 std::uint64_t clock_at(double seconds, double rate) {
