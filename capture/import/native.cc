@@ -67,6 +67,7 @@ RecordDeclaration parse_fields(ByteReader& in) {
     in.fail("line size: expected 0, 16 or 32, found " + std::to_string(declared.bus.line_bytes));
   }
   declared.bus.address_mask = in.u32("address mask");
+  declared.clock_hz = static_cast<double>(in.u64("clocks a second"));
   return declared;
 }
 

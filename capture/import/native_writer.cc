@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "capture/import/native.h"
 #include "formats/io/byte_writer.h"
@@ -39,7 +40,7 @@ NativeWriter::NativeWriter(ByteSink& sink, const CaptureInfo& info) : sink_(sink
   header.u8(static_cast<std::uint8_t>(info.bus.bus_bytes));
   header.u8(static_cast<std::uint8_t>(info.cache_inferred ? 0 : info.bus.line_bytes));
   header.u32(info.address_mask);
-  header.u64(0);  // clocks a second: not known
+  header.u64(info.clock_hz < 1e18 ? static_cast<std::uint64_t>(std::llround(info.clock_hz)) : 0);
   const std::size_t length = std::min(info.format.size(), kNameBytes);
   for (std::size_t i = 0; i < kNameBytes; ++i)
     header.u8(i < length ? static_cast<std::uint8_t>(info.format[i]) : std::uint8_t{0});

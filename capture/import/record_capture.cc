@@ -90,6 +90,7 @@ class RecordCapture final : public CaptureReader {
     info_.cpu = is_known(options_.cpu) ? options_.cpu : declared.cpu;
     info_.has_positions = declared.has_positions;
     info_.has_clock = declared.has_clock;
+    info_.clock_hz = declared.has_clock ? declared.clock_hz : 0;
     if (info_.has_data && !declared.has_data) info_.warnings.emplace_back(kAddressesOnly);
     info_.has_data = info_.has_data && declared.has_data;
     info_.bus = declared.bus;

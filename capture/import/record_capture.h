@@ -22,6 +22,7 @@ struct RecordDeclaration {
   bool cache_declared = false;  ///< false: the cache is inferred from the records
   bool has_positions = true;
   bool has_clock = true;
+  double clock_hz = 0;   ///< clocks a second; 0: not known
   bool has_data = true;  ///< false: the data of the records are no data
 };
 

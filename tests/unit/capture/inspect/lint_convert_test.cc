@@ -159,6 +159,8 @@ TEST_F(CaptureTools, NativeRecordsKeepEverything) {
   EXPECT_EQ(copy->info().cpu, original->info().cpu);
   EXPECT_EQ(copy->info().bus.bus_bytes, original->info().bus.bus_bytes);
   EXPECT_EQ(copy->info().address_mask, original->info().address_mask);
+  EXPECT_GT(copy->info().clock_hz, 0);
+  EXPECT_EQ(copy->info().clock_hz, original->info().clock_hz);
 }
 
 TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
