@@ -168,7 +168,7 @@ TEST(Digests, AreTheSameByBlocksAndByAccesses) {
 }
 
 TEST(Digests, AreTheSameByBlocksAndByAccessesOfAnOperatingSystem) {
-  for (const char* machine : {"lin_user_tiny", "bios486_tiny", "lin_fpu_small"}) {
+  for (const char* machine : {"lin_user_tiny", "bios486_tiny"}) {
     const fs::path capture = fs::path(shared_data_folder()) / "data/machine" / machine;
     if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
     ImportOptions options;
