@@ -67,6 +67,9 @@ class StopJudge final : public BlockJudge {
   Position expected() override;
   bool expects_stores() const override { return false; }
   bool may_run_block(Position, std::uint32_t) override { return !tells_each_; }
+  BatchRoom may_run_batch(Position, std::uint32_t most) override {
+    return tells_each_ ? BatchRoom{} : BatchRoom{most, most};
+  }
   InstructionNumbers reads_of_interest(Position) const override {
     return watches_reads_ ? InstructionNumbers::all() : InstructionNumbers{};
   }

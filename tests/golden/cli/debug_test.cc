@@ -110,6 +110,71 @@ printf "at %d %x\n", $instruction, $eip
   EXPECT_EQ(lines_with(output, "level "), (std::vector<std::string>{"0"})) << output;
 }
 
+TEST_F(DebugCommand, BeginsAtTheDivergenceAndGoesBackFromThere) {
+  const std::string samples = CITCAT_SOURCE_DIR "/samples/ibm5150/";
+  std::string state = read_file(samples + "state.json");
+  const std::string right = "\"si\":\"0x0000\"";
+  ASSERT_TRUE(contains(state, right));
+  state.replace(state.find(right), right.size(), "\"si\":\"0x1234\"");
+  write_file(file("wrong.json"), state);
+  good({"import", samples + "area5150.sr", "--cpu", "8088", "--initial-state", "wrong.json",
+        "--start", "interrupt:0", "-o", "wrong.citcat"});
+  const std::string output = gdb("wrong.citcat --at divergence", R"(
+printf "at %d\n", $instruction
+monitor where
+continue
+printf "at %d\n", $instruction
+reverse-stepi
+printf "at %d\n", $instruction
+)");
+  // PUSH SI stores another value than the bus showed: it never completes.
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"3", "3", "2"})) << output;
+  EXPECT_TRUE(contains(output, "the replay writes another value")) << output;
+  EXPECT_TRUE(contains(output, "No more reverse-execution history")) << output;
+}
+
+// As Visual Studio Code's C/C++ extension speaks to gdb (docs/howto/debug.md): its machine
+// interface.
+TEST_F(DebugCommand, AnswersTheMachineInterfaceOfGdb) {
+  import_linux();
+  write_file(file("mi"), R"(1-gdb-set auto-solib-add on
+2-interpreter-exec console "set remotetimeout 60"
+3-target-select remote | "$CITCAT" debug linux.citcat --stdio --at 100563
+4-interpreter-exec console "info sharedlibrary"
+5-thread-info
+6-stack-list-frames 0 1000
+7-data-list-register-values x 8
+8-data-disassemble -s "$pc" -e "$pc + 3" -- 2
+9-data-read-memory-bytes 0xc1c33a2c 4
+10-exec-step-instruction
+11-data-read-memory-bytes 0xc1c33a2c 4
+12-interpreter-exec console "reverse-stepi"
+13-data-read-memory-bytes 0xc1c33a2c 4
+14-break-watch *(int*)0xc1c33a2c
+15-exec-continue
+16-gdb-exit
+)");
+  const ProcessResult result =
+      run_shell("export CITCAT; gdb -nx -q --interpreter=mi <mi 2>&1", file(""));
+  for (const char* const answer :
+       {"3^connected", "5^done,threads=[{id=\"1\"",
+        "6^done,stack=[frame={level=\"0\",addr=\"0xc4270abc\"",
+        "7^done,register-values=[{number=\"8\",value=\"0xc4270abc\"}]",
+        "inst=\"mov    %eax,-0x7c(%ebp)\"", "9^done,memory=[{begin=\"0xc1c33a2c\"",
+        "14^done,wpt=", "reason=\"watchpoint-trigger\"", "16^exit"}) {
+    EXPECT_TRUE(contains(result.out, answer)) << answer << "\n" << result.out;
+  }
+  const auto contents = [&](const std::string& answer) {
+    for (const std::string& line : lines_with(result.out, answer + "^done,memory=")) {
+      return line.substr(line.find("contents="), 19);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(contents("9"), "contents=\"00000000\"");
+  EXPECT_EQ(contents("11"), "contents=\"385202c6\"");
+  EXPECT_EQ(contents("13"), "contents=\"00000000\"");
+}
+
 TEST_F(DebugCommand, TellsWhatIsWrongBeforeItStartsGdb) {
   EXPECT_EQ(run({"debug", "nothing.citcat"}).exit_code, 4);
   import_sample("boot.citcat");
