@@ -25,7 +25,8 @@ std::vector<std::string> pages(const std::vector<Mmu::Entry>& tlb) {
   for (const Mmu::Entry& entry : tlb) {
     if (entry.tag == Mmu::Entry{}.tag) continue;
     char text[40];
-    std::snprintf(text, sizeof text, "%08x at %08x", entry.tag, entry.frame);
+    std::snprintf(text, sizeof text, "%08llx at %08x", static_cast<unsigned long long>(entry.tag),
+                  static_cast<unsigned>(entry.frame));
     held.emplace_back(text);
   }
   std::sort(held.begin(), held.end());
