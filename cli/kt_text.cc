@@ -63,6 +63,11 @@ std::string event_csv(const KtNote& e) {
                      value, size, e.place.iteration);
 }
 
+/// Size of the instruction's code, where trace or record tell it; else 0.
+int told_bits(const TraceRecord& record) {
+  return record.bits != 0 ? record.bits : record.record.instruction.bits;
+}
+
 constexpr const char* kWithoutNotes =
     "; The trace does not tell the size of its code, nor where it begins: the former is guessed "
     "(--bits sets\n; it), positions count from the first record, and iterations of REP are told by "
@@ -104,8 +109,8 @@ std::string TraceText::head() const {
 TraceText::Code TraceText::disassemble(const TraceRecord& record) {
   const KtInstruction& i = record.record.instruction;
   if (given_ != 0) return {Disassembler(given_).text(i.bytes(), i.wide_eip()), given_, "given"};
-  if (record.bits != 0) {
-    return {Disassembler(record.bits).text(i.bytes(), i.wide_eip()), record.bits, "recorded"};
+  if (const int bits = told_bits(record); bits != 0) {
+    return {Disassembler(bits).text(i.bytes(), i.wide_eip()), bits, "recorded"};
   }
   std::string text = guess_.text(i.bytes(), i.wide_eip());
   return {std::move(text), guess_.bits(), "guessed"};
@@ -137,7 +142,7 @@ std::string TraceText::people_text(const TraceRecord& record) {
     case KtRecord::Kind::instruction:
       break;
   }
-  std::string line = std::exchange(warned_, true) || record.bits != 0 ? "" : kWithoutNotes;
+  std::string line = std::exchange(warned_, true) || told_bits(record) != 0 ? "" : kWithoutNotes;
   line += fmt::format("{:>12}{} {:08x} {:<22} {}", position_text(record.position), clock, i.wide_eip(),
                       bytes_text(i.bytes()), disassemble(record).text);
   for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.wide_address(a));
@@ -202,7 +207,8 @@ std::string TraceText::csv_text(const TraceRecord& record) {
     line += a < i.address_count ? fmt::format(",{:08x}", i.wide_address(a)) : ",";
   }
   line += fmt::format(",{},", record.position.iteration);
-  return line + (record.bits != 0 ? fmt::format("{},recorded", record.bits) : ",");
+  const int bits = told_bits(record);
+  return line + (bits != 0 ? fmt::format("{},recorded", bits) : ",");
 }
 
 /// The last columns, where clocks are shown.

@@ -69,6 +69,7 @@ void print_titles(std::string_view titles, TextForm form, const Console& console
 void dump_kt(const DumpOptions& options, const Console& console) {
   TraceReaderOptions reading;
   reading.events = true;
+  reading.wide = true;
   TraceReader reader(options.file, reading);
   if (options.range.first() != Position{}) reader.seek(options.range.first());
   TraceText text(options.form, options.bits);

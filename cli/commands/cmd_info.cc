@@ -78,6 +78,12 @@ Json capture_info(const std::string& path, const CaptureOptions& options, const 
   return json;
 }
 
+/// Bytes of an instruction's record of 64 bits.
+std::uint64_t wide_bytes(const KtInstruction& i) {
+  constexpr std::uint64_t kWord = 8, kHead = 9;  // address and type
+  return (kHead + i.size + kWord - 1) / kWord * kWord + kWord * i.address_count;
+}
+
 /// What is in a KT file.
 struct KtTotals {
   std::uint64_t executions = 0, processes = 0, translations = 0, addresses = 0, code_bytes = 0,
@@ -85,13 +91,13 @@ struct KtTotals {
   std::optional<Position> first;
   bool recorded = false;  ///< positions and sizes of code are told, not derived
 
-  void add(const TraceRecord& record) {
+  void add(const TraceRecord& record, bool wide) {
     const KtInstruction& i = record.record.instruction;
     switch (record.record.kind) {
       case KtRecord::Kind::instruction:
         addresses += i.address_count;
         code_bytes += i.size;
-        bytes += kt_fixed_bytes(i.size) + std::size_t{4} * i.address_count;
+        bytes += wide ? wide_bytes(i) : kt_fixed_bytes(i.size) + std::size_t{4} * i.address_count;
         if (!first) first = record.position;
         recorded = record.bits != 0;
         ++executions;
@@ -103,14 +109,16 @@ struct KtTotals {
         ++translations;
         break;
     }
+    const bool process = record.record.kind == KtRecord::Kind::process;
     constexpr std::uint64_t kOtherRecord = 8;
-    bytes += kOtherRecord;
+    bytes += kOtherRecord * (!wide ? 1 : process ? 2 : 3);
   }
 };
 
 Json kt_info(const std::string& path, const Console& console) {
   TraceReaderOptions options;
   options.events = true;
+  options.wide = true;
   TraceReader reader(path, options);
   Progress progress = console.progress("reading", "records");
   KtTotals totals;
@@ -120,7 +128,7 @@ Json kt_info(const std::string& path, const Console& console) {
       ++events[kt_note_name(record.event.kind)];
       continue;
     }
-    totals.add(record);
+    totals.add(record, reader.is_wide());
     if (totals.executions % 65536 == 0) progress.update(totals.executions);
   }
   Json json;
@@ -135,7 +143,7 @@ Json kt_info(const std::string& path, const Console& console) {
   json["process_records"] = totals.processes;
   json["translation_records"] = totals.translations;
   json["events"] = Json(events);
-  json["bytes"] = totals.bytes;
+  json["bytes"] = totals.bytes + (reader.is_wide() ? kKtWideMark.size() : 0);
   return json;
 }
 

@@ -250,7 +250,6 @@ class KtFileSource final : public TraceReader::Source {
     if (out.record.kind == KtRecord::Kind::instruction) {
       const KtInstruction& i = out.record.instruction;
       set_place(out, counter_.next(i.eip, i.bytes(), i.address_count, i.bits == 64));
-      if (i.bits != 0) out.bits = i.bits;
     } else {
       set_place(out, counter_.coming());
     }

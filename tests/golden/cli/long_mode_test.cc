@@ -73,6 +73,10 @@ TEST_F(LongMode, IsReplayedToATraceOf64Bits) {
   EXPECT_EQ(good({"cat", "wide.citcat", "--format", "text"}), text);
   EXPECT_EQ(good({"cat", "wide.citcat"}), read_file(file("wide.kt")));
   EXPECT_EQ(good({"cat", "wide.kt"}), read_file(file("wide.kt")));
+  EXPECT_THAT(good({"dump", "wide.kt"}), HasSubstr("01001000 90 "));
+  const auto info = Json::parse(good({"info", "wide.kt", "--json"}));
+  EXPECT_EQ(info.at("bytes"), std::filesystem::file_size(file("wide.kt")));
+  EXPECT_EQ(info.at("positions"), "derived");
   for (const char* const name : {"wide.ktz", "wide.kt.zst"}) {
     const ProcessResult stored = run({"replay", "wide.citcat", "-o", name});
     EXPECT_EQ(stored.exit_code, 2) << name;
