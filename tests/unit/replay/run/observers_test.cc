@@ -131,14 +131,20 @@ TEST(Observers, AreToldTheSameInAnyOrderOfAnOperatingSystem) {
 
 // ---- Digests ------------------------------------------------------------------------------------
 
+/// Has each access told, and keeps nothing.
+class Listening final : public Observer {
+ public:
+  Wants wants() const override { return Wants::everything(); }
+};
+
 /// `accesses`: somebody else wants each of them, and no block runs.
 std::vector<ReplayDigest> digests_of(const ImportedRecording& imported, bool judged,
                                      bool accesses) {
   DigestSink digests;
-  Log all(Wants::everything());
+  Listening everything;
   Listeners listeners;
   listeners.add(digests);
-  if (accesses) listeners.add(all.observer);
+  if (accesses) listeners.add(everything);
   std::unique_ptr<Verifier> verifier;
   if (judged) {
     VerifierOptions options;
