@@ -131,6 +131,45 @@ enum class EngineStop {
   failure,            ///< anything else; see Engine::failure()
 };
 
+/// All 64 bits of registers of which Engine itself has the lower half, and those that come with
+/// long mode; as valid as the engine.
+class WideRegisters {
+ public:
+  /// R8 to R15 are 8 to 15.
+  std::uint64_t gpr(int i) const { return get(env_layout::kRegs + 8u * index(i)); }
+  void set_gpr(int i, std::uint64_t v) { put(env_layout::kRegs + 8u * index(i), v); }
+  std::uint64_t cr(int i) const { return get(env_layout::kCr + 8u * index(i)); }
+  void set_cr(int i, std::uint64_t v) { put(env_layout::kCr + 8u * index(i), v); }
+  std::uint64_t segment_base(int i) const { return get(segment_offset(i) + kBase); }
+  void set_segment_base(int i, std::uint64_t v) { put(segment_offset(i) + kBase, v); }
+  // Bases of the tables, and what was loaded of them before with an upper half of 0.
+  std::uint64_t ldtr_base() const { return get(env_layout::kLdt + kBase); }
+  void set_ldtr_base(std::uint64_t v) { put(env_layout::kLdt + kBase, v); }
+  std::uint64_t tr_base() const { return get(env_layout::kTr + kBase); }
+  void set_tr_base(std::uint64_t v) { put(env_layout::kTr + kBase, v); }
+  std::uint64_t gdtr_base() const { return get(env_layout::kGdt + kBase); }
+  void set_gdtr_base(std::uint64_t v) { put(env_layout::kGdt + kBase, v); }
+  std::uint64_t idtr_base() const { return get(env_layout::kIdt + kBase); }
+  void set_idtr_base(std::uint64_t v) { put(env_layout::kIdt + kBase, v); }
+
+ private:
+  friend class Engine;
+  static constexpr std::size_t kBase = 8;  ///< within a segment or table
+  explicit WideRegisters(char* env) : env_(env) {}
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t segment_offset(int i) {
+    return env_layout::kSegments + env_layout::kSegmentBytes * index(i);
+  }
+  std::uint64_t get(std::size_t offset) const {
+    std::uint64_t v;
+    std::memcpy(&v, env_ + offset, sizeof v);
+    return v;
+  }
+  void put(std::size_t offset, std::uint64_t v) { std::memcpy(env_ + offset, &v, sizeof v); }
+
+  char* env_;
+};
+
 class Engine {
  public:
   /// Opens an engine for `model` and runs the start-up proof once per process. Throws
@@ -180,13 +219,10 @@ class Engine {
   // written; inside on_instruction reading is exact, and what is written takes effect only after
   // stop(), but for general registers. Of processors with long mode what is not called wide is the
   // lower half, and is written with an upper one of 0.
+  WideRegisters wide() { return WideRegisters(env_); }
+  const WideRegisters wide() const { return WideRegisters(env_); }
   std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
   void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
-  /// All of it, and of R8 to R15 (8 to 15).
-  std::uint64_t wide_gpr(int i) const {
-    return get<std::uint64_t>(env_layout::kRegs + 8u * index(i));
-  }
-  void set_wide_gpr(int i, std::uint64_t v) { put(env_layout::kRegs + 8u * index(i), v); }
   /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid; of
   /// processors with long mode 16 whole ones, and RIP behind them.
   const std::uint64_t* gprs() const { return reinterpret_cast<const std::uint64_t*>(env_); }
@@ -206,15 +242,11 @@ class Engine {
   void set_hflags(std::uint32_t v) { put(env_layout::kHflags, v); }
   std::uint32_t cr(int i) const { return get<std::uint32_t>(env_layout::kCr + 8u * index(i)); }
   void set_cr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kCr + 8u * index(i), v); }
-  std::uint64_t wide_cr(int i) const { return get<std::uint64_t>(env_layout::kCr + 8u * index(i)); }
-  void set_wide_cr(int i, std::uint64_t v) { put(env_layout::kCr + 8u * index(i), v); }
   /// EFER (MSR C0000080h); 0 of processors without long mode.
   std::uint64_t efer() const { return efer_ == 0 ? 0 : get<std::uint64_t>(efer_); }
   /// Of processors with long mode only; sync_mode() is due.
   void set_efer(std::uint64_t v) { put(efer_, v); }
   std::uint32_t segment_base(int i) const { return get<std::uint32_t>(segment_offset(i) + 8); }
-  std::uint64_t wide_segment_base(int i) const { return get<std::uint64_t>(segment_offset(i) + 8); }
-  void set_wide_segment_base(int i, std::uint64_t v) { put(segment_offset(i) + 8, v); }
   std::uint32_t segment_flags(int i) const { return get<std::uint32_t>(segment_offset(i) + 20); }
   std::uint16_t segment_selector(int i) const {
     return static_cast<std::uint16_t>(get<std::uint32_t>(segment_offset(i)));
@@ -230,15 +262,6 @@ class Engine {
   void set_gdtr(TableRegister t) { write_table(env_layout::kGdt, t); }
   TableRegister idtr() const { return read_table(env_layout::kIdt); }
   void set_idtr(TableRegister t) { write_table(env_layout::kIdt, t); }
-  // Bases of the tables, and what was loaded of them before with an upper half of 0.
-  std::uint64_t wide_ldtr_base() const { return get<std::uint64_t>(env_layout::kLdt + 8); }
-  void set_wide_ldtr_base(std::uint64_t v) { put(env_layout::kLdt + 8, v); }
-  std::uint64_t wide_tr_base() const { return get<std::uint64_t>(env_layout::kTr + 8); }
-  void set_wide_tr_base(std::uint64_t v) { put(env_layout::kTr + 8, v); }
-  std::uint64_t wide_gdtr_base() const { return get<std::uint64_t>(env_layout::kGdt + 8); }
-  void set_wide_gdtr_base(std::uint64_t v) { put(env_layout::kGdt + 8, v); }
-  std::uint64_t wide_idtr_base() const { return get<std::uint64_t>(env_layout::kIdt + 8); }
-  void set_wide_idtr_base(std::uint64_t v) { put(env_layout::kIdt + 8, v); }
   void set_a20_mask(std::uint32_t mask);
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }

@@ -130,7 +130,7 @@ struct CpuContext {
   /// What is added to offsets in the segment: in 64-bit mode only FS and GS have a base.
   std::uint64_t base_of(int segment) const {
     if (!bits64()) return engine.segment_base(segment);
-    return segment == kFs || segment == kGs ? engine.wide_segment_base(segment) : 0;
+    return segment == kFs || segment == kGs ? engine.wide().segment_base(segment) : 0;
   }
   std::array<std::uint64_t, 6> bases() const {
     std::array<std::uint64_t, 6> all{};
@@ -186,7 +186,7 @@ struct CpuContext {
   }
   /// The count of a repeated instruction, or of LOOP.
   std::uint64_t count_of(const DecodedInstruction& info) const {
-    return engine.wide_gpr(kEcx) & address_mask(info.address_bits);
+    return engine.wide().gpr(kEcx) & address_mask(info.address_bits);
   }
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {
@@ -194,7 +194,7 @@ struct CpuContext {
   }
   void move_stack_pointer(std::int64_t distance) {
     if (bits64()) {
-      engine.set_wide_gpr(kEsp, engine.wide_gpr(kEsp) + static_cast<std::uint64_t>(distance));
+      engine.wide().set_gpr(kEsp, engine.wide().gpr(kEsp) + static_cast<std::uint64_t>(distance));
       return;
     }
     const auto by = static_cast<std::uint32_t>(distance);

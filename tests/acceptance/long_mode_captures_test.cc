@@ -79,7 +79,7 @@ void expect_row(const std::vector<std::string>& row, const Engine& engine) {
   EXPECT_EQ(engine.segment_selector(kCs), number(2)) << row[0];
   EXPECT_EQ(engine.eflags() & kFlags, number(3) & kFlags) << row[0];
   for (int i = 0; i < 16; ++i) {
-    EXPECT_EQ(engine.wide_gpr(i), number(4 + static_cast<std::size_t>(i))) << row[0] << " " << i;
+    EXPECT_EQ(engine.wide().gpr(i), number(4 + static_cast<std::size_t>(i))) << row[0] << " " << i;
   }
 }
 

@@ -90,9 +90,9 @@ bool EngineTranslations::lies_in_system_tables(LinearAddr page) const {
   };
   const Engine& engine = cpu_.engine;
   const Segment ldt = engine.ldtr(), task = engine.tr();
-  return reaches(engine.wide_gdtr_base(), engine.gdtr().limit) ||
-         (!ldt.unusable && reaches(engine.wide_ldtr_base(), ldt.limit)) ||
-         reaches(engine.wide_tr_base(), task.limit);
+  return reaches(engine.wide().gdtr_base(), engine.gdtr().limit) ||
+         (!ldt.unusable && reaches(engine.wide().ldtr_base(), ldt.limit)) ||
+         reaches(engine.wide().tr_base(), task.limit);
 }
 
 }  // namespace citcat

@@ -37,7 +37,7 @@ void InstructionRunner::complete_in_flight(LinearAddr next_linear) {
   const bool same = next_linear == cpu_.linear;
   if (flight_.iterating) {
     // A store into the REP's own bytes makes the engine report the iteration again, unchanged.
-    if (same && cpu_.engine.wide_gpr(kEcx) == flight_.count_before) {
+    if (same && cpu_.engine.wide().gpr(kEcx) == flight_.count_before) {
       begin_anew();
       return;
     }
@@ -166,11 +166,11 @@ void InstructionRunner::prepare(LinearAddr linear) {
   }
   flight_.active = true;
   flight_.hflags_before = cpu_.engine.hflags();
-  flight_.stack_before = cpu_.engine.wide_gpr(kEsp);
+  flight_.stack_before = cpu_.engine.wide().gpr(kEsp);
   flight_.wants_patch =
       (cpu_.traits.sixteen_bit || info.aliased || info.lock) && patcher_.needs_canonical();
   if (info.is_repeated()) {
-    flight_.count_before = cpu_.engine.wide_gpr(kEcx);
+    flight_.count_before = cpu_.engine.wide().gpr(kEcx);
     if (repeat_count_is_zero()) {
       flight_.repeat_done = true;
       if (flight_.wants_patch) cpu_.request(AfterStop::finish_repeat);
@@ -227,7 +227,7 @@ void InstructionRunner::begin_anew() {
 bool InstructionRunner::comes_again() const {
   const bool calls = flight_.info->kind == InstructionClass::call ||
                      flight_.info->kind == InstructionClass::far_call;
-  return flight_.info->control_flow ? calls && cpu_.engine.wide_gpr(kEsp) == flight_.stack_before
+  return flight_.info->control_flow ? calls && cpu_.engine.wide().gpr(kEsp) == flight_.stack_before
                                     : true;
 }
 
@@ -235,7 +235,7 @@ bool InstructionRunner::repeat_count_is_zero() const { return cpu_.count_of(*fli
 
 void InstructionRunner::settle_in_flight(LinearAddr linear, bool completed) {
   // An iteration that was made leaves the engine where it found it.
-  const bool iterated = flight_.iterating && cpu_.engine.wide_gpr(kEcx) != flight_.count_before;
+  const bool iterated = flight_.iterating && cpu_.engine.wide().gpr(kEcx) != flight_.count_before;
   if (!flight_.active || (linear == cpu_.linear && !completed && !iterated)) return;
   cpu_.after_stop = AfterStop::none;
   complete_in_flight(completed && !flight_.iterating ? cpu_.linear.plus32(1) : linear);

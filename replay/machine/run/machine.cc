@@ -47,22 +47,22 @@ std::uint32_t upper(std::uint64_t value) { return static_cast<std::uint32_t>(val
 void set_wide_registers(Engine& engine, const CpuState& state, const LongModeState& wide) {
   for (int i = 0; i < 8; ++i) {
     const auto n = static_cast<std::size_t>(i);
-    engine.set_wide_gpr(i, joined(state.gpr[n], wide.gpr_high[n]));
-    engine.set_wide_gpr(8 + i, wide.r[n]);
+    engine.wide().set_gpr(i, joined(state.gpr[n], wide.gpr_high[n]));
+    engine.wide().set_gpr(8 + i, wide.r[n]);
   }
   for (int i = 0; i < 6; ++i) {
     const auto n = static_cast<std::size_t>(i);
-    engine.set_wide_segment_base(i, joined(state.segment[n].base, wide.base_high[n]));
+    engine.wide().set_segment_base(i, joined(state.segment[n].base, wide.base_high[n]));
   }
-  engine.set_wide_ldtr_base(joined(state.ldtr.base, wide.ldtr_base_high));
-  engine.set_wide_tr_base(joined(state.tr.base, wide.tr_base_high));
-  engine.set_wide_gdtr_base(joined(state.gdtr.base, wide.gdtr_base_high));
-  engine.set_wide_idtr_base(joined(state.idtr.base, wide.idtr_base_high));
+  engine.wide().set_ldtr_base(joined(state.ldtr.base, wide.ldtr_base_high));
+  engine.wide().set_tr_base(joined(state.tr.base, wide.tr_base_high));
+  engine.wide().set_gdtr_base(joined(state.gdtr.base, wide.gdtr_base_high));
+  engine.wide().set_idtr_base(joined(state.idtr.base, wide.idtr_base_high));
   engine.set_rip(joined(state.eip, wide.rip_high));
-  engine.set_wide_cr(0, joined(state.cr0, wide.cr0_high));
-  engine.set_wide_cr(2, joined(state.cr2, wide.cr2_high));
-  engine.set_wide_cr(3, joined(state.cr3, wide.cr3_high));
-  engine.set_wide_cr(4, joined(state.cr4, wide.cr4_high));
+  engine.wide().set_cr(0, joined(state.cr0, wide.cr0_high));
+  engine.wide().set_cr(2, joined(state.cr2, wide.cr2_high));
+  engine.wide().set_cr(3, joined(state.cr3, wide.cr3_high));
+  engine.wide().set_cr(4, joined(state.cr4, wide.cr4_high));
   engine.set_efer(wide.efer);
 }
 
@@ -70,21 +70,21 @@ void set_wide_registers(Engine& engine, const CpuState& state, const LongModeSta
 void save_wide_registers(const Engine& engine, LongModeState& wide) {
   for (int i = 0; i < 8; ++i) {
     const auto n = static_cast<std::size_t>(i);
-    wide.gpr_high[n] = upper(engine.wide_gpr(i));
-    wide.r[n] = engine.wide_gpr(8 + i);
+    wide.gpr_high[n] = upper(engine.wide().gpr(i));
+    wide.r[n] = engine.wide().gpr(8 + i);
   }
   for (int i = 0; i < 6; ++i) {
-    wide.base_high[static_cast<std::size_t>(i)] = upper(engine.wide_segment_base(i));
+    wide.base_high[static_cast<std::size_t>(i)] = upper(engine.wide().segment_base(i));
   }
-  wide.ldtr_base_high = upper(engine.wide_ldtr_base());
-  wide.tr_base_high = upper(engine.wide_tr_base());
-  wide.gdtr_base_high = upper(engine.wide_gdtr_base());
-  wide.idtr_base_high = upper(engine.wide_idtr_base());
+  wide.ldtr_base_high = upper(engine.wide().ldtr_base());
+  wide.tr_base_high = upper(engine.wide().tr_base());
+  wide.gdtr_base_high = upper(engine.wide().gdtr_base());
+  wide.idtr_base_high = upper(engine.wide().idtr_base());
   wide.rip_high = upper(engine.rip());
-  wide.cr0_high = upper(engine.wide_cr(0));
-  wide.cr2_high = upper(engine.wide_cr(2));
-  wide.cr3_high = upper(engine.wide_cr(3));
-  wide.cr4_high = upper(engine.wide_cr(4));
+  wide.cr0_high = upper(engine.wide().cr(0));
+  wide.cr2_high = upper(engine.wide().cr(2));
+  wide.cr3_high = upper(engine.wide().cr(3));
+  wide.cr4_high = upper(engine.wide().cr(4));
   wide.efer = engine.efer();
 }
 

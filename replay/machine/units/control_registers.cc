@@ -53,12 +53,12 @@ void ControlRegisters::refuse(const std::string& what) const {
 
 void ControlRegisters::check_loaded() const {
   const Engine& engine = cpu_.engine;
-  const std::uint64_t cr4 = engine.wide_cr(4), efer = engine.efer();
-  const bool pages = (engine.wide_cr(0) & kCr0Pg) != 0, enabled = (efer & kEferLme) != 0;
+  const std::uint64_t cr4 = engine.wide().cr(4), efer = engine.efer();
+  const bool pages = (engine.wide().cr(0) & kCr0Pg) != 0, enabled = (efer & kEferLme) != 0;
   if ((pages && enabled) != ((efer & kEferLma) != 0)) {
     throw UsageError("the recording begins with EFER.LMA other than CR0.PG and EFER.LME make it");
   }
-  if (engine.wide_cr(3) >> 32 != 0) {
+  if (engine.wide().cr(3) >> 32 != 0) {
     throw UsageError("the recording begins with page tables beyond 4 GiB, which are not read");
   }
   if ((cr4 & ~kCr4Executed) == 0) return;
@@ -70,21 +70,21 @@ void ControlRegisters::read() {
   cpu_.require_ring0();
   const unsigned number = flight_.info->reg_field;
   const std::uint64_t value =
-      number == 8 ? cpu_.cr8 : cpu_.engine.wide_cr(static_cast<int>(number));
-  cpu_.engine.set_wide_gpr(flight_.info->rm_field,
-                           cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
+      number == 8 ? cpu_.cr8 : cpu_.engine.wide().cr(static_cast<int>(number));
+  cpu_.engine.wide().set_gpr(flight_.info->rm_field,
+                             cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
 }
 
 void ControlRegisters::write() {
   cpu_.require_ring0();
-  std::uint64_t value = cpu_.engine.wide_gpr(flight_.info->rm_field);
+  std::uint64_t value = cpu_.engine.wide().gpr(flight_.info->rm_field);
   if (!cpu_.bits64()) value = static_cast<std::uint32_t>(value);
   switch (flight_.info->reg_field) {
     case 0:
       write_cr0(value);
       break;
     case 2:
-      cpu_.engine.set_wide_cr(2, value);
+      cpu_.engine.wide().set_cr(2, value);
       break;
     case 3:
       write_cr3(value);
@@ -103,7 +103,7 @@ void ControlRegisters::write() {
 
 void ControlRegisters::write_cr0(std::uint64_t value) {
   Engine& engine = cpu_.engine;
-  const std::uint64_t before = engine.wide_cr(0);
+  const std::uint64_t before = engine.wide().cr(0);
   const CpuException refused{13, 0u, 0};
   const bool pages = (value & kCr0Pg) != 0, paged = (before & kCr0Pg) != 0;
   if (value >> 32 != 0 || (pages && (value & kCr0Pe) == 0) ||
@@ -114,26 +114,26 @@ void ControlRegisters::write_cr0(std::uint64_t value) {
   constexpr std::uint32_t kLong = 1u << 21;
   if (pages && !paged && (efer & kEferLme) != 0) {
     const bool wide_code = (engine.segment_flags(kCs) & kLong) != 0;
-    if ((engine.wide_cr(4) & kCr4Pae) == 0 || wide_code) throw refused;
+    if ((engine.wide().cr(4) & kCr4Pae) == 0 || wide_code) throw refused;
     engine.set_efer(efer | kEferLma);
   } else if (!pages && paged && (efer & kEferLma) != 0) {
     if (cpu_.bits64()) throw refused;
     engine.set_efer(efer & ~kEferLma);
   }
-  engine.set_wide_cr(0, value | kCr0Et);
+  engine.wide().set_cr(0, value | kCr0Et);
 }
 
 void ControlRegisters::write_cr3(std::uint64_t value) {
   if ((value & kCr3Reserved) != 0) throw CpuException{13, 0u, 0};
   if (value >> 32 != 0) refuse("page tables beyond 4 GiB");
-  cpu_.engine.set_wide_cr(3, value);
+  cpu_.engine.wide().set_cr(3, value);
 }
 
 void ControlRegisters::write_cr4(std::uint64_t value) {
   if ((value & ~kCr4Executed) != 0) refuse("MOV to CR4 sets " + names_of(value & ~kCr4Executed));
   const bool leaves = (cpu_.engine.efer() & kEferLma) != 0 && (value & kCr4Pae) == 0;
   if (leaves) throw CpuException{13, 0u, 0};
-  cpu_.engine.set_wide_cr(4, value);
+  cpu_.engine.wide().set_cr(4, value);
 }
 
 void ControlRegisters::write_efer(std::uint64_t value) {
@@ -142,7 +142,7 @@ void ControlRegisters::write_efer(std::uint64_t value) {
   if ((value & ~(kEferSce | kEferLme | kEferLma | kEferNxe)) != 0) {
     refuse("WRMSR of EFER sets other bits than SCE, LME and NXE");
   }
-  const bool paged = (engine.wide_cr(0) & kCr0Pg) != 0;
+  const bool paged = (engine.wide().cr(0) & kCr0Pg) != 0;
   if (paged && ((value ^ before) & kEferLme) != 0) throw CpuException{13, 0u, 0};
   engine.set_efer((value & ~kEferLma) | (before & kEferLma));
   engine.sync_mode();

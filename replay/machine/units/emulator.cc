@@ -297,8 +297,8 @@ void Emulator::sysret() { long_mode_.sysret(); }
 
 void Emulator::swap_gs() {
   cpu_.require_ring0();
-  const std::uint64_t base = cpu_.engine.wide_segment_base(kGs);
-  cpu_.engine.set_wide_segment_base(kGs, model_registers_.value_of(kMsrKernelGsBase));
+  const std::uint64_t base = cpu_.engine.wide().segment_base(kGs);
+  cpu_.engine.wide().set_segment_base(kGs, model_registers_.value_of(kMsrKernelGsBase));
   model_registers_.set_msr(kMsrKernelGsBase, base);
 }
 
@@ -324,13 +324,13 @@ void Emulator::wrmsr() {
   model_registers_.write();
   if (!wide) return;
   if (msr == kMsrEfer) control_.write_efer(value);
-  if (msr == kMsrFsBase) cpu_.engine.set_wide_segment_base(kFs, value);
-  if (msr == kMsrGsBase) cpu_.engine.set_wide_segment_base(kGs, value);
+  if (msr == kMsrFsBase) cpu_.engine.wide().set_segment_base(kFs, value);
+  if (msr == kMsrGsBase) cpu_.engine.wide().set_segment_base(kGs, value);
 }
 
 void Emulator::write_debug_register() {
   cpu_.require_ring0();
-  const std::uint64_t value = cpu_.bits64() ? cpu_.engine.wide_gpr(flight_.info->rm_field)
+  const std::uint64_t value = cpu_.bits64() ? cpu_.engine.wide().gpr(flight_.info->rm_field)
                                             : cpu_.engine.gpr(flight_.info->rm_field);
   constexpr unsigned kStatus = 6;
   if (flight_.info->reg_field >= kStatus && value >> 32 != 0) throw CpuException{13, 0u, 0};
@@ -340,16 +340,16 @@ void Emulator::write_debug_register() {
 void Emulator::read_debug_register() {
   cpu_.require_ring0();
   const std::uint64_t value = debug_.read(flight_.info->reg_field);
-  cpu_.engine.set_wide_gpr(flight_.info->rm_field,
-                           cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
+  cpu_.engine.wide().set_gpr(flight_.info->rm_field,
+                             cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
 }
 
 /// SDM vol. 2, SMSW, leaves the upper half open; the recorded machines copy all of CR0, the engine
 /// leaves it as it was.
 void Emulator::store_machine_status() {
   const bool wide = flight_.info->operand_bytes == 8;
-  cpu_.engine.set_wide_gpr(flight_.info->rm_field,
-                           wide ? cpu_.engine.wide_cr(0) : cpu_.engine.cr(0));
+  cpu_.engine.wide().set_gpr(flight_.info->rm_field,
+                             wide ? cpu_.engine.wide().cr(0) : cpu_.engine.cr(0));
 }
 
 void Emulator::floating_point() { fpu_.execute(); }

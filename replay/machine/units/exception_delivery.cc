@@ -33,7 +33,7 @@ CpuException combine(const CpuException& first, const CpuException& second) {
 
 bool ExceptionDelivery::raise(CpuException exception, std::uint64_t return_ip,
                               DeliveredEvent::Kind kind) {
-  if (exception.vector == kPageFaultVector) cpu_.engine.set_wide_cr(2, exception.cr2);
+  if (exception.vector == kPageFaultVector) cpu_.engine.wide().set_cr(2, exception.cr2);
   if (exception.vector == kDebug && kind == DeliveredEvent::Kind::exception) {
     debug_.clear_general_detect();
   }
@@ -43,7 +43,7 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint64_t return_ip,
   event.error_code = exception.error_code.value_or(0);
   event.cs = cpu_.engine.segment_selector(kCs);
   event.eip = cpu_.ip();
-  event.cr2 = cpu_.engine.wide_cr(2);
+  event.cr2 = cpu_.engine.wide().cr(2);
   event.eflags = cpu_.flags();
   cpu_.audience.delivered(event, cpu_.position);
   bool as_requested = true;
@@ -56,7 +56,7 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint64_t return_ip,
       break;
     } catch (const PageFault& f) {
       second = {kPageFaultVector, f.error_code, f.address.value};
-      cpu_.engine.set_wide_cr(2, f.address.value);
+      cpu_.engine.wide().set_cr(2, f.address.value);
     } catch (const CpuException& e) {
       second = e;
     }
@@ -77,7 +77,7 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint64_t return_ip,
     event.vector = exception.vector;
     event.error_code = exception.error_code.value_or(0);
     event.eip = cpu_.ip();
-    event.cr2 = cpu_.engine.wide_cr(2);
+    event.cr2 = cpu_.engine.wide().cr(2);
     cpu_.audience.delivered(event, cpu_.position);
   }
   flight_.discard();

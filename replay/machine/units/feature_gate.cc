@@ -57,7 +57,7 @@ void FeatureGate::check_segments(const DecodedInstruction& info) const {
       {{0x26, kEs}, {0x2e, kCs}, {0x36, kSs}, {0x3e, kDs}}};
   for (unsigned i = 0; i < info.prefix_bytes; ++i) {
     for (const auto& [byte, segment] : kIgnored) {
-      if (info.bytes[i] != byte || cpu_.engine.wide_segment_base(segment) == 0) continue;
+      if (info.bytes[i] != byte || cpu_.engine.wide().segment_base(segment) == 0) continue;
       refuse("a segment prefix in 64-bit mode where the segment has a base");
     }
   }

@@ -34,7 +34,7 @@ void FlagCorrection::keep_register(const DecodedInstruction& info) {
   } else {
     return;
   }
-  kept_value_ = cpu_.engine.wide_gpr(kept_);
+  kept_value_ = cpu_.engine.wide().gpr(kept_);
 }
 
 /// Between instructions, where the flags are whole.
@@ -43,7 +43,7 @@ void FlagCorrection::put_register_back(const DecodedInstruction& info) {
   if ((cpu_.engine.eflags() & kZf) == 0) return;
   // CMPXCHG r/m32 of EAX itself has stored to it.
   const bool stored = info.is(Operation::cmpxchg) && info.register_form && info.rm_field == kEax;
-  if (!stored) cpu_.engine.set_wide_gpr(number, kept_value_);
+  if (!stored) cpu_.engine.wide().set_gpr(number, kept_value_);
 }
 
 void FlagCorrection::correct(const DecodedInstruction& info) {

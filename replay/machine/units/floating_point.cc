@@ -50,7 +50,7 @@ void FloatingPoint::execute() {
   operands.code_selector = cpu_.engine.segment_selector(kCs);
   operands.code_offset = cpu_.ip();
   operands.save_sse = (cpu_.engine.cr(4) & 0x200) != 0;
-  if (form.gpr != kNoRegister) operands.gpr = cpu_.engine.wide_gpr(form.gpr);
+  if (form.gpr != kNoRegister) operands.gpr = cpu_.engine.wide().gpr(form.gpr);
   // Compared into, or asked by FCMOVcc.
   const bool conditional = info.kind == InstructionClass::x87 && info.register_form;
   if (form.writes_eflags || conditional) operands.eflags = cpu_.engine.eflags();
@@ -82,7 +82,7 @@ void FloatingPoint::execute() {
     }
   }
   cpu_.engine.write_fx(unit_->image());
-  if (form.writes_gpr) cpu_.engine.set_wide_gpr(form.gpr, operands.gpr);
+  if (form.writes_gpr) cpu_.engine.wide().set_gpr(form.gpr, operands.gpr);
   if (form.writes_eflags) cpu_.engine.set_eflags(operands.eflags);
   operands_.write_stores(std::span(operands.memory).first(result.store_bytes));
 }

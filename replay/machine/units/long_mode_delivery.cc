@@ -18,7 +18,7 @@ LongModeDelivery::Gate LongModeDelivery::read_gate(const LongModeEvent& event) {
   const std::uint32_t error = vector * 8 + 2 + (event.software ? 0 : 1);
   const CpuException refused{kProtection, error, 0};
   if (vector * 16 + 15 > cpu_.engine.idtr().limit) throw refused;
-  const LinearAddr at{cpu_.engine.wide_idtr_base() + vector * 16};
+  const LinearAddr at{cpu_.engine.wide().idtr_base() + vector * 16};
   Descriptor d;
   d.linear = at;
   d.low = system_.read(at, 4);
@@ -51,14 +51,14 @@ Descriptor LongModeDelivery::read_handler(std::uint16_t selector, std::uint32_t 
 std::uint64_t LongModeDelivery::task_segment_stack(std::uint32_t at) {
   const Segment task = cpu_.engine.tr();
   if (at + 7 > task.limit) throw CpuException{kInvalidTss, task.selector & 0xfffcu, 0};
-  const std::uint64_t rsp = system_.read_wide(LinearAddr{cpu_.engine.wide_tr_base() + at}, 8);
+  const std::uint64_t rsp = system_.read_wide(LinearAddr{cpu_.engine.wide().tr_base() + at}, 8);
   if (!CpuContext::is_canonical(rsp)) throw CpuException{kStackFault, 0u, 0};
   return rsp;
 }
 
 std::uint64_t LongModeDelivery::stack_pointer(const Gate& gate, bool inner, std::uint32_t level) {
   constexpr std::uint64_t kAligned = ~std::uint64_t{15};
-  std::uint64_t rsp = cpu_.bits64() ? cpu_.engine.wide_gpr(kEsp) : cpu_.engine.gpr(kEsp);
+  std::uint64_t rsp = cpu_.bits64() ? cpu_.engine.wide().gpr(kEsp) : cpu_.engine.gpr(kEsp);
   if (gate.stack != 0) {
     rsp = task_segment_stack(kInterruptStacks + 8 * (gate.stack - 1u));
   } else if (inner) {
@@ -87,7 +87,7 @@ void LongModeDelivery::deliver(const LongModeEvent& event) {
     if (!CpuContext::is_canonical(rsp)) throw CpuException{kStackFault, ext, 0};
     system_.write(LinearAddr{rsp}, value, 8, user);
   };
-  const std::uint64_t old_rsp = cpu_.bits64() ? engine.wide_gpr(kEsp) : engine.gpr(kEsp);
+  const std::uint64_t old_rsp = cpu_.bits64() ? engine.wide().gpr(kEsp) : engine.gpr(kEsp);
   push(engine.segment_selector(kSs));
   push(old_rsp);
   push(event.flags);
@@ -101,7 +101,7 @@ void LongModeDelivery::deliver(const LongModeEvent& event) {
     engine.set_segment(kSs, {static_cast<std::uint16_t>(level), 0, 0, 0, true});
   }
   engine.set_segment(kCs, code.segment(static_cast<std::uint16_t>((gate.selector & ~3u) | level)));
-  engine.set_wide_gpr(kEsp, rsp);
+  engine.wide().set_gpr(kEsp, rsp);
   std::uint32_t flags = engine.eflags() & ~(kFlagTf | kFlagNt | kFlagRf | kFlagVm);
   if (!gate.traps) flags &= ~kFlagIf;
   engine.set_eflags(flags);

@@ -126,7 +126,7 @@ void LongModeTransfer::jump_or_call() {
   if (call) {
     const std::uint64_t next = retirement_.next_ip();
     const bool wide = cpu_.bits64(), user = cpu_.user_mode();
-    const std::uint64_t rsp = cpu_.engine.wide_gpr(kEsp);
+    const std::uint64_t rsp = cpu_.engine.wide().gpr(kEsp);
     const auto place = [&](std::uint64_t below) {
       const std::uint64_t at = rsp - below;
       if (!wide)
@@ -186,7 +186,7 @@ void LongModeTransfer::take_outer_stack(const OuterStack& stack, std::uint64_t r
   engine.set_segment(kSs, stack.segment);
   const std::uint64_t rsp = stack.rsp + released;
   if (wide) {
-    engine.set_wide_gpr(kEsp, rsp);
+    engine.wide().set_gpr(kEsp, rsp);
     return;
   }
   const std::uint32_t mask = stack_mask(stack.segment);
@@ -260,8 +260,8 @@ void LongModeTransfer::syscall() {
   const std::uint32_t flags = engine.eflags() & ~kFlagRf;
   const std::uint64_t star = model_registers_.value_of(kMsrStar);
   retirement_.report_completed();
-  engine.set_wide_gpr(kEcx, retirement_.next_ip());
-  engine.set_wide_gpr(11, flags);
+  engine.wide().set_gpr(kEcx, retirement_.next_ip());
+  engine.wide().set_gpr(11, flags);
   const auto selector = static_cast<std::uint32_t>(star >> 32) & 0xfffc;
   engine.set_segment(kCs, flat(selector, kCode64));
   engine.set_segment(kSs, flat(selector + 8, kData));
@@ -276,7 +276,7 @@ void LongModeTransfer::sysret() {
   if ((engine.efer() & kEferSce) == 0) throw CpuException{6, std::nullopt, 0};
   if (cpu_.cpl() != 0) throw CpuException{kProtection, 0u, 0};
   const bool wide = flight_.info->operand_bytes == 8;
-  const std::uint64_t target = engine.wide_gpr(kEcx);
+  const std::uint64_t target = engine.wide().gpr(kEcx);
   // AMD's refuse it at the target, with its level.
   if (wide && !CpuContext::is_canonical(target) && !model_registers_.is_of_amd()) {
     throw CpuException{kProtection, 0u, 0};
@@ -285,7 +285,7 @@ void LongModeTransfer::sysret() {
   const std::uint32_t before = engine.system_flags();
   retirement_.report_completed();
   constexpr std::uint32_t kLoaded = 0x3c7fd7;  // neither RF nor VM
-  engine.set_eflags((static_cast<std::uint32_t>(engine.wide_gpr(11)) & kLoaded) | 2);
+  engine.set_eflags((static_cast<std::uint32_t>(engine.wide().gpr(11)) & kLoaded) | 2);
   engine.set_segment(kCs, flat((wide ? base + 16 : base) | 3,
                                static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
   engine.set_segment(kSs, flat((base + 8) | 3, kData | kLevel3));
@@ -303,7 +303,7 @@ void LongModeTransfer::sysenter() {
   engine.set_eflags(flags & ~(kFlagVm | kFlagIf | kFlagRf));
   engine.set_segment(kCs, flat(cs, kCode64));
   engine.set_segment(kSs, flat(cs + 8, kData));
-  engine.set_wide_gpr(kEsp, model_registers_.value_of(kMsrSysenterEsp));
+  engine.wide().set_gpr(kEsp, model_registers_.value_of(kMsrSysenterEsp));
   engine.set_rip(model_registers_.value_of(kMsrSysenterEip));
   retirement_.finish_mode_switch(flags);
 }
@@ -314,7 +314,7 @@ void LongModeTransfer::sysexit() {
   const auto cs = static_cast<std::uint32_t>(model_registers_.value_of(kMsrSysenterCs)) & 0xfffc;
   if (cs == 0 || cpu_.cpl() != 0) throw CpuException{kProtection, 0u, 0};
   const bool wide = (flight_.info->rex & kRexW) != 0;
-  const std::uint64_t rsp = engine.wide_gpr(kEcx), ip = engine.wide_gpr(kEdx);
+  const std::uint64_t rsp = engine.wide().gpr(kEcx), ip = engine.wide().gpr(kEdx);
   if (wide && !(CpuContext::is_canonical(rsp) && CpuContext::is_canonical(ip))) {
     throw CpuException{kProtection, 0u, 0};
   }
@@ -323,7 +323,7 @@ void LongModeTransfer::sysexit() {
   engine.set_segment(
       kCs, flat(selector | 3, static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
   engine.set_segment(kSs, flat((selector + 8) | 3, kData | kLevel3));
-  engine.set_wide_gpr(kEsp, wide ? rsp : static_cast<std::uint32_t>(rsp));
+  engine.wide().set_gpr(kEsp, wide ? rsp : static_cast<std::uint32_t>(rsp));
   engine.set_rip(wide ? ip : static_cast<std::uint32_t>(ip));
   retirement_.finish_mode_switch(engine.system_flags());
 }

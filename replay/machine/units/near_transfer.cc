@@ -85,7 +85,7 @@ std::uint64_t NearTransfer::wide_branch_target() {
     return cpu_.linear.value + info.length +
            static_cast<std::uint64_t>(std::int64_t{info.target_displacement});
   }
-  if (info.register_form) return cpu_.engine.wide_gpr(info.rm_field);
+  if (info.register_form) return cpu_.engine.wide().gpr(info.rm_field);
   return operands_.read_wide_value(cpu_.linear_of(info.operands[0]), 8);
 }
 
@@ -115,7 +115,7 @@ void NearTransfer::check_target() {
 }
 
 void NearTransfer::check_final_stack() {
-  const std::uint64_t esp = cpu_.engine.wide_gpr(kEsp) +
+  const std::uint64_t esp = cpu_.engine.wide().gpr(kEsp) +
                             static_cast<std::uint64_t>(std::int64_t{flight_.info->stack_delta});
   const AddressWidth width = cpu_.bits64() ? AddressWidth::bits64 : AddressWidth::stack;
   MemoryOperand operand;
@@ -125,7 +125,7 @@ void NearTransfer::check_final_stack() {
   a.linear = linear_at(cpu_.base_of(kSs), a.offset, width);
   a.size = 1;
   a.write = true;
-  frame_before_ = cpu_.engine.wide_gpr(kEbp);
+  frame_before_ = cpu_.engine.wide().gpr(kEbp);
   operands_.check_segment(a, operand, true);
   if (!cpu_.mmu.peek(a.linear, Access::write, cpu_.user_mode())) {
     cpu_.mmu.translate(a.linear, Access::write, cpu_.user_mode());
@@ -134,7 +134,7 @@ void NearTransfer::check_final_stack() {
 
 void NearTransfer::keep_upper_frame_pointer() {
   constexpr std::uint64_t kLow = 0xffff;
-  cpu_.engine.set_wide_gpr(kEbp, (frame_before_ & ~kLow) | (cpu_.engine.wide_gpr(kEbp) & kLow));
+  cpu_.engine.wide().set_gpr(kEbp, (frame_before_ & ~kLow) | (cpu_.engine.wide().gpr(kEbp) & kLow));
 }
 
 void NearTransfer::return_near() {

@@ -53,7 +53,7 @@ void PortAccesses::take_back() {
   if (!refused_port_access_) return;
   int number = 0;
   for (const std::uint64_t value : *refused_port_access_) {
-    cpu_.engine.set_wide_gpr(number++, value);
+    cpu_.engine.wide().set_gpr(number++, value);
   }
   refused_port_access_.reset();
   cpu_.go_on_at(cpu_.linear);
@@ -75,7 +75,7 @@ void PortAccesses::check_permission() {
   const bool immediate = operands[0] == OperandForm::Ib || operands[1] == OperandForm::Ib;
   const std::uint32_t port = immediate ? flight_.info->immediate : cpu_.engine.gpr(kEdx) & 0xffff;
   // Two bytes are read, whatever the size of the access: it may reach into the next one.
-  const LinearAddr base{cpu_.engine.wide_tr_base()};
+  const LinearAddr base{cpu_.engine.wide().tr_base()};
   const std::uint32_t at = system_.read(cpu_.onward_in_system(base, kMapBase), 2) + port / 8;
   if (at + 1 > task.limit) throw kRefused;
   const std::uint32_t wanted = ((1u << flight_.info->operand_bytes) - 1) << port % 8;

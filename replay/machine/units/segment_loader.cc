@@ -27,7 +27,7 @@ std::optional<LinearAddr> SegmentLoader::entry_of(std::uint16_t selector) const 
   const bool local = (selector & 4) != 0;
   const Engine& engine = cpu_.engine;
   const Segment ldt = engine.ldtr();
-  const std::uint64_t base = local ? engine.wide_ldtr_base() : engine.wide_gdtr_base();
+  const std::uint64_t base = local ? engine.wide().ldtr_base() : engine.wide().gdtr_base();
   const std::uint32_t limit = local ? (ldt.unusable ? 0 : ldt.limit) : engine.gdtr().limit;
   if ((selector & 0xfff8u) + 7 > limit) return std::nullopt;
   return cpu_.onward_in_system(LinearAddr{base}, selector & 0xfff8u);
