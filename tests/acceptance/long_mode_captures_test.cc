@@ -21,6 +21,7 @@
 #include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
+#include "unit/vector_sink.h"
 
 namespace citcat::test {
 namespace {
@@ -47,15 +48,6 @@ std::vector<GoldenRecord> golden_instructions(const std::string& path) {
   }
   return all;
 }
-
-class VectorSink final : public ByteSink {
- public:
-  void write(std::span<const std::uint8_t> bytes) override {
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  }
-  void finish() override {}
-  std::vector<std::uint8_t> all;
-};
 
 class LongModeCaptures : public testing::TestWithParam<std::pair<std::string, char>> {
  protected:

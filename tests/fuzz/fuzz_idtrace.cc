@@ -9,23 +9,11 @@
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/idtrace/idtrace_writer.h"
 #include "formats/io/error.h"
-
-namespace {
-
-class VectorSink final : public citcat::ByteSink {
- public:
-  void write(std::span<const std::uint8_t> bytes) override {
-    written.insert(written.end(), bytes.begin(), bytes.end());
-  }
-  void finish() override {}
-  std::vector<std::uint8_t> written;
-};
-
-}  // namespace
+#include "unit/vector_sink.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::uint8_t> input(data, size);
-  VectorSink sink;
+  citcat::VectorSink sink;
   std::size_t accepted = 0;
   try {
     // Looking at a file must neither throw nor take what it then refuses.
@@ -42,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } catch (const citcat::FormatError&) {
     }
     writer.flush();
-    if (sink.written.size() != accepted) std::abort();
-    if (reader_is_plain && !std::equal(sink.written.begin(), sink.written.end(), data)) std::abort();
+    if (sink.all.size() != accepted) std::abort();
+    if (reader_is_plain && !std::equal(sink.all.begin(), sink.all.end(), data)) std::abort();
   } catch (const citcat::FormatError&) {
   }
   return 0;

@@ -12,17 +12,11 @@
 #include "formats/idtrace/code_file.h"
 #include "formats/idtrace/count_file.h"
 #include "formats/io/error.h"
+#include "unit/vector_sink.h"
 
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
-
-class VectorSink final : public citcat::ByteSink {
- public:
-  void write(Bytes bytes) override { written.insert(written.end(), bytes.begin(), bytes.end()); }
-  void finish() override {}
-  std::vector<std::uint8_t> written;
-};
 
 std::unique_ptr<citcat::InputStream> stream(Bytes bytes) {
   return std::make_unique<citcat::InputStream>(bytes, "input");
@@ -36,9 +30,9 @@ void write_again(const citcat::IdtraceBlocks& blocks) {
     if (writer.add(block.address, block.instructions) != block.position) std::abort();
     if (blocks.at(block.position) != &block) std::abort();
   }
-  VectorSink sink;
+  citcat::VectorSink sink;
   writer.write(sink, blocks.text_offset(), blocks.magic());
-  const auto again = citcat::IdtraceBlocks::load(stream(sink.written));
+  const auto again = citcat::IdtraceBlocks::load(stream(sink.all));
   if (again.size() != blocks.size() || again.magic() != blocks.magic()) std::abort();
   for (std::size_t i = 0; i < again.size(); ++i) {
     if (again[i].instructions != blocks[i].instructions) std::abort();

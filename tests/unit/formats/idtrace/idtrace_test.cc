@@ -12,6 +12,7 @@
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/idtrace/idtrace_writer.h"
 #include "formats/io/error.h"
+#include "unit/vector_sink.h"
 
 namespace citcat {
 namespace {
@@ -20,15 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using Bytes = std::vector<std::uint8_t>;
-
-class VectorSink final : public ByteSink {
- public:
-  void write(std::span<const std::uint8_t> bytes) override {
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  }
-  void finish() override {}
-  Bytes all;
-};
 
 std::unique_ptr<InputStream> stream(const Bytes& bytes) {
   return std::make_unique<InputStream>(std::span<const std::uint8_t>(bytes), "file");

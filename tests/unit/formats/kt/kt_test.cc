@@ -1,4 +1,5 @@
 #include "formats/kt/kt.h"
+#include "unit/formats/kt/kt_errors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +11,6 @@
 namespace citcat {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 using Bytes = std::vector<std::uint8_t>;
 
 class VectorSink final : public ByteSink {
@@ -55,17 +54,6 @@ Bytes read_error_bytes(std::initializer_list<int> values) {
   Bytes bytes;
   for (const int value : values) bytes.push_back(static_cast<std::uint8_t>(value));
   return bytes;
-}
-
-void expect_error(const Bytes& bytes, const std::string& message) {
-  KtReader reader(bytes, "bad.kt");
-  KtRecord record;
-  EXPECT_THAT(
-      [&] {
-        while (reader.next(record)) {
-        }
-      },
-      ThrowsMessage<FormatError>(HasSubstr(message)));
 }
 
 TEST(Kt, WritesInstructionsAsTheFormatDefinesThem) {
@@ -128,11 +116,11 @@ TEST(Kt, ReadsBackWhatWasWritten) {
 }
 
 TEST(Kt, RefusesReservedTypesAndImpossibleInstructions) {
-  expect_error(read_error_bytes({0, 0, 0, 0, 0x40, 0, 0, 0}), "bad.kt:0: record type");
-  expect_error(read_error_bytes({0, 0, 0, 0, 0x82, 0, 0, 0}), "found 82h");
-  expect_error(read_error_bytes({0, 0, 0, 0, 0x10, 0, 0, 0}), "found none");
-  expect_error(read_error_bytes({0, 0, 0, 0, 0x31, 0x90, 0, 0}), "at most 2 addresses");
-  expect_error(read_error_bytes({0, 0, 0, 0, 0x81, 1, 0, 0}), "page address");
+  expect_kt_error(read_error_bytes({0, 0, 0, 0, 0x40, 0, 0, 0}), "bad.kt:0: record type");
+  expect_kt_error(read_error_bytes({0, 0, 0, 0, 0x82, 0, 0, 0}), "found 82h");
+  expect_kt_error(read_error_bytes({0, 0, 0, 0, 0x10, 0, 0, 0}), "found none");
+  expect_kt_error(read_error_bytes({0, 0, 0, 0, 0x31, 0x90, 0, 0}), "at most 2 addresses");
+  expect_kt_error(read_error_bytes({0, 0, 0, 0, 0x81, 1, 0, 0}), "page address");
 }
 
 TEST(Kt, NamesTheOffsetOfARecordThatIsCut) {
@@ -140,7 +128,7 @@ TEST(Kt, NamesTheOffsetOfARecordThatIsCut) {
                                         1, 0, 0, 0, 0x22, 0x90, 0x90, 0,  //
                                         4, 0, 0, 0, 8,    0,    0,    0});
   for (std::size_t size = 9; size < whole.size(); ++size) {
-    expect_error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)),
+    expect_kt_error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)),
                  "bad.kt:8: a");
   }
 }

@@ -9,7 +9,9 @@
 
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
+#include "unit/formats/kt/kt_errors.h"
 #include "unit/temporary_folder.h"
+#include "unit/vector_sink.h"
 
 namespace citcat {
 namespace {
@@ -17,15 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using Bytes = std::vector<std::uint8_t>;
-
-class VectorSink final : public ByteSink {
- public:
-  void write(std::span<const std::uint8_t> bytes) override {
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  }
-  void finish() override {}
-  Bytes all;
-};
 
 KtInstruction random_instruction(std::mt19937_64& random) {
   KtInstruction i;
@@ -42,17 +35,6 @@ Bytes bytes_of(std::initializer_list<int> values) {
   Bytes bytes(kKtWideMark.begin(), kKtWideMark.end());
   for (const int value : values) bytes.push_back(static_cast<std::uint8_t>(value));
   return bytes;
-}
-
-void expect_error(const Bytes& bytes, const char* message) {
-  KtReader reader(bytes, "x.kt");
-  KtRecord record;
-  EXPECT_THAT(
-      [&] {
-        while (reader.next(record)) {
-        }
-      },
-      ThrowsMessage<FormatError>(HasSubstr(message)));
 }
 
 TEST(KtWide, IsReadAsItWasWritten) {
@@ -111,15 +93,15 @@ TEST(KtWide, HasTheBytesThatItsPageShows) {
 }
 
 TEST(KtWide, IsRefusedWhereItIsDamaged) {
-  expect_error(bytes_of({1, 2, 3}), "before the end");
-  expect_error(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0}), "found none");
-  expect_error(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0x31, 0, 0, 0, 0, 0, 0, 0}),
+  expect_kt_error(bytes_of({1, 2, 3}), "before the end");
+  expect_kt_error(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0}), "found none");
+  expect_kt_error(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0x31, 0, 0, 0, 0, 0, 0, 0}),
                "at most 2 addresses");
-  expect_error(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0x85, 0, 0, 0, 0, 0, 0, 0}), "record type");
-  expect_error(bytes_of({0, 0, 0, 0, 1, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0}), "zeros");
+  expect_kt_error(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0x85, 0, 0, 0, 0, 0, 0, 0}), "record type");
+  expect_kt_error(bytes_of({0, 0, 0, 0, 1, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0}), "zeros");
   Bytes version(kKtWideMark.begin(), kKtWideMark.end());
   version[5] = 2;
-  expect_error(version, "version 1");
+  expect_kt_error(version, "version 1");
 }
 
 class KtWideFiles : public test::TemporaryFolder {};

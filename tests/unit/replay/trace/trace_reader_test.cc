@@ -18,21 +18,13 @@
 #include "replay/verify/verifier.h"
 #include "unit/replay/x86/golden_trace.h"
 #include "unit/temporary_folder.h"
+#include "unit/vector_sink.h"
 
 namespace citcat {
 namespace {
 
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::uint8_t>;
-
-class VectorSink final : public ByteSink {
- public:
-  void write(std::span<const std::uint8_t> bytes) override {
-    content.insert(content.end(), bytes.begin(), bytes.end());
-  }
-  void finish() override {}
-  Bytes content;
-};
 
 /// Where in the whole trace each instruction begins, with the records before it that belong to it.
 struct Cuts final : Observer {
@@ -87,7 +79,7 @@ class TraceReaderTest : public test::TemporaryFolder {
     end_ = replayer.machine().position();
     writer.flush();
     cuts.note({instructions_, 0});
-    whole_ = sink.content;
+    whole_ = sink.all;
     begins_ = cuts.begins;
   }
   void take_checkpoints(std::uint64_t every, std::uint64_t max_bytes = 1 << 26) {
@@ -118,7 +110,7 @@ class TraceReaderTest : public test::TemporaryFolder {
     if (start) checkpoints.restore(*start, replayer);
     replayer.run_to(to);
     writer.flush();
-    return sink.content;
+    return sink.all;
   }
   void expect_every_part_is_that_of_the_whole(std::uint64_t every) {
     replay_all();
@@ -222,9 +214,9 @@ TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
     checkpoints.restore(*start, second);
     second.run_to(instructions_);
     part_writer.flush();
-    EXPECT_TRUE(part.content ==
-                Bytes(sink.content.begin() + static_cast<std::ptrdiff_t>(cuts.begins[from]),
-                      sink.content.end()));
+    EXPECT_TRUE(part.all ==
+                Bytes(sink.all.begin() + static_cast<std::ptrdiff_t>(cuts.begins[from]),
+                      sink.all.end()));
     EXPECT_TRUE(second.machine().save() == end_state) << from;
   }
 }
