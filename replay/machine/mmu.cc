@@ -22,10 +22,6 @@ constexpr std::uint32_t kNoExecute = 1u << 31;
 /// (SDM vol. 3, 4.1.4).
 constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000;
 
-}  // namespace
-
-namespace {
-
 /// Of 4 MiB; regions that 32 bits do not tell apart share a bit.
 std::size_t region_of(std::uint64_t linear) {
   return static_cast<std::uint32_t>(linear) >> kRegionShift;

@@ -265,11 +265,8 @@ std::uint64_t Operands::read_wide_value(LinearAddr linear, std::uint32_t size) {
 }
 
 std::uint32_t Operands::read_value(LinearAddr linear, std::uint32_t size) {
-  std::array<std::uint8_t, 4> bytes{};
-  read(linear, std::span(bytes).first(size));
-  std::uint32_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+  CITCAT_ASSERT(size <= sizeof(std::uint32_t));
+  return static_cast<std::uint32_t>(read_wide_value(linear, size));
 }
 
 void Operands::write_stores(std::span<const std::uint8_t> bytes) {
