@@ -31,8 +31,8 @@ bool goes_through(F&& go) {
 /// Throws UsageError where somebody is to be told of addresses of 64 bits who takes only 32.
 CpuModel replayable(CpuModel model, const Listeners& listeners) {
   if (cpu_traits(model).has_long_mode && !listeners.take_wide_addresses()) {
-    throw UsageError("of recordings of the processor " + std::string(cpu_model_name(model)) +
-                     " only replay and verify are made: addresses here have 32 bits "
+    throw UsageError("recordings of the processor " + std::string(cpu_model_name(model)) +
+                     " can be replayed and verified, but not this: it takes addresses of 32 bits "
                      "(docs/long-mode.md says what can be done with them)");
   }
   return model;
