@@ -164,7 +164,7 @@ TEST_F(LongModeGuest, FiveLevelsOfPageTablesAreRefusedByName) {
 TEST_F(LongModeGuest, ListenersThatTakeAddressesOf32BitsAreRefused) {
   Observer narrow;
   EXPECT_THAT([&] { Replayer(recording_, &narrow, ReplayOptions{}); },
-              ThrowsMessage<UsageError>(HasSubstr("only replay and verify")));
+              ThrowsMessage<UsageError>(HasSubstr("can be replayed and verified, but not this")));
 }
 
 TEST_F(LongModeGuest, ASnapshotTakesTheWholeOfItBack) {
