@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "capture/bus/cache_form.h"
 #include "cli/commands/storage_account.h"
 #include "events/archive/container.h"
@@ -30,23 +28,6 @@ Json files_json(const std::vector<Provenance::File>& files) {
   return json;
 }
 
-namespace {
-
-/// From the first transaction of the evidence to the last one.
-std::uint64_t clocks_of(const RecordingFile& file) {
-  const auto evidence = file.evidence();
-  std::optional<std::uint64_t> first;
-  std::uint64_t last = 0;
-  for (BusTransaction t; evidence->next(t);) {
-    if (!t.has(kClockKnown)) continue;
-    if (!first) first = t.clock;
-    last = t.clock;
-  }
-  return last - first.value_or(last);
-}
-
-}  // namespace
-
 Json recording_info(const RecordingFile& file) {
   const Recording& r = file.recording();
   Json json;
@@ -57,7 +38,9 @@ Json recording_info(const RecordingFile& file) {
   json["seconds"] = nullptr;
   if (const double rate = clock_rate(r.provenance); rate > 0) {
     json["clock_hz"] = rate;
-    json["seconds"] = static_cast<double>(clocks_of(file)) / rate;
+    if (const auto clocks = file.evidence_clocks()) {
+      json["seconds"] = static_cast<double>(clocks->last - clocks->first) / rate;
+    }
   }
   json["end"] = ending_name(r.ending);
   json["interrupted"] = is_interrupted(r.ending);

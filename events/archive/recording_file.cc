@@ -566,6 +566,33 @@ std::vector<SymbolModule> RecordingFile::symbols() const {
   return modules;
 }
 
+std::optional<ClockSpan> RecordingFile::evidence_clocks() const {
+  // Those of one chunk, as if it were all evidence.
+  const auto clocks_of = [this](const ChunkInfo& info) -> std::optional<ClockSpan> {
+    FileEvidenceReader evidence(container_, {info});
+    std::optional<ClockSpan> clocks;
+    for (BusTransaction t; evidence.next(t);) {
+      if (!t.has(kClockKnown)) continue;
+      if (!clocks) clocks = ClockSpan{t.clock, t.clock};
+      clocks->last = t.clock;
+    }
+    return clocks;
+  };
+  const std::vector<ChunkInfo> chunks = chunks_of(kEvidenceChunk);
+  for (auto first = chunks.begin(); first != chunks.end(); ++first) {
+    std::optional<ClockSpan> clocks = clocks_of(*first);
+    if (!clocks) continue;
+    for (auto last = chunks.end() - 1; last != first; --last) {
+      if (const auto end = clocks_of(*last)) {
+        clocks->last = end->last;
+        break;
+      }
+    }
+    return clocks;
+  }
+  return std::nullopt;
+}
+
 std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {
   if (meta_.evidence != EvidenceMode::full) {
     throw UsageError(container_->path() + " holds digests in place of the evidence");

@@ -93,6 +93,11 @@ struct RecordingName {
 };
 RecordingName parse_recording_name(const std::string& name);
 
+/// Clocks of the monitor, from one transaction to another.
+struct ClockSpan {
+  std::uint64_t first = 0, last = 0;
+};
+
 /// An archive opened for reading. The recording is in memory, the evidence is not.
 class RecordingFile {
  public:
@@ -129,6 +134,9 @@ class RecordingFile {
   /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
   /// UsageError when the archive holds digests in place of the evidence.
   std::unique_ptr<EvidenceReader> evidence() const;
+  /// Clocks of the first and of the last transaction that has one, as captured; read from the two ends
+  /// of the evidence. Nullopt where no transaction has one, or digests stand in its place. Throws FormatError.
+  std::optional<ClockSpan> evidence_clocks() const;
   /// Checkpoints in the order in which they were added: their chunks, and the content of one.
   std::vector<ChunkInfo> checkpoints() const;
   std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const;
