@@ -1,9 +1,9 @@
 // What the importer makes of captures of a whole machine, against what the machine did.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <unordered_map>
 
@@ -155,9 +155,7 @@ void expect_wide_state(const CpuState& s, const std::map<std::string, std::uint3
   }
   EXPECT_EQ(compared, 69u) << "all but DR4, DR5, SMBASE and the FXSAVE image";
   for (std::uint32_t i = 0; i < s.fx.size(); ++i) {
-    char word[12];
-    std::snprintf(word, sizeof word, "fxsave+%03x", i & ~3u);
-    ASSERT_EQ(s.fx[i], truth.at(word) >> 8 * (i & 3) & 0xff) << i;
+    ASSERT_EQ(s.fx[i], truth.at(fmt::format("fxsave+{:03x}", i & ~3u)) >> 8 * (i & 3) & 0xff) << i;
   }
 }
 
