@@ -223,18 +223,19 @@ void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_
   for (std::uint32_t dword = address & ~3u; dword < end; dword += 4) {
     const std::uint32_t from = std::max(address, dword), to = std::min(end, dword + 4);
     const auto part = bytes.subspan(from - address, to - from);
-    const bool ram = memory_.is_ram(dword, 4);
-    const bool same = !ram || (std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
-                               !memory_.differs(dword, 4));
-    if (dword == fetched_dword_ && same) continue;
-    fetched_dword_ = dword;
-    if (!ram) {
-      // Only the executed bytes are known of a ROM.
+    if (!memory_.is_readable(dword, 4)) {
+      // Only the executed bytes are known of a device's memory.
       uncached_read(RecordType::code_read, from, part, flags);
       continue;
     }
-    std::array<std::uint8_t, 4> value{};
-    std::copy_n(memory_.live(dword), 4, value.begin());
+    const bool same = memory_.is_ram(dword, 4)
+                          ? std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+                                !memory_.differs(dword, 4)
+                          : std::equal(part.begin(), part.end(), fetched_.begin() + (from - dword));
+    if (dword == fetched_dword_ && same) continue;
+    fetched_dword_ = dword;
+    std::array<std::uint8_t, 4>& value = fetched_;
+    memory_.read(dword, value);
     std::copy(part.begin(), part.end(), value.begin() + (from - dword));
     uncached_read(RecordType::code_read, dword, value, flags);
   }

@@ -107,6 +107,7 @@ class BusModel {
   std::uint32_t window_begin_ = 0, window_bytes_ = 0;
   std::array<Range, 2> expected_;
   std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
+  std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
   std::uint64_t external_ = 0;
 };
 

@@ -155,8 +155,8 @@ bool updates_memory(std::uint8_t opcode, std::uint8_t modrm) {
   }
 }
 
-/// Loads of segment registers, which mark descriptors as accessed, and LTR, which marks one as
-/// busy.
+/// Loads of segment registers, which mark descriptors as accessed. LTR, which marks one as busy,
+/// writes a dword as the emulator does.
 bool marks_descriptor(std::uint8_t opcode, std::uint8_t modrm) {
   switch (opcode) {
     case 0x07:
@@ -173,10 +173,8 @@ bool marks_descriptor(std::uint8_t opcode, std::uint8_t modrm) {
 }
 
 /// The same for opcodes behind 0F: POP FS and GS, LSS, LFS, LGS.
-bool marks_descriptor_0f(std::uint8_t opcode, std::uint8_t modrm) {
+bool marks_descriptor_0f(std::uint8_t opcode) {
   switch (opcode) {
-    case 0x00:
-      return ((modrm >> 3) & 7) == 3;
     case 0xa1:
     case 0xa9:
     case 0xb2:
@@ -334,7 +332,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     classify_0f(bytes.subspan(at + 1), out);
     const std::uint8_t modrm = at + 2 < bytes.size() ? bytes[at + 2] : 0xff;
     out.updates_memory = updates_memory_0f(next, modrm);
-    out.marks_descriptor = marks_descriptor_0f(next, modrm);
+    out.marks_descriptor = marks_descriptor_0f(next);
     return out;
   }
   out.marks_descriptor = marks_descriptor(opcode, next);

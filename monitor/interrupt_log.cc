@@ -110,7 +110,18 @@ void InterruptLog::skip() {
     if (end == nullptr) return;
     at_ = static_cast<std::size_t>(static_cast<const char*>(end) - text_) + 1;
   }
-  servicing_ = inside_ = false;
+  announced_ = servicing_ = inside_ = false;
+}
+
+/// The event that was announced and that no dump followed.
+bool InterruptLog::take_announced(LoggedEvent& event) {
+  if (!announced_) return false;
+  event = LoggedEvent{};
+  event.vector = vector_;
+  event.hardware = servicing_;
+  event.real_mode = true;
+  announced_ = servicing_ = false;
+  return true;
 }
 
 LogItem InterruptLog::next(LoggedEvent& event) {
@@ -123,7 +134,7 @@ LogItem InterruptLog::next(LoggedEvent& event) {
     const LogItem item = take({begin, length}, event);
     if (item != LogItem::nothing) return item;
   }
-  return LogItem::nothing;
+  return take_announced(event) ? LogItem::event : LogItem::nothing;
 }
 
 LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
@@ -136,9 +147,15 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     parse_state_line(line, current_.before);
     return LogItem::nothing;
   }
-  if (line.substr(0, 18) == "Servicing hardware") {
-    servicing_ = true;
-    return LogItem::nothing;
+  std::uint32_t vector = 0;
+  const bool servicing = hex_after(line, "Servicing hardware INT=0x", vector);
+  if (servicing || (line.starts_with("check_exception") && hex_after(line, " new 0x", vector))) {
+    // An interrupt may follow an exception of real mode, before the handler's first instruction.
+    const LogItem item = servicing && take_announced(event) ? LogItem::event : LogItem::nothing;
+    announced_ = true;
+    servicing_ = servicing;
+    vector_ = vector;
+    return item;
   }
   if (line.substr(0, 3) == "SMM") return LogItem::system_management;
 
@@ -153,7 +170,7 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
   hex_after(line, " pc=", current_.pc);
   hex_after(line, " CR2=", current_.cr2);
   current_.hardware = servicing_;
-  servicing_ = false;
+  announced_ = servicing_ = false;
   inside_ = true;
   return LogItem::nothing;
 }

@@ -1,7 +1,8 @@
 #pragma once
 // Interrupts and exceptions. The plugin interface does not report them; QEMU's own log does
-// (-d int), with the whole state before the delivery. QEMU writes it from the processor's thread,
-// so at any callback of ours the log holds everything that has happened and nothing more.
+// (-d int), with the whole state before the delivery; in real mode it names no more than the
+// vector. QEMU writes it from the processor's thread, so at any callback of ours the log holds
+// everything that has happened and nothing more.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +38,9 @@ bool parse_state_line(std::string_view line, LoggedState& state);
 struct LoggedEvent {
   unsigned vector = 0;
   std::uint32_t error_code = 0;
-  bool software = false;  ///< INT n, INT3, INTO
-  bool hardware = false;  ///< through the interrupt controller
+  bool software = false;   ///< INT n, INT3, INTO
+  bool hardware = false;   ///< through the interrupt controller
+  bool real_mode = false;  ///< delivered in real mode: of the rest only the vector is told
   unsigned cpl = 0;
   std::uint32_t pc = 0;   ///< linear address of the instruction that was next
   std::uint32_t cr2 = 0;  ///< of a page fault
@@ -62,6 +64,7 @@ class InterruptLog {
 
  private:
   LogItem take(std::string_view line, LoggedEvent& event);
+  bool take_announced(LoggedEvent& event);
 
   // The file is made sparse and this large, so that it can be mapped once.
   static constexpr std::size_t kMapped = std::size_t{64} << 30;
@@ -69,8 +72,11 @@ class InterruptLog {
 
   const char* text_ = nullptr;
   std::size_t at_ = 0;
-  bool servicing_ = false;  ///< the next event comes from the interrupt controller
-  bool inside_ = false;     ///< in the dump of `current_`
+  /// An event has been named. In protected mode its dump is next.
+  bool announced_ = false;
+  bool servicing_ = false;  ///< it comes from the interrupt controller
+  unsigned vector_ = 0;
+  bool inside_ = false;  ///< in the dump of `current_`
   LoggedEvent current_;
 };
 

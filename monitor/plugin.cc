@@ -1,8 +1,9 @@
 // The virtual bus monitor inside QEMU: waits for its trigger with as little instrumentation as the
 // trigger needs, then has every instruction and every access reported to the recorder.
 //
-// Two functions of QEMU that are no part of its plugin interface are used, found by name at start:
-// qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers.
+// Three functions of QEMU that are no part of its plugin interface are used, found by name at
+// start: qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers, and
+// cpu_physical_memory_rw, for ROM.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -59,19 +60,23 @@ class QemuRegisters final : public Registers {
     constexpr std::uint32_t kVirtual8086 = 1u << 17;
     return (read(handles_[19]) & kVirtual8086) != 0;
   }
-  bool at_user_level() { return in_virtual8086() || (selector(1) & 3) == 3; }
+  bool in_real_mode() { return (control(0) & 1) == 0; }
+  bool at_user_level() { return !in_real_mode() && (in_virtual8086() || (selector(1) & 3) == 3); }
   /// Whether code of the segment that CS holds now is 32-bit by default.
   bool runs_32_bit_code() {
     constexpr std::uint32_t kLocal = 4, kWide = 0x400000;
     if (in_virtual8086()) return false;
     const std::uint16_t cs = selector(1);
-    // What a local selector stands for may change at any time; asking costs.
-    if (cs != known_code_ || (cs & kLocal) != 0) {
+    // What a local selector stands for may change at any time, and real mode has loaded whatever it
+    // was; asking costs.
+    if (!known_ || cs != known_code_ || (cs & kLocal) != 0 || in_real_mode()) {
+      known_ = true;
       known_code_ = cs;
       known_wide_ = (state().segment[1].flags & kWide) != 0;
     }
     return known_wide_;
   }
+  void forget_segments() override { known_ = false; }
   std::uint16_t selector(unsigned n) override {
     return static_cast<std::uint16_t>(read(handles_[13 + n]));
   }
@@ -158,6 +163,7 @@ class QemuRegisters final : public Registers {
   GByteArray* buffer_ = nullptr;
   std::uint16_t known_code_ = 0;  ///< the code segment that `known_wide_` is of
   bool known_wide_ = true;
+  bool known_ = false;
 };
 
 // ---- the monitor
@@ -278,6 +284,7 @@ void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::uniqu
         qemu_plugin_register_vcpu_insn_exec_cb(handle, on_port_write, QEMU_PLUGIN_CB_R_REGS,
                                                insn.release());
       break;
+    case Trigger::Kind::reset:
     case Trigger::Kind::none:
       break;
   }
@@ -413,9 +420,10 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = monitor->phase != Phase::waiting && monitor->registers.at_user_level();
-  // While waiting, firmware's 16-bit code is taken for 32-bit code: no more than the size of what
-  // it writes to ports is seen otherwise.
-  const bool code32 = monitor->phase == Phase::waiting || monitor->registers.runs_32_bit_code();
+  // While waiting, 16-bit code of protected mode is taken for 32-bit code: no more than the size of
+  // what it writes to ports is seen otherwise.
+  const bool code32 = monitor->phase == Phase::waiting ? !monitor->registers.in_real_mode()
+                                                       : monitor->registers.runs_32_bit_code();
   const Insn* before = nullptr;
   for (std::size_t n = 0; n < count; ++n) {
     qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
@@ -533,11 +541,14 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     std::fprintf(stderr, "citcat-monitor: error: this QEMU does not export cpu_dump_state\n");
     return -1;
   }
+  monitor->memory.set_physical_access(
+      reinterpret_cast<GuestMemory::PhysicalAccess>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_rw")));
   if (!monitor->log.open(monitor->options.log)) {
     std::fprintf(stderr, "citcat-monitor: error: the log %s cannot be mapped\n",
                  monitor->options.log.c_str());
     return -1;
   }
+  if (monitor->options.start.kind == Trigger::Kind::reset) monitor->phase = Phase::armed;
   qemu_plugin_register_vcpu_init_cb(id, on_processor);
   register_callbacks(id);
   return 0;

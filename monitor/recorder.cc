@@ -9,7 +9,6 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 // FXSAVE's image (Intel SDM vol. 1, table 10-2): the rest of the 512 bytes is reserved.
 constexpr unsigned kFxsaveBytes = 288, kX87RegisterBytes = 10;
 // Where captures without a driver keep their state block: far above any RAM.
@@ -51,10 +50,6 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
   bus_.set_uncached_window(window, window != 0 ? CITCAT_WINDOW_MIN_BYTES : 0);
   bus_.clear();
   set_position();
-  if ((registers_.control(0) & kProtectedMode) == 0) {
-    give_up("the processor is in real mode, which this monitor does not record");
-    return;
-  }
   if (registers_.state().long_mode) {
     give_up("the processor is in 64-bit mode, which this monitor does not record");
     return;
@@ -75,8 +70,7 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
     send_state_block(state_from_emulator(first), kStateWithoutDriver);
     fpu_.clear();
   }
-  known_base_ = {};
-  tables_.reset();
+  change_mode();
   follow_a20();
   // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
   walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4), true);
@@ -170,12 +164,24 @@ void Recorder::give_up(const std::string& why) {
 std::uint32_t Recorder::linear_of(const Insn& insn) {
   if (insn.first_in_block) {
     const std::uint32_t eip = registers_.eip();
-    std::uint32_t linear = eip;
-    if (eip != insn.linear) linear += registers_.state().segment[1].base;
-    code_base_ = linear - eip;
-    displacement_ = linear - insn.linear;
+    displacement_ = eip + code_base(eip, insn.linear) - insn.linear;
   }
   return insn.linear + displacement_;
+}
+
+/// The base of CS, where an instruction that was translated at a linear address is at `eip`. Once
+/// known it stays until something loads CS.
+std::uint32_t Recorder::code_base(std::uint32_t eip, std::uint32_t translated_at) {
+  if (code_base_known_) return code_base_;
+  code_selector_ = registers_.selector(1);
+  if (in_real_mode() && !code_base_hidden_)
+    code_base_ = std::uint32_t{code_selector_} << 4;
+  else if (!in_real_mode() && eip == translated_at)
+    return code_base_ = 0;  // flat; asked again each time, because SYSENTER loads CS too
+  else
+    code_base_ = registers_.state().segment[1].base;
+  code_base_known_ = true;
+  return code_base_;
 }
 
 void Recorder::start(const Insn& insn) {
@@ -249,10 +255,15 @@ void Recorder::prepare(const Insn& insn) {
       port_ = insn.what.port_in_dx ? registers_.gpr(2) & 0xffff : insn.what.port;
       port_value_ = registers_.gpr(0);
       break;
+    case InsnKind::software_interrupt:
+      stack_pointer_ = registers_.gpr(4);
+      break;
     case InsnKind::iret:
     case InsnKind::far_return:
     case InsnKind::far_transfer:
       level_ = registers_.selector(1) & 3;
+      code_base_known_ = false;
+      code_base_hidden_ = !in_real_mode();
       break;
     case InsnKind::fxsave:
     case InsnKind::fxrstor:
@@ -310,14 +321,16 @@ void Recorder::finish(const LoggedState* after) {
     case InsnKind::invlpg:
       walker_.flush();
       break;
-    case InsnKind::control_register:
+    case InsnKind::control_register: {
+      const bool was_real = in_real_mode();
       walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4),
                           insn.what.loads_cr3);
-      if ((walker_.cr0() & kProtectedMode) == 0)
-        give_up("the processor went to real mode, which this monitor does not record");
+      if (in_real_mode() != was_real) change_mode();
       break;
+    }
     case InsnKind::descriptor_table:
       tables_.reset();
+      registers_.forget_segments();
       break;
     case InsnKind::iret:
     case InsnKind::far_return:
@@ -363,7 +376,8 @@ void Recorder::say_internal(const char* op) {
 /// FS and GS are loaded with other bases under the same selector whenever a thread is switched to;
 /// the others keep theirs.
 std::uint32_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
-  if (segment >= known_base_.size()) return registers_.state().segment[segment].base;
+  if (segment >= known_base_.size() || in_real_mode())
+    return registers_.state().segment[segment].base;
   KnownBase& known = known_base_[segment];
   if (!known.known || known.selector != selector)
     known = {selector, registers_.state().segment[segment].base, true};
@@ -381,7 +395,7 @@ void Recorder::note_fpu_access(const Insn& insn, std::uint32_t linear) {
 }
 
 EnvironmentForm Recorder::environment_form(const Insn& insn) {
-  return {insn.what.operand_bytes == 4, registers_.in_virtual8086()};
+  return {insn.what.operand_bytes == 4, in_real_mode() || registers_.in_virtual8086()};
 }
 
 /// Whether the access is of the environment, and not of the registers that FNSAVE and FRSTOR move
@@ -493,8 +507,10 @@ void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
   while (size != 0) {
     const unsigned part = std::min(size, 0x1000 - (linear & 0xfff));
     const auto physical = walker_.translate(linear, store);
-    if (!physical || !memory_.is_ram(*physical, part)) return;
-    const std::span<const std::uint8_t> bytes(memory_.live(*physical), part);
+    std::array<std::uint8_t, 512> block;
+    if (!physical || part > block.size() || !memory_.is_readable(*physical, part)) return;
+    const auto bytes = std::span(block).first(part);
+    memory_.read(*physical, bytes);
     if (store)
       bus_.write(*physical, bytes);
     else

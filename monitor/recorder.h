@@ -46,6 +46,9 @@ class Registers {
   virtual bool in_virtual8086() = 0;
   /// The whole state, hidden parts too. Slow.
   virtual LoggedState state() = 0;
+  /// The mode or a descriptor table has changed: what a selector stood for it may stand for no
+  /// more.
+  virtual void forget_segments() = 0;
 };
 
 /// One translated instruction. Lives as long as the emulator.
@@ -102,9 +105,16 @@ class Recorder {
   void read_gate(const LoggedEvent& event);
   void deliver(const LoggedEvent& event, bool completed);
   void deliver_protected(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
+
+  // recorder_real_mode.cc
+  void take_real_events(std::span<LoggedEvent> events);
+  bool software_interrupt_taken(std::size_t later_events);
+  void complete_real_event(LoggedEvent& event, unsigned frames_above);
+  void deliver_real(const LoggedEvent& event, unsigned passed_bytes);
+  bool in_real_mode() const;
   bool repeat_used_up(const LoggedState& state) const;
   void find_first_page(const LoggedEvent& event, bool at_flight);
-  void write_corrected(std::uint32_t physical, std::uint32_t value);
+  void write_corrected(std::uint32_t physical, std::span<const std::uint8_t> bytes);
   std::uint32_t read_linear32(std::uint32_t linear);
   std::uint16_t read_linear16(std::uint32_t linear);
   struct Descriptor {
@@ -118,6 +128,7 @@ class Recorder {
   struct Tables {
     std::uint32_t gdt, gdt_limit, ldt, ldt_limit;
   };
+  void change_mode();
   struct TaskSwitch {
     LoggedSegment old_task;
     std::uint32_t new_base = 0;
@@ -138,6 +149,7 @@ class Recorder {
   void finish(const LoggedState* after = nullptr);
   void prepare(const Insn& insn);
   std::uint32_t linear_of(const Insn& insn);
+  std::uint32_t code_base(std::uint32_t eip, std::uint32_t translated_at);
   void fetch(const Insn& insn, std::uint32_t linear);
   bool is_used_up(std::uint32_t ecx) const;
   bool reads_permission(const Insn& insn, std::uint32_t linear);
@@ -199,10 +211,14 @@ class Recorder {
   std::uint32_t in_flight_linear_ = 0;
   std::uint32_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
   std::uint32_t code_base_ = 0;     ///< of CS
-  std::uint32_t next_linear_ = 0;   ///< behind the instruction before, for sequential fetches
+  std::uint16_t code_selector_ = 0;
+  bool code_base_known_ = false;
+  bool code_base_hidden_ = true;   ///< real mode has not loaded CS: its selector does not tell
+  std::uint32_t next_linear_ = 0;  ///< behind the instruction before, for sequential fetches
 
   // What an instruction in flight needs when it has ended.
   std::uint32_t port_ = 0, port_value_ = 0;
+  std::uint32_t stack_pointer_ = 0;  ///< before a software interrupt
   std::optional<std::uint32_t> block_address_;
   std::optional<std::uint32_t> environment_;  ///< linear address of the one that x87 code moves
   std::array<std::uint8_t, 4> field_{};       ///< of it, as a processor stores it

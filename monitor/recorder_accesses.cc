@@ -85,12 +85,13 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
     }
     sink_.port(RecordType::io_read, port_, dword_of(value), insn.what.operand_bytes);
   }
-  if (loads_code_segment(kind) && !store && value.size() == 4)
+  if (loads_code_segment(kind) && !store && value.size() == 4 && !in_real_mode())
     note_descriptor(linear, dword_of(value));
   value = task_ ? as_switched(insn, store, linear, physical, value)
                 : as_moved(insn, store, linear, value);
   // One byte is written of a descriptor, where the emulator writes its upper half.
-  if (insn.what.marks_descriptor && store && value.size() == 4 && (linear & 0xfff) != 0xfff) {
+  if (insn.what.marks_descriptor && store && !in_real_mode() && value.size() == 4 &&
+      (linear & 0xfff) != 0xfff) {
     value = value.subspan(1, 1);
     ++linear;
     ++physical;

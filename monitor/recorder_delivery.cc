@@ -35,19 +35,25 @@ bool Recorder::repeat_used_up(const LoggedState& state) const {
 /// A delivery that itself faults is followed in the log by another event at the same instruction;
 /// it did not happen then.
 void Recorder::take_log() {
-  if (!log_.pending()) return;
+  const bool may_have_interrupted = in_flight_ != nullptr && in_real_mode() &&
+                                    in_flight_->what.kind == InsnKind::software_interrupt;
+  if (!log_.pending() && !may_have_interrupted) return;
+  std::vector<LoggedEvent> real;
   LoggedEvent event, following;
   LogItem item = log_.next(event);
   while (item == LogItem::event && active_) {
     item = log_.next(following);
     const bool aborted = item == LogItem::event && !following.hardware && !following.software &&
                          following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
-    if (!aborted || event.hardware)
+    if (event.real_mode)
+      real.push_back(event);
+    else if (!aborted || event.hardware)
       deliver(event, !aborted);
     else if (is_refused_by_gate(event, following))
       read_gate(event);
     std::swap(event, following);
   }
+  if (active_ && (may_have_interrupted || !real.empty())) take_real_events(real);
   if (item == LogItem::system_management)
     give_up("system management mode was entered, which this monitor does not record");
 }
@@ -83,7 +89,7 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   set_position();
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
-  if (event.before.cr0 != walker_.cr0())
+  if (!event.real_mode && event.before.cr0 != walker_.cr0())
     walker_.set_control(event.before.cr0, event.before.cr3, event.before.cr4, false);
   if (event.hardware) {
     ++interrupts_;
@@ -99,7 +105,10 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
     read_first_string(event.before);
   if (page_fault) find_first_page(event, at_flight);
   if (page_fault) walker_.faulting_walk(event.cr2);
-  if (completed) deliver_protected(event, passed_bytes, error_code);
+  if (completed && event.real_mode) deliver_real(event, passed_bytes);
+  if (completed && !event.real_mode) deliver_protected(event, passed_bytes, error_code);
+  code_base_known_ = false;
+  code_base_hidden_ = !in_real_mode();
 
   if (own_software) {
     finish();
@@ -129,11 +138,12 @@ void Recorder::find_first_page(const LoggedEvent& event, bool at_flight) {
     (void)walker_.translate(event.cr2 - 1, (event.error_code & kWriteFault) != 0);
 }
 
-/// A dword on the bus that the emulator has stored otherwise. Stacks may be unaligned: of a dword
-/// that crosses a page the part in the first one is all that `physical` tells.
-void Recorder::write_corrected(std::uint32_t physical, std::uint32_t value) {
-  const auto bytes = bytes_of(value);
-  if ((physical & 0xfff) <= 0xffc && memory_.is_ram(physical, 4)) memory_.correct(physical, bytes);
+/// A word or dword on the bus that the emulator has stored otherwise. Stacks may be unaligned: of
+/// one that crosses a page the part in the first one is all that `physical` tells.
+void Recorder::write_corrected(std::uint32_t physical, std::span<const std::uint8_t> bytes) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  if ((physical & 0xfff) <= 0x1000 - size && memory_.is_ram(physical, size))
+    memory_.correct(physical, bytes);
   bus_.write(physical, bytes);
 }
 
@@ -145,7 +155,9 @@ std::uint32_t Recorder::read_linear32(std::uint32_t linear) {
 std::uint16_t Recorder::read_linear16(std::uint32_t linear) {
   std::uint16_t value = 0;
   const auto physical = walker_.translate(linear, false);
-  if (physical && memory_.is_ram(*physical, 2)) std::memcpy(&value, memory_.live(*physical), 2);
+  std::array<std::uint8_t, 2> bytes{};
+  if (physical && memory_.is_readable(*physical, 2)) memory_.read(*physical, bytes);
+  std::memcpy(&value, bytes.data(), bytes.size());
   return value;
 }
 
@@ -201,6 +213,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
       passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
   if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
 
+  const auto behind = bytes_of(event.pc - state.segment[1].base + passed_bytes);
   const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
   expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
   for (unsigned n = 0; n < pushes; ++n) {
@@ -209,11 +222,11 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
     // processor pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
     const auto physical = walker_.translate(stack_base + top, true);
     if (n == flags_push && (event.hardware || ended_resume) && push_bytes == 4 && physical)
-      write_corrected(*physical, ended_resume ? state.eflags & ~kResume : state.eflags);
+      write_corrected(*physical, bytes_of(ended_resume ? state.eflags & ~kResume : state.eflags));
     else if (n == flags_push + 3 && error_code != event.error_code && push_bytes == 4 && physical)
-      write_corrected(*physical, error_code);
-    else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)
-      write_corrected(*physical, event.pc - state.segment[1].base + passed_bytes);
+      write_corrected(*physical, bytes_of(error_code));
+    else if (n == flags_push + 2 && passed_bytes != 0 && physical)
+      write_corrected(*physical, std::span(behind).first(push_bytes));
     else
       block_access(stack_base + top, push_bytes, true);
   }

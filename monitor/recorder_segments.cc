@@ -65,6 +65,7 @@ std::span<const std::uint8_t> Recorder::as_switched(const Insn& insn, bool store
 /// A far transfer has ended. It loads CS, and SS with another privilege level; a task switch loads
 /// all segments. Of these loads the emulator marks none in the descriptor.
 void Recorder::finish_transfer(const LoggedState* after) {
+  if (in_real_mode()) return;
   const bool switched = task_.has_value();
   task_.reset();
   if (switched) {
@@ -98,12 +99,14 @@ void Recorder::mark_accessed(std::uint32_t descriptor) {
   constexpr std::uint8_t kAccessed = 1, kCodeOrData = 0x10;
   const std::uint32_t linear = descriptor + 5;
   const auto at = walker_.translate(linear, false);
-  if (!at || !memory_.is_ram(*at, 1)) return;
-  const std::uint8_t marked = *memory_.live(*at) | kAccessed;
-  if (marked == *memory_.live(*at) || (marked & kCodeOrData) == 0) return;
+  if (!at || !memory_.is_readable(*at, 1)) return;
+  std::uint8_t type = 0;
+  memory_.read(*at, {&type, 1});
+  if ((type & kAccessed) != 0 || (type & kCodeOrData) == 0) return;
+  type |= kAccessed;
   if (const auto physical = walker_.translate_own_store(linear)) {
-    memory_.correct(*physical, {&marked, 1});
-    bus_.write(*physical, {&marked, 1});
+    memory_.write(*physical, {&type, 1});
+    bus_.write(*physical, {&type, 1});
   }
 }
 

@@ -24,6 +24,10 @@ std::optional<Trigger> parse_trigger(std::string_view text) {
     out.kind = Trigger::Kind::driver;
     return out;
   }
+  if (text == "reset") {
+    out.kind = Trigger::Kind::reset;
+    return out;
+  }
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   const std::string_view kind = text.substr(0, colon);

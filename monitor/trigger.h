@@ -11,6 +11,7 @@ namespace citcat::monitor {
 struct Trigger {
   enum class Kind : std::uint8_t {
     none,
+    reset,    ///< the processor's first instruction
     driver,   ///< the citcat driver's marker
     address,  ///< an instruction at this linear address is about to run
     port,     ///< a write to this port, of `value` if there is one
@@ -23,8 +24,8 @@ struct Trigger {
   std::string text;
 };
 
-/// Parses "driver", "address:c1000000", "port:80", "port:80=5a" (hexadecimal), "count:1000000",
-/// "console:TEXT". Nullopt when it is none of these.
+/// Parses "reset", "driver", "address:c1000000", "port:80", "port:80=5a" (hexadecimal),
+/// "count:1000000", "console:TEXT". Nullopt when it is none of these.
 std::optional<Trigger> parse_trigger(std::string_view text);
 
 /// Watches what goes out of ports for a port or console trigger.

@@ -71,13 +71,13 @@ TEST(InsnClass, KnowsTheReturnOfAllRegisters) {
   EXPECT_EQ(classified({0x60}).kind, InsnKind::plain);
 }
 
-TEST(InsnClass, KnowsWhatMarksDescriptorsAsAccessedOrBusy) {
+TEST(InsnClass, KnowsWhatMarksDescriptorsAsAccessed) {
   EXPECT_TRUE(classified({0x8e, 0xd8}).marks_descriptor);              // MOV DS,AX
   EXPECT_TRUE(classified({0x0f, 0xb2, 0x24, 0x24}).marks_descriptor);  // LSS
   EXPECT_TRUE(classified({0xc5, 0x00}).marks_descriptor);              // LDS
   EXPECT_TRUE(classified({0x1f}).marks_descriptor);                    // POP DS
   EXPECT_TRUE(classified({0x0f, 0xa1}).marks_descriptor);              // POP FS
-  EXPECT_TRUE(classified({0x0f, 0x00, 0xd8}).marks_descriptor);        // LTR
+  EXPECT_FALSE(classified({0x0f, 0x00, 0xd8}).marks_descriptor);       // LTR: a dword, busy
   EXPECT_FALSE(classified({0x0f, 0x00, 0xd0}).marks_descriptor);       // LLDT
   EXPECT_FALSE(classified({0x8c, 0x18}).marks_descriptor);             // MOV [EAX],DS
   EXPECT_FALSE(classified({0x89, 0x18}).marks_descriptor);
@@ -229,6 +229,7 @@ TEST(FpuPointers, LoadWhatTheyHaveStored) {
 
 TEST(Trigger, ReadsEveryFormAndRefusesOthers) {
   EXPECT_EQ(parse_trigger("driver")->kind, Trigger::Kind::driver);
+  EXPECT_EQ(parse_trigger("reset")->kind, Trigger::Kind::reset);
   EXPECT_EQ(parse_trigger("address:c1000000")->number, 0xc1000000u);
   EXPECT_EQ(parse_trigger("address:0xc1000000")->number, 0xc1000000u);
   EXPECT_EQ(parse_trigger("count:50000000")->number, 50000000u);

@@ -28,6 +28,7 @@ class FixedRegisters final : public Registers {
   }
   bool in_virtual8086() override { return (state_.eflags & 0x20000) != 0; }
   LoggedState state() override { return state_; }
+  void forget_segments() override {}
 
   LoggedState state_;
 };

@@ -78,7 +78,7 @@ TEST_F(HelpTest, NamesTheOptionThatWasMeantWhateverElseIsMissing) {
 TEST_F(HelpTest, ATriggerThatThereIsNoneOfIsAUsageError) {
   for (const char* const option : {"--start", "--stop"}) {
     EXPECT_THAT(refused({"record", "-o", "b.bin", option, "foo", "--", "true"}),
-                HasSubstr(std::string(option) + ": expected driver, address:HEX"));
+                HasSubstr(std::string(option) + ": expected driver, reset, address:HEX"));
   }
   EXPECT_THAT(refused({"record", "-o", "b.bin", "--start", "port:10000", "--", "true"}),
               HasSubstr("found port:10000"));
