@@ -54,6 +54,7 @@ struct CodePage {
 /// Owned by the machine; every unit holds a reference. Nothing here calls a unit.
 struct CpuContext {
   static constexpr std::uint32_t kResumeFlag = 1u << 16, kVirtual8086 = 1u << 17;  ///< of EFLAGS
+  static constexpr std::uint32_t kCr4OsXsave = 1u << 18;
 
   /// `client` and `walks` are called once the engine runs, not before.
   CpuContext(CpuModel cpu, const BusModel& bus, Environment& outside, const Listeners& listeners,

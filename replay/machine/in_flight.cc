@@ -9,6 +9,7 @@ bool InFlight::stores_floating_point() const {
   switch (info->kind) {
     case InstructionClass::x87:
     case InstructionClass::fxsave:
+    case InstructionClass::xsave:
     case InstructionClass::sse:
     case InstructionClass::sse_fp:
     case InstructionClass::mmx:

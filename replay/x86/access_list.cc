@@ -34,6 +34,9 @@ void AccessList::build() {
       // Names a page, touches nothing.
       if (MemoryOperand* const page = add_explicit()) page->read = page->write = false;
       break;
+    case Pattern::parts:
+      parts();
+      break;
     case Pattern::load_segment:
       load_segment();
       break;
@@ -162,6 +165,13 @@ void AccessList::pop_segment() {
   add_pop(word_, 1, word_ == 8 ? 0 : 2);
   add_ea(EaSource::stack_pop);
   note_segment_load();
+}
+
+/// The machine makes its accesses by itself.
+void AccessList::parts() {
+  MemoryOperand* const area = add_explicit();
+  area->read = area->write = false;
+  add_ea_operand(0);
 }
 
 void AccessList::load_segment() {

@@ -24,6 +24,7 @@ class AccessList {
 
   void push_segment();
   void pop_segment();
+  void parts();
   void load_segment();
   void note_segment_load();
   void far_pointer();

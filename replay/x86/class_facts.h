@@ -99,6 +99,8 @@ inline constexpr auto kRows = [] {
       {rdpmc, last},
       {rdmsr, last},
       {wrmsr, last},
+      {xgetbv, last},
+      {xsetbv, last},
       {cli, last},
       {sti, last},
       {pushf, {.permission = iopl_in_v86}},

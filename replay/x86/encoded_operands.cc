@@ -10,6 +10,8 @@ using Form = OperandForm;
 constexpr unsigned kFxBytes = 32 + 8 * 16 + 8 * 16;
 /// The same in 64-bit mode: with XMM8 to XMM15.
 constexpr unsigned kFxBytes64 = kFxBytes + 8 * 16;
+/// The area of XSAVE without components beyond x87 and SSE (SDM vol. 1, 13.4).
+constexpr unsigned kXsaveBytes = 512 + 64;
 
 bool is_moffs(Form form) { return form == Form::Ob || form == Form::Ov; }
 
@@ -201,6 +203,8 @@ unsigned memory_size(OperandForm form, unsigned word, bool bits64) {
       return (word == 2 ? 14 : 28) + 80;
     case Form::Mfx:
       return bits64 ? kFxBytes64 : kFxBytes;
+    case Form::Mxs:
+      return kXsaveBytes;
     default:
       return 0;
   }

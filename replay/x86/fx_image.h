@@ -1,8 +1,16 @@
 #pragma once
 // Where things are in the FXSAVE image, as memory has it and as HostFpu keeps its state in.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+
+namespace citcat {
+
+/// The area of FXSAVE (Intel SDM vol. 1, 10.5.1); same layout as CpuState::fx.
+using FxImage = std::array<std::uint8_t, 512>;
+
+}  // namespace citcat
 
 namespace citcat::fx_image {
 

@@ -18,11 +18,9 @@
 #include <vector>
 
 #include "replay/x86/decoded_instruction.h"
+#include "replay/x86/fx_image.h"
 
 namespace citcat {
-
-/// FXSAVE image outside 64-bit mode (Intel SDM vol. 1, 10.5.1); same layout as CpuState::fx.
-using FxImage = std::array<std::uint8_t, 512>;
 
 /// x87 status word bits (SDM vol. 1, 8.1.3).
 inline constexpr std::uint16_t kFpuExceptions = 0x3f;
@@ -125,6 +123,13 @@ class HostFpu {
   /// Sets ES and B from the flags and masks.
   void update_summary();
 
+  /// The state as FXSAVE shows it, all of it; `wide_pointers`: of 64 bits, without selectors.
+  FxImage shown(bool wide_pointers) const;
+  /// Takes the state from such an image, whose MXCSR is one that the processor accepts.
+  void take(const FxImage& shown, bool wide_pointers);
+  /// Bits of MXCSR that it accepts.
+  std::uint32_t accepted_mxcsr() const { return mxcsr_mask_ != 0 ? mxcsr_mask_ : 0xffbf; }
+
   /// What an MMX instruction leaves of the x87 state: TOP = 0, every register in use, and FFFF in
   /// sign and exponent of the register it wrote (SDM vol. 1, 9.5.1). For callers whose engine runs
   /// MMX itself; `written` is the MMX register or -1.
@@ -161,7 +166,6 @@ class HostFpu {
   FpuResult fxsave(const FpuForm& form, FpuOperands& operands) const;
   FpuResult fxrstor(const FpuForm& form, const FpuOperands& operands);
   FpuResult ldmxcsr(const FpuOperands& operands);
-  std::uint32_t accepted_mxcsr() const { return mxcsr_mask_ != 0 ? mxcsr_mask_ : 0xffbf; }
 
   FxImage image_{};
   std::uint32_t mxcsr_mask_ = 0xffff;

@@ -181,16 +181,20 @@ void HostFpu::restore(const FpuForm& form, const FpuOperands& operands) {
 }
 
 FpuResult HostFpu::fxsave(const FpuForm& form, FpuOperands& operands) const {
-  const std::size_t end = form.memory_bytes;
-  std::copy_n(image_.begin(), end, operands.memory.begin());
-  if (wide_ && !form.wide_image) {
-    store32(operands.memory.data() + kCodeSelector, code_selector());
-    store32(operands.memory.data() + kDataSelector, data_selector());
-  }
-  store32(operands.memory.data() + kMxcsrMask, mxcsr_mask_);
+  operands.memory = shown(form.wide_image);
   FpuResult result;
-  result.store_bytes = static_cast<std::uint16_t>(operands.save_sse ? end : kXmm);
+  result.store_bytes = operands.save_sse ? form.memory_bytes : static_cast<std::uint16_t>(kXmm);
   return result;
+}
+
+FxImage HostFpu::shown(bool wide_pointers) const {
+  FxImage shown = image_;
+  if (wide_ && !wide_pointers) {
+    store32(shown.data() + kCodeSelector, code_selector());
+    store32(shown.data() + kDataSelector, data_selector());
+  }
+  store32(shown.data() + kMxcsrMask, mxcsr_mask_);
+  return shown;
 }
 
 FpuResult HostFpu::fxrstor(const FpuForm& form, const FpuOperands& operands) {
@@ -199,17 +203,23 @@ FpuResult HostFpu::fxrstor(const FpuForm& form, const FpuOperands& operands) {
     result.fault = FpuResult::Fault::protection;
     return result;
   }
-  const std::uint32_t mxcsr_before = mxcsr();
+  FxImage after = image_;
   const std::size_t end = operands.save_sse ? form.memory_bytes : kXmm;
-  std::copy_n(operands.memory.begin(), end, image_.begin());
-  if (!operands.save_sse) set_dword(kMxcsr, mxcsr_before);
+  std::copy_n(operands.memory.begin(), end, after.begin());
+  if (!operands.save_sse) store32(after.data() + kMxcsr, mxcsr());
+  take(after, form.wide_image);
+  return result;
+}
+
+void HostFpu::take(const FxImage& shown, bool wide_pointers) {
+  image_ = shown;
   image_[kTags + 1] = 0;
   set_word(kControl, static_cast<std::uint16_t>((control_word() & 0x1f3f) | 0x40));
   set_word(kOpcode, word(kOpcode) & 0x7ff);
   if (!wide_) {
     set_word(kCodeSelector + 2, 0);
     set_word(kDataSelector + 2, 0);
-  } else if (!form.wide_image) {
+  } else if (!wide_pointers) {
     set_code_pointer(dword(kCodeOffset), word(kCodeSelector));
     set_data_pointer(dword(kDataOffset), word(kDataSelector));
   }
@@ -218,7 +228,6 @@ FpuResult HostFpu::fxrstor(const FpuForm& form, const FpuOperands& operands) {
     std::fill_n(image_.begin() + reserved, kSlot - kRegisterBytes, std::uint8_t{0});
   }
   update_summary();
-  return result;
 }
 
 FpuResult HostFpu::ldmxcsr(const FpuOperands& operands) {

@@ -62,6 +62,8 @@ enum class InstructionClass : std::uint8_t {
   rdpmc,
   rdmsr,
   wrmsr,
+  xgetbv,
+  xsetbv,
   cli,
   sti,
   pushf,
@@ -71,6 +73,8 @@ enum class InstructionClass : std::uint8_t {
   fwait,
   fxsave,
   fxrstor,
+  xsave,  ///< XSAVEOPT too
+  xrstor,
   emms,
   mmx,
   sse_fp,  ///< arithmetic, comparison or conversion of floating point: touches MXCSR

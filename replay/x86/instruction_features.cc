@@ -19,13 +19,15 @@ constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3,
     kCx16{"CMPXCHG16B", 1, ecx, 13, true}, kSse41{"SSE4.1", 1, ecx, 19, true},
     kSse42{"SSE4.2", 1, ecx, 20, true}, kMovbe{"MOVBE", 1, ecx, 22, false},
     kPopcnt{"POPCNT", 1, ecx, 23, true}, kAes{"AES", 1, ecx, 25, true},
-    kXsave{"XSAVE", 1, ecx, 26, false}, kAvx{"AVX", 1, ecx, 28, false},
-    kRdrand{"RDRAND", 1, ecx, 30, false}, kVmx{"VMX", 1, ecx, 5, false},
-    kFsGsBase{"FSGSBASE", 7, ebx, 0, false}, kBmi1{"BMI1 (TZCNT)", 7, ebx, 3, false},
-    kInvpcid{"INVPCID", 7, ebx, 10, false}, kAvx512{"AVX-512", 7, ebx, 16, false},
-    kRdseed{"RDSEED", 7, ebx, 18, false}, kAdx{"ADX", 7, ebx, 19, false},
-    kSmap{"SMAP (STAC, CLAC)", 7, ebx, 20, false}, kSha{"SHA", 7, ebx, 29, false},
-    kWaitpkg{"WAITPKG", 7, ecx, 5, false}, kRdpid{"RDPID", 7, ecx, 22, false},
+    kXsaveopt{"XSAVEOPT", kExtendedStateLeaf, eax, 0, true, 1},
+    kXsaves{"XSAVES", kExtendedStateLeaf, eax, 3, false, 1}, kRdrand{"RDRAND", 1, ecx, 30, false},
+    kVmx{"VMX", 1, ecx, 5, false}, kFsGsBase{"FSGSBASE", 7, ebx, 0, false},
+    kBmi1{"BMI1 (TZCNT)", 7, ebx, 3, false}, kClflushopt{"CLFLUSHOPT", 7, ebx, 23, false},
+    kClwb{"CLWB", 7, ebx, 24, false}, kInvpcid{"INVPCID", 7, ebx, 10, false},
+    kAvx512{"AVX-512", 7, ebx, 16, false}, kRdseed{"RDSEED", 7, ebx, 18, false},
+    kAdx{"ADX", 7, ebx, 19, false}, kSmap{"SMAP (STAC, CLAC)", 7, ebx, 20, false},
+    kSha{"SHA", 7, ebx, 29, false}, kWaitpkg{"WAITPKG", 7, ecx, 5, false},
+    kRdpid{"RDPID", 7, ecx, 22, false},
     kLahf{"LAHF and SAHF in 64-bit mode", kExtended, ecx, 0, true},
     kSvm{"SVM", kExtended, ecx, 2, false}, kLzcnt{"LZCNT", kExtended, ecx, 5, false},
     kSse4a{"SSE4A", kExtended, ecx, 6, false}, kXop{"XOP", kExtended, ecx, 11, false},
@@ -79,6 +81,13 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
       return info.operand_bytes == 8 ? &kCx16 : nullptr;
     case Operation::rdtscp:
       return &kRdtscp;
+    case Operation::xgetbv:
+    case Operation::xsetbv:
+    case Operation::xsave:
+    case Operation::xrstor:
+      return &kFeatureXsave;
+    case Operation::xsaveopt:
+      return &kXsaveopt;
     case Operation::lahf:
     case Operation::sahf:
       return info.bits64 ? &kLahf : nullptr;
@@ -89,7 +98,6 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
 
 /// Of undefined opcodes behind 0F 01, by ModRM.
 const Feature* feature_of_0f01(std::uint8_t modrm) {
-  if (modrm == 0xd0 || modrm == 0xd1) return &kXsave;
   if (modrm == 0xca || modrm == 0xcb) return &kSmap;
   if (modrm >= 0xc1 && modrm <= 0xc4) return &kVmx;
   return modrm >= 0xd8 && modrm <= 0xdf ? &kSvm : nullptr;
@@ -118,11 +126,13 @@ const Feature* feature_of_0f(std::span<const std::uint8_t> code, std::uint8_t pr
     case 0xae:
       if (registers && prefix == 0xf3 && reg < 4) return &kFsGsBase;
       if (registers) return reg == 6 ? &kWaitpkg : nullptr;
-      return reg >= 4 && reg <= 6 ? &kXsave : nullptr;
+      if (prefix == 0x66) return reg == 7 ? &kClflushopt : reg == 6 ? &kClwb : nullptr;
+      return nullptr;
     case 0xc7:
       if (registers && prefix == 0xf3 && reg == 7) return &kRdpid;
       if (registers) return reg == 6 ? &kRdrand : reg == 7 ? &kRdseed : nullptr;
-      return reg >= 3 && reg <= 5 ? &kXsave : &kVmx;
+      if (reg == 4) return &kFeatureXsavec;
+      return reg == 3 || reg == 5 ? &kXsaves : &kVmx;
     default:
       return nullptr;
   }
@@ -145,7 +155,7 @@ const Feature* feature_of_undefined(std::span<const std::uint8_t> bytes) {
   switch (code[0]) {
     case 0xc4:
     case 0xc5:
-      return &kAvx;
+      return &kFeatureAvx;
     case 0x62:
       return &kAvx512;
     case 0x8f:
@@ -166,8 +176,8 @@ const InstructionFeature* feature_of(const DecodedInstruction& info) {
 }
 
 bool has_feature(const InstructionFeature& feature, const CpuidLeaf& leaf) {
-  const std::uint32_t word = feature.in == ebx ? leaf.ebx : feature.in == ecx ? leaf.ecx : leaf.edx;
-  return (word >> feature.bit & 1) != 0;
+  const std::array<std::uint32_t, 4> words = {leaf.eax, leaf.ebx, leaf.ecx, leaf.edx};
+  return (words[static_cast<std::size_t>(feature.in)] >> feature.bit & 1) != 0;
 }
 
 }  // namespace citcat

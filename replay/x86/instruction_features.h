@@ -11,13 +11,27 @@ namespace citcat {
 
 /// A set of instructions, and the bit of CPUID that announces it.
 struct InstructionFeature {
-  enum class Register : std::uint8_t { ebx, ecx, edx };
+  enum class Register : std::uint8_t { eax, ebx, ecx, edx };
   const char* name;
   std::uint32_t leaf;
   Register in;
   std::uint8_t bit;
   bool executed;  ///< by engine and machine
+  std::uint8_t subleaf = 0;
 };
+
+// Those that more than single instructions are asked for.
+inline constexpr std::uint32_t kExtendedStateLeaf = 0xd;
+inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature::Register::ecx, 26,
+                                                  true},
+    kFeatureAvx{"AVX", 1, InstructionFeature::Register::ecx, 28, false},
+    kFeatureXsavec{"XSAVEC", kExtendedStateLeaf, InstructionFeature::Register::eax, 1, false, 1},
+    kFeatureXgetbv1{"XGETBV of the components in use",
+                    kExtendedStateLeaf,
+                    InstructionFeature::Register::eax,
+                    2,
+                    false,
+                    1};
 
 /// The set that the instruction is in; null for what every processor with long mode has, or what is
 /// in no set that is known here. `info` may be an undefined opcode, whose bytes tell what newer

@@ -33,6 +33,7 @@ enum class OperandForm : std::uint8_t {
   Mt,                ///< ten bytes
   Menv, Msave,       ///< x87 environment, 14 or 28 bytes; with registers 94 or 108
   Mfx,               ///< what FXSAVE and FXRSTOR touch
+  Mxs,               ///< the area of XSAVE and XRSTOR: legacy region and header
   Gb, Gw, Gd, Gy, Gv,
   Zb, Zv,
   AL, rAX, CL, DX,   ///< rAX: AX or EAX
@@ -68,6 +69,7 @@ enum class AccessPattern : std::uint8_t {
   none,
   operand,  ///< of the explicit operand, if that is in memory
   page,     ///< the operand's address alone counts: INVLPG
+  parts,    ///< of the operand, which registers and memory tell: XSAVE
   push, push_all, push_operand, push_segment,
   pop, pop_all, pop_operand, pop_segment,
   load_segment,

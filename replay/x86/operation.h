@@ -52,7 +52,8 @@ enum class Operation : std::uint16_t {
   setl, setle, setne, setno, setnp, setns, seto, setp, sets, sfence, sgdt, shl, shld, shr, shrd,
   shufpd, shufps, sidt, sldt, smsw, sqrtpd, sqrtps, sqrtsd, sqrtss, stc, std, sti, stmxcsr, stos,
   str, sub, subpd, subps, subsd, subss, swapgs, syscall, sysenter, sysexit, sysret, test, ucomisd, ucomiss, unpckhpd,
-  unpckhps, unpcklpd, unpcklps, verr, verw, wbinvd, wrmsr, xadd, xchg, xlat, xor_, xorpd, xorps,
+  unpckhps, unpcklpd, unpcklps, verr, verw, wbinvd, wrmsr, xadd, xchg, xgetbv, xlat, xor_, xorpd, xorps,
+  xrstor, xsave, xsaveopt, xsetbv,
 };
 // clang-format on
 

@@ -15,6 +15,7 @@ bool floating_point(InstructionClass kind) {
   switch (kind) {
     case InstructionClass::x87:
     case InstructionClass::fxsave:
+    case InstructionClass::xsave:
     case InstructionClass::mmx:
     case InstructionClass::sse:
     case InstructionClass::sse_fp:

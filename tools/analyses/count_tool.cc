@@ -75,6 +75,8 @@ const char* class_name(InstructionClass kind) {
     case InstructionClass::fwait:
     case InstructionClass::fxsave:
     case InstructionClass::fxrstor:
+    case InstructionClass::xsave:
+    case InstructionClass::xrstor:
       return "x87";
     case InstructionClass::mmx:
     case InstructionClass::emms:

@@ -158,7 +158,9 @@ MachineStats Machine::stats() const {
 
 std::optional<std::uint32_t> Machine::smbase() const { return units_->smm.smbase(); }
 
-std::uint32_t Machine::reserved_bits() const { return units_->smm.reserved_bits(); }
+std::uint32_t Machine::reserved_bits() const { 
+  return units_->smm.reserved_bits() | units_->extended_state.reserved_bits();
+}
 
 std::uint64_t Machine::model_specific_results() const {
   return units_->fpu.model_specific_results();
@@ -225,6 +227,7 @@ void Machine::set_registers(const CpuState& state) {
     set_wide_registers(engine, state, *state.long_mode);
     cpu_.cr8 = state.long_mode->cr8;
     units_->control.check_loaded();
+    units_->extended_state.load(state);
   }
   // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
   engine.set_a20_mask(cpu_.traits.has_a20() ? state.a20_mask : 0xfffff);
@@ -263,6 +266,7 @@ CpuState Machine::save() const {
   if (s.long_mode) {
     save_wide_registers(engine, *s.long_mode);
     s.long_mode->cr8 = cpu_.cr8;
+    s.long_mode->xcr0 = units_->extended_state.components();
   }
   units_->model_registers.save(s);
   s.halted = cpu_.halted;

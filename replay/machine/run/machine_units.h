@@ -20,6 +20,7 @@
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/emulator.h"
 #include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/extended_state.h"
 #include "replay/machine/units/far_return.h"
 #include "replay/machine/units/far_transfer.h"
 #include "replay/machine/units/feature_gate.h"
@@ -58,7 +59,7 @@ struct MachineUnits {
   DebugUnit debug{cpu};
   FastTier fast{cpu, flight, expectation, debug};
   ModelRegisters model_registers{cpu};
-  ControlRegisters control{cpu, flight};
+  ControlRegisters control{cpu, flight, model_registers};
   FeatureGate features{cpu, model_registers};
   SystemMemory system{cpu};
   CodePatcher patcher{cpu, flight};
@@ -70,6 +71,7 @@ struct MachineUnits {
   ExceptionDelivery delivery{cpu,      flight, expectation, debug,        system,
                              segments, stack,  tasks,       long_delivery};
   FloatingPoint fpu{cpu, flight, operands};
+  ExtendedState extended_state{cpu, flight, model_registers, operands, fpu};
   PortAccesses ports{cpu, flight, debug, system, operands};
   FlagCorrection flag_correction{cpu, operands};
   Retirement retirement{cpu, flight, expectation, rights, debug, segments, delivery, fpu, ports};
@@ -85,7 +87,7 @@ struct MachineUnits {
   Emulator emulator{cpu,      flight,        debug,     model_registers, operands,
                     segments, delivery,      fpu,       retirement,      smm,
                     returns,  near,          transfers, early,           preparation,
-                    control,  long_transfers};
+                    control,  long_transfers, extended_state};
   TranslationWatch watch{cpu};
   EngineTranslations translations{cpu, flight};
   CodeFetch code{cpu, flight, expectation};

@@ -4,6 +4,7 @@
 
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/model_registers.h"
 
 namespace citcat {
 
@@ -12,8 +13,8 @@ namespace {
 constexpr std::uint64_t kCr0Pe = 1, kCr0Et = 1u << 4, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30,
                         kCr0Pg = 1u << 31;
 constexpr std::uint64_t kCr4Pae = 1u << 5;
-/// VME to OSXMMEXCPT, and SMEP.
-constexpr std::uint64_t kCr4Executed = 0x7ff | 1u << 20;
+/// VME to OSXMMEXCPT, OSXSAVE and SMEP.
+constexpr std::uint64_t kCr4Executed = 0x7ff | CpuContext::kCr4OsXsave | 1u << 20;
 constexpr std::uint64_t kEferSce = 1, kEferLme = 1u << 8, kEferLma = 1u << 10, kEferNxe = 1u << 11;
 constexpr std::uint64_t kCr3Reserved = 0xfff0000000000000;
 
@@ -22,13 +23,12 @@ struct Feature {
   unsigned bit;
   const char* name;
 };
-constexpr std::array<Feature, 11> kNotExecuted = {{{11, "UMIP"},
+constexpr std::array<Feature, 10> kNotExecuted = {{{11, "UMIP"},
                                                    {12, "LA57 (five levels of page tables)"},
                                                    {13, "VMXE (virtual machines)"},
                                                    {14, "SMXE"},
                                                    {16, "FSGSBASE"},
                                                    {17, "PCIDE (process-context identifiers)"},
-                                                   {18, "OSXSAVE (XSAVE and AVX)"},
                                                    {21, "SMAP"},
                                                    {22, "PKE (protection keys)"},
                                                    {23, "CET"},
@@ -132,7 +132,9 @@ void ControlRegisters::write_cr3(std::uint64_t value) {
 void ControlRegisters::write_cr4(std::uint64_t value) {
   if ((value & ~kCr4Executed) != 0) refuse("MOV to CR4 sets " + names_of(value & ~kCr4Executed));
   const bool leaves = (cpu_.engine.efer() & kEferLma) != 0 && (value & kCr4Pae) == 0;
-  if (leaves) throw CpuException{13, 0u, 0};
+  const bool reserved =
+      (value & CpuContext::kCr4OsXsave) != 0 && !model_registers_.has(kFeatureXsave);
+  if (leaves || reserved) throw CpuException{13, 0u, 0};
   cpu_.engine.wide().set_cr(4, value);
 }
 

@@ -11,10 +11,13 @@
 
 namespace citcat {
 
+class ModelRegisters;
+
 class ControlRegisters {
  public:
   /// All must outlive the object.
-  ControlRegisters(CpuContext& cpu, InFlight& flight) : cpu_(cpu), flight_(flight) {}
+  ControlRegisters(CpuContext& cpu, InFlight& flight, const ModelRegisters& model_registers)
+      : cpu_(cpu), flight_(flight), model_registers_(model_registers) {}
 
   /// The instruction in flight. They throw what the processor would.
   void read();
@@ -32,6 +35,7 @@ class ControlRegisters {
 
   CpuContext& cpu_;
   InFlight& flight_;
+  const ModelRegisters& model_registers_;
 };
 
 }  // namespace citcat

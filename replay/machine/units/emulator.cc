@@ -9,6 +9,7 @@
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/extended_state.h"
 #include "replay/machine/units/far_return.h"
 #include "replay/machine/units/far_transfer.h"
 #include "replay/machine/units/floating_point.h"
@@ -193,6 +194,10 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::fwait, &Emulator::floating_point},
       {Class::fxsave, &Emulator::floating_point},
       {Class::fxrstor, &Emulator::floating_point},
+      {Class::xgetbv, &Emulator::xgetbv},
+      {Class::xsetbv, &Emulator::xsetbv},
+      {Class::xsave, &Emulator::xsave},
+      {Class::xrstor, &Emulator::xrstor},
       {Class::sse_fp, &Emulator::floating_point},
       {Class::ldmxcsr, &Emulator::floating_point},
       {Class::stmxcsr, &Emulator::floating_point},
@@ -353,5 +358,13 @@ void Emulator::store_machine_status() {
 }
 
 void Emulator::floating_point() { fpu_.execute(); }
+
+void Emulator::xgetbv() { extended_state_.get(); }
+
+void Emulator::xsetbv() { extended_state_.set(); }
+
+void Emulator::xsave() { extended_state_.save(); }
+
+void Emulator::xrstor() { extended_state_.restore(); }
 
 }  // namespace citcat

@@ -11,9 +11,10 @@
 namespace citcat {
 
 class DebugUnit;
-class EarlyCpuQuirks;
 class ControlRegisters;
+class EarlyCpuQuirks;
 class ExceptionDelivery;
+class ExtendedState;
 class FarReturn;
 class FarTransfer;
 class FloatingPoint;
@@ -36,7 +37,8 @@ class Emulator {
            Operands& operands, SegmentLoader& segments, ExceptionDelivery& delivery,
            FloatingPoint& fpu, Retirement& retirement, SystemManagement& smm, FarReturn& returns,
            NearTransfer& near, FarTransfer& transfers, EarlyCpuQuirks& early,
-           OperandPreparation& preparation, ControlRegisters& control, LongModeTransfer& long_mode)
+           OperandPreparation& preparation, ControlRegisters& control, LongModeTransfer& long_mode,
+           ExtendedState& extended_state)
       : cpu_(cpu),
         flight_(flight),
         debug_(debug),
@@ -53,7 +55,8 @@ class Emulator {
         early_(early),
         preparation_(preparation),
         control_(control),
-        long_mode_(long_mode) {}
+        long_mode_(long_mode),
+        extended_state_(extended_state) {}
 
   /// The engine must not execute the instruction in flight.
   bool is_made_here() const;
@@ -92,6 +95,10 @@ class Emulator {
   void read_debug_register();
   void store_machine_status();
   void floating_point();
+  void xgetbv();
+  void xsetbv();
+  void xsave();
+  void xrstor();
 
   void emulate_sysenter();
   void emulate_sysexit();
@@ -116,6 +123,7 @@ class Emulator {
   OperandPreparation& preparation_;
   ControlRegisters& control_;
   LongModeTransfer& long_mode_;
+  ExtendedState& extended_state_;
 };
 
 }  // namespace citcat

@@ -14,12 +14,9 @@ namespace citcat {
 void FeatureGate::check_feature(const DecodedInstruction& info) const {
   const InstructionFeature* const feature = feature_of(info);
   if (feature == nullptr) return;
-  const CpuidLeaf* const leaf = model_registers_.cpuid_leaf(feature->leaf);
-  const bool told = model_registers_.cpuid_leaf(0) != nullptr;
-  const bool has = leaf != nullptr ? has_feature(*feature, *leaf) : !told && feature->executed;
   // F3 is without effect on BSF and BSR of a processor that lacks the newer instruction.
   const bool older = info.is(Operation::bsf) || info.is(Operation::bsr);
-  if (!has) {
+  if (!model_registers_.has(*feature)) {
     if (older) return;
     throw CpuException{6, std::nullopt, 0};
   }

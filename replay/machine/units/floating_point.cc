@@ -125,6 +125,18 @@ FloatingPoint::~FloatingPoint() = default;
 
 void FloatingPoint::set_mxcsr_mask(std::uint32_t mask) { unit_->set_mxcsr_mask(mask); }
 
+FxImage FloatingPoint::shown(bool wide_pointers) {
+  cpu_.engine.read_fx(unit_->image());
+  return unit_->shown(wide_pointers);
+}
+
+void FloatingPoint::take(const FxImage& shown, bool wide_pointers) {
+  unit_->take(shown, wide_pointers);
+  cpu_.engine.write_fx(unit_->image());
+}
+
+std::uint32_t FloatingPoint::accepted_mxcsr() const { return unit_->accepted_mxcsr(); }
+
 void FloatingPoint::check_pending() {
   cpu_.engine.read_fx(unit_->image());
   if (unit_->exception_pending()) throw CpuException{16, std::nullopt, 0};

@@ -9,12 +9,12 @@
 #include "replay/machine/in_flight.h"
 #include "replay/machine/model_specific.h"
 #include "replay/x86/decoded_instruction.h"
+#include "replay/x86/fx_image.h"
 
 namespace citcat {
 
-class Operands;
-
 class HostFpu;
+class Operands;
 
 /// The registers are the engine's; they are taken from it for each instruction and put back.
 class FloatingPoint {
@@ -40,6 +40,10 @@ class FloatingPoint {
 
   /// Makes the instruction in flight, and its stores.
   void execute();
+  /// The unit's state as FXSAVE shows it, and its replacement (HostFpu::shown(), take()).
+  FxImage shown(bool wide_pointers);
+  void take(const FxImage& shown, bool wide_pointers);
+  std::uint32_t accepted_mxcsr() const;
   /// Throws #UD or #NM where CR0 and CR4 do not admit an instruction of this class.
   void check_available(InstructionClass kind) const;
   /// The engine executed MMX or EMMS: what that does to the x87 unit beside it.

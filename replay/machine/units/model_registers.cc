@@ -37,11 +37,17 @@ bool ModelRegisters::is_of_amd() const {
   return leaf != nullptr && leaf->ebx == kAuth;
 }
 
-const CpuidLeaf* ModelRegisters::cpuid_leaf(std::uint32_t leaf) const {
+const CpuidLeaf* ModelRegisters::cpuid_leaf(std::uint32_t leaf, unsigned subleaf) const {
   for (const CpuidLeaf& l : cpuid_) {
-    if (l.leaf == leaf) return &l;
+    if (l.leaf == leaf && subleaf-- == 0) return &l;
   }
   return nullptr;
+}
+
+bool ModelRegisters::has(const InstructionFeature& feature) const {
+  const CpuidLeaf* const leaf = cpuid_leaf(feature.leaf, feature.subleaf);
+  if (leaf != nullptr) return has_feature(feature, *leaf);
+  return cpuid_leaf(0) == nullptr && feature.executed;
 }
 
 /// What the recording has of RDMSR or WRMSR at this place. Throws #GP where a monitor reports each
@@ -110,8 +116,15 @@ void ModelRegisters::cpuid() {
   }
   cpu_.engine.set_gpr(kEax, answer->eax);
   cpu_.engine.set_gpr(kEbx, answer->ebx);
-  cpu_.engine.set_gpr(kEcx, answer->ecx);
+  cpu_.engine.set_gpr(kEcx, answer->leaf == 1 ? with_osxsave(answer->ecx) : answer->ecx);
   cpu_.engine.set_gpr(kEdx, answer->edx);
+}
+
+/// ECX of leaf 1, of which bit 27 shows CR4.OSXSAVE (SDM vol. 2, CPUID).
+std::uint32_t ModelRegisters::with_osxsave(std::uint32_t ecx) const {
+  if (!cpu_.traits.has_long_mode) return ecx;
+  constexpr std::uint32_t kShown = 1u << 27;
+  return (cpu_.engine.cr(4) & CpuContext::kCr4OsXsave) != 0 ? ecx | kShown : ecx & ~kShown;
 }
 
 void ModelRegisters::write() {

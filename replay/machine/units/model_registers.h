@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "replay/machine/cpu_context.h"
+#include "replay/x86/instruction_features.h"
 
 namespace citcat {
 
@@ -43,8 +44,11 @@ class ModelRegisters {
   void set_msr(std::uint32_t index, std::uint64_t value);
   /// The processor says that it is one of AMD's (CPUID leaf 0).
   bool is_of_amd() const;
-  /// What the state dump has of a CPUID leaf; null where it has not got it.
-  const CpuidLeaf* cpuid_leaf(std::uint32_t leaf) const;
+  /// What the state dump has of a CPUID leaf; null where it has not got it. A dump tells the
+  /// sub-leaves of a leaf by repeating that, in their order.
+  const CpuidLeaf* cpuid_leaf(std::uint32_t leaf, unsigned subleaf = 0) const;
+  /// By the answers of CPUID; where the dump has none, everything that is executed here.
+  bool has(const InstructionFeature& feature) const;
   /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
   /// CPUID.
@@ -52,6 +56,7 @@ class ModelRegisters {
 
  private:
   std::optional<InternalRead> read_or_fault(InternalRead::Op op);
+  std::uint32_t with_osxsave(std::uint32_t ecx) const;
 
   CpuContext& cpu_;
 

@@ -294,7 +294,14 @@ TEST(OpcodeTable, DecodesLengthsOperandsAndWrittenRegistersLikeAnotherDecoder16B
 
 /// What is_too_new() says, but for what comes with long mode.
 bool is_too_new_for_64_bits(const ZydisDecodedInstruction& instruction) {
-  if (instruction.meta.isa_ext == ZYDIS_ISA_EXT_LONGMODE) return false;
+  switch (instruction.meta.isa_ext) {
+    case ZYDIS_ISA_EXT_LONGMODE:
+    case ZYDIS_ISA_EXT_XSAVE:
+    case ZYDIS_ISA_EXT_XSAVEOPT:
+      return false;
+    default:
+      break;
+  }
   switch (instruction.mnemonic) {
     case ZYDIS_MNEMONIC_SYSCALL:
     case ZYDIS_MNEMONIC_SYSRET:
