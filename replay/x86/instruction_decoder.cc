@@ -230,7 +230,8 @@ class InstructionDecoder {
     const std::uint8_t* const modrm = code_.size() > 1 ? &code_[1] : nullptr;
     const OpcodeMatch match =
         find_opcode(map_, searched_opcode(), mandatory_prefix(),
-                    modrm == nullptr ? std::nullopt : std::optional(*modrm), mode_.bits64);
+                    modrm == nullptr ? std::nullopt : std::optional(*modrm),
+                    mode_.bits64 || is_syscall());
     const bool has_modrm = match.needs_modrm || (match.row != nullptr && match.row->modrm.present);
     if (has_modrm && modrm == nullptr) return incomplete();
     if (match.row == nullptr) return without_meaning();
@@ -238,6 +239,11 @@ class InstructionDecoder {
   }
 
  private:
+  /// AMD's processors have it outside 64-bit mode too, where LOADALL has its row.
+  bool is_syscall() const {
+    constexpr std::uint8_t kSyscall = 0x05;
+    return traits_.has_long_mode && map_ == OpcodeMap::m0F && code_[0] == kSyscall;
+  }
   bool take_one_prefix(std::uint8_t byte) {
     return mode_.bits64 ? take_prefix_64(byte, prefixes_) : take_prefix(byte, traits_, prefixes_);
   }

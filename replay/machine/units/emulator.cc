@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "formats/io/error.h"
+#include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/control_registers.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/early_quirks.h"
@@ -293,8 +294,14 @@ void Emulator::rdtscp() {
 }
 
 void Emulator::syscall() {
-  // In compatibility mode AMD's processors take it too, by another target.
-  if (!cpu_.bits64()) throw CpuException{6, std::nullopt, 0};
+  // Outside 64-bit mode AMD's processors alone have it.
+  if (!cpu_.bits64() && !model_registers_.is_of_amd()) throw CpuException{6, std::nullopt, 0};
+  if (!cpu_.long_mode()) {
+    throw ReplayStopped{cpu_.position,
+                        "SYSCALL of an AMD processor outside long mode, which is not executed "
+                        "(docs/long-mode.md)",
+                        ~std::uint64_t{0}, "", ""};
+  }
   long_mode_.syscall();
 }
 

@@ -32,7 +32,7 @@ void FeatureGate::refuse(const std::string& what) const {
 }
 
 /// What AMD's processors take otherwise than Intel's: near branches behind an operand-size prefix,
-/// and system calls outside 64-bit mode.
+/// and SYSRET outside 64-bit mode.
 void FeatureGate::check_vendor(const DecodedInstruction& info) const {
   constexpr std::uint8_t kOperandSize = 0x66;
   const bool defined = info.state == DecodeState::ok;
@@ -40,11 +40,10 @@ void FeatureGate::check_vendor(const DecodedInstruction& info) const {
   for (unsigned i = 0; defined && info.bits64 && info.aliased && i < info.prefix_bytes; ++i) {
     branch |= info.bytes[i] == kOperandSize && info.canonical[i] != kOperandSize;
   }
-  const bool call = !defined && !cpu_.bits64() && info.bytes[0] == 0x0f &&
-                    (info.bytes[1] == 0x05 || info.bytes[1] == 0x07);
+  const bool call = !defined && !cpu_.bits64() && info.bytes[0] == 0x0f && info.bytes[1] == 0x07;
   if (!(branch || call) || !model_registers_.is_of_amd()) return;
   refuse(branch ? "a near branch of 16 bits in 64-bit mode of an AMD processor"
-                : "SYSCALL or SYSRET of an AMD processor outside 64-bit mode");
+                : "SYSRET of an AMD processor outside 64-bit mode");
 }
 
 /// Prefixes of ES, CS, SS and DS are without effect in 64-bit mode; the engine adds the base that

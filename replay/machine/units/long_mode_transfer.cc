@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint16_t kCode64 = 0xa09b, kCode32 = 0xc09b, kData = 0xc093, kLevel3 = 0x60;
 
 constexpr std::uint64_t kEferSce = 1;
+constexpr std::uint32_t kMsrCompatibilityTarget = 0xc0000083;  ///< CSTAR
 
 Segment flat(std::uint32_t selector, std::uint16_t attributes) {
   return {static_cast<std::uint16_t>(selector), 0, 0xffffffff, attributes, false};
@@ -259,6 +260,8 @@ void LongModeTransfer::syscall() {
   if ((engine.efer() & kEferSce) == 0) throw CpuException{6, std::nullopt, 0};
   const std::uint32_t flags = engine.eflags() & ~kFlagRf;
   const std::uint64_t star = model_registers_.value_of(kMsrStar);
+  // From compatibility mode AMD's processors go elsewhere (APM vol. 2, 6.1.1).
+  const std::uint32_t target = cpu_.bits64() ? kMsrLongTarget : kMsrCompatibilityTarget;
   retirement_.report_completed();
   engine.wide().set_gpr(kEcx, retirement_.next_ip());
   engine.wide().set_gpr(11, flags);
@@ -267,7 +270,7 @@ void LongModeTransfer::syscall() {
   engine.set_segment(kSs, flat(selector + 8, kData));
   const auto cleared = static_cast<std::uint32_t>(model_registers_.value_of(kMsrSyscallMask));
   engine.set_eflags((flags & ~cleared) | 2);
-  engine.set_rip(model_registers_.value_of(kMsrLongTarget));
+  engine.set_rip(model_registers_.value_of(target));
   retirement_.finish_mode_switch(flags & ~cleared);
 }
 
