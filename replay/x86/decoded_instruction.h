@@ -183,10 +183,11 @@ DecodedInstruction decode_instruction(std::span<const std::uint8_t> bytes, CodeM
                                       CpuModel model);
 
 /// #GP(0) where its operand is not aligned to 16 bytes (SDM vol. 2, exceptions of types 1, 2 and 4,
-/// FXSAVE, FXRSTOR): all of 16 bytes but those of MOVUPS, MOVUPD, MOVDQU and LDDQU.
+/// FXSAVE, FXRSTOR, CMPXCHG16B): all of 16 bytes but those of MOVUPS, MOVUPD, MOVDQU and LDDQU.
 inline bool wants_aligned_operand(const DecodedInstruction& info) {
   if (info.register_form || info.operand_count == 0) return false;
   if (info.kind == InstructionClass::fxsave || info.kind == InstructionClass::fxrstor) return true;
+  if (info.is(Operation::cmpxchg8b)) return info.operands[0].size == 16;
   const bool vector = info.kind == InstructionClass::sse || info.kind == InstructionClass::sse_fp;
   return vector && info.has_modrm && info.operands[0].size == 16 && !info.row->has(kTakesUnaligned);
 }
@@ -200,6 +201,11 @@ inline unsigned shift_count(const DecodedInstruction& info, std::uint8_t cl) {
   const bool by_cl =
       info.row->operands[1] == OperandForm::CL || info.row->operands[2] == OperandForm::CL;
   return by_cl ? cl : info.immediate;
+}
+
+/// The bits of it that count (SDM vol. 2, SAL); the 8088 takes all.
+inline unsigned shift_count_bits(const DecodedInstruction& info) {
+  return info.operand_bytes == 8 ? 0x3f : 0x1f;
 }
 
 /// LAR, LSL, VERR and VERW: they read a descriptor and load nothing.

@@ -63,7 +63,8 @@ FlagEffect flag_effect(const DecodedInstruction& info, std::optional<unsigned> c
 FlagEffect flag_effect_of(const DecodedInstruction& info, std::uint32_t ecx) {
   const bool changed = shifts_by_cl(info) && info.register_form && info.rm_field == kEcx;
   if (changed) return flag_effect(info, std::nullopt);
-  return flag_effect(info, shift_count(info, static_cast<std::uint8_t>(ecx)) & 31);
+  const unsigned count = shift_count(info, static_cast<std::uint8_t>(ecx));
+  return flag_effect(info, count & shift_count_bits(info));
 }
 
 void UndefinedFlagTracker::remember(std::uint32_t value) {

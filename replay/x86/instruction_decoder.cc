@@ -228,10 +228,9 @@ class InstructionDecoder {
     strip_locks();
     if (!find_map()) return incomplete();
     const std::uint8_t* const modrm = code_.size() > 1 ? &code_[1] : nullptr;
-    const OpcodeMatch match =
-        find_opcode(map_, searched_opcode(), mandatory_prefix(),
-                    modrm == nullptr ? std::nullopt : std::optional(*modrm),
-                    mode_.bits64 || is_syscall());
+    const OpcodeMatch match = find_opcode(map_, searched_opcode(), mandatory_prefix(),
+                                          modrm == nullptr ? std::nullopt : std::optional(*modrm),
+                                          mode_.bits64 || is_syscall());
     const bool has_modrm = match.needs_modrm || (match.row != nullptr && match.row->modrm.present);
     if (has_modrm && modrm == nullptr) return incomplete();
     if (match.row == nullptr) return without_meaning();
@@ -482,6 +481,54 @@ class InstructionDecoder {
       info_.canonical[i] = whole_code_[i - prefixes_.count];
       info_.aliased = info_.aliased || info_.canonical[i] != info_.bytes[i];
     }
+    if (mode_.bits64) {
+      avoid_engine_prefixes();
+      avoid_engine_displacement();
+    }
+  }
+
+  /// Prefixes that the engine does not take as processors in 64-bit mode do: ES, CS, SS and DS
+  /// behind FS or GS are without effect, and LAHF and SAHF have AH whatever REX says. Found on a
+  /// host (docs/silicon.md).
+  void avoid_engine_prefixes() {
+    const auto put = [this](std::size_t at, SegmentRegister segment) {
+      info_.canonical[at] = segment_prefix_byte(segment);
+      info_.aliased = true;
+    };
+    bool overridden = false;
+    for (std::size_t i = 0; i < prefixes_.count; ++i) {
+      const std::uint8_t b = bytes_[i];
+      const bool ignored = b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e;
+      if (ignored && overridden) put(i, static_cast<SegmentRegister>(prefixes_.segment));
+      overridden |= b == 0x64 || b == 0x65;
+    }
+    // POPCNT of 64 bits, which the engine makes of 16 behind an operand-size prefix.
+    const bool counts = (prefixes_.rex & kRexW) != 0 && info_.is(Operation::popcnt);
+    for (std::size_t i = 0; counts && i < prefixes_.count; ++i) {
+      if (bytes_[i] == 0x66) put(i, kDs);
+    }
+    // C6 and C7, which the engine refuses where REX.R makes a register of their ModRM.reg.
+    const bool moves = map_ == OpcodeMap::one && (info_.opcode & 0xfe) == 0xc6;
+    if (moves && (prefixes_.rex & kRexR) != 0) {
+      info_.canonical[prefixes_.count - 1u] = static_cast<std::uint8_t>(prefixes_.rex & ~kRexR);
+      info_.aliased = true;
+    }
+    if (prefixes_.rex != 0 && (info_.is(Operation::lahf) || info_.is(Operation::sahf))) {
+      put(prefixes_.count - 1u, kDs);
+    }
+  }
+
+  /// The engine counts a displacement from RIP behind its own bytes where SHLD and SHRD have an
+  /// immediate byte behind them.
+  void avoid_engine_displacement() {
+    constexpr std::uint8_t kModRmRip = 0x05, kModAndRm = 0xc7;
+    const bool shifts = info_.is(Operation::shld) || info_.is(Operation::shrd);
+    const bool by_immediate = shifts && info_.row->operands[2] == OperandForm::Ib;
+    if (!by_immediate || (info_.modrm & kModAndRm) != kModRmRip) return;
+    const std::size_t first = info_.length - 5u;
+    for (std::size_t i = first; i < first + 4 && ++info_.canonical[i] == 0; ++i) {
+    }
+    info_.aliased = true;
   }
 
   std::span<const std::uint8_t> bytes_;

@@ -111,7 +111,8 @@ class FlagFixer {
   std::uint32_t accumulator_after() const { return static_cast<std::uint32_t>(gpr_[kEax]); }
 
   unsigned shift_count() const {
-    return citcat::shift_count(info_, static_cast<std::uint8_t>(before_.gpr[kEcx])) & 31;
+    return citcat::shift_count(info_, static_cast<std::uint8_t>(before_.gpr[kEcx])) &
+           shift_count_bits(info_);
   }
 
   void shift_or_rotate() {

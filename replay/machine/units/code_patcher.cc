@@ -66,7 +66,7 @@ void CodePatcher::patch() {
     for (std::uint32_t i = 0; i < flight_.info->length; ++i) {
       if (flight_.info->bytes[i] == flight_.info->canonical[i]) continue;
       const PhysAddr at =
-          cpu_.mmu.translate(cpu_.linear.plus32(i), Access::execute, cpu_.user_mode());
+          cpu_.mmu.translate(cpu_.onward(cpu_.linear, i), Access::execute, cpu_.user_mode());
       put(at, flight_.info->canonical[i], std::nullopt);
     }
   }

@@ -21,9 +21,10 @@ void FlagCorrection::keep_inputs(const DecodedInstruction& info) {
   flag_operand_ = cpu_.linear_of(operand);
 }
 
-/// In 64-bit mode a comparison with EAX that finds it equal leaves RAX alone, and a scan that finds
-/// no bit its destination (SDM vol. 2, CMPXCHG; BSF and BSR: AMD64 Architecture Programmer's Manual
-/// vol. 3). The engine writes their lower halves, which clears the upper ones.
+/// In 64-bit mode a comparison with EAX that finds it equal leaves RAX alone, one that does not a
+/// register that it was made with, and a scan that finds no bit its destination (SDM vol. 2,
+/// CMPXCHG; BSF and BSR: AMD64 Architecture Programmer's Manual vol. 3; a host, docs/silicon.md).
+/// The engine writes their lower halves, which clears the upper ones.
 void FlagCorrection::keep_register(const DecodedInstruction& info) {
   kept_ = kNoRegister;
   if (info.operand_bytes != 4) return;
@@ -35,14 +36,19 @@ void FlagCorrection::keep_register(const DecodedInstruction& info) {
     return;
   }
   kept_value_ = cpu_.engine.wide().gpr(kept_);
+  if (info.register_form) kept_destination_ = cpu_.engine.wide().gpr(info.rm_field);
 }
 
 /// Between instructions, where the flags are whole.
 void FlagCorrection::put_register_back(const DecodedInstruction& info) {
   const int number = std::exchange(kept_, kNoRegister);
-  if ((cpu_.engine.eflags() & kZf) == 0) return;
+  const bool with_register = info.is(Operation::cmpxchg) && info.register_form;
+  if ((cpu_.engine.eflags() & kZf) == 0) {
+    if (with_register) cpu_.engine.wide().set_gpr(info.rm_field, kept_destination_);
+    return;
+  }
   // CMPXCHG r/m32 of EAX itself has stored to it.
-  const bool stored = info.is(Operation::cmpxchg) && info.register_form && info.rm_field == kEax;
+  const bool stored = with_register && info.rm_field == kEax;
   if (!stored) cpu_.engine.wide().set_gpr(number, kept_value_);
 }
 

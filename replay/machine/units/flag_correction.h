@@ -45,6 +45,7 @@ class FlagCorrection {
   bool fixes_flags_ = false;
   std::int8_t kept_ = kNoRegister;  ///< a register of which the engine clears the upper half
   std::uint64_t kept_value_ = 0;
+  std::uint64_t kept_destination_ = 0;  ///< of CMPXCHG with a register
   FlagInputs flag_inputs_;
   std::optional<LinearAddr> flag_operand_;  ///< address of the explicit operand
   std::uint32_t fix_flags_ = 0;

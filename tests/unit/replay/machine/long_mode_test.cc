@@ -13,6 +13,17 @@
 namespace citcat {
 namespace {
 
+struct Stores final : Observer {
+  Wants wants() const override { return {.stores = true, .wide = true}; }
+  void write(PhysAddr, std::span<const std::uint8_t>, AccessKind kind, Position) override {
+    count += kind == AccessKind::data;
+  }
+  unsigned count = 0;
+};
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
 TEST_F(LongModeGuest, AComparisonThatFindsEqualLeavesTheUpperHalfOfRaxAlone) {
   put(kCode, {0x48, 0xb8, 5, 0, 0, 0, 0x44, 0x33, 0x22, 0x11});  // mov rax, 1122334400000005
   put(kCode + 10, {0xc7, 0x04, 0x25, 0, 0, 2, 0, 5, 0, 0, 0});   // mov dword [20000], 5
@@ -84,6 +95,87 @@ TEST_F(LongModeGuest, AmdsProcessorsTakeSystemCallsFromCompatibilityModeToAPlace
   EXPECT_EQ(after("rip"), kCode + 2);
   s.cpuid[0].ebx = 0x756e6547;
   EXPECT_NE(run(1).exceptions, 0u);  // Intel's: undefined
+}
+
+// What follows was found by steps on a host (docs/silicon.md): the engine does it otherwise.
+
+TEST_F(LongModeGuest, ShiftsOf64BitsByMoreThan31StoreTheirResult) {
+  put_quad(kData, 5);
+  put(kCode, {0x48, 0xc1, 0x24, 0x25, 0, 0, 2, 0, 32});  // shl qword [20000], 32
+  ReplayOptions options;
+  options.to = 1;
+  Stores stores;
+  Replayer replayer(recording_, &stores, options);
+  replayer.run();
+  EXPECT_EQ(stores.count, 1u);
+}
+
+TEST_F(LongModeGuest, FlagsGoToAndFromAhWhateverRexSays) {
+  set_register(recording_.initial, "rax", 0x1100);
+  set_register(recording_.initial, "rsp", kStack);
+  put(kCode, {0x48, 0x9e, 0x40, 0x9f});  // rex.w sahf; rex lahf
+  run(1);
+  EXPECT_EQ(after("rflags"), 0x13u);
+  run(2);
+  EXPECT_EQ(after("rax"), 0x1300u);
+  EXPECT_EQ(after("rsp"), kStack);
+}
+
+TEST_F(LongModeGuest, SegmentPrefixesBehindFsAreWithoutEffect) {
+  set_register(recording_.initial, "fs.base", kData);
+  put_quad(kData + 8, 0x77);
+  put(kCode, {0x64, 0x3e, 0x8b, 0x04, 0x25, 8, 0, 0, 0});  // mov eax, fs:[8]
+  run(1);
+  EXPECT_EQ(after("rax"), 0x77u);
+}
+
+TEST_F(LongModeGuest, AComparisonThatFindsAnotherLeavesItsRegisterAlone) {
+  set_register(recording_.initial, "rax", 1);
+  set_register(recording_.initial, "rsi", 0x1122334400000002);
+  put(kCode, {0x0f, 0xb1, 0xc6});  // cmpxchg esi, eax
+  run(1);
+  EXPECT_EQ(after("rsi"), 0x1122334400000002u);
+  EXPECT_EQ(after("rax"), 2u);
+}
+
+TEST_F(LongModeGuest, DoubleShiftsByANumberFindTheirOperandByRip) {
+  put_quad(kCode + 0x10, 0x8000000000000001);
+  put(kCode, {0x48, 0x0f, 0xa4, 0x05, 7, 0, 0, 0, 1});  // shld [rip + 7], rax, 1
+  put(kCode + 9, {0x48, 0x8b, 0x0d, 0, 0, 0, 0});       // mov rcx, [rip]
+  run(2);
+  EXPECT_EQ(after("rcx"), 2u);
+}
+
+TEST_F(LongModeGuest, PopulationCountsOf64BitsTakeNoNoticeOfAnOperandSizePrefix) {
+  set_register(recording_.initial, "rax", ~std::uint64_t{0});
+  put(kCode, {0x66, 0xf3, 0x48, 0x0f, 0xb8, 0xc8});  // popcnt rcx, rax
+  run(1);
+  EXPECT_EQ(after("rcx"), 64u);
+}
+
+TEST_F(LongModeGuest, MovesOfANumberTakeNoNoticeOfRexR) {
+  set_register(recording_.initial, "rbx", kData);
+  put(kCode,
+      {0x4c, 0xc7, 0x03, 1, 0, 0, 0, 0x48, 0x8b, 0x03});  // mov qword [rbx], 1; mov rax, [rbx]
+  run(2);
+  EXPECT_EQ(after("rax"), 1u);
+}
+
+TEST_F(LongModeGuest, AComparisonOf16BytesIsRefusedWhereItIsNotAligned) {
+  put(kHandler, {0x90});
+  put(kCode, {0x48, 0x0f, 0xc7, 0x0c, 0x25, 8, 0, 0x40, 0});  // cmpxchg16b [400008]: not mapped
+  EXPECT_EQ(run(1).exceptions, 1u);
+  EXPECT_EQ(after("cr2"), 0u);
+}
+
+TEST_F(LongModeGuest, CodeBeyond4GiBRunsWithBytesThatTheEngineTakesOtherwise) {
+  // The same 2 MiB once more, at 8000000000.
+  put_quad(kTables + 8, kTables + 0x1007);
+  constexpr std::uint64_t kUp = 0x8000000000;
+  set_register(recording_.initial, "rip", kUp + kCode);
+  put(kCode, {0x66, 0xeb, 2, 0, 0, 0x90});  // jmp, with an operand-size prefix
+  EXPECT_EQ(run(2).exceptions, 0u);
+  EXPECT_EQ(after("rip"), kUp + kCode + 6);
 }
 
 TEST_F(LongModeGuest, InstructionsThatTheProcessorHasAndNobodyExecutesEndTheReplayByName) {
