@@ -141,7 +141,7 @@ struct LoggedAccess {
   std::uint64_t after = 0;   ///< what it left there
 };
 
-/// One of the blocks that are compared as one, in their order.
+/// One of the blocks that are compared as one, or told one behind the other, in their order.
 struct BatchedBlock {
   const Block* block = nullptr;
   std::uint32_t first = 0;   ///< instructions before it
@@ -196,7 +196,7 @@ struct State {
   std::uint32_t shift_count = 0;
   std::array<LoggedAccess, kMaxLogged> log;
   std::uint32_t logged = 0;
-  // With Policy::logged, `block` is the last of these.
+  // With Policy::logged and Policy::referenced, `block` is the last of these.
   std::array<BatchedBlock, kMaxBatched> batch;
   std::uint32_t batched = 0, batch_limit = 1;
   std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
@@ -206,7 +206,7 @@ struct State {
 
   /// Where blocks that indirect branches lead to were found last.
   std::array<const Block*, kJumps> jumps{};
-  std::array<const Block*, kJumps> batch_jumps{};      ///< the same with Policy::logged
+  std::array<const Block*, kJumps> batch_jumps{};      ///< the same of blocks in batches
   std::array<std::uint64_t, kCodePages> code_pages{};  ///< page | frame << 32 of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
   /// Of the pages in `reads` and `writes`: which of their bytes are defined.

@@ -9,6 +9,7 @@
 
 namespace citcat {
 
+using fast::BatchedBlock;
 using fast::Block;
 using fast::Exit;
 using fast::LazyFlags;
@@ -27,6 +28,8 @@ constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 /// Areas of a batch of blocks, addresses of 192 instructions at most, and what a copy may go beyond
 /// them.
 constexpr std::size_t kAreaBytes = 2048;
+/// Instructions that are told together with what they access.
+constexpr std::uint32_t kMostTold = 128;
 
 std::size_t tlb_index(LinearAddr linear) { return linear.page() & (fast::kTlbEntries - 1); }
 
@@ -48,11 +51,11 @@ class WalksFor {
   const fast::Op*& current_;
 };
 
-/// Blocks are told each time they have run.
-bool is_told(Policy policy) {
-  return policy == Policy::told || policy == Policy::exact_told || policy == Policy::referenced ||
-         policy == Policy::logged;
-}
+/// Blocks are told each time they have run, one by one.
+bool is_told(Policy policy) { return policy == Policy::told || policy == Policy::exact_told; }
+
+/// Several blocks are told, or judged, together.
+bool is_batched(Policy policy) { return policy == Policy::referenced || policy == Policy::logged; }
 
 }  // namespace
 
@@ -386,9 +389,22 @@ FastTier::Stretch FastTier::run_told(bool whole_blocks) {
     if (whole_blocks) return Stretch::too_long;
     block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
   }
-  s.logged = 0;
+  if (references_) return run_told_batch(*block);
   run_block(*block, area_.data());
   return after_block(policy_);
+}
+
+/// `block`, and what follows it, is told with what it accesses.
+FastTier::Stretch FastTier::run_told_batch(const Block& block) {
+  State& s = *s_;
+  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(s.left, kMostTold));
+  const std::uint32_t may_run = std::max(left, block.count);
+  run_batch(block, may_run, may_run + 1);
+  const BatchedBlock& last = s.batch[s.batched - 1];
+  const std::uint32_t of_last = settle_block();
+  if (exact_ && !is_noted(*last.block)) note_flags(*last.block, of_last);
+  tell_batch(of_last, batch_first_);
+  return behind(*last.block, policy_);
 }
 
 /// The same with the records of all that runs put one after the other.
@@ -455,6 +471,12 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
   const std::uint32_t done = settle_block();
   if (exact_ && !is_noted(block)) note_flags(block, done);
   if (is_told(policy)) tell_block(block, done, position() - done, area_.data());
+  return behind(block, policy);
+}
+
+/// `block` was left, and all is told of it.
+FastTier::Stretch FastTier::behind(const Block& block, Policy policy) {
+  State& s = *s_;
   if (!walks_.empty()) [[unlikely]] tell_walks();
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
@@ -470,7 +492,7 @@ void FastTier::link(const Block& block, Policy policy) {
   found_ = {next, policy};
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
-    (policy == Policy::logged ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
+    (is_batched(policy) ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
   } else {
     block.next[s.exit_link] = next;
   }
@@ -585,8 +607,9 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
       (block.crosses && cpu_.mmu.takes_place_of(linear, second))) {
     return Answer::careful;
   }
-  // Walks are told as somewhere within the block, or the batch.
-  cpu_.position = {s.batch_limit > 1 ? batch_first_ : position() - block.count, 0};
+  // Walks are told as somewhere within the block, or what is judged as one.
+  const bool judged_as_one = s.batch_limit > 1 && !references_;
+  cpu_.position = {judged_as_one ? batch_first_ : position() - block.count, 0};
   const WalksFor walks(walks_for_, op);
   // Its own code must still lie where it does.
   if (!fill(linear, s.miss_write) || !code_is_there(block)) return Answer::careful;

@@ -69,10 +69,11 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void chain(fast::Policy policy);
   Stretch run_chain(fast::Policy policy, std::uint64_t until, bool whole_blocks);
   Stretch run_told(bool whole_blocks);
+  Stretch run_told_batch(const fast::Block& block);
   struct Undo;
   bool judge_blocks();
   BlockJudge::BatchRoom ask_judge(const fast::Block& block, std::uint64_t first);
-  void run_batch(const fast::Block& block, const BlockJudge::BatchRoom& room);
+  void run_batch(const fast::Block& block, std::uint32_t may_run, std::uint32_t due);
   bool is_quiet_string(const fast::Block& block);
   bool judge(std::uint32_t done, std::uint64_t first);
   void gather_accesses(const InstructionNumbers& wanted);
@@ -87,13 +88,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
   Stretch after_block(fast::Policy policy);
+  Stretch behind(const fast::Block& block, fast::Policy policy);
   void link(const fast::Block& block, fast::Policy policy);
   std::uint32_t settle_block();
   bool is_noted(const fast::Block& block) const;
   void note_flags(const fast::Block& block, std::uint32_t count);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first,
                   const std::uint8_t* area);
-  void gather_references(const fast::Block& block, std::uint32_t count);
+  void gather_references(std::uint32_t number, std::uint32_t count);
   void tell_walks();
   void tell_string_fetch(const fast::Block& block);
   Stretch run_string(const fast::Block& block);
@@ -155,10 +157,11 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   struct NotedWalk {
     PhysAddr entry;
     std::uint32_t size = 0;
-    std::uint32_t logged = 0;       ///< accesses of the block before it
+    std::uint32_t block = 0;        ///< number in the batch
+    std::uint32_t logged = 0;       ///< accesses of the batch before it
     std::uint32_t instruction = 0;  ///< number in the block
   };
-  std::vector<NotedWalk> walks_;     ///< of the block in progress
+  std::vector<NotedWalk> walks_;         ///< of the batch in progress
   const fast::Op* walks_for_ = nullptr;  ///< operation whose access is being found; null: none
   struct {
     PhysAddr at;

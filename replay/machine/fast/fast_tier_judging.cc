@@ -64,7 +64,7 @@ bool FastTier::judge_blocks() {
   const BlockJudge::BatchRoom room = ask_judge(*block, first);
   if (room.may_run < block->count) return false;
   const Undo undo{s.r, s.flags, s.eflags, eip_, s.untold};
-  run_batch(*block, room);
+  run_batch(*block, room.may_run, room.due);
   const BatchedBlock& last = s.batch[s.batched - 1];
   const std::uint32_t done = last.first + settle_block();
   if (done == 0) {
@@ -119,14 +119,15 @@ BlockJudge::BatchRoom FastTier::ask_judge(const Block& block, std::uint64_t firs
   return {block.count, block.count};
 }
 
-/// Runs `block`, and what follows it as far as that is known and something is expected there.
-void FastTier::run_batch(const Block& block, const BlockJudge::BatchRoom& room) {
+/// Runs `block`, and what follows it as far as that is known, `may_run` instructions at most, and
+/// no further block behind the first `due` of them.
+void FastTier::run_batch(const Block& block, std::uint32_t may_run, std::uint32_t due) {
   State& s = *s_;
-  const std::int64_t beyond = s.left - room.may_run;
-  s.left = room.may_run;
-  s.batch_end = std::int64_t{room.may_run} - room.due;
+  const std::int64_t beyond = s.left - may_run;
+  batch_first_ = position();
+  s.left = may_run;
+  s.batch_end = std::int64_t{may_run} - due;
   limit_ -= static_cast<std::uint64_t>(beyond);
-  batch_first_ = cpu_.position.instruction;
   s.logged = 0;
   s.shift_count = 0;
   s.batch[0] = {&block, 0, 0, area_.data()};
@@ -222,7 +223,9 @@ void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
   const State& s = *s_;
   for (std::uint32_t i = 0; i < s.batched; ++i) {
     const BatchedBlock& b = s.batch[i];
-    tell_block(*b.block, i + 1 == s.batched ? of_last : b.block->count, first + b.first, b.area);
+    const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
+    if (references_) gather_references(i, count);
+    tell_block(*b.block, count, first + b.first, b.area);
   }
 }
 

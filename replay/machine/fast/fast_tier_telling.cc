@@ -17,7 +17,6 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
   const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
-  if (references_) gather_references(block, count);
   if (count == block.count) {
     cpu_.audience.block(code, addresses, {first, 0}, references_told_);
   } else {
@@ -25,12 +24,16 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
   }
 }
 
-/// Makes `references_told_` of what the first `count` instructions of a block accessed.
-void FastTier::gather_references(const Block& block, std::uint32_t count) {
+/// Makes `references_told_` of what the first `count` instructions of a block accessed, that with
+/// this number in the batch.
+void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
   const State& s = *s_;
-  references_told_.resize(s.logged);
+  const Block& block = *s.batch[number].block;
+  const std::uint32_t begin = s.batch[number].logged;
+  const std::uint32_t end = number + 1 < s.batched ? s.batch[number + 1].logged : s.logged;
+  references_told_.resize(end - begin);
   DataReference* out = references_told_.data();
-  for (std::uint32_t i = 0; i < s.logged; ++i, ++out) {
+  for (std::uint32_t i = begin; i < end; ++i, ++out) {
     const fast::LoggedAccess& access = s.log[i];
     out->physical = PhysAddr{access.physical};
     out->linear = LinearAddr{access.linear};
@@ -43,8 +46,9 @@ void FastTier::gather_references(const Block& block, std::uint32_t count) {
   if (walks_.empty()) [[likely]] return;
   // From the last one on, so that the places of those before stay. The rest is of what did not
   // complete.
-  const auto made = std::partition_point(
-      walks_.begin(), walks_.end(), [&](const NotedWalk& w) { return w.instruction < count; });
+  const auto made = std::partition_point(walks_.begin(), walks_.end(), [&](const NotedWalk& w) {
+    return w.block == number && w.instruction < count;
+  });
   for (auto w = made; w != walks_.begin();) {
     --w;
     DataReference walk;
@@ -52,7 +56,7 @@ void FastTier::gather_references(const Block& block, std::uint32_t count) {
     walk.size = static_cast<std::uint16_t>(w->size);
     walk.instruction = static_cast<std::uint16_t>(w->instruction);
     walk.kind = AccessKind::walk;
-    references_told_.insert(references_told_.begin() + w->logged, walk);
+    references_told_.insert(references_told_.begin() + (w->logged - begin), walk);
   }
   walks_.erase(walks_.begin(), made);
 }
@@ -67,7 +71,7 @@ void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {
   // No block is told with it.
   if (at < attended_from_)
     return cpu_.audience.read(entry, size, AccessKind::walk, {at, 0}, false);
-  walks_.push_back({entry, size, s_->logged, instruction});
+  walks_.push_back({entry, size, s_->batched - 1, s_->logged, instruction});
 }
 
 /// Those that no block was told with.

@@ -63,9 +63,9 @@ struct Counted : Plain {
 struct Told : Plain {
   static constexpr bool kArea = true, kChains = false;
 };
-/// With what each block reads and stores.
+/// With what each block reads and stores; several blocks are told together.
 struct Referenced : Told {
-  static constexpr bool kLog = true;
+  static constexpr bool kLog = true, kChains = true, kBatches = true;
 };
 // The same of a replay that is compared, where nothing is expected.
 struct Exact : Plain {
