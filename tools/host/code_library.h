@@ -13,6 +13,12 @@ namespace citcat::tools {
 
 /// What the tools of one group (`--by`) keep with a piece of code.
 struct ToolCode {
+  /// A tool that is told of executions, and what it keeps.
+  struct Call {
+    Tool* tool = nullptr;
+    void* mine = nullptr;
+  };
+  std::vector<Call> calls;       ///< where all are told
   std::vector<void*> mine;       ///< of each tool: Tool::code()
   std::uint64_t executions = 0;  ///< not handed to counted() yet; of a REP: begun
   std::uint64_t further = 0;     ///< iterations of a REP
@@ -23,6 +29,8 @@ struct KnownCode {
   explicit KnownCode(StaticBlock b) : block(std::move(b)) {}
 
   StaticBlock block;
+  ToolCode* told = nullptr;  ///< of the group that was told last
+  std::size_t told_group = 0;
   std::vector<std::unique_ptr<ToolCode>> groups;  ///< null where the group has not run it
   std::uint64_t static_terms = 0;                 ///< of the scope: those that hold for all of it
   bool uniform = true;  ///< else they do not hold for each of its instructions alike

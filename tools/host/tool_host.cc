@@ -254,14 +254,26 @@ ToolCode& ToolHost::make_group_code(KnownCode& code) {
   if (mine.number >= code.groups.size()) code.groups.resize(mine.number + 1);
   auto made = std::make_unique<ToolCode>();
   for (const auto& tool : mine.tools) made->mine.push_back(tool->code(code.block));
+  for (const std::size_t i : warms_ ? all_run_ : run_) {
+    made->calls.push_back({mine.tools[i].get(), made->mine[i]});
+  }
   return *(code.groups[mine.number] = std::move(made));
 }
 
-void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
-  Group& mine = group();
+/// What the tools of the group keep with the code.
+ToolCode& ToolHost::group_code(KnownCode& code, const Group& mine) {
+  if (code.told != nullptr && code.told_group == mine.number) [[likely]]
+    return *code.told;
   ToolCode* const known =
       mine.number < code.groups.size() ? code.groups[mine.number].get() : nullptr;
-  ToolCode& kept = known != nullptr ? *known : make_group_code(code);
+  code.told = known != nullptr ? known : &make_group_code(code);
+  code.told_group = mine.number;
+  return *code.told;
+}
+
+void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
+  const Group& mine = group();
+  ToolCode& kept = group_code(code, mine);
   if (!counted_.empty() && !warms_) {
     if (code.repeats()) {
       const bool begins = execution.first().iteration == 0;
@@ -272,15 +284,15 @@ void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
       ++kept.executions;
     }
   }
-  for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
+  if (warms_) [[unlikely]] {
+    for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
+    return;
+  }
+  for (const ToolCode::Call& call : kept.calls) call.tool->run(call.mine, execution, context_);
 }
 
 void ToolHost::counted(const ExecutedBlock& block, std::uint64_t executions) {
-  KnownCode& code = code_of(block);
-  Group& mine = group();
-  ToolCode* const known =
-      mine.number < code.groups.size() ? code.groups[mine.number].get() : nullptr;
-  (known != nullptr ? *known : make_group_code(code)).executions += executions;
+  group_code(code_of(block), group()).executions += executions;
 }
 
 void ToolHost::finish() {

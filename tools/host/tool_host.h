@@ -90,6 +90,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
   void tell_group(KnownCode& code, const Execution& execution);
+  ToolCode& group_code(KnownCode& code, const Group& mine);
   ToolCode& make_group_code(KnownCode& code);
   void look_at(KnownCode& code) const;
   void block_by_instructions(const ExecutedBlock& block, Position first);
