@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace citcat::tools {
 
-CacheStacks::CacheStacks(unsigned line_shift, unsigned most_sets_log2) : line_shift_(line_shift) {
+CacheStacks::CacheStacks(unsigned line_shift, unsigned least_sets_log2, unsigned most_sets_log2)
+    : line_shift_(line_shift), least_sets_log2_(least_sets_log2), stack_(line_shift) {
   Set empty;
   empty.fill(kHole);
-  for (unsigned k = 0; k <= most_sets_log2; ++k) {
+  for (unsigned k = least_sets_log2; k <= most_sets_log2; ++k) {
     Level& level = levels_.emplace_back();
     level.mask = (1u << k) - 1;
     level.sets.assign(std::size_t{1} << k, empty);
@@ -35,25 +35,21 @@ unsigned CacheStacks::touch(Set& set, std::uint32_t line) {
 }
 
 void CacheStacks::access(std::uint32_t line, bool code, unsigned part) {
-  bool told = false;
+  const unsigned bits = stack_.use(line);
+  if (bits == 0) return;  // the latest of all is the latest of every set
+  const bool counts = part != kUncounted;
+  if (bits != ReuseStack::kNew) {
+    distances_[bits] += counts ? 1 : 0;
+  } else {
+    const bool is_first = seen_.insert(line).second;
+    if (counts) ++(is_first ? first_ : taken_away_);
+  }
   for (Level& level : levels_) {
     Set& set = level.sets[line & level.mask];
     // Latest of few sets is latest of more.
     if (set[0] == line) return;
-    if (!std::exchange(told, true)) touch_any_place(line, part != kUncounted);
     CacheFills& count = level.at_depth[touch(set, line)][part];
     ++(code ? count.code : count.data);
-  }
-}
-
-void CacheStacks::touch_any_place(std::uint32_t line, bool counts) {
-  const std::uint64_t distance = stack_.touch(line);
-  if (!counts) {
-    if (distance == LineStack::kNever) seen_.insert(line);
-  } else if (distance != LineStack::kNever) {
-    ++distances_[static_cast<std::size_t>(std::bit_width(distance))];
-  } else {
-    ++(seen_.insert(line).second ? first_ : taken_away_);
   }
 }
 
@@ -69,12 +65,12 @@ void CacheStacks::flush() {
   for (Level& level : levels_) {
     for (Set& set : level.sets) set.fill(kHole);
   }
-  stack_ = {};
+  stack_ = ReuseStack(line_shift_);
 }
 
 CacheFills CacheStacks::fills(unsigned sets_log2, unsigned ways, unsigned part) const {
   CacheFills sum;
-  const auto& at_depth = levels_[sets_log2].at_depth;
+  const auto& at_depth = level(sets_log2).at_depth;
   for (unsigned depth = ways; depth <= kMaxWays; ++depth) sum = sum + at_depth[depth][part];
   return sum;
 }

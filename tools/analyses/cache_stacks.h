@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tools/analyses/cache_feed.h"
-#include "tools/analyses/line_stack.h"
+#include "tools/analyses/reuse_stack.h"
 
 namespace citcat::tools {
 
@@ -34,8 +34,8 @@ class CacheStacks {
  public:
   static constexpr unsigned kMaxWays = CacheModel::kMaxWays;
 
-  /// For 2^0 to 2^most_sets_log2 sets of lines of 2^line_shift bytes.
-  CacheStacks(unsigned line_shift, unsigned most_sets_log2);
+  /// For 2^least_sets_log2 to 2^most_sets_log2 sets of lines of 2^line_shift bytes.
+  CacheStacks(unsigned line_shift, unsigned least_sets_log2, unsigned most_sets_log2);
 
   unsigned line_shift() const { return line_shift_; }
   /// `line`: an address without its lowest line_shift() bits.
@@ -62,11 +62,11 @@ class CacheStacks {
   };
 
   static unsigned touch(Set& set, std::uint32_t line);
-  void touch_any_place(std::uint32_t line, bool counts);
+  const Level& level(unsigned sets_log2) const { return levels_[sets_log2 - least_sets_log2_]; }
 
-  unsigned line_shift_;
-  std::vector<Level> levels_;  ///< by the logarithm of the number of sets
-  LineStack stack_;            ///< of caches that keep any line anywhere
+  unsigned line_shift_, least_sets_log2_;
+  std::vector<Level> levels_;  ///< the least number of sets first
+  ReuseStack stack_;           ///< of caches that keep any line anywhere
   std::unordered_set<std::uint32_t> seen_;
   std::uint64_t first_ = 0, taken_away_ = 0;
   std::array<std::uint64_t, 34> distances_{};  ///< accesses by bits of the lines since

@@ -165,13 +165,16 @@ class StackBank {
   explicit StackBank(std::shared_ptr<const Sweep> sweep) : sweep_(std::move(sweep)) {
     for (auto first = sweep_->shapes.begin(); first != sweep_->shapes.end();) {
       const std::uint32_t line = first->line_bytes;
-      std::uint32_t most_sets = 1;
+      std::uint32_t least_sets = ~0u, most_sets = 1;
       for (; first != sweep_->shapes.end() && first->line_bytes == line; ++first) {
-        most_sets = std::max(most_sets, first->bytes / line / first->ways);
+        const std::uint32_t sets = first->bytes / line / first->ways;
+        least_sets = std::min(least_sets, sets);
+        most_sets = std::max(most_sets, sets);
       }
-      data_.emplace_back(log2_of(line), log2_of(most_sets));
+      data_.emplace_back(log2_of(line), log2_of(least_sets), log2_of(most_sets));
+      if (!sweep_->base.split) continue;
+      code_.emplace_back(log2_of(line), log2_of(least_sets), log2_of(most_sets));
     }
-    if (sweep_->base.split) code_ = data_;
   }
   void fetch_line(PhysAddr a) { fetch(a, 1); }
   void fetch(PhysAddr a, std::uint32_t size) {

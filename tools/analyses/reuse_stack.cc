@@ -20,6 +20,7 @@ void ReuseStack::move_marks(unsigned bits, std::uint32_t front) {
 void ReuseStack::put_in_front(std::uint32_t number) {
   Node& node = nodes_[number];
   node.bits = 0;
+  node.time = ++time_;
   node.newer = kNone;
   node.older = front_;
   if (front_ != kNone) nodes_[front_].newer = number;
@@ -53,6 +54,34 @@ unsigned ReuseStack::add(std::uint32_t& number, std::uint32_t line) {
   // With so many lines there is a last one of the next distance.
   if (std::has_single_bit(number)) marks_[static_cast<unsigned>(std::bit_width(number))] = last_;
   return kNew;
+}
+
+void ReuseStack::take_away(std::uint32_t line) {
+  std::uint32_t& number = node_of(line);
+  if (number == kNone) return;
+  holes_.emplace(nodes_[number].time, number);
+  number = kNone;
+}
+
+/// The hole nearest to the front, where it is before the line's place, or the line has none,
+/// becomes the line's place; who had the line keeps the room it has, where it was.
+unsigned ReuseStack::use_with_holes(std::uint32_t& number, std::uint32_t line) {
+  const auto [time, hole] = holes_.top();
+  if (number != kNone && time < nodes_[number].time) return bring(number);
+  unsigned bits = kNew;
+  holes_.pop();
+  if (number != kNone) {
+    bits = nodes_[number].bits;
+    holes_.emplace(nodes_[number].time, number);
+  }
+  number = hole;
+  nodes_[hole].line = line;
+  if (hole != front_) {
+    bring(hole);
+  } else {
+    nodes_[hole].time = ++time_;
+  }
+  return bits;
 }
 
 std::vector<std::uint32_t> ReuseStack::lines() const {

@@ -71,7 +71,7 @@ void wander(unsigned seed, Access access, TakeAway take_away, Flush flush) {
 
 TEST(CacheStacks, FillWhatEachOfTheCachesFills) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
-    CacheStacks stacks(4, 5);
+    CacheStacks stacks(4, 0, 5);
     std::vector<SlowCache> slow;
     for (const Shape s : shapes()) slow.emplace_back(std::size_t{1} << s.sets_log2, s.ways);
     wander(
@@ -100,7 +100,7 @@ TEST(CacheStacks, FillWhatEachOfTheCachesFills) {
 }
 
 TEST(CacheStacks, SayWhyOfEachFill) {
-  CacheStacks stacks(4, 5);
+  CacheStacks stacks(4, 0, 5);
   std::set<std::uint32_t> seen;
   std::uint64_t first = 0;
   std::vector<SlowCache> any_place;  ///< by the logarithm of the number of lines
