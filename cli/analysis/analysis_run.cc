@@ -132,6 +132,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   options.policy = plan.policy;
   options.path = plan.path;
   options.walks = result.analysis->walks();
+  options.cache = plan.cache;
   if (plan.use_checkpoints && !from_beginning) {
     options.start = checkpoints.start_for(plan.range, plan.policy.strict);
     options.checkpoints = &checkpoints;

@@ -36,6 +36,8 @@ struct AnalysisPlan {
   ComparisonPolicy policy;
   ExecutionPath path = ExecutionPath::blocks;
   bool use_checkpoints = true;
+  /// SessionOptions::cache: of a whole run from its beginning on.
+  const CacheDescriptor* cache = nullptr;
   /// Called when the replay has ended, with its session; may be empty.
   std::function<void(ReplaySession&, const ReplayReport&)> ended;
 };

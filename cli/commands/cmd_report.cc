@@ -75,6 +75,9 @@ CommandRun define_report(CLI::App& app) {
   app.add_option("--explain-time", arguments->options.explain_seconds,
                  "Seconds to look for the causes of a divergence; 0: do not look")
       ->capture_default_str();
+  app.add_flag("--cache", arguments->options.cache,
+               "Compare line fills and write-backs with those of a model of the declared cache");
+  app.add_option("--cache-model", arguments->options.cache_model, "The same with this model");
   define_comparison(app, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }

@@ -10,6 +10,7 @@
 
 #include "cli/analysis/analysis_output.h"
 #include "cli/analysis/analysis_run.h"
+#include "cli/cache_report.h"
 #include "cli/commands/capture_waveform.h"
 #include "cli/commands/explanation_json.h"
 #include "cli/commands/recording_info.h"
@@ -100,6 +101,23 @@ Json explanation_of(const PlacedRecording& placed, const ReportOptions& options,
   return explanation_json(explanation, hints, clock_rate(file.recording().provenance));
 }
 
+/// The cache to compare with; null where that was not asked for, or is not possible.
+const CacheDescriptor* cache_of(const RecordingFile& file, const ReportedRange& what,
+                                const ReportOptions& options, const Console& console) {
+  if (!options.cache && options.cache_model.empty()) return nullptr;
+  const CacheDescriptor* const cache = choose_cache(file.recording().bus, options.cache_model);
+  if (cache == nullptr) {
+    console.note("no cache is declared that there is a model of");
+  } else if (!what.whole()) {
+    console.note("a cache is followed over a whole run: not compared for a range");
+  } else if (file.meta().evidence != EvidenceMode::full) {
+    console.note("the recording has no evidence of lines: no cache is compared");
+  } else {
+    return cache;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 ReportedRange parse_reported_range(const std::string& text) {
@@ -132,6 +150,7 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
   plan.policy = options.policy;
   // A verdict is of the whole run.
   plan.use_checkpoints = false;
+  plan.cache = cache_of(file, what, options, console);
   Json verdict = nullptr;
   std::optional<bool> match;
   plan.ended = [&](ReplaySession& session, const ReplayReport& report) {

@@ -29,6 +29,8 @@ struct ReportOptions {
   std::vector<std::string> symbols;  ///< files of names
   std::string capture;               ///< of pin levels, which the recording was made of; may be empty
   CaptureOptions capture_options;
+  bool cache = false;                ///< compare with the model of the declared cache too
+  std::string cache_model;           ///< or with this one; empty: none is named
   unsigned explain_seconds = 60;     ///< for the causes of a divergence; 0: none are looked for
   ComparisonPolicy policy;
 };

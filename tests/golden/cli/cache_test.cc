@@ -46,6 +46,26 @@ class CacheCommand : public CitcatTest {
   static constexpr const char* kI486 = "cache=write-through line=16";
 };
 
+TEST_F(CacheCommand, AReportShowsWhatVerifySaysOfTheCache) {
+  import(kI486, kMissing);
+  const auto reported = [this](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments = {"report", "r.citcat", "-o", "r.html"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    run(arguments);
+    const std::string page = read_file(file("r.html"));
+    const std::string begin = "<script type=\"application/json\" id=\"data\">";
+    const std::size_t from = page.find(begin) + begin.size();
+    const auto data = nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+    return data.at("runs").at(0).at("verify").at("cache");
+  };
+  EXPECT_TRUE(reported({}).is_null());
+  EXPECT_EQ(reported({"--cache"}), cache({"--cache"}));
+  EXPECT_FALSE(reported({"--cache"}).at("first_disagreement").is_null());
+  EXPECT_EQ(reported({"--cache-model", "i486-plru"}).at("model"), "i486-plru");
+  EXPECT_THAT(run({"report", "r.citcat:0-2", "-o", "r.html", "--cache"}).err,
+              HasSubstr("a cache is followed over a whole run"));
+}
+
 TEST_F(CacheCommand, FindsThatEveryLineIsFilledWhenItMisses) {
   import(kI486, std::string(kCode) + kFirst + kSecond + kStore + kHalt);
   const nlohmann::json found = cache({"--cache"});

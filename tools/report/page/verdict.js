@@ -41,7 +41,18 @@ function restingOn(v) {
     ["interrupts", v.interrupts], ["exceptions", v.exceptions], ["external writes", v.external_writes],
     ["waived evidence", v.waived === undefined ? null : JSON.stringify(v.waived)],
     ["places of interrupts that a search found", v.placement ? JSON.stringify(v.placement) : null],
-    ["accesses that the declared cache agrees with", v.cache ? JSON.stringify(v.cache) : null]]);
+    ...cacheFacts(v.cache)]);
+}
+
+/// What --cache found; nothing where it was not asked for.
+function cacheFacts(cache) {
+  if (!cache) return [];
+  const counts = c => `${groups(c.predicted)} predicted, ${groups(c.captured)} captured, ${groups(c.agree)} agree`;
+  const first = cache.first_disagreement;
+  return [["cache, compared with the model", cache.model], ["line fills", counts(cache.fills)],
+    ["lines written back by the cache", counts(cache.write_backs)], ["fills of lines that the model held", cache.refills],
+    ["first disagreement of the cache", first ? `instruction ${groups(first.position)}: ${first.what} of line ${first.address}, ` +
+      (first.captured ? "on the bus and not predicted" : "predicted and not on the bus") : "none"]];
 }
 
 function provenanceSection(run) {
