@@ -33,7 +33,7 @@ struct ExplainArguments {
 
 std::string line_text(const ContextLine& line) {
   std::string text = fmt::format("{:>12}  {:08x}  {:<32}", line.position.instruction,
-                                 line.linear.u32(), line.text);
+                                 line.linear.value, line.text);
   if (!line.accesses.empty()) text += "  ; " + line.accesses;
   return text + "\n";
 }

@@ -15,7 +15,7 @@ nlohmann::ordered_json line_json(const ContextLine& line) {
   for (const std::uint8_t b : line.bytes) bytes += fmt::format("{:02x}", b);
   return {{"instruction", line.position.instruction},
           {"iteration", line.position.iteration},
-          {"address", fmt::format("{:08x}", line.linear.u32())},
+          {"address", fmt::format("{:08x}", line.linear.value)},
           {"bytes", bytes},
           {"text", line.text},
           {"accesses", line.accesses}};

@@ -23,7 +23,9 @@ constexpr double kPointer = 1.75;  ///< it may point near what the bus shows
 constexpr std::int64_t kFurthestField = 32;
 constexpr std::size_t kPointedTo = 3;  ///< accesses that show what registers pointed to
 
-constexpr const char* kGeneral[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
+constexpr const char* kGeneral32[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
+constexpr const char* kGeneral64[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 constexpr const char* kSegments[] = {"es", "ss", "ds", "fs", "gs"};
 
 std::uint64_t little_endian(std::span<const std::uint8_t> bytes) {
@@ -40,6 +42,11 @@ class RegisterCauses : private CauseGenerator {
   void solve_registers();
 
  private:
+  std::span<const char* const> general_registers() const;
+  bool has_long_mode() const { return c_.recording().initial.long_mode.has_value(); }
+  std::string name_of(const LineageSource& source) const {
+    return flow_register_name(static_cast<unsigned>(source.number), has_long_mode());
+  }
   void flip_register(const std::string& name, double price);
   bool is_unknown(const std::string& name) const;
   std::vector<std::uint64_t> pointed_to() const;
@@ -52,6 +59,11 @@ class RegisterCauses : private CauseGenerator {
   std::set<std::pair<std::string, std::uint64_t>> suspected_;  ///< names and values
 };
 
+std::span<const char* const> RegisterCauses::general_registers() const {
+  if (has_long_mode()) return kGeneral64;
+  return kGeneral32;
+}
+
 void RegisterCauses::flip_register(const std::string& name, double price) {
   const auto value = get_register(c_.recording().initial, name);
   if (!value) return;
@@ -60,7 +72,8 @@ void RegisterCauses::flip_register(const std::string& name, double price) {
   // In real mode the hidden parts of a segment follow from its selector.
   const bool real = (c_.recording().initial.cr0 & 1) == 0;
   if (real && name.find('.') == 2) price += 0.5;
-  for (unsigned bit = 0; bit < 32; ++bit) {
+  const unsigned bits = has_long_mode() ? 64 : 32;
+  for (unsigned bit = 0; bit < bits; ++bit) {
     CpuState changed = c_.recording().initial;
     const std::uint64_t other = *value ^ std::uint64_t{1} << bit;
     // Registers that have no such bit.
@@ -85,7 +98,7 @@ void RegisterCauses::register_sources() {
   std::set<std::string> done;
   for (const LineageSource& s : c_.lineage()) {
     if (s.kind != LineageSource::Kind::reg) continue;
-    const std::string name = flow_register_name(static_cast<unsigned>(s.number));
+    const std::string name = name_of(s);
     if (!get_register(c_.recording().initial, name) || !done.insert(name).second) continue;
     flip_register(name, kDumped + 0.02 * s.distance);
   }
@@ -110,7 +123,10 @@ std::vector<std::uint64_t> RegisterCauses::pointed_to() const {
     return value;
   };
   const bool paging = engine.cr(0) >> 31 != 0;
-  const PageMap pages = paging ? PageMap(engine.cr(3), read) : PageMap();
+  const bool long_mode = (engine.hflags() & kHfLma) != 0;
+  const PageMap pages = !paging     ? PageMap()
+                        : long_mode ? PageMap::of_four_levels(engine.cr(3), read)
+                                    : PageMap(engine.cr(3), read);
   std::set<std::uint32_t> seen;
   std::vector<std::uint64_t> found;
   std::uint32_t end = 0;
@@ -148,7 +164,7 @@ void RegisterCauses::solve_register(const std::string& name, double price, bool 
   const auto value = get_register(c_.recording().initial, name);
   if (!value) return;
   const bool narrow = cpu_traits(c_.recording().initial.model).sixteen_bit;
-  const unsigned bits = general && !narrow ? 32 : 16;
+  const unsigned bits = !general || narrow ? 16 : has_long_mode() ? 64 : 32;
   for (const std::uint64_t v : solved_values(*value, bits, c_.differences())) {
     suspect_register(name, v, kSolvedValue + price);
   }
@@ -156,7 +172,7 @@ void RegisterCauses::solve_register(const std::string& name, double price, bool 
     suspect_register(name, v, kMistyped + price);
   // What is stored soon may be the register itself.
   for (const BusTransaction& t : c_.upcoming()) {
-    if (t.op == BusOp::data_write && t.size >= 2 && t.size <= 4) {
+    if (t.op == BusOp::data_write && t.size >= 2 && t.size <= std::max(bits / 8, 4u)) {
       suspect_register(name, little_endian(t.bytes()), kPointer + price);
     }
   }
@@ -216,9 +232,9 @@ void RegisterCauses::solve_registers() {
   std::set<std::string> done;
   for (const LineageSource& s : c_.lineage()) {
     if (s.kind != LineageSource::Kind::reg) continue;
-    const std::string name = flow_register_name(static_cast<unsigned>(s.number));
-    const bool general =
-        std::find(std::begin(kGeneral), std::end(kGeneral), name) != std::end(kGeneral);
+    const std::string name = name_of(s);
+    const auto names = general_registers();
+    const bool general = std::find(names.begin(), names.end(), name) != names.end();
     const bool segment =
         std::find(std::begin(kSegments), std::end(kSegments), name) != std::end(kSegments);
     if ((!general && !segment) || !done.insert(name).second) continue;
@@ -226,9 +242,10 @@ void RegisterCauses::solve_registers() {
   }
   if (c_.divergence().position.instruction > kYoung) return;
   // What an interrupt uses although no instruction names it.
-  if (done.insert("esp").second) solve_register("esp", kPerStep, true);
+  const std::string stack = has_long_mode() ? "rsp" : "esp";
+  if (done.insert(stack).second) solve_register(stack, kPerStep, true);
   if (done.insert("ss").second) solve_register("ss", kPerStep, false);
-  exchange_registers(kGeneral, kExchanged);
+  exchange_registers(general_registers(), kExchanged);
   exchange_registers(kSegments, kExchanged);
 }
 

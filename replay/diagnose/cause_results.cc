@@ -39,7 +39,7 @@ void stale_code(const CauseContext& context, CauseList& out) {
             {CauseKind::stale_code,
              fmt::format("the instruction at {:08x} had been fetched before instruction {} wrote "
                          "to it",
-                         steps[i].linear.u32(), steps[w].position.instruction),
+                         steps[i].linear.value, steps[w].position.instruction),
              {stale, fresh},
              {steps[w].position, kNowhere},
              std::nullopt,

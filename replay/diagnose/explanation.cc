@@ -154,7 +154,7 @@ class Describer {
         line.text = "(another bus master)";
         break;
       default:
-        line.text = Disassembler(step.bits).text(step.code(), step.linear.u32());
+        line.text = Disassembler(step.bits).text(step.code(), step.linear.value);
     }
     for (const HistoryAccess& a : context_.history().accesses(step)) {
       if (a.kind == HistoryAccess::Kind::walk) continue;
@@ -199,7 +199,8 @@ class Describer {
         line.source = internal_text(s.number);
         break;
       case LineageSource::Kind::reg:
-        line.source = flow_register_name(static_cast<unsigned>(s.number)) +
+        line.source = flow_register_name(static_cast<unsigned>(s.number),
+                                         context_.recording().initial.long_mode.has_value()) +
                       " as it was where this stretch begins";
         break;
     }

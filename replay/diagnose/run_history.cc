@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "replay/machine/code_place.h"
+
 namespace citcat {
 
 void RunHistory::begin(std::uint64_t port_reads, std::uint64_t external_writes) {
@@ -79,8 +81,8 @@ void RunHistory::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (fetched_size_ == 0) {
     const Engine& engine = machine_->engine();
     fetched_ = a;
-    fetched_linear_ = linear32(engine.segment_base(kCs), engine.eip());
-    bits_ = (engine.hflags() & kHfCs32) != 0 ? 32 : 16;
+    fetched_linear_ = code_address(engine);
+    bits_ = code_bits(engine);
   }
   fetched_size_ += size;
 }

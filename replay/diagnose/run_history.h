@@ -42,7 +42,7 @@ struct HistoryStep {
   Position position;
   LinearAddr linear;
   PhysAddr physical;
-  std::uint8_t bits = 32;  ///< default size of the code segment, 16 or 32
+  std::uint8_t bits = 32;  ///< default size of the code segment: 16, 32 or 64
   std::uint8_t length = 0;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   InstructionClass instruction_class = InstructionClass::plain;
@@ -75,7 +75,7 @@ class RunHistory final : public Observer {
   /// More was run than kept: the oldest steps are missing.
   bool complete() const { return !full_; }
 
-  Wants wants() const override { return Wants::everything().before_judged(); }
+  Wants wants() const override { return Wants::everything().before_judged().and_wide(); }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;

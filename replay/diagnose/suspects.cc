@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "events/cpu_place.h"
 #include "replay/diagnose/cause_prices.h"
 #include "replay/diagnose/cause_table.h"
 #include "replay/infer/interrupt_evidence.h"
@@ -45,7 +46,8 @@ std::optional<Cause> start_at_interrupt(const CauseContext& context) {
     const Interrupt& interrupt = context.schedule().interrupts[i];
     const bool at_start = interrupt.position_known && interrupt.position == Position{};
     const InterruptEvidence& frame = frames[i];
-    const bool fits = frame.stores(state.eip, state.eip > 0xffff ? 4 : 2) &&
+    const std::uint64_t ip = instruction_pointer(state);
+    const bool fits = frame.stores(ip, ip > 0xffffffff ? 8 : ip > 0xffff ? 4 : 2) &&
                       frame.stores(state.segment[kCs].selector, 2) &&
                       frame.stores(state.eflags & 0xffff, 2);
     if (at_start || !fits) continue;
@@ -71,7 +73,7 @@ std::optional<Cause> start_at_fetch(const CauseContext& context) {
   if (interrupted || context.divergence().position.instruction > kFirstInstructions)
     return std::nullopt;
   const CpuState& state = context.recording().initial;
-  const LinearAddr linear = linear32(state.segment[kCs].base, state.eip);
+  const LinearAddr linear = next_instruction(state);
   const auto& steps = context.history().steps();
   const bool known = !steps.empty() && steps.front().kind != HistoryStep::Kind::external;
   const PhysAddr at = known && steps.front().linear == linear

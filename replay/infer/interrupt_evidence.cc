@@ -5,7 +5,7 @@
 
 namespace citcat {
 
-bool InterruptEvidence::stores(std::uint32_t value, unsigned size) const {
+bool InterruptEvidence::stores(std::uint64_t value, unsigned size) const {
   return std::any_of(order_.begin(), order_.end(), [&](std::uint32_t first) {
     for (std::uint32_t i = 0; i < size; ++i) {
       const auto byte = bytes_.find(first + i);

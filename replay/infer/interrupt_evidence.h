@@ -21,7 +21,7 @@ class InterruptEvidence {
   static constexpr std::size_t kReadBytes = 1u << 16;
 
   /// A store after the acknowledge holds `value` in `size` bytes, 2 or 4.
-  bool stores(std::uint32_t value, unsigned size) const;
+  bool stores(std::uint64_t value, unsigned size) const;
   /// The byte stored first at an address after the acknowledge.
   std::optional<std::uint8_t> stored(PhysAddr address) const;
   std::size_t stored_bytes() const { return order_.size(); }

@@ -1,6 +1,7 @@
 #include "replay/infer/page_map.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace citcat {
 namespace {
@@ -18,15 +19,49 @@ PageMap::PageMap(std::uint32_t cr3, const ReadDword& read) {
     if (!directory || (*directory & kPresent) == 0) continue;
     const std::uint32_t base = i * kLargeBytes;
     if ((*directory & kLarge) != 0) {
-      large_[base] = *directory & kLargeFrame;
+      large_[base] = {*directory & kLargeFrame, kLargeBytes};
       continue;
     }
     for (std::uint32_t j = 0; j < kEntries; ++j) {
       const auto entry = read(PhysAddr{(*directory & ~kPageMask) + 4 * j});
       if (!entry || (*entry & kPresent) == 0) continue;
-      const std::uint32_t page = base / kPageSize + j, frame = *entry / kPageSize;
-      frame_of_[page] = frame;
-      pages_of_.emplace(frame, page);
+      add_page(base + j * kPageSize, *entry / kPageSize);
+    }
+  }
+}
+
+void PageMap::add_page(std::uint64_t linear, std::uint32_t frame) {
+  frame_of_[linear / kPageSize] = frame;
+  pages_of_.emplace(frame, linear / kPageSize);
+}
+
+PageMap PageMap::of_four_levels(std::uint32_t cr3, const ReadDword& read) {
+  PageMap map;
+  map.paging_ = true;
+  map.read_level(4, cr3, 0, read);
+  return map;
+}
+
+/// The table of this level (1: page table) that maps what lies from `linear` on. Frames beyond
+/// 4 GiB are of no machine that is replayed.
+void PageMap::read_level(unsigned level, std::uint32_t table, std::uint64_t linear,
+                         const ReadDword& read) {
+  constexpr std::uint32_t kWideEntries = 512, kHighFrame = 0xfffff;
+  const unsigned shift = 12 + 9 * (level - 1);
+  for (std::uint32_t i = 0; i < kWideEntries; ++i) {
+    const PhysAddr at{(table & ~kPageMask) + 8 * i};
+    const auto low = read(at), high = read(at.plus32(4));
+    if (!low || !high || (*low & kPresent) == 0 || (*high & kHighFrame) != 0) continue;
+    std::uint64_t begin = linear + (std::uint64_t{i} << shift);
+    // What bit 47 is, those above it are.
+    if (level == 4 && i >= kWideEntries / 2) begin |= ~std::uint64_t{0} << 48;
+    if (level == 1) {
+      add_page(begin, *low / kPageSize);
+    } else if (level < 4 && (*low & kLarge) != 0) {
+      const std::uint32_t bytes = 1u << shift;
+      large_[begin] = {*low & ~(bytes - 1), bytes};
+    } else {
+      read_level(level - 1, *low, begin, read);
     }
   }
 }
@@ -45,12 +80,14 @@ std::optional<PhysAddr> PageMap::translate(std::uint32_t cr3, LinearAddr address
 
 std::optional<PhysAddr> PageMap::translate(LinearAddr address) const {
   if (!paging_) return PhysAddr{address.low32()};
-  if (const auto page = frame_of_.find(address.low32() / kPageSize); page != frame_of_.end()) {
+  if (const auto page = frame_of_.find(address.page()); page != frame_of_.end()) {
     return PhysAddr{page->second * kPageSize + address.offset_in_page()};
   }
-  const auto large = large_.find(address.low32() & kLargeFrame);
-  if (large == large_.end()) return std::nullopt;
-  return PhysAddr{large->second | (address.low32() & ~kLargeFrame)};
+  const auto behind = large_.upper_bound(address.value);
+  if (behind == large_.begin()) return std::nullopt;
+  const auto& [begin, large] = *std::prev(behind);
+  if (address.value - begin >= large.bytes) return std::nullopt;
+  return PhysAddr{large.physical + (address.value - begin)};
 }
 
 std::vector<LinearAddr> PageMap::linear_of(PhysAddr address) const {
@@ -60,9 +97,9 @@ std::vector<LinearAddr> PageMap::linear_of(PhysAddr address) const {
   for (auto it = begin; it != end; ++it) {
     found.push_back(LinearAddr{it->second * kPageSize + address.offset_in_page()});
   }
-  for (const auto& [linear, physical] : large_) {
-    if ((address.low32() & kLargeFrame) == physical) {
-      found.push_back(LinearAddr{linear | (address.low32() & ~kLargeFrame)});
+  for (const auto& [linear, large] : large_) {
+    if (address.begin_of(large.bytes).value == large.physical) {
+      found.push_back(LinearAddr{linear + address.offset_in(large.bytes)});
     }
   }
   std::sort(found.begin(), found.end(), std::greater<>());

@@ -12,13 +12,16 @@
 
 namespace citcat {
 
-/// The two-level page tables of one moment (Intel SDM vol. 3, 4.3), as far as they are known.
+/// The page tables of one moment, of two levels or of long mode's four (Intel SDM vol. 3, 4.3 and
+/// 4.5), as far as they are known.
 class PageMap {
  public:
   /// The dword at a physical address, where it is known.
   using ReadDword = std::function<std::optional<std::uint32_t>(PhysAddr)>;
   /// Reads all tables under the directory at `cr3`.
   PageMap(std::uint32_t cr3, const ReadDword& read);
+  /// The same of long mode.
+  static PageMap of_four_levels(std::uint32_t cr3, const ReadDword& read);
   /// Without paging: linear addresses are physical.
   PageMap() : paging_(false) {}
 
@@ -30,10 +33,17 @@ class PageMap {
   std::vector<LinearAddr> linear_of(PhysAddr address) const;
 
  private:
+  struct LargePage {
+    std::uint32_t physical = 0;
+    std::uint32_t bytes = 0;
+  };
+  void read_level(unsigned level, std::uint32_t table, std::uint64_t linear, const ReadDword& read);
+  void add_page(std::uint64_t linear, std::uint32_t frame);
+
   bool paging_ = true;
-  std::map<std::uint32_t, std::uint32_t> frame_of_;       ///< by linear page, of 4 KiB pages
-  std::multimap<std::uint32_t, std::uint32_t> pages_of_;  ///< the reverse
-  std::map<std::uint32_t, std::uint32_t> large_;          ///< linear to physical, of 4 MiB
+  std::map<std::uint64_t, std::uint32_t> frame_of_;       ///< by linear page, of 4 KiB pages
+  std::multimap<std::uint32_t, std::uint64_t> pages_of_;  ///< the reverse
+  std::map<std::uint64_t, LargePage> large_;              ///< by linear address
 };
 
 }  // namespace citcat

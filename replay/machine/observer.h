@@ -39,12 +39,15 @@ struct DataReference {
 struct ExecutedInstruction {
   const DecodedInstruction* info = nullptr;
   LinearAddr linear;      ///< of its first byte
-  std::uint32_t eip = 0;  ///< offset in CS; in 64-bit mode the lower half of `linear`
+  std::uint32_t eip = 0;  ///< offset in CS; in 64-bit mode its lower half
   PhysAddr physical;      ///< of its first byte
   std::uint8_t ea_count = 0;
   LinearAddr ea[2];  ///< of operands, as docs/formats/kt.md says
   /// What it read and stored, in order, where that is told so (Wants::references).
   std::span<const DataReference> references;
+
+  /// Offset in CS, all of it: segments of 64-bit mode begin at 0.
+  std::uint64_t offset() const { return info->bits64 ? linear.value : eip; }
 };
 
 /// An exception, interrupt or software interrupt that was delivered.
@@ -86,6 +89,11 @@ struct Wants {
   constexpr Wants before_judged() const {
     Wants w = *this;
     w.unjudged = true;
+    return w;
+  }
+  constexpr Wants and_wide() const {
+    Wants w = *this;
+    w.wide = true;
     return w;
   }
   /// Whether plain code must be told access by access.

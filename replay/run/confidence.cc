@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "formats/io/hash.h"
+#include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/memory.h"
 
@@ -98,10 +99,13 @@ Confidence::Confidence(const Recording& recording, EvidenceReader& evidence,
       evidence_(std::make_unique<Evidence>(recording, evidence)),
       asked_(line) {
   if (asked_) sets_.keep_constrained();
-  for (unsigned r = 0; r <= InstructionFlow::kTables; ++r) {
+  const bool long_mode = recording.initial.long_mode.has_value();
+  const unsigned registers =
+      long_mode ? InstructionFlow::kRegisters : unsigned{InstructionFlow::kExtended};
+  for (unsigned r = 0; r < registers; ++r) {
     UnconstrainedInput input;
     input.kind = UnconstrainedInput::Kind::reg;
-    input.name = flow_register_name(r);
+    input.name = flow_register_name(r, long_mode);
     register_[r] = sets_.of(add_input(std::move(input)));
   }
 }
@@ -191,7 +195,7 @@ void Confidence::begin(Position now) {
 
 void Confidence::fetch(PhysAddr a, std::uint32_t size, Position now) {
   begin(now);
-  bits_ = (machine_->engine().hflags() & kHfCs32) != 0 ? 32 : 16;
+  bits_ = code_bits(machine_->engine());
   for (std::uint32_t i = 0; i < size; ++i) {
     code_ = sets_.unite(code_, byte(machine_->memory().captured(a.plus32(i))));
   }

@@ -324,7 +324,7 @@ std::string ReplaySession::first_model_specific() const {
   if (!first) return "";
   Disassembler disassembler(0);
   return fmt::format("instruction {} at {:08x}: {}", first->position.instruction,
-                     first->linear.u32(), disassembler.text(first->bytes, first->linear.u32()));
+                     first->linear.value, disassembler.text(first->bytes, first->linear.value));
 }
 
 }  // namespace citcat

@@ -20,7 +20,7 @@ class CacheAccesses : public Observer {
   /// The machine whose accesses are told; call before the replay starts.
   void watch(const Machine& machine) override;
 
-  Wants wants() const override { return Wants::everything(); }
+  Wants wants() const override { return Wants::everything().and_wide(); }
   // Of what is told with references.
   void block(const ExecutedBlock& block, Position first) override;
   void instruction(const ExecutedInstruction& e, Position now) override;

@@ -3,6 +3,7 @@
 #include <Zydis/Zydis.h>
 
 #include <array>
+#include <optional>
 
 #include "events/cpu_state.h"
 
@@ -10,13 +11,16 @@ namespace citcat {
 namespace {
 
 std::uint32_t register_bit(ZydisMachineMode mode, ZydisRegister reg) {
-  if (reg == ZYDIS_REGISTER_NONE || reg == ZYDIS_REGISTER_EIP || reg == ZYDIS_REGISTER_IP) return 0;
+  if (reg == ZYDIS_REGISTER_NONE) return 0;
   const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(mode, reg);
   switch (ZydisRegisterGetClass(reg)) {
     case ZYDIS_REGCLASS_GPR8:
     case ZYDIS_REGCLASS_GPR16:
     case ZYDIS_REGCLASS_GPR32:
-      return 1u << (static_cast<unsigned>(ZydisRegisterGetId(whole)) & 7);
+    case ZYDIS_REGCLASS_GPR64: {
+      const auto number = static_cast<unsigned>(ZydisRegisterGetId(whole));
+      return 1u << (number < 8 ? number : InstructionFlow::kExtended + (number & 7));
+    }
     case ZYDIS_REGCLASS_FLAGS:
       return 1u << InstructionFlow::kFlags;
     case ZYDIS_REGCLASS_SEGMENT:
@@ -53,9 +57,14 @@ void add_operand(InstructionFlow& flow, ZydisMachineMode mode, const ZydisDecode
   const bool reads = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
   const bool writes = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
   if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY) {
-    for (const ZydisRegister reg : {operand.mem.base, operand.mem.index, operand.mem.segment}) {
+    for (const ZydisRegister reg : {operand.mem.base, operand.mem.index}) {
       flow.addresses |= register_bit(mode, reg);
     }
+    // In 64-bit mode only these two have a base.
+    const ZydisRegister segment = operand.mem.segment;
+    const bool has_base = mode != ZYDIS_MACHINE_MODE_LONG_64 || segment == ZYDIS_REGISTER_FS ||
+                          segment == ZYDIS_REGISTER_GS;
+    if (has_base) flow.addresses |= register_bit(mode, segment);
     return;
   }
   if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) return;
@@ -72,34 +81,45 @@ void add_operand(InstructionFlow& flow, ZydisMachineMode mode, const ZydisDecode
   }
 }
 
-}  // namespace
-
-InstructionFlow instruction_flow(std::span<const std::uint8_t> code, int bits) {
+/// Nothing where `code` is not one instruction in code of `bits`.
+std::optional<InstructionFlow> flow_in(std::span<const std::uint8_t> code, int bits) {
+  const ZydisMachineMode mode = bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
+                                : bits == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
+                                             : ZYDIS_MACHINE_MODE_LEGACY_16;
+  const ZydisStackWidth stack = bits == 64   ? ZYDIS_STACK_WIDTH_64
+                                : bits == 32 ? ZYDIS_STACK_WIDTH_32
+                                             : ZYDIS_STACK_WIDTH_16;
+  ZydisDecoder decoder;
+  ZydisDecoderInit(&decoder, mode, stack);
+  ZydisDecodedInstruction instruction;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+  const bool decoded = ZYAN_SUCCESS(
+      ZydisDecoderDecodeFull(&decoder, code.data(), code.size(), &instruction, operands.data()));
+  if (!decoded || instruction.length != code.size()) return std::nullopt;
   InstructionFlow flow;
-  for (const bool wide : {bits == 32, bits != 32}) {
-    const ZydisMachineMode mode =
-        wide ? ZYDIS_MACHINE_MODE_LEGACY_32 : ZYDIS_MACHINE_MODE_LEGACY_16;
-    ZydisDecoder decoder;
-    ZydisDecoderInit(&decoder, mode, wide ? ZYDIS_STACK_WIDTH_32 : ZYDIS_STACK_WIDTH_16);
-    ZydisDecodedInstruction instruction;
-    std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
-    const bool decoded = ZYAN_SUCCESS(
-        ZydisDecoderDecodeFull(&decoder, code.data(), code.size(), &instruction, operands.data()));
-    if (!decoded || instruction.length != code.size()) continue;
-    for (std::size_t i = 0; i < instruction.operand_count; ++i) {
-      add_operand(flow, mode, operands[i]);
-    }
-    if (clears(instruction, operands.data())) flow.values = 0;
-    return flow;
+  for (std::size_t i = 0; i < instruction.operand_count; ++i) {
+    add_operand(flow, mode, operands[i]);
   }
+  if (clears(instruction, operands.data())) flow.values = 0;
   return flow;
 }
 
-std::string flow_register_name(unsigned number) {
-  constexpr std::array<const char*, 18> kNames{"eax", "ecx", "edx",    "ebx", "esp", "ebp",
-                                               "esi", "edi", "eflags", "es",  "cs",  "ss",
-                                               "ds",  "fs",  "gs",     "cr",  "fpu", "tables"};
-  return number < kNames.size() ? kNames[number] : "?";
+}  // namespace
+
+InstructionFlow instruction_flow(std::span<const std::uint8_t> code, int bits) {
+  auto flow = flow_in(code, bits);
+  if (!flow && bits != 64) flow = flow_in(code, bits == 32 ? 16 : 32);
+  return flow.value_or(InstructionFlow{});
+}
+
+std::string flow_register_name(unsigned number, bool long_mode) {
+  constexpr std::array<const char*, InstructionFlow::kRegisters> kNames{
+      "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",    "edi", "eflags", "es",  "cs",  "ss",  "ds",
+      "fs",  "gs",  "cr",  "fpu", "tables", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"};
+  if (number >= kNames.size()) return "?";
+  std::string name = kNames[number];
+  if (long_mode && name.front() == 'e' && name != "es") name.front() = 'r';
+  return name;
 }
 
 }  // namespace citcat

@@ -7,17 +7,26 @@
 
 namespace citcat {
 
-/// Registers an instruction depends on and changes. Bit 0..7: Gpr; then those named here.
+/// Registers an instruction depends on and changes. Bit 0..7: Gpr; then those named here, of which R8
+/// to R15 are the last.
 struct InstructionFlow {
-  enum Register : unsigned { kFlags = 8, kSegments = 9, kControl = 15, kVector = 16, kTables = 17 };
+  enum Register : unsigned {
+    kFlags = 8,
+    kSegments = 9,
+    kControl = 15,
+    kVector = 16,
+    kTables = 17,
+    kExtended = 18
+  };
+  static constexpr unsigned kRegisters = kExtended + 8;
   std::uint32_t values = 0;     ///< read as operands
   std::uint32_t addresses = 0;  ///< read to form addresses
   std::uint32_t written = 0;
 };
-/// Of the instruction that `code` is, the whole of it. `bits` is 16 or 32; the other is taken where
-/// only that gives this length.
+/// Of the instruction that `code` is, the whole of it. `bits` is 16 or 32, of which the other is taken
+/// where only that gives this length; or 64, of 64-bit mode.
 InstructionFlow instruction_flow(std::span<const std::uint8_t> code, int bits);
-/// "eax", "eflags", "ds", "cr", "fpu", "tables".
-std::string flow_register_name(unsigned number);
+/// "eax", "eflags", "ds", "cr", "fpu", "tables"; of processors with long mode "rax", "rflags", "r8".
+std::string flow_register_name(unsigned number, bool long_mode);
 
 }  // namespace citcat

@@ -15,6 +15,24 @@ constexpr std::uint32_t kStack = bit(kEsp) | segment(kSs);
 
 InstructionFlow flow32(std::vector<std::uint8_t> code) { return instruction_flow(code, 32); }
 
+TEST(InstructionFlow, HasTheRegistersOf64BitMode) {
+  // add r9, [rbx + r12 * 8]
+  const InstructionFlow add = instruction_flow(std::vector<std::uint8_t>{0x4e, 0x03, 0x0c, 0xe3}, 64);
+  const auto bit = [](unsigned r) { return 1u << r; };
+  constexpr unsigned kR9 = InstructionFlow::kExtended + 1, kR12 = InstructionFlow::kExtended + 4;
+  EXPECT_EQ(add.values & ~bit(InstructionFlow::kFlags), bit(kR9));
+  EXPECT_EQ(add.addresses & (bit(kEbx) | bit(kR12)), bit(kEbx) | bit(kR12));
+  EXPECT_EQ(add.written, bit(kR9) | bit(InstructionFlow::kFlags));
+  // A write of 32 bits leaves nothing of what was there: mov r8d, esi
+  const InstructionFlow mov = instruction_flow(std::vector<std::uint8_t>{0x41, 0x89, 0xf0}, 64);
+  EXPECT_EQ(mov.values, bit(kEsi));
+  EXPECT_EQ(mov.written, bit(InstructionFlow::kExtended));
+  EXPECT_EQ(flow_register_name(kR12, true), "r12");
+  EXPECT_EQ(flow_register_name(kEsp, true), "rsp");
+  EXPECT_EQ(flow_register_name(InstructionFlow::kFlags, true), "rflags");
+  EXPECT_EQ(flow_register_name(InstructionFlow::kSegments, true), "es");
+}
+
 TEST(InstructionFlow, TellsValuesFromAddresses) {
   // mov eax,[ebx+esi*4]
   const InstructionFlow load = flow32({0x8b, 0x04, 0xb3});

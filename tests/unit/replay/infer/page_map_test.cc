@@ -53,5 +53,26 @@ TEST_F(PageMapTest, WithoutPagingAddressesAreTheSame) {
   EXPECT_EQ(PageMap().linear_of(PhysAddr{0x1234}), std::vector<LinearAddr>{LinearAddr{0x1234}});
 }
 
+TEST_F(PageMapTest, FollowsTheFourLevelsOfLongMode) {
+  const auto entry = [this](std::uint32_t table, std::uint32_t index, std::uint32_t low) {
+    put(table + 8 * index, low);
+    put(table + 8 * index + 4, 0x80000000);  // no-execute
+  };
+  entry(0x10000, 273, 0x11003);     // FFFF888000000000
+  entry(0x11000, 0, 0x12003);       //
+  entry(0x12000, 1, 0x02000083);    // FFFF888000200000: a page of 2 MiB
+  entry(0x12000, 2, 0x13003);       //
+  entry(0x13000, 3, 0x00077003);    // FFFF888000403000
+  entry(0x11000, 1, 0x40000083);    // FFFF888040000000: a page of 1 GiB
+  const PageMap map = PageMap::of_four_levels(0x10000, read_);
+  EXPECT_EQ(map.translate(LinearAddr{0xffff888000403123})->value, 0x77123u);
+  EXPECT_EQ(map.translate(LinearAddr{0xffff888000212345})->value, 0x2012345u);
+  EXPECT_EQ(map.translate(LinearAddr{0xffff888052345678})->value, 0x52345678u);
+  EXPECT_FALSE(map.translate(LinearAddr{0xffff888000404000}));
+  EXPECT_FALSE(map.translate(LinearAddr{0x403123}));
+  EXPECT_EQ(map.linear_of(PhysAddr{0x77123}), std::vector<LinearAddr>{{0xffff888000403123}});
+  EXPECT_EQ(map.linear_of(PhysAddr{0x2012345}), std::vector<LinearAddr>{{0xffff888000212345}});
+}
+
 }  // namespace
 }  // namespace citcat::test

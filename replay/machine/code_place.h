@@ -1,0 +1,21 @@
+#pragma once
+// Where the engine stands in the code, and how wide that code is.
+
+#include "events/address.h"
+#include "replay/engine/engine.h"
+
+namespace citcat {
+
+/// The default size of the code segment, 16 or 32, or 64 in 64-bit mode.
+inline std::uint8_t code_bits(const Engine& engine) {
+  if ((engine.hflags() & kHfCs64) != 0) return 64;
+  return (engine.hflags() & kHfCs32) != 0 ? 32 : 16;
+}
+
+/// Linear address of CS:(E/R)IP.
+inline LinearAddr code_address(const Engine& engine) {
+  if (code_bits(engine) == 64) return LinearAddr{engine.rip()};
+  return linear32(engine.segment_base(kCs), engine.eip());
+}
+
+}  // namespace citcat
