@@ -96,6 +96,7 @@ class PieceWriter final : public TraceSink {
   void write(std::span<const std::uint8_t> records) override {
     tell(PieceHeader::Kind::records, records);
   }
+  bool takes_wide() override { return true; }
   bool keeps_notes() const override { return notes_; }
   /// As from the beginning of the part.
   void note(const KtNote& note) override {
@@ -134,7 +135,7 @@ class PieceWriter final : public TraceSink {
 
 void expand(const RecordingFile& file, const Checkpoints& checkpoints,
             const std::vector<Part>& parts, const KtOptions& kt, PieceWriter& out) {
-  KtWriter writer(out);
+  KtWriter writer(out, kt_form(file.recording().initial.model), false);
   KtSink trace(writer, kt);
   std::unique_ptr<ReplaySession> run;
   for (const Part& part : parts) {

@@ -61,6 +61,7 @@ class HashingSink final : public TraceSink {
     bytes_ += bytes.size();
     target_.write(bytes);
   }
+  bool takes_wide() override { return trace_ == nullptr || trace_->takes_wide(); }
   bool keeps_notes() const override { return trace_ != nullptr && trace_->keeps_notes(); }
   void note(const KtNote& note) override {
     if (trace_ != nullptr) trace_->note(note);

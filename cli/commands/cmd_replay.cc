@@ -266,9 +266,6 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   // A share that others precede goes on where they end.
   kt.begins_trace = !shard || shard->range.from == shard->whole.from;
   const KtForm form = kt_form(file.recording().initial.model);
-  if (form == KtForm::wide && (shard || arguments.jobs > 1)) {
-    throw UsageError("--shard, --jobs: not of processors with long mode");
-  }
   std::optional<TraceOutput> output;
   const auto start_over = [&] {
     output.reset();

@@ -63,10 +63,10 @@ std::uint32_t KtTemplate::eip() const {
 KtWriter::KtWriter(ByteSink& sink, KtForm form, bool begins) : KtWriter(sink) {
   form_ = form;
   if (!is_wide()) return;
-  if (trace_ != nullptr) {
+  if (trace_ != nullptr && !trace_->takes_wide()) {
     throw UsageError(
-        "traces of 64 bits cannot be written as .ktz or .kt.zst, which hold addresses "
-        "of 32 bits: a name like trace.kt or trace.kt.gz writes KT itself");
+        "traces of 64 bits cannot be written as .ktz, which holds addresses of 32 bits: "
+        "a name like trace.kt.zst writes KT itself");
   }
   if (!begins) return;
   std::memcpy(room(), kKtWideMark.data(), kKtWideMark.size());

@@ -168,6 +168,16 @@ class KtReader {
   bool next(KtRecord& out);
   /// Offset of the record next() reads next.
   std::uint64_t offset() const { return input_.offset(); }
+  /// What comes are records of that form, without the mark: for readers that begin within a trace.
+  void set_form(KtForm form) {
+    form_ = form;
+    begun_ = true;
+  }
+  /// The form of the trace, at the beginning of which it stands.
+  KtForm form() {
+    take_mark();
+    return form_;
+  }
   /// Which form the trace has, known once next() was called.
   bool is_wide() const { return form_ == KtForm::wide; }
   /// The stream below, for its hash and sizes.

@@ -94,8 +94,8 @@ void read_place(ByteReader& in, KtSegment& segment) {
   segment.place.instruction = in.u64("instruction");
   segment.place.iteration = in.u32("iteration");
   const std::uint32_t bits = in.u32("size of the code");
-  if (bits != 0 && bits != 16 && bits != 32) {
-    in.fail("KT index: size of the code: expected 0, 16 or 32, found " + std::to_string(bits));
+  if (bits != 0 && bits != 16 && bits != 32 && bits != 64) {
+    in.fail("KT index: size of the code: expected 0, 16, 32 or 64, found " + std::to_string(bits));
   }
   segment.place.bits = static_cast<std::uint8_t>(bits);
   segment.notes_offset = in.u64("offset of notes");

@@ -61,8 +61,9 @@ KtNote decode_note(const KtNote& before, ByteReader& in) {
   note.place.iteration = read_32(in, "iteration");
   if (note.kind == KtNote::Kind::place) {
     note.place.bits = in.u8("size of the code");
-    if (note.place.bits != 0 && note.place.bits != 16 && note.place.bits != 32) {
-      in.fail("size of the code: expected 0, 16 or 32, found " + std::to_string(note.place.bits));
+    const std::uint8_t bits = note.place.bits;
+    if (bits != 0 && bits != 16 && bits != 32 && bits != 64) {
+      in.fail("size of the code: expected 0, 16, 32 or 64, found " + std::to_string(note.place.bits));
     }
     return note;
   }

@@ -1,9 +1,8 @@
 #include "formats/kt/kt_note_book.h"
 
-#include <cstring>
 #include <optional>
 
-#include "formats/kt/kt.h"
+#include "formats/kt/kt_shape.h"
 
 namespace citcat {
 
@@ -38,19 +37,12 @@ KtPlace KtNoteBook::pass(std::span<const std::uint8_t> records) {
   std::optional<KtPlace> first;
   for (std::size_t i = 0; i < records.size();) {
     pass_notes(at_ + i);
-    const std::span<const std::uint8_t> record = records.subspan(i);
-    const std::uint8_t type = record[4];
-    if (type >= 0x40) {
-      i += 8;
-      continue;
-    }
-    std::uint32_t eip = 0;
-    std::memcpy(&eip, record.data(), sizeof eip);
-    const std::size_t size = type & 15U, addresses = type >> 4;
+    const KtShape record = kt_shape(records.subspan(i), at_ + i, form_);
+    i += record.bytes;
+    if (!record.instruction) continue;
     const KtPlace place =
-        counter_.next(eip, record.subspan(5, size), static_cast<unsigned>(addresses));
+        counter_.next(record.ip, record.code, record.addresses, record.bits64);
     if (!first) first = place;
-    i += kt_fixed_bytes(size) + 4 * addresses;
   }
   at_ = end;
   return first.value_or(counter_.place());

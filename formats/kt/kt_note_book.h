@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "formats/kt/kt_note.h"
 
@@ -14,6 +15,8 @@ namespace citcat {
 /// Knows where each segment of a trace begins, from its records and what is noted of them.
 class KtNoteBook {
  public:
+  /// Of the records that follow; the mark of the wide form tells, too.
+  void set_form(KtForm form) { form_ = form; }
   /// In the order of `at`; before the records behind it are passed.
   void add(const KtNote& note) { coming_.push_back(note); }
   /// The next records, whole ones. Returns where the first instruction among them stands. They are
@@ -31,6 +34,7 @@ class KtNoteBook {
   bool is_placed(std::uint64_t at) const;
   void pass_notes(std::uint64_t at);
 
+  KtForm form_ = KtForm::narrow;
   KtCounter counter_;
   std::deque<KtNote> coming_;
   std::vector<KtNote> passed_;

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "formats/io/error.h"
-#include "formats/kt/kt.h"
+#include "formats/kt/kt_shape.h"
 
 namespace citcat {
 
@@ -28,21 +28,6 @@ struct FreeContext {
 
 /// For a frame: pieces come in some 300 KiB.
 constexpr std::size_t kRoom = SeekableKtSink::kFrameBytes + (std::size_t{1} << 19);
-
-/// Bytes of the record that `bytes` begins with, and whether it is an instruction. 0: its end is
-/// missing. `offset`: where it is, for messages.
-std::pair<std::size_t, bool> record_size(std::span<const std::uint8_t> bytes, std::size_t offset) {
-  if (bytes.size() < 5) return {0, false};
-  const std::uint8_t type = bytes[4];
-  const bool instruction = type < 0x30 && (type & 15) != 0;
-  if (!instruction && type != kKtProcess && type != kKtTranslation) {
-    throw FormatError("KT", offset + 4,
-                      "record type: expected 00h-2fh, 80h or 81h, found " + std::to_string(type));
-  }
-  const std::size_t size =
-      instruction ? kt_fixed_bytes(type & 15U) + std::size_t{4} * (type >> 4) : 8;
-  return {size <= bytes.size() ? size : 0, instruction};
-}
 
 }  // namespace
 
@@ -119,11 +104,10 @@ void SeekableKtSink::write_records(std::span<const std::uint8_t> records,
 void SeekableKtSink::cut_frame() {
   const std::span<const std::uint8_t> all(records_);
   while (whole_.bytes < all.size()) {
-    const auto [size, instruction] =
-        record_size(all.subspan(whole_.bytes), kt_bytes_ + whole_.bytes);
-    if (size == 0) break;
-    whole_.bytes += size;
-    whole_.instructions += instruction ? 1 : 0;
+    const KtShape record = kt_shape(all.subspan(whole_.bytes), kt_bytes_ + whole_.bytes, form_);
+    if (record.bytes == 0) break;
+    whole_.bytes += record.bytes;
+    whole_.instructions += record.instruction ? 1 : 0;
   }
   if (whole_.bytes == 0) return;
   const KtPlace place = book_.pass(all.first(whole_.bytes));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/memory/recycler.h"
+#include "formats/kt/kt.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_note_book.h"
 #include "formats/kt/trace_sink.h"
@@ -29,6 +30,11 @@ class SeekableKtSink final : public TraceSink {
   ~SeekableKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
   void write_records(std::span<const std::uint8_t> records, std::uint64_t instructions) override;
+  bool takes_wide() override {
+    form_ = KtForm::wide;
+    book_.set_form(form_);
+    return true;
+  }
   bool keeps_notes() const override { return true; }
   void note(const KtNote& note) override { book_.add(note); }
   void finish() override;
@@ -57,6 +63,7 @@ class SeekableKtSink final : public TraceSink {
   std::vector<std::uint8_t> records_;  ///< of the frame being filled
   Whole whole_;                        ///< of these, as far as looked at
   std::deque<Frame> pending_;
+  KtForm form_ = KtForm::narrow;
   KtNoteBook book_;
   std::vector<KtSegment> segments_;
   std::vector<SeekTableEntry> frames_;

@@ -20,6 +20,9 @@ class TraceSink : public ByteSink {
                              std::uint64_t /*instructions*/) {
     write(records);
   }
+  /// Records of the wide form are going to follow, from the beginning of the trace or a later place.
+  /// False where it cannot hold them.
+  virtual bool takes_wide() { return false; }
   /// Whether note() has any effect.
   virtual bool keeps_notes() const { return false; }
   /// A note on KT: before the bytes behind `at` are written, in the order of `at`.

@@ -79,7 +79,8 @@ void KtSink::look_before(const DecodedInstruction& info, std::uint32_t eip, unsi
   if (!notes_) return;
   KtPlace here{now.instruction, now.iteration, code_bits(info)};
   if (std::exchange(repeats_, false)) {
-    const KtPlace suggested = repeat_.next(eip, {info.bytes.data(), info.length}, addresses);
+    const KtPlace suggested =
+        repeat_.next(eip, {info.bytes.data(), info.length}, addresses, info.bits64);
     displaced_ |= !suggested.same_position(here);
   }
   if (here.bits != bits_ || displaced_) {
@@ -100,7 +101,7 @@ void KtSink::look_after(const DecodedInstruction& info, std::uint32_t eip, unsig
   repeats_ = info.is_repeated() && addresses != 0;
   if (!repeats_) return;
   repeat_.set({now.instruction, now.iteration, 0});
-  repeat_.next(eip, {info.bytes.data(), info.length}, addresses);
+  repeat_.next(eip, {info.bytes.data(), info.length}, addresses, info.bits64);
 }
 
 /// Where a piece ends there may end a segment, too, and the next one is to be found by its place.
@@ -116,20 +117,15 @@ void KtSink::make_room(Position now) {
   writer_.flush();
 }
 
-void KtSink::wide_instruction(const ExecutedInstruction& e, Position now) {
+void KtSink::write_wide(const ExecutedInstruction& e) {
   KtInstruction record = kt_instruction(e, options_);
   record.bits = code_bits(*e.info);
-  make_room(now);
   writer_.instruction(record);
 }
 
 void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   if (!wanted(now)) return;
   const bool nothing_done = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
-  if (writer_.is_wide()) {  // which keeps no notes
-    if (!nothing_done || options_.zero_count_repeats) wide_instruction(e, now);
-    return;
-  }
   if (nothing_done && !options_.zero_count_repeats) {
     displaced_ = true;
     look_at_next();
@@ -138,7 +134,11 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   const std::uint32_t eip = kt_address(e, options_);
   look_before(*e.info, eip, e.ea_count, now);
   make_room(now);
-  writer_.instruction(record(e), e.ea[0].low32(), e.ea[1].low32());
+  if (writer_.is_wide()) {
+    write_wide(e);
+  } else {
+    writer_.instruction(record(e), e.ea[0].low32(), e.ea[1].low32());
+  }
   look_after(*e.info, eip, e.ea_count, now);
 }
 

@@ -130,7 +130,7 @@ class KtSink final : public Observer, private KtRecords {
   }
   void block_with_care(const ExecutedBlock& block, Position first);
   bool make_image(const ExecutedBlock& block);
-  void wide_instruction(const ExecutedInstruction& e, Position now);
+  void write_wide(const ExecutedInstruction& e);
   void begin();
   void look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                    Position now);

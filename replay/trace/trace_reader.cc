@@ -241,6 +241,7 @@ class KtFileSource final : public TraceReader::Source {
  private:
   /// The next event or record, wherever it is.
   bool next_of_any(TraceRecord& out) {
+    reader_->form();  // what is noted of the first record stands behind the mark
     if (next_event(out)) return true;
     if (!reader_->next(out.record)) return false;
     if (reader_->is_wide() && !wide_) {
@@ -281,8 +282,13 @@ class KtFileSource final : public TraceReader::Source {
       counter_.set(segment->place);
       before_ = segment->kt_offset;
     }
-    reader_ = before_ != 0 ? std::make_unique<KtReader>(path_, segment->file_offset)
-                           : std::make_unique<KtReader>(path_);
+    if (before_ == 0) {
+      reader_ = std::make_unique<KtReader>(path_);
+      return;
+    }
+    const KtForm form = KtReader(path_).form();
+    reader_ = std::make_unique<KtReader>(path_, segment->file_offset);
+    reader_->set_form(form);
   }
 
   [[noreturn]] void refuse(Position position) const {

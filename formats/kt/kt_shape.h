@@ -1,0 +1,27 @@
+#pragma once
+// How long a record is and what counts in it, for whoever passes over records without reading them.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "formats/kt/kt.h"
+
+namespace citcat {
+
+/// A record, or the mark of the wide form.
+struct KtShape {
+  std::size_t bytes = 0;  ///< 0: its end is missing
+  bool instruction = false;
+  // Of an instruction:
+  std::uint32_t ip = 0;  ///< its lower half
+  std::span<const std::uint8_t> code;
+  unsigned addresses = 0;
+  bool bits64 = false;
+};
+
+/// What `records` begins with. `offset`: of that in the trace, at whose beginning the mark may stand,
+/// which `form` then becomes. Throws FormatError for what is no record.
+KtShape kt_shape(std::span<const std::uint8_t> records, std::uint64_t offset, KtForm& form);
+
+}  // namespace citcat
