@@ -9,10 +9,11 @@ namespace citcat {
 namespace {
 
 std::uint64_t use_of(ZydisRegister reg) {
-  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LEGACY_32, reg);
+  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+  const auto number = static_cast<unsigned>(ZydisRegisterGetId(whole));
   switch (ZydisRegisterGetClass(whole)) {
-    case ZYDIS_REGCLASS_GPR32:
-      return kUsesGpr << static_cast<unsigned>(ZydisRegisterGetId(whole));
+    case ZYDIS_REGCLASS_GPR64:
+      return number < 8 ? kUsesGpr << number : kUsesExtendedGpr << (number & 7);
     case ZYDIS_REGCLASS_FLAGS:
       return kUsesFlags;
     case ZYDIS_REGCLASS_X87:
@@ -21,7 +22,7 @@ std::uint64_t use_of(ZydisRegister reg) {
     case ZYDIS_REGCLASS_XMM:
     case ZYDIS_REGCLASS_YMM:
     case ZYDIS_REGCLASS_ZMM:
-      return kUsesXmm << (static_cast<unsigned>(ZydisRegisterGetId(whole)) & 7);
+      return number < 8 ? kUsesXmm << number : kUsesExtendedXmm << (number & 7);
     case ZYDIS_REGCLASS_SEGMENT:
       return kUsesSegments;
     default:
@@ -38,8 +39,9 @@ void add(const ZydisDecodedOperand& operand, RegisterUse& use) {
   const std::uint64_t bits = use_of(operand.reg.value);
   const bool reads = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
   const bool writes = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
-  const bool in_part =
-      (bits & 0xff) != 0 && ZydisRegisterGetClass(operand.reg.value) != ZYDIS_REGCLASS_GPR32;
+  // A write of 32 bits clears what a register of 64 has above them.
+  const ZydisRegisterClass size = ZydisRegisterGetClass(operand.reg.value);
+  const bool in_part = size == ZYDIS_REGCLASS_GPR8 || size == ZYDIS_REGCLASS_GPR16;
   const bool conditional = (operand.actions & ZYDIS_OPERAND_ACTION_CONDWRITE) != 0;
   if (reads || (writes && (in_part || conditional))) use.read |= bits;
   if (writes) use.written |= bits;
@@ -52,10 +54,13 @@ RegisterUse register_use(std::span<const std::uint8_t> bytes, int bits) {
   ZydisDecoder decoder;
   ZydisDecodedInstruction instruction;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
-  const bool narrow = bits == 16;
-  if (!ZYAN_SUCCESS(ZydisDecoderInit(
-          &decoder, narrow ? ZYDIS_MACHINE_MODE_LEGACY_16 : ZYDIS_MACHINE_MODE_LEGACY_32,
-          narrow ? ZYDIS_STACK_WIDTH_16 : ZYDIS_STACK_WIDTH_32)) ||
+  const ZydisMachineMode mode = bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
+                                : bits == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
+                                             : ZYDIS_MACHINE_MODE_LEGACY_16;
+  const ZydisStackWidth stack = bits == 64   ? ZYDIS_STACK_WIDTH_64
+                                : bits == 32 ? ZYDIS_STACK_WIDTH_32
+                                             : ZYDIS_STACK_WIDTH_16;
+  if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, mode, stack)) ||
       !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &instruction,
                                            operands.data()))) {
     return use;

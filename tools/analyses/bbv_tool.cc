@@ -25,9 +25,8 @@ class BbvTool final : public Tool {
   Wants wants() const override { return {.executions = true}; }
   void* code(const StaticBlock& block) override {
     const StaticInstruction& last = block.back();
-    const auto end = static_cast<std::uint32_t>(last.linear.value) + last.info.length;
     return &pieces_.emplace_back(
-        Piece{block.front().linear, LinearAddr{end}, last.info.control_flow});
+        Piece{block.front().linear, last.behind(), last.info.control_flow});
   }
   void run(void* mine, const Execution& execution, const Context&) override {
     const auto& piece = *static_cast<const Piece*>(mine);

@@ -24,17 +24,17 @@ BranchFollower::End BranchFollower::end_of(const StaticBlock& block) {
   end.branch.kind = last.info.kind;
   end.branch.indirect = last.info.indirect || last.info.kind == InstructionClass::ret;
   end.branch.address = last.linear;
-  const auto next = static_cast<std::uint32_t>(last.linear.value) + last.info.length;
-  end.branch.next = LinearAddr{next};
+  end.branch.next = last.behind();
+  const std::int64_t distance = last.info.target_displacement;
   end.branch.target =
-      LinearAddr{next + static_cast<std::uint32_t>(last.info.target_displacement)};
+      last.info.bits64
+          ? LinearAddr{end.branch.next.value + static_cast<std::uint64_t>(distance)}
+          : end.branch.next.plus32(static_cast<std::uint32_t>(last.info.target_displacement));
   return end;
 }
 
 LinearAddr load_address(ByteReader& in, const char* what) {
-  const std::uint64_t value = in.varint(what);
-  if (value > 0xffffffff) in.fail("expected an address of 32 bits");
-  return LinearAddr{static_cast<std::uint32_t>(value)};
+  return LinearAddr{in.varint(what)};
 }
 
 void BranchFollower::save(ByteWriter& out) const {

@@ -103,8 +103,8 @@ class BranchesTool final : public Tool {
     ++counts.taken;
     ++branch.taken;
     if (to < b.next) ++counts.backward;
-    const auto forward = static_cast<std::uint32_t>(to.value - b.next.value);
-    const std::uint32_t distance = to < b.next ? 0u - forward : forward;
+    const std::uint64_t forward = to.value - b.next.value;
+    const std::uint64_t distance = to < b.next ? 0 - forward : forward;
     ++distances_[static_cast<std::size_t>(std::bit_width(distance))];
   }
 
@@ -113,7 +113,7 @@ class BranchesTool final : public Tool {
   BranchFollower follower_;
   std::array<ClassCounts, std::size(kClasses)> classes_{};
   std::map<LinearAddr, Branch> branches_;
-  std::array<std::uint64_t, 33> distances_{};  ///< taken, by bits of the distance in bytes
+  std::array<std::uint64_t, 65> distances_{};  ///< taken, by bits of the distance in bytes
 };
 
 void BranchesTool::save(ByteWriter& out) const {

@@ -1,5 +1,6 @@
 #include "tools/analyses/call_follower.h"
 
+#include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 
 namespace citcat::tools {
@@ -113,9 +114,12 @@ void CallFollower::run(void* mine, const Execution& execution, const Context& co
 
 void CallFollower::make_call(const DeliveredEvent& before, const Context& context) {
   arrival_ = Arrival::other;
-  const std::uint32_t base = context.machine().engine().segment_base(kCs);
-  const auto eip = static_cast<std::uint32_t>(before.eip);
-  const ProcedureNumber procedure = procedures_.called(linear32(base, eip), context);
+  const Engine& engine = context.machine().engine();
+  const LinearAddr next = code_bits(engine) == 64
+                              ? LinearAddr{before.eip}
+                              : linear32(engine.segment_base(kCs),
+                                         static_cast<std::uint32_t>(before.eip));
+  const ProcedureNumber procedure = procedures_.called(next, context);
   stacks_.call(slot_space_, slot_, caller_, procedure);
   listener_.called(caller_, procedure);
 }

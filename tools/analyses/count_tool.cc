@@ -61,9 +61,11 @@ const char* class_name(InstructionClass kind) {
     case InstructionClass::into:
     case InstructionClass::icebp:
     case InstructionClass::sysenter:
+    case InstructionClass::syscall:
       return "system call";
     case InstructionClass::iret:
     case InstructionClass::sysexit:
+    case InstructionClass::sysret:
     case InstructionClass::rsm:
       return "return from interrupt";
     case InstructionClass::push_segment:
@@ -178,7 +180,7 @@ std::vector<Block> CountTool::blocks_of(const Table_& table) {
     const bool same = goes_on && key.linear == next && blocks.back().executions == counts.executions;
     if (!same) blocks.push_back({key.linear, 0, counts.executions});
     ++blocks.back().instructions;
-    next = LinearAddr{static_cast<std::uint32_t>(key.linear.value) + key.length};
+    next = key.behind();
     goes_on = !key.decoded().control_flow;
   }
   return blocks;

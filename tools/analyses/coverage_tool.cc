@@ -37,7 +37,7 @@ class CoverageTool final : public Tool {
   void load(ByteReader& in) override {
     const std::uint64_t count = in.varint("number of instructions");
     for (std::uint64_t i = 0; i < count; ++i) {
-      const auto begin = static_cast<std::uint32_t>(in.count("address", 0xffffffff));
+      const auto begin = in.varint("address");
       add(merged_, begin, static_cast<std::uint8_t>(in.count("length", kMaxInstructionBytes)));
     }
   }
@@ -49,10 +49,10 @@ class CoverageTool final : public Tool {
     std::vector<Range> ranges;
     std::uint64_t bytes = 0;
     for (const auto& [begin, length] : ran) {
-      const std::uint64_t end = std::uint64_t{begin} + length;
+      const std::uint64_t end = begin + length;
       if (ranges.empty() || begin > ranges.back().end) ranges.push_back({begin, begin, 0});
       Range& r = ranges.back();
-      bytes += end > r.end ? end - std::max<std::uint64_t>(r.end, begin) : 0;
+      bytes += end > r.end ? end - std::max(r.end, begin) : 0;
       r.end = std::max(r.end, end);
       ++r.instructions;
     }
@@ -71,12 +71,12 @@ class CoverageTool final : public Tool {
 
  private:
   /// Lengths by linear address: of several at one address the longest.
-  using Instructions = std::map<std::uint32_t, std::uint8_t>;
+  using Instructions = std::map<std::uint64_t, std::uint8_t>;
   struct Piece {
     const StaticBlock* block;
     bool ran = false;
   };
-  static void add(Instructions& to, std::uint32_t begin, std::uint8_t length) {
+  static void add(Instructions& to, std::uint64_t begin, std::uint8_t length) {
     std::uint8_t& known = to[begin];
     known = std::max(known, length);
   }
@@ -85,7 +85,7 @@ class CoverageTool final : public Tool {
     for (const Piece& p : pieces_) {
       if (!p.ran) continue;
       for (const StaticInstruction& i : p.block->instructions()) {
-        add(ran, static_cast<std::uint32_t>(i.linear.value), i.info.length);
+        add(ran, i.linear.value, i.info.length);
       }
     }
     return ran;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <deque>
 #include <unordered_map>
 #include <vector>
@@ -14,8 +15,6 @@
 
 namespace citcat::tools {
 namespace {
-
-constexpr std::size_t kResources = 24;
 
 class IlpTool final : public Tool {
  public:
@@ -69,16 +68,16 @@ class IlpTool final : public Tool {
              std::uint32_t by) {
     std::uint64_t start = barrier_;
     if (window_ != 0) start = std::max(start, ends_[issued_ % window_]);
-    for (std::size_t b = 0; b < kResources; ++b) {
-      if ((use.read >> b & 1) != 0) start = std::max(start, registers_[b]);
+    for (std::uint64_t left = use.read; left != 0; left &= left - 1) {
+      start = std::max(start, registers_[static_cast<std::size_t>(std::countr_zero(left))]);
     }
     for (const Reference& r : references) {
       if (r.kind != AccessKind::data || r.write) continue;
       each_dword(r, by, [&](std::uint64_t& there) { start = std::max(start, there); });
     }
     const std::uint64_t end = start + 1;
-    for (std::size_t b = 0; b < kResources; ++b) {
-      if ((use.written >> b & 1) != 0) registers_[b] = end;
+    for (std::uint64_t left = use.written; left != 0; left &= left - 1) {
+      registers_[static_cast<std::size_t>(std::countr_zero(left))] = end;
     }
     for (const Reference& r : references) {
       if (r.kind != AccessKind::data || !r.write) continue;
@@ -99,7 +98,7 @@ class IlpTool final : public Tool {
   bool branches_;
   std::uint64_t window_;
   std::deque<Piece> pieces_;
-  std::array<std::uint64_t, kResources> registers_{};  ///< when each is there
+  std::array<std::uint64_t, kUsedRegisters> registers_{};  ///< when each is there
   std::unordered_map<std::uint32_t, std::uint64_t> memory_;  ///< the same by dword
   std::vector<std::uint64_t> ends_;  ///< of the last `window_` instructions
   std::uint64_t barrier_ = 0;        ///< nothing begins before

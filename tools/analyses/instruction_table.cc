@@ -10,6 +10,7 @@
 namespace citcat::tools {
 
 std::uint8_t segment_bits(const DecodedInstruction& info) {
+  if (info.bits64) return 64;
   return (info.address_bits == 32) != info.address_prefix ? 32 : 16;
 }
 
@@ -31,12 +32,12 @@ void InstructionKey::save(ByteWriter& out) const {
 
 InstructionKey InstructionKey::load(ByteReader& in) {
   InstructionKey key;
-  const std::uint64_t linear = in.varint("address of an instruction");
-  if (linear > 0xffffffff) in.fail("expected an address of 32 bits");
-  key.linear = LinearAddr{static_cast<std::uint32_t>(linear)};
+  key.linear = LinearAddr{in.varint("address of an instruction")};
   key.bits = in.u8("code size");
   key.length = in.u8("length of an instruction");
-  if (key.bits != 16 && key.bits != 32) in.fail("expected a code size of 16 or 32");
+  if (key.bits != 16 && key.bits != 32 && key.bits != 64) {
+    in.fail("expected a code size of 16, 32 or 64");
+  }
   if (key.length == 0 || key.length > kMaxInstructionBytes) in.fail("expected 1 to 15 bytes");
   const auto bytes = in.bytes(key.length, "bytes of an instruction");
   std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
@@ -50,11 +51,12 @@ std::string InstructionKey::bytes_text() const {
 }
 
 std::string InstructionKey::text() const {
-  return Disassembler(bits).text({bytes.data(), length}, static_cast<std::uint32_t>(linear.value));
+  return Disassembler(bits).text({bytes.data(), length}, linear.value);
 }
 
 DecodedInstruction InstructionKey::decoded() const {
-  return decode_instruction({bytes.data(), length}, {bits == 32, false}, CpuModel::unknown);
+  const CpuModel model = bits == 64 ? CpuModel::x86_64 : CpuModel::unknown;
+  return decode_instruction({bytes.data(), length}, {bits == 32, false, bits == 64}, model);
 }
 
 std::string mnemonic_of(const std::string& text) {

@@ -17,10 +17,14 @@ namespace citcat::tools {
 struct InstructionKey {
   LinearAddr linear;
   std::uint8_t length = 0;
-  std::uint8_t bits = 32;  ///< default size of its code segment
+  std::uint8_t bits = 32;  ///< default size of its code segment, 64 in 64-bit mode
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   auto operator<=>(const InstructionKey&) const = default;
 
+  /// Behind its last byte; outside 64-bit mode 0 follows the last address of 32 bits.
+  LinearAddr behind() const {
+    return bits == 64 ? LinearAddr{linear.value + length} : linear.plus32(length);
+  }
   static InstructionKey of(const StaticInstruction& instruction);
   void save(ByteWriter& out) const;
   /// Throws FormatError where it is none.
@@ -36,7 +40,7 @@ struct InstructionKey {
 /// The mnemonic in a text in Intel syntax, without prefixes.
 std::string mnemonic_of(const std::string& text);
 
-/// Default size of the code segment that an instruction was decoded for.
+/// Default size of the code segment that an instruction was decoded for, 64 in 64-bit mode.
 std::uint8_t segment_bits(const DecodedInstruction& info);
 
 }  // namespace citcat::tools

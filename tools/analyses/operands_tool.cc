@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <string>
@@ -14,6 +15,10 @@ namespace citcat::tools {
 namespace {
 
 constexpr const char* kRegisters[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
+/// By the number that decoding gives them: RIP stands behind R15.
+constexpr const char* kWideRegisters[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
+                                          "rsi", "rdi", "r8",  "r9",  "r10", "r11",
+                                          "r12", "r13", "r14", "r15", "rip"};
 constexpr const char* kSegments[] = {"es", "cs", "ss", "ds", "fs", "gs"};
 
 /// Rows of one table.
@@ -37,20 +42,20 @@ constexpr TableName kNames[kTables] = {
     {"prefix", "prefixes", "prefix"}};
 
 /// Bits that a number takes as one with a sign.
-std::string signed_bits(std::int32_t value) {
-  const auto magnitude = static_cast<std::uint32_t>(value < 0 ? ~value : value);
+std::string signed_bits(std::int64_t value) {
+  const auto magnitude = static_cast<std::uint64_t>(value < 0 ? ~value : value);
   const int bits = value == 0 ? 0 : static_cast<int>(std::bit_width(magnitude)) + 1;
   return (bits < 10 ? "0" : "") + std::to_string(bits);
 }
 
 std::string two_digits(unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); }
 
-bool takes_immediate(OperandForm form) {
+bool takes_immediate(OperandForm form, bool bits64) {
   return form == OperandForm::Ib || form == OperandForm::Iw || form == OperandForm::Ibs ||
-         form == OperandForm::Iz;
+         form == OperandForm::Iz || (bits64 && form == OperandForm::Iv);
 }
 
-void memory_traits(const MemoryOperand& operand, Traits& traits) {
+void memory_traits(const MemoryOperand& operand, bool bits64, Traits& traits) {
   std::string mode;
   switch (operand.kind) {
     case OperandKind::address:
@@ -87,31 +92,45 @@ void memory_traits(const MemoryOperand& operand, Traits& traits) {
                            operand.kind == OperandKind::bit_string ||
                            operand.kind == OperandKind::absolute;
   if (!is_explicit) return;
-  if (operand.base >= 0) traits.emplace_back(kBase, kRegisters[operand.base]);
-  if (operand.index >= 0) traits.emplace_back(kIndex, kRegisters[operand.index]);
-  traits.emplace_back(kDisplacement, signed_bits(static_cast<std::int32_t>(operand.displacement)));
+  const char* const* const registers = bits64 ? kWideRegisters : kRegisters;
+  if (operand.base >= 0) traits.emplace_back(kBase, registers[operand.base]);
+  if (operand.index >= 0) traits.emplace_back(kIndex, registers[operand.index]);
+  traits.emplace_back(kDisplacement,
+                      signed_bits(bits64 ? operand.displacement
+                                         : static_cast<std::int32_t>(operand.displacement)));
+}
+
+/// With its sign. One of eight bytes ends the instruction, and DecodedInstruction has half of it.
+std::int64_t immediate_of(const DecodedInstruction& info, OperandForm form) {
+  if (form == OperandForm::Ib || form == OperandForm::Ibs) {
+    return static_cast<std::int8_t>(info.immediate);
+  }
+  if (info.operand_bytes == 2 || form == OperandForm::Iw) {
+    return static_cast<std::int16_t>(info.immediate);
+  }
+  if (info.operand_bytes != 8 || form != OperandForm::Iv) {
+    return static_cast<std::int32_t>(info.immediate);
+  }
+  std::int64_t value = 0;
+  std::memcpy(&value, &info.bytes[info.length - sizeof value], sizeof value);
+  return value;
 }
 
 Traits traits_of(const DecodedInstruction& info) {
   Traits traits;
   traits.emplace_back(kLength, two_digits(info.length));
   if (info.operand_bytes != 0) traits.emplace_back(kSize, std::to_string(info.operand_bytes));
-  for (unsigned i = 0; i < info.operand_count; ++i) memory_traits(info.operands[i], traits);
+  for (unsigned i = 0; i < info.operand_count; ++i) memory_traits(info.operands[i], info.bits64, traits);
   if (info.row != nullptr) {
     for (const OperandForm form : info.row->operands) {
-      if (!takes_immediate(form)) continue;
-      const bool byte = form == OperandForm::Ib || form == OperandForm::Ibs;
-      const auto value =
-          byte ? static_cast<std::int32_t>(static_cast<std::int8_t>(info.immediate))
-          : info.operand_bytes == 2 || form == OperandForm::Iw
-              ? static_cast<std::int32_t>(static_cast<std::int16_t>(info.immediate))
-              : static_cast<std::int32_t>(info.immediate);
-      traits.emplace_back(kImmediate, signed_bits(value));
+      if (!takes_immediate(form, info.bits64)) continue;
+      traits.emplace_back(kImmediate, signed_bits(immediate_of(info, form)));
       break;
     }
   }
   if (info.operand_prefix) traits.emplace_back(kPrefix, "operand size");
   if (info.address_prefix) traits.emplace_back(kPrefix, "address size");
+  if (info.rex != 0) traits.emplace_back(kPrefix, "rex");
   if (info.lock) traits.emplace_back(kPrefix, "lock");
   if (info.is_repeated()) traits.emplace_back(kPrefix, "repeat");
   if (info.segment_override >= 0) {

@@ -20,9 +20,10 @@ class SwitchesTool final : public Tool {
 
   Wants wants() const override { return {.events = true}; }
 
-  void event(const MachineEvent& event, const Context& /*context*/) override {
+  void event(const MachineEvent& event, const Context& context) override {
     if (event.kind != MachineEvent::Kind::address_space) return;
-    if (event.before == event.value) {
+    const std::uint32_t now = context.address_space();
+    if (event.before == now) {
       ++reloads_;
       return;
     }
@@ -34,7 +35,7 @@ class SwitchesTool final : public Tool {
     count.instructions += instructions;
     since_ = event.position.instruction;
     if (rows_.size() == list_) return;
-    rows_.push_back({position_text(event.position), from, process(event.value), instructions});
+    rows_.push_back({position_text(event.position), from, process(now), instructions});
   }
 
   std::unique_ptr<Tool> part() const override {

@@ -22,7 +22,7 @@ class SyscallsTool final : public Tool {
 
   void event(const MachineEvent& event, const Context& /*context*/) override {
     if (event.kind == MachineEvent::Kind::call_began) {
-      ++counts_[event.call->number].calls;
+      ++counts_[{event.call->of, event.call->number}].calls;
       open_[event.number] = row_of(*event.call);
     } else if (event.kind == MachineEvent::Kind::call_ended) {
       end(event.number, *event.call);
@@ -51,7 +51,8 @@ class SyscallsTool final : public Tool {
                                    {"calls", "calls", ""},
                                    {"errors", "failed", ""}});
     for (const auto& [number, count] : counts_) {
-      by_name.row({std::uint64_t{number}, system_call_name(number), count.calls, count.errors});
+      by_name.row({std::uint64_t{number.second}, system_call_name(number.second, number.first),
+                   count.calls, count.errors});
     }
     Table& list = report.table("list", "In the order of their ends",
                                {{"begin", "begin", ""},
@@ -90,7 +91,7 @@ class SyscallsTool final : public Tool {
     const auto open = open_.find(number);
     Row row = std::move(open->second);
     open_.erase(open);
-    if (is_error(call)) ++counts_[call.number].errors;
+    if (is_error(call)) ++counts_[{call.of, call.number}].errors;
     if (rows_.size() == list_) return;
     // Texts may have been read since it began; the process is called as it was then.
     row.end = position_text(call.end);
@@ -101,7 +102,7 @@ class SyscallsTool final : public Tool {
 
   std::size_t list_;  ///< calls that are listed at most
   const NameSource* names_;
-  std::map<std::uint32_t, Count> counts_;
+  std::map<std::pair<SystemCallInterface, std::uint32_t>, Count> counts_;
   std::map<std::uint64_t, Row> open_;  ///< by the calls' ordinals
   std::vector<Row> rows_;
 };

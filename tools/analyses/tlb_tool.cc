@@ -200,7 +200,7 @@ class TlbTool final : public Tool {
     for (const StaticInstruction& i : block.instructions()) {
       const std::uint32_t here = i.bytes_in_first_page();
       const PageNumber page = i.linear.page();
-      const PageNumber last = here == i.info.length ? page : i.linear.plus32(here).page();
+      const PageNumber last = here == i.info.length ? page : i.byte(here).page();
       code.lookups += last == page ? 1 : 2;
       code.one_page = code.one_page && last == page && page == block.front().linear.page();
       code.of.emplace_back(page, last);
@@ -246,7 +246,7 @@ class TlbTool final : public Tool {
     const std::uint32_t end = further * execution.step();
     bool same = further <= kPageSize;
     for (const Reference& r : execution.references()) {
-      same = same && r.linear.page() == r.linear.plus32(end).page();
+      same = same && r.linear.page() == tools::further(r.linear, end).page();
     }
     const std::uint32_t last = same ? 1 : further;
     for (std::uint32_t n = 1; n <= last; ++n) {
@@ -262,7 +262,7 @@ class TlbTool final : public Tool {
     if (r.kind != AccessKind::data) return;
     const std::uint8_t kind = kind_of(r);
     ++accesses_[kind];
-    buffers_[0].look_up(r.linear.plus32(by).page(), kind);
+    buffers_[0].look_up(tools::further(r.linear, by).page(), kind);
   }
   std::uint64_t misses(std::size_t number, std::size_t kind) const {
     return buffers_[0].misses(number, kind) + buffers_[1].misses(number, kind);

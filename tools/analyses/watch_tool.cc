@@ -61,16 +61,13 @@ class WatchTool final : public Tool {
   void load(ByteReader& in) override {
     count_ = in.varint("number of accesses");
     const std::size_t kept = in.count("accesses kept", std::min(count_, most_));
-    const auto address = [&](const char* what) {
-      return static_cast<std::uint32_t>(in.count(what, 0xffffffff));
-    };
     for (std::size_t i = 0; i < kept; ++i) {
       Access& a = accesses_.emplace_back();
       a.instruction = in.varint("instruction");
-      a.iteration = address("iteration");
-      a.code = LinearAddr{address("code")};
-      a.data = LinearAddr{address("data")};
-      a.physical = PhysAddr{address("physical address")};
+      a.iteration = static_cast<std::uint32_t>(in.count("iteration", 0xffffffff));
+      a.code = LinearAddr{in.varint("code")};
+      a.data = LinearAddr{in.varint("data")};
+      a.physical = PhysAddr{in.varint("physical address")};
       a.size = static_cast<std::uint16_t>(in.count("size", kPageSize));
       a.write = in.u8("direction") != 0;
       a.value = in.u64("value");
@@ -98,16 +95,16 @@ class WatchTool final : public Tool {
  private:
   void look(const Execution& execution, const Reference& r, std::uint32_t iteration,
             std::uint32_t by) {
-    const auto linear = static_cast<std::uint32_t>(r.linear.value) + by;
+    const LinearAddr linear = further(r.linear, by);
     const auto physical = static_cast<std::uint32_t>(r.physical.value) + by;
-    const std::uint32_t at = physical_ ? physical : linear;
-    if (LinearAddr{at} >= range_.end || std::uint64_t{at} + r.size <= range_.begin.value) return;
+    const LinearAddr at = physical_ ? LinearAddr{physical} : linear;
+    if (at >= range_.end || at.value + r.size <= range_.begin.value) return;
     Access a;
     const Position first = execution.first();
     a.instruction = first.instruction + r.instruction;
     a.iteration = first.iteration + iteration;
     a.code = execution.block()[r.instruction].linear;
-    a.data = LinearAddr{linear};
+    a.data = linear;
     a.physical = PhysAddr{physical};
     a.size = r.size;
     a.write = r.write;

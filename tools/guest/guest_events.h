@@ -13,9 +13,9 @@ inline void follow(SystemCallFollower& follower, const MachineEvent& event) {
     case MachineEvent::Kind::returned:
       return follower.returned(event.position);
     case MachineEvent::Kind::fast_call:
-      return follower.fast_call(event.position);
+      return follower.fast_call(event.position, event.value == 1);
     case MachineEvent::Kind::fast_return:
-      return follower.fast_returned(event.position);
+      return follower.fast_returned(event.position, event.value == 1);
     default:
       return;
   }

@@ -49,6 +49,7 @@ void GuestNames::event(const MachineEvent& event, const Context& context) {
     guest_ = std::make_unique<MachineGuest>(context.machine());
     follower_->watch(*guest_);
   }
+  if (context.has_isolated_tables()) processes_.join_tables();
   follow(*follower_, event);
   if (event.kind == MachineEvent::Kind::address_space) processes_.address_space(event.value);
 }
@@ -76,7 +77,7 @@ void GuestNames::renamed(std::uint32_t address_space, const std::string& name, P
 
 std::string GuestNames::process_of(std::uint32_t address_space) const {
   const auto name = processes_.name(address_space);
-  return name ? *name : NameSource::process_of(address_space);
+  return name ? *name : NameSource::process_of(processes_.space_of(address_space));
 }
 
 bool GuestNames::is_process(const std::string& pattern, const Context& context) const {

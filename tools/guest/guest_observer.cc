@@ -13,9 +13,12 @@ void GuestObserver::instruction(const ExecutedInstruction& e, Position now) {
     case InstructionClass::iret:
       return follower_.returned(now);
     case InstructionClass::sysenter:
-      return follower_.fast_call(now);
+      return follower_.fast_call(now, false);
+    case InstructionClass::syscall:
+      return follower_.fast_call(now, true);
+    case InstructionClass::sysret:
     case InstructionClass::sysexit:
-      return follower_.fast_returned(now);
+      return follower_.fast_returned(now, e.info->kind == InstructionClass::sysret);
     default:
       return;
   }

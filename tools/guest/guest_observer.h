@@ -23,7 +23,7 @@ class GuestObserver final : public Observer, private SystemCallListener {
   /// What has not ended by now.
   std::vector<SystemCall> pending() const { return follower_.pending(); }
 
-  citcat::Wants wants() const override { return {.instructions = true}; }
+  citcat::Wants wants() const override { return {.instructions = true, .wide = true}; }
   void watch(const Machine& machine) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   /// Instructions that leave or enter a level never stand in blocks.

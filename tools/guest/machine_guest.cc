@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "replay/infer/page_map.h"
+#include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 
 namespace citcat::tools {
@@ -25,8 +26,14 @@ std::optional<std::uint32_t> dword_at(const Memory& memory, PhysAddr at) {
 }  // namespace
 
 std::uint32_t MachineGuest::address_space() const { return machine_.engine().cr(3); }
-std::uint32_t MachineGuest::gpr(int number) const { return machine_.engine().gpr(number); }
-std::uint32_t MachineGuest::eip() const { return machine_.engine().eip(); }
+bool MachineGuest::in_64_bit_mode() const { return code_bits(machine_.engine()) == 64; }
+std::uint64_t MachineGuest::gpr(int number) const {
+  const Engine& engine = machine_.engine();
+  return in_64_bit_mode() ? engine.wide().gpr(number) : engine.gpr(number);
+}
+std::uint64_t MachineGuest::ip() const {
+  return in_64_bit_mode() ? machine_.engine().rip() : machine_.engine().eip();
+}
 
 bool MachineGuest::runs_program() const {
   return (machine_.engine().hflags() & kHfCpl) == kProgramLevel &&
@@ -37,6 +44,10 @@ std::optional<std::uint8_t> MachineGuest::byte(LinearAddr at) const {
   const Memory& memory = machine_.memory();
   const Engine& engine = machine_.engine();
   if ((engine.cr(0) & kPagingBit) == 0) return memory.defined_byte(PhysAddr{at.value});
+  if ((engine.hflags() & kHfLma) != 0) {
+    const auto lies = machine_.find(at);
+    return lies ? memory.defined_byte(*lies) : std::nullopt;
+  }
   // With PAE nothing is looked at: PageMap knows tables of two levels.
   if ((engine.cr(4) & kPaeBit) != 0) return std::nullopt;
   const auto place =

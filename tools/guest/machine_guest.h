@@ -16,8 +16,9 @@ class MachineGuest final : public Guest {
  public:
   explicit MachineGuest(const Machine& machine) : machine_(machine) {}
   std::uint32_t address_space() const override;
-  std::uint32_t gpr(int number) const override;
-  std::uint32_t eip() const override;
+  std::uint64_t gpr(int number) const override;
+  std::uint64_t ip() const override;
+  bool in_64_bit_mode() const override;
   bool runs_program() const override;
   std::optional<std::uint8_t> byte(LinearAddr at) const override;
 

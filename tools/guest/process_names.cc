@@ -3,12 +3,22 @@
 namespace citcat::tools {
 
 std::optional<std::string> ProcessNames::name(std::uint32_t address_space) const {
-  const auto found = processes_.find(address_space);
+  const auto found = processes_.find(space_of(address_space));
   if (found == processes_.end()) return std::nullopt;
   return found->second.name;
 }
 
+void ProcessNames::join_tables() {
+  if (isolated_) return;
+  isolated_ = true;
+  std::unordered_map<std::uint32_t, Process> joined;
+  for (auto& [space, process] : processes_) joined.emplace(space_of(space), std::move(process));
+  processes_ = std::move(joined);
+  current_ = space_of(current_);
+}
+
 void ProcessNames::address_space(std::uint32_t cr3) {
+  cr3 = space_of(cr3);
   if (cr3 == current_) return;
   const auto before = processes_.find(current_), after = processes_.find(cr3);
   if (before != processes_.end()) before->second.left = before->second.ends;
@@ -17,13 +27,17 @@ void ProcessNames::address_space(std::uint32_t cr3) {
 }
 
 void ProcessNames::began(const SystemCall& call) {
-  if (call.number != kExitGroup || follower_->lends_memory(call.address_space)) return;
-  const auto process = processes_.find(call.address_space);
+  if (meaning_of(call) != SystemCallMeaning::exit_group ||
+      follower_->lends_memory(call.address_space)) {
+    return;
+  }
+  const auto process = processes_.find(space_of(call.address_space));
   if (process != processes_.end()) process->second.ends = true;
 }
 
 void ProcessNames::forked(std::uint32_t parent, std::uint32_t child, Position /*now*/) {
-  const auto found = processes_.find(parent);
+  child = space_of(child);
+  const auto found = processes_.find(space_of(parent));
   if (found == processes_.end()) {
     processes_.erase(child);
     return;
@@ -34,11 +48,11 @@ void ProcessNames::forked(std::uint32_t parent, std::uint32_t child, Position /*
 
 void ProcessNames::executed(std::uint32_t address_space, const std::string& path,
                             Position /*now*/) {
-  processes_[address_space] = {path.substr(path.rfind('/') + 1), false, false};
+  processes_[space_of(address_space)] = {path.substr(path.rfind('/') + 1), false, false};
 }
 
 void ProcessNames::renamed(std::uint32_t address_space, const std::string& name, Position /*now*/) {
-  processes_[address_space].name = name;
+  processes_[space_of(address_space)].name = name;
 }
 
 }  // namespace citcat::tools

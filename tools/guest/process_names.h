@@ -21,6 +21,10 @@ class ProcessNames final : public SystemCallListener {
   /// Of the process with these page tables.
   std::optional<std::string> name(std::uint32_t address_space) const;
 
+  /// From here on two tables, a page from each other, are one process's (Context::
+  /// has_isolated_tables()).
+  void join_tables();
+  std::uint32_t space_of(std::uint32_t cr3) const { return isolated_ ? cr3 & ~kPageSize : cr3; }
   /// CR3 was loaded.
   void address_space(std::uint32_t cr3);
   void began(const SystemCall& call) override;
@@ -39,6 +43,7 @@ class ProcessNames final : public SystemCallListener {
   std::unordered_map<std::uint32_t, Process> processes_;
   const SystemCallFollower* follower_ = nullptr;
   std::uint32_t current_ = 0;
+  bool isolated_ = false;
 };
 
 }  // namespace citcat::tools

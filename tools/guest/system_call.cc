@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "tools/guest/guest.h"
 
@@ -15,12 +16,12 @@ namespace {
 /// Of a list of texts so many are shown.
 constexpr std::size_t kShownItems = 32;
 /// Results from here on are negative error numbers (Linux, include/linux/err.h: MAX_ERRNO).
-constexpr std::uint32_t kLowestError = 0u - 4095;
+constexpr std::int64_t kLowestError = -4095;
 
 char letter(const SystemCall& call, unsigned argument) {
-  const SystemCallRow* const row = find_system_call(call.number);
+  const SystemCallRow* const row = find_system_call(call.number, call.of);
   if (row == nullptr || row->arguments == "?") return 'x';
-  if (call.number == kPrctl && call.arguments[0] == kSetName && argument == 1) return 's';
+  if (meaning_of(call) == SystemCallMeaning::prctl && call.arguments[0] == kSetName && argument == 1) return 's';
   return argument < row->arguments.size() ? row->arguments[argument] : '\0';
 }
 
@@ -34,7 +35,7 @@ std::string buffer_text(const Guest& guest, LinearAddr at, std::size_t size) {
 std::string list_text(const Guest& guest, LinearAddr at) {
   std::string result = "[";
   for (std::size_t i = 0;; ++i) {
-    const auto item = guest.dword(at.plus32(static_cast<std::uint32_t>(4 * i)));
+    const auto item = guest.word(guest.onward(at, guest.word_bytes() * i));
     if (!item) return "";
     if (*item == 0) return result + "]";
     if (i == kShownItems) return result + ", ...]";
@@ -48,14 +49,16 @@ bool is_begun_with(char kind) { return kind == 's' || kind == 'v' || kind == 'w'
 
 std::string argument_text(const SystemCall& call, unsigned i) {
   if (i >= call.known_arguments) return "?";
-  const std::uint32_t value = call.arguments[i];
+  const std::uint64_t value = call.arguments[i];
   switch (letter(call, i)) {
     case 'd':
       return std::to_string(static_cast<std::int32_t>(value));
+    case 'l':
+      return std::to_string(static_cast<std::int64_t>(value));
     case 'u':
       return std::to_string(value);
     case 'o':
-      return value == 0 ? "0" : fmt::format("0{:o}", value);
+      return value == 0 ? "0" : fmt::format("0{:o}", static_cast<std::uint32_t>(value));
     case 'x':
       return value == 0 ? "0" : fmt::format("{:#x}", value);
     default:
@@ -64,10 +67,13 @@ std::string argument_text(const SystemCall& call, unsigned i) {
   }
 }
 
+bool is_error_number(std::int64_t result) { return result < 0 && result >= kLowestError; }
+
 /// Calls that return an address.
-bool returns_address(std::uint32_t number) {
-  constexpr std::array<std::uint32_t, 5> kNumbers{45, 90, 163, 192, 397};  // brk mmap mremap mmap2
-  return std::find(kNumbers.begin(), kNumbers.end(), number) != kNumbers.end();  // and shmat
+bool returns_address(const SystemCall& call) {
+  constexpr std::array<std::string_view, 5> kNames{"brk", "mmap", "mremap", "mmap2", "shmat"};
+  const SystemCallRow* const row = find_system_call(call.number, call.of);
+  return row != nullptr && std::find(kNames.begin(), kNames.end(), row->name) != kNames.end();
 }
 
 }  // namespace
@@ -89,13 +95,13 @@ std::string quoted_text(const std::string& text, std::size_t most) {
   return result + (text.size() > most ? "\"..." : "\"");
 }
 
-std::string system_call_name(std::uint32_t number) {
-  const SystemCallRow* const row = find_system_call(number);
+std::string system_call_name(std::uint32_t number, SystemCallInterface of) {
+  const SystemCallRow* const row = find_system_call(number, of);
   return row != nullptr ? std::string(row->name) : "system_call_" + std::to_string(number);
 }
 
 std::string system_call_text(const SystemCall& call) {
-  std::string text = system_call_name(call.number) + "(";
+  std::string text = system_call_name(call.number, call.of) + "(";
   for (unsigned i = 0; i < kSystemCallArguments && letter(call, i) != '\0'; ++i) {
     text += (i == 0 ? "" : ", ") + argument_text(call, i);
   }
@@ -103,19 +109,18 @@ std::string system_call_text(const SystemCall& call) {
 }
 
 bool is_error(const SystemCall& call) {
-  return call.state == SystemCall::End::returned && call.result >= kLowestError;
+  return call.state == SystemCall::End::returned && is_error_number(signed_result(call));
 }
 
 std::string result_text(const SystemCall& call) {
   if (call.state == SystemCall::End::restarted) return "? (restarted)";
   if (call.state != SystemCall::End::returned) return "?";
   if (is_error(call)) {
-    const char* const name = strerrorname_np(static_cast<int>(0u - call.result));
-    return name != nullptr ? fmt::format("-1 {}", name)
-                           : std::to_string(static_cast<std::int32_t>(call.result));
+    const char* const name = strerrorname_np(static_cast<int>(-signed_result(call)));
+    return name != nullptr ? fmt::format("-1 {}", name) : std::to_string(signed_result(call));
   }
-  if (returns_address(call.number)) return fmt::format("{:#x}", call.result);
-  return std::to_string(static_cast<std::int32_t>(call.result));
+  if (returns_address(call)) return fmt::format("{:#x}", call.result);
+  return std::to_string(signed_result(call));
 }
 
 void read_texts(SystemCall& call, const Guest& guest, bool ended) {
@@ -129,7 +134,7 @@ void read_texts(SystemCall& call, const Guest& guest, bool ended) {
       call.texts[i] = list_text(guest, at);
     } else if (kind == 'w' && i + 1 < kSystemCallArguments) {
       call.texts[i] = buffer_text(guest, at, call.arguments[i + 1]);
-    } else if (kind == 'r' && ended && call.result < kLowestError) {
+    } else if (kind == 'r' && ended && !is_error_number(signed_result(call))) {
       call.texts[i] = buffer_text(guest, at, call.result);
     }
   }

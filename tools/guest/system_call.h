@@ -1,5 +1,6 @@
 #pragma once
-// A call of the operating system, as a person reads it: Linux on i386 by INT 80h and SYSENTER.
+// A call of the operating system, as a person reads it: Linux on i386 by INT 80h and SYSENTER,
+// on amd64 by SYSCALL.
 
 #include <array>
 #include <cstdint>
@@ -22,7 +23,8 @@ struct SystemCall {
   };
   std::uint64_t ordinal = 0;  ///< calls that began before it
   std::uint32_t number = 0;   ///< which one it is
-  std::array<std::uint32_t, kSystemCallArguments> arguments{};
+  SystemCallInterface of = SystemCallInterface::i386;
+  std::array<std::uint64_t, kSystemCallArguments> arguments{};
   /// So many of them; the sixth of SYSENTER lies on a stack that no evidence may tell.
   unsigned known_arguments = kSystemCallArguments;
   /// Of each argument that is an address of text, the text as it was found, quoted; empty where it
@@ -31,11 +33,20 @@ struct SystemCall {
   std::uint32_t address_space = 0;  ///< CR3 at its beginning
   Position begin, end;              ///< where the processor left the program, and came back
   End state = End::pending;
-  std::uint32_t result = 0;
+  std::uint64_t result = 0;
 };
 
+inline SystemCallMeaning meaning_of(const SystemCall& call) {
+  return system_call_meaning(call.number, call.of);
+}
+/// The result as the number that it is: of 32 bits, on amd64 of 64.
+inline std::int64_t signed_result(const SystemCall& call) {
+  return call.of == SystemCallInterface::amd64 ? static_cast<std::int64_t>(call.result)
+                                               : static_cast<std::int32_t>(call.result);
+}
 /// "open"; "system_call_1000" where the number has no name.
-std::string system_call_name(std::uint32_t number);
+std::string system_call_name(std::uint32_t number,
+                             SystemCallInterface of = SystemCallInterface::i386);
 /// "open(\"/etc/passwd\", 0x8000, 0)": addresses stand where the texts are not known. A call
 /// without a name has all six arguments, hexadecimal.
 std::string system_call_text(const SystemCall& call);

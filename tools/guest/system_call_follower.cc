@@ -9,7 +9,7 @@ namespace citcat::tools {
 
 namespace {
 
-constexpr std::uint32_t kCallBytes = 2;  ///< of INT 80h, and of SYSENTER
+constexpr std::uint32_t kCallBytes = 2;  ///< of INT 80h, SYSENTER and SYSCALL
 /// More words on the stack of a program that begins than any list of arguments and variables has:
 /// Linux takes a quarter of the stack's 8 MiB (execve(2)), each word with a text of its own.
 constexpr std::uint32_t kMostStackWords = 1u << 20;
@@ -22,26 +22,33 @@ constexpr std::size_t kMostInterrupted = 4096;
 /// failed.
 constexpr std::size_t kMostForks = 1024;
 
-bool makes_process(std::uint32_t number) {
-  return number == kFork || number == kVfork || number == kClone || number == kClone3;
+using Meaning = SystemCallMeaning;
+
+bool makes_process(const SystemCall& call) {
+  const Meaning m = meaning_of(call);
+  return m == Meaning::fork || m == Meaning::vfork || m == Meaning::clone || m == Meaning::clone3;
 }
-bool makes_program(std::uint32_t number) { return number == kExecve || number == kExecveat; }
-bool never_returns(std::uint32_t number) {
-  return number == kExit || number == kExitGroup || number == kSigreturn || number == kRtSigreturn;
+bool makes_program(const SystemCall& call) {
+  return meaning_of(call) == Meaning::execve || meaning_of(call) == Meaning::execveat;
+}
+bool never_returns(const SystemCall& call) {
+  const Meaning m = meaning_of(call);
+  return m == Meaning::exit || m == Meaning::exit_group || m == Meaning::sigreturn ||
+         m == Meaning::rt_sigreturn;
 }
 
-std::uint32_t page_of(std::uint32_t address) { return address / kPageSize; }
+std::uint64_t page_of(std::uint64_t address) { return address / kPageSize; }
 
 }  // namespace
 
 SystemCallFollower::Place SystemCallFollower::here() const {
-  return {guest_->address_space(), guest_->gpr(kEsp), guest_->eip()};
+  return {guest_->address_space(), guest_->gpr(kEsp), guest_->ip()};
 }
 
 void SystemCallFollower::delivered(const DeliveredEvent& event, Position now) {
   if (!guest_->runs_program()) return;
   if (event.kind == DeliveredEvent::Kind::software && event.vector == kSystemCallVector) {
-    return begin(false, now);
+    return begin(Way::interrupt, now);
   }
   // INT n pushes the address behind it; every other one where it came.
   if (event.kind == DeliveredEvent::Kind::software) return;
@@ -49,11 +56,27 @@ void SystemCallFollower::delivered(const DeliveredEvent& event, Position now) {
   interrupted_.push_back(here());
 }
 
-void SystemCallFollower::fast_call(Position now) {
-  if (guest_->runs_program()) begin(true, now);
+/// The program has left its level where the call is told of, or is about to.
+void SystemCallFollower::fast_call(Position now, bool wide) {
+  if (!guest_->runs_program()) return;
+  // Of a program of 32 bits on AMD's; Linux has it go through a page of its own (vdso32).
+  if (wide && !guest_->in_64_bit_mode()) return;
+  begin(wide ? Way::syscall : Way::sysenter, now);
 }
 
-void SystemCallFollower::begin(bool fast, Position now) {
+/// syscall(2), "Architecture calling conventions".
+void SystemCallFollower::read_arguments(SystemCall& call, const Guest& guest) {
+  constexpr std::array kOrder{kEbx, kEcx, kEdx, kEsi, kEdi, kEbp};
+  constexpr std::array<int, kSystemCallArguments> kWideOrder{kEdi, kEsi, kEdx, 10, 8, 9};
+  const bool wide = call.of == SystemCallInterface::amd64;
+  for (unsigned i = 0; i < kSystemCallArguments; ++i) {
+    call.arguments[i] = wide ? guest.gpr(kWideOrder[i])
+                             : static_cast<std::uint32_t>(guest.gpr(kOrder[i]));
+  }
+}
+
+void SystemCallFollower::begin(Way way, Position now) {
+  const bool fast = way == Way::sysenter;
   Pending pending;
   pending.place = here();
   pending.fast = fast;
@@ -62,14 +85,14 @@ void SystemCallFollower::begin(bool fast, Position now) {
   if (fast) pending.place.esp = guest_->gpr(kEbp);
   SystemCall& call = pending.call;
   call.ordinal = begun_++;
-  call.number = guest_->gpr(kEax);
+  call.number = static_cast<std::uint32_t>(guest_->gpr(kEax));
+  if (way == Way::syscall) call.of = SystemCallInterface::amd64;
   call.address_space = pending.place.address_space;
   call.begin = now;
-  constexpr std::array kOrder{kEbx, kEcx, kEdx, kEsi, kEdi, kEbp};  // syscall(2), i386
-  for (unsigned i = 0; i < kSystemCallArguments; ++i) call.arguments[i] = guest_->gpr(kOrder[i]);
+  read_arguments(call, *guest_);
   if (fast) {
     constexpr unsigned kOnStack = kSystemCallArguments - 1;
-    const auto last = guest_->dword(LinearAddr{pending.place.esp});
+    const auto last = guest_->word(LinearAddr{pending.place.esp});
     call.arguments[kOnStack] = last.value_or(0);
     if (!last) call.known_arguments = kOnStack;
   }
@@ -82,18 +105,21 @@ void SystemCallFollower::begin(bool fast, Position now) {
       finish(same, SystemCall::End::never, now);
     }
   }
-  if (makes_process(call.number)) {
-    const bool own_stack = call.number == kClone;
+  if (makes_process(call)) {
+    const bool own_stack = meaning_of(call) == Meaning::clone;
     if (forks_.size() == kMostForks) forks_.erase(forks_.begin());
     forks_.push_back({pending.place, fast, own_stack ? call.arguments[1] : 0});
   }
   listener_.began(call);
   pending_.push_back(std::move(pending));
-  if (never_returns(call.number)) finish(--pending_.end(), SystemCall::End::never, now);
+  if (never_returns(call)) finish(--pending_.end(), SystemCall::End::never, now);
 }
 
-void SystemCallFollower::fast_returned(Position now) {
-  // SDM vol. 2, SYSEXIT.
+void SystemCallFollower::fast_returned(Position now, bool wide) {
+  // SDM vol. 2, SYSEXIT and SYSRET.
+  if (wide) {
+    return come_back({guest_->address_space(), guest_->gpr(kEsp), guest_->gpr(kEcx)}, now);
+  }
   come_back({guest_->address_space(), guest_->gpr(kEcx), guest_->gpr(kEdx)}, now);
 }
 
@@ -129,7 +155,7 @@ bool SystemCallFollower::goes_back_to_call(const Place& place, const Pending& pe
 }
 
 void SystemCallFollower::come_back(const Place& place, Position now) {
-  const std::uint32_t eax = guest_->gpr(kEax);
+  const std::uint64_t eax = guest_->gpr(kEax);
   const auto found = std::find_if(pending_.rbegin(), pending_.rend(), [&](const Pending& p) {
     return p.place.address_space == place.address_space && p.place.esp == place.esp &&
            is_behind(place, p.place, p.fast);
@@ -139,7 +165,7 @@ void SystemCallFollower::come_back(const Place& place, Position now) {
     return;
   }
   // The child of vfork() comes back first, and its parent from the same place later.
-  if (makes_process(found->call.number) && eax == 0) return;
+  if (makes_process(found->call) && eax == 0) return;
   const bool again = goes_back_to_call(place, *found);
   finish(std::next(found).base(), again ? SystemCall::End::restarted : SystemCall::End::returned,
          now);
@@ -152,12 +178,13 @@ void SystemCallFollower::finish(std::list<Pending>::iterator pending, SystemCall
   call.end = now;
   if (how == SystemCall::End::returned) {
     call.result = guest_->gpr(kEax);
+    if (call.of == SystemCallInterface::i386) call.result &= 0xffffffff;
     read_texts(call, *guest_, true);
   }
   const SystemCall told = std::move(call);
   pending_.erase(pending);
   listener_.ended(told);
-  const bool named = told.number == kPrctl && told.arguments[0] == kSetName &&
+  const bool named = meaning_of(told) == Meaning::prctl && told.arguments[0] == kSetName &&
                      told.state == SystemCall::End::returned && told.result == 0;
   if (!named) return;
   const auto name = guest_->text(LinearAddr{told.arguments[1]}, kLongestName);
@@ -167,7 +194,7 @@ void SystemCallFollower::finish(std::list<Pending>::iterator pending, SystemCall
 bool SystemCallFollower::begin_child(const Place& place, Position now) {
   if (guest_->gpr(kEax) != 0) return false;
   const auto found = std::find_if(forks_.rbegin(), forks_.rend(), [&](const Fork& fork) {
-    const std::uint32_t esp = fork.child_stack != 0 ? fork.child_stack : fork.place.esp;
+    const std::uint64_t esp = fork.child_stack != 0 ? fork.child_stack : fork.place.esp;
     return fork.place.address_space != place.address_space && esp == place.esp &&
            is_behind(place, fork.place, fork.fast);
   });
@@ -200,8 +227,8 @@ std::list<SystemCallFollower::Pending>::iterator SystemCallFollower::caller_of(
   auto named = pending_.end(), newest = named;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const SystemCall& call = it->call;
-    if (!makes_program(call.number) || call.address_space == place.address_space) continue;
-    if (call.texts[call.number == kExecveat ? 1 : 0] == text) named = it;
+    if (!makes_program(call) || call.address_space == place.address_space) continue;
+    if (call.texts[meaning_of(call) == Meaning::execveat ? 1 : 0] == text) named = it;
     newest = it;
   }
   return named != pending_.end() ? named : newest;
@@ -209,13 +236,16 @@ std::list<SystemCallFollower::Pending>::iterator SystemCallFollower::caller_of(
 
 /// What lies on the stack of a program that begins: the number of its arguments, their addresses,
 /// 0, those of the environment, 0, and pairs that describe the system (System V ABI, Intel386
-/// supplement, "Process Initialization").
-std::optional<std::string> SystemCallFollower::executed_path(std::uint32_t esp) const {
-  const auto word = [&](std::uint32_t n) { return guest_->dword(LinearAddr{esp + 4 * n}); };
+/// supplement, "Process Initialization"; the same in words of 8 bytes on amd64).
+std::optional<std::string> SystemCallFollower::executed_path(std::uint64_t esp) const {
+  const std::uint64_t bytes = guest_->word_bytes();
+  const auto word = [&](std::uint64_t n) {
+    return guest_->word(guest_->onward(LinearAddr{esp}, bytes * n));
+  };
   const auto count = word(0);
   if (!count || *count >= kMostStackWords || word(1 + *count) != 0u) return std::nullopt;
-  std::uint32_t at = 2 + *count;
-  for (std::optional<std::uint32_t> w; (w = word(at)) != 0u; ++at) {
+  std::uint64_t at = 2 + *count;
+  for (std::optional<std::uint64_t> w; (w = word(at)) != 0u; ++at) {
     if (!w || at > kMostStackWords) return std::nullopt;
   }
   for (++at; at < kMostStackWords; at += 2) {
@@ -245,7 +275,7 @@ std::vector<SystemCall> SystemCallFollower::pending() const {
 
 bool SystemCallFollower::lends_memory(std::uint32_t address_space) const {
   return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) {
-    return p.call.number == kVfork && p.place.address_space == address_space;
+    return meaning_of(p.call) == Meaning::vfork && p.place.address_space == address_space;
   });
 }
 

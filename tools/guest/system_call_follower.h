@@ -50,10 +50,10 @@ class SystemCallFollower {
   void watch(const Guest& guest) { guest_ = &guest; }
   /// The guest stands before the delivery.
   void delivered(const DeliveredEvent& event, Position now);
-  /// SYSENTER: the registers are those of the program.
-  void fast_call(Position now);
-  /// SYSEXIT: the registers are those of the kernel.
-  void fast_returned(Position now);
+  /// SYSENTER, or `wide` SYSCALL: the registers are those of the program.
+  void fast_call(Position now, bool wide = false);
+  /// SYSEXIT, or `wide` SYSRET: the registers are those of the kernel.
+  void fast_returned(Position now, bool wide = false);
   /// IRET has completed.
   void returned(Position now);
   /// Calls that have begun and not ended, in the order of their beginnings.
@@ -64,23 +64,26 @@ class SystemCallFollower {
  private:
   /// Where a program left level 3, or comes back to it.
   struct Place {
-    std::uint32_t address_space = 0, esp = 0, eip = 0;
+    std::uint32_t address_space = 0;
+    std::uint64_t esp = 0, eip = 0;
     bool operator==(const Place&) const = default;
   };
   struct Pending {
     SystemCall call;
-    Place place;  ///< with the EIP behind INT 80h; of SYSENTER itself where `fast`
+    Place place;  ///< with the EIP behind INT 80h or SYSCALL; of SYSENTER itself where `fast`
     bool fast = false;
   };
   /// A call that makes a process, of which the child has not run yet.
   struct Fork {
     Place place;
     bool fast = false;
-    std::uint32_t child_stack = 0;  ///< 0: the parent's
+    std::uint64_t child_stack = 0;  ///< 0: the parent's
   };
 
   Place here() const;
-  void begin(bool fast, Position now);
+  enum class Way : std::uint8_t { interrupt, sysenter, syscall };
+  void begin(Way way, Position now);
+  static void read_arguments(SystemCall& call, const Guest& guest);
   void come_back(const Place& place, Position now);
   bool is_behind(const Place& place, const Place& call, bool fast) const;
   bool goes_back_to_call(const Place& place, const Pending& pending) const;
@@ -88,7 +91,7 @@ class SystemCallFollower {
   bool begin_child(const Place& place, Position now);
   bool begin_program(const Place& place, Position now);
   std::list<Pending>::iterator caller_of(const Place& place, const std::string& path);
-  std::optional<std::string> executed_path(std::uint32_t esp) const;
+  std::optional<std::string> executed_path(std::uint64_t esp) const;
   void forget(std::uint32_t address_space, Position now);
 
   SystemCallListener& listener_;

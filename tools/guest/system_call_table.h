@@ -5,11 +5,18 @@
 
 namespace citcat::tools {
 
-/// What Linux on i386 calls a system call, and of what its arguments are: a letter each.
+/// Whose numbers a call has.
+enum class SystemCallInterface : std::uint8_t {
+  i386,   ///< INT 80h and SYSENTER
+  amd64,  ///< SYSCALL in 64-bit mode
+};
+
+/// What Linux calls a system call, and of what its arguments are: a letter each.
 ///
 /// | letter | |
 /// |---|---|
-/// | d, u, x, o | a number: signed, unsigned, hexadecimal, octal |
+/// | d, u, x, o | a number: signed and of 32 bits, unsigned, hexadecimal, octal |
+/// | l | a signed number of the whole width |
 /// | p | an address |
 /// | s | the address of a text that ends with a zero: a path, a name |
 /// | v | the address of a list of such addresses that ends with a zero one |
@@ -22,22 +29,25 @@ struct SystemCallRow {
 };
 
 /// Null for a number that has no name here.
-const SystemCallRow* find_system_call(std::uint32_t number);
+const SystemCallRow* find_system_call(std::uint32_t number,
+                                      SystemCallInterface of = SystemCallInterface::i386);
 
 /// Those that mean something to who follows processes.
-enum SystemCallNumber : std::uint32_t {
-  kExit = 1,
-  kFork = 2,
-  kExecve = 11,
-  kSigreturn = 119,
-  kClone = 120,
-  kPrctl = 172,
-  kRtSigreturn = 173,
-  kVfork = 190,
-  kExitGroup = 252,
-  kExecveat = 358,
-  kClone3 = 435,
+enum class SystemCallMeaning : std::uint8_t {
+  other,
+  exit,
+  fork,
+  execve,
+  sigreturn,
+  clone,
+  prctl,
+  rt_sigreturn,
+  vfork,
+  exit_group,
+  execveat,
+  clone3,
 };
+SystemCallMeaning system_call_meaning(std::uint32_t number, SystemCallInterface of);
 
 /// The first argument of prctl() that gives the caller a name, its second (PR_SET_NAME of
 /// prctl(2)).

@@ -30,15 +30,24 @@ class Context {
     DeliveredEvent::Kind kind = DeliveredEvent::Kind::exception;
     std::uint8_t vector = 0;
     std::uint32_t level = 0;            ///< that it came from
-    bool system_call = false;           ///< INT 80h or SYSENTER from level 3
+    bool system_call = false;           ///< INT 80h, SYSENTER or SYSCALL from level 3
+    bool wide_call = false;             ///< by SYSCALL in 64-bit mode, whose numbers are others
     std::uint32_t eax = 0;              ///< at that time
     std::shared_ptr<const Open> outer;  ///< open when it was delivered; may be null
   };
 
   /// The machine at the moment that is told of: behind the instruction or block, or at the event.
   const Machine& machine() const { return *machine_; }
-  /// CR3, which stands for the process.
+  /// CR3, which stands for the process; of isolated tables that of the kernel's.
   std::uint32_t address_space() const { return address_space_; }
+  /// Linux on amd64 that isolates page tables has two of them for a process, one page from each
+  /// other, and changes to the kernel's at once when it is entered (arch/x86/entry/calling.h,
+  /// SWITCH_TO_KERNEL_CR3). True once that was seen.
+  bool has_isolated_tables() const { return isolated_; }
+  /// The address space that `cr3` is one of the tables of.
+  std::uint32_t space_of(std::uint32_t cr3) const {
+    return isolated_ ? cr3 & ~kUserTables : cr3;
+  }
   /// The current privilege level, 0 to 3, of what runs.
   std::uint32_t level() const { return level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.
@@ -47,6 +56,8 @@ class Context {
   const Open* interrupt() const;
   /// EAX of the system call in progress: its number.
   std::optional<std::uint32_t> system_call() const;
+  /// Open::wide_call of that.
+  bool in_wide_call() const;
   /// How many interrupts from outside, NMIs and SMIs are open.
   std::uint32_t interrupt_depth() const;
 
@@ -72,8 +83,8 @@ class Context {
   /// The machine stands before the delivery.
   void delivered(const DeliveredEvent& event);
   // Told of instructions that complete just now; the machine may not have gone on yet.
-  void fast_call();      ///< SYSENTER
-  void fast_returned();  ///< SYSEXIT
+  void fast_call(bool wide);  ///< SYSENTER, or SYSCALL in 64-bit mode
+  void fast_returned();       ///< SYSEXIT, SYSRET
   void returned();       ///< IRET, RSM
   /// An instruction that changes the level is told where the level is not known: first of all, or
   /// first in a handler. The level before it is settled: that of the machine where it has not gone on
@@ -94,9 +105,12 @@ class Context {
 
  private:
   static constexpr std::uint32_t kUnknownLevel = ~0u;
+  static constexpr std::uint32_t kUserTables = kPageSize;  ///< the bit that tells the two apart
 
   std::uint32_t machine_level() const;
   void settle(std::uint32_t level);
+  void entered(std::uint32_t from_level);
+  bool isolates(std::uint32_t cr3) const;
 
   const Machine* machine_ = nullptr;
   bool returning_ = false;  ///< an IRET or RSM was told last
@@ -104,6 +118,9 @@ class Context {
   std::uint32_t level_ = kUnknownLevel;
   bool begun_ = false;
   std::shared_ptr<const Open> open_;
+  std::uint64_t entered_at_ = 0;  ///< the instruction behind which the last program was left
+  bool entered_ = false;
+  bool isolated_ = false;
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<const Open> interrupted_open_;
   /// Of address spaces that do not run.

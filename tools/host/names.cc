@@ -9,7 +9,8 @@ namespace citcat::tools {
 
 namespace {
 
-bool parse_hexadecimal(std::string_view text, std::uint32_t& value) {
+template <class Number>
+bool parse_hexadecimal(std::string_view text, Number& value) {
   if (text.starts_with("0x")) text.remove_prefix(2);
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return error == std::errc{} && stop == text.data() + text.size() && !text.empty();
@@ -32,7 +33,7 @@ std::vector<LinearRange> NameSource::code(const std::string& pattern) const {
 
 LinearRange parse_linear_range(const std::string& text, const std::string& what) {
   const std::size_t dash = text.find('-');
-  std::uint32_t first = 0, last = 0;
+  std::uint64_t first = 0, last = 0;
   const bool good = parse_hexadecimal(std::string_view(text).substr(0, dash), first) &&
                     (dash == std::string::npos
                          ? (last = first, true)
@@ -41,7 +42,7 @@ LinearRange parse_linear_range(const std::string& text, const std::string& what)
     throw UsageError(what + " expected an address or FIRST-LAST, hexadecimal, found \"" + text +
                      "\"");
   }
-  return {LinearAddr{first}, LinearAddr{std::uint64_t{last} + 1}};
+  return {LinearAddr{first}, LinearAddr{last + (last == ~std::uint64_t{0} ? 0 : 1)}};
 }
 
 }  // namespace citcat::tools

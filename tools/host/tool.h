@@ -55,12 +55,19 @@ struct Wants {
 struct StaticInstruction {
   DecodedInstruction info;
   LinearAddr linear;                ///< of its first byte
-  std::uint32_t eip = 0;            ///< offset in CS
+  std::uint32_t eip = 0;            ///< offset in CS; in 64-bit mode its lower half
   PhysAddr physical;                ///< of its first byte
   PhysAddr physical_rest;           ///< of its bytes behind the end of the page, if there are any
   std::uint32_t addresses_before = 0;  ///< Execution::addresses of the instructions before it
   /// Bytes of it that lie in the page of its first.
   std::uint32_t bytes_in_first_page() const;
+  /// Offset in CS, all of it: segments of 64-bit mode begin at 0.
+  std::uint64_t offset() const { return info.bits64 ? linear.value : eip; }
+  /// Where its byte number `n` lies; outside 64-bit mode 0 follows the last address of 32 bits.
+  LinearAddr byte(std::uint32_t n) const {
+    return info.bits64 ? LinearAddr{linear.value + n} : linear.plus32(n);
+  }
+  LinearAddr behind() const { return byte(info.length); }
 };
 
 /// Instructions that lie, and run, one after another; only the last may transfer control. How a run
@@ -78,6 +85,10 @@ class StaticBlock {
  private:
   std::vector<StaticInstruction> instructions_;
 };
+
+/// `a` of a further iteration, `by` bytes higher than that of the first. Only machines of 32 address
+/// bits tell iterations together.
+constexpr LinearAddr further(LinearAddr a, std::uint32_t by) { return by == 0 ? a : a.plus32(by); }
 
 /// An access to memory within one page frame; `value` is there with Wants::values.
 using Reference = DataReference;
@@ -101,6 +112,14 @@ class Execution {
         iterations_(iterations),
         step_(step),
         does_nothing_(does_nothing) {}
+  /// The same of one instruction that may lie, and have addresses, beyond 4 GiB.
+  Execution(const StaticBlock& block, Position first, const LinearAddr* addresses,
+            std::span<const Reference> references, bool does_nothing)
+      : block_(&block),
+        first_(first),
+        wide_addresses_(addresses),
+        references_(references),
+        does_nothing_(does_nothing) {}
 
   const StaticBlock& block() const { return *block_; }
   /// Of the first instruction, or iteration.
@@ -115,19 +134,29 @@ class Execution {
   /// KT's effective addresses of instruction `i` (docs/formats/kt.md), DecodedInstruction::ea_count
   /// of them but for does_nothing().
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
-    return LinearAddr{addresses_[(*block_)[i].addresses_before + number]};
+    const std::uint32_t at = (*block_)[i].addresses_before + number;
+    if (wide_addresses_ != nullptr) [[unlikely]]
+      return wide_addresses_[at];
+    return LinearAddr{addresses_[at]};
   }
-  /// All of them, one instruction behind the other, to be kept for later; none of does_nothing().
-  std::span<const std::uint32_t> all_addresses() const {
+  /// All of them, one instruction behind the other, appended to `to`, to be kept for later; none of
+  /// does_nothing().
+  void append_addresses(std::vector<LinearAddr>& to) const {
+    if (does_nothing_) return;
     const StaticInstruction& last = block_->back();
-    if (does_nothing_ || addresses_ == nullptr) return {};
-    return {addresses_, last.addresses_before + last.info.ea_count};
+    const std::uint32_t count = last.addresses_before + last.info.ea_count;
+    if (wide_addresses_ != nullptr) {
+      to.insert(to.end(), wide_addresses_, wide_addresses_ + count);
+    } else if (addresses_ != nullptr) {
+      for (std::uint32_t i = 0; i < count; ++i) to.push_back(LinearAddr{addresses_[i]});
+    }
   }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
   /// Instruction `i` as if it had been told alone, as `block`, with these references.
   Execution instruction(const StaticBlock& block, std::uint32_t i,
                         std::span<const Reference> references) const {
+    if (wide_addresses_ != nullptr) return {block, first_, wide_addresses_, references, false};
     const std::uint32_t* const addresses =
         addresses_ != nullptr ? addresses_ + (*block_)[i].addresses_before : nullptr;
     return {block, {first_.instruction + i, 0}, addresses, references};
@@ -136,10 +165,11 @@ class Execution {
  private:
   const StaticBlock* block_;
   Position first_;
-  const std::uint32_t* addresses_;
+  const std::uint32_t* addresses_ = nullptr;
+  const LinearAddr* wide_addresses_ = nullptr;  ///< then the others are not there
   std::span<const Reference> references_;
-  std::uint32_t iterations_;
-  std::uint32_t step_;
+  std::uint32_t iterations_ = 1;
+  std::uint32_t step_ = 0;
   bool does_nothing_;
 };
 
@@ -150,7 +180,7 @@ void for_each_access(const Execution& execution, F&& visit) {
   for (std::uint32_t i = 1; i < execution.iterations(); ++i) {
     for (Reference r : execution.references()) {
       r.physical = PhysAddr{static_cast<std::uint32_t>(r.physical.value) + i * execution.step()};
-      r.linear = LinearAddr{static_cast<std::uint32_t>(r.linear.value) + i * execution.step()};
+      r.linear = further(r.linear, i * execution.step());
       visit(r);
     }
   }
@@ -163,8 +193,8 @@ struct MachineEvent {
   enum class Kind : std::uint8_t {
     delivered,       ///< exception, interrupt or software interrupt: `delivery`
     returned,        ///< IRET or RSM completed
-    fast_call,       ///< SYSENTER completed
-    fast_return,     ///< SYSEXIT completed
+    fast_call,       ///< SYSENTER or SYSCALL completed; `value`: 1 of SYSCALL
+    fast_return,     ///< SYSEXIT or SYSRET completed; `value`: 1 of SYSRET
     address_space,   ///< CR3 was loaded: `value`
     port_read,       ///< `port`, `size`, `value`
     port_write,      ///< the same

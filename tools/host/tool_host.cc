@@ -31,6 +31,8 @@ bool may_change_level(InstructionClass kind) {
     case InstructionClass::iret:
     case InstructionClass::sysenter:
     case InstructionClass::sysexit:
+    case InstructionClass::syscall:
+    case InstructionClass::sysret:
     case InstructionClass::rsm:
     case InstructionClass::loadall:
     case InstructionClass::lmsw:
@@ -70,6 +72,7 @@ ToolHost::~ToolHost() {
 citcat::Wants ToolHost::wants() const {
   citcat::Wants w;
   w.instructions = true;
+  w.wide = true;
   const bool data = (options_.scope != nullptr && options_.scope->has_data_terms()) ||
                     windows_count(Counted::writes);
   w.references = wants_.references || wants_.walks || wants_.values || data;
@@ -160,6 +163,7 @@ void ToolHost::count_for_windows(const ExecutedInstruction& e,
     case InstructionClass::far_return:
       return count_for_windows(Counted::returns, 0, now, true);
     case InstructionClass::sysenter:
+    case InstructionClass::syscall:
       return count_for_windows(Counted::syscalls, context_.machine().engine().gpr(kEax), now, true);
     default:
       return;
@@ -396,11 +400,19 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
       context_.returned();
       return tell_event(event_at(MachineEvent::Kind::returned, now));
     case InstructionClass::sysenter:
-      context_.fast_call();
-      return tell_event(event_at(MachineEvent::Kind::fast_call, now));
+    case InstructionClass::syscall: {
+      context_.fast_call(e.info->kind == InstructionClass::syscall);
+      MachineEvent event = event_at(MachineEvent::Kind::fast_call, now);
+      event.value = e.info->kind == InstructionClass::syscall ? 1 : 0;
+      return tell_event(event);
+    }
     case InstructionClass::sysexit:
+    case InstructionClass::sysret: {
       context_.fast_returned();
-      return tell_event(event_at(MachineEvent::Kind::fast_return, now));
+      MachineEvent event = event_at(MachineEvent::Kind::fast_return, now);
+      event.value = e.info->kind == InstructionClass::sysret ? 1 : 0;
+      return tell_event(event);
+    }
     default:
       if (may_change_level(e.info->kind)) context_.level_changes();
   }
@@ -417,8 +429,9 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   if (wants_.values && !e.references.empty()) {
     return tell_with_values(code, e, references, iterations, step, now);
   }
+  if (iterations == 1) return tell(code, Execution(code.block, now, e.ea, references, nothing));
   std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
-  if (iterations == 1 || references.size() == e.references.size()) {
+  if (references.size() == e.references.size()) {
     tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
     return;
   }
@@ -441,7 +454,7 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
                                 std::uint32_t step, Position now) {
   const Memory& memory = context_.machine().memory();
   std::vector<Reference> references(told.begin(), told.end());
-  std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
+  LinearAddr addresses[2] = {e.ea[0], e.ea[1]};
   for (std::uint32_t i = 0; i < iterations; ++i, ++now.iteration) {
     for (Reference& r : references) {
       std::memcpy(&r.value, memory.host(r.physical), std::min<std::size_t>(r.size, 8));
@@ -450,14 +463,14 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
     if (count >= 2 && references[count - 1].write) {
       references[count - 2].value = references[count - 1].value;
     }
-    tell(code, Execution(code.block, now, addresses, references));
+    tell(code, Execution(code.block, now, addresses, references, false));
     // Walks are made for the first one.
     std::erase_if(references, [](const Reference& r) { return r.kind != AccessKind::data; });
     for (Reference& r : references) {
       r.physical = r.physical.plus32(step);
-      r.linear = r.linear.plus32(step);
+      r.linear = further(r.linear, step);
     }
-    for (std::uint32_t& a : addresses) a += step;
+    for (LinearAddr& a : addresses) a = further(a, step);
   }
 }
 

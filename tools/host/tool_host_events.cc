@@ -121,8 +121,9 @@ void ToolHost::address_space(std::uint32_t cr3, Position now) {
   flush_others();
   MachineEvent event = event_at(MachineEvent::Kind::address_space, now);
   event.value = cr3;
-  event.before = context_.address_space();
+  const std::uint32_t before = context_.address_space();
   context_.address_space_loaded(cr3);
+  event.before = context_.space_of(before);
   context_changed();
   tell_event(event);
   count_for_windows(Counted::switches, 0, now);

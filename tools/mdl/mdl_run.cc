@@ -276,19 +276,25 @@ void MdlRun::reach_references(const Execution& execution) {
 }
 
 /// On the stack above the return address where a program runs; the kernel takes the first three in
-/// registers, as Linux on i386 is built (-mregparm=3).
+/// registers, as Linux on i386 is built (-mregparm=3). In 64-bit mode all take the first six in
+/// registers (System V ABI, AMD64 supplement, 3.2.3).
 void MdlRun::keep_arguments(const tools::Context& context) {
   const tools::MachineGuest guest(context.machine());
   arguments_.clear();
   const bool program = guest.runs_program();
-  if (!program) {
+  const bool wide = guest.in_64_bit_mode();
+  if (wide) {
+    for (const int number : std::initializer_list<int>{kEdi, kEsi, kEdx, kEcx, 8, 9}) {
+      arguments_.push_back(static_cast<std::int64_t>(guest.gpr(number)));
+    }
+  } else if (!program) {
     for (const int number : {kEax, kEdx, kEcx}) arguments_.push_back(guest.gpr(number));
   }
-  constexpr unsigned kBytes = 4;
-  LinearAddr at = LinearAddr{guest.gpr(kEsp)}.plus32(kBytes);
+  const unsigned bytes = guest.word_bytes();
+  LinearAddr at = guest.onward(LinearAddr{guest.gpr(kEsp)}, bytes);
   while (arguments_.size() < kArguments) {
-    arguments_.push_back(guest.dword(at));
-    at = at.plus32(kBytes);
+    arguments_.push_back(guest.word(at));
+    at = guest.onward(at, bytes);
   }
 }
 
@@ -365,7 +371,7 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
     case Kind::call_ended: {
       std::array<std::optional<std::int64_t>, tools::kSystemCallArguments> values{};
       std::copy_n(event.call->arguments.begin(), event.call->known_arguments, values.begin());
-      point.values.result = static_cast<std::int32_t>(event.call->result);
+      point.values.result = signed_result(*event.call);
       reach_with(event.kind == Kind::call_began ? PointKind::system_call_entry
                                                 : PointKind::system_call_return,
                  values);

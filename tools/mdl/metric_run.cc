@@ -36,7 +36,11 @@ std::optional<std::string> name_in(Root root, const tools::Context& context,
       if (const auto* const open = context.interrupt()) return short_hexadecimal(open->vector);
       return std::nullopt;
     case Root::system_call:
-      if (const auto number = context.system_call()) return tools::system_call_name(*number);
+      if (const auto number = context.system_call()) {
+        return tools::system_call_name(*number, context.in_wide_call()
+                                                    ? tools::SystemCallInterface::amd64
+                                                    : tools::SystemCallInterface::i386);
+      }
       return std::nullopt;
     case Root::window:
       return std::to_string(window);

@@ -55,7 +55,7 @@ typedef struct citcat_block {
   uint32_t size; /**< of this structure, bytes */
   uint32_t count;
   uint32_t instruction_size; /**< of one citcat_instruction, bytes: see citcat_instruction_at() */
-  uint32_t bits;             /**< default size of the code segment, 16 or 32 */
+  uint32_t bits;             /**< default size of the code segment: 16, 32, or 64 in 64-bit mode */
   const citcat_instruction *instructions;
 } citcat_block;
 
@@ -85,7 +85,8 @@ typedef struct citcat_context {
   uint64_t address_space;   /**< CR3, which stands for the process */
   uint32_t level;           /**< current privilege level, 0 to 3 */
   uint32_t interrupt_depth; /**< interrupts from outside, NMIs and SMIs that have not returned */
-  /** With CITCAT_WANTS_REGISTERS, behind the instruction: eax ecx edx ebx esp ebp esi edi. Else 0. */
+  /** With CITCAT_WANTS_REGISTERS, behind the instruction: eax ecx edx ebx esp ebp esi edi, of
+      processors with long mode all 64 bits of rax to rdi. Else 0. */
   uint64_t registers[8];
   uint64_t instruction_pointer, flags; /**< the same */
 } citcat_context;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "events/cpu_place.h"
 #include "replay/machine/machine.h"
 #include "tools/analyses/instruction_table.h"
 
@@ -13,7 +14,7 @@ namespace {
 citcat_instruction to_c(const StaticInstruction& i, const std::string& mnemonic) {
   citcat_instruction c{};
   c.linear = i.linear.value;
-  c.offset = i.eip;
+  c.offset = i.offset();
   c.physical = i.physical.value;
   c.physical_rest = i.bytes_in_first_page() < i.info.length ? i.physical_rest.value : 0;
   c.mnemonic = mnemonic.c_str();
@@ -38,8 +39,11 @@ citcat_context to_c(const Context& context, bool registers) {
   c.interrupt_depth = context.interrupt_depth();
   if (registers) {
     const CpuState state = context.machine().save();
-    std::copy(state.gpr.begin(), state.gpr.end(), c.registers);
-    c.instruction_pointer = state.eip;
+    for (std::size_t i = 0; i < state.gpr.size(); ++i) {
+      const std::uint64_t high = state.long_mode ? state.long_mode->gpr_high[i] : 0;
+      c.registers[i] = high << 32 | state.gpr[i];
+    }
+    c.instruction_pointer = instruction_pointer(state);
     c.flags = state.eflags;
   }
   return c;

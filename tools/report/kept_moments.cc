@@ -6,6 +6,17 @@
 
 namespace citcat::tools {
 
+namespace {
+
+/// The address `iterations` further on. Steps downwards are negative ones of 32 bits.
+LinearAddr moved(LinearAddr a, std::uint32_t iterations, std::uint32_t step) {
+  if (a.value <= 0xffffffff) return a.plus32(iterations * step);
+  const std::int64_t distance = std::int64_t{static_cast<std::int32_t>(step)} * iterations;
+  return LinearAddr{a.value + static_cast<std::uint64_t>(distance)};
+}
+
+}  // namespace
+
 KeptMoments::KeptMoments(std::uint64_t edge, std::uint64_t around)
     : edge_(edge),
       around_(around),
@@ -38,7 +49,7 @@ void KeptMoments::append(const Told& told, std::uint64_t from, std::uint64_t unt
     record.position = {told.first.instruction + i, i == 0 ? told.first.iteration : 0};
     record.address_count = told.does_nothing ? std::uint8_t{0} : block[i].info.ea_count;
     for (unsigned a = 0; a < record.address_count; ++a) {
-      record.addresses[a] = LinearAddr{told.addresses[block[i].addresses_before + a]};
+      record.addresses[a] = told.addresses[block[i].addresses_before + a];
     }
     record.iterations = told.iterations;
     record.step = told.step;
@@ -64,7 +75,8 @@ void KeptMoments::take(const Told& told) {
 std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) const {
   if (next_ == 0) return std::nullopt;
   const Told& last = in_ring(next_ - 1);
-  const auto addresses = execution.all_addresses();
+  std::vector<LinearAddr> addresses;
+  execution.append_addresses(addresses);
   const bool follows = last.block != nullptr && last.block->count() == 1 &&
                        last.first.instruction == execution.first().instruction &&
                        last.first.iteration + last.iterations == execution.first().iteration &&
@@ -72,9 +84,9 @@ std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) co
                        last.addresses.size() == addresses.size();
   if (!follows) return std::nullopt;
   std::uint32_t step = last.step;
-  if (last.iterations == 1) step = addresses.empty() ? 0 : addresses[0] - last.addresses[0];
+  if (last.iterations == 1) step = addresses.empty() ? 0 : addresses[0].minus32(last.addresses[0]);
   for (std::size_t a = 0; a < addresses.size(); ++a) {
-    if (last.addresses[a] + last.iterations * step != addresses[a]) return std::nullopt;
+    if (moved(last.addresses[a], last.iterations, step) != addresses[a]) return std::nullopt;
   }
   if (execution.iterations() > 1 && execution.step() != step) return std::nullopt;
   return step;
@@ -101,8 +113,8 @@ void KeptMoments::told(const Execution& execution) {
   told.iterations = execution.iterations();
   told.step = execution.iterations() > 1 ? execution.step() : 0;
   told.does_nothing = execution.does_nothing();
-  const auto addresses = execution.all_addresses();
-  told.addresses.assign(addresses.begin(), addresses.end());
+  told.addresses.clear();
+  execution.append_addresses(told.addresses);
   if (kept_ < keep_until_) take(told);
 }
 

@@ -81,7 +81,7 @@ class KeptMoments {
     Position first;
     std::uint32_t iterations = 1, step = 0;
     bool does_nothing = false;
-    std::vector<std::uint32_t> addresses;  ///< Execution::all_addresses()
+    std::vector<LinearAddr> addresses;  ///< Execution::append_addresses()
     KtNote event;
     std::uint64_t end = 0;  ///< records told up to its end
   };

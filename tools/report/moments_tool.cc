@@ -154,7 +154,7 @@ void MomentsTool::event(const MachineEvent& event, const Context&) {
       return happened(kind_of(event.delivery.kind), event.delivery.vector, event.position,
                       kt_note_text(*note));
     case MachineEvent::Kind::fast_call:
-      return happened(kSystemCall, ~0u, event.position, "SYSENTER");
+      return happened(kSystemCall, ~0u, event.position, event.value == 1 ? "SYSCALL" : "SYSENTER");
     case MachineEvent::Kind::port_read:
     case MachineEvent::Kind::port_write:
       return happened(kPort, event.port, event.position, kt_note_text(*note));

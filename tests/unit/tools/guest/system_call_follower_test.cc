@@ -15,29 +15,34 @@ namespace {
 class ScriptedGuest final : public Guest {
  public:
   std::uint32_t address_space() const override { return cr3; }
-  std::uint32_t gpr(int number) const override {
+  std::uint64_t gpr(int number) const override {
     return registers[static_cast<std::size_t>(number)];
   }
-  std::uint32_t eip() const override { return ip; }
+  std::uint64_t ip() const override { return instruction_pointer; }
+  bool in_64_bit_mode() const override { return wide; }
   bool runs_program() const override { return user; }
   std::optional<std::uint8_t> byte(LinearAddr at) const override {
-    const auto found = memory.find({cr3, static_cast<std::uint32_t>(at.value)});
+    const auto found = memory.find({cr3, at.value});
     return found == memory.end() ? std::nullopt : std::optional(found->second);
   }
 
-  void set(int number, std::uint32_t value) { registers[static_cast<std::size_t>(number)] = value; }
-  void put(std::uint32_t at, const std::string& bytes) {
+  void set(int number, std::uint64_t value) { registers[static_cast<std::size_t>(number)] = value; }
+  void put(std::uint64_t at, const std::string& bytes) {
     for (const char c : bytes) memory[{cr3, at++}] = static_cast<std::uint8_t>(c);
   }
-  void put_text(std::uint32_t at, const std::string& text) { put(at, text + '\0'); }
-  void put_dword(std::uint32_t at, std::uint32_t value) {
+  void put_text(std::uint64_t at, const std::string& text) { put(at, text + '\0'); }
+  void put_quad(std::uint64_t at, std::uint64_t value) {
+    for (int i = 0; i < 8; ++i) memory[{cr3, at++}] = static_cast<std::uint8_t>(value >> (8 * i));
+  }
+  void put_dword(std::uint64_t at, std::uint32_t value) {
     for (int i = 0; i < 4; ++i) memory[{cr3, at++}] = static_cast<std::uint8_t>(value >> (8 * i));
   }
 
-  std::uint32_t cr3 = 0x1000, ip = 0x8048000;
-  bool user = true;
-  std::array<std::uint32_t, 8> registers{};
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint8_t> memory;
+  std::uint32_t cr3 = 0x1000;
+  std::uint64_t instruction_pointer = 0x8048000;
+  bool user = true, wide = false;
+  std::array<std::uint64_t, 16> registers{};
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint8_t> memory;
 };
 
 /// What Linux and programs do, in its order.
@@ -91,7 +96,7 @@ class SystemCalls : public ::testing::Test, public SystemCallListener {
   /// IRET to the program, at this place.
   void go_back(std::uint32_t ip, std::uint32_t eax, std::uint32_t esp = kStack) {
     guest_.user = true;
-    guest_.ip = ip;
+    guest_.instruction_pointer = ip;
     guest_.set(kEax, eax);
     guest_.set(kEsp, esp);
     follower_.returned(now());
@@ -138,7 +143,7 @@ TEST_F(SystemCalls, WhatWasReadIsKnownAtTheEndAndErrorsHaveNames) {
   call(3, {0, kText, 100});
   guest_.put(kText, "one\ntwo");
   go_back(0x8048002, 4);
-  guest_.ip = 0x8048000;
+  guest_.instruction_pointer = 0x8048000;
   call(3, {0, kText, 100});
   go_back(0x8048002, 0u - 11);
   EXPECT_EQ(log_, (Log{"read(0, \"one\\n\", 100) = 4", "read(0, 0x8049000, 100) = -1 EAGAIN"}));
@@ -193,7 +198,7 @@ TEST_F(SystemCalls, AProgramOfAChildOfVforkLeavesItsParentWaiting) {
 TEST_F(SystemCalls, AChildOfForkHasItsParentsNameUntilItExecutesAnother) {
   begin_program(0x1000, "/bin/sh");
   guest_.set(kEsp, kStack);
-  guest_.ip = 0x8048000;
+  guest_.instruction_pointer = 0x8048000;
   call(2);
   switch_to(0x2000);
   go_back(0x8048002, 0);
@@ -201,7 +206,7 @@ TEST_F(SystemCalls, AChildOfForkHasItsParentsNameUntilItExecutesAnother) {
   guest_.put_text(kText, "/usr/bin/sort");
   guest_.put_dword(kText + 100, kText);
   guest_.put_dword(kText + 104, 0);
-  guest_.ip = 0x8048000;
+  guest_.instruction_pointer = 0x8048000;
   call(11, {kText, kText + 100, 0});
   begin_program(0x3000, "/usr/bin/sort");
   EXPECT_EQ(names_.name(0x3000), "sort");
@@ -227,7 +232,7 @@ TEST_F(SystemCalls, OfTwoThatExecuteAtOnceEachGetsItsOwnEnd) {
 TEST_F(SystemCalls, ASignalsHandlerComesBackThroughSigreturn) {
   call(29);
   go_back(0x8060000, 0, kStack - 200);  // the handler
-  guest_.ip = 0x8060100;
+  guest_.instruction_pointer = 0x8060100;
   call(119);
   go_back(0x8048002, 0u - 4);
   EXPECT_EQ(log_, (Log{"sigreturn() = ?", "pause() = -1 EINTR"}));
@@ -246,7 +251,7 @@ class FastSystemCalls : public SystemCalls {
  protected:
   /// mmap2 as arch/x86/entry/vdso/vdso32/system_call.S makes it.
   void map_memory() {
-    guest_.ip = 0xb7ffe555;
+    guest_.instruction_pointer = 0xb7ffe555;
     guest_.set(kEbp, kStack);
     call_with(192, {0, 4096, 3});
     guest_.set(kEsi, 0x22);
@@ -292,6 +297,82 @@ TEST_F(SystemCalls, WhatHasNotEndedIsPending) {
   call(162, {kText, 0, 0});
   ASSERT_EQ(follower_.pending().size(), 1u);
   EXPECT_EQ(system_call_text(follower_.pending()[0]), "nanosleep(0x8049000, NULL)");
+}
+
+/// Linux on amd64: SYSCALL, with SYSRET or IRETQ back.
+class WideSystemCalls : public SystemCalls {
+ protected:
+  static constexpr std::uint64_t kWideStack = 0x7ffe'1234'5678, kCode = 0x5555'0000'1000,
+                                 kWideText = 0x5555'0000'4000;
+  WideSystemCalls() {
+    guest_.wide = true;
+    guest_.set(kEsp, kWideStack);
+  }
+  void call(std::uint64_t number, std::array<std::uint64_t, 6> arguments) {
+    guest_.instruction_pointer = kCode;
+    guest_.set(kEax, number);
+    constexpr std::array<int, 6> kOrder{kEdi, kEsi, kEdx, 10, 8, 9};
+    for (std::size_t i = 0; i < 6; ++i) guest_.set(kOrder[i], arguments[i]);
+    follower_.fast_call(now(), true);
+    guest_.user = false;
+    guest_.instruction_pointer = 0xffffffff'81c00000;
+  }
+  void sysret(std::uint64_t result, std::uint64_t to = kCode + 2) {
+    guest_.set(kEax, result);
+    guest_.set(kEcx, to);
+    follower_.fast_returned(now(), true);
+    guest_.user = true;
+  }
+};
+
+TEST_F(WideSystemCalls, HaveArgumentsTextsAndResultsOf64Bits) {
+  guest_.put_text(kWideText, "/etc/passwd");
+  call(257, {0xffffff9c, kWideText, 0x80000, 0, 0, 0});
+  sysret(3);
+  call(9, {0, 4096, 3, 0x22, ~std::uint64_t{0}, 0});
+  sysret(0x7f00'0000'1000);
+  call(2, {kWideText, 0, 0, 0, 0, 0});
+  sysret(static_cast<std::uint64_t>(-2));
+  call(8, {3, static_cast<std::uint64_t>(-5), 2, 0, 0, 0});
+  sysret(0x1'0000'0000);
+  EXPECT_EQ(log_, (Log{"openat(-100, \"/etc/passwd\", 0x80000, 0) = 3",
+                       "mmap(NULL, 4096, 0x3, 0x22, -1, 0) = 0x7f0000001000",
+                       "open(\"/etc/passwd\", 0, 0) = -1 ENOENT",
+                       "lseek(3, -5, 2) = 4294967296"}));
+}
+
+TEST_F(WideSystemCalls, AreMadeAnewWhereTheKernelGoesBackToThem) {
+  call(35, {kWideText, 0, 0, 0, 0, 0});
+  sysret(0, kCode);
+  EXPECT_EQ(log_, Log{"nanosleep(0x555500004000, NULL) = ? (restarted)"});
+}
+
+TEST_F(WideSystemCalls, AProgramBeginsWithWordsOfEightBytesOnItsStack) {
+  guest_.put_text(kWideText, "/bin/sh");
+  call(59, {kWideText, 0, 0, 0, 0, 0});
+  switch_to(0x3000);
+  guest_.put_text(kWideText, "/bin/sh");
+  std::uint64_t at = kWideStack;
+  for (const std::uint64_t w : {std::uint64_t{1}, kWideText, std::uint64_t{0}, kWideText,
+                                std::uint64_t{0}, std::uint64_t{31}, kWideText,
+                                std::uint64_t{0}, std::uint64_t{0}}) {
+    guest_.put_quad(at, w);
+    at += 8;
+  }
+  for (int r = 0; r < 16; ++r) guest_.set(r, 0);
+  guest_.set(kEsp, kWideStack);
+  guest_.user = true;
+  guest_.instruction_pointer = kCode;
+  follower_.returned(now());
+  EXPECT_EQ(names_.name(0x3000), "sh");
+}
+
+TEST_F(WideSystemCalls, IsolatedTablesAreOneProcess) {
+  names_.executed(0x5000, "/bin/cat", now());
+  EXPECT_EQ(names_.name(0x4000), std::nullopt);
+  names_.join_tables();
+  EXPECT_EQ(names_.name(0x4000), "cat");
+  EXPECT_EQ(names_.name(0x5000), "cat");
 }
 
 }  // namespace
