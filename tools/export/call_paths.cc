@@ -9,12 +9,14 @@ namespace citcat::tools {
 namespace {
 
 constexpr std::uint32_t kUser = 3;
-constexpr unsigned kSystemStackBits = 13;  // THREAD_SIZE of Linux on i386
-constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};  ///< of frames that no return pops
+// THREAD_SIZE of Linux on i386 and, above its addresses, on amd64.
+constexpr unsigned kSystemStackBits = 13, kWideSystemStackBits = 14;
+constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};  ///< of frames that no return pops
 
-std::uint64_t stack_key(std::uint32_t level, std::uint32_t address_space, std::uint32_t slot) {
-  if (level == kUser) return std::uint64_t{1} << 32 | address_space;
-  return slot >> kSystemStackBits;
+std::uint64_t stack_key(std::uint32_t level, std::uint32_t address_space, std::uint64_t slot) {
+  // No stack of the system has a number with only the upper bit set: addresses there are canonical.
+  if (level == kUser) return std::uint64_t{1} << 63 | address_space;
+  return slot >> (slot > 0xffffffff ? kWideSystemStackBits : kSystemStackBits);
 }
 
 bool is_call(const DecodedInstruction& info) {
@@ -26,12 +28,12 @@ bool is_return(const DecodedInstruction& info) {
 }
 
 /// Where a call stores its return address: the address of its KT record that is no target.
-std::uint32_t stack_slot(const Step& step) {
+std::uint64_t stack_slot(const Step& step) {
   const DecodedInstruction& info = step.code->info;
   for (std::uint8_t a = 0; a < step.address_count; ++a) {
     const EaSource source = info.ea[a].source;
     if (source == EaSource::stack_push || source == EaSource::stack_pop) {
-      return word_of(step.addresses[a]);
+      return step.addresses[a].value;
     }
   }
   return 0;
@@ -44,7 +46,7 @@ std::string CallPaths::name(const Node& node) const {
     case Kind::root:
       return "all";
     case Kind::process:
-      return "process " + (names_ != nullptr ? names_->process_of(node.value)
+      return "process " + (names_ != nullptr ? names_->process_of(static_cast<std::uint32_t>(node.value))
                                              : fmt::format("{:08x}", node.value));
     case Kind::system:
       return "system";
@@ -60,11 +62,11 @@ std::string CallPaths::name(const Node& node) const {
   return "";
 }
 
-std::uint64_t CallPaths::key(std::uint32_t parent, Kind kind, std::uint32_t value) {
-  return (std::uint64_t{parent} << 32 | value) * 0x9e3779b97f4a7c15u + static_cast<unsigned>(kind);
+std::uint64_t CallPaths::key(std::uint32_t parent, Kind kind, std::uint64_t value) {
+  return ((std::uint64_t{parent} << 32) ^ value) * 0x9e3779b97f4a7c15u + static_cast<unsigned>(kind);
 }
 
-std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint32_t value,
+std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint64_t value,
                                std::uint32_t name) {
   std::vector<std::uint32_t>& known = children_[key(parent, kind, value)];
   for (const std::uint32_t n : known) {
@@ -81,22 +83,21 @@ std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint32_t va
 
 /// The function that is at an address in the process that runs; without names, one begins there.
 std::uint32_t CallPaths::function(std::uint32_t parent, LinearAddr at, const Context* context) {
-  if (names_ == nullptr || context == nullptr) return child(parent, Kind::function, word_of(at));
-  const std::uint64_t key = std::uint64_t{context->address_space()} << 32 | word_of(at);
-  const auto [place, added] = places_.try_emplace(key);
+  if (names_ == nullptr || context == nullptr) return child(parent, Kind::function, at.value);
+  const auto [place, added] = places_[context->address_space()].try_emplace(at.value);
   if (added) {
-    place->second.begin = word_of(at);
+    place->second.begin = at.value;
     if (const std::optional<NamedCode> named = names_->procedure(at, *context)) {
       const auto number = static_cast<std::uint32_t>(function_names_.size());
       const auto [name, is_new] = name_numbers_.try_emplace(named->procedure, number);
       if (is_new) function_names_.push_back(named->procedure);
-      place->second = {word_of(named->begin), name->second};
+      place->second = {named->begin.value, name->second};
     }
   }
   return child(parent, Kind::function, place->second.begin, place->second.name);
 }
 
-void CallPaths::enter(Stack& stack, std::uint32_t node, std::uint32_t slot) {
+void CallPaths::enter(Stack& stack, std::uint32_t node, std::uint64_t slot) {
   ++nodes_[node].entered;
   stack.push_back({node, slot});
 }
@@ -117,18 +118,18 @@ CallPaths::Stack& CallPaths::stack_at(std::uint64_t stack, std::uint32_t level,
 CallPaths::Stack& CallPaths::stack_of(const Step& step) {
   const bool user = step.level == kUser;
   if (delivered_ && !user) {
-    return stack_at(stack_key(step.level, step.address_space, esp_), step.level, step.address_space);
+    return stack_at(stack_key(step.level, step.address_space, stack_), step.level, step.address_space);
   }
   const bool same = step.level == level_ && (!user || step.address_space == address_space_);
   if (same) return stack_at(current_, step.level, step.address_space);
   // Nothing of the system is left open where a program runs.
   if (user && level_ < kUser) stacks_[current_].clear();
-  const std::uint32_t slot = step.accesses.empty() ? 0 : word_of(step.accesses.front().linear);
+  const std::uint64_t slot = step.accesses.empty() ? 0 : step.accesses.front().linear.value;
   return stack_at(stack_key(step.level, step.address_space, slot), step.level, step.address_space);
 }
 
 /// The stack that a call stores its return address on.
-CallPaths::Stack& CallPaths::stack_of_call(const Step& step, std::uint32_t slot) {
+CallPaths::Stack& CallPaths::stack_of_call(const Step& step, std::uint64_t slot) {
   const std::uint64_t there = stack_key(step.level, step.address_space, slot);
   if (there == current_) return stacks_[current_];
   const Stack from = stacks_[current_];
@@ -164,13 +165,13 @@ void CallPaths::happened(const Happening& h) {
                   : h.event.delivery.kind == DeliveredEvent::Kind::software ? Kind::call
                                                                             : Kind::interrupt;
       vector_ = h.event.delivery.kind == DeliveredEvent::Kind::software ? 0 : h.event.delivery.vector;
-      esp_ = h.esp;
+      stack_ = h.stack.value;
       return;
     case MachineEvent::Kind::fast_call:
       delivered_ = true;
       delivery_ = Kind::call;
       vector_ = 0;
-      esp_ = h.esp;
+      stack_ = h.stack.value;
       return;
     case MachineEvent::Kind::returned:
       returned_ = true;
@@ -181,14 +182,14 @@ void CallPaths::happened(const Happening& h) {
 }
 
 void CallPaths::call(const Step& step, std::uint32_t node, const Context* next) {
-  const std::uint32_t slot = stack_slot(step);
+  const std::uint64_t slot = stack_slot(step);
   Stack& stack = stack_of_call(step, slot);
   const std::uint32_t caller = stack.empty() ? node : stack.back().node;
   enter(stack, function(caller, step.next, next), slot);
 }
 
 void CallPaths::return_from(const Step& step) {
-  const std::uint32_t slot = stack_slot(step);
+  const std::uint64_t slot = stack_slot(step);
   Stack& stack =
       stack_at(stack_key(step.level, step.address_space, slot), step.level, step.address_space);
   while (stack.size() > 1 && stack.back().slot < slot) stack.pop_back();
@@ -219,7 +220,7 @@ std::uint32_t CallPaths::step(const Step& step, const Context* next) {
     return_from(step);
   } else if (info.kind == InstructionClass::iret && step.level != kUser && step.address_count != 0) {
     // What is popped there tells which stack goes on.
-    stack_at(stack_key(step.level, step.address_space, word_of(step.addresses[0])), step.level,
+    stack_at(stack_key(step.level, step.address_space, step.addresses[0].value), step.level,
              step.address_space);
   }
   return node;

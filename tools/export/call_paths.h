@@ -4,7 +4,7 @@
 // A call pushes a frame that is known by where it stored its return address; a return pops the frame
 // that stored it there, and all that were left without one (longjmp, tail calls). Each stack of the
 // machine has frames of its own: of a program that of its address space, of the system the eight
-// kilobytes that its stack pointer lies in (Linux on i386), so that a task that is left and comes
+// kilobytes that its stack pointer lies in (Linux on i386; sixteen on amd64), so that a task that is left and comes
 // back finds its frames. A delivery is a frame, too.
 //
 // The system leaves a stack in two ways. A call whose return address is on another one goes on there,
@@ -30,7 +30,7 @@ class CallPaths {
   struct Node {
     Kind kind = Kind::root;
     std::uint32_t parent = kRoot;
-    std::uint32_t value = 0;    ///< address of a function, CR3 of a process, vector of a delivery
+    std::uint64_t value = 0;    ///< address of a function, CR3 of a process, vector of a delivery
     std::uint32_t name = 0;     ///< of a function, in a list; 0: none is known
     std::uint64_t self = 0;     ///< instructions completed in it
     std::uint64_t entered = 0;  ///< times it was called
@@ -52,33 +52,35 @@ class CallPaths {
  private:
   struct Frame {
     std::uint32_t node = kRoot;
-    std::uint32_t slot = 0;  ///< where the return address lies
+    std::uint64_t slot = 0;  ///< where the return address lies
   };
   using Stack = std::vector<Frame>;
 
-  std::uint32_t child(std::uint32_t parent, Kind kind, std::uint32_t value,
+  std::uint32_t child(std::uint32_t parent, Kind kind, std::uint64_t value,
                       std::uint32_t name = 0);
   std::uint32_t function(std::uint32_t parent, LinearAddr at, const Context* context);
-  void enter(Stack& stack, std::uint32_t node, std::uint32_t slot);
+  void enter(Stack& stack, std::uint32_t node, std::uint64_t slot);
   Stack& stack_at(std::uint64_t stack, std::uint32_t level, std::uint32_t address_space);
   Stack& stack_of(const Step& step);
-  Stack& stack_of_call(const Step& step, std::uint32_t slot);
+  Stack& stack_of_call(const Step& step, std::uint64_t slot);
   void begin_delivery(Stack& stack);
   void end_delivery(Stack& stack);
   void call(const Step& step, std::uint32_t node, const Context* next);
   void return_from(const Step& step);
 
-  static std::uint64_t key(std::uint32_t parent, Kind kind, std::uint32_t value);
+  static std::uint64_t key(std::uint32_t parent, Kind kind, std::uint64_t value);
 
   /// A function as it was looked up: its beginning, where it has a name, and that.
   struct Place {
-    std::uint32_t begin = 0, name = 0;
+    std::uint64_t begin = 0;
+    std::uint32_t name = 0;
   };
 
   const NameSource* names_;
   std::vector<std::string> function_names_{""};
   std::unordered_map<std::string, std::uint32_t> name_numbers_;
-  std::unordered_map<std::uint64_t, Place> places_;  ///< by address and address space
+  /// By address space, then by address.
+  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, Place>> places_;
   std::vector<Node> nodes_{Node{}};
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> children_;
   std::unordered_map<std::uint64_t, Stack> stacks_;
@@ -87,7 +89,8 @@ class CallPaths {
   std::uint32_t address_space_ = 0;            ///< of the last step
   bool delivered_ = false;                     ///< since the last step
   Kind delivery_ = Kind::interrupt;
-  std::uint32_t vector_ = 0, esp_ = 0;
+  std::uint32_t vector_ = 0;
+  std::uint64_t stack_ = 0;  ///< its pointer, at the last delivery
   bool returned_ = false;  ///< from a delivery, since the last step
 };
 

@@ -30,6 +30,8 @@ static_assert(sizeof(Record) == 64);
 constexpr std::uint8_t kStackPointer = 6, kFlags = 25, kInstructionPointer = 26;
 /// Pin's numbers, as ChampSim's own tracer writes them: EAX ECX EDX EBX ESP EBP ESI EDI.
 constexpr std::array<std::uint8_t, 8> kGprNumbers{10, 9, 8, 7, kStackPointer, 5, 4, 3};
+/// R8 to R15, as in Pin for 64 bits.
+constexpr std::uint8_t kFirstExtendedGpr = 11;
 /// Stands for what is read that has no number of a general register.
 constexpr std::uint8_t kOther = 64;
 
@@ -63,7 +65,7 @@ class ChampsimTool final : public StepTool {
   /// All of a record that each execution has.
   Record make_record(const StaticInstruction& code) {
     Record record;
-    record.ip = word_of(code.linear);
+    record.ip = code.linear.value;
     const DecodedInstruction& info = code.info;
     Slots sources(record.source_registers);
     Slots destinations(record.destination_registers);
@@ -76,6 +78,12 @@ class ChampsimTool final : public StepTool {
     for (std::size_t g = 0; g < kGprNumbers.size(); ++g) {
       if ((use.read >> g & 1) != 0) sources.add(kGprNumbers[g], registers_left_out_);
       if ((use.written >> g & 1) != 0) destinations.add(kGprNumbers[g], registers_left_out_);
+    }
+    for (unsigned g = 0; g < 8; ++g) {
+      const std::uint64_t bit = kUsesExtendedGpr << g;
+      const auto number = static_cast<std::uint8_t>(kFirstExtendedGpr + g);
+      if ((use.read & bit) != 0) sources.add(number, registers_left_out_);
+      if ((use.written & bit) != 0) destinations.add(number, registers_left_out_);
     }
     if ((use.read & kUsesFlags) != 0) sources.add(kFlags, registers_left_out_);
     if ((use.written & kUsesFlags) != 0) destinations.add(kFlags, registers_left_out_);
@@ -96,6 +104,8 @@ class ChampsimTool final : public StepTool {
       case InstructionClass::int_n:
       case InstructionClass::sysenter:
       case InstructionClass::sysexit:
+      case InstructionClass::syscall:
+      case InstructionClass::sysret:
         return true;
       default:
         return false;
@@ -122,7 +132,9 @@ class ChampsimTool final : public StepTool {
     if (calls || conditional) sources.add(kInstructionPointer, none);
     if (conditional) sources.add(kFlags, none);
     const bool by_register = info.indirect || info.kind == InstructionClass::sysenter ||
-                             info.kind == InstructionClass::sysexit;
+                             info.kind == InstructionClass::sysexit ||
+                             info.kind == InstructionClass::syscall ||
+                             info.kind == InstructionClass::sysret;
     if (by_register) sources.add(kOther, none);
   }
 
@@ -135,9 +147,9 @@ class ChampsimTool final : public StepTool {
     Slots destinations(record.destination_memory);
     for (const StepAccess& a : step.accesses) {
       if (a.write) {
-        destinations.add(word_of(a.linear), accesses_left_out_);
+        destinations.add(a.linear.value, accesses_left_out_);
       } else {
-        sources.add(word_of(a.linear), accesses_left_out_);
+        sources.add(a.linear.value, accesses_left_out_);
       }
     }
     file_.write({reinterpret_cast<const std::uint8_t*>(&record), sizeof record});

@@ -18,7 +18,7 @@ namespace {
 
 /// A piece of code of its own bytes: programs have different code at one address.
 struct CodeKey {
-  std::uint32_t address = 0;
+  std::uint64_t address = 0;
   std::uint8_t bits = 32;
   std::string bytes;
   auto operator<=>(const CodeKey&) const = default;
@@ -36,7 +36,7 @@ class CoverageTool : public Tool {
     Block& known = blocks_.emplace_back();
     for (const StaticInstruction& i : block.instructions()) {
       const auto* const bytes = reinterpret_cast<const char*>(i.info.bytes.data());
-      CodeKey key{static_cast<std::uint32_t>(i.linear.value), code_bits(i.info),
+      CodeKey key{i.linear.value, code_bits(i.info),
                   std::string(bytes, i.info.length)};
       known.counts.push_back(&counts_[std::move(key)]);
     }
@@ -56,7 +56,7 @@ class CoverageTool : public Tool {
   void save(ByteWriter& out) const override {
     out.varint(counts_.size());
     for (const auto& [key, count] : counts_) {
-      out.u32(key.address);
+      out.varint(key.address);
       out.u8(key.bits);
       out.string(key.bytes);
       out.varint(count);
@@ -66,7 +66,7 @@ class CoverageTool : public Tool {
     const std::size_t size = in.count("pieces of code", kMaxKeys);
     for (std::size_t i = 0; i < size; ++i) {
       CodeKey key;
-      key.address = in.u32("address");
+      key.address = in.varint("address");
       key.bits = in.u8("bits");
       key.bytes = in.string("bytes", 15);
       const std::uint64_t count = in.varint("executions");
@@ -104,7 +104,8 @@ class CoverageTool : public Tool {
   bool written_ = false;
 };
 
-/// Version 2 of the format, with one module: all of the linear address space.
+/// Version 2 of the format, with a module for each 4 GiB of the linear address space in which code
+/// ran: an entry says where it lies in its module with 32 bits.
 class DrcovTool final : public CoverageTool {
  public:
   using CoverageTool::CoverageTool;
@@ -114,7 +115,8 @@ class DrcovTool final : public CoverageTool {
 
  private:
   struct Run {
-    std::uint32_t begin = 0, size = 0;
+    std::uint64_t begin = 0;
+    std::uint32_t size = 0;
   };
 
   /// Stretches of code that ran, none of them longer than an entry can say.
@@ -139,17 +141,26 @@ class DrcovTool final : public CoverageTool {
 
   void write(ExportFile& out) override {
     const std::vector<Run> blocks = runs();
+    std::map<std::uint64_t, std::uint16_t> modules{{0, 0}};  // numbers, by upper half
+    for (const Run& run : blocks) modules.try_emplace(run.begin >> 32);
+    std::string table;
+    std::uint16_t number = 0;
+    for (auto& [upper, module] : modules) {
+      module = number++;
+      const std::uint64_t base = upper << 32;
+      table += fmt::format("  {}, {:#010x}, {:#010x}, 0x00000000, memory\n", module, base,
+                           base + 0xffffffff);
+    }
     out.write(fmt::format("DRCOV VERSION: 2\nDRCOV FLAVOR: citcat\n"
-                          "Module Table: version 2, count 1\n"
+                          "Module Table: version 2, count {}\n"
                           "Columns: id, base, end, entry, path\n"
-                          "  0, 0x00000000, 0xffffffff, 0x00000000, memory\n"
-                          "BB Table: {} bbs\n",
-                          blocks.size()));
+                          "{}BB Table: {} bbs\n",
+                          modules.size(), table, blocks.size()));
     ByteWriter entries;
     for (const Run& run : blocks) {
-      entries.u32(run.begin);
+      entries.u32(static_cast<std::uint32_t>(run.begin));
       entries.u16(static_cast<std::uint16_t>(run.size));
-      entries.u16(0);  // the module
+      entries.u16(modules.at(run.begin >> 32));
     }
     out.write(entries.view());
     out.finish();

@@ -42,9 +42,9 @@ class DinTool final : public StepTool {
 
  private:
   void step(const Step& step) override {
-    if (!step.further) file_.line("2 {:x}\n", word_of(step.code->linear));
+    if (!step.further) file_.line("2 {:x}\n", step.code->linear.value);
     for (const StepAccess& a : step.accesses) {
-      file_.line("{} {:x}\n", a.write ? 1 : 0, word_of(a.linear));
+      file_.line("{} {:x}\n", a.write ? 1 : 0, a.linear.value);
     }
   }
   void end() override { file_.finish(); }
@@ -70,12 +70,12 @@ class LackeyTool final : public StepTool {
 
   void step(const Step& step) override {
     if (!step.further) {
-      file_.line("I  {:08x},{}\n", word_of(step.code->linear), +step.code->info.length);
+      file_.line("I  {:08x},{}\n", step.code->linear.value, +step.code->info.length);
     }
     for (std::size_t i = 0; i < step.accesses.size(); ++i) {
       const StepAccess& a = step.accesses[i];
       const bool both = modifies(step.accesses, i);
-      file_.line(" {} {:08x},{}\n", both ? 'M' : a.write ? 'S' : 'L', word_of(a.linear), a.size);
+      file_.line(" {} {:08x},{}\n", both ? 'M' : a.write ? 'S' : 'L', a.linear.value, a.size);
       if (both) ++i;
     }
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "tools/export/export_file.h"
 #include "tools/export/step_stream.h"
@@ -54,7 +55,7 @@ enum MarkerType : std::uint16_t {
 };
 
 /// offline_file_type_t of the same.
-constexpr std::uint64_t kArchX86_32 = 0x20, kEncodings = 0x200, kSystemCallNumbers = 0x400,
+constexpr std::uint64_t kArchX86_32 = 0x20, kArchX86_64 = 0x40, kEncodings = 0x200, kSystemCallNumbers = 0x400,
                         kWholeSystem = 0x40000;
 /// TRACE_ENTRY_VERSION_BRANCH_INFO: taken and untaken jumps, targets of indirect branches.
 constexpr std::uint64_t kVersion = 5;
@@ -81,6 +82,7 @@ std::uint16_t entry_type(const Step& step) {
     case InstructionClass::iret:
       return kReturn;
     case InstructionClass::sysenter:
+    case InstructionClass::syscall:
       return kSysenter;
     default:
       return kInstruction;
@@ -93,10 +95,12 @@ bool is_indirect(std::uint16_t type) {
 
 class DrmemtraceTool final : public StepTool {
  public:
-  DrmemtraceTool(ExportFile file, View view, bool wide)
-      : file_(std::move(file)), view_(view), address_bytes_(wide ? 8 : 4) {}
+  /// `wide`: entries have addresses of 64 bits; `long_mode`: the processor has.
+  DrmemtraceTool(ExportFile file, View view, bool wide, bool long_mode)
+      : file_(std::move(file)), view_(view), address_bytes_(wide ? 8 : 4), long_mode_(long_mode) {}
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<DrmemtraceTool>(ExportFile(file_.path()), view_, address_bytes_ == 8);
+    return std::make_unique<DrmemtraceTool>(ExportFile(file_.path()), view_, address_bytes_ == 8,
+                                            long_mode_);
   }
 
  private:
@@ -126,14 +130,15 @@ class DrmemtraceTool final : public StepTool {
   ExportFile file_;
   View view_;
   std::size_t address_bytes_;
+  bool long_mode_;
   bool begun_ = false;
   std::uint32_t thread_ = 0;
   std::uint64_t written_ = 0;  ///< instructions
   /// What was encoded last at an address.
-  std::unordered_map<std::uint32_t, const StaticInstruction*> encoded_;
+  std::unordered_map<std::uint64_t, const StaticInstruction*> encoded_;
   unsigned depth_ = 0;                        ///< hardware events that have not returned
   LinearAddr last_next_;                      ///< where the last step of the whole went on
-  std::optional<LinearAddr> returned_from_;   ///< an IRET or SYSEXIT was the last step: its address
+  std::optional<LinearAddr> returned_from_;   ///< an IRET, SYSEXIT or SYSRET was the last step: its address
   LinearAddr last_behind_;                    ///< the address behind it
   /// User view, by thread: where it goes on, unless the system makes it go on elsewhere.
   struct Expected {
@@ -146,7 +151,7 @@ class DrmemtraceTool final : public StepTool {
 /// What every file begins with.
 void DrmemtraceTool::begin(const Step& step) {
   begun_ = true;
-  std::uint64_t type = kArchX86_32 | kEncodings;
+  std::uint64_t type = (long_mode_ ? kArchX86_64 : kArchX86_32) | kEncodings;
   type |= view_ == View::whole ? kWholeSystem : kSystemCallNumbers;
   entry(kHeader, 0, kVersion);
   marker(kVersionMarker, kVersion);
@@ -154,8 +159,9 @@ void DrmemtraceTool::begin(const Step& step) {
   thread_ = thread_of(step.address_space);
   entry(kThread, 4, thread_);
   entry(kProcess, 4, thread_);
-  constexpr std::uint64_t kLine = 32;  // of the i486 to the Pentium III, the largest
-  marker(kCacheLineSize, kLine);
+  // Of the i486 to the Pentium III the largest; of all processors with long mode.
+  constexpr std::uint64_t kLine = 32, kWideLine = 64;
+  marker(kCacheLineSize, long_mode_ ? kWideLine : kLine);
   marker(kPageSizeMarker, kPageSize);
   marker(kTimestamp, kFirstTimestamp);
   marker(kCpu, 0);
@@ -166,11 +172,11 @@ void DrmemtraceTool::begin(const Step& step) {
 void DrmemtraceTool::hardware_event(LinearAddr from) {
   if (returned_from_ && depth_ > 0) {
     --depth_;
-    marker(kHardwareReturn, word_of(*returned_from_));
+    marker(kHardwareReturn, returned_from_->value);
   }
   returned_from_.reset();
   ++depth_;
-  marker(kHardwareEvent, word_of(from));
+  marker(kHardwareEvent, from.value);
 }
 
 void DrmemtraceTool::enter_thread(std::uint32_t address_space) {
@@ -191,11 +197,11 @@ void DrmemtraceTool::enter_level(const Step& step) {
   returned_from_.reset();
   if (returns && depth_ > least) {
     --depth_;
-    marker(kHardwareReturn, word_of(from));
+    marker(kHardwareReturn, from.value);
   }
   while (step.level == 3 && depth_ > 0) {
     --depth_;
-    marker(kHardwareReturn, word_of(from));
+    marker(kHardwareReturn, from.value);
   }
   if (depth_ < least) hardware_event(last_next_);
 }
@@ -206,11 +212,11 @@ void DrmemtraceTool::write_discontinuity(const Step& step) {
   const auto found = expected_.find(thread_);
   if (found == expected_.end() || found->second.next == step.code->linear || step.further) return;
   const Expected& expected = found->second;
-  marker(expected.from_system_call ? kKernelTransfer : kKernelEvent, word_of(expected.next));
+  marker(expected.from_system_call ? kKernelTransfer : kKernelEvent, expected.next.value);
 }
 
 void DrmemtraceTool::write_encoding(const StaticInstruction& code) {
-  const StaticInstruction*& last = encoded_[word_of(code.linear)];
+  const StaticInstruction*& last = encoded_[code.linear.value];
   if (last == &code) return;
   const bool same = last != nullptr && last->info.length == code.info.length &&
                     last->info.bytes == code.info.bytes;
@@ -234,11 +240,11 @@ void DrmemtraceTool::step(const Step& step) {
     write_discontinuity(step);
   }
   const std::uint16_t type = entry_type(step);
-  if (is_indirect(type)) marker(kBranchTarget, word_of(step.next));
+  if (is_indirect(type)) marker(kBranchTarget, step.next.value);
   if (type != kNoFetch) write_encoding(*step.code);
-  entry(type, step.code->info.length, word_of(step.code->linear));
+  entry(type, step.code->info.length, step.code->linear.value);
   for (const StepAccess& a : step.accesses) {
-    entry(a.write ? kWrite : kRead, static_cast<std::uint16_t>(a.size), word_of(a.linear));
+    entry(a.write ? kWrite : kRead, static_cast<std::uint16_t>(a.size), a.linear.value);
   }
   ++written_;
   last_next_ = step.next;
@@ -271,7 +277,8 @@ void DrmemtraceTool::happened(const Happening& h) {
                             h.event.delivery.vector == kLinuxSystemCall;
   if (!by_interrupt && h.event.kind != MachineEvent::Kind::fast_call) return;
   marker(kSystemCall, h.eax);
-  if (by_interrupt) {
+  const bool returns_behind = by_interrupt || h.event.value == 1;
+  if (returns_behind) {
     expected_[thread_] = {last_behind_, true};
   } else {
     // SYSENTER goes on where the system wants it to.
@@ -283,7 +290,7 @@ void DrmemtraceTool::end() {
   if (begun_) {
     while (depth_ > 0) {
       --depth_;
-      marker(kHardwareReturn, word_of(last_next_));
+      marker(kHardwareReturn, last_next_.value);
     }
     marker(kTimestamp, kFirstTimestamp + written_);
     marker(kCpu, 0);
@@ -297,7 +304,8 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
   const std::string view = options.one_of("view", "whole", {"whole", "user"});
   const std::uint64_t bits = options.power_of_two("bits", 64, 32, 64);
   return std::make_unique<DrmemtraceTool>(ExportFile(options, setup),
-                                          view == "user" ? View::user : View::whole, bits == 64);
+                                          view == "user" ? View::user : View::whole, bits == 64,
+                                          cpu_traits(setup.machine.model).has_long_mode);
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ ExecutedInstruction executed(const Execution& execution, std::uint32_t i) {
 
 class KtTool final : public Tool {
  public:
-  KtTool(std::string path, const KtOptions& options) : path_(std::move(path)), options_(options) {}
+  KtTool(std::string path, const KtOptions& options, KtForm form)
+      : path_(std::move(path)), options_(options), form_(form) {}
 
   Wants wants() const override {
     // Where pages lie is told to whoever wants each instruction alone.
@@ -76,7 +77,7 @@ class KtTool final : public Tool {
     }
   }
 
-  std::unique_ptr<Tool> part() const override { return std::make_unique<KtTool>(path_, options_); }
+  std::unique_ptr<Tool> part() const override { return std::make_unique<KtTool>(path_, options_, form_); }
   bool merges() const override { return false; }
   void follow(Tool&&) override {}
   void save(ByteWriter&) const override {}
@@ -96,7 +97,7 @@ class KtTool final : public Tool {
     if (output_) return;
     if (path_.empty()) throw UsageError("kt needs to=FILE, or `replay -o FILE`");
     output_ = open_trace_sink(path_);
-    writer_ = std::make_unique<KtWriter>(*output_);
+    writer_ = std::make_unique<KtWriter>(*output_, form_);
     sink_ = std::make_unique<KtSink>(*writer_, options_);
   }
   /// The sink, which knows where what is told stands: behind what was told last, or elsewhere.
@@ -118,6 +119,7 @@ class KtTool final : public Tool {
 
   std::string path_;
   KtOptions options_;
+  KtForm form_;
   std::unique_ptr<ByteSink> output_;
   std::unique_ptr<KtWriter> writer_;
   std::unique_ptr<KtSink> sink_;
@@ -128,7 +130,7 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
   KtOptions kt;
   kt.offsets = options.one_of("addresses", "linear", {"linear", "offset"}) == "offset";
   kt.process_records = options.flag("processes");
-  return std::make_unique<KtTool>(tool_output(options, setup), kt);
+  return std::make_unique<KtTool>(tool_output(options, setup), kt, kt_form(setup.machine.model));
 }
 
 }  // namespace

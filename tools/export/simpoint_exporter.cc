@@ -26,7 +26,7 @@ class SimpointTool final : public StepTool {
 
  private:
   void step(const Step& step) override {
-    if (block_instructions_ == 0) block_ = word_of(step.code->linear);
+    if (block_instructions_ == 0) block_ = step.code->linear.value;
     if (!step.further) ++block_instructions_;
     const bool goes_on = !step.code->info.control_flow &&
                          (step.next == step.behind() || step.next == step.code->linear);
@@ -66,9 +66,9 @@ class SimpointTool final : public StepTool {
 
   ExportFile file_;
   std::uint64_t interval_;
-  std::uint32_t block_ = 0;  ///< address of the one in progress
+  std::uint64_t block_ = 0;  ///< address of the one in progress
   std::uint64_t block_instructions_ = 0, in_interval_ = 0, intervals_ = 0;
-  std::unordered_map<std::uint32_t, std::uint32_t> ids_;  ///< by address
+  std::unordered_map<std::uint64_t, std::uint32_t> ids_;  ///< by address
   std::map<std::uint32_t, std::uint64_t> weights_;        ///< instructions, by id
 };
 

@@ -1,6 +1,7 @@
 #include "tools/export/step_stream.h"
 
 #include "formats/io/error.h"
+#include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 
 namespace citcat::tools {
@@ -9,7 +10,20 @@ namespace {
 /// Pieces of one access lie one behind the other, in two pages.
 bool continues(const StepAccess& access, const Reference& r) {
   return access.write == r.write && r.linear.offset_in_page() == 0 && r.linear != LinearAddr{0} &&
-         behind(access.linear, access.size) == r.linear;
+         access.linear.value + access.size == r.linear.value;
+}
+
+/// Where the run would have gone on behind `code`: the delivery has offsets in the code segment.
+LinearAddr going_on(const StaticInstruction& code, const DeliveredEvent& delivery,
+                    const Engine& engine) {
+  if (code_bits(engine) == 64) return LinearAddr{delivery.eip};
+  const std::uint32_t base = code.linear.low32() - code.eip;
+  return linear32(base, static_cast<std::uint32_t>(delivery.eip));
+}
+
+LinearAddr stack_pointer(const Engine& engine) {
+  if (code_bits(engine) == 64) return LinearAddr{engine.wide().gpr(kEsp)};
+  return linear32(engine.segment_base(kSs), engine.gpr(kEsp));
 }
 
 }  // namespace
@@ -60,7 +74,7 @@ void StepTool::add(const Execution& execution, std::uint32_t instruction, std::u
   for (const Reference& r : references) {
     if (r.kind != AccessKind::data) continue;
     Reference here = r;
-    here.linear = behind(r.linear, moved);
+    here.linear = further(r.linear, moved);
     if (!accesses_.empty() && continues(accesses_.back(), here)) {
       accesses_.back().size += r.size;
     } else {
@@ -77,7 +91,7 @@ void StepTool::add(const Execution& execution, std::uint32_t instruction, std::u
   if (!execution.does_nothing()) {
     pending_.address_count = code.info.ea_count;
     for (std::uint8_t a = 0; a < pending_.address_count; ++a) {
-      pending_.addresses[a] = behind(execution.address(instruction, a), moved);
+      pending_.addresses[a] = further(execution.address(instruction, a), moved);
     }
   }
   is_pending_ = true;
@@ -106,13 +120,12 @@ void StepTool::event(const MachineEvent& event, const Context& context) {
   const bool tells = event.kind == MachineEvent::Kind::delivered &&
                      event.delivery.kind != DeliveredEvent::Kind::software;
   if (is_pending_ && tells) {
-    const std::uint32_t base = word_of(pending_.code->linear) - pending_.code->eip;
-    const auto eip = static_cast<std::uint32_t>(event.delivery.eip);
-    settle(LinearAddr{base + eip}, event.position.instruction);
+    settle(going_on(*pending_.code, event.delivery, context.machine().engine()),
+           event.position.instruction);
   }
   const Engine& engine = context.machine().engine();
   events_.push_back({event, context.level(), context.address_space(), engine.gpr(kEax),
-                     engine.segment_base(kSs) + engine.gpr(kEsp)});
+                     stack_pointer(engine)});
   if (!is_pending_) tell_events();
 }
 

@@ -11,12 +11,6 @@
 
 namespace citcat::tools {
 
-/// The address in a machine of 32 address bits, and one `bytes` further on.
-inline std::uint32_t word_of(LinearAddr a) { return static_cast<std::uint32_t>(a.value); }
-inline LinearAddr behind(LinearAddr a, std::uint32_t bytes) {
-  return LinearAddr{word_of(a) + bytes};
-}
-
 /// An access as the instruction made it, across a page's end too.
 struct StepAccess {
   LinearAddr linear;
@@ -41,7 +35,7 @@ struct Step {
   /// interrupt was taken in: it is begun anew.
   bool completes = true;
 
-  LinearAddr behind() const { return tools::behind(code->linear, code->info.length); }
+  LinearAddr behind() const { return code->behind(); }
 };
 
 /// An event where the steps around it are known.
@@ -50,7 +44,7 @@ struct Happening {
   std::uint32_t level = 0;          ///< behind it
   std::uint32_t address_space = 0;  ///< the same
   std::uint32_t eax = 0;            ///< at it: of a system call, its number
-  std::uint32_t esp = 0;            ///< the stack pointer behind it, as a linear address
+  LinearAddr stack;                 ///< the stack pointer behind it
 };
 
 /// What all exporters count, to be held against each other.

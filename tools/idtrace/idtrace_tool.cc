@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "tools/host/tool.h"
 #include "tools/host/tool_output.h"
@@ -70,6 +71,10 @@ class IdtraceTool final : public Tool {
 };
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  if (cpu_traits(setup.machine.model).has_long_mode) {
+    throw UsageError("idtrace: IDtrace's files have addresses of 32 bits, and recordings of the processor " +
+                     std::string(cpu_model_name(setup.machine.model)) + " have more");
+  }
   const std::string path = tool_output(options, setup);
   IdtraceOptions chosen;
   const bool profile = is_idtrace_profile(path);
