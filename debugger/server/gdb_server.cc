@@ -21,7 +21,6 @@ constexpr const char* kReadOnly =
     "this is a recorded run, which nobody can change; 'monitor fork' opens a branch of it that can "
     "be";
 
-LinearAddr linear(std::uint64_t address) { return LinearAddr{static_cast<std::uint32_t>(address)}; }
 
 bool is_move(Kind kind) {
   switch (kind) {
@@ -160,7 +159,7 @@ void GdbServer::send_features(const Request& request) {
 void GdbServer::send_description(const Request& request) {
   if (request.text != "target.xml") return connection_.send("E00");
   if (description_.empty() || request.address == 0) {
-    description_ = target_.register_file().description(target_.is_16_bit());
+    description_ = target_.register_file().description(target_.code_bits() == 16);
   }
   if (request.address >= description_.size()) return connection_.send("l");
   const std::string part = description_.substr(
@@ -192,7 +191,7 @@ void GdbServer::send_register(std::size_t number) {
 void GdbServer::send_memory(const Request& request) {
   constexpr std::uint64_t kMost = gdb::kMaxPacketBytes / 2 - 16;
   const auto bytes =
-      target_.read(linear(request.address), std::min<std::uint64_t>(request.length, kMost));
+      target_.read(target_.address(request.address), std::min<std::uint64_t>(request.length, kMost));
   if (bytes.empty() && request.length != 0) {
     // Nothing is mapped there, or no evidence tells what it holds. Of reading gdb understands
     // numbers only: EFAULT.
@@ -209,7 +208,7 @@ void GdbServer::change(const Request& request) {
   }
   bool done = true;
   if (request.kind == Kind::write_memory) {
-    done = target_.write(linear(request.address), request.data);
+    done = target_.write(target_.address(request.address), request.data);
   } else if (request.kind == Kind::write_registers) {
     return write_registers(request);
   } else {
@@ -241,9 +240,9 @@ void GdbServer::change_stops(const Request& request) {
   const auto kind = static_cast<StopKind>(request.number);
   const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length, 0xffff));
   if (request.kind == Kind::insert_stop) {
-    target_.insert(kind, linear(request.address), size);
+    target_.insert(kind, target_.address(request.address), size);
   } else {
-    target_.remove(kind, linear(request.address), size);
+    target_.remove(kind, target_.address(request.address), size);
   }
   connection_.send("OK");
 }
@@ -262,7 +261,7 @@ void GdbServer::move(const Request& request) {
       end = target_.step_back();
       break;
     case Kind::step_in_range:
-      end = target_.step_in_range(linear(request.address),
+      end = target_.step_in_range(target_.address(request.address),
                                   static_cast<std::uint32_t>(request.length), interrupt);
       break;
     case Kind::go_back:
@@ -314,7 +313,7 @@ void GdbServer::send_stop(const MoveEnd& end) {
       break;
   }
   const RegisterView view = target_.registers();
-  for (const std::size_t r : {RegisterFile::kEip, RegisterFile::kEsp, RegisterFile::kEbp}) {
+  for (const std::size_t r : target_.register_file().places()) {
     // Here gdb takes nothing for unknown; it asks for what is not there.
     if (!target_.register_file().value(r, view)) continue;
     stop_ += fmt::format("{:02x}:{};", r, register_hex(r, view));

@@ -9,6 +9,7 @@
 
 #include "debugger/server/bus_window.h"
 #include "debugger/server/run_events.h"
+#include "events/cpu_place.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "replay/x86/disassembler.h"
@@ -66,7 +67,7 @@ std::string bytes_text(const std::vector<std::uint8_t>& bytes) {
   return bytes.empty() ? "not known" : text;
 }
 
-std::string mode_text(const CpuState& cpu, bool bits16) {
+std::string mode_text(const CpuState& cpu, int bits) {
   constexpr std::uint32_t kVirtual8086 = 1u << 17, kPaging = 1u << 31;
   std::string mode = "real mode";
   if ((cpu.cr0 & 1) != 0) {
@@ -74,7 +75,7 @@ std::string mode_text(const CpuState& cpu, bool bits16) {
                ? "virtual-8086 mode"
                : fmt::format("protected mode, level {}", cpu.segment[kCs].selector & 3);
   }
-  mode += bits16 ? ", 16-bit code" : ", 32-bit code";
+  mode += fmt::format(", {}-bit code", bits);
   if ((cpu.cr0 & kPaging) != 0) mode += fmt::format(", paging (CR3 {:08x})", cpu.cr3);
   if (cpu.in_smm) mode += ", system management mode";
   if (cpu.halted) mode += ", halted";
@@ -135,10 +136,10 @@ std::string Monitor::place() const {
 std::string Monitor::next_instruction_text() const {
   const LinearAddr at = target_.next_instruction();
   std::vector<std::uint8_t> bytes = target_.read(at, kMaxInstructionBytes);
-  Disassembler disassembler(target_.is_16_bit() ? 16 : 32);
+  Disassembler disassembler(target_.code_bits());
   // The text wants the bytes of one instruction: the shortest that are one.
   for (std::size_t n = 1; n <= bytes.size(); ++n) {
-    const std::string text = disassembler.text(std::span(bytes).first(n), at.low32());
+    const std::string text = disassembler.text(std::span(bytes).first(n), at.value);
     if (text != "(bad)") return fmt::format("{:08x}  {}", at.value, text);
   }
   return fmt::format("{:08x}  (not known)", at.value);
@@ -167,9 +168,9 @@ std::string Monitor::where(const Words& words, const Interrupt& interrupt) {
   expect_nothing_more(words, 1);
   const CpuState cpu = target_.registers().cpu;
   std::string text = place() + (target_.forked() ? ", in a branch\n" : "\n");
-  text += fmt::format("  {:04x}:{:08x}, linear {}\n", cpu.segment[kCs].selector, cpu.eip,
+  text += fmt::format("  {:04x}:{:08x}, linear {}\n", cpu.segment[kCs].selector, instruction_pointer(cpu),
                       next_instruction_text());
-  text += "  " + mode_text(cpu, target_.is_16_bit()) + "\n";
+  text += "  " + mode_text(cpu, target_.code_bits()) + "\n";
   text += nest(interrupt);
   return text + divergence_text();
 }
@@ -230,7 +231,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   const auto address =
       parse_number(physical ? std::string_view(words[1]).substr(kPhysical.size()) : words[1]);
   const auto size = words.size() == 3 ? parse_number(words[2]) : 1;
-  if (!address || *address > 0xffffffff) {
+  if (!address || target_.address(*address).value != *address) {
     throw UsageError("last-write: expected an address like 0xc0101234, found '" + words[1] + "'");
   }
   if (!size || *size == 0 || *size > kPageSize) {
@@ -238,7 +239,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
         fmt::format("last-write: expected 1 to {} bytes, found '{}'", kPageSize, words.back()));
   }
   ReplayTimeline& timeline = target_.timeline();
-  const auto at = static_cast<std::uint32_t>(*address);
+  const std::uint64_t at = *address;
   const auto lies = physical ? std::optional(PhysAddr{at}) : target_.machine().find(LinearAddr{at});
   if (!lies) throw UsageError(fmt::format("last-write: nothing is mapped at {:08x}", at));
   // Within one frame: what lies behind it is elsewhere.

@@ -92,23 +92,53 @@ void EventLog::address_space(std::uint32_t cr3, Position now) {
   lines_.push_back({now, fmt::format("CR3 = {:08x}", cr3)});
 }
 
+/// What memory holds, the bytes that nobody knows being 0.
+std::uint64_t InterruptNest::value_at(LinearAddr linear, unsigned bytes) const {
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < bytes; ++i) {
+    const auto at = machine_.find(LinearAddr{linear.value + i});
+    const auto byte = at ? machine_.memory().defined_byte(*at) : std::nullopt;
+    value |= std::uint64_t{byte.value_or(0)} << 8 * i;
+  }
+  return value;
+}
+
+/// frame_of() by a gate of 16 bytes: SDM vol. 3, 6.14. The stack is aligned to 16 bytes, and always
+/// has five words on it.
+LinearAddr InterruptNest::frame_in_long_mode(const DeliveredEvent& event) const {
+  constexpr std::uint64_t kGateBytes = 16, kAlignment = 16, kFrameBytes = 5 * 8;
+  constexpr std::uint64_t kFirstStack = 4, kFirstInterruptStack = 0x24;  // in the task segment
+  const Engine& engine = machine_.engine();
+  const std::uint64_t gate = engine.wide().idtr_base() + event.vector * kGateBytes;
+  const std::uint64_t selector = value_at(LinearAddr{gate + 2}, 2);
+  const std::uint64_t number = value_at(LinearAddr{gate + 4}, 1) & 7;
+  const std::uint64_t table =
+      (selector & 4) != 0 ? engine.wide().ldtr_base() : engine.wide().gdtr_base();
+  const std::uint64_t level = value_at(LinearAddr{table + (selector & ~std::uint64_t{7}) + 4}, 4) >> 13 & 3;
+  const auto stack_at = [&](std::uint64_t offset) {
+    return value_at(LinearAddr{engine.wide().tr_base() + offset}, 8);
+  };
+  std::uint64_t top = engine.wide().gpr(kEsp);
+  if (number != 0) {
+    top = stack_at(kFirstInterruptStack + 8 * (number - 1));
+  } else if (level < (engine.hflags() & kHfCpl)) {
+    top = stack_at(kFirstStack + 8 * level);
+  }
+  return LinearAddr{top / kAlignment * kAlignment - kFrameBytes};
+}
+
 /// Where the handler is going to find its return address: SDM vol. 3, 6.12.1 and figure 20-4, and
 /// in real mode 20.1.4. The stack of another level is in the task segment (7.2.1).
 LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
   constexpr std::uint32_t kVirtual8086 = 1u << 17;
+  if ((machine_.engine().hflags() & kHfLma) != 0) return frame_in_long_mode(event);
   const CpuState cpu = machine_.save();
   constexpr std::uint16_t kBig = 1u << 14;
   const std::uint32_t ss = cpu.segment[kSs].base;
   const std::uint32_t bits = (cpu.segment[kSs].attributes & kBig) != 0 ? 0xffffffff : 0xffff;
   if ((cpu.cr0 & 1) == 0) return LinearAddr{ss + ((cpu.gpr[kEsp] - 6) & bits)};
   const auto word_at = [&](std::uint32_t linear, unsigned bytes) {
-    std::uint32_t value = 0;
-    for (unsigned i = 0; i < bytes; ++i) {
-      const auto at = machine_.find(LinearAddr{linear + i});
-      const auto byte = at ? machine_.memory().defined_byte(*at) : std::nullopt;
-      value |= std::uint32_t{byte.value_or(0)} << 8 * i;
-    }
-    return value;
+    return static_cast<std::uint32_t>(value_at(LinearAddr{linear}, bytes));
   };
   // Bit 11 of the second dword of a gate: it is of 32 bits. Bits 13 and 14 of a code descriptor:
   // DPL.

@@ -56,6 +56,8 @@ class InterruptNest final : public Observer {
 
  private:
   LinearAddr frame_of(const DeliveredEvent& event) const;
+  LinearAddr frame_in_long_mode(const DeliveredEvent& event) const;
+  std::uint64_t value_at(LinearAddr linear, unsigned bytes) const;
 
   const Machine& machine_;
   std::vector<Entered> entered_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "events/cpu_place.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -20,22 +22,23 @@ bool is_breakpoint(StopKind kind) {
   return kind == StopKind::software_breakpoint || kind == StopKind::hardware_breakpoint;
 }
 
+}  // namespace
+
 /// Calls visit(address, size) for the part of the range in each page.
 template <class F>
-void for_each_page(LinearAddr address, std::size_t size, F&& visit) {
+void DebugTarget::for_each_page(LinearAddr address, std::size_t size, F&& visit) const {
   while (size != 0) {
     const auto part = static_cast<std::uint32_t>(
         std::min<std::size_t>(size, kPageSize - address.offset_in_page()));
     if (!visit(address, part)) return;
-    address = address.plus32(part);
+    address = this->address(address.value + part);
     size -= part;
   }
 }
 
-}  // namespace
-
 DebugTarget::DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check)
     : file_(file),
+      has_long_mode_(cpu_traits(file.recording().initial.model).has_long_mode),
       timeline_(file, nullptr, timeline_options(std::move(policy), check)),
       register_file_(file.recording().initial.model),
       known_registers_(file.recording()) {}
@@ -65,9 +68,11 @@ std::vector<std::uint8_t> DebugTarget::read(LinearAddr address, std::size_t size
   return bytes;
 }
 
-bool DebugTarget::is_16_bit() const {
+int DebugTarget::code_bits() const {
   constexpr std::uint16_t kDefaultBig = 1u << 14;
-  return (machine().save().segment[kCs].attributes & kDefaultBig) == 0;
+  const CpuState cpu = machine().save();
+  if (is_in_64_bit_mode(cpu)) return 64;
+  return (cpu.segment[kCs].attributes & kDefaultBig) != 0 ? 32 : 16;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -166,7 +171,8 @@ MoveEnd DebugTarget::step_in_range(LinearAddr first, std::uint32_t size,
   for (;;) {
     if (!timeline_.step()) return {MoveEnd::Why::end};
     if (const auto met = breakpoint_here()) return *met;
-    if (!next_instruction().is_within32(first, size)) return {MoveEnd::Why::moved};
+    const bool within = address(next_instruction().value - first.value).value < size;
+    if (!within) return {MoveEnd::Why::moved};
     if (interrupt && interrupt()) return {MoveEnd::Why::interrupted};
   }
 }

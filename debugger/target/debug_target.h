@@ -54,8 +54,12 @@ class DebugTarget {
   RegisterView registers() const;
   /// Bytes from `address` on, up to the first one that nobody knows, or that is not mapped.
   std::vector<std::uint8_t> read(LinearAddr address, std::size_t size) const;
-  /// Code of 16 bits runs here.
-  bool is_16_bit() const;
+  /// The size of the code that runs here: 16, 32 or 64.
+  int code_bits() const;
+  /// The address that a number of gdb's stands for: 32 bits of it, of processors with long mode all.
+  LinearAddr address(std::uint64_t number) const {
+    return has_long_mode_ ? LinearAddr{number} : LinearAddr{static_cast<std::uint32_t>(number)};
+  }
   LinearAddr next_instruction() const { return machine().next_linear(); }
 
   /// Of a breakpoint `size` means nothing. Watched is the memory that lies at the address just now,
@@ -88,12 +92,15 @@ class DebugTarget {
     std::uint32_t size;
     bool operator==(const Inserted&) const = default;
   };
+  template <class F>
+  void for_each_page(LinearAddr address, std::size_t size, F&& visit) const;
   StopSet stops() const;
   void add_watch(const Inserted& watch, StopSet& stops) const;
   MoveEnd end_of(const ReplayTimeline::Stop& stop, bool back) const;
   std::optional<MoveEnd> breakpoint_here() const;
 
   const RecordingFile& file_;
+  const bool has_long_mode_;
   ReplayTimeline timeline_;
   RegisterFile register_file_;
   KnownRegisters known_registers_;

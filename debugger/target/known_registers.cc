@@ -1,7 +1,6 @@
 #include "debugger/target/known_registers.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -14,10 +13,12 @@ namespace {
 
 /// What programs load: the others are not worth a replay.
 bool is_loaded_by_programs(const std::string& name) {
-  constexpr std::array<std::string_view, 15> kNames{"eax", "ecx", "edx", "ebx",    "esp",
-                                                    "ebp", "esi", "edi", "eflags", "es",
-                                                    "cs",  "ss",  "ds",  "fs",     "gs"};
-  return std::find(kNames.begin(), kNames.end(), name.substr(0, name.find('.'))) != kNames.end();
+  constexpr std::string_view kNames[] = {
+      "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eflags", "es",  "cs",
+      "ss",  "ds",  "fs",  "gs",  "rax", "rcx", "rdx", "rbx", "rsp",    "rbp", "rsi",
+      "rdi", "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",    "rflags"};
+  return std::find(std::begin(kNames), std::end(kNames), name.substr(0, name.find('.'))) !=
+         std::end(kNames);
 }
 
 }  // namespace

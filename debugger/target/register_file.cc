@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "events/cpu_place.h"
 #include "events/cpu_traits.h"
 #include "replay/x86/fx_image.h"
 #include "replay/x86/host_fpu.h"
@@ -15,9 +16,11 @@ namespace citcat {
 
 namespace {
 
-enum : unsigned { kCore, kSse, kSystem };
-constexpr std::array<const char*, 3> kFeatures{"org.gnu.gdb.i386.core", "org.gnu.gdb.i386.sse",
-                                               "org.citcat.system"};
+enum : unsigned { kCore, kSse, kSegments, kSystem };
+constexpr std::array<const char*, 4> kFeatures{"org.gnu.gdb.i386.core", "org.gnu.gdb.i386.sse",
+                                               "org.gnu.gdb.i386.segments", "org.citcat.system"};
+
+constexpr std::uint32_t kMsrKernelGsBase = 0xc0000102;  // AMD64 APM vol. 2, SWAPGS
 
 /// What the run tells of the place where it stands.
 enum : std::size_t { kInstruction, kIteration, kDeliveries, kHalted, kSmm };
@@ -86,6 +89,14 @@ constexpr std::array<std::pair<std::size_t, std::size_t>, 8> kX87Control{{
     {fx_image::kOpcode, 2},
 }};
 
+/// The image of 64 bits has the upper halves of the pointers where the other has their selectors;
+/// gdb shows them under that name.
+std::size_t control_bytes(std::size_t index, bool wide) {
+  const auto [at, bytes] = kX87Control[index];
+  const bool selector = at == fx_image::kCodeSelector || at == fx_image::kDataSelector;
+  return selector && wide ? 4 : bytes;
+}
+
 std::uint16_t whole_tags(const CpuState& cpu) {
   HostFpu fpu;
   fpu.image() = cpu.fx;
@@ -103,12 +114,48 @@ std::uint8_t abridged_tags(std::uint64_t tags) {
 
 }  // namespace
 
-RegisterFile::RegisterFile(CpuModel model) {
-  add_core();
+RegisterFile::RegisterFile(CpuModel model) : wide_(cpu_traits(model).has_long_mode) {
+  if (wide_) {
+    add_wide_core();
+  } else {
+    add_core();
+  }
   add_x87();
   const InstructionSet set = cpu_traits(model).instructions;
-  if (set == InstructionSet::p6) add_sse();
+  if (wide_) {
+    add_sse(16);
+    add_wide_segments();
+  } else if (set == InstructionSet::p6) {
+    add_sse(8);
+  }
   add_system();
+}
+
+std::array<std::size_t, 3> RegisterFile::places() const {
+  if (wide_) return {16, 7, 6};
+  return {8, 4, 5};
+}
+
+/// In gdb's order (features/i386/64bit-core.xml).
+void RegisterFile::add_wide_core() {
+  for (const char* const name : {"rax", "rbx", "rcx", "rdx", "rsi", "rdi"}) {
+    add({name, 8, "int64", name});
+  }
+  for (const char* const name : {"rbp", "rsp"}) add({name, 8, "data_ptr", name});
+  for (int i = 8; i < 16; ++i) {
+    const std::string name = fmt::format("r{}", i);
+    add({name, 8, "int64", name});
+  }
+  add({"rip", 8, "code_ptr", "rip", Source::eip});
+  add({"eflags", 4, "i386_eflags", "rflags"});
+  for (const char* const name : {"cs", "ss", "ds", "es", "fs", "gs"}) add({name, 4, "int32", name});
+}
+
+void RegisterFile::add_wide_segments() {
+  for (const char* const name : {"fs", "gs"}) {
+    add({fmt::format("{}_base", name), 8, "int", fmt::format("{}.base", name), Source::state, 0,
+         kSegments});
+  }
 }
 
 void RegisterFile::add_core() {
@@ -132,14 +179,15 @@ void RegisterFile::add_x87() {
   }
 }
 
-void RegisterFile::add_sse() {
-  for (std::size_t i = 0; i < 8; ++i) {
+void RegisterFile::add_sse(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
     add({fmt::format("xmm{}", i), fx_image::kSlot, "vec128", "fx", Source::xmm, i, kSse});
   }
   add({"mxcsr", 4, "i386_mxcsr", "fx", Source::mxcsr, 0, kSse});
 }
 
 void RegisterFile::add_system() {
+  const std::size_t whole = wide_ ? 8 : 4;  // bytes of an address, and of what came to have as many
   const auto state = [&](std::string name, std::string of, std::size_t bytes = 4) {
     add({std::move(name), bytes, bytes == 8 ? "int64" : "int32", std::move(of), Source::state, 0,
          kSystem});
@@ -150,18 +198,29 @@ void RegisterFile::add_system() {
   run("instruction", 8, kInstruction);
   run("iteration", 4, kIteration);
   run("deliveries", 8, kDeliveries);
-  state("eip_offset", "eip");
-  for (const int i : {0, 2, 3, 4}) state(fmt::format("cr{}", i), fmt::format("cr{}", i));
-  for (const int i : {0, 1, 2, 3, 6, 7}) state(fmt::format("dr{}", i), fmt::format("dr{}", i));
+  state(wide_ ? "rip_offset" : "eip_offset", wide_ ? "rip" : "eip", whole);
+  for (const int i : {0, 2, 3, 4}) state(fmt::format("cr{}", i), fmt::format("cr{}", i), whole);
+  if (wide_) {
+    for (const char* const name : {"cr8", "efer", "xcr0"}) state(name, name, 8);
+    add({"k_gs_base", 8, "int64", "", Source::msr, kMsrKernelGsBase, kSystem});
+  }
+  for (const int i : {0, 1, 2, 3, 6, 7}) {
+    state(fmt::format("dr{}", i), fmt::format("dr{}", i), whole);
+  }
   for (const char* const s : {"cs", "ss", "ds", "es", "fs", "gs", "ldtr", "tr"}) {
     if (std::string_view(s).size() != 2 || s[0] == 't') state(s, s);
     for (const char* const part : {"base", "limit", "attributes"}) {
-      state(fmt::format("{}_{}", s, part), fmt::format("{}.{}", s, part));
+      const std::string name = fmt::format("{}_{}", s, part);
+      const bool base = part == std::string_view("base");
+      const bool there = std::any_of(registers_.begin(), registers_.end(),
+                                     [&](const Register& r) { return r.name == name; });
+      if (!there) state(name, fmt::format("{}.{}", s, part), base ? whole : 4);
     }
   }
   for (const char* const t : {"gdtr", "idtr"}) {
     for (const char* const part : {"base", "limit"}) {
-      state(fmt::format("{}_{}", t, part), fmt::format("{}.{}", t, part));
+      const bool base = part == std::string_view("base");
+      state(fmt::format("{}_{}", t, part), fmt::format("{}.{}", t, part), base ? whole : 4);
     }
   }
   state("a20_mask", "a20_mask");
@@ -175,7 +234,8 @@ std::string RegisterFile::description(bool bits16) const {
   std::string xml =
       "<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n<target "
       "version=\"1.0\">\n";
-  xml += fmt::format("<architecture>{}</architecture>\n", bits16 ? "i8086" : "i386");
+  xml += fmt::format("<architecture>{}</architecture>\n", wide_ ? "i386:x86-64"
+                                                            : bits16 ? "i8086" : "i386");
   for (unsigned feature = 0; feature < kFeatures.size(); ++feature) {
     const bool any = std::any_of(registers_.begin(), registers_.end(),
                                  [&](const Register& r) { return r.feature == feature; });
@@ -207,11 +267,17 @@ std::optional<std::vector<std::uint8_t>> RegisterFile::value(std::size_t number,
   switch (r.source) {
     case Source::eip:
       if (is_unknown(cpu, "cs.base")) return std::nullopt;
-      return as_number(static_cast<std::uint32_t>(cpu.segment[kCs].base + cpu.eip));
+      return as_number(next_instruction(cpu).value);
+    case Source::msr: {
+      const auto msr = std::find_if(cpu.msrs.begin(), cpu.msrs.end(),
+                                    [&](const Msr& m) { return m.index == r.index; });
+      if (msr == cpu.msrs.end()) return std::nullopt;
+      return as_number(msr->value);
+    }
     case Source::x87:
       return slice(cpu, fx_image::kRegisters + fx_image::kSlot * r.index, r.bytes);
     case Source::control: {
-      auto bytes = slice(cpu, kX87Control[r.index].first, kX87Control[r.index].second);
+      auto bytes = slice(cpu, kX87Control[r.index].first, control_bytes(r.index, wide_));
       bytes.resize(r.bytes);
       return bytes;
     }
@@ -243,19 +309,23 @@ std::optional<std::vector<std::uint8_t>> RegisterFile::value(std::size_t number,
 bool RegisterFile::set(std::size_t number, std::span<const std::uint8_t> value,
                        CpuState& cpu) const {
   const Register& r = registers_[number];
-  if (value.size() != r.bytes || r.source == Source::run) return false;
+  if (value.size() != r.bytes || r.source == Source::run || r.source == Source::msr) return false;
   const auto put = [&](std::size_t at, std::size_t bytes) {
     std::copy_n(value.begin(), bytes, cpu.fx.begin() + static_cast<std::ptrdiff_t>(at));
   };
   switch (r.source) {
     case Source::eip:
-      cpu.eip = static_cast<std::uint32_t>(number_from(value)) - cpu.segment[kCs].base;
+      if (is_in_64_bit_mode(cpu)) {
+        set_register(cpu, "rip", number_from(value));
+      } else {
+        cpu.eip = static_cast<std::uint32_t>(number_from(value)) - cpu.segment[kCs].base;
+      }
       break;
     case Source::x87:
       put(fx_image::kRegisters + fx_image::kSlot * r.index, r.bytes);
       break;
     case Source::control:
-      put(kX87Control[r.index].first, kX87Control[r.index].second);
+      put(kX87Control[r.index].first, control_bytes(r.index, wide_));
       break;
     case Source::tags:
       cpu.fx[fx_image::kTags] = abridged_tags(number_from(value));

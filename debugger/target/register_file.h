@@ -1,13 +1,15 @@
 #pragma once
 // The processor's registers as gdb numbers them, and the description that tells it (Debugging with
-// GDB, appendix G, "Target Descriptions": features org.gnu.gdb.i386.core and .sse). What gdb has no
-// feature for - control and debug registers, hidden parts of segments, the position in the run - is
-// in one of ours, org.citcat.system.
+// GDB, appendix G, "Target Descriptions": features org.gnu.gdb.i386.core, .sse and .segments, which
+// have the registers of 64 bits where the processor has long mode, whatever mode it is in). What gdb
+// has no feature for - control and debug registers, hidden parts of segments, the position in the
+// run - is in one of ours, org.citcat.system.
 //
 // gdb knows no segments: to it the program counter is the address of the next instruction. `eip` is
 // therefore CS.base + EIP, a linear address; the register itself is `eip_offset`. In flat code they
 // are the same. `esp` is what the register holds, and `ss_base` is beside it.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,7 +27,8 @@ struct RegisterView {
   Moment moment;
 };
 
-/// Which registers there are depends on the processor: SSE from the P6 family on.
+/// Which registers there are depends on the processor: SSE from the P6 family on, registers of 64
+/// bits with long mode.
 class RegisterFile {
  public:
   explicit RegisterFile(CpuModel model);
@@ -43,11 +46,12 @@ class RegisterFile {
   /// processor), or `value` has another size.
   bool set(std::size_t number, std::span<const std::uint8_t> value, CpuState& cpu) const;
 
-  static constexpr std::size_t kEsp = 4, kEbp = 5, kEip = 8;
+  /// Numbers of (R/E)IP, (R/E)SP and (R/E)BP.
+  std::array<std::size_t, 3> places() const;
 
  private:
   /// Where its value is.
-  enum class Source : std::uint8_t { state, eip, x87, control, tags, xmm, mxcsr, run };
+  enum class Source : std::uint8_t { state, msr, eip, x87, control, tags, xmm, mxcsr, run };
   struct Register {
     std::string name;
     std::size_t bytes = 4;
@@ -59,10 +63,13 @@ class RegisterFile {
   };
   void add(Register r) { registers_.push_back(std::move(r)); }
   void add_core();
+  void add_wide_core();
+  void add_wide_segments();
   void add_x87();
-  void add_sse();
+  void add_sse(std::size_t count);
   void add_system();
 
+  bool wide_;
   std::vector<Register> registers_;
 };
 

@@ -63,7 +63,7 @@ class StopJudge final : public BlockJudge {
 
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return true; }
-  Wants wants() const override { return {.reads = true}; }
+  Wants wants() const override { return {.reads = true, .wide = true}; }
   Position expected() override;
   bool expects_stores() const override { return false; }
   bool may_run_block(Position, std::uint32_t) override { return !tells_each_; }
