@@ -29,7 +29,8 @@ int no_trace() {
   return -1;
 }
 
-void copy_event(const citcat::KtNote& event, citcat_record& to) {
+template <class Record>
+void copy_event(const citcat::KtNote& event, Record& to) {
   to.kind = CITCAT_EVENT;
   to.event = static_cast<std::uint8_t>(event.kind);
   to.address = event.where;
@@ -37,7 +38,27 @@ void copy_event(const citcat::KtNote& event, citcat_record& to) {
   to.data[1] = event.size;
 }
 
-void copy_record(const citcat::TraceRecord& from, citcat_record& to) {
+void copy_addresses(const citcat::KtRecord& record, citcat_wide_record& to) {
+  to.address = record.instruction.wide_eip();
+  for (std::size_t i = 0; i < to.data_count; ++i) to.data[i] = record.instruction.wide_address(i);
+  to.page = record.wide_page();
+}
+
+/// Throws UsageError where it has more than 32 bits.
+void copy_addresses(const citcat::KtRecord& record, citcat_record& to) {
+  citcat_wide_record wide{};
+  wide.data_count = to.data_count;
+  copy_addresses(record, wide);
+  if (((wide.address | wide.data[0] | wide.data[1] | wide.page) >> 32) != 0) {
+    throw citcat::UsageError("an address of 64 bits, which citcat_read_wide() reads");
+  }
+  to.address = record.instruction.eip;
+  std::copy_n(record.instruction.address.begin(), to.data_count, to.data);
+  to.page = record.page;
+}
+
+template <class Record>
+void copy_record(const citcat::TraceRecord& from, Record& to) {
   const citcat::KtRecord& record = from.record;
   to = {};
   to.instruction = from.position.instruction;
@@ -50,11 +71,10 @@ void copy_record(const citcat::TraceRecord& from, citcat_record& to) {
   switch (record.kind) {
     case citcat::KtRecord::Kind::instruction:
       to.kind = CITCAT_INSTRUCTION;
-      to.address = record.instruction.eip;
       to.length = record.instruction.size;
       to.data_count = record.instruction.address_count;
       std::copy_n(record.instruction.code.begin(), sizeof to.bytes, to.bytes);
-      std::copy_n(record.instruction.address.begin(), to.data_count, to.data);
+      copy_addresses(record, to);
       break;
     case citcat::KtRecord::Kind::process:
       to.kind = CITCAT_PROCESS;
@@ -62,7 +82,7 @@ void copy_record(const citcat::TraceRecord& from, citcat_record& to) {
       break;
     case citcat::KtRecord::Kind::translation:
       to.kind = CITCAT_TRANSLATION;
-      to.page = record.page;
+      copy_addresses(record, to);
       to.frame = record.frame;
       break;
   }
@@ -77,8 +97,9 @@ citcat_trace* citcat_open(const char* path, unsigned flags) {
     options.process_records = (flags & CITCAT_PROCESSES) != 0;
     options.check = (flags & CITCAT_UNCHECKED) == 0;
     options.events = (flags & CITCAT_EVENTS) != 0;
+    options.wide = (flags & CITCAT_WIDE) != 0;
     if (path == nullptr) throw citcat::UsageError("no file was named");
-    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED | CITCAT_EVENTS}) != 0) {
+    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED | CITCAT_EVENTS | CITCAT_WIDE}) != 0) {
       throw citcat::UsageError("flags are asked for that this version does not have");
     }
     return std::make_unique<citcat_trace>(citcat::TraceReader(path, options)).release();
@@ -88,7 +109,10 @@ citcat_trace* citcat_open(const char* path, unsigned flags) {
   }
 }
 
-int citcat_next(citcat_trace* trace, citcat_record* record) {
+namespace {
+
+template <class Record>
+int next_record(citcat_trace* trace, Record* record) {
   if (trace == nullptr) return no_trace();
   if (!trace->error.empty()) return -1;
   try {
@@ -102,14 +126,27 @@ int citcat_next(citcat_trace* trace, citcat_record* record) {
   }
 }
 
-size_t citcat_read(citcat_trace* trace, citcat_record* records, size_t count) {
-  size_t done = 0;
+template <class Record>
+std::size_t read_records(citcat_trace* trace, Record* records, std::size_t count) {
+  std::size_t done = 0;
   if (records == nullptr) {
-    if (count != 0) citcat_next(trace, nullptr);
+    if (count != 0) next_record<Record>(trace, nullptr);
     return 0;
   }
-  while (done < count && citcat_next(trace, records + done) > 0) ++done;
+  while (done < count && next_record(trace, records + done) > 0) ++done;
   return done;
+}
+
+}  // namespace
+
+int citcat_next(citcat_trace* trace, citcat_record* record) { return next_record(trace, record); }
+
+size_t citcat_read(citcat_trace* trace, citcat_record* records, size_t count) {
+  return read_records(trace, records, count);
+}
+
+size_t citcat_read_wide(citcat_trace* trace, citcat_wide_record* records, size_t count) {
+  return read_records(trace, records, count);
 }
 
 int citcat_seek(citcat_trace* trace, uint64_t instruction) {

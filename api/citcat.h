@@ -73,11 +73,28 @@ typedef struct citcat_record {
   uint8_t event;      /**< enum citcat_event, of an EVENT; else 0 */
 } citcat_record;
 
+/** The same with addresses of 64 bits, as processors with long mode have. */
+typedef struct citcat_wide_record {
+  uint64_t instruction; /**< as in citcat_record, as the others are */
+  uint64_t address;
+  uint64_t data[2];
+  uint64_t page;
+  uint32_t iteration;
+  uint32_t pid, frame;
+  uint8_t kind;
+  uint8_t length;
+  uint8_t data_count;
+  uint8_t bytes[15];
+  uint8_t bits; /**< 64 in 64-bit mode, too */
+  uint8_t event;
+} citcat_wide_record;
+
 enum citcat_flags {
   CITCAT_PROCESSES = 1, /**< of a recording: PROCESS and TRANSLATION records too, at the beginning
                              and after citcat_seek() those of then */
   CITCAT_UNCHECKED = 2, /**< of a recording: do not compare the replay with the evidence */
-  CITCAT_EVENTS = 4     /**< EVENT records too, of a recording, `.kt.zst` or `.ktz` */
+  CITCAT_EVENTS = 4,    /**< EVENT records too, of a recording, `.kt.zst` or `.ktz` */
+  CITCAT_WIDE = 8       /**< citcat_read_wide() is going to read: traces of 64 bits may be opened */
 };
 
 /** Opens a recording or a KT file (plain, compressed or stored). `flags` are of enum citcat_flags.
@@ -92,6 +109,10 @@ CITCAT_API int citcat_next(citcat_trace* trace, citcat_record* record);
 /** Reads up to `count` records and returns how many: fewer at the end or on an error, which
     citcat_error(trace) tells apart. */
 CITCAT_API size_t citcat_read(citcat_trace* trace, citcat_record* records, size_t count);
+
+/** The same of traces of 64 bits and of 32. Without CITCAT_WIDE only those of 32 are opened; with it
+    citcat_next() and citcat_read() fail where an address has more. */
+CITCAT_API size_t citcat_read_wide(citcat_trace* trace, citcat_wide_record* records, size_t count);
 
 /** Goes to an instruction, forwards or backwards: the next record is its first. 0, or -1 on an
     error. Takes well under a second where the recording has checkpoints (citcat checkpoint) or the

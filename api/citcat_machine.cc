@@ -57,6 +57,14 @@ int after_move(citcat_machine& machine, int answer) {
   return -1;
 }
 
+/// Of 32 bits; with long mode bits 47 to 63 are equal.
+bool is_address(const citcat_machine& machine, std::uint64_t linear) {
+  const citcat::Engine& engine = machine.timeline->machine().engine();
+  if ((engine.hflags() & citcat::kHfLma) == 0) return linear >> 32 == 0;
+  const std::uint64_t upper = linear >> 47;
+  return upper == 0 || upper == (std::uint64_t{1} << 17) - 1;
+}
+
 /// The name under which the state lists a register that is not known.
 std::string listed_name(std::string_view name) {
   static constexpr std::string_view kHalves[] = {"ax", "cx", "dx", "bx", "sp", "bp",
@@ -145,8 +153,8 @@ int64_t citcat_machine_memory(citcat_machine* machine, uint64_t physical, uint8_
 int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t* physical) {
   return guarded(machine, [&] {
     if (physical == nullptr) throw citcat::UsageError("no place was given");
-    if (linear >> 32 != 0) return 0;
-    const citcat::LinearAddr address{static_cast<std::uint32_t>(linear)};
+    if (!is_address(*machine, linear)) return 0;
+    const citcat::LinearAddr address{linear};
     // peek() is no const function for the sake of its callers in the machine; it changes nothing.
     auto& mmu = const_cast<citcat::Mmu&>(machine->timeline->machine().mmu());
     const auto found = mmu.peek(address, citcat::Access::read, false);

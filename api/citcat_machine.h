@@ -43,8 +43,8 @@ CITCAT_API int citcat_machine_step_back(citcat_machine* machine);
 CITCAT_API uint64_t citcat_machine_instruction(const citcat_machine* machine);
 CITCAT_API uint32_t citcat_machine_iteration(const citcat_machine* machine);
 
-/** A register by its name in lower case: eax, eip, eflags, cs, cs.base, cr3, gdtr.base ... 1: it is in
-    `*value`; 0: nothing that was recorded tells it; -1: there is none of that name. */
+/** A register by its name in lower case: eax, eip, eflags, cs, cs.base, cr3, gdtr.base ..., of
+    processors with long mode rax, r8, rip, rflags, cs, fs.base, cr8, efer ... 1: it is in `*value`; 0: nothing that was recorded tells it; -1: there is none of that name. */
 CITCAT_API int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t* value);
 
 /** Memory from a physical address on. `known`, of the same size, gets 1 for each byte that the

@@ -2,6 +2,7 @@
 #include "api/citcat_references.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "api/current_error.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/infer/event_placer.h"
 #include "replay/run/replay_session.h"
@@ -25,8 +27,8 @@ using citcat::tools::Context;
 using citcat::tools::Execution;
 
 struct Row {
-  std::uint64_t instruction;
-  std::uint32_t address, physical, process;
+  std::uint64_t instruction, address;
+  std::uint32_t physical, process;
   std::uint16_t bytes;
   std::uint8_t kind, level;
 };
@@ -48,7 +50,9 @@ class Rows {
     }
     const Run& r = runs_[run_];
     row = rows_[r.first + at_];
-    row.address += row.kind == CITCAT_FETCH ? 0 : time_ * r.step;
+    if (row.kind != CITCAT_FETCH) {
+      row.address = citcat::tools::further(citcat::LinearAddr{row.address}, time_ * r.step).value;
+    }
     row.physical += row.kind == CITCAT_FETCH ? 0 : time_ * r.step;
     if (++at_ == r.end - r.first) {
       at_ = 0;
@@ -101,7 +105,7 @@ class RowTool final : public citcat::tools::Tool {
       }
       for (; next < references.size() && references[next].instruction == i; ++next) {
         const auto& r = references[next];
-        row.address = r.linear.low32();
+        row.address = r.linear.value;
         row.physical = r.physical.low32();
         row.bytes = static_cast<std::uint16_t>(r.size);
         row.kind = kind_of(r);
@@ -120,12 +124,12 @@ class RowTool final : public citcat::tools::Tool {
   void fetch(const citcat::tools::StaticInstruction& i, Row row) {
     const std::uint32_t here = i.bytes_in_first_page();
     row.kind = CITCAT_FETCH;
-    row.address = i.linear.low32();
+    row.address = i.linear.value;
     row.physical = i.physical.low32();
     row.bytes = static_cast<std::uint16_t>(here);
     rows_.add(row);
     if (here == i.info.length) return;
-    row.address += here;
+    row.address = i.byte(here).value;
     row.physical = i.physical_rest.low32();
     row.bytes = static_cast<std::uint16_t>(i.info.length - here);
     rows_.add(row);
@@ -220,6 +224,25 @@ citcat_references* citcat_references_open(const char* path, unsigned flags, uint
   }
 }
 
+namespace {
+
+/// The column of addresses of 64 bits, or null. Throws UsageError where the columns cannot take what
+/// the recording has.
+std::uint64_t* check_columns(const citcat_references& run, const citcat_columns& columns) {
+  constexpr std::size_t kFirstVersion = offsetof(citcat_columns, wide_address);
+  if (columns.size != kFirstVersion && columns.size < sizeof(citcat_columns)) {
+    throw citcat::UsageError("columns of another version");
+  }
+  const bool long_mode =
+      citcat::cpu_traits(run.file.recording().initial.model).has_long_mode;
+  if (long_mode && columns.address != nullptr) {
+    throw citcat::UsageError("addresses have 64 bits here: expected wide_address in place of address");
+  }
+  return columns.size >= sizeof(citcat_columns) ? columns.wide_address : nullptr;
+}
+
+}  // namespace
+
 size_t citcat_references_read(citcat_references* run, const citcat_columns* columns, size_t rows) {
   if (run == nullptr || columns == nullptr) {
     open_error = "no run or no columns were given";
@@ -228,11 +251,12 @@ size_t citcat_references_read(citcat_references* run, const citcat_columns* colu
   run->error.clear();
   std::size_t count = 0;
   try {
-    if (columns->size < sizeof(citcat_columns)) throw citcat::UsageError("columns of another version");
+    std::uint64_t* const wide = check_columns(*run, *columns);
     Row row;
     for (; count < rows && run->next(row); ++count) {
       if (columns->instruction) columns->instruction[count] = row.instruction;
-      if (columns->address) columns->address[count] = row.address;
+      if (columns->address) columns->address[count] = static_cast<std::uint32_t>(row.address);
+      if (wide) wide[count] = row.address;
       if (columns->physical) columns->physical[count] = row.physical;
       if (columns->process) columns->process[count] = row.process;
       if (columns->bytes) columns->bytes[count] = row.bytes;

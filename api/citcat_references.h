@@ -40,6 +40,9 @@ typedef struct citcat_columns {
   uint16_t *bytes;
   uint8_t *kind;  /**< enum citcat_reference_kind */
   uint8_t *level; /**< current privilege level, 0 to 3 */
+  /** As `address`, of 64 bits; a structure whose `size` ends before it has none. Recordings of processors
+      with long mode have addresses that `address` cannot hold, and refuse to be read into it. */
+  uint64_t *wide_address;
 } citcat_columns;
 
 /** Opens a recording, to read what instructions [from, to) did. `flags`: CITCAT_UNCHECKED or 0. NULL when

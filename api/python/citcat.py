@@ -46,15 +46,15 @@ def _load():
 
 
 class _Record(ctypes.Structure):
-    """citcat_record"""
+    """citcat_wide_record"""
 
     _fields_ = [
         ("instruction", ctypes.c_uint64),
+        ("address", ctypes.c_uint64),
+        ("data", ctypes.c_uint64 * 2),
+        ("page", ctypes.c_uint64),
         ("iteration", ctypes.c_uint32),
-        ("address", ctypes.c_uint32),
-        ("data", ctypes.c_uint32 * 2),
         ("pid", ctypes.c_uint32),
-        ("page", ctypes.c_uint32),
         ("frame", ctypes.c_uint32),
         ("kind", ctypes.c_uint8),
         ("length", ctypes.c_uint8),
@@ -78,7 +78,7 @@ def _declare(name, result, *arguments):
 _P = ctypes.c_void_p
 _version = _declare("citcat_version", ctypes.c_char_p)
 _open = _declare("citcat_open", _P, ctypes.c_char_p, ctypes.c_uint)
-_read = _declare("citcat_read", ctypes.c_size_t, _P, ctypes.POINTER(_Record), ctypes.c_size_t)
+_read = _declare("citcat_read_wide", ctypes.c_size_t, _P, ctypes.POINTER(_Record), ctypes.c_size_t)
 _seek = _declare("citcat_seek_iteration", ctypes.c_int, _P, ctypes.c_uint64, ctypes.c_uint32)
 _close = _declare("citcat_close", None, _P)
 _error = _declare("citcat_error", ctypes.c_char_p, _P)
@@ -98,14 +98,17 @@ _m_translate = _declare("citcat_machine_translate", ctypes.c_int, _P, ctypes.c_u
 _m_error = _declare("citcat_machine_error", ctypes.c_char_p, _P)
 
 _COLUMN_ORDER = ("instruction", "address", "physical", "process", "size", "kind", "level")
-_COLUMN_TYPES = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint16,
+_COLUMN_TYPES = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint16,
                  ctypes.c_uint8, ctypes.c_uint8)
+# In the order of the structure, in which addresses of 64 bits stand last.
+_STRUCTURE_ORDER = ("instruction", None, "physical", "process", "size", "kind", "level", "address")
 
 
 class _Columns(ctypes.Structure):
     """citcat_columns"""
 
-    _fields_ = [("structure_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in _COLUMN_ORDER]
+    _fields_ = [("structure_size", ctypes.c_size_t)] + [
+        (name or "narrow_address", ctypes.c_void_p) for name in _STRUCTURE_ORDER]
 
 
 _r_open = _declare("citcat_references_open", _P, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint64,
@@ -114,11 +117,11 @@ _r_read = _declare("citcat_references_read", ctypes.c_size_t, _P, ctypes.c_void_
 _r_close = _declare("citcat_references_close", None, _P)
 _r_error = _declare("citcat_references_error", ctypes.c_char_p, _P)
 
-_PROCESSES, _UNCHECKED, _EVENTS = 1, 2, 4
+_PROCESSES, _UNCHECKED, _EVENTS, _WIDE = 1, 2, 4, 8
 _KINDS = ("instruction", "process", "translation", "event")
 
 Record = namedtuple("Record", "instruction iteration kind address bytes data pid page frame bits event")
-Record.__doc__ = """A record of a trace (citcat_record). `kind`: "instruction", "process", "translation" or
+Record.__doc__ = """A record of a trace (citcat_wide_record). `kind`: "instruction", "process", "translation" or
 "event"; `bytes` of the instruction; `data` the linear addresses that it used."""
 
 
@@ -149,7 +152,8 @@ class Trace(_Closing):
     replay that leaves the recording's evidence raises Error behind what was sure."""
 
     def __init__(self, path, processes=False, events=False, check=True):
-        flags = (_PROCESSES if processes else 0) | (0 if check else _UNCHECKED) | (_EVENTS if events else 0)
+        flags = _WIDE | (_PROCESSES if processes else 0) | (0 if check else _UNCHECKED)
+        flags |= _EVENTS if events else 0
         self._trace = _open(_path(path), flags)
         if not self._trace:
             raise Error(_error(None).decode())
@@ -190,7 +194,7 @@ class Trace(_Closing):
 
     def batches(self, size=100_000):
         """Records by columns, up to `size` at once: a numpy structured array with the fields of
-        citcat_record; without numpy a ctypes array of the same layout. Each is the caller's own."""
+        citcat_wide_record; without numpy a ctypes array of the same layout. Each is the caller's own."""
         while True:
             buffer = (_Record * size)()
             count = self._fill(buffer)
@@ -236,7 +240,7 @@ class Machine(_Closing):
         return _m_instruction(self._machine), _m_iteration(self._machine)
 
     def __getitem__(self, register):
-        """The value of "eax", "cs.base", "cr3" ...; None where nothing that was recorded tells it."""
+        """The value of "eax", "cs.base", "cr3" ..., of a processor with long mode "rax" ...; None where nothing that was recorded tells it."""
         value = ctypes.c_uint64()
         known = self._answer(_m_register(self._machine, register.encode(), ctypes.byref(value)))
         return value.value if known else None
@@ -276,16 +280,17 @@ def references(path, from_=0, to=None, size=100_000, check=True):
     try:
         while True:
             arrays = [(kind * size)() for kind in _COLUMN_TYPES]
-            columns = _Columns(ctypes.sizeof(_Columns), *(ctypes.cast(a, ctypes.c_void_p) for a in arrays))
+            named = dict(zip(_COLUMN_ORDER, arrays))
+            columns = _Columns(ctypes.sizeof(_Columns), *(
+                ctypes.cast(named[name], ctypes.c_void_p) if name else None for name in _STRUCTURE_ORDER))
             count = _r_read(run, ctypes.byref(columns), size)
             if count == 0:
                 error = _r_error(run)
                 if error:
                     raise Error(error.decode())
                 return
-            batch = dict(zip(_COLUMN_ORDER, arrays))
             yield Batch(**{k: numpy.ctypeslib.as_array(a)[:count] if numpy else a[:count]
-                           for k, a in batch.items()})
+                           for k, a in named.items()})
     finally:
         _r_close(run)
 
