@@ -19,49 +19,48 @@ PageMap::PageMap(std::uint32_t cr3, const ReadDword& read) {
     if (!directory || (*directory & kPresent) == 0) continue;
     const std::uint32_t base = i * kLargeBytes;
     if ((*directory & kLarge) != 0) {
-      large_[base] = {*directory & kLargeFrame, kLargeBytes};
+      large_[base] = {PhysAddr{*directory & kLargeFrame}, kLargeBytes};
       continue;
     }
     for (std::uint32_t j = 0; j < kEntries; ++j) {
       const auto entry = read(PhysAddr{(*directory & ~kPageMask) + 4 * j});
       if (!entry || (*entry & kPresent) == 0) continue;
-      add_page(base + j * kPageSize, *entry / kPageSize);
+      add_page(LinearAddr{base + j * kPageSize}, *entry / kPageSize);
     }
   }
 }
 
-void PageMap::add_page(std::uint64_t linear, std::uint32_t frame) {
-  frame_of_[linear / kPageSize] = frame;
-  pages_of_.emplace(frame, linear / kPageSize);
+void PageMap::add_page(LinearAddr page, std::uint32_t frame) {
+  frame_of_[page.page()] = frame;
+  pages_of_.emplace(frame, page.page());
 }
 
 PageMap PageMap::of_four_levels(std::uint32_t cr3, const ReadDword& read) {
   PageMap map;
   map.paging_ = true;
-  map.read_level(4, cr3, 0, read);
+  map.read_level(4, PhysAddr{cr3}, {}, read);
   return map;
 }
 
-/// The table of this level (1: page table) that maps what lies from `linear` on. Frames beyond
+/// The table of this level (1: page table) that maps what lies from `begin` on. Frames beyond
 /// 4 GiB are of no machine that is replayed.
-void PageMap::read_level(unsigned level, std::uint32_t table, std::uint64_t linear,
-                         const ReadDword& read) {
+void PageMap::read_level(unsigned level, PhysAddr table, LinearAddr begin, const ReadDword& read) {
   constexpr std::uint32_t kWideEntries = 512, kHighFrame = 0xfffff;
   const unsigned shift = 12 + 9 * (level - 1);
   for (std::uint32_t i = 0; i < kWideEntries; ++i) {
-    const PhysAddr at{(table & ~kPageMask) + 8 * i};
+    const PhysAddr at = table.page_begin().plus32(8 * i);
     const auto low = read(at), high = read(at.plus32(4));
     if (!low || !high || (*low & kPresent) == 0 || (*high & kHighFrame) != 0) continue;
-    std::uint64_t begin = linear + (std::uint64_t{i} << shift);
+    LinearAddr here{begin.value + (std::uint64_t{i} << shift)};
     // What bit 47 is, those above it are.
-    if (level == 4 && i >= kWideEntries / 2) begin |= ~std::uint64_t{0} << 48;
+    if (level == 4 && i >= kWideEntries / 2) here.value |= ~std::uint64_t{0} << 48;
     if (level == 1) {
-      add_page(begin, *low / kPageSize);
+      add_page(here, *low / kPageSize);
     } else if (level < 4 && (*low & kLarge) != 0) {
       const std::uint32_t bytes = 1u << shift;
-      large_[begin] = {*low & ~(bytes - 1), bytes};
+      large_[here.value] = {PhysAddr{*low}.begin_of(bytes), bytes};
     } else {
-      read_level(level - 1, *low, begin, read);
+      read_level(level - 1, PhysAddr{*low}, here, read);
     }
   }
 }
@@ -87,7 +86,7 @@ std::optional<PhysAddr> PageMap::translate(LinearAddr address) const {
   if (behind == large_.begin()) return std::nullopt;
   const auto& [begin, large] = *std::prev(behind);
   if (address.value - begin >= large.bytes) return std::nullopt;
-  return PhysAddr{large.physical + (address.value - begin)};
+  return PhysAddr{large.physical.value + (address.value - begin)};
 }
 
 std::vector<LinearAddr> PageMap::linear_of(PhysAddr address) const {
@@ -98,7 +97,7 @@ std::vector<LinearAddr> PageMap::linear_of(PhysAddr address) const {
     found.push_back(LinearAddr{it->second * kPageSize + address.offset_in_page()});
   }
   for (const auto& [linear, large] : large_) {
-    if (address.begin_of(large.bytes).value == large.physical) {
+    if (address.begin_of(large.bytes) == large.physical) {
       found.push_back(LinearAddr{linear + address.offset_in(large.bytes)});
     }
   }

@@ -34,11 +34,11 @@ class PageMap {
 
  private:
   struct LargePage {
-    std::uint32_t physical = 0;
+    PhysAddr physical;
     std::uint32_t bytes = 0;
   };
-  void read_level(unsigned level, std::uint32_t table, std::uint64_t linear, const ReadDword& read);
-  void add_page(std::uint64_t linear, std::uint32_t frame);
+  void read_level(unsigned level, PhysAddr table, LinearAddr begin, const ReadDword& read);
+  void add_page(LinearAddr page, std::uint32_t frame);
 
   bool paging_ = true;
   std::map<std::uint64_t, std::uint32_t> frame_of_;       ///< by linear page, of 4 KiB pages

@@ -52,15 +52,44 @@ TEST_F(LongMode, IsKeptInTheRecording) {
 }
 
 TEST_F(LongMode, IsRefusedWhereAddressesHave32Bits) {
-  const std::vector<std::vector<std::string>> commands{
-      {"analyze", "wide.citcat", "--tool", "count"},
-      {"replay", "wide.citcat", "--format", "din", "-o", "wide.din"},
-      {"debug", "wide.citcat", "--stdio"},
-      {"info", "wide.citcat", "--trace"}};
-  for (const auto& command : commands) {
-    const ProcessResult result = run(command);
-    EXPECT_EQ(result.exit_code, 2) << command.front();
-    EXPECT_THAT(result.err, HasSubstr("x86-64 can be replayed and verified, but not this")) << command.front();
+  const ProcessResult idtrace =
+      run({"replay", "wide.citcat", "--format", "idtrace", "-o", "wide.idt"});
+  EXPECT_EQ(idtrace.exit_code, 2);
+  EXPECT_THAT(idtrace.err, HasSubstr("IDtrace's files have addresses of 32 bits"));
+  const ProcessResult stored = run({"replay", "wide.citcat", "-o", "wide.ktz"});
+  EXPECT_EQ(stored.exit_code, 2);
+  EXPECT_THAT(stored.err, HasSubstr("traces of 64 bits cannot be written as .ktz"));
+  EXPECT_FALSE(std::filesystem::exists(file("wide.ktz")));
+}
+
+TEST_F(LongMode, IsAnalysedAndExported) {
+  const auto count = Json::parse(good({"analyze", "wide.citcat", "--tool", "count", "--json"}));
+  EXPECT_EQ(count.at("tools").at("count").at("instructions"), 8);
+  good({"replay", "wide.citcat", "--format", "din", "-o", "wide.din"});
+  EXPECT_THAT(read_file(file("wide.din")), HasSubstr("2 1001007\n"));
+}
+
+TEST_F(LongMode, HasATraceWithAnIndexThatIsTheOther) {
+  good({"replay", "wide.citcat", "-o", "wide.kt"});
+  good({"replay", "wide.citcat", "-o", "wide.kt.zst"});
+  EXPECT_EQ(good({"cat", "wide.kt.zst"}), read_file(file("wide.kt")));
+  EXPECT_EQ(good({"cat", "wide.kt.zst", "--from", "3", "--format", "text"}),
+            good({"cat", "wide.citcat", "--from", "3", "--format", "text"}));
+  const auto info = Json::parse(good({"info", "wide.kt.zst", "--json"}));
+  EXPECT_EQ(info.at("positions"), "recorded");
+}
+
+TEST_F(LongMode, IsTracedInShares) {
+  good({"replay", "wide.citcat", "-o", "wide.kt"});
+  for (const char* const form : {".kt", ".kt.zst"}) {
+    const std::string output = std::string("part") + form;
+    for (const char* const share : {"1/2", "2/2"}) {
+      good({"replay", "wide.citcat", "--shard", share, "-o", output});
+    }
+    const std::string whole = std::string("whole") + form;
+    good({"merge", std::string("part.0001-of-0002") + form,
+          std::string("part.0002-of-0002") + form, "-o", whole});
+    EXPECT_EQ(good({"cat", whole}), read_file(file("wide.kt"))) << form;
   }
 }
 
@@ -77,12 +106,6 @@ TEST_F(LongMode, IsReplayedToATraceOf64Bits) {
   const auto info = Json::parse(good({"info", "wide.kt", "--json"}));
   EXPECT_EQ(info.at("bytes"), std::filesystem::file_size(file("wide.kt")));
   EXPECT_EQ(info.at("positions"), "derived");
-  for (const char* const name : {"wide.ktz", "wide.kt.zst"}) {
-    const ProcessResult stored = run({"replay", "wide.citcat", "-o", name});
-    EXPECT_EQ(stored.exit_code, 2) << name;
-    EXPECT_THAT(stored.err, HasSubstr("traces of 64 bits cannot be written as .ktz or .kt.zst"));
-    EXPECT_FALSE(std::filesystem::exists(file(name)));
-  }
 }
 
 TEST_F(LongMode, NeedsAModeThatAgreesWithItself) {
