@@ -132,13 +132,14 @@ struct SegmentFilter {
 
 struct Decompression::Chain {
   Complaint complaint;
-  ZstdFrames frames;  ///< stays at a boundary unless the file is of zstd
+  ZstdFrames frames;                        ///< stays at a boundary unless the file is of zstd
+  std::shared_ptr<SegmentStream> segments;  ///< of a stored trace
   io::filtering_istream stream;
   bool may_be_cut = false;
 };
 
 Decompression::Decompression(StoredBytes& stored, Compression compression, bool from_beginning)
-    : chain_(new Chain{Complaint(stored, compression), {}, {}, false}) {
+    : chain_(new Chain{Complaint(stored, compression), {}, {}, {}, false}) {
   io::filtering_istream& stream = chain_->stream;
   switch (compression) {
     case Compression::none:
@@ -153,11 +154,10 @@ Decompression::Decompression(StoredBytes& stored, Compression compression, bool 
       stream.push(io::lzma_decompressor(kBufferBytes), kBufferBytes);
       break;
     case Compression::stored_kt:
-      stream.push(
-          SegmentFilter{std::make_shared<SegmentStream>(
-              stored.name(), from_beginning,
-              [complaint = chain_->complaint](const std::string& what) { complaint.raise(what); })},
-          kBufferBytes);
+      chain_->segments = std::make_shared<SegmentStream>(
+          stored.name(), from_beginning,
+          [complaint = chain_->complaint](const std::string& what) { complaint.raise(what); });
+      stream.push(SegmentFilter{chain_->segments}, kBufferBytes);
       [[fallthrough]];
     case Compression::zstd:
       stream.push(io::zstd_decompressor(kBufferBytes), kBufferBytes);
@@ -172,7 +172,10 @@ Decompression::Decompression(StoredBytes& stored, Compression compression, bool 
 
 Decompression::~Decompression() = default;
 
-void Decompression::allow_cut() { chain_->may_be_cut = true; }
+void Decompression::allow_cut() {
+  chain_->may_be_cut = true;
+  if (chain_->segments) chain_->segments->allow_cut();
+}
 
 std::size_t Decompression::read(std::span<std::uint8_t> out) {
   const Complaint& complaint = chain_->complaint;

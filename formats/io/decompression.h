@@ -28,7 +28,8 @@ class Decompression {
   Decompression(const Decompression&) = delete;
   Decompression& operator=(const Decompression&) = delete;
 
-  /// From now on a zstd stream that is cut ends there, and is no error.
+  /// From now on a zstd stream that is cut ends there, a stored trace behind its last whole
+  /// segment; neither is an error.
   void allow_cut();
   /// Fills `out`; returns less only before the end, where it returns 0 from then on.
   std::size_t read(std::span<std::uint8_t> out);

@@ -47,14 +47,15 @@ bool SegmentStream::next_piece(const Pull& pull) {
 }
 
 bool SegmentStream::begin_segment(const Pull& pull) {
-  const std::uint64_t size = read_u64(pull);
+  std::uint64_t size = 0;
+  if (!read_u64(pull, size)) return false;
   if (size == 0) return end(pull);
   if (size > kMaxSegmentBytes) fail_("expected a segment, found an impossible length");
   std::vector<std::uint8_t> content;
   while (content.size() < size) {
     const std::size_t begin = content.size();
     content.resize(begin + static_cast<std::size_t>(std::min(size - begin, kPieceBytes)));
-    read_exact(pull, std::span(content).subspan(begin));
+    if (!read_exact(pull, std::span(content).subspan(begin))) return false;
   }
   if (segment_decoders == nullptr) fail_("this program has no decoder for stored traces");
   segment_ = segment_decoders(std::move(content), name_);
@@ -62,8 +63,8 @@ bool SegmentStream::begin_segment(const Pull& pull) {
 }
 
 bool SegmentStream::end(const Pull& pull) {
-  read_u64(pull);
-  const std::uint64_t bytes = read_u64(pull);
+  std::uint64_t instructions = 0, bytes = 0;
+  if (!read_u64(pull, instructions) || !read_u64(pull, bytes)) return false;
   if (check_totals_ && bytes != total_bytes_) {
     fail_("expected " + std::to_string(bytes) + " KT bytes, found " + std::to_string(total_bytes_));
   }
@@ -73,18 +74,24 @@ bool SegmentStream::end(const Pull& pull) {
   return false;
 }
 
-std::uint64_t SegmentStream::read_u64(const Pull& pull) {
+bool SegmentStream::read_u64(const Pull& pull, std::uint64_t& value) {
   std::array<std::uint8_t, 8> bytes{};
-  read_exact(pull, bytes);
-  return ByteReader(bytes, name_).u64("segment length");
+  if (!read_exact(pull, bytes)) return false;
+  value = ByteReader(bytes, name_).u64("segment length");
+  return true;
 }
 
-void SegmentStream::read_exact(const Pull& pull, std::span<std::uint8_t> out) {
+bool SegmentStream::read_exact(const Pull& pull, std::span<std::uint8_t> out) {
   while (!out.empty()) {
     const std::size_t got = pull(out);
-    if (got == 0) fail_("expected more segments, found the end");
+    if (got == 0) {
+      if (!may_be_cut_) fail_("expected more segments, found the end");
+      ended_ = true;
+      return false;
+    }
     out = out.subspan(got);
   }
+  return true;
 }
 
 }  // namespace citcat

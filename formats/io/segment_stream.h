@@ -38,6 +38,8 @@ class SegmentStream {
   /// `check_totals`: the stream begins with the trace, so that the size at its end is that of all.
   SegmentStream(std::string name, bool check_totals, Fail fail);
 
+  /// From now on a stream that is cut ends behind its last whole segment, and is no error.
+  void allow_cut() { may_be_cut_ = true; }
   /// The next bytes of KT; 0 at the end.
   std::size_t read(const Pull& pull, std::span<std::uint8_t> out);
 
@@ -45,8 +47,9 @@ class SegmentStream {
   bool next_piece(const Pull& pull);
   bool begin_segment(const Pull& pull);
   bool end(const Pull& pull);
-  std::uint64_t read_u64(const Pull& pull);
-  void read_exact(const Pull& pull, std::span<std::uint8_t> out);
+  bool read_u64(const Pull& pull, std::uint64_t& value);
+  /// False where the stream ends before, which is an error unless it may be cut.
+  bool read_exact(const Pull& pull, std::span<std::uint8_t> out);
 
   std::string name_;
   bool check_totals_;
@@ -55,7 +58,7 @@ class SegmentStream {
   std::vector<std::uint8_t> piece_;
   std::size_t at_ = 0;
   std::uint64_t total_bytes_ = 0;
-  bool ended_ = false;
+  bool ended_ = false, may_be_cut_ = false;
 };
 
 }  // namespace citcat

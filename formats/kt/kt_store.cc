@@ -112,9 +112,10 @@ void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
       --records_left_;
     }
   } catch (const DamagedSegment&) {
-    throw FormatError(name_, decoded_bytes_ + at,
-                      "in a segment, after so many bytes of its KT: expected a record, found damaged "
-                      "data");
+    throw FormatError(
+        name_, decoded_bytes_ + at,
+        "in a segment, after so many bytes of its KT: expected a record, found damaged "
+        "data");
   }
   out.resize(at);
   if (at > bytes_left_) throw FormatError(name_, 0, "expected fewer records, found damaged data");
@@ -129,14 +130,20 @@ void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
 // -------------------------------------------------------------------------------------
 
 StoredKtSink::StoredKtSink(std::unique_ptr<ByteSink> target) : target_(std::move(target)) {
-  const std::vector<std::uint8_t> header = header_frame();
-  target_->write(header);
-  file_bytes_ = header.size();
-  frames_.push_back({header.size(), 0});
   worker_ = std::thread([this] { run_worker(); });
 }
 
-StoredKtSink::~StoredKtSink() { stop_worker(); }
+StoredKtSink::~StoredKtSink() {
+  if (!worker_.joinable()) return;
+  try {
+    hand_over();
+    stop_worker();
+    if (!failure_ && encoder_) write_segment(book_.take_all());
+  } catch (const std::exception&) {
+    // What led here is reported already; the file is shorter by what could not be written.
+  }
+  stop_worker();
+}
 
 void StoredKtSink::write(std::span<const std::uint8_t> bytes) {
   block_.insert(block_.end(), bytes.begin(), bytes.end());
@@ -229,7 +236,16 @@ void StoredKtSink::write_segment(std::vector<std::uint8_t> notes) {
   segments_.push_back(segment);
 }
 
+/// With what it begins, so that a trace without records leaves nothing when it is abandoned.
+void StoredKtSink::write_header() {
+  const std::vector<std::uint8_t> header = header_frame();
+  target_->write(header);
+  file_bytes_ = header.size();
+  frames_.push_back({header.size(), 0});
+}
+
 void StoredKtSink::write_frame(std::span<const std::uint8_t> content, KtSegment& segment) {
+  if (file_bytes_ == 0) write_header();
   const std::vector<std::uint8_t> frame = zstd_compress(content, kFrameCompression);
   segment.file_offset = file_bytes_;
   segment.stored_bytes = frame.size();

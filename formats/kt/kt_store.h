@@ -74,6 +74,7 @@ class KtSegmentDecoder final : public SegmentDecoder {
 class StoredKtSink final : public TraceSink {
  public:
   explicit StoredKtSink(std::unique_ptr<ByteSink> target);
+  /// Of a trace that was not finished what came so far is written, without an end and an index.
   ~StoredKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
   bool keeps_notes() const override { return true; }
@@ -91,6 +92,7 @@ class StoredKtSink final : public TraceSink {
   void run_worker();
   void encode(Block block);
   void write_segment(std::vector<std::uint8_t> notes);
+  void write_header();
   void write_frame(std::span<const std::uint8_t> content, KtSegment& segment);
   void write_end();
 

@@ -60,6 +60,7 @@ TEST_F(LongMode, IsRefusedWhereAddressesHave32Bits) {
   EXPECT_EQ(stored.exit_code, 2);
   EXPECT_THAT(stored.err, HasSubstr("traces of 64 bits cannot be written as .ktz"));
   EXPECT_FALSE(std::filesystem::exists(file("wide.ktz")));
+  EXPECT_FALSE(std::filesystem::exists(file("wide.ktz.partial")));
 }
 
 TEST_F(LongMode, IsAnalysedAndExported) {

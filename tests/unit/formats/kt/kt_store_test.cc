@@ -5,9 +5,12 @@
 #include <sys/resource.h>
 #include <zstd.h>
 
+#include <filesystem>
 #include <random>
 
 #include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/kt/trace_sink.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -268,6 +271,19 @@ TEST_F(StoredKtFile, IsReadFromItsSegments) {
   }
   EXPECT_FALSE(from_segment.next(b));
   EXPECT_EQ(instructions, segments[0].instructions);
+}
+
+TEST_F(StoredKtFile, AbandonedKeepsTheRecordsThatCameAndIsReadUpToThem) {
+  const Bytes kt = Program(1).run(1000);
+  open_trace_sink(path("none.ktz")).reset();
+  EXPECT_FALSE(std::filesystem::exists(path("none.ktz.partial")));
+  open_trace_sink(path("a.ktz"))->write(kt);
+  EXPECT_FALSE(std::filesystem::exists(path("a.ktz")));
+  const Bytes read = read_whole_file(path("a.ktz.partial"), std::uint64_t{1} << 30);
+  EXPECT_EQ(read, kt);
+  // Under another name what has no end is damaged.
+  store("b.ktz", load("a.ktz.partial"));
+  EXPECT_THROW(read_whole_file(path("b.ktz"), std::uint64_t{1} << 30), FormatError);
 }
 
 TEST_F(StoredKtFile, SaysThatItsIndexIsDamaged) {
