@@ -22,6 +22,7 @@
 #include "cli/shard.h"
 #include "events/archive/container.h"
 #include "events/capture_time.h"
+#include "formats/io/atomic_file.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 #include "tools/guest/recording_symbols.h"
@@ -43,7 +44,8 @@ struct AnalyzeArguments {
   IsolationArguments isolation;
   std::string shard, output;
   int jobs = 1;
-  bool unchecked = false, from_start = false, list = false, explain = false, json = false, csv = false;
+  bool unchecked = false, from_start = false, list = false, explain = false, json = false,
+       csv = false;
 
   AnalysisFormat format() const {
     if (json && csv) throw UsageError("--json and --csv: one of them at most");
@@ -62,8 +64,7 @@ bool describe_instead(const AnalyzeArguments& arguments, const Console& console)
   bool described = false;
   for (const std::string& tool : arguments.tools) {
     if (!tool.ends_with(kHelp)) continue;
-    describe_tool(tool.substr(0, tool.size() - kHelp.size()), arguments.isolation.limit(),
-                  console);
+    describe_tool(tool.substr(0, tool.size() - kHelp.size()), arguments.isolation.limit(), console);
     described = true;
   }
   return described;
@@ -92,7 +93,7 @@ void explain_metrics(const AnalyzeArguments& arguments, const Console& console) 
 /// Share K of N of an analysis, into a file that `merge` takes.
 ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
                    const Console& console) {
-  if (arguments.output.empty()) {
+  if (arguments.output.empty() || output_kind(arguments.output) != OutputKind::replaced) {
     throw UsageError("--shard needs -o with a file name, to which the share's number is added");
   }
   tools::Setup setup;

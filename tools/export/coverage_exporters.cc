@@ -12,6 +12,7 @@
 #include "replay/trace/kt_sink.h"
 #include "replay/x86/disassembler.h"
 #include "tools/export/export_file.h"
+#include "tools/host/tool_output.h"
 
 namespace citcat::tools {
 namespace {
@@ -51,7 +52,8 @@ class CoverageTool : public Tool {
   void iterated(void* mine, std::uint64_t begun, std::uint64_t) override { counted(mine, begun); }
 
   void follow(Tool&& later) override {
-    for (const auto& [key, count] : static_cast<CoverageTool&>(later).counts_) counts_[key] += count;
+    for (const auto& [key, count] : static_cast<CoverageTool&>(later).counts_)
+      counts_[key] += count;
   }
   void save(ByteWriter& out) const override {
     out.varint(counts_.size());
@@ -170,14 +172,15 @@ class DrcovTool final : public CoverageTool {
 /// There is no source, so a listing is made beside the file, a line for each instruction that ran.
 class LcovTool final : public CoverageTool {
  public:
-  using CoverageTool::CoverageTool;
+  explicit LcovTool(ExportFile file) : CoverageTool(std::move(file)) {
+    require_place_beside(this->file().path(), "lcov");
+  }
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<LcovTool>(ExportFile(file().path()));
   }
 
  private:
   void write(ExportFile& out) override {
-    if (file().path() == "-") throw UsageError("lcov: two files need a name, not the standard output");
     const std::string listing_path = file().path() + ".asm";
     ExportFile listing(listing_path);
     out.write(fmt::format("TN:\nSF:{}\n", listing_path));
@@ -186,8 +189,7 @@ class LcovTool final : public CoverageTool {
       ++line;
       if (count != 0) ++hit;
       const auto* const bytes = reinterpret_cast<const std::uint8_t*>(key.bytes.data());
-      const std::string text =
-          Disassembler(key.bits).text({bytes, key.bytes.size()}, key.address);
+      const std::string text = Disassembler(key.bits).text({bytes, key.bytes.size()}, key.address);
       listing.write(fmt::format("{:08x}  {}\n", key.address, text));
       out.write(fmt::format("DA:{},{}\n", line, count));
     }

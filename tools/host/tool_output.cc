@@ -13,9 +13,15 @@ std::string tool_output(ToolOptions& options, const Setup& setup) {
   const std::string path = options.text("to", setup.output);
   if (setup.group.empty() || path.empty()) return path;
   if (output_kind(path) != OutputKind::replaced) {
-    throw UsageError("--by writes a file for each group: expected the name of a file, found " + path);
+    throw UsageError("--by writes a file for each group: expected the name of a file, found " +
+                     path);
   }
   return grouped_path(path, setup.group);
+}
+
+void require_place_beside(const std::string& path, const std::string& tool) {
+  if (path.empty() || output_kind(path) == OutputKind::replaced) return;
+  throw UsageError(tool + " writes several files: expected the name of a file, found " + path);
 }
 
 std::string grouped_path(const std::string& path, const std::string& group) {

@@ -11,8 +11,13 @@ namespace citcat::tools {
 /// UsageError where groups cannot have files of their own there, as on the standard output.
 std::string tool_output(ToolOptions& options, const Setup& setup);
 
-/// The file of one group among several: "boot.kt.zst" becomes "boot.process=sh,level=3.kt.zst". What
-/// has no place in the name of a file stands there as in a URL: "%2F". Different groups have
+/// Throws UsageError unless `path` is, or becomes, a file: who writes others beside it must not
+/// make them beside a device or a pipe. `tool` is for the message. Nothing is wrong with an empty
+/// path.
+void require_place_beside(const std::string& path, const std::string& tool);
+
+/// The file of one group among several: "boot.kt.zst" becomes "boot.process=sh,level=3.kt.zst".
+/// What has no place in the name of a file stands there as in a URL: "%2F". Different groups have
 /// different files.
 std::string grouped_path(const std::string& path, const std::string& group);
 

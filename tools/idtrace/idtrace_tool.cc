@@ -87,6 +87,9 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
   if (profile && chosen.content != IdtraceContent::profile) {
     throw UsageError("idtrace: content: expected profile for " + path + ", found " + content);
   }
+  if (chosen.content == IdtraceContent::execution || chosen.content == IdtraceContent::profile) {
+    require_place_beside(path, "idtrace");
+  }
   if (chosen.content == IdtraceContent::cache) {
     chosen.line_bytes = static_cast<std::uint32_t>(options.power_of_two("line", 16, 4, 4096));
     chosen.repeats = options.flag("repeats");

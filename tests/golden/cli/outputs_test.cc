@@ -87,6 +87,21 @@ TEST_F(Outputs, ADeviceIsWrittenAndStays) {
   }
 }
 
+TEST_F(Outputs, NothingIsMadeBesideADeviceOrAPipe) {
+  shell("mkfifo pipe");
+  const auto with_pipe = files();
+  for (const char* command :
+       {"replay r.citcat -o pipe --shard 1/1", "replay r.citcat -o pipe --format lcov",
+        "replay r.citcat -o pipe --format idtrace",
+        "analyze r.citcat --tool count --shard 1/1 -o pipe",
+        "analyze r.citcat --tool lcov:to=/dev/full"}) {
+    const ProcessResult result = shell("\"$CITCAT\" " + std::string(command) + " -q");
+    EXPECT_EQ(result.exit_code, 2) << command << result.err;
+    EXPECT_EQ(files(), with_pipe) << command;
+  }
+  EXPECT_FALSE(std::filesystem::exists("/dev/full.asm"));
+}
+
 TEST_F(Outputs, ALinkIsFollowedAndStays) {
   for (const Writer& writer : writers()) {
     const std::string bytes = expected(writer);
@@ -131,8 +146,8 @@ TEST_F(Outputs, AFullDeviceIsAnErrorAndLeavesNothing) {
 TEST_F(Outputs, WhatMayNotGrowFurtherIsAnErrorAndTheOldFileStays) {
   for (const Writer& writer : writers()) {
     write_file(file("out"), "old");
-    const ProcessResult result = shell("ulimit -f 0; \"$CITCAT\" " + writer.command +
-                                       "out -q 2>/dev/null");
+    const ProcessResult result =
+        shell("ulimit -f 0; \"$CITCAT\" " + writer.command + "out -q 2>/dev/null");
     EXPECT_EQ(result.exit_code, 4) << writer.name;
     EXPECT_EQ(read_file(file("out")), "old") << writer.name;
     std::filesystem::remove(file("out"));
@@ -155,7 +170,8 @@ TEST_F(Outputs, TwoThatWriteOneNameAtOnceEachSucceedAndTheFileIsWhole) {
 
 TEST_F(Outputs, TwoThatAddToOneArchiveDoSoOneAfterTheOther) {
   const ProcessResult result = shell(
-      "for i in 1 2 3 4; do \"$CITCAT\" checkpoint r.citcat --every 100 -q & all=\"$all $!\"; done; "
+      "for i in 1 2 3 4; do \"$CITCAT\" checkpoint r.citcat --every 100 -q & all=\"$all $!\"; "
+      "done; "
       "for p in $all; do wait $p || exit 9; done");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(good({"check", "r.citcat"}), HasSubstr("sound"));
@@ -200,7 +216,8 @@ TEST_F(Outputs, ClosedDescriptorsPutNothingIntoATrace) {
 
 TEST_F(Outputs, ARepairInPlaceKeepsTheDamagedFileUnderItsName) {
   std::filesystem::copy_file(file("r.citcat"), file("cut.citcat"));
-  std::filesystem::resize_file(file("cut.citcat"), std::filesystem::file_size(file("cut.citcat")) - 100);
+  std::filesystem::resize_file(file("cut.citcat"),
+                               std::filesystem::file_size(file("cut.citcat")) - 100);
   const std::string damaged = read_file(file("cut.citcat"));
   // As a run leaves it that was ended between keeping the old file and naming the new one.
   std::filesystem::create_hard_link(file("cut.citcat"), file("cut.citcat.damaged"));
