@@ -1,5 +1,5 @@
-// citcat session: metrics that are put into a replay, and taken out again, while it goes on. Commands
-// come from the standard input.
+// citcat session: metrics that are put into a replay, and taken out again, while it goes on.
+// Commands come from the standard input.
 
 #include <fmt/format.h>
 
@@ -16,6 +16,7 @@
 #include "cli/text_error_report.h"
 #include "formats/io/error.h"
 #include "formats/io/line_reader.h"
+#include "formats/io/once_input.h"
 #include "replay/run/replay_session.h"
 #include "tools/guest/guest_names.h"
 #include "tools/guest/recording_symbols.h"
@@ -36,6 +37,22 @@ struct SessionArguments {
   bool json = false, unchecked = false;
 };
 
+/// The next line of `in` without its end; false at the end. No command is longer than what is
+/// taken: a stream without ends of lines must not fill the memory.
+bool next_line(std::istream& in, std::string& line) {
+  constexpr std::size_t kMost = std::size_t{1} << 16;
+  line.clear();
+  char c = 0;
+  while (in.get(c) && c != '\n') {
+    if (line.size() == kMost) {
+      throw UsageError(
+          fmt::format("expected commands of at most {} bytes, found a longer line", kMost));
+    }
+    line += c;
+  }
+  return in.good() || !line.empty();
+}
+
 /// One replay and the commands that are given to it.
 class Session {
  public:
@@ -55,7 +72,7 @@ class Session {
 
   /// Commands from `in`, up to its end or `quit`. A command that is refused changes nothing.
   ExitCode serve(std::istream& in) {
-    for (std::string line; std::getline(in, line);) {
+    for (std::string line; next_line(in, line);) {
       try {
         if (!obey(line)) break;
       } catch (const UsageError& e) {
@@ -64,6 +81,8 @@ class Session {
         tell_text_error(e, console_);
         refused_ = true;
       } catch (const FormatError& e) {
+        refuse(e);
+      } catch (const IoError& e) {
         refuse(e);
       }
     }
@@ -94,9 +113,9 @@ class Session {
       metrics_.add(mdl::parse_metric_request(without_blanks(rest)), position());
     } else if (command == "remove") {
       const std::string name = without_blanks(rest);
-      metrics_.remove(name.find('@') == std::string::npos ? name
-                                                          : mdl::parse_metric_request(name).text,
-                      position());
+      metrics_.remove(
+          name.find('@') == std::string::npos ? name : mdl::parse_metric_request(name).text,
+          position());
     } else if (command == "mdl") {
       library_.add_file(rest);
     } else if (command == "report") {
@@ -126,8 +145,8 @@ class Session {
       to += position();
     }
     if (to < position()) {
-      throw UsageError(fmt::format("go {}: the run stands at {} and does not go back", text,
-                                   position()));
+      throw UsageError(
+          fmt::format("go {}: the run stands at {} and does not go back", text, position()));
     }
     if (divergence_) throw UsageError("go: the replay has diverged");
     metrics_.go_to(to);
@@ -167,10 +186,13 @@ CommandRun define_session(CLI::App& app) {
                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
       ->expected(1)
       ->take_all();
-  app.add_flag("--unchecked", arguments->unchecked,
-               "Do not compare with the evidence on the way");
+  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--json", arguments->json, "Print reports as one line of JSON each");
   return [arguments](const Console& console) {
+    if (is_standard_input(arguments->recording)) {
+      throw UsageError(arguments->recording +
+                       ": commands come from the standard input, the recording cannot: use a file");
+    }
     const PlacedRecording placed = open_placed(arguments->recording, console);
     return Session(placed.file, *arguments, console).serve(std::cin);
   };
@@ -180,7 +202,6 @@ CommandRun define_session(CLI::App& app) {
 
 extern const Command kSessionCommand{
     "session", "Put metrics into a replay and take them out while it goes on",
-    "citcat session boot.citcat --mdl my.mdl --json",
-    define_session};
+    "citcat session boot.citcat --mdl my.mdl --json", define_session};
 
 }  // namespace citcat

@@ -101,6 +101,12 @@ void write_all(int descriptor, std::span<const std::uint8_t> bytes, const std::s
 
 }  // namespace
 
+bool is_standard_input(const std::string& path) {
+  struct stat status {};
+  return path == "-" ||
+         (::stat(path.c_str(), &status) == 0 && is_standard_input(identity_of(status)));
+}
+
 bool is_once_input(const std::string& path) { return once_identity(path).has_value(); }
 
 std::string system_path(const std::string& path) {

@@ -18,6 +18,9 @@ namespace citcat {
 /// socket. Opens nothing. A name that does not exist is no such input.
 bool is_once_input(const std::string& path);
 
+/// Whether `path` names the standard input, whatever that is.
+bool is_standard_input(const std::string& path);
+
 /// The name by which the operating system can open `path`: "-" means nothing to it.
 std::string system_path(const std::string& path);
 

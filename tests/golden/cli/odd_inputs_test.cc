@@ -35,7 +35,8 @@ TEST_F(OddInputs, ADamagedSessionIsBadInput) {
   const std::string whole = read_file(CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr");
   for (const std::size_t size : {whole.size() / 2, whole.size() - 10, whole.size() - 1}) {
     write_file(file("cut.dsl"), whole.substr(0, size));
-    EXPECT_EQ(run({"import", "cut.dsl", "--format", "dsview", "--cpu", "8088", "-o", "x"}).exit_code, 3)
+    EXPECT_EQ(
+        run({"import", "cut.dsl", "--format", "dsview", "--cpu", "8088", "-o", "x"}).exit_code, 3)
         << size;
   }
 }
@@ -55,11 +56,26 @@ TEST_F(OddInputs, NamesThatAreNoUtf8AreNoErrorOfOurs) {
   good({"explain", name + ".citcat", "-o", name + ".json", "--json"});
 }
 
+TEST_F(OddInputs, ASessionTakesNoLineWithoutEndAndGoesOnBehindAMissingFile) {
+  import_sample("r.citcat");
+  const auto session = [this](const std::string& commands) {
+    return run_shell(commands + " | timeout 60 \"$CITCAT\" session r.citcat", file(""));
+  };
+  const ProcessResult endless = session("cat /dev/zero");
+  EXPECT_EQ(endless.exit_code, 2);
+  EXPECT_THAT(endless.err, HasSubstr("found a longer line"));
+  const ProcessResult missing = session("printf 'mdl nowhere.mdl\ngo 5\nwhere\n'");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("nowhere.mdl"));
+  EXPECT_EQ(missing.out, "instruction 5\n");
+}
+
 TEST_F(OddInputs, CheckpointsCountTheirOwnBytes) {
   import_sample("r.citcat");
   // An append that was interrupted is longer than what comes in its place.
   write_file(file("r.citcat"), read_file(file("r.citcat")) + std::string(1 << 20, 'x'));
-  const auto json = nlohmann::json::parse(good({"checkpoint", "r.citcat", "--every", "100", "--json"}));
+  const auto json =
+      nlohmann::json::parse(good({"checkpoint", "r.citcat", "--every", "100", "--json"}));
   EXPECT_GT(json.at("bytes"), 0);
   EXPECT_LT(json.at("bytes"), 1 << 20);
 }

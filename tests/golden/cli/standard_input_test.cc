@@ -234,6 +234,16 @@ TEST_F(StandardStreams, WhatMustBeAFileIsAskedFor) {
   EXPECT_EQ(files(), std::set<std::string>{"r.citcat"});
 }
 
+TEST_F(StandardStreams, OfASessionAreItsCommandsAndNotItsRecording) {
+  for (const char* command :
+       {"cat r.citcat | \"$CITCAT\" session -", "\"$CITCAT\" session - < r.citcat",
+        "\"$CITCAT\" session /dev/stdin < r.citcat"}) {
+    const ProcessResult result = shell(command);
+    EXPECT_EQ(result.exit_code, 2) << command;
+    EXPECT_THAT(result.err, HasSubstr("commands come from the standard input")) << command;
+  }
+}
+
 TEST_F(StandardStreams, AnInputWantedTwiceIsRefusedByName) {
   good({"convert", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--to", "record-csv", "-o",
         "bus.csv"});
