@@ -20,6 +20,8 @@
 
 namespace citcat {
 
+struct CacheDescriptor;
+
 class ReplaySession;
 
 /// What is asked of a run.
