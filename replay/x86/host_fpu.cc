@@ -154,7 +154,9 @@ bool converts_mmx(const DecodedInstruction& info) {
   return info.opcode == 0x2c || info.opcode == 0x2d;
 }
 
-bool has_immediate_byte(std::uint8_t opcode) {
+bool has_immediate_byte(const DecodedInstruction& info) {
+  const std::uint8_t opcode = info.opcode;
+  if (info.opcode_map != 1) return info.opcode_map == 3;
   return (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6);
 }
 
@@ -162,6 +164,7 @@ bool has_immediate_byte(std::uint8_t opcode) {
 enum class GprPlace { none, reg_written, rm_read, rm_written };
 
 GprPlace gpr_place(const DecodedInstruction& info) {
+  if (info.opcode_map != 1) return GprPlace::none;
   const bool scalar = info.mandatory_prefix == 0xf2 || info.mandatory_prefix == 0xf3;
   switch (info.opcode) {
     case 0x2a:
@@ -193,12 +196,14 @@ std::uint8_t kept_rex(const DecodedInstruction& info, GprPlace place) {
   return rex == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(0x40 | rex);
 }
 
-/// Two-byte-map instruction with its memory operand at [rdi] and its general register in rax.
+/// Instruction of one of the maps behind 0F with its memory operand at [rdi] and its general
+/// register in rax.
 std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace place) {
   std::vector<std::uint8_t> code;
   if (info.mandatory_prefix != 0) code.push_back(info.mandatory_prefix);
   if (const std::uint8_t rex = kept_rex(info, place)) code.push_back(rex);
   code.push_back(0x0f);
+  if (info.opcode_map != 1) code.push_back(info.opcode_map == 2 ? 0x38 : 0x3a);
   code.push_back(info.opcode);
   if (info.has_modrm) {
     std::uint8_t modrm = info.modrm;
@@ -209,8 +214,16 @@ std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace p
     }
     code.push_back(modrm);
   }
-  if (has_immediate_byte(info.opcode)) code.push_back(static_cast<std::uint8_t>(info.immediate));
+  if (has_immediate_byte(info)) code.push_back(static_cast<std::uint8_t>(info.immediate));
   return code;
+}
+
+/// Of the maps 0F 38 and 0F 3A, of which not every host has all.
+bool host_has(const DecodedInstruction& info) {
+  const std::uint8_t opcode = info.opcode;
+  const bool first =
+      info.opcode_map == 2 ? opcode <= 0x0b || (opcode >= 0x1c && opcode <= 0x1e) : opcode == 0x0f;
+  return (first ? __builtin_cpu_supports("ssse3") : __builtin_cpu_supports("sse4.1")) != 0;
 }
 
 /// Copies the x87 part that an instruction may change. The six bytes above each register are
@@ -328,20 +341,22 @@ FpuForm HostFpu::prepare(const DecodedInstruction& info) {
     default:
       return form;
   }
-  // 0F 78 and 79 are vendor extensions; the maps after 0F 38 and 0F 3A came after SSE3.
-  if (info.opcode_map != 1 || info.opcode == 0x78 || info.opcode == 0x79) return form;
+  const bool first_map = info.opcode_map == 1;
+  // 0F 78 and 79 are vendor extensions.
+  if (first_map && (info.opcode == 0x78 || info.opcode == 0x79)) return form;
+  if (!first_map && !host_has(info)) return form;
   const GprPlace place = gpr_place(info);
   form.action = Action::host;
-  form.sse = info.kind == InstructionClass::sse_fp;
+  form.sse = info.kind == InstructionClass::sse_fp || info.kind == InstructionClass::sse;
   form.waits = info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms ||
-               converts_mmx(info);
+               (first_map && converts_mmx(info));
   form.writes_gpr = place == GprPlace::reg_written || place == GprPlace::rm_written;
   if (place == GprPlace::reg_written) form.gpr = static_cast<std::int8_t>(info.reg_field);
   if (place == GprPlace::rm_read || place == GprPlace::rm_written) {
     form.gpr = static_cast<std::int8_t>(info.rm_field);
   }
-  form.writes_eflags = form.sse && (info.opcode == 0x2e || info.opcode == 0x2f);
-  form.model_specific = form.sse && (info.opcode == 0x52 || info.opcode == 0x53);
+  form.writes_eflags = form.sse && first_map && (info.opcode == 0x2e || info.opcode == 0x2f);
+  form.model_specific = form.sse && first_map && (info.opcode == 0x52 || info.opcode == 0x53);
   form.stub = stub_for(vector_code(info, place));
   return form;
 }

@@ -202,7 +202,8 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::sse_fp, &Emulator::floating_point},
       {Class::ldmxcsr, &Emulator::floating_point},
       {Class::stmxcsr, &Emulator::floating_point},
-      {Class::mmx, &Emulator::floating_point, whole, &Emulator::unpacks_four_bytes},
+      {Class::mmx, &Emulator::floating_point, whole, &Emulator::is_mmx_of_host},
+      {Class::sse, &Emulator::floating_point, whole, &Emulator::adds_horizontally},
   };
   static constexpr std::size_t kClasses = static_cast<std::size_t>(Class::stmxcsr) + 1;
   static constexpr std::array<const Row*, kClasses> kByClass = [] {
@@ -254,10 +255,28 @@ bool Emulator::wraps() const { return operands_.wraps_between_parts(); }
 bool Emulator::pushes_before_a_page() const { return preparation_.pushes_before_a_page(); }
 
 /// PUNPCKLBW, PUNPCKLWD and PUNPCKLDQ of an MMX register and memory (SDM vol. 2): of the latter the
-/// engine reads eight bytes.
-bool Emulator::unpacks_four_bytes() const {
+/// engine reads eight bytes. And those with which it takes REX for part of the number of an MMX
+/// register (found on a host, docs/silicon.md).
+bool Emulator::is_mmx_of_host() const {
   const DecodedInstruction& info = *flight_.info;
+  if (info.opcode_map != 1 || info.is(Operation::movq2dq) || info.is(Operation::movdq2q))
+    return true;
   return info.row->operands[1] == OperandForm::Qd && !info.register_form;
+}
+
+/// PHADDW and its like, which the engine makes wrongly of a register and itself (the same host).
+bool Emulator::adds_horizontally() const {
+  switch (flight_.info->row->operation) {
+    case Operation::phaddw:
+    case Operation::phaddd:
+    case Operation::phaddsw:
+    case Operation::phsubw:
+    case Operation::phsubd:
+    case Operation::phsubsw:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // ---------------------------------------------------------------------------------------------

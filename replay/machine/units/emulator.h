@@ -71,7 +71,8 @@ class Emulator {
   bool returns() const;
   bool wraps() const;
   bool pushes_before_a_page() const;
-  bool unpacks_four_bytes() const;
+  bool is_mmx_of_host() const;
+  bool adds_horizontally() const;
   bool has_long_mode() const { return cpu_.traits.has_long_mode; }
   // What is made.
   void transfer();

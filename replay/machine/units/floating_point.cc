@@ -13,6 +13,7 @@ namespace {
 
 /// The MMX register that `info` writes, or -1 (SDM vol. 2, the instructions of map 0F).
 int written_mmx_register(const DecodedInstruction& info) {
+  if (info.is(Operation::movq2dq)) return -1;
   switch (info.opcode) {
     case 0x71:
     case 0x72:

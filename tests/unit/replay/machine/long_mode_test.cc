@@ -161,6 +161,44 @@ TEST_F(LongModeGuest, MovesOfANumberTakeNoNoticeOfRexR) {
   EXPECT_EQ(after("rax"), 1u);
 }
 
+TEST_F(LongModeGuest, HorizontalAdditionsOfARegisterAndItself) {
+  for (std::size_t i = 0; i < 4; ++i)
+    recording_.initial.fx[160 + 4 * i] = static_cast<std::uint8_t>(1 << i);
+  put(kCode, {0x66, 0x0f, 0x38, 0x02, 0xc0});  // phaddd xmm0, xmm0
+  run(1);
+  EXPECT_EQ(after_.fx[160], 3);
+  EXPECT_EQ(after_.fx[164], 12);
+  EXPECT_EQ(after_.fx[168], 3);
+  EXPECT_EQ(after_.fx[172], 12);
+}
+
+TEST_F(LongModeGuest, RoundingsAreMadeByMxcsrAndLeaveTheirFlags) {
+  CpuState& s = recording_.initial;
+  s.fx[24] = 0x80;  // masked, towards minus infinity
+  s.fx[25] = 0x3f;
+  s.fx[162] = 0xc0;  // xmm0: 1.5
+  s.fx[163] = 0x3f;
+  put(kCode, {0x66, 0x0f, 0x3a, 0x0a, 0xc0, 4});  // roundss xmm0, xmm0 as MXCSR says
+  run(1);
+  EXPECT_EQ(after_.fx[162], 0x80);  // 1.0
+  EXPECT_EQ(after_.fx[24], 0xa0);   // inexact
+}
+
+TEST_F(LongModeGuest, RexIsNoPartOfTheNumbersOfMmxRegisters) {
+  CpuState& s = recording_.initial;
+  s.fx[48] = 0xff;                             // mm1: a byte of -1
+  put(kCode, {0x45, 0x0f, 0x38, 0x1c, 0xc1});  // pabsb mm0, mm1, with REX.R and REX.B
+  run(1);
+  EXPECT_EQ(after_.fx[32], 1);
+}
+
+TEST_F(LongModeGuest, ComparisonsOfStringsNeedNoAlignment) {
+  set_register(recording_.initial, "rbx", kData + 3);
+  put(kHandler, {0x90});
+  put(kCode, {0x66, 0x0f, 0x3a, 0x63, 0x03, 0});  // pcmpistri xmm0, [rbx], 0
+  EXPECT_EQ(run(1).exceptions, 0u);
+}
+
 TEST_F(LongModeGuest, AComparisonOf16BytesIsRefusedWhereItIsNotAligned) {
   put(kHandler, {0x90});
   put(kCode, {0x48, 0x0f, 0xc7, 0x0c, 0x25, 8, 0, 0x40, 0});  // cmpxchg16b [400008]: not mapped
