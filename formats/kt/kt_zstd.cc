@@ -110,6 +110,7 @@ void SeekableKtSink::cut_frame() {
     whole_.instructions += record.instruction ? 1 : 0;
   }
   if (whole_.bytes == 0) return;
+  book_.set_form(form_);
   const KtPlace place = book_.pass(all.first(whole_.bytes));
   begin_frame(book_.take(), place);
 }
