@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -154,6 +155,39 @@ TEST_F(CInterface, WithoutMemoryTheCallFailsAndTheProcessLives) {
     failed += outcome == 1 ? 1 : 0;
   }
   EXPECT_GT(failed, 10);
+}
+
+/// docs/formats/kt.md, "Traces of 64 bits": mov rbx, rax into FFFF888000001000h at FFFFFFFF81000010h.
+TEST(WideTraces, AreReadWithTheirAddressesByWhoAsksForThem) {
+  const std::string path = ::testing::TempDir() + "citcat_wide_" + std::to_string(::getpid()) + ".kt";
+  constexpr unsigned char kTrace[] = {'K',  'T',  '6',  '4',  0x82, 1,    0,    0,    0x10, 0x00, 0x00,
+                                      0x81, 0xff, 0xff, 0xff, 0xff, 0x13, 0x48, 0x89, 0x03, 0,    0,
+                                      0,    0,    0x00, 0x10, 0x00, 0x00, 0x80, 0x88, 0xff, 0xff};
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(kTrace), sizeof kTrace);
+
+  citcat_trace* narrow = citcat_open(path.c_str(), 0);
+  citcat_record record;
+  ASSERT_NE(narrow, nullptr);
+  EXPECT_EQ(citcat_next(narrow, &record), -1);
+  EXPECT_THAT(citcat_error(narrow), HasSubstr("a trace of 64 bits"));
+  citcat_close(narrow);
+
+  citcat_trace* trace = citcat_open(path.c_str(), CITCAT_WIDE);
+  ASSERT_NE(trace, nullptr);
+  citcat_wide_record wide;
+  ASSERT_EQ(citcat_read_wide(trace, &wide, 1), 1U);
+  EXPECT_EQ(wide.address, 0xffffffff81000010U);
+  EXPECT_EQ(wide.data_count, 1);
+  EXPECT_EQ(wide.data[0], 0xffff888000001000U);
+  EXPECT_EQ(wide.length, 3);
+  EXPECT_EQ(citcat_read_wide(trace, &wide, 1), 0U);
+  EXPECT_EQ(citcat_error(trace), nullptr);
+  ASSERT_EQ(citcat_seek(trace, 0), 0);
+  EXPECT_EQ(citcat_next(trace, &record), -1);
+  EXPECT_THAT(citcat_error(trace), HasSubstr("citcat_read_wide"));
+  citcat_close(trace);
+  std::remove(path.c_str());
 }
 
 }  // namespace
