@@ -16,14 +16,15 @@
 namespace citcat {
 namespace {
 
-/// Messages quote file names and file contents, which may hold anything: control characters must
-/// not reach the terminal as commands.
-std::string printable(std::string_view text) {
+/// Texts quote file names and file contents, which may hold anything: control characters, but for
+/// those of `kept`, must not reach the terminal as commands.
+std::string printable(std::string_view text, std::string_view kept = "") {
   std::string result;
   result.reserve(text.size());
   for (const char character : text) {
     const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7f) {
+    const bool controls = byte < 0x20 || byte == 0x7f;
+    if (controls && kept.find(character) == std::string_view::npos) {
       result += fmt::format("\\x{:02x}", byte);
     } else {
       result += character;
@@ -42,18 +43,25 @@ void say(std::string_view kind, std::string_view text) {
   throw IoError(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
-}  // namespace
-
-void Console::print(std::string_view text) const {
+void write_out(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_stdout_failed();
 }
 
+}  // namespace
+
+void Console::print(std::string_view text) const {
+  static const bool for_people = is_terminal(STDOUT_FILENO);
+  if (!for_people) return write_out(text);
+  write_out(printable(text, "\n\t"));
+}
+
 void Console::print_verdict(bool good, std::string_view verdict, std::string_view rest) const {
-  print(styled(STDOUT_FILENO, good ? Style::good : Style::bad, verdict) + std::string(rest) + "\n");
+  write_out(styled(STDOUT_FILENO, good ? Style::good : Style::bad, verdict));
+  print(std::string(rest) + "\n");
 }
 
 void Console::print_titles(std::string_view titles) const {
-  if (is_terminal(STDOUT_FILENO)) print(styled(STDOUT_FILENO, Style::title, titles) + "\n");
+  if (is_terminal(STDOUT_FILENO)) write_out(styled(STDOUT_FILENO, Style::title, titles) + "\n");
 }
 
 void Console::print_json(const nlohmann::ordered_json& value) const {

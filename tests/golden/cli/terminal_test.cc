@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "golden/citcat_test.h"
@@ -60,6 +61,18 @@ TEST_F(TerminalTest, APipeHasNeitherColoursNorTitles) {
   EXPECT_THAT(piped("$CITCAT verify r.citcat"), Not(HasSubstr(kEscape)));
   EXPECT_THAT(piped("$CITCAT info no-such-file.kt"), StartsWith("citcat: error: "));
   EXPECT_THAT(piped("$CITCAT dump " + kCapture + " --to 4"), Not(HasSubstr("address")));
+}
+
+TEST_F(TerminalTest, NothingThatAFileIsCalledOrHoldsCommandsIt) {
+  const std::string name = "\x1b[31mred\x07";
+  std::filesystem::copy_file(file("r.citcat"), file(name + ".citcat"));
+  for (const char* const command : {"$CITCAT info *red*.citcat", "$CITCAT check *red*.citcat"}) {
+    const std::string screen = shown(command, "NO_COLOR=1");
+    EXPECT_THAT(screen, Not(HasSubstr("\x1b"))) << command;
+    EXPECT_THAT(screen, HasSubstr("\\x1b[31mred\\x07.citcat")) << command;
+  }
+  // A pipe gets what there is.
+  EXPECT_THAT(piped("$CITCAT check *red*.citcat"), StartsWith(name));
 }
 
 /// Each title stands above its column: where it begins, a word of the first record does.
