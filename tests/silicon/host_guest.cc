@@ -138,7 +138,7 @@ void HostGuest::make_tables() {
   };
   for (const HostProcessor::Page& page : pages()) {
     if (page.rights == HostProcessor::Rights::none) continue;
-    map(page.linear, page.frame * kPageSize,
+    map(static_cast<std::uint32_t>(page.linear), page.frame * kPageSize,
         page.rights == HostProcessor::Rights::read ? 0x65 : 0x67);
   }
   for (std::uint32_t p = 0; p < 8; ++p) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "silicon/host_steps.h"
+#include "silicon/wide_steps.h"
 
 namespace {
 
@@ -17,10 +18,22 @@ using namespace citcat;
 using namespace citcat::silicon;
 
 struct Options {
-  std::optional<StepMode> mode;
+  std::string mode;  ///< empty: all
   std::uint64_t seed = 1, count = 10000, seeds = 1;
   ExecutionPath path = ExecutionPath::instructions;
+
+  bool wants(const std::string& name) const { return mode.empty() || mode == name; }
 };
+
+bool is_mode(const std::string& name) {
+  for (const StepMode mode : kStepModes) {
+    if (step_mode_name(mode) == name) return true;
+  }
+  for (const WideMode mode : kWideModes) {
+    if (wide_mode_name(mode) == name) return true;
+  }
+  return false;
+}
 
 void print(const std::string& mode, const StepCounts& counts) {
   std::printf("%s: %llu steps, %llu equal\n", mode.c_str(),
@@ -43,12 +56,21 @@ void print(const std::string& mode, const StepCounts& counts) {
 int run(const Options& options) {
   bool all_explained = true;
   for (const StepMode mode : kStepModes) {
-    if (options.mode && *options.mode != mode) continue;
+    if (!options.wants(step_mode_name(mode))) continue;
     StepCounts counts;
     for (std::uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
       LockStep(options.path, seed).run(mode, options.count, counts);
     }
     print(step_mode_name(mode), counts);
+    all_explained = all_explained && counts.unexplained.empty();
+  }
+  for (const WideMode mode : kWideModes) {
+    if (!options.wants(wide_mode_name(mode))) continue;
+    StepCounts counts;
+    for (std::uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
+      WideLockStep(seed).run(mode, options.count, counts);
+    }
+    print(wide_mode_name(mode), counts);
     all_explained = all_explained && counts.unexplained.empty();
   }
   return all_explained ? 0 : 1;
@@ -63,10 +85,8 @@ std::optional<Options> parse(int argc, char** argv) {
     } else if (name == "--count") {
       options.count = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "--mode") {
-      for (const StepMode mode : kStepModes) {
-        if (step_mode_name(mode) == value) options.mode = mode;
-      }
-      if (!options.mode) return std::nullopt;
+      if (!is_mode(value)) return std::nullopt;
+      options.mode = value;
     } else if (name == "--seeds") {
       options.seeds = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "--path") {
@@ -85,8 +105,9 @@ int main(int argc, char** argv) {
   const std::optional<Options> options = parse(argc, argv);
   if (!options) {
     std::fprintf(stderr,
-                 "usage: host_steps [--mode flat32|code16|mixed|floating] [--seed N] [--seeds N]\n"
-                 "                  [--count N] [--path instructions|blocks]\n");
+                 "usage: host_steps [--mode flat32|code16|mixed|floating|integer64|vector64]\n"
+                 "                  [--seed N] [--seeds N] [--count N]\n"
+                 "                  [--path instructions|blocks]\n");
     return 2;
   }
   const std::string why = HostProcessor::unavailable();

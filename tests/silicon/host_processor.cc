@@ -41,6 +41,56 @@ int checked(long result, const char* what) {
 
 void on_alarm(int) {}
 
+constexpr std::array<unsigned long long user_regs_struct::*, 16> kRegisters = {
+    &user_regs_struct::rax, &user_regs_struct::rcx, &user_regs_struct::rdx, &user_regs_struct::rbx,
+    &user_regs_struct::rsp, &user_regs_struct::rbp, &user_regs_struct::rsi, &user_regs_struct::rdi,
+    &user_regs_struct::r8,  &user_regs_struct::r9,  &user_regs_struct::r10, &user_regs_struct::r11,
+    &user_regs_struct::r12, &user_regs_struct::r13, &user_regs_struct::r14, &user_regs_struct::r15};
+/// In SegmentRegister order.
+constexpr std::array<unsigned long long user_regs_struct::*, 6> kSelectors = {
+    &user_regs_struct::es, &user_regs_struct::cs, &user_regs_struct::ss,
+    &user_regs_struct::ds, &user_regs_struct::fs, &user_regs_struct::gs};
+
+constexpr std::uint64_t joined(std::uint32_t low, std::uint32_t high) {
+  return std::uint64_t{high} << 32 | low;
+}
+void split(std::uint64_t value, std::uint32_t& low, std::uint32_t& high) {
+  low = static_cast<std::uint32_t>(value);
+  high = static_cast<std::uint32_t>(value >> 32);
+}
+
+void to_host(const CpuState& state, user_regs_struct& r) {
+  const LongModeState wide = state.long_mode.value_or(LongModeState{});
+  r.orig_rax = ~0ull;
+  for (std::size_t i = 0; i < 8; ++i) {
+    r.*kRegisters[i] = joined(state.gpr[i], wide.gpr_high[i]);
+    r.*kRegisters[8 + i] = wide.r[i];
+  }
+  r.rip = joined(state.eip, wide.rip_high);
+  r.eflags = state.eflags | kFlagTf;
+  for (std::size_t i = 0; i < 6; ++i) r.*kSelectors[i] = state.segment[i].selector;
+  const Segment &fs = state.segment[kFs], &gs = state.segment[kGs];
+  const bool bases = state.long_mode.has_value();
+  r.fs_base = fs.unusable && !bases ? 0 : joined(fs.base, wide.base_high[kFs]);
+  r.gs_base = gs.unusable && !bases ? 0 : joined(gs.base, wide.base_high[kGs]);
+}
+
+void from_host(const user_regs_struct& r, CpuState& state) {
+  LongModeState wide = state.long_mode.value_or(LongModeState{});
+  for (std::size_t i = 0; i < 8; ++i) {
+    split(r.*kRegisters[i], state.gpr[i], wide.gpr_high[i]);
+    wide.r[i] = r.*kRegisters[8 + i];
+  }
+  split(r.rip, state.eip, wide.rip_high);
+  state.eflags = static_cast<std::uint32_t>(r.eflags) & ~kFlagTf;
+  for (std::size_t i = 0; i < 6; ++i) {
+    state.segment[i].selector = static_cast<std::uint16_t>(r.*kSelectors[i]);
+  }
+  split(r.fs_base, state.segment[kFs].base, wide.base_high[kFs]);
+  split(r.gs_base, state.segment[kGs].base, wide.base_high[kGs]);
+  if (state.long_mode) state.long_mode = wide;
+}
+
 /// Ends a wait for a child that does not stop.
 class Watchdog {
  public:
@@ -275,7 +325,7 @@ HostProcessor::Step HostProcessor::read_exception(int signal) {
   step.end = Step::End::exception;
   step.vector = static_cast<std::uint8_t>(frame.uc_mcontext.gregs[REG_TRAPNO]);
   step.error_code = static_cast<std::uint32_t>(frame.uc_mcontext.gregs[REG_ERR]);
-  step.cr2 = static_cast<std::uint32_t>(frame.uc_mcontext.gregs[REG_CR2]);
+  step.cr2 = static_cast<std::uint64_t>(frame.uc_mcontext.gregs[REG_CR2]);
   return step;
 }
 
@@ -283,25 +333,7 @@ HostProcessor::Step HostProcessor::step(CpuState& state, bool floating_point) {
   const Watchdog watchdog;
   if (child_ < 0) start();
   user_regs_struct r = idle_;
-  r.orig_rax = ~0ull;
-  r.rax = state.gpr[kEax];
-  r.rcx = state.gpr[kEcx];
-  r.rdx = state.gpr[kEdx];
-  r.rbx = state.gpr[kEbx];
-  r.rsp = state.gpr[kEsp];
-  r.rbp = state.gpr[kEbp];
-  r.rsi = state.gpr[kEsi];
-  r.rdi = state.gpr[kEdi];
-  r.rip = state.eip;
-  r.eflags = state.eflags | kFlagTf;
-  r.cs = state.segment[kCs].selector;
-  r.ss = state.segment[kSs].selector;
-  r.ds = state.segment[kDs].selector;
-  r.es = state.segment[kEs].selector;
-  r.fs = state.segment[kFs].selector;
-  r.gs = state.segment[kGs].selector;
-  r.fs_base = state.segment[kFs].unusable ? 0 : state.segment[kFs].base;
-  r.gs_base = state.segment[kGs].unusable ? 0 : state.segment[kGs].base;
+  to_host(state, r);
   checked(ptrace(PTRACE_SETREGS, child_, 0, &r), "PTRACE_SETREGS");
   user_fpregs_struct fp{};
   static_assert(sizeof fp == sizeof state.fx);
@@ -321,16 +353,7 @@ HostProcessor::Step HostProcessor::step(CpuState& state, bool floating_point) {
     checked(ptrace(PTRACE_GETFPREGS, child_, 0, &fp), "PTRACE_GETFPREGS");
     std::memcpy(state.fx.data(), &fp, sizeof fp);
   }
-  const unsigned long long values[] = {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi};
-  for (std::size_t i = 0; i < 8; ++i) state.gpr[i] = static_cast<std::uint32_t>(values[i]);
-  state.eip = static_cast<std::uint32_t>(r.rip);
-  state.eflags = static_cast<std::uint32_t>(r.eflags) & ~kFlagTf;
-  const unsigned long long selectors[] = {r.es, r.cs, r.ss, r.ds, r.fs, r.gs};
-  for (std::size_t i = 0; i < 6; ++i) {
-    state.segment[i].selector = static_cast<std::uint16_t>(selectors[i]);
-  }
-  state.segment[kFs].base = static_cast<std::uint32_t>(r.fs_base);
-  state.segment[kGs].base = static_cast<std::uint32_t>(r.gs_base);
+  from_host(r, state);
   return read_exception(stopped_by);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The processor we run on, one instruction at a time, as what a 64-bit kernel lets it be besides:
-// a 32-bit processor at ring 3 with paging, in 32- and 16-bit code segments of a local descriptor
-// table that is ours. A child process lies still under ptrace and is given registers; TF makes the
+// The processor we run on, one instruction at a time: at ring 3 in 64-bit mode, or as what a 64-bit
+// kernel lets it be besides, a 32-bit processor with paging, in 32- and 16-bit code segments of a
+// local descriptor table that is ours. A child process lies still under ptrace and is given registers; TF makes the
 // step. Nothing is emulated on the way: a virtual machine would need hardware that lends its legacy
 // modes, and KVM without it interprets the instructions.
 
@@ -24,7 +24,7 @@ class HostProcessor {
 
   enum class Rights : std::uint8_t { none, read, write };
   struct Page {
-    std::uint32_t linear = 0;
+    std::uint64_t linear = 0;
     std::uint32_t frame = 0;  ///< number
     Rights rights = Rights::write;
   };
@@ -51,12 +51,14 @@ class HostProcessor {
   struct Step {
     enum class End : std::uint8_t { stepped, exception, other } end = End::other;
     std::uint8_t vector = 0;
-    std::uint32_t error_code = 0, cr2 = 0;
+    std::uint32_t error_code = 0;
+    std::uint64_t cr2 = 0;
     std::string why;  ///< of `other`
   };
   /// Executes one instruction, or one iteration of a repeated string, from `state`, and leaves
   /// there what came of it: general registers, EIP, EFLAGS without TF, selectors, and the bases of
-  /// FS and GS. The instruction is executed with TF set, which an image of EFLAGS shows.
+  /// FS and GS; of a state of a processor with long mode all 64 bits of them, and R8 to R15. The
+  /// instruction is executed with TF set, which an image of EFLAGS shows.
   Step step(CpuState& state, bool floating_point);
 
  private:

@@ -218,7 +218,7 @@ StepEnd LockStep::step_host(const CpuState& before, const StepInstruction& instr
     const HostProcessor::Step step = host_.step(end.cpu, floating_point);
     end.vector = step.vector;
     end.error_code = step.error_code;
-    end.cr2 = step.cr2;
+    end.cr2 = static_cast<std::uint32_t>(step.cr2);
     switch (step.end) {
       case HostProcessor::Step::End::stepped:
         end.kind = StepEnd::Kind::retired;

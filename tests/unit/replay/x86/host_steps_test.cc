@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "silicon/wide_steps.h"
 #include "unit/replay/machine/both_paths.h"
 
 namespace citcat::silicon {
@@ -30,28 +31,40 @@ std::string processor_name() {
 /// Where the steps' rules were made. Another processor may differ in ways that nobody looked into.
 constexpr const char* kKnownProcessor = "AuthenticAMD family 25";
 
+/// Why nothing can be said here; empty where it can.
+std::string why_skipped() {
+  const std::string why = HostProcessor::unavailable();
+  if (!why.empty()) return "no 32-bit processor to be had here: " + why;
+  if (processor_name() == kKnownProcessor) return "";
+  return processor_name() +
+         ": what it does otherwise than the replay's is for scripts/test-host to show, its rules "
+         "were made on " +
+         kKnownProcessor;
+}
+
+void expect_mostly_equal(const StepCounts& counts) {
+  std::uint64_t by_rule = 0;
+  for (const auto& [rule, count] : counts.rules) by_rule += count;
+  for (const auto& [kind, found] : counts.unexplained) {
+    ADD_FAILURE() << found.count << " of " << kind << "\n" << found.first;
+  }
+  std::printf("%llu steps equal, %llu by a named rule\n",
+              static_cast<unsigned long long>(counts.equal),
+              static_cast<unsigned long long>(by_rule));
+  EXPECT_GT(counts.equal, counts.steps() / 10 * 9);
+  EXPECT_GT(counts.steps(), 0u);
+}
+
 class HostSteps : public testing::TestWithParam<ExecutionPath> {
  protected:
   void SetUp() override {
-    const std::string why = HostProcessor::unavailable();
-    if (!why.empty()) GTEST_SKIP() << "no 32-bit processor to be had here: " << why;
-    if (processor_name() != kKnownProcessor) {
-      GTEST_SKIP() << processor_name() << ": what it does otherwise than a P6 is for "
-                   << "scripts/test-host to show, its rules were made on " << kKnownProcessor;
-    }
+    const std::string why = why_skipped();
+    if (!why.empty()) GTEST_SKIP() << why;
   }
   static void expect_equal(StepMode mode) {
     StepCounts counts;
     LockStep(GetParam(), 1).run(mode, kSteps, counts);
-    std::uint64_t by_rule = 0;
-    for (const auto& [rule, count] : counts.rules) by_rule += count;
-    for (const auto& [kind, found] : counts.unexplained) {
-      ADD_FAILURE() << found.count << " of " << kind << "\n" << found.first;
-    }
-    std::printf("%llu steps equal, %llu by a named rule\n",
-                static_cast<unsigned long long>(counts.equal),
-                static_cast<unsigned long long>(by_rule));
-    EXPECT_GT(counts.equal, kSteps / 10 * 9);
+    expect_mostly_equal(counts);
   }
 };
 
@@ -81,6 +94,38 @@ TEST_P(HostSteps, ThatDifferAreFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, HostSteps, both_paths(), path_name);
+
+class WideHostSteps : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = why_skipped();
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+  static void expect_equal(WideMode mode) {
+    StepCounts counts;
+    WideLockStep(1).run(mode, kSteps / 2, counts);
+    expect_mostly_equal(counts);
+  }
+};
+
+TEST_F(WideHostSteps, Of64BitCodeAreTheProcessors) { expect_equal(WideMode::integer); }
+
+TEST_F(WideHostSteps, OfVectorsIn64BitModeAreTheProcessors) { expect_equal(WideMode::vector); }
+
+TEST_F(WideHostSteps, ThatDifferAreFound) {
+  WideLockStep lockstep(1);
+  lockstep.guest().set_instruction({0x49, 0xff, 0xc7});  // inc r15
+  CpuState state;
+  StepCounts counts;
+  while (counts.ends["retired"] == 0) {
+    state = lockstep.guest().next(WideMode::integer);
+    lockstep.step(state, "as it is", counts);
+  }
+  ASSERT_TRUE(counts.unexplained.empty());
+  lockstep.alter_replay([](CpuState& s) { s.long_mode->r[7] ^= std::uint64_t{1} << 40; });
+  lockstep.step(state, "altered", counts);
+  EXPECT_EQ(counts.unexplained.size(), 1u);
+}
 
 }  // namespace
 }  // namespace citcat::silicon
