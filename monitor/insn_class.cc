@@ -71,6 +71,7 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
       break;
     case 0x34:
     case 0x35:
+      out.calls_system = rest[0] == 0x34;
       out.branch = true;  // SYSENTER, SYSEXIT
       break;
     case 0xae:
@@ -351,6 +352,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     out.kind = InsnKind::halt;
   } else if (opcode >= 0xcc && opcode <= 0xce) {
     out.kind = InsnKind::software_interrupt;
+    out.calls_system = opcode == 0xcd && next == 0x80;
     out.branch = true;
   } else if (is_branch(opcode, next)) {
     out.branch = true;

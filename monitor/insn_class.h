@@ -52,6 +52,7 @@ struct InsnClass {
   bool updates_memory = false;    ///< reads its memory operand, then writes it
   bool loads_cr3 = false;         ///< MOV CR3
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
+  bool calls_system = false;      ///< INT 80h, SYSENTER: how programs of Linux on i386 do
   bool branch = false;            ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS; of a field of an x87 environment
   bool port_in_dx = false;

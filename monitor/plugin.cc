@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "driver-kmod/uapi/citcat_dump.h"
+#include "monitor/process_watch.h"
 #include "monitor/qemu_plugin_api.h"
 #include "monitor/recorder.h"
 #include "monitor/trigger.h"
@@ -166,6 +167,14 @@ class QemuRegisters final : public Registers {
   bool known_ = false;
 };
 
+/// Memory by its linear address, without a trace on the bus or in a TLB.
+bool read_linear(std::uint32_t linear, std::span<std::uint8_t> bytes) {
+  static GByteArray* const buffer = g_byte_array_new();
+  if (!qemu_plugin_read_memory_vaddr(linear, buffer, bytes.size())) return false;
+  std::memcpy(bytes.data(), buffer->data, bytes.size());
+  return true;
+}
+
 // ---- the monitor
 // ---------------------------------------------------------------------------------
 
@@ -187,7 +196,9 @@ struct Monitor {
         sink(options.data, options.control),
         recorder(memory, sink, log, registers, options.cache),
         start_watch(options.start),
-        stop_watch(options.stop) {}
+        stop_watch(options.stop),
+        start_process(options.start, registers, read_linear),
+        stop_process(options.stop, registers, read_linear) {}
 
   Options options;
   qemu_plugin_id_t id = 0;
@@ -198,6 +209,8 @@ struct Monitor {
   QemuRegisters registers;
   Recorder recorder;
   PortWatch start_watch, stop_watch;
+  ProcessWatch start_process, stop_process;
+  bool watches_processes() const { return start_process.wanted() || stop_process.wanted(); }
   std::uint64_t started = 0;  ///< instructions while waiting for a count
   std::uint32_t window = 0;   ///< the driver's, when its marker was stored
   bool begin_next = false;    ///< the marker was stored: the next instruction is the first
@@ -252,6 +265,18 @@ void on_port_write(unsigned, void* user) {
     arm();
 }
 
+void on_user_block(unsigned, void*) {
+  if (monitor->phase != Phase::waiting) return;
+  (void)monitor->stop_process.block();
+  if (monitor->start_process.block()) arm();
+}
+
+void on_system_call(unsigned, void*) {
+  if (monitor->phase != Phase::waiting) return;
+  (void)monitor->stop_process.call();
+  if (monitor->start_process.call()) arm();
+}
+
 void on_wrmsr(unsigned, void*) {
   QemuRegisters& registers = monitor->registers;
   monitor->recorder.note_msr(registers.gpr(1),
@@ -263,6 +288,10 @@ void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::uniqu
   // The driver dumps the MSRs itself.
   if (insn->what.kind == InsnKind::wrmsr && start.kind != Trigger::Kind::driver)
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_wrmsr, QEMU_PLUGIN_CB_R_REGS, nullptr);
+  if (insn->user && insn->first_in_block && monitor->watches_processes())
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_user_block, QEMU_PLUGIN_CB_R_REGS, nullptr);
+  if (insn->user && insn->what.calls_system && monitor->watches_processes())
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_system_call, QEMU_PLUGIN_CB_R_REGS, nullptr);
   switch (start.kind) {
     case Trigger::Kind::driver:
       if (insn->what.kind == InsnKind::wbinvd)
@@ -284,6 +313,8 @@ void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::uniqu
         qemu_plugin_register_vcpu_insn_exec_cb(handle, on_port_write, QEMU_PLUGIN_CB_R_REGS,
                                                insn.release());
       break;
+    case Trigger::Kind::process:
+    case Trigger::Kind::exit:
     case Trigger::Kind::reset:
     case Trigger::Kind::none:
       break;
@@ -338,6 +369,11 @@ bool should_stop(const Insn& insn) {
       return insn.linear == stop.number;
     case Trigger::Kind::count:
       return monitor->recorder.instructions() >= stop.number;
+    case Trigger::Kind::process:
+    case Trigger::Kind::exit: {
+      const bool begins = insn.user && insn.first_in_block && monitor->stop_process.block();
+      return begins || (insn.user && insn.what.calls_system && monitor->stop_process.call());
+    }
     default:
       return monitor->stop_next;
   }
@@ -395,7 +431,7 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void*
 
 /// Callbacks that may look at registers cost more: only where something may be looked at.
 bool needs_registers(const Insn& insn, const Insn* before) {
-  return insn.first_in_block || insn.what.kind != InsnKind::plain ||
+  return insn.first_in_block || insn.what.calls_system || insn.what.kind != InsnKind::plain ||
          (before != nullptr && before->what.kind != InsnKind::plain);
 }
 
@@ -419,7 +455,8 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (monitor->phase == Phase::done) return;
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
-  const bool user = monitor->phase != Phase::waiting && monitor->registers.at_user_level();
+  const bool user = (monitor->phase != Phase::waiting || monitor->watches_processes()) &&
+                    monitor->registers.at_user_level();
   // While waiting, 16-bit code of protected mode is taken for 32-bit code: no more than the size of
   // what it writes to ports is seen otherwise.
   const bool code32 = monitor->phase == Phase::waiting ? !monitor->registers.in_real_mode()

@@ -107,5 +107,6 @@ std::uint64_t qemu_plugin_hwaddr_phys_addr(const qemu_plugin_hwaddr*);
 
 GArray* qemu_plugin_get_registers();
 int qemu_plugin_read_register(qemu_plugin_register*, GByteArray*);
+bool qemu_plugin_read_memory_vaddr(std::uint64_t, GByteArray*, std::size_t);
 
 }  // extern "C"

@@ -38,6 +38,11 @@ std::optional<Trigger> parse_trigger(std::string_view text) {
     out.text = rest;
     return out;
   }
+  if ((kind == "process" || kind == "exit") && !rest.empty()) {
+    out.kind = kind == "exit" ? Trigger::Kind::exit : Trigger::Kind::process;
+    out.text = rest;
+    return out;
+  }
   if (kind == "count") {
     out.kind = Trigger::Kind::count;
     return parse_whole(rest, 10, out.number) ? std::optional(out) : std::nullopt;

@@ -17,6 +17,8 @@ struct Trigger {
     port,     ///< a write to this port, of `value` if there is one
     count,    ///< this many instructions have been started (to stop: have been recorded)
     console,  ///< the first serial port has sent this text
+    process,  ///< a program of this name begins
+    exit,     ///< a program of this name ends
   };
   Kind kind = Kind::none;
   std::uint64_t number = 0;  ///< address, port or count
@@ -25,7 +27,7 @@ struct Trigger {
 };
 
 /// Parses "reset", "driver", "address:c1000000", "port:80", "port:80=5a" (hexadecimal),
-/// "count:1000000", "console:TEXT". Nullopt when it is none of these.
+/// "count:1000000", "console:TEXT", "process:NAME", "exit:NAME". Nullopt when it is none of these.
 std::optional<Trigger> parse_trigger(std::string_view text);
 
 /// Watches what goes out of ports for a port or console trigger.

@@ -79,8 +79,8 @@ class LogFile {
 void check_trigger(const char* option, const std::string& text) {
   if (monitor::parse_trigger(text)) return;
   throw UsageError(fmt::format(
-      "{}: expected driver, reset, address:HEX, symbol:NAME, port:HEX[=HEX], count:N or "
-      "console:TEXT, found {}",
+      "{}: expected driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
+      "port:HEX[=HEX], count:N or console:TEXT, found {}",
       option, text));
 }
 
@@ -338,8 +338,8 @@ CommandRun define_record(CLI::App& app) {
   app.add_option("--cache", arguments->cache, "Cache between processor and monitor")
       ->check(CLI::IsMember({"none", "i486", "write-back", "pentium"}));
   app.add_option("--start", arguments->start,
-                 "driver, reset, address:HEX, symbol:NAME, port:HEX[=HEX], count:N or "
-                 "console:TEXT");
+                 "driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
+                 "port:HEX[=HEX], count:N or console:TEXT");
   app.add_option("--stop", arguments->stop,
                  "The same, besides the driver's stop marker; count:N counts recorded ones");
   app.add_option("--symbols", arguments->symbols,

@@ -230,6 +230,9 @@ TEST(FpuPointers, LoadWhatTheyHaveStored) {
 TEST(Trigger, ReadsEveryFormAndRefusesOthers) {
   EXPECT_EQ(parse_trigger("driver")->kind, Trigger::Kind::driver);
   EXPECT_EQ(parse_trigger("reset")->kind, Trigger::Kind::reset);
+  EXPECT_EQ(parse_trigger("process:ls")->kind, Trigger::Kind::process);
+  EXPECT_EQ(parse_trigger("exit:/bin/ls")->text, "/bin/ls");
+  EXPECT_FALSE(parse_trigger("process:"));
   EXPECT_EQ(parse_trigger("address:c1000000")->number, 0xc1000000u);
   EXPECT_EQ(parse_trigger("address:0xc1000000")->number, 0xc1000000u);
   EXPECT_EQ(parse_trigger("count:50000000")->number, 50000000u);
