@@ -1,8 +1,11 @@
 #include "replay/verify/cache_accesses.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
+
+#include "replay/verify/repeated_lines.h"
 
 namespace citcat {
 
@@ -117,8 +120,15 @@ void CacheAccesses::instruction(const ExecutedInstruction& e, Position now) {
 
 void CacheAccesses::iterations(const ExecutedInstruction& first, std::uint32_t count,
                                std::uint32_t step, Position now) {
-  for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
-    for (const DataReference& r : first.references) refer(r.physical.plus32(i * step), r, now);
+  const std::span<const DataReference> references = first.references;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Position at{now.instruction, now.iteration + i};
+    before_access(at);
+    const std::size_t moved = model_.traffic().size();
+    for (const DataReference& r : references) refer(r.physical.plus32(i * step), r, at);
+    if (log_ != nullptr || model_.traffic().size() != moved) continue;
+    // Once one has moved no line, those in the same lines do nothing more.
+    i += std::min(iterations_in_lines(references, step, i, descriptor().line_bytes), count - 1 - i);
   }
 }
 

@@ -89,9 +89,16 @@ void CacheCheck::before_access(Position now) {
 /// The bus shows no line before the block's end: what the model moves in it is not there.
 bool CacheCheck::hears_whole(Position first, std::uint32_t count) {
   if (!counted_) return false;
+  const auto is_quiet = [&] {
+    return captured_.empty() && ahead_ && ahead_->has(kPositionKnown) &&
+           ahead_->position.instruction >= first.instruction + count;
+  };
+  if (model_.traffic().empty() && is_quiet()) [[likely]] {
+    instruction_ = first.instruction;
+    return true;
+  }
   before_access(first);
-  return captured_.empty() && ahead_ && ahead_->has(kPositionKnown) &&
-         ahead_->position.instruction >= first.instruction + count;
+  return is_quiet();
 }
 
 void CacheCheck::moved(Position now) {

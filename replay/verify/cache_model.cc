@@ -163,6 +163,26 @@ std::optional<CacheModel::Slot> CacheModel::find(const Array& array, std::uint32
   return std::nullopt;
 }
 
+/// Uses the line where it is held: looked for from that used last on.
+inline std::optional<CacheModel::Slot> CacheModel::find_and_use(Array& array, std::uint32_t line) {
+  if (!finds_latest_) {
+    const auto slot = find(array, line);
+    if (slot) use(array, *slot);
+    return slot;
+  }
+  const std::uint32_t set = set_of(line);
+  const std::uint32_t* const lines = &array.lines[index({set, 0})];
+  std::uint64_t& recency = array.recency[set];
+  for (unsigned at = 0; at != 4 * ways_; at += 4) {
+    const std::uint64_t way = recency >> at & 15;
+    if (lines[way] != line) continue;
+    const std::uint64_t before = recency & ((std::uint64_t{1} << at) - 1);
+    recency = recency >> (at + 4) << (at + 4) | before << 4 | way;
+    return Slot{set, static_cast<std::uint32_t>(way)};
+  }
+  return std::nullopt;
+}
+
 void CacheModel::use(Array& array, Slot slot) {
   std::uint64_t& recency = array.recency[slot.set];
   if (!finds_latest_) {
@@ -222,8 +242,7 @@ void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
 // Accesses
 
 void CacheModel::use_line(Array& cache, std::uint32_t line, bool code) {
-  if (const auto slot = find(cache, line)) {
-    use(cache, *slot);
+  if (find_and_use(cache, line)) {
     cache.latest = line;
     return;
   }
@@ -245,15 +264,15 @@ void CacheModel::use_line(Array& cache, std::uint32_t line, bool code) {
 void CacheModel::store_line(std::uint32_t line) {
   Array& data = arrays_[0];
   if (descriptor_->split) drop(arrays_[1], line);
-  auto slot = find(data, line);
+  const bool uses = descriptor_->write_hit_is_use && data.latest != line;
+  auto slot = uses ? find_and_use(data, line) : find(data, line);
   if (!slot) {
     if (!descriptor_->allocates_on_write || disabled_ || !cacheable(PhysAddr{line << line_shift_}))
       return;
     slot = place(data, line);
     tell(CacheTraffic::Kind::data_fill, line);
     data.latest = line;
-  } else if (descriptor_->write_hit_is_use && data.latest != line) {
-    use(data, *slot);
+  } else if (uses) {
     data.latest = line;
   }
   if (descriptor_->form == CacheForm::write_back) data.modified[index(*slot)] = 1;

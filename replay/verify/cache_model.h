@@ -134,6 +134,7 @@ class CacheModel {
   std::uint32_t set_of(std::uint32_t line) const { return line & (sets_ - 1); }
   std::optional<Slot> find(const Array& array, std::uint32_t line) const;
   std::size_t index(Slot s) const { return std::size_t{s.set} * ways_ + s.way; }
+  std::optional<Slot> find_and_use(Array& array, std::uint32_t line);
   void use(Array& array, Slot slot);
   std::uint32_t victim(const Array& array, std::uint32_t set) const;
   Slot place(Array& array, std::uint32_t line);

@@ -1,6 +1,7 @@
 #pragma once
 // What caches hear of a run, in the order in which a processor makes its accesses.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -13,6 +14,7 @@
 #include "formats/io/error.h"
 #include "replay/machine/machine.h"
 #include "replay/verify/cache_model.h"
+#include "replay/verify/repeated_lines.h"
 #include "tools/analyses/code_lines.h"
 #include "tools/host/tool.h"
 
@@ -47,7 +49,9 @@ struct CacheFills {
 /// `Cache` is one cache or many that hear the same: fetch_line(), fetch(), read(), write(),
 /// flush(), snoop_write() and set_disabled() are those of CacheModel; line_of() tells the lines
 /// that are fetched as one; enter(part) is called before accesses of that part, and settle(part)
-/// behind them; report(out, parts, flush_every) is the tool's.
+/// behind them; has_moved() tells whether anything was filled or written back since; where
+/// accesses that moved nothing do nothing when they are made again, repeated_line() is the size of
+/// the shortest line, else 0; report(out, parts, flush_every) is the tool's.
 template <class Cache>
 class CacheFeed final : public Tool {
  public:
@@ -71,33 +75,34 @@ class CacheFeed final : public Tool {
   bool warms() const override { return true; }
   void set_warming(bool warming) override { warming_ = warming; }
   void* code(const StaticBlock& block) override {
-    return &code_lines_.emplace_back(code_lines_of(
-        block, [this](PhysAddr a) { return cache_.line_of(a); }, plan_.machine.address_mask));
+    Code& code = code_.emplace_back();
+    code.lines = code_lines_of(
+        block, [this](PhysAddr a) { return cache_.line_of(a); }, plan_.machine.address_mask);
+    code.count = block.count();
+    for (const StaticInstruction& i : block.instructions()) {
+      code.has_input = code.has_input || i.info.kind == InstructionClass::ins;
+    }
+    return &code;
   }
   void run(void* mine, const Execution& execution, const Context& context) override {
     enter(context);
     const std::span<const Reference> references = execution.references();
     if (execution.first().iteration == 0) {
-      const CodeLines& code = *static_cast<const CodeLines*>(mine);
-      const std::uint32_t count = execution.block().count();
+      const Code& code = *static_cast<const Code*>(mine);
+      const std::uint32_t count = code.count;
       here_->instructions += count;
       if (plan_.flush_every == 0 || told_ % plan_.flush_every + count <= plan_.flush_every)
           [[likely]] {
         if (plan_.flush_every != 0 && told_ != 0 && told_ % plan_.flush_every == 0) cache_.flush();
         run_code(code, execution.block(), references);
       } else {
-        run_code_flushing(code, execution.block(), references);
+        run_code_flushing(code.lines, execution.block(), references);
       }
       told_ += count;
     } else {
       for (const Reference& r : references) access(r, execution.block().front().info.kind);
     }
-    for (std::uint32_t n = 1; n < execution.iterations(); ++n) {
-      for (Reference again : references) {
-        again.physical = moved(again.physical, n * execution.step());
-        access(again, execution.block().front().info.kind);
-      }
-    }
+    if (execution.iterations() > 1) iterate(execution);
     settle();
   }
 
@@ -132,6 +137,13 @@ class CacheFeed final : public Tool {
   }
 
  private:
+  /// What is kept of a piece of code: all that is looked at when it runs.
+  struct Code {
+    CodeLines lines;
+    std::uint32_t count = 0;  ///< instructions
+    bool has_input = false;   ///< INS is among them
+  };
+
   void enter(const Context& context) {
     if (!begun_) begin(context);
     enter(context.level() == 3 ? kPrograms : kRest);
@@ -156,12 +168,40 @@ class CacheFeed final : public Tool {
     cache_.set_disabled(!plan_.machine.ignores_cd &&
                         (context.machine().engine().cr(0) & kCr0Cd) != 0);
   }
-  void run_code(const CodeLines& code, const StaticBlock& block,
-                std::span<const Reference> references) {
-    here_->code.references += code.pieces();
-    code.run(
+  void run_code(const Code& code, const StaticBlock& block, std::span<const Reference> references) {
+    here_->code.references += code.lines.pieces();
+    code.lines.run(
         references, [this](PhysAddr at, std::uint32_t) { cache_.fetch_line(at); },
-        [&](const Reference& r, std::uint16_t number) { access(r, block[number].info.kind); });
+        [&](const Reference& r, std::uint16_t number) {
+          access(r, code.has_input ? block[number].info.kind : InstructionClass::plain);
+        });
+  }
+  /// All but the first of the iterations of a string. Once one has moved no line, those in the same
+  /// lines do nothing more.
+  void iterate(const Execution& execution) {
+    const std::span<const Reference> references = execution.references();
+    const InstructionClass kind = execution.block().front().info.kind;
+    std::uint32_t line = cache_.repeated_line();
+    CacheSide each;
+    for (const Reference& r : references) {
+      if (r.kind == AccessKind::walk) line = 0;
+      ++each.references;
+      ++(r.write ? each.writes : each.reads);
+    }
+    for (std::uint32_t n = 1; n < execution.iterations(); ++n) {
+      settle();
+      for (Reference again : references) {
+        again.physical = moved(again.physical, n * execution.step());
+        access(again, kind);
+      }
+      if (line == 0 || cache_.has_moved()) continue;
+      const std::uint32_t same =
+          std::min(iterations_in_lines(references, execution.step(), n, line),
+                   execution.iterations() - 1 - n);
+      here_->data =
+          here_->data + CacheSide{same * each.references, same * each.reads, same * each.writes};
+      n += same;
+    }
   }
   /// The same of a block in which the cache is emptied: instruction by instruction.
   void run_code_flushing(const CodeLines& code, const StaticBlock& block,
@@ -211,7 +251,7 @@ class CacheFeed final : public Tool {
 
   const Plan plan_;
   Cache cache_;
-  std::deque<CodeLines> code_lines_;
+  std::deque<Code> code_;
   bool begun_ = false;
   bool warming_ = false;
   std::uint64_t told_ = 0;  ///< instructions

@@ -142,6 +142,11 @@ class CacheBank {
   }
   /// Of the shortest line, of which all others are made.
   std::uint32_t line_of(PhysAddr a) const { return caches_.front().line_of(a); }
+  bool has_moved() {
+    return std::any_of(caches_.begin(), caches_.end(),
+                       [](CountedCache& c) { return c.has_moved(); });
+  }
+  std::uint32_t repeated_line() const { return caches_.front().repeated_line(); }
   void enter(unsigned) {}
   void settle(unsigned part) {
     for (CountedCache& c : caches_) c.settle(part);
@@ -197,6 +202,9 @@ class StackBank {
   }
   void set_disabled(bool disabled) { disabled_ = disabled; }
   std::uint32_t line_of(PhysAddr a) const { return a.low32() >> data_.front().line_shift(); }
+  /// Of lines that take turns in a set each use counts.
+  static std::uint32_t repeated_line() { return 0; }
+  static bool has_moved() { return true; }
   void enter(unsigned part) { part_ = part; }
   void settle(unsigned) {}
   void report(Report& out, const CacheParts& parts, std::uint64_t flush_every) const;

@@ -11,10 +11,13 @@ namespace citcat::tools {
 
 namespace {
 
-/// What the host keeps with a block of the machine.
+/// What the host keeps with a block of the machine; all that it needs to tell it once more.
 struct CodeNote final : BlockNote {
   explicit CodeNote(KnownCode& c) : code(&c) {}
   KnownCode* code;
+  const Group* group = nullptr;  ///< that was told last
+  ToolCode* told = nullptr;      ///< what it keeps
+  ToolCode::Call only;           ///< the one call, where that is all that there is to do
 };
 
 /// It is told behind its own delivery.
@@ -278,7 +281,14 @@ ToolCode& ToolHost::group_code(KnownCode& code, const Group& mine) {
 void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   const Group& mine = group();
   ToolCode& kept = group_code(code, mine);
-  if (!counted_.empty() && !warms_) {
+  if (!warms_) [[likely]]
+    return tell_to(kept, code, execution);
+  for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
+}
+
+/// Counts it, and tells all who are told of executions.
+void ToolHost::tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution) {
+  if (!counted_.empty()) {
     if (code.repeats()) {
       const bool begins = execution.first().iteration == 0;
       kept.executions += begins ? 1 : 0;
@@ -287,10 +297,6 @@ void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
     } else {
       ++kept.executions;
     }
-  }
-  if (warms_) [[unlikely]] {
-    for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
-    return;
   }
   for (const ToolCode::Call& call : kept.calls) call.tool->run(call.mine, execution, context_);
 }
@@ -340,8 +346,23 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
   }
   if (!pending_.empty()) [[unlikely]]
     flush_others();
+  tell_whole(block, first);
+}
+
+/// All of it is told, in one go.
+void ToolHost::tell_whole(const ExecutedBlock& block, Position first) {
   KnownCode& code = code_of(block);
-  tell(code, Execution(code.block, first, block.addresses(), block.references()));
+  const Execution execution(code.block, first, block.addresses(), block.references());
+  if (options_.scope != nullptr || warms_ || block.note() == nullptr) return tell(code, execution);
+  auto& note = static_cast<CodeNote&>(**block.note());
+  if (note.group != &group()) [[unlikely]] {
+    note.group = &group();
+    note.told = &group_code(code, *note.group);
+    note.only = {};
+    if (counted_.empty() && note.told->calls.size() == 1) note.only = note.told->calls.front();
+  }
+  if (note.only.tool != nullptr) return note.only.tool->run(note.only.mine, execution, context_);
+  tell_to(*note.told, code, execution);
 }
 
 /// Part of it lies beyond what is to be told.

@@ -90,6 +90,8 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
   void tell_group(KnownCode& code, const Execution& execution);
+  void tell_whole(const ExecutedBlock& block, Position first);
+  void tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution);
   ToolCode& group_code(KnownCode& code, const Group& mine);
   ToolCode& make_group_code(KnownCode& code);
   void look_at(KnownCode& code) const;

@@ -17,6 +17,16 @@ using fast::LazyFlags;
 using fast::Policy;
 using fast::State;
 
+namespace {
+
+/// Has the lines of the host's cache fetched that whoever is told of the code looks at.
+void fetch_ahead(const BlockCode& code) {
+  __builtin_prefetch(&code);
+  __builtin_prefetch(&code.notes());
+}
+
+}  // namespace
+
 /// Instructions before this one need not be told to the judge.
 std::uint64_t FastTier::quiet_end() const {
   return expectation_.expects_stores ? 0 : std::min(limit_, expectation_.next.instruction);
@@ -221,8 +231,11 @@ void FastTier::take_back(const Undo& undo, std::uint64_t first, std::uint32_t do
 void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
   if (!cpu_.audience.hears_instructions()) return;
   const State& s = *s_;
+  // What is told of a block was used when it ran last, and each part of it leads to the next.
+  for (std::uint32_t i = 0; i < s.batched; ++i) fetch_ahead(*s.batch[i].block->code);
   for (std::uint32_t i = 0; i < s.batched; ++i) {
     const BatchedBlock& b = s.batch[i];
+    if (i + 1 < s.batched) __builtin_prefetch(s.batch[i + 1].block->code->notes().first());
     const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
     if (references_) gather_references(i, count);
     tell_block(*b.block, count, first + b.first, b.area);

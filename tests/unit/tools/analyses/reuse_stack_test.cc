@@ -61,5 +61,17 @@ TEST(ReuseStack, TheLastLineOfTheAddressSpaceIsALineAsAnyOther) {
   EXPECT_EQ(stack.use(0x0fffffff), 1u);
 }
 
+TEST(ReuseStack, ALineTakenAwayLeavesAHoleThatTheNextOneFills) {
+  ReuseStack stack(4);
+  for (const std::uint32_t line : {1u, 2u, 3u, 4u}) stack.use(line);
+  stack.take_away(3);
+  EXPECT_EQ(stack.use(2), 2u) << "the hole is a place as any other";
+  // It is now where 2 was, behind 4.
+  EXPECT_EQ(stack.use(5), ReuseStack::kNew);
+  EXPECT_EQ(stack.size(), 4u) << "5 took its place";
+  EXPECT_EQ(stack.use(1), 2u);
+  EXPECT_EQ(stack.use(3), ReuseStack::kNew) << "it was taken away";
+}
+
 }  // namespace
 }  // namespace citcat::tools
