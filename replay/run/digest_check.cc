@@ -1,6 +1,7 @@
 #include "replay/run/digest_check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "events/archive/container.h"
 #include "formats/io/error.h"
@@ -23,15 +24,16 @@ std::uint64_t DigestCheck::stop(std::uint64_t to) const {
 }
 
 std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {
-  if (!needed_) return std::nullopt;
+  // The digests of a replay are taken once.
+  if (!needed_ || std::exchange(compared_, true)) return differs_;
   const std::vector<ReplayDigest>& expected = file_.digests();
-  const auto differs = first_difference(expected, sink_.finish(instructions), instructions);
+  differs_ = first_difference(expected, sink_.finish(instructions), instructions);
   // Compared were those up to the first difference, it among them.
-  const std::uint64_t compared = differs.value_or(instructions);
+  const std::uint64_t compared = differs_.value_or(instructions);
   checked_ = static_cast<std::uint64_t>(
       std::count_if(expected.begin(), expected.end(),
                     [compared](const ReplayDigest& d) { return d.instruction <= compared; }));
-  return differs;
+  return differs_;
 }
 
 }  // namespace citcat

@@ -23,7 +23,7 @@ class DigestCheck {
   /// Computes the digests; must observe the replay from its beginning.
   Observer& observer() { return sink_; }
   /// After a replay of `instructions`: the instruction of the first digest that differs, if one
-  /// does.
+  /// does. Asked again it says the same.
   std::optional<std::uint64_t> compare(std::uint64_t instructions);
   /// How many digests compare() has looked at.
   std::uint64_t checked() const { return checked_; }
@@ -31,7 +31,8 @@ class DigestCheck {
  private:
   const RecordingFile& file_;
   DigestSink sink_;
-  bool needed_ = false;
+  bool needed_ = false, compared_ = false;
+  std::optional<std::uint64_t> differs_;
   std::uint64_t checked_ = 0;
 };
 

@@ -103,6 +103,14 @@ TEST_F(ReportTest, HoldsWhatTheOtherCommandsPrint) {
   EXPECT_EQ(data.at("verify").at("verdict"), "match");
 }
 
+TEST_F(ReportTest, OfDigestsSaysWhatVerifySays) {
+  good({"slim", recording(), "-o", "slim.citcat"});
+  good({"report", "slim.citcat", "-o", page_path()});
+  const Json found = data_of(read_file(page_path())).at("runs").at(0).at("verify");
+  EXPECT_EQ(found, Json::parse(good({"verify", "slim.citcat", "--json"})));
+  EXPECT_EQ(found.at("verdict"), "match");
+}
+
 TEST_F(ReportTest, ReferencesNothingElsewhere) {
   const std::string visible = page_.substr(0, page_.find("<script type=\"application/json\""));
   for (const char* const reference : {" src=", "url(", "@import", "href=\"http", "<link"}) {
