@@ -55,7 +55,9 @@ void Recorder::take_log() {
   }
   if (active_ && (may_have_interrupted || !real.empty())) take_real_events(real);
   if (item == LogItem::system_management)
-    give_up("system management mode was entered, which this monitor does not record");
+    give_up(
+        "system management mode was entered, which this monitor does not record; leave it out of the "
+        "machine with -machine pc,smm=off");
 }
 
 /// What INT n reads before its gate refuses it.
