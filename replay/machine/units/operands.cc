@@ -124,10 +124,12 @@ void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
     const std::size_t in_slot = (first + i) % fx_image::kSlot;
     return in_slot < fx_image::restored_bytes(first + i - in_slot);
   };
+  const LinearAddr linear = flight_.accessed;
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;
     while (i + n < size && is_read(i + n)) ++n;
     if (n != 0) {
+      flight_.accessed = cpu_.onward(linear, i);
       cpu_.audience.read(at.plus32(i), n, AccessKind::data, cpu_.position,
                          expectation_.judges_reads());
     }
