@@ -92,6 +92,29 @@ void fill_standard_descriptors() {
   }
 }
 
+const std::terminate_handler default_terminate = std::get_terminate();
+
+void tell_no_memory() {
+  constexpr std::string_view kMessage = "citcat: error: out of memory\n";
+  if (::write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) {
+  }
+}
+
+/// The library's destructor of a JSON value takes memory (nlohmann::basic_json, json_value::destroy), and
+/// what a destructor throws ends the program: as any other want of memory does. What was being written
+/// stays under its temporary name, for the next run to remove.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    tell_no_memory();
+    ::_exit(static_cast<int>(ExitCode::system));
+  } catch (...) {
+  }
+  default_terminate();
+  std::abort();
+}
+
 }  // namespace
 }  // namespace citcat
 
@@ -102,12 +125,11 @@ int main(int argc, char** argv) {
   // Before anything of the program's own: what runs then is somebody else's tool.
   if (const auto status = citcat::tools::serve_plugin(argc, argv)) return *status;
   citcat::install_interrupt_handler();
+  std::set_terminate(citcat::end_without_memory);
   try {
     return static_cast<int>(citcat::run_and_report(argc, argv));
   } catch (...) {  // no memory for a message
-    constexpr std::string_view kMessage = "citcat: error: out of memory\n";
-    if (::write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) {
-    }
+    citcat::tell_no_memory();
     return static_cast<int>(citcat::ExitCode::system);
   }
 }
