@@ -23,7 +23,8 @@ bool looks_like_kt(std::span<const std::uint8_t> prefix, bool whole_file) {
     while (reader.next(record)) {
     }
   } catch (const FormatError&) {
-    return !whole_file && prefix.size() - reader.offset() < kKtMaxRecordBytes;
+    const std::size_t most = reader.is_wide() ? kKtMaxWideRecordBytes : kKtMaxRecordBytes;
+    return !whole_file && prefix.size() - reader.offset() < most;
   }
   return !prefix.empty();
 }

@@ -84,6 +84,7 @@ ExitCode print_selected(const SelectedRun& run, TextForm form, int bits, const P
   if (exported.exit_code() != ExitCode::ok) return exported.exit_code();
   TraceReaderOptions options;
   options.events = true;
+  options.wide = true;
   options.process_records = run.processes;
   if (run.plan.by.empty()) {
     TraceReader reader(path, options);

@@ -70,6 +70,29 @@ TEST_F(LongMode, IsAnalysedAndExported) {
   EXPECT_THAT(read_file(file("wide.din")), HasSubstr("2 1001004\n"));
 }
 
+TEST_F(LongMode, IsPrintedWhereAScopeHolds) {
+  const std::string text = good({"cat", "wide.citcat", "--format", "text"});
+  EXPECT_EQ(good({"cat", "wide.citcat", "--where", "level=0", "--format", "text"}), text);
+  EXPECT_EQ(good({"dump", "wide.citcat", "--where", "level=0"}), text);
+  EXPECT_EQ(good({"cat", "wide.citcat", "--by", "level", "--format", "text"}), "level=0:\n" + text);
+}
+
+/// The look at a file's beginning cuts a record of 40 bytes anywhere.
+TEST_F(LongMode, HasTracesThatAreKnownWhereverOneLooksNoFurther) {
+  const auto record = [](char type, std::size_t bytes) {
+    std::string made(bytes, '\x90');
+    made.replace(0, 9, std::string(8, '\0') + type);
+    return made;
+  };
+  for (std::size_t shift = 0; shift < 5; ++shift) {
+    std::string trace("KT64\x82\x01\0\0", 8);
+    for (std::size_t i = 0; i < shift; ++i) trace += record(0x01, 16);
+    while (trace.size() < 70000) trace += record(0x2f, 40);
+    write_file(file("long.kt"), trace);
+    EXPECT_THAT(good({"info", "long.kt"}), HasSubstr("KT trace")) << shift;
+  }
+}
+
 TEST_F(LongMode, HasATraceWithAnIndexThatIsTheOther) {
   good({"replay", "wide.citcat", "-o", "wide.kt"});
   good({"replay", "wide.citcat", "-o", "wide.kt.zst"});
