@@ -60,10 +60,6 @@ std::uint32_t operand_offset(const StepInstruction& i, unsigned modrm_at, bool a
   return offset;
 }
 
-bool has_error_code(std::uint8_t vector) {
-  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17;
-}
-
 }  // namespace
 
 std::uint64_t StepCounts::steps() const {
@@ -73,45 +69,12 @@ std::uint64_t StepCounts::steps() const {
   return n;
 }
 
-/// What surrounds the replay's processor: no ports, and a stop after each instruction or delivery.
-class LockStep::World final : public Environment, public Observer {
- public:
-  explicit World(ExecutionPath path) : path_(path) {}
-  void begin(std::uint64_t until) {
-    until_ = until;
-    delivered_.clear();
-  }
-  const std::vector<DeliveredEvent>& delivered() const { return delivered_; }
-
-  std::uint32_t port_read(std::uint16_t, std::uint32_t, Position) override { return 0; }
-  void port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override {}
-  std::optional<InternalRead> internal_read(InternalRead::Op, Position) override {
-    return std::nullopt;
-  }
-  std::optional<std::uint64_t> missing_pdpte(unsigned, LinearAddr, Position) override {
-    return std::nullopt;
-  }
-  bool wants_stop(Position next) override {
-    return !delivered_.empty() || next.instruction >= until_;
-  }
-
-  Wants wants() const override {
-    return path_ == ExecutionPath::blocks ? Wants{} : Wants::changes();
-  }
-  void delivered(const DeliveredEvent& event, Position) override { delivered_.push_back(event); }
-
- private:
-  ExecutionPath path_;
-  std::uint64_t until_ = 0;
-  std::vector<DeliveredEvent> delivered_;
-};
-
 LockStep::LockStep(ExecutionPath path, std::uint64_t seed)
     : guest_(seed),
       host_(kGuestRam, HostGuest::pages()),
-      world_(std::make_unique<World>(path)),
+      world_(path),
       seed_(seed) {
-  machine_ = std::make_unique<Machine>(CpuModel::p6, BusModel{}, *world_, world_.get(), path);
+  machine_ = std::make_unique<Machine>(CpuModel::p6, BusModel{}, world_, &world_, path);
   machine_->set_polling(true);
   host_.set_ldt(guest_.ldt());
 }
@@ -153,23 +116,8 @@ StepInstruction LockStep::take_apart(const CpuState& state) const {
 }
 
 StepEnd LockStep::step_replay(unsigned instructions) {
-  StepEnd end;
-  const std::uint64_t until = machine_->position().instruction + instructions;
-  world_->begin(until);
-  try {
-    machine_->run({until, 0});
-  } catch (const ReplayStopped& stopped) {
-    end.why = "the replay stops: " + stopped.reason;
-    return end;
-  }
-  end.cpu = machine_->save();
-  if (machine_->shut_down()) {
-    end.why = "the replay shuts down";
-  } else if (world_->delivered().empty()) {
-    end.kind = StepEnd::Kind::retired;
-  } else {
-    take_frame(end);
-  }
+  StepEnd end = replay_step(*machine_, world_, instructions);
+  if (end.kind == StepEnd::Kind::exception) take_frame(end);
   return end;
 }
 
@@ -177,10 +125,9 @@ StepEnd LockStep::step_replay(unsigned instructions) {
 /// registers that it found.
 void LockStep::take_frame(StepEnd& end) const {
   // INT n that its gate does not admit is told first.
-  const std::vector<DeliveredEvent>& told = world_->delivered();
+  const std::vector<DeliveredEvent>& told = world_.delivered();
   const bool refused = told.size() == 2 && told.front().kind == DeliveredEvent::Kind::software;
   const DeliveredEvent& event = told.back();
-  end.kind = StepEnd::Kind::exception;
   end.vector = event.vector;
   end.error_code = event.error_code;
   end.cr2 = end.cpu.cr2;

@@ -16,17 +16,9 @@
 #include "replay/machine/machine.h"
 #include "silicon/host_guest.h"
 #include "silicon/host_processor.h"
+#include "silicon/step_replay.h"
 
 namespace citcat::silicon {
-
-/// What one side did with one instruction.
-struct StepEnd {
-  enum class Kind : std::uint8_t { retired, exception, not_comparable } kind = Kind::not_comparable;
-  std::string why;  ///< of not_comparable
-  CpuState cpu;     ///< of an exception: as its handler will find and restore it
-  std::uint8_t vector = 0;
-  std::uint32_t error_code = 0, cr2 = 0;
-};
 
 /// One instruction's bytes taken apart as far as the comparison needs it; shares nothing with
 /// replay/x86/decoded_instruction.h.
@@ -72,8 +64,6 @@ class LockStep {
             StepCounts& counts);
 
  private:
-  class World;
-
   void begin(const CpuState& state);
   void repair_memory();
   StepInstruction take_apart(const CpuState& state) const;
@@ -86,7 +76,7 @@ class LockStep {
 
   HostGuest guest_;
   HostProcessor host_;
-  std::unique_ptr<World> world_;
+  StepWorld world_;
   std::unique_ptr<Machine> machine_;
   MemoryImage image_;
   std::vector<std::uint8_t> base_;  ///< what image_ holds

@@ -23,43 +23,7 @@ std::uint64_t value(const CpuState& s, const char* name) {
   return get_register(s, name).value_or(0);
 }
 
-bool has_error_code(std::uint8_t vector) {
-  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17;
-}
-
 }  // namespace
-
-/// What surrounds the replay's processor: no ports, and a stop after each instruction or delivery.
-class WideLockStep::World final : public Environment, public Observer {
- public:
-  void begin(std::uint64_t until) {
-    until_ = until;
-    delivered_.clear();
-  }
-  const std::vector<DeliveredEvent>& delivered() const { return delivered_; }
-
-  std::uint32_t port_read(std::uint16_t, std::uint32_t, Position) override { return 0; }
-  void port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override {}
-  std::optional<InternalRead> internal_read(InternalRead::Op, Position) override {
-    return std::nullopt;
-  }
-  std::optional<std::uint64_t> missing_pdpte(unsigned, LinearAddr, Position) override {
-    return std::nullopt;
-  }
-  bool wants_stop(Position next) override {
-    return !delivered_.empty() || next.instruction >= until_;
-  }
-  Wants wants() const override {
-    Wants w = Wants::changes();
-    w.wide = true;
-    return w;
-  }
-  void delivered(const DeliveredEvent& event, Position) override { delivered_.push_back(event); }
-
- private:
-  std::uint64_t until_ = 0;
-  std::vector<DeliveredEvent> delivered_;
-};
 
 /// The instruction as the other decoder has it.
 struct WideLockStep::Facts {
@@ -122,8 +86,8 @@ struct WideLockStep::Facts {
 WideLockStep::WideLockStep(std::uint64_t seed)
     : guest_(seed),
       host_(WideGuest::kRam, WideGuest::pages()),
-      world_(std::make_unique<World>()),
-      machine_(std::make_unique<Machine>(CpuModel::x86_64, BusModel{}, *world_, world_.get(),
+      world_(ExecutionPath::instructions),
+      machine_(std::make_unique<Machine>(CpuModel::x86_64, BusModel{}, world_, &world_,
                                          ExecutionPath::instructions)),
       seed_(seed) {
   machine_->set_polling(true);
@@ -131,39 +95,23 @@ WideLockStep::WideLockStep(std::uint64_t seed)
 
 WideLockStep::~WideLockStep() = default;
 
-WideLockStep::End WideLockStep::step_replay(unsigned instructions) {
-  End end;
-  const std::uint64_t until = machine_->position().instruction + instructions;
-  world_->begin(until);
-  try {
-    machine_->run({until, 0});
-  } catch (const ReplayStopped& stopped) {
-    end.why = "the replay stops: " + stopped.reason;
-    return end;
-  }
-  end.cpu = machine_->save();
-  if (machine_->shut_down()) {
-    end.why = "the replay shuts down";
-  } else if (world_->delivered().empty()) {
-    end.kind = StepEnd::Kind::retired;
-  } else {
-    take_frame(end);
-  }
+StepEnd WideLockStep::step_replay(unsigned instructions) {
+  StepEnd end = replay_step(*machine_, world_, instructions);
+  if (end.kind == StepEnd::Kind::exception) take_frame(end);
   return end;
 }
 
 /// The frame on the kernel's stack has the rest of the registers that the exception found (SDM vol.
 /// 3, 6.14.2).
-void WideLockStep::take_frame(End& end) const {
-  const DeliveredEvent& event = world_->delivered().back();
-  end.kind = StepEnd::Kind::exception;
+void WideLockStep::take_frame(StepEnd& end) const {
+  const DeliveredEvent& event = world_.delivered().back();
   end.vector = event.vector;
   end.error_code = event.error_code;
   end.cr2 = value(end.cpu, "cr2");
   const bool software = event.kind == DeliveredEvent::Kind::software;
   const unsigned words = has_error_code(event.vector) && !software ? 6 : 5;
   const std::uint32_t frame = WideGuest::kKernelStack - 8 * words;
-  if (world_->delivered().size() != 1 || value(end.cpu, "rsp") != WideGuest::kSystem + frame) {
+  if (world_.delivered().size() != 1 || value(end.cpu, "rsp") != WideGuest::kSystem + frame) {
     end.kind = StepEnd::Kind::not_comparable;
     end.why = "the replay delivers more than one exception";
     return;
@@ -178,9 +126,9 @@ void WideLockStep::take_frame(End& end) const {
   set_register(end.cpu, "ss", w[5]);
 }
 
-WideLockStep::End WideLockStep::step_host(const CpuState& before, const Facts& facts) {
+StepEnd WideLockStep::step_host(const CpuState& before, const Facts& facts) {
   constexpr unsigned kMaxIterations = 0x4000;
-  End end;
+  StepEnd end;
   end.cpu = before;
   const std::uint64_t rip = value(before, "rip");
   const std::uint32_t at = WideGuest::physical(rip);
@@ -204,7 +152,7 @@ WideLockStep::End WideLockStep::step_host(const CpuState& before, const Facts& f
 }
 
 /// The single step is made with TF set, and ID is what it is in the child: PUSHF shows both.
-void WideLockStep::clear_own_flags(const Facts& facts, const End& host) {
+void WideLockStep::clear_own_flags(const Facts& facts, const StepEnd& host) {
   if (host.kind != StepEnd::Kind::retired ||
       !(facts.is(ZYDIS_MNEMONIC_PUSHFQ) || facts.is(ZYDIS_MNEMONIC_PUSHF))) {
     return;
@@ -255,8 +203,8 @@ void WideLockStep::begin(const CpuState& state) {
   std::memcpy(host_.ram().data(), ram.data(), WideGuest::kRam);
 }
 
-std::vector<std::string> WideLockStep::differences(const Facts& facts, const End& replay,
-                                                   const End& host) {
+std::vector<std::string> WideLockStep::differences(const Facts& facts, const StepEnd& replay,
+                                                   const StepEnd& host) {
   std::vector<std::string> out;
   if (replay.kind != host.kind ||
       (host.kind == StepEnd::Kind::exception && replay.vector != host.vector)) {
@@ -326,15 +274,15 @@ std::vector<std::string> WideLockStep::differences(const Facts& facts, const End
   return out;
 }
 
-std::string WideLockStep::text(const CpuState& before, const Facts& facts, const End& replay,
-                               const End& host) {
+std::string WideLockStep::text(const CpuState& before, const Facts& facts, const StepEnd& replay,
+                               const StepEnd& host) {
   const auto hex = [](std::uint64_t v) {
     char text[20];
     std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(v));
     return std::string(text);
   };
   std::string out = facts.text;
-  const auto show_end = [&](const char* who, const End& end) {
+  const auto show_end = [&](const char* who, const StepEnd& end) {
     out += std::string("\n      ") + who;
     if (end.kind == StepEnd::Kind::exception) {
       out += " vector " + std::to_string(end.vector) + " error " + hex(end.error_code) + " cr2 " +
@@ -358,7 +306,7 @@ std::string WideLockStep::text(const CpuState& before, const Facts& facts, const
 
 /// The rule of docs/silicon.md that explains all of the difference; null where none does.
 const char* WideLockStep::rule_of(const Facts& facts, const std::vector<std::string>& found,
-                                  const End& host) {
+                                  const StepEnd& host) {
   // The limit's upper bits are undefined (SDM vol. 2, LAR).
   if (facts.is(ZYDIS_MNEMONIC_LAR) && found.size() == 1 && found[0] == "register") {
     return "lar-limit-bits";
@@ -396,7 +344,7 @@ void WideLockStep::step(const CpuState& state, const std::string& name, StepCoun
   const CpuState before = machine_->save();
   const Facts facts(guest_.instruction());
   last_ = name + ": " + facts.text;
-  End replay = step_replay(1);
+  StepEnd replay = step_replay(1);
   // A load of SS holds the trap of the single step off until after the next instruction.
   if (replay.kind == StepEnd::Kind::retired && facts.is(ZYDIS_MNEMONIC_MOV) &&
       facts.loads_segment(kSs)) {
@@ -407,7 +355,7 @@ void WideLockStep::step(const CpuState& state, const std::string& name, StepCoun
     return;
   }
   if (alter_) alter_(replay.cpu);
-  const End host = step_host(before, facts);
+  const StepEnd host = step_host(before, facts);
   if (host.kind == StepEnd::Kind::not_comparable) {
     ++counts.not_comparable[host.why];
     return;

@@ -30,32 +30,23 @@ class WideLockStep {
   void step(const CpuState& state, const std::string& name, StepCounts& counts);
 
  private:
-  struct End {
-    StepEnd::Kind kind = StepEnd::Kind::not_comparable;
-    std::string why;  ///< of not_comparable
-    CpuState cpu;     ///< of an exception: as its handler will find and restore it
-    std::uint8_t vector = 0;
-    std::uint32_t error_code = 0;
-    std::uint64_t cr2 = 0;
-  };
-  class World;
   struct Facts;
 
   void begin(const CpuState& state);
   bool repair_memory();
-  End step_replay(unsigned instructions);
-  void take_frame(End& end) const;
-  End step_host(const CpuState& before, const Facts& facts);
-  void clear_own_flags(const Facts& facts, const End& host);
-  std::vector<std::string> differences(const Facts& facts, const End& replay, const End& host);
+  StepEnd step_replay(unsigned instructions);
+  void take_frame(StepEnd& end) const;
+  StepEnd step_host(const CpuState& before, const Facts& facts);
+  void clear_own_flags(const Facts& facts, const StepEnd& host);
+  std::vector<std::string> differences(const Facts& facts, const StepEnd& replay, const StepEnd& host);
   static const char* rule_of(const Facts& facts, const std::vector<std::string>& found,
-                             const End& host);
-  static std::string text(const CpuState& before, const Facts& facts, const End& replay,
-                          const End& host);
+                             const StepEnd& host);
+  static std::string text(const CpuState& before, const Facts& facts, const StepEnd& replay,
+                          const StepEnd& host);
 
   WideGuest guest_;
   HostProcessor host_;
-  std::unique_ptr<World> world_;
+  StepWorld world_;
   std::unique_ptr<Machine> machine_;
   MemoryImage image_;
   std::vector<std::uint8_t> base_;  ///< what image_ holds

@@ -1,0 +1,59 @@
+#pragma once
+// The replay's side of a comparison with a processor, step by step: what surrounds its machine, and
+// how a step ended.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/machine/machine.h"
+
+namespace citcat::silicon {
+
+/// What one side did with one instruction.
+struct StepEnd {
+  enum class Kind : std::uint8_t { retired, exception, not_comparable } kind = Kind::not_comparable;
+  std::string why;  ///< of not_comparable
+  CpuState cpu;     ///< of an exception: as its handler will find and restore it
+  std::uint8_t vector = 0;
+  std::uint32_t error_code = 0;
+  std::uint64_t cr2 = 0;
+};
+
+/// What surrounds the replay's processor: no ports, and a stop after each instruction or delivery.
+class StepWorld final : public Environment, public Observer {
+ public:
+  explicit StepWorld(ExecutionPath path) : path_(path) {}
+  /// Forgets what was delivered; the next stop is before instruction `until` at the latest.
+  void begin(std::uint64_t until);
+  const std::vector<DeliveredEvent>& delivered() const { return delivered_; }
+
+  std::uint32_t port_read(std::uint16_t, std::uint32_t, Position) override { return 0; }
+  void port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override {}
+  std::optional<InternalRead> internal_read(InternalRead::Op, Position) override {
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> missing_pdpte(unsigned, LinearAddr, Position) override {
+    return std::nullopt;
+  }
+  bool wants_stop(Position next) override {
+    return !delivered_.empty() || next.instruction >= until_;
+  }
+  Wants wants() const override;
+  void delivered(const DeliveredEvent& event, Position) override { delivered_.push_back(event); }
+
+ private:
+  ExecutionPath path_;
+  std::uint64_t until_ = 0;
+  std::vector<DeliveredEvent> delivered_;
+};
+
+/// Has `machine` make `instructions` in `world`, its surroundings. Of an exception only that there
+/// was one: the rest lies in the frame, and in StepWorld::delivered().
+StepEnd replay_step(Machine& machine, StepWorld& world, unsigned instructions);
+
+/// An exception with this vector pushes an error code (SDM vol. 3, table 6-1).
+bool has_error_code(std::uint8_t vector);
+
+}  // namespace citcat::silicon
