@@ -1,7 +1,6 @@
 #include "events/archive/recording_file.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <span>
@@ -9,6 +8,7 @@
 
 #include "events/archive/container.h"
 #include "events/archive/evidence_codec.h"
+#include "events/archive/file_evidence.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/recording_memory.h"
 #include "events/archive/symbol_codec.h"
@@ -125,65 +125,6 @@ void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
     throw FormatError(path, 0, error.what());
   }
 }
-
-/// Reads the evidence chunks of an archive one after the other.
-class FileEvidenceReader final : public EvidenceReader {
- public:
-  FileEvidenceReader(std::shared_ptr<const ContainerReader> container,
-                     std::vector<ChunkInfo> chunks)
-      : container_(std::move(container)), chunks_(std::move(chunks)) {}
-
-  bool next(BusTransaction& out) override {
-    if (next_ == decoded_ && !decode(false)) return false;
-    out = block_[next_++];
-    return true;
-  }
-
-  std::uint8_t next_line(BusTransaction& out) override {
-    if (next_ == decoded_ && !decode(true)) return 0;
-    out = block_[next_];
-    return parts_[next_++];
-  }
-
-  std::span<const BusTransaction> upcoming() const override {
-    return std::span(block_).subspan(next_, decoded_ - next_);
-  }
-
- private:
-  bool decode(bool lines) {
-    next_ = 0;
-    do {
-      decoded_ = lines ? chunk_.next_lines(block_, parts_) : chunk_.next_block(block_);
-    } while (decoded_ == 0 && load_next_chunk());
-    return decoded_ != 0;
-  }
-
-  bool load_next_chunk() {
-    const auto ends_evidence = [](ChunkKind kind) {
-      return kind == kEvidenceChunk || kind == kLostChunk || kind == kMetaChunk;
-    };
-    while (at_ < chunks_.size() && !ends_evidence(chunks_[at_].kind)) ++at_;
-    // All evidence stands before META, because it is written while the capture is read.
-    if (at_ == chunks_.size() || chunks_[at_].kind == kMetaChunk) return false;
-    const ChunkInfo& info = chunks_[at_++];
-    const std::vector<std::uint8_t> payload = container_->read(info);
-    ByteReader in(payload, container_->path(), info.offset);
-    if (info.kind == kLostChunk) {
-      in.fail("expected evidence, found that it was lost: " + decode_lost_chunk(in).message);
-    }
-    chunk_ = EvidenceChunk(in);
-    return true;
-  }
-
-  std::shared_ptr<const ContainerReader> container_;
-  std::vector<ChunkInfo> chunks_;  ///< of the recording
-  std::size_t at_ = 0;
-  EvidenceChunk chunk_;
-  static constexpr std::size_t kBlock = 128;
-  std::array<BusTransaction, kBlock> block_;  ///< decoded ahead
-  std::array<std::uint8_t, kBlock> parts_{};  ///< of next_line(): transactions that each of them is
-  std::size_t next_ = 0, decoded_ = 0;        ///< of block_: the next to give, behind the last
-};
 
 }  // namespace
 
