@@ -226,6 +226,7 @@ struct State {
     const BatchedBlock& last = batch[batched - 1];
     batch[batched++] = {&b, last.first + last.block->count, logged, where};
   }
+  static std::size_t tlb_index(LinearAddr linear) { return linear.page() & (kTlbEntries - 1); }
   static std::size_t jump_index(std::uint32_t eip) {
     return (eip ^ eip >> 12) & (kJumps - 1);
   }
