@@ -4,17 +4,17 @@
 
 #include <optional>
 
+#include "replay/x86/zydis_mode.h"
+
 namespace citcat {
 namespace {
 
 std::optional<std::string> disassemble(std::span<const std::uint8_t> bytes, std::uint64_t address,
                                        int bits) {
-  const ZydisMachineMode mode = bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
-                                : bits == 16 ? ZYDIS_MACHINE_MODE_LEGACY_16
-                                             : ZYDIS_MACHINE_MODE_LEGACY_32;
+  const ZydisMode mode = zydis_mode(bits);
   ZydisDisassembledInstruction instruction;
   const ZyanStatus status =
-      ZydisDisassembleIntel(mode, address, bytes.data(), bytes.size(), &instruction);
+      ZydisDisassembleIntel(mode.machine, address, bytes.data(), bytes.size(), &instruction);
   if (!ZYAN_SUCCESS(status) || instruction.info.length != bytes.size()) return std::nullopt;
   return instruction.text;
 }

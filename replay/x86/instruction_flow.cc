@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "events/cpu_state.h"
+#include "replay/x86/zydis_mode.h"
 
 namespace citcat {
 namespace {
@@ -83,14 +84,9 @@ void add_operand(InstructionFlow& flow, ZydisMachineMode mode, const ZydisDecode
 
 /// Nothing where `code` is not one instruction in code of `bits`.
 std::optional<InstructionFlow> flow_in(std::span<const std::uint8_t> code, int bits) {
-  const ZydisMachineMode mode = bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
-                                : bits == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
-                                             : ZYDIS_MACHINE_MODE_LEGACY_16;
-  const ZydisStackWidth stack = bits == 64   ? ZYDIS_STACK_WIDTH_64
-                                : bits == 32 ? ZYDIS_STACK_WIDTH_32
-                                             : ZYDIS_STACK_WIDTH_16;
+  const ZydisMode mode = zydis_mode(bits);
   ZydisDecoder decoder;
-  ZydisDecoderInit(&decoder, mode, stack);
+  ZydisDecoderInit(&decoder, mode.machine, mode.stack);
   ZydisDecodedInstruction instruction;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
   const bool decoded = ZYAN_SUCCESS(
@@ -98,7 +94,7 @@ std::optional<InstructionFlow> flow_in(std::span<const std::uint8_t> code, int b
   if (!decoded || instruction.length != code.size()) return std::nullopt;
   InstructionFlow flow;
   for (std::size_t i = 0; i < instruction.operand_count; ++i) {
-    add_operand(flow, mode, operands[i]);
+    add_operand(flow, mode.machine, operands[i]);
   }
   if (clears(instruction, operands.data())) flow.values = 0;
   return flow;

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "replay/x86/zydis_mode.h"
+
 namespace citcat {
 
 namespace {
@@ -54,13 +56,8 @@ RegisterUse register_use(std::span<const std::uint8_t> bytes, int bits) {
   ZydisDecoder decoder;
   ZydisDecodedInstruction instruction;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
-  const ZydisMachineMode mode = bits == 64   ? ZYDIS_MACHINE_MODE_LONG_64
-                                : bits == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
-                                             : ZYDIS_MACHINE_MODE_LEGACY_16;
-  const ZydisStackWidth stack = bits == 64   ? ZYDIS_STACK_WIDTH_64
-                                : bits == 32 ? ZYDIS_STACK_WIDTH_32
-                                             : ZYDIS_STACK_WIDTH_16;
-  if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, mode, stack)) ||
+  const ZydisMode mode = zydis_mode(bits);
+  if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, mode.machine, mode.stack)) ||
       !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &instruction,
                                            operands.data()))) {
     return use;

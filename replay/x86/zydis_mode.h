@@ -1,0 +1,25 @@
+#pragma once
+// The modes of a decoder of Zydis', by the default size of the code. Private to what uses one.
+
+#include <Zydis/Zydis.h>
+
+namespace citcat {
+
+struct ZydisMode {
+  ZydisMachineMode machine = ZYDIS_MACHINE_MODE_LEGACY_32;
+  ZydisStackWidth stack = ZYDIS_STACK_WIDTH_32;
+};
+
+/// Of code of 16, 32 or 64 bits.
+inline ZydisMode zydis_mode(int bits) {
+  switch (bits) {
+    case 16:
+      return {ZYDIS_MACHINE_MODE_LEGACY_16, ZYDIS_STACK_WIDTH_16};
+    case 64:
+      return {ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64};
+    default:
+      return {};
+  }
+}
+
+}  // namespace citcat
