@@ -20,7 +20,7 @@ class InterruptEvidence {
   /// Reads kept before it, in bytes; of more nothing is said.
   static constexpr std::size_t kReadBytes = 1u << 16;
 
-  /// A store after the acknowledge holds `value` in `size` bytes, 2 or 4.
+  /// A store after the acknowledge holds `value` in `size` bytes, 2, 4 or 8.
   bool stores(std::uint64_t value, unsigned size) const;
   /// The byte stored first at an address after the acknowledge.
   std::optional<std::uint8_t> stored(PhysAddr address) const;

@@ -15,7 +15,7 @@ struct ReplayStopped {
   Position position;
   std::string reason;
   std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture, where one is concerned
-  std::string expected, found;
+  std::string expected = {}, found = {};
   std::optional<BusTransaction> shown = std::nullopt;  ///< that transaction, where it was compared
 };
 

@@ -159,8 +159,7 @@ void InstructionRunner::prepare(LinearAddr linear) {
   if (info.state != DecodeState::ok) code_.refuse_undefined(info, linear);
   if (!wide && (eip > limit || limit - eip < info.length - 1u)) {
     if (!cpu_.traits.has_limits) {
-      throw ReplayStopped{cpu_.position, "code that wraps around the end of its segment",
-                          ~std::uint64_t{0}, "", ""};
+      throw ReplayStopped{cpu_.position, "code that wraps around the end of its segment"};
     }
     throw CpuException{13, 0u, 0};
   }
@@ -291,7 +290,7 @@ void InstructionRunner::resolve_translation_fault() {
                   "the engine finds no translation for linear page %08" PRIx64
                   " where there is one",
                   cpu_.engine.fault_page().value);
-    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, text};
   }
   try {
     if (flight_.active && cpu_.engine.fault_access() != EngineAccess::fetch) {
@@ -344,7 +343,7 @@ void InstructionRunner::ask_for_code_again() {
     std::snprintf(text, sizeof text,
                   "the engine executes other code at linear %08" PRIx64 " than the processor",
                   cpu_.linear.value);
-    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, text};
   }
   // Of an instruction that it refuses by its first bytes it never asks for the second page.
   cpu_.engine_code.forget(cpu_.linear);

@@ -158,7 +158,7 @@ MachineStats Machine::stats() const {
 
 std::optional<std::uint32_t> Machine::smbase() const { return units_->smm.smbase(); }
 
-std::uint32_t Machine::reserved_bits() const { 
+std::uint32_t Machine::reserved_bits() const {
   return units_->smm.reserved_bits() | units_->extended_state.reserved_bits();
 }
 

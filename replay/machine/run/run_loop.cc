@@ -34,7 +34,7 @@ void RunLoop::run(Position until) {
     std::snprintf(text, sizeof text,
                   "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
                   u.size, u.address.u32());
-    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, text};
   } catch (...) {
     units_.ports.take_back();
     throw;
@@ -75,7 +75,7 @@ bool RunLoop::step() {
     char text[160];
     std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08" PRIx64 ")",
                   cpu_.engine.failure().c_str(), cpu_.ip());
-    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, text};
   }
   finish_step();
   return cpu_.after_stop != AfterStop::at_position;

@@ -46,8 +46,7 @@ void CodePatcher::refuse_reading_own_code(PhysAddr a, std::uint32_t size) {
   const std::uint32_t begin = flight_.physical.low32(), end = begin + flight_.info->length;
   if (a.low32() + size <= begin || a.low32() >= end) return;
   throw ReplayStopped{cpu_.position,
-                      "an instruction in an undocumented encoding reads its own bytes",
-                      ~std::uint64_t{0}, "", ""};
+                      "an instruction in an undocumented encoding reads its own bytes"};
 }
 
 void CodePatcher::put(PhysAddr at, std::uint8_t value, std::optional<PhysAddr> home) {

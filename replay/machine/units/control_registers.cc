@@ -47,8 +47,7 @@ std::string names_of(std::uint64_t cr4) {
 }  // namespace
 
 void ControlRegisters::refuse(const std::string& what) const {
-  throw ReplayStopped{cpu_.position, what + ", which is not executed (docs/long-mode.md)",
-                      ~std::uint64_t{0}, "", ""};
+  throw ReplayStopped{cpu_.position, what + ", which is not executed (docs/long-mode.md)"};
 }
 
 void ControlRegisters::check_loaded() const {

@@ -318,8 +318,7 @@ void Emulator::syscall() {
   if (!cpu_.long_mode()) {
     throw ReplayStopped{cpu_.position,
                         "SYSCALL of an AMD processor outside long mode, which is not executed "
-                        "(docs/long-mode.md)",
-                        ~std::uint64_t{0}, "", ""};
+                        "(docs/long-mode.md)"};
   }
   long_mode_.syscall();
 }

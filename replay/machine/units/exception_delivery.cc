@@ -252,7 +252,7 @@ void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind
                   "interrupt %02x needs memory that no evidence defines (%s, %u bytes at physical "
                   "%08x)",
                   vector, u.what, u.size, u.address.u32());
-    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, text};
   }
 }
 

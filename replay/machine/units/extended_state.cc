@@ -84,10 +84,8 @@ void ExtendedState::get() {
   require_enabled();
   const std::uint32_t number = cpu_.engine.gpr(kEcx);
   if (number == 1 && model_registers_.has(kFeatureXgetbv1)) {
-    throw ReplayStopped{
-        cpu_.position,
-        std::string(kFeatureXgetbv1.name) + ", which is not executed (docs/long-mode.md)",
-        ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, std::string(kFeatureXgetbv1.name) +
+                                           ", which is not executed (docs/long-mode.md)"};
   }
   if (number != 0) refuse_operand();
   cpu_.engine.set_gpr(kEax, static_cast<std::uint32_t>(components_));
@@ -106,8 +104,7 @@ void ExtendedState::set() {
   if ((value & ~kExecuted) != 0) {
     throw ReplayStopped{cpu_.position,
                         "XSETBV enables AVX or newer components, which are not executed "
-                        "(docs/long-mode.md)",
-                        ~std::uint64_t{0}, "", ""};
+                        "(docs/long-mode.md)"};
   }
   components_ = value;
 }
@@ -193,8 +190,7 @@ void ExtendedState::restore() {
   if ((header[1] & kCompacted) != 0 && model_registers_.has(kFeatureXsavec)) {
     throw ReplayStopped{cpu_.position,
                         "XRSTOR of the compacted format, which is not executed "
-                        "(docs/long-mode.md)",
-                        ~std::uint64_t{0}, "", ""};
+                        "(docs/long-mode.md)"};
   }
   if ((header[0] & ~components_) != 0 || header[1] != 0 || header[2] != 0) refuse_operand();
 

@@ -149,8 +149,7 @@ std::uint32_t FarReturn::read_stack(std::uint32_t above, std::uint32_t width) {
 void FarReturn::return_within_level() {
   const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
   if (cpl != 3) {
-    throw ReplayStopped{cpu_.position, "IRET with VM set in its image of EFLAGS at level 1 or 2",
-                        ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, "IRET with VM set in its image of EFLAGS at level 1 or 2"};
   }
   std::array<std::uint32_t, 3> words{};
   for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = read_stack(4 * i, 4);

@@ -27,8 +27,7 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
 void FeatureGate::refuse(const std::string& what) const {
   throw ReplayStopped{
       cpu_.position,
-      what + ", which is not executed (docs/long-mode.md says which processor to record)",
-      ~std::uint64_t{0}, "", ""};
+      what + ", which is not executed (docs/long-mode.md says which processor to record)"};
 }
 
 /// What AMD's processors take otherwise than Intel's: near branches behind an operand-size prefix,

@@ -43,8 +43,7 @@ void FloatingPoint::execute() {
   const DecodedInstruction& info = *flight_.info;
   const FpuForm form = unit_->prepare(info);
   if (form.action == FpuForm::Action::unsupported) {
-    throw ReplayStopped{cpu_.position, "a floating-point instruction that is not supported",
-                        ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, "a floating-point instruction that is not supported"};
   }
   FpuOperands operands;
   cpu_.engine.read_fx(unit_->image());

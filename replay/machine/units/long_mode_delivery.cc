@@ -76,8 +76,7 @@ void LongModeDelivery::deliver(const LongModeEvent& event) {
   const bool inner = !code.conforming() && code.dpl() < cpl;
   const std::uint32_t level = inner ? code.dpl() : cpl;
   if (inner && level != 0) {
-    throw ReplayStopped{cpu_.position, "an interrupt in long mode that leads to level 1 or 2",
-                        ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, "an interrupt in long mode that leads to level 1 or 2"};
   }
   std::uint64_t rsp = stack_pointer(gate, inner, level);
   if (!CpuContext::is_canonical(gate.offset)) throw CpuException{kProtection, ext, 0};

@@ -116,8 +116,7 @@ void LongModeTransfer::jump_or_call() {
   if (error == 0) throw CpuException{kProtection, 0u, 0};
   const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
   if (code.is(SystemType::call_gate32)) {
-    throw ReplayStopped{cpu_.position, "a call gate in long mode, which is not executed",
-                        ~std::uint64_t{0}, "", ""};
+    throw ReplayStopped{cpu_.position, "a call gate in long mode, which is not executed"};
   }
   const bool allowed =
       code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl && (selector & 3u) <= cpl;
@@ -166,8 +165,7 @@ LongModeTransfer::OuterStack LongModeTransfer::outer_stack(std::uint16_t selecto
     // Levels 0 to 2 of 64-bit mode take a null selector (SDM vol. 2, IRET).
     if (!wide || level == 3 || (selector & 3u) != level) throw CpuException{kProtection, 0u, 0};
     if (level != 0) {
-      throw ReplayStopped{cpu_.position, "a return to level 1 or 2 of 64-bit mode",
-                          ~std::uint64_t{0}, "", ""};
+      throw ReplayStopped{cpu_.position, "a return to level 1 or 2 of 64-bit mode"};
     }
     return {{selector, 0, 0, 0, true}, rsp};
   }

@@ -116,16 +116,14 @@ void SystemManagement::require_smbase() const {
   if (smbase_known_) return;
   throw ReplayStopped{cpu_.position,
                       "system management mode, and SMBASE is not known: give it as smbase with the "
-                      "initial state",
-                      ~std::uint64_t{0}, "", ""};
+                      "initial state"};
 }
 
 void SystemManagement::interrupt(std::uint8_t revision) {
   if (cpu_.traits.has_long_mode) {
     throw ReplayStopped{
         cpu_.position,
-        "system management mode of a processor with long mode, which is not executed",
-        ~std::uint64_t{0}, "", ""};
+        "system management mode of a processor with long mode, which is not executed"};
   }
   require_smbase();
   cpu_.halted = false;
