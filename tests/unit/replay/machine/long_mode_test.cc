@@ -21,6 +21,23 @@ struct Stores final : Observer {
   unsigned count = 0;
 };
 
+/// Compares where each access is told to lie with its physical address, which is the same here.
+struct Places final : Observer {
+  Wants wants() const override { return {.stores = true, .reads = true, .wide = true}; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
+  void read(PhysAddr at, std::uint32_t, AccessKind kind, Position) override { look(at, kind); }
+  void write(PhysAddr at, std::span<const std::uint8_t>, AccessKind kind, Position) override {
+    look(at, kind);
+  }
+  void look(PhysAddr at, AccessKind kind) {
+    if (kind != AccessKind::data) return;
+    ++count;
+    EXPECT_EQ(machine_->accessed().value, at.value);
+  }
+  const Machine* machine_ = nullptr;
+  unsigned count = 0;
+};
+
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -159,6 +176,15 @@ TEST_F(LongModeGuest, MovesOfANumberTakeNoNoticeOfRexR) {
       {0x4c, 0xc7, 0x03, 1, 0, 0, 0, 0x48, 0x8b, 0x03});  // mov qword [rbx], 1; mov rax, [rbx]
   run(2);
   EXPECT_EQ(after("rax"), 1u);
+}
+
+TEST_F(LongModeGuest, EachPartOfAnImageIsToldAtItsLinearAddress) {
+  set_register(recording_.initial, "rbx", kData);
+  set_register(recording_.initial, "rsi", kData + 0x2f40);  // into the next page
+  put(kCode, {0x0f, 0xae, 0x03, 0x0f, 0xae, 0x0b, 0x48, 0x0f, 0xae, 0x06, 0x48, 0x0f, 0xae, 0x0e});
+  Places places;  // fxsave [rbx]; fxrstor [rbx]; fxsave64 [rsi]; fxrstor64 [rsi]
+  EXPECT_EQ(run(4, &places).instructions, 4u);
+  EXPECT_GT(places.count, 20u);
 }
 
 TEST_F(LongModeGuest, HorizontalAdditionsOfARegisterAndItself) {
