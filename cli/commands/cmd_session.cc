@@ -38,9 +38,10 @@ struct SessionArguments {
 };
 
 /// The next line of `in` without its end; false at the end. No command is longer than what is
-/// taken: a stream without ends of lines must not fill the memory.
+/// taken: a stream without ends of lines must not fill the memory. Character by character, because
+/// an answer is expected before the next line comes.
 bool next_line(std::istream& in, std::string& line) {
-  constexpr std::size_t kMost = std::size_t{1} << 16;
+  constexpr std::size_t kMost = LineReader::kMaxLine;
   line.clear();
   char c = 0;
   while (in.get(c) && c != '\n') {
