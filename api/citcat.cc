@@ -10,7 +10,6 @@
 struct citcat_trace {
   explicit citcat_trace(citcat::TraceReader opened) : reader(std::move(opened)) {}
   citcat::TraceReader reader;
-  citcat::TraceRecord record;
   std::string error;
 };
 
@@ -46,14 +45,14 @@ void copy_addresses(const citcat::KtRecord& record, citcat_wide_record& to) {
 
 /// Throws UsageError where it has more than 32 bits.
 void copy_addresses(const citcat::KtRecord& record, citcat_record& to) {
-  citcat_wide_record wide{};
-  wide.data_count = to.data_count;
-  copy_addresses(record, wide);
-  if (((wide.address | wide.data[0] | wide.data[1] | wide.page) >> 32) != 0) {
+  const citcat::KtInstruction& instruction = record.instruction;
+  std::uint32_t high = instruction.eip_high | record.page_high;
+  for (std::size_t i = 0; i < to.data_count; ++i) high |= instruction.address_high[i];
+  if (high != 0) {
     throw citcat::UsageError("an address of 64 bits, which citcat_read_wide() reads");
   }
-  to.address = record.instruction.eip;
-  std::copy_n(record.instruction.address.begin(), to.data_count, to.data);
+  to.address = instruction.eip;
+  std::copy_n(instruction.address.begin(), to.data_count, to.data);
   to.page = record.page;
 }
 
@@ -117,8 +116,9 @@ int next_record(citcat_trace* trace, Record* record) {
   if (!trace->error.empty()) return -1;
   try {
     if (record == nullptr) throw citcat::UsageError("there is no record to read to");
-    if (!trace->reader.next(trace->record)) return 0;
-    copy_record(trace->record, *record);
+    const citcat::TraceRecord* const next = trace->reader.next();
+    if (next == nullptr) return 0;
+    copy_record(*next, *record);
     return 1;
   } catch (...) {
     trace->error = current_error();

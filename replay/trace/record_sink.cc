@@ -1,6 +1,37 @@
 #include "replay/trace/record_sink.h"
 
+#include <cstddef>
+#include <memory>
+#include <utility>
+
 namespace citcat {
+
+namespace {
+
+/// The records of a block, complete but for positions and the addresses of what it accesses.
+class BlockRecords final : public BlockNote {
+ public:
+  explicit BlockRecords(std::vector<TraceRecord> records) : records_(std::move(records)) {}
+
+  void append_to(std::vector<TraceRecord>& all, const std::uint32_t* addresses,
+                 Position first) const {
+    const std::size_t before = all.size();
+    all.insert(all.end(), records_.begin(), records_.end());
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      TraceRecord& added = all[before + i];
+      added.position = {first.instruction + i, 0};
+      KtInstruction& instruction = added.record.instruction;
+      for (std::size_t e = 0; e < instruction.address_count; ++e) {
+        instruction.address[e] = *addresses++;
+      }
+    }
+  }
+
+ private:
+  std::vector<TraceRecord> records_;
+};
+
+}  // namespace
 
 void RecordSink::begin_at(Position from) {
   records.clear();
@@ -41,15 +72,33 @@ void RecordSink::instruction(const ExecutedInstruction& e, Position now) {
   const std::optional<std::uint64_t> clock =
       times_ != nullptr ? times_->take(now) : std::optional<std::uint64_t>();
   if (!wanted(now)) return;
-  KtRecord record;
-  record.instruction = kt_instruction(e, options_);
-  add(record, now, code_bits(*e.info));
+  add(e, now);
   records.back().clock = clock;
 }
 
+void RecordSink::add(const ExecutedInstruction& e, Position now) {
+  KtRecord record;
+  record.instruction = kt_instruction(e, options_);
+  add(record, now, code_bits(*e.info));
+}
+
+/// What has begun goes on to the end, so that of a block nothing but its addresses is to be looked
+/// at then. Clocks are asked for instruction by instruction.
 void RecordSink::block(const ExecutedBlock& block, Position first) {
-  const bool before = first.instruction + block.count() <= range_.from().instruction;
-  if (range_.begun() || !before) Observer::block(block, first);
+  if (!range_.begun() && first.instruction + block.count() <= range_.from().instruction) return;
+  if (!range_.begun() || times_ != nullptr || block.note() == nullptr) {
+    return Observer::block(block, first);
+  }
+  if (*block.note() != nullptr) {
+    static_cast<const BlockRecords&>(**block.note()).append_to(records, block.addresses(), first);
+    return;
+  }
+  const std::size_t before = records.size();
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    add(block.instruction(i), {first.instruction + i, 0});
+  }
+  *block.note() = std::make_unique<BlockRecords>(
+      std::vector(records.begin() + static_cast<std::ptrdiff_t>(before), records.end()));
 }
 
 void RecordSink::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value,

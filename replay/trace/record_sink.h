@@ -41,6 +41,7 @@ class RecordSink final : public Observer {
  private:
   bool wanted(Position now);
   void add(const KtRecord& record, Position now, std::uint8_t bits);
+  void add(const ExecutedInstruction& e, Position now);
   void add_event(KtNote::Kind kind, Position now, std::uint32_t where = 0, std::uint32_t size = 0,
                  std::uint32_t value = 0);
 

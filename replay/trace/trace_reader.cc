@@ -39,13 +39,12 @@ class RecordingSource final : public TraceReader::Source {
     begin(from_beginning());
   }
 
-  bool next(TraceRecord& out) override {
+  const TraceRecord* next() override {
     while (at_ == sink_.records.size()) {
-      if (ended_) return false;
+      if (ended_) return nullptr;
       replay_on();
     }
-    out = sink_.records[at_++];
-    return true;
+    return &sink_.records[at_++];
   }
 
   Position position() const override {
@@ -214,12 +213,12 @@ class KtFileSource final : public TraceReader::Source {
     begin({});
   }
 
-  bool next(TraceRecord& out) override {
+  const TraceRecord* next() override {
     for (;;) {
-      const bool more = next_of_any(out);
-      if (!more) return false;
-      begun_ = begun_ || out.position >= from_;
-      if (begun_) return true;
+      const bool more = next_of_any(record_);
+      if (!more) return nullptr;
+      begun_ = begun_ || record_.position >= from_;
+      if (begun_) return &record_;
     }
   }
 
@@ -307,6 +306,7 @@ class KtFileSource final : public TraceReader::Source {
   bool wide_;
   KtNoteReader notes_;
   std::unique_ptr<KtReader> reader_;
+  TraceRecord record_;
   KtCounter counter_;
   std::uint64_t before_ = 0;  ///< bytes of KT before those that reader_ reads
   Position from_;
@@ -332,7 +332,11 @@ TraceReader::~TraceReader() = default;
 TraceReader::TraceReader(TraceReader&&) noexcept = default;
 TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
 
-bool TraceReader::next(TraceRecord& out) { return source_->next(out); }
+bool TraceReader::next(TraceRecord& out) {
+  const TraceRecord* const record = next();
+  if (record != nullptr) out = *record;
+  return record != nullptr;
+}
 double TraceReader::clock_hz() const { return source_->clock_hz(); }
 Position TraceReader::position() const { return source_->position(); }
 void TraceReader::seek(Position position) { source_->seek(position); }

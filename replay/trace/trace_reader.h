@@ -83,7 +83,10 @@ class TraceReader {
   TraceReader(TraceReader&&) noexcept;
   TraceReader& operator=(TraceReader&&) noexcept;
 
-  /// False at the end. Throws FormatError for a damaged file and TraceDiverged.
+  /// Null at the end. What it points to stays until the reader is asked for anything else. Throws
+  /// FormatError for a damaged file and TraceDiverged.
+  const TraceRecord* next() { return source_->next(); }
+  /// The same, copied; false at the end.
   bool next(TraceRecord& out);
   /// Makes next() read the first record of instruction `instruction` (or return false, when the run
   /// is shorter). Fast where the recording has checkpoints, or the KT file an index.
@@ -112,18 +115,18 @@ class TraceReader {
     using reference = const TraceRecord&;
 
     explicit Iterator(TraceReader* reader) : reader_(reader) { ++*this; }
-    reference operator*() const { return record_; }
-    pointer operator->() const { return &record_; }
+    reference operator*() const { return *record_; }
+    pointer operator->() const { return record_; }
     Iterator& operator++() {
-      if (!reader_->next(record_)) reader_ = nullptr;
+      record_ = reader_->next();
       return *this;
     }
     void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const { return reader_ == nullptr; }
+    bool operator==(std::default_sentinel_t) const { return record_ == nullptr; }
 
    private:
     TraceReader* reader_;
-    TraceRecord record_;
+    const TraceRecord* record_ = nullptr;
   };
   Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() const { return {}; }
@@ -132,7 +135,7 @@ class TraceReader {
   class Source {
    public:
     virtual ~Source() = default;
-    virtual bool next(TraceRecord& out) = 0;
+    virtual const TraceRecord* next() = 0;  ///< as TraceReader::next()
     virtual void seek(Position position) = 0;
     virtual Position position() const = 0;
     virtual bool is_wide() const = 0;
