@@ -1,23 +1,23 @@
 #include "cli/capture_arguments.h"
 
-#include "cli/command_description.h"
+#include "cli/parsing/command_description.h"
 #include "formats/io/error.h"
 
 namespace citcat {
 
-void CaptureArguments::define_pins(CLI::App& app) {
-  app.add_option("--cpu", cpu, "Captured processor: 8088, 286, 386, 486, pentium or p6")
-      ->type_name(type_of({"8088", "286", "386", "486", "pentium", "p6", "x86-64"}));
-  app.add_option("--channels", channels, "Channel map: which channel is which pin")
-      ->type_name(kFileType);
+void CaptureArguments::define_pins(const CommandParser& parser) {
+  parser.add_option("--cpu", cpu, "Captured processor: 8088, 286, 386, 486, pentium or p6")
+      .type_name(type_of({"8088", "286", "386", "486", "pentium", "p6", "x86-64"}));
+  parser.add_option("--channels", channels, "Channel map: which channel is which pin")
+      .type_name(kFileType);
 }
 
-void CaptureArguments::define(CLI::App& app) {
+void CaptureArguments::define(const CommandParser& parser) {
   std::vector<std::string> formats;
   for (const CaptureFormat& known : capture_formats()) formats.emplace_back(known.id);
-  app.add_option("--format", format, "Capture format (default: by content)")
-      ->type_name(type_of(formats));
-  define_pins(app);
+  parser.add_option("--format", format, "Capture format (default: by content)")
+      .type_name(type_of(formats));
+  define_pins(parser);
 }
 
 CaptureOptions CaptureArguments::options() const {

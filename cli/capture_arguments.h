@@ -1,20 +1,20 @@
 #pragma once
 // The options by which every command that reads captures is told how.
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "capture/bus/source.h"
+#include "cli/parsing/command_parser.h"
 
 namespace citcat {
 
 struct CaptureArguments {
   std::string format, cpu, channels;
 
-  /// --cpu and --channels; the object must outlive `app`.
-  void define_pins(CLI::App& app);
+  /// --cpu and --channels; the object must outlive `parser`.
+  void define_pins(const CommandParser& parser);
   /// The same and --format.
-  void define(CLI::App& app);
+  void define(const CommandParser& parser);
   /// Throws UsageError for a processor that there is none of.
   CaptureOptions options() const;
   bool given() const { return !format.empty() || !cpu.empty() || !channels.empty(); }

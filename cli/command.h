@@ -3,8 +3,8 @@
 //
 // To add a command `verb`:
 //   1. Write cli/commands/cmd_verb.cc. It defines `extern const Command kVerbCommand` and nothing
-//   else that
-//      is visible. Options live in a struct that define() fills and the returned function reads:
+//      else that is visible. Options live in a struct that define() fills and the returned function
+//      reads:
 //
 //        namespace citcat {
 //        namespace {
@@ -12,10 +12,10 @@
 //
 //        ExitCode run_verb(const VerbOptions& options, const Console& console) { ... }
 //
-//        CommandRun define_verb(CLI::App& app) {
+//        CommandRun define_verb(const CommandParser& parser) {
 //          auto options = std::make_shared<VerbOptions>();
-//          app.add_option("FILE", options->input, "What it is")->required();
-//          app.add_flag("--json", options->json, "Print one line of JSON");
+//          parser.add_option("FILE", options->input, "What it is").required();
+//          parser.add_flag("--json", options->json, "Print one line of JSON");
 //          return [options](const Console& console) { return run_verb(*options, console); };
 //        }
 //        }  // namespace
@@ -29,18 +29,18 @@
 // Rules all commands keep (tests/golden holds every command of the table to them):
 //   - Failures are thrown (formats/io/error.h) and become a message and an exit code in main()
 //   alone.
-//   - Files are opened by the code that reads them. Do not use CLI::ExistingFile: a file that is
-//     not there is ExitCode::system, not ExitCode::usage.
+//   - Files are opened by the code that reads them, and the parser does not look for them: a file
+//     that is not there is ExitCode::system, not ExitCode::usage.
 //   - What the options mean together is checked before work starts, by throwing UsageError.
 //   - -q, --quiet and -h, --help are added to every command here: do not define them.
 //   - The example names input files with an extension, and can be pasted into a shell.
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <vector>
 
 #include "cli/console.h"
 #include "cli/exit_code.h"
+#include "cli/parsing/command_parser.h"
 
 namespace citcat {
 
@@ -51,9 +51,9 @@ struct Command {
   const char* name;     ///< the verb on the command line
   const char* summary;  ///< one line, imperative, no full stop
   const char* example;  ///< one or more lines to paste, shown at the end of --help
-  /// Adds the command's options and arguments to `app`. The function returned is called at most
+  /// Adds the command's options and arguments to `parser`. The function returned is called at most
   /// once, after parsing; it owns the option values.
-  CommandRun (*define)(CLI::App& app);
+  CommandRun (*define)(const CommandParser& parser);
 };
 
 /// All commands, in the order of --help.

@@ -1,12 +1,13 @@
 #include "cli/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/command_description.h"
-#include "cli/suggestion.h"
+#include "cli/parsing/command_description.h"
+#include "cli/parsing/suggestion.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -64,24 +65,27 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 CommandLine::CommandLine()
-    : app_("citcat: instruction traces, recomputed from captures of a processor's bus", "citcat") {
-  app_.set_version_flag("--version", "citcat " CITCAT_VERSION);
+    : app_(std::make_unique<CLI::App>(
+          "citcat: instruction traces, recomputed from captures of a processor's bus", "citcat")) {
+  app_->set_version_flag("--version", "citcat " CITCAT_VERSION);
   std::string statuses;
   for (const ExitMeaning& exit : kExitMeanings) {
     statuses += statuses.empty() ? "" : ", ";
     statuses += std::to_string(static_cast<int>(exit.code)) + " " + exit.meaning;
   }
-  app_.footer(
+  app_->footer(
       "Run 'citcat help COMMAND' for its options and an example.\nExit status: " + statuses + ".");
-  app_.require_subcommand(0, 1);  // none at all is reported in words of ours
+  app_->require_subcommand(0, 1);  // none at all is reported in words of ours
   for (const Command* command : command_list()) add_command(*command);
   add_help();
 }
 
+CommandLine::~CommandLine() = default;
+
 void CommandLine::add_command(const Command& command) {
-  CLI::App* const sub = app_.add_subcommand(command.name, command.summary);
+  CLI::App* const sub = app_->add_subcommand(command.name, command.summary);
   sub->footer(example_footer(command.example));
-  const CommandRun run = command.define(*sub);
+  const CommandRun run = command.define(CommandParser(*sub));
   sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
   sub->add_option("--memory-limit", memory_limit_,
                   "Bytes of memory that what files hold may take (2G)")
@@ -95,26 +99,26 @@ void CommandLine::add_help() {
     bool json = false;
   };
   const auto arguments = std::make_shared<HelpArguments>();
-  CLI::App* const sub = app_.add_subcommand("help", "Explain a command, or list them all");
+  CLI::App* const sub = app_->add_subcommand("help", "Explain a command, or list them all");
   sub->footer(example_footer("citcat help import"));
   sub->add_option("COMMAND", arguments->command, "The command to explain")
-      ->type_name(type_of(command_names(app_)));
+      ->type_name(type_of(command_names(*app_)));
   sub->add_flag("--json", arguments->json, "Print one line of JSON");
   sub->callback([this, arguments] {
     chosen_ = [this, arguments](const Console& console) {
-      const std::vector<std::string> names = command_names(app_);
+      const std::vector<std::string> names = command_names(*app_);
       const std::string& wanted = arguments->command;
       const bool all = wanted.empty();
       if (!all && std::find(names.begin(), names.end(), wanted) == names.end()) {
-        throw UsageError(unknown_command(wanted, app_));
+        throw UsageError(unknown_command(wanted, *app_));
       }
       if (arguments->json) {
-        console.print_json(all ? program_json(app_)
-                               : command_json(describe(*app_.get_subcommand(wanted))));
+        console.print_json(all ? program_json(*app_)
+                               : command_json(describe(*app_->get_subcommand(wanted))));
       } else {
         // App::help() would be that of this command, which was chosen.
-        const CLI::App* const explained = all ? &app_ : app_.get_subcommand(wanted);
-        console.print(app_.get_formatter()->make_help(
+        const CLI::App* const explained = all ? app_.get() : app_->get_subcommand(wanted);
+        console.print(app_->get_formatter()->make_help(
             explained, all ? "citcat" : "citcat " + wanted, CLI::AppFormatMode::Normal));
       }
       return ExitCode::ok;
@@ -124,15 +128,15 @@ void CommandLine::add_help() {
 
 CommandRun CommandLine::parse(int argc, const char* const* argv) {
   try {
-    app_.parse(argc, argv);
+    app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 has exit codes of its own, 100 and up. Zero means that help or the version was asked
     // for, and exit() prints it.
     if (error.get_exit_code() == 0) {
-      app_.exit(error);
+      app_->exit(error);
       return [](const Console&) { return ExitCode::ok; };
     }
-    throw UsageError(explanation(app_, error));
+    throw UsageError(explanation(*app_, error));
   }
   if (!chosen_) throw UsageError("no command given (see citcat --help)");
   return chosen_;

@@ -2,17 +2,22 @@
 // The whole command line: every command with its options, as the program parses it and as manual
 // pages and shell completion are made of it.
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 
 #include "cli/command.h"
 #include "formats/io/memory_limit.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace citcat {
 
 class CommandLine {
  public:
   CommandLine();
+  ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
@@ -25,13 +30,13 @@ class CommandLine {
   /// Of `parse`: bytes of memory that what files hold may take.
   std::uint64_t memory_limit() const { return memory_limit_; }
 
-  const CLI::App& app() const { return app_; }
+  const CLI::App& app() const { return *app_; }
 
  private:
   void add_command(const Command& command);
   void add_help();
 
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
   bool quiet_ = false;
   std::uint64_t memory_limit_ = kDefaultMemoryLimit;
   CommandRun chosen_;

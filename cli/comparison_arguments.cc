@@ -2,11 +2,11 @@
 
 namespace citcat {
 
-void define_comparison(CLI::App& app, ComparisonPolicy& policy) {
-  app.add_flag("--strict", policy.strict,
-               "Take no result over from the bus where implementations differ");
-  app.add_flag("--accept-bit-changes", policy.bit_changes,
-               "Believe another bus master that changes a single bit and nothing around it");
+void define_comparison(const CommandParser& parser, ComparisonPolicy& policy) {
+  parser.add_flag("--strict", policy.strict,
+                  "Take no result over from the bus where implementations differ");
+  parser.add_flag("--accept-bit-changes", policy.bit_changes,
+                  "Believe another bus master that changes a single bit and nothing around it");
 }
 
 }  // namespace citcat

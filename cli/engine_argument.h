@@ -1,13 +1,12 @@
 #pragma once
 // The option by which a command that replays is told what makes plain code.
 
-#include <CLI/CLI.hpp>
-
+#include "cli/parsing/command_parser.h"
 #include "replay/run/replay_session.h"
 
 namespace citcat {
 
 /// `--engine fast|unicorn`; `path` keeps what it is without the option.
-void define_engine(CLI::App& app, ExecutionPath& path);
+void define_engine(const CommandParser& parser, ExecutionPath& path);
 
 }  // namespace citcat

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/command_description.h"
+#include "cli/parsing/command_description.h"
 #include "cli/transaction_text.h"
 #include "events/capture_time.h"
 #include "events/position_text.h"
@@ -75,14 +75,17 @@ constexpr const char* kWithoutNotes =
 
 }  // namespace
 
-void define_text_form(CLI::App& app, std::string& format, const std::vector<std::string>& names) {
-  CLI::Option* const named =
-      app.add_option("--format", format,
-                     fmt::format("{}; json is one object a line", fmt::join(names, ", ")))
-          ->type_name(type_of(names));
-  app.add_flag_callback(
-         "--json", [&format] { format = "json"; }, "The same as --format json")
-      ->excludes(named);
+void define_text_form(const CommandParser& parser, std::string& format,
+                      const std::vector<std::string>& names) {
+  const ParserOption named =
+      parser
+          .add_option("--format", format,
+                      fmt::format("{}; json is one object a line", fmt::join(names, ", ")))
+          .type_name(type_of(names));
+  parser
+      .on_flag(
+          "--json", [&format] { format = "json"; }, "The same as --format json")
+      .excludes(named);
 }
 
 TextForm parse_form(const std::string& name) {

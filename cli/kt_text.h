@@ -1,13 +1,13 @@
 #pragma once
 // Records of a trace as text, JSON and CSV, and the options that choose among them.
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/parsing/command_parser.h"
 #include "replay/trace/trace_reader.h"
 #include "replay/x86/disassembler.h"
 
@@ -16,7 +16,8 @@ namespace citcat {
 /// How records are printed.
 enum class TextForm : std::uint8_t { text, json, csv };
 /// Adds --format, which is to be one of `names`, and --json, which is the same as --format json.
-void define_text_form(CLI::App& app, std::string& format, const std::vector<std::string>& names);
+void define_text_form(const CommandParser& parser, std::string& format,
+                      const std::vector<std::string>& names);
 /// The form of that name. Throws UsageError.
 TextForm parse_form(const std::string& name);
 /// Throws UsageError unless `bits` is 0, 16 or 32.

@@ -40,9 +40,9 @@ void RangeArguments::require_reached(const std::string& file, std::uint64_t inst
       fmt::format("--from {}: {} ends after {} instructions", from, file, instructions));
 }
 
-void RangeArguments::define(CLI::App& app) {
-  app.add_option("--from", from, "Position of the first record: N, or N+K within a REP");
-  app.add_option("--to", to, "Position of the first one that is not wanted");
+void RangeArguments::define(const CommandParser& parser) {
+  parser.add_option("--from", from, "Position of the first record: N, or N+K within a REP");
+  parser.add_option("--to", to, "Position of the first one that is not wanted");
 }
 
 }  // namespace citcat

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/parsing/command_parser.h"
 #include "events/position.h"
 #include "replay/session/checkpoint_start.h"
 
@@ -25,7 +26,7 @@ struct RangeArguments {
   /// ends before --from.
   void require_reached(const std::string& file, std::uint64_t instructions) const;
 
-  void define(CLI::App& app);
+  void define(const CommandParser& parser);
 };
 
 }  // namespace citcat

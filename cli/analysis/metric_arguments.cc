@@ -22,13 +22,13 @@ std::string joined(const std::vector<std::string>& texts, const char* what) {
 
 }  // namespace
 
-void MetricArguments::define(CLI::App& app) {
-  app.add_option("--mdl", files, "File of metrics in MDL; may be repeated")->expected(1)->take_all();
-  app.add_option("--metric", metrics,
-                 "METRIC@PATH,PATH...: measure it there, as /Code/vmlinux/schedule,/Process/sh; "
-                 "may be repeated")
-      ->expected(1)
-      ->take_all();
+void MetricArguments::define(const CommandParser& parser) {
+  parser.add_option("--mdl", files, "File of metrics in MDL; may be repeated").repeated();
+  parser
+      .add_option("--metric", metrics,
+                  "METRIC@PATH,PATH...: measure it there, as /Code/vmlinux/schedule,/Process/sh; "
+                  "may be repeated")
+      .repeated();
 }
 
 std::vector<std::string> MetricArguments::tools() const {

@@ -1,10 +1,10 @@
 #pragma once
 // Metrics in MDL on the command line: --mdl and --metric.
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/parsing/command_parser.h"
 #include "tools/mdl/library.h"
 #include "tools/mdl/plan.h"
 
@@ -13,7 +13,7 @@ namespace citcat {
 struct MetricArguments {
   std::vector<std::string> files, metrics;
 
-  void define(CLI::App& app);
+  void define(const CommandParser& parser);
   bool any() const { return !metrics.empty(); }
   /// The same as --tool has it. Throws UsageError where there are files, and no metric.
   std::vector<std::string> tools() const;

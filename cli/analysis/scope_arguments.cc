@@ -4,18 +4,19 @@
 
 namespace citcat {
 
-void ScopeArguments::define(CLI::App& app) {
-  app.add_option("--where", where,
-                 "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
-                 "code=PLACE data=FIRST-LAST, with & | ! ( )");
-  app.add_option("--symbols", symbols,
-                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--by", by, "Split by process, level, interrupt, or several with commas");
-  app.add_option("--window", window,
-                 "Only in windows: 'every 10M for 100k', 'every 1000 calls for 10 calls', "
-                 "'random 30 of 100k seed 7', 'FROM-TO, FROM-TO', file:FILE or control:PIPE [to FILE]");
+void ScopeArguments::define(const CommandParser& parser) {
+  parser.add_option("--where", where,
+                    "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
+                    "code=PLACE data=FIRST-LAST, with & | ! ( )");
+  parser
+      .add_option("--symbols", symbols,
+                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+      .repeated();
+  parser.add_option("--by", by, "Split by process, level, interrupt, or several with commas");
+  parser.add_option(
+      "--window", window,
+      "Only in windows: 'every 10M for 100k', 'every 1000 calls for 10 calls', "
+      "'random 30 of 100k seed 7', 'FROM-TO, FROM-TO', file:FILE or control:PIPE [to FILE]");
 }
 
 void ScopeArguments::apply_to(AnalysisPlan& plan) const {

@@ -188,45 +188,48 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-void define_common(CLI::App& app, AnalyzeArguments& arguments) {
-  arguments.scope.define(app);
-  arguments.positions.define(app);
-  app.add_option("--jobs", arguments.jobs,
-                 "Processes that replay parts of the run, each from a checkpoint")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--shard", arguments.shard,
-                 "Share K/N of the run, for `merge`; auto asks the batch system");
-  app.add_option("-o,--output", arguments.output, "File of the share");
-  define_comparison(app, arguments.plan.policy);
-  app.add_flag("--unchecked", arguments.unchecked, "Do not compare with the evidence on the way");
-  app.add_flag("--from-start", arguments.from_start, "Use no checkpoint");
-  define_engine(app, arguments.plan.path);
-  app.add_flag("--json", arguments.json, "Print one line of JSON");
-  app.add_flag("--csv", arguments.csv, "Print tables of comma-separated values");
+void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
+  arguments.scope.define(parser);
+  arguments.positions.define(parser);
+  parser
+      .add_option("--jobs", arguments.jobs,
+                  "Processes that replay parts of the run, each from a checkpoint")
+      .in_range(1, 1024);
+  parser.add_option("--shard", arguments.shard,
+                    "Share K/N of the run, for `merge`; auto asks the batch system");
+  parser.add_option("-o,--output", arguments.output, "File of the share");
+  define_comparison(parser, arguments.plan.policy);
+  parser.add_flag("--unchecked", arguments.unchecked,
+                  "Do not compare with the evidence on the way");
+  parser.add_flag("--from-start", arguments.from_start, "Use no checkpoint");
+  define_engine(parser, arguments.plan.path);
+  parser.add_flag("--json", arguments.json, "Print one line of JSON");
+  parser.add_flag("--csv", arguments.csv, "Print tables of comma-separated values");
 }
 
-CommandRun define_analyze(CLI::App& app) {
+CommandRun define_analyze(const CommandParser& parser) {
   auto arguments = std::make_shared<AnalyzeArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to ask");
-  app.add_option("--tool", arguments->tools,
-                 "NAME or NAME:key=value,...; a shared object's file name is a NAME too; may be "
-                 "repeated. NAME:help explains one");
-  arguments->isolation.define(app);
-  arguments->metrics.define(app);
-  app.add_flag("--explain", arguments->explain,
-               "Instead: where code of the metrics goes, and what it costs");
-  app.add_flag("--list-tools", arguments->list, "Instead: list the tools");
-  define_common(app, *arguments);
+  parser.add_option("RECORDING", arguments->recording, "Recording to ask");
+  parser.add_option("--tool", arguments->tools,
+                    "NAME or NAME:key=value,...; a shared object's file name is a NAME too; may be "
+                    "repeated. NAME:help explains one");
+  arguments->isolation.define(parser);
+  arguments->metrics.define(parser);
+  parser.add_flag("--explain", arguments->explain,
+                  "Instead: where code of the metrics goes, and what it costs");
+  parser.add_flag("--list-tools", arguments->list, "Instead: list the tools");
+  define_common(parser, *arguments);
   return [arguments](const Console& console) { return run_analyze(*arguments, console); };
 }
 
 /// A command that is short for `analyze --tool NAME`.
-CommandRun define_short(CLI::App& app, const char* tool) {
+CommandRun define_short(const CommandParser& parser, const char* tool) {
   auto arguments = std::make_shared<AnalyzeArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to ask");
-  app.add_option("OPTIONS", arguments->options,
-                 fmt::format("key=value of the tool; see `citcat analyze --tool {}:help`", tool));
-  define_common(app, *arguments);
+  parser.add_option("RECORDING", arguments->recording, "Recording to ask");
+  parser.add_option(
+      "OPTIONS", arguments->options,
+      fmt::format("key=value of the tool; see `citcat analyze --tool {}:help`", tool));
+  define_common(parser, *arguments);
   return [arguments, tool](const Console& console) {
     std::string request = tool;
     for (const std::string& option : arguments->options) {
@@ -238,16 +241,16 @@ CommandRun define_short(CLI::App& app, const char* tool) {
 }
 
 /// `count` is IDtrace's vcount too, where it is given one of its files.
-CommandRun define_count(CLI::App& app) {
-  CommandRun analyze = define_short(app, "count");
+CommandRun define_count(const CommandParser& parser) {
+  CommandRun analyze = define_short(parser, "count");
   auto idtrace = std::make_shared<IdtraceCount>();
-  idtrace->define(app);
-  const CLI::Option* const file = app.get_option("RECORDING");
-  const CLI::Option* const json = app.get_option("--json");
+  idtrace->define(parser);
+  const ParserOption file = parser.option("RECORDING");
+  const ParserOption json = parser.option("--json");
   return [analyze, idtrace, file, json](const Console& console) {
-    const std::string path = file->count() != 0 ? file->as<std::string>() : "";
+    const std::string path = file.count() != 0 ? file.text() : "";
     if (path.empty() || !IdtraceCount::takes(path)) return analyze(console);
-    idtrace->print(path, json->count() != 0, console);
+    idtrace->print(path, json.count() != 0, console);
     return ExitCode::ok;
   };
 }
@@ -269,12 +272,13 @@ extern const Command kCountCommand{"count", "Count instructions: analyze --tool 
                                    "citcat count run.cnt --blocks run.blk --top 5",
                                    define_count};
 
-extern const Command kBpredCommand{"bpred", "Predict branches: analyze --tool bpred",
-                                   "citcat bpred boot.citcat entries=256 --json",
-                                   [](CLI::App& app) { return define_short(app, "bpred"); }};
+extern const Command kBpredCommand{
+    "bpred", "Predict branches: analyze --tool bpred",
+    "citcat bpred boot.citcat entries=256 --json",
+    [](const CommandParser& parser) { return define_short(parser, "bpred"); }};
 
-extern const Command kCacheCommand{"cache", "Model a cache: analyze --tool cache",
-                                   "citcat cache boot.citcat model=i486 --json",
-                                   [](CLI::App& app) { return define_short(app, "cache"); }};
+extern const Command kCacheCommand{
+    "cache", "Model a cache: analyze --tool cache", "citcat cache boot.citcat model=i486 --json",
+    [](const CommandParser& parser) { return define_short(parser, "cache"); }};
 
 }  // namespace citcat

@@ -9,11 +9,11 @@
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/export_run.h"
 #include "cli/commands/selected_run.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
+#include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/trace_run.h"
@@ -184,28 +184,30 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_cat(CLI::App& app) {
+CommandRun define_cat(const CommandParser& parser) {
   auto arguments = std::make_shared<CatArguments>();
-  app.add_option("FILE", arguments->file, "Recording, or KT in any compression")->required();
-  arguments->range.define(app);
+  parser.add_option("FILE", arguments->file, "Recording, or KT in any compression").required();
+  arguments->range.define(parser);
   std::vector<std::string> formats{"kt", "text", "json", "csv"};
   // Of a recording, what others read.
   for (const tools::ExporterRow& row : tools::exporter_list()) {
     if (&row != &kt_exporter()) formats.emplace_back(row.tool->name);
   }
-  define_text_form(app, arguments->format, formats);
-  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
-      ->type_name(type_of({"linear", "offset"}));
-  app.add_option("--bits", arguments->bits,
-                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)")
-      ->type_name(type_of({"16", "32"}));
-  app.add_flag("--processes", arguments->processes,
-               "PID and MMU records at the beginning and at changes of the address space");
-  app.add_flag("--clock", arguments->clocks,
-               "Of a recording, as text: when the bus showed each, in clocks and seconds");
-  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
-  app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
-  arguments->scope.define(app);
+  define_text_form(parser, arguments->format, formats);
+  parser.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+      .type_name(type_of({"linear", "offset"}));
+  parser
+      .add_option("--bits", arguments->bits,
+                  "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)")
+      .type_name(type_of({"16", "32"}));
+  parser.add_flag("--processes", arguments->processes,
+                  "PID and MMU records at the beginning and at changes of the address space");
+  parser.add_flag("--clock", arguments->clocks,
+                  "Of a recording, as text: when the bus showed each, in clocks and seconds");
+  parser.add_flag("--unchecked", arguments->unchecked,
+                  "Do not compare with the evidence on the way");
+  parser.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  arguments->scope.define(parser);
   return [arguments](const Console& console) { return run_cat(*arguments, console); };
 }
 

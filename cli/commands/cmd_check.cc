@@ -66,10 +66,10 @@ ExitCode run_check(const CheckOptions& options, const Console& console) {
   return check.sound() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_check(CLI::App& app) {
+CommandRun define_check(const CommandParser& parser) {
   auto options = std::make_shared<CheckOptions>();
-  app.add_option("REC", options->input, "Recording to read from beginning to end")->required();
-  app.add_flag("--json", options->json, "Print one line of JSON");
+  parser.add_option("REC", options->input, "Recording to read from beginning to end").required();
+  parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_check(*options, console); };
 }
 

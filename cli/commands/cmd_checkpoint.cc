@@ -83,16 +83,19 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   return taken.result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_checkpoint(CLI::App& app) {
+CommandRun define_checkpoint(const CommandParser& parser) {
   auto arguments = std::make_shared<CheckpointArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to add checkpoints to")->required();
-  app.add_option("--every", arguments->options.every,
-                 "Instructions between checkpoints, as long as --max-size allows")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--max-size", arguments->options.max_bytes,
-                 "Bytes of all checkpoints together (64M): beyond, every second one is dropped")
-      ->transform(CLI::AsSizeValue(false));
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_option("RECORDING", arguments->recording, "Recording to add checkpoints to")
+      .required();
+  parser
+      .add_option("--every", arguments->options.every,
+                  "Instructions between checkpoints, as long as --max-size allows")
+      .positive();
+  parser
+      .add_option("--max-size", arguments->options.max_bytes,
+                  "Bytes of all checkpoints together (64M): beyond, every second one is dropped")
+      .as_size();
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_checkpoint(*arguments, console); };
 }
 

@@ -13,10 +13,10 @@
 #include "capture/inspect/convert.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/replay_signals.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_arguments.h"
+#include "cli/parsing/command_description.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
 #include "events/capture_time.h"
@@ -150,29 +150,33 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
   return diverged ? ExitCode::answer_is_no : ExitCode::ok;
 }
 
-CommandRun define_convert(CLI::App& app) {
+CommandRun define_convert(const CommandParser& parser) {
   auto arguments = std::make_shared<ConvertArguments>();
-  app.add_option("CAPTURE", arguments->captures,
-                 "Capture files, or an IDtrace execution trace; .gz .bz2 .xz .zst are read as they are")
-      ->required();
+  parser
+      .add_option(
+          "CAPTURE", arguments->captures,
+          "Capture files, or an IDtrace execution trace; .gz .bz2 .xz .zst are read as they are")
+      .required();
   std::vector<std::string> targets;
   for (const ConvertTarget& target : convert_targets()) targets.emplace_back(target.id);
   targets.emplace_back("kt");
-  app.add_option("--to", arguments->target, "The format to write; kt of an execution trace alone")
-      ->required()
-      ->type_name(type_of(targets));
-  app.add_option("-o,--output", arguments->output, "File to write, - for stdout")
-      ->required()
-      ->type_name(kFileType);
-  app.add_option("--from", arguments->from,
-                 "The first sample (of pins to pins) or transaction, or a time: 1.5ms");
-  app.add_option("--until", arguments->until, "Where to stop, as --from; itself not included");
-  app.add_option("--replay", arguments->recording,
-                 "Of pins to vcd: the recording made of them, whose replay stands beside the pins")
-      ->type_name(kFileType);
-  arguments->capture.define(app);
-  arguments->idtrace.define(app);
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser
+      .add_option("--to", arguments->target, "The format to write; kt of an execution trace alone")
+      .required()
+      .type_name(type_of(targets));
+  parser.add_option("-o,--output", arguments->output, "File to write, - for stdout")
+      .required()
+      .type_name(kFileType);
+  parser.add_option("--from", arguments->from,
+                    "The first sample (of pins to pins) or transaction, or a time: 1.5ms");
+  parser.add_option("--until", arguments->until, "Where to stop, as --from; itself not included");
+  parser
+      .add_option("--replay", arguments->recording,
+                  "Of pins to vcd: the recording made of them, whose replay stands beside the pins")
+      .type_name(kFileType);
+  arguments->capture.define(parser);
+  arguments->idtrace.define(parser);
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_convert(*arguments, console); };
 }
 

@@ -202,24 +202,28 @@ ExitCode run_debug(const DebugArguments& arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_debug(CLI::App& app) {
+CommandRun define_debug(const CommandParser& parser) {
   auto arguments = std::make_shared<DebugArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to debug")->required();
-  app.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "More for gdb, after --");
-  app.add_option("--at", arguments->at,
-                 "Where to begin: a position N or N+K, begin, end, or divergence (where the replay "
-                 "leaves its evidence)")
-      ->capture_default_str();
-  app.add_flag("--stdio", arguments->stdio,
-               "Serve on standard input and output: target remote | citcat debug REC --stdio");
-  app.add_option(
+  parser.add_option("RECORDING", arguments->recording, "Recording to debug").required();
+  parser.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "More for gdb, after --");
+  parser
+      .add_option(
+          "--at", arguments->at,
+          "Where to begin: a position N or N+K, begin, end, or divergence (where the replay "
+          "leaves its evidence)")
+      .show_default();
+  parser.add_flag("--stdio", arguments->stdio,
+                  "Serve on standard input and output: target remote | citcat debug REC --stdio");
+  parser.add_option(
       "--port", arguments->port,
       "Serve on this port of the loopback address, any number of sessions; 0: a free one");
-  app.add_option("--gdb", arguments->gdb, "The gdb to start")->capture_default_str();
-  app.add_option("--hints", arguments->hints,
-                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
-  define_comparison(app, arguments->comparison);
-  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
+  parser.add_option("--gdb", arguments->gdb, "The gdb to start").show_default();
+  parser.add_option(
+      "--hints", arguments->hints,
+      "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  define_comparison(parser, arguments->comparison);
+  parser.add_flag("--unchecked", arguments->unchecked,
+                  "Do not compare with the evidence on the way");
   return [arguments](const Console& console) { return run_debug(*arguments, console); };
 }
 

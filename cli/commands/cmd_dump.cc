@@ -15,12 +15,12 @@
 #include "cli/analysis/scope_arguments.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/read_data.h"
 #include "cli/commands/selected_run.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/kt_text.h"
+#include "cli/parsing/command_description.h"
 #include "cli/range_arguments.h"
 #include "cli/transaction_text.h"
 #include "events/archive/recording_file.h"
@@ -476,21 +476,24 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_dump(CLI::App& app) {
+CommandRun define_dump(const CommandParser& parser) {
   auto options = std::make_shared<DumpOptions>();
-  app.add_option("FILE", options->file, "KT trace, recording, capture or memory image")->required();
-  app.add_option("--from", options->range.from,
-                 "First position (KT: N or N+K), transaction (capture, recording), time (capture, "
-                 "evidence: 1.5ms) or address (memory)");
-  app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
-  define_text_form(app, options->format, {"text", "json", "csv"});
-  options->capture.define_pins(app);
-  app.add_option("--bits", options->bits,
-                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")
-      ->type_name(type_of({"16", "32"}));
-  app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
-  options->scope.define(app);
-  app.add_flag("--state", options->state, "Of a recording: the initial registers");
+  parser.add_option("FILE", options->file, "KT trace, recording, capture or memory image")
+      .required();
+  parser.add_option(
+      "--from", options->range.from,
+      "First position (KT: N or N+K), transaction (capture, recording), time (capture, "
+      "evidence: 1.5ms) or address (memory)");
+  parser.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
+  define_text_form(parser, options->format, {"text", "json", "csv"});
+  options->capture.define_pins(parser);
+  parser
+      .add_option("--bits", options->bits,
+                  "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")
+      .type_name(type_of({"16", "32"}));
+  parser.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
+  options->scope.define(parser);
+  parser.add_flag("--state", options->state, "Of a recording: the initial registers");
   return [options](const Console& console) { return run_dump(*options, console); };
 }
 

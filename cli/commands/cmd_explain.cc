@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/explanation_json.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
+#include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/staged_output.h"
 #include "events/capture_time.h"
@@ -147,24 +147,28 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   return matches ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_explain(CLI::App& app) {
+CommandRun define_explain(const CommandParser& parser) {
   auto arguments = std::make_shared<ExplainArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording whose replay leaves the evidence")
-      ->required();
-  app.add_option("-o,--output", arguments->output,
-                 "File for the hints that repair it, to be reviewed and passed back")
-      ->type_name(kFileType);
-  app.add_option("--hints", arguments->hints, "Hints that are right already")->type_name(kFileType);
-  app.add_option("--rounds", arguments->rounds, "Divergences to explain one after the other")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--budget", arguments->budget,
-                 "Million instructions that trials may replay for each")
-      ->capture_default_str();
-  app.add_option("--time", arguments->time,
-                 "Seconds for everything, after which what was found is told; 0: any")
-      ->capture_default_str();
-  define_comparison(app, arguments->comparison);
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_option("RECORDING", arguments->recording, "Recording whose replay leaves the evidence")
+      .required();
+  parser
+      .add_option("-o,--output", arguments->output,
+                  "File for the hints that repair it, to be reviewed and passed back")
+      .type_name(kFileType);
+  parser.add_option("--hints", arguments->hints, "Hints that are right already")
+      .type_name(kFileType);
+  parser.add_option("--rounds", arguments->rounds, "Divergences to explain one after the other")
+      .in_range(1, 1000);
+  parser
+      .add_option("--budget", arguments->budget,
+                  "Million instructions that trials may replay for each")
+      .show_default();
+  parser
+      .add_option("--time", arguments->time,
+                  "Seconds for everything, after which what was found is told; 0: any")
+      .show_default();
+  define_comparison(parser, arguments->comparison);
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_explain(*arguments, console); };
 }
 

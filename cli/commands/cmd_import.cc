@@ -11,11 +11,11 @@
 #include "capture/import/import.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/import_questions.h"
 #include "cli/commands/recording_symbols.h"
 #include "cli/commands/side_file.h"
 #include "cli/large_pages.h"
+#include "cli/parsing/command_description.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
@@ -212,67 +212,77 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_import(CLI::App& app) {
+CommandRun define_import(const CommandParser& parser) {
   auto arguments = std::make_shared<ImportArguments>();
-  app.add_option("CAPTURE", arguments->captures,
-                 "Capture files; .gz .bz2 .xz .zst are read as they are");
-  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
-      ->type_name(kFileType);
-  app.add_flag("--list-formats", arguments->list_formats,
-               "Instead: list the capture formats, and which of them convert writes");
-  app.add_flag("--explain-channels", arguments->explain_channels,
-               "Instead: say which channel is which pin, what is missing and what that costs");
-  app.add_option("--match-channels", arguments->match_channels,
-                 "Instead: write a channel map of an 8088's pins, by how the channels move")
-      ->type_name(kFileType);
-  arguments->capture.define(app);
-  app.add_option("--initial-state", arguments->initial_state,
-                 "Processor state at the start, when no driver dumped it")
-      ->type_name(kFileType);
-  app.add_flag("--recover-state", arguments->recover_state,
-               "Work the state at --start interrupt:N out from the bus");
-  app.add_option("--recovery-time", arguments->recovery_time,
-                 "Seconds for --recover-state, after which it gives up; 0: any")
-      ->capture_default_str();
-  app.add_option("--start", arguments->start,
-                 "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
-  app.add_option("--stop", arguments->stop, "Where the recording ends, as --start");
-  app.add_option("--segment", arguments->segment,
-                 "Only this segment of the capture, from 0 (default: each with a state)");
-  app.add_flag("--no-provenance", arguments->no_provenance,
-               "Do not keep what tells the capture file: the same bytes from any rendering of it");
-  app.add_option(
-         "--internal", arguments->internal,
-         "Values that cross no bus (default: beside the capture, .side.csv; none: leave them out)")
-      ->type_name(kFileType);
-  app.add_option("--hints", arguments->hints,
-                 "Corrections to keep in the recording, as `explain` wrote them")
-      ->type_name(kFileType);
-  app.add_option(
-         "--symbols", arguments->symbols,
-         "Names to keep: System.map, kallsyms or ELF; FILE[@BASE][:PROCESS]; may be repeated")
-      ->type_name(kFileType)
-      ->expected(1)
-      ->take_all();
-  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back")
-      ->type_name(type_of({"none", "write-through", "write-back"}));
-  app.add_option("--ignore-counts", arguments->ignore_counts,
-                 "Instruction counts to disregard: none, all-but-interrupts or all")
-      ->type_name(type_of({"none", "all-but-interrupts", "all"}));
-  app.add_option("--counts", arguments->counts,
-                 "What the capture counts in place of instructions: branches (taken) or blocks")
-      ->type_name(type_of({"instructions", "branches", "blocks"}));
-  app.add_option(
-         "--on-chip", arguments->on_chip,
-         "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "
-         "an interrupt without an acknowledge, e.g. 30=io-write:20:60; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--level", arguments->level,
-                 "How hard evidence is compressed: -7 (quickest) to 19 (smallest)")
-      ->check(CLI::Range(RecordingFileOptions::kFastest, RecordingFileOptions::kSmallest))
-      ->capture_default_str();
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_option("CAPTURE", arguments->captures,
+                    "Capture files; .gz .bz2 .xz .zst are read as they are");
+  parser
+      .add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
+      .type_name(kFileType);
+  parser.add_flag("--list-formats", arguments->list_formats,
+                  "Instead: list the capture formats, and which of them convert writes");
+  parser.add_flag("--explain-channels", arguments->explain_channels,
+                  "Instead: say which channel is which pin, what is missing and what that costs");
+  parser
+      .add_option("--match-channels", arguments->match_channels,
+                  "Instead: write a channel map of an 8088's pins, by how the channels move")
+      .type_name(kFileType);
+  arguments->capture.define(parser);
+  parser
+      .add_option("--initial-state", arguments->initial_state,
+                  "Processor state at the start, when no driver dumped it")
+      .type_name(kFileType);
+  parser.add_flag("--recover-state", arguments->recover_state,
+                  "Work the state at --start interrupt:N out from the bus");
+  parser
+      .add_option("--recovery-time", arguments->recovery_time,
+                  "Seconds for --recover-state, after which it gives up; 0: any")
+      .show_default();
+  parser.add_option("--start", arguments->start,
+                    "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
+  parser.add_option("--stop", arguments->stop, "Where the recording ends, as --start");
+  parser.add_option("--segment", arguments->segment,
+                    "Only this segment of the capture, from 0 (default: each with a state)");
+  parser.add_flag(
+      "--no-provenance", arguments->no_provenance,
+      "Do not keep what tells the capture file: the same bytes from any rendering of it");
+  parser
+      .add_option(
+          "--internal", arguments->internal,
+          "Values that cross no bus (default: beside the capture, .side.csv; none: leave them out)")
+      .type_name(kFileType);
+  parser
+      .add_option("--hints", arguments->hints,
+                  "Corrections to keep in the recording, as `explain` wrote them")
+      .type_name(kFileType);
+  parser
+      .add_option(
+          "--symbols", arguments->symbols,
+          "Names to keep: System.map, kallsyms or ELF; FILE[@BASE][:PROCESS]; may be repeated")
+      .type_name(kFileType)
+      .repeated();
+  parser.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back")
+      .type_name(type_of({"none", "write-through", "write-back"}));
+  parser
+      .add_option("--ignore-counts", arguments->ignore_counts,
+                  "Instruction counts to disregard: none, all-but-interrupts or all")
+      .type_name(type_of({"none", "all-but-interrupts", "all"}));
+  parser
+      .add_option("--counts", arguments->counts,
+                  "What the capture counts in place of instructions: branches (taken) or blocks")
+      .type_name(type_of({"instructions", "branches", "blocks"}));
+  parser
+      .add_option(
+          "--on-chip", arguments->on_chip,
+          "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "
+          "an interrupt without an acknowledge, e.g. 30=io-write:20:60; may be repeated")
+      .repeated();
+  parser
+      .add_option("--level", arguments->level,
+                  "How hard evidence is compressed: -7 (quickest) to 19 (smallest)")
+      .in_range(RecordingFileOptions::kFastest, RecordingFileOptions::kSmallest)
+      .show_default();
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_import(*arguments, console); };
 }
 

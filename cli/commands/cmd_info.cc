@@ -229,13 +229,15 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_info(CLI::App& app) {
+CommandRun define_info(const CommandParser& parser) {
   auto options = std::make_shared<InfoOptions>();
-  app.add_option("FILE", options->file, "Recording, capture, memory image, KT trace or IDtrace file")
-      ->required();
-  options->capture.define(app);
-  app.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
-  app.add_flag("--json", options->json, "Print one line of JSON");
+  parser
+      .add_option("FILE", options->file,
+                  "Recording, capture, memory image, KT trace or IDtrace file")
+      .required();
+  options->capture.define(parser);
+  parser.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
+  parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_info(*options, console); };
 }
 

@@ -69,12 +69,14 @@ ExitCode run_lint(const LintArguments& arguments, const Console& console) {
   return sound ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_lint(CLI::App& app) {
+CommandRun define_lint(const CommandParser& parser) {
   auto arguments = std::make_shared<LintArguments>();
-  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .bz2 .xz .zst are read as they are")
-      ->required();
-  arguments->capture.define(app);
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser
+      .add_option("CAPTURE", arguments->captures,
+                  "Capture files; .gz .bz2 .xz .zst are read as they are")
+      .required();
+  arguments->capture.define(parser);
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_lint(*arguments, console); };
 }
 

@@ -11,9 +11,9 @@
 #include "cli/analysis/analysis_output.h"
 #include "cli/analysis/analysis_run.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
-#include "cli/interrupt.h"
 #include "cli/commands/isolation_arguments.h"
+#include "cli/interrupt.h"
+#include "cli/parsing/command_description.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
 #include "formats/io/error.h"
@@ -234,19 +234,21 @@ ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_merge(CLI::App& app) {
+CommandRun define_merge(const CommandParser& parser) {
   auto arguments = std::make_shared<MergeArguments>();
-  app.add_option("SHARD", arguments->shards,
-                 "All shares of one trace, or of one analysis, in any order")
-      ->required();
-  app.add_option("-o,--output", arguments->output,
-                 "The whole trace: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
-      ->type_name(kFileType);
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
-  app.add_flag("--csv", arguments->csv, "Of an analysis: tables of comma-separated values");
-  app.add_flag("--plugins", arguments->plugins,
-               "Of an analysis: load the shared objects that the shares name as tools");
-  arguments->isolation.define(app);
+  parser
+      .add_option("SHARD", arguments->shards,
+                  "All shares of one trace, or of one analysis, in any order")
+      .required();
+  parser
+      .add_option("-o,--output", arguments->output,
+                  "The whole trace: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
+      .type_name(kFileType);
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_flag("--csv", arguments->csv, "Of an analysis: tables of comma-separated values");
+  parser.add_flag("--plugins", arguments->plugins,
+                  "Of an analysis: load the shared objects that the shares name as tools");
+  arguments->isolation.define(parser);
   return [arguments](const Console& console) { return run_merge(*arguments, console); };
 }
 

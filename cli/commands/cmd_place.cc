@@ -65,14 +65,15 @@ ExitCode run_place(const PlaceArguments& arguments, const Console& console) {
   return complete ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_place(CLI::App& app) {
+CommandRun define_place(const CommandParser& parser) {
   auto arguments = std::make_shared<PlaceArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to place the interrupts of")
-      ->required();
-  app.add_option("--time", arguments->time,
-                 "Seconds without getting further after which the search gives up; 0: never")
-      ->capture_default_str();
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_option("RECORDING", arguments->recording, "Recording to place the interrupts of")
+      .required();
+  parser
+      .add_option("--time", arguments->time,
+                  "Seconds without getting further after which the search gives up; 0: never")
+      .show_default();
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_place(*arguments, console); };
 }
 

@@ -20,7 +20,6 @@
 
 #include "capture/import/import.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/emulator_command.h"
 #include "cli/commands/monitor_receiver.h"
 #include "cli/commands/recorded_emulator.h"
@@ -28,6 +27,7 @@
 #include "cli/commands/side_file.h"
 #include "cli/commands/symbol_trigger.h"
 #include "cli/interrupt.h"
+#include "cli/parsing/command_description.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 #include "monitor/trigger.h"
@@ -327,32 +327,35 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_record(CLI::App& app) {
+CommandRun define_record(const CommandParser& parser) {
   auto arguments = std::make_shared<RecordArguments>();
-  app.add_option("-o,--output", arguments->output, "Recording to make (.citcat), or capture to write (.bin, .bin.zst)")
-      ->type_name(kFileType)
-      ->required();
-  app.add_option("--internal", arguments->internal,
-                 "Values that cross no bus (default: beside the capture, .side.csv)")
-      ->type_name(kFileType);
-  app.add_option("--cache", arguments->cache, "Cache between processor and monitor")
-      ->check(CLI::IsMember({"none", "i486", "write-back", "pentium"}));
-  app.add_option("--start", arguments->start,
-                 "driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
-                 "port:HEX[=HEX], count:N or console:TEXT");
-  app.add_option("--stop", arguments->stop,
-                 "The same, besides the driver's stop marker; count:N counts recorded ones");
-  app.add_option("--symbols", arguments->symbols,
-                 "Names for symbol:NAME and to keep in a recording, as of import (default: the "
-                 "kernel's of -kernel); may be repeated")
-      ->type_name(kFileType)
-      ->expected(1)
-      ->take_all();
-  app.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
-  app.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
-      ->type_name(kFileType);
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
-  app.add_option("COMMAND", arguments->command, "The emulator and its options, after --");
+  parser
+      .add_option("-o,--output", arguments->output,
+                  "Recording to make (.citcat), or capture to write (.bin, .bin.zst)")
+      .type_name(kFileType)
+      .required();
+  parser
+      .add_option("--internal", arguments->internal,
+                  "Values that cross no bus (default: beside the capture, .side.csv)")
+      .type_name(kFileType);
+  parser.add_option("--cache", arguments->cache, "Cache between processor and monitor")
+      .one_of({"none", "i486", "write-back", "pentium"});
+  parser.add_option("--start", arguments->start,
+                    "driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
+                    "port:HEX[=HEX], count:N or console:TEXT");
+  parser.add_option("--stop", arguments->stop,
+                    "The same, besides the driver's stop marker; count:N counts recorded ones");
+  parser
+      .add_option("--symbols", arguments->symbols,
+                  "Names for symbol:NAME and to keep in a recording, as of import (default: the "
+                  "kernel's of -kernel); may be repeated")
+      .type_name(kFileType)
+      .repeated();
+  parser.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
+  parser.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
+      .type_name(kFileType);
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_option("COMMAND", arguments->command, "The emulator and its options, after --");
   return [arguments](const Console& console) { return run_record(*arguments, console); };
 }
 

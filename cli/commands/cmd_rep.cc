@@ -46,13 +46,14 @@ ExitCode run_rep(const RepArguments& arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_rep(CLI::App& app) {
+CommandRun define_rep(const CommandParser& parser) {
   auto arguments = std::make_shared<RepArguments>();
-  app.add_option("FILE", arguments->file,
-                 "Execution trace of IDtrace's, or cache trace made with repeat tags")
-      ->required();
-  arguments->idtrace.define(app);
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser
+      .add_option("FILE", arguments->file,
+                  "Execution trace of IDtrace's, or cache trace made with repeat tags")
+      .required();
+  arguments->idtrace.define(parser);
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_rep(*arguments, console); };
 }
 

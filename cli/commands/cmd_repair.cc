@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/interrupt.h"
+#include "cli/parsing/command_description.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_check.h"
 #include "formats/io/error.h"
@@ -79,14 +79,15 @@ ExitCode run_repair(const RepairOptions& options, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_repair(CLI::App& app) {
+CommandRun define_repair(const CommandParser& parser) {
   auto options = std::make_shared<RepairOptions>();
-  app.add_option("REC", options->input, "Damaged recording")->required();
-  app.add_option("-o,--output", options->output,
-                 "Recording to write, - is the standard output (default: in place, REC.damaged "
-                 "keeps the damaged one)")
-      ->type_name(kFileType);
-  app.add_flag("--json", options->json, "Print one line of JSON");
+  parser.add_option("REC", options->input, "Damaged recording").required();
+  parser
+      .add_option("-o,--output", options->output,
+                  "Recording to write, - is the standard output (default: in place, REC.damaged "
+                  "keeps the damaged one)")
+      .type_name(kFileType);
+  parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_repair(*options, console); };
 }
 

@@ -12,11 +12,11 @@
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
-#include "cli/command_description.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/parallel_trace.h"
+#include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/replay_stats.h"
@@ -307,36 +307,42 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_replay(CLI::App& app) {
+CommandRun define_replay(const CommandParser& parser) {
   auto arguments = std::make_shared<ReplayArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
-  app.add_option("-o,--output", arguments->output,
-                 "KT trace to write: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
-      ->type_name(kFileType);
-  arguments->positions.define(app);
-  app.add_option("--jobs", arguments->jobs,
-                 "Processes that replay parts of the trace, each from a checkpoint")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--shard", arguments->shard,
-                 "Share K/N of the trace, for `merge`; auto asks the batch system");
-  app.add_option("--format", arguments->format,
-                 "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
-                     exporter_names());
-  arguments->scope.define(app);
-  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
-      ->type_name(type_of({"linear", "offset"}));
-  app.add_flag("--processes", arguments->processes,
-               "Write PID and MMU records at the beginning and at changes of the address space");
-  app.add_option("--hints", arguments->hints,
-                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
-      ->type_name(kFileType);
-  define_comparison(app, arguments->comparison);
-  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
-  app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
-  define_engine(app, arguments->path);
-  app.add_flag("--stats", arguments->stats,
-               "Say on stderr, or in the JSON, what the replay did and what it took");
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser.add_option("RECORDING", arguments->recording, "Recording to replay").required();
+  parser
+      .add_option(
+          "-o,--output", arguments->output,
+          "KT trace to write: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
+      .type_name(kFileType);
+  arguments->positions.define(parser);
+  parser
+      .add_option("--jobs", arguments->jobs,
+                  "Processes that replay parts of the trace, each from a checkpoint")
+      .in_range(1, 1024);
+  parser.add_option("--shard", arguments->shard,
+                    "Share K/N of the trace, for `merge`; auto asks the batch system");
+  parser.add_option(
+      "--format", arguments->format,
+      "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
+          exporter_names());
+  arguments->scope.define(parser);
+  parser.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+      .type_name(type_of({"linear", "offset"}));
+  parser.add_flag("--processes", arguments->processes,
+                  "Write PID and MMU records at the beginning and at changes of the address space");
+  parser
+      .add_option("--hints", arguments->hints,
+                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+      .type_name(kFileType);
+  define_comparison(parser, arguments->comparison);
+  parser.add_flag("--unchecked", arguments->unchecked,
+                  "Do not compare with the evidence on the way");
+  parser.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  define_engine(parser, arguments->path);
+  parser.add_flag("--stats", arguments->stats,
+                  "Say on stderr, or in the JSON, what the replay did and what it took");
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_replay(*arguments, console); };
 }
 

@@ -8,9 +8,9 @@
 
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/commands/report_data.h"
 #include "cli/comparison_arguments.h"
+#include "cli/parsing/command_description.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "tools/report/page.h"
@@ -57,28 +57,31 @@ ExitCode run_report(ReportArguments arguments, const Console& console) {
   return sure ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_report(CLI::App& app) {
+CommandRun define_report(const CommandParser& parser) {
   auto arguments = std::make_shared<ReportArguments>();
-  app.add_option("RECORDING", arguments->recordings,
-                 "Recording to show, or FILE:FROM-TO for a range of its instructions")
-      ->required();
-  app.add_option("-o,--output", arguments->output, "File of the page")->type_name(kFileType);
-  app.add_flag("--compare", arguments->compare, "Show two recordings, or ranges, side by side");
-  app.add_option("--symbols", arguments->options.symbols,
-                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--capture", arguments->options.capture,
-                 "Capture of pins that the recording was made of: shows them around a divergence")
-      ->type_name(kFileType);
-  arguments->capture.define(app);
-  app.add_option("--explain-time", arguments->options.explain_seconds,
-                 "Seconds to look for the causes of a divergence; 0: do not look")
-      ->capture_default_str();
-  app.add_flag("--cache", arguments->options.cache,
-               "Compare line fills and write-backs with those of a model of the declared cache");
-  app.add_option("--cache-model", arguments->options.cache_model, "The same with this model");
-  define_comparison(app, arguments->options.policy);
+  parser
+      .add_option("RECORDING", arguments->recordings,
+                  "Recording to show, or FILE:FROM-TO for a range of its instructions")
+      .required();
+  parser.add_option("-o,--output", arguments->output, "File of the page").type_name(kFileType);
+  parser.add_flag("--compare", arguments->compare, "Show two recordings, or ranges, side by side");
+  parser
+      .add_option("--symbols", arguments->options.symbols,
+                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+      .repeated();
+  parser
+      .add_option("--capture", arguments->options.capture,
+                  "Capture of pins that the recording was made of: shows them around a divergence")
+      .type_name(kFileType);
+  arguments->capture.define(parser);
+  parser
+      .add_option("--explain-time", arguments->options.explain_seconds,
+                  "Seconds to look for the causes of a divergence; 0: do not look")
+      .show_default();
+  parser.add_flag("--cache", arguments->options.cache,
+                  "Compare line fills and write-backs with those of a model of the declared cache");
+  parser.add_option("--cache-model", arguments->options.cache_model, "The same with this model");
+  define_comparison(parser, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }
 

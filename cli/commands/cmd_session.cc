@@ -177,18 +177,18 @@ class Session {
   bool divergence_ = false, refused_ = false;
 };
 
-CommandRun define_session(CLI::App& app) {
+CommandRun define_session(const CommandParser& parser) {
   auto arguments = std::make_shared<SessionArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
-  app.add_option("--mdl", arguments->files, "File of metrics in MDL; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--symbols", arguments->symbols,
-                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
-  app.add_flag("--json", arguments->json, "Print reports as one line of JSON each");
+  parser.add_option("RECORDING", arguments->recording, "Recording to replay").required();
+  parser.add_option("--mdl", arguments->files, "File of metrics in MDL; may be repeated")
+      .repeated();
+  parser
+      .add_option("--symbols", arguments->symbols,
+                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+      .repeated();
+  parser.add_flag("--unchecked", arguments->unchecked,
+                  "Do not compare with the evidence on the way");
+  parser.add_flag("--json", arguments->json, "Print reports as one line of JSON each");
   return [arguments](const Console& console) {
     if (is_standard_input(arguments->recording)) {
       throw UsageError(arguments->recording +

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/command_description.h"
 #include "cli/digest_verify.h"
+#include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/staged_output.h"
@@ -122,13 +122,13 @@ ExitCode run_slim(const SlimOptions& options, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_slim(CLI::App& app) {
+CommandRun define_slim(const CommandParser& parser) {
   auto options = std::make_shared<SlimOptions>();
-  app.add_option("RECORDING", options->input, "Recording with its evidence")->required();
-  app.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
-      ->required()
-      ->type_name(kFileType);
-  app.add_flag("--json", options->json, "Print one line of JSON");
+  parser.add_option("RECORDING", options->input, "Recording with its evidence").required();
+  parser.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
+      .required()
+      .type_name(kFileType);
+  parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_slim(*options, console); };
 }
 

@@ -12,14 +12,14 @@
 #include "cli/accounting_report.h"
 #include "cli/cache_report.h"
 #include "cli/command.h"
-#include "cli/command_description.h"
+#include "cli/commands/verdict.h"
 #include "cli/comparison_arguments.h"
 #include "cli/digest_verify.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
+#include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
-#include "cli/commands/verdict.h"
 #include "events/memory_file.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
@@ -246,31 +246,34 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   return verdict.match ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-CommandRun define_verify(CLI::App& app) {
+CommandRun define_verify(const CommandParser& parser) {
   auto arguments = std::make_shared<VerifyArguments>();
-  app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
-  app.add_option("--memory", arguments->memory,
-                 "Memory captured at the end: raw from physical 0, or an image with addresses")
-      ->type_name(kFileType);
-  app.add_option("--hints", arguments->hints,
-                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
-      ->type_name(kFileType);
-  define_comparison(app, arguments->comparison);
-  define_engine(app, arguments->path);
-  CLI::Option* const account = app.add_flag(
+  parser.add_option("RECORDING", arguments->recording, "Recording to check").required();
+  parser
+      .add_option("--memory", arguments->memory,
+                  "Memory captured at the end: raw from physical 0, or an image with addresses")
+      .type_name(kFileType);
+  parser
+      .add_option("--hints", arguments->hints,
+                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+      .type_name(kFileType);
+  define_comparison(parser, arguments->comparison);
+  define_engine(parser, arguments->path);
+  const ParserOption account = parser.add_flag(
       "--account", arguments->account,
       "Say what the verdict rests on: what was compared, and what was taken on trust");
-  app.add_option("--at", arguments->line,
-                 "With --account: say of each input of this instruction's line in the trace what "
-                 "confirms it")
-      ->type_name("INSTRUCTION")
-      ->needs(account);
-  app.add_flag("--cache", arguments->cache,
-               "Compare line fills and write-backs with those of a model of the declared cache");
-  app.add_option("--cache-model", arguments->cache_model, "The same with this model");
-  app.add_flag("--exact-cache", arguments->exact_cache,
-               "The same, and a line that only one side moves is a divergence");
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  parser
+      .add_option("--at", arguments->line,
+                  "With --account: say of each input of this instruction's line in the trace what "
+                  "confirms it")
+      .type_name("INSTRUCTION")
+      .needs(account);
+  parser.add_flag("--cache", arguments->cache,
+                  "Compare line fills and write-backs with those of a model of the declared cache");
+  parser.add_option("--cache-model", arguments->cache_model, "The same with this model");
+  parser.add_flag("--exact-cache", arguments->exact_cache,
+                  "The same, and a line that only one side moves is a divergence");
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_verify(*arguments, console); };
 }
 

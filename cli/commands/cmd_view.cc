@@ -20,15 +20,16 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-CommandRun define_view(CLI::App& app) {
+CommandRun define_view(const CommandParser& parser) {
   auto arguments = std::make_shared<ViewArguments>();
-  app.add_option("FILE", arguments->view.file,
-                 "Trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace's")
-      ->required();
-  app.add_option("--from", arguments->view.from, "First entry, or block");
-  app.add_option("--to", arguments->view.to, "Where to stop; itself not included");
-  app.add_option("--format", arguments->format, "text, json (one object a line) or csv");
-  arguments->view.idtrace.define(app);
+  parser
+      .add_option("FILE", arguments->view.file,
+                  "Trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace's")
+      .required();
+  parser.add_option("--from", arguments->view.from, "First entry, or block");
+  parser.add_option("--to", arguments->view.to, "Where to stop; itself not included");
+  parser.add_option("--format", arguments->format, "text, json (one object a line) or csv");
+  arguments->view.idtrace.define(parser);
   return [arguments](const Console& console) { return run_view(*arguments, console); };
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // --isolate, of commands that run tools of shared objects.
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <optional>
+
+#include "cli/parsing/command_parser.h"
 
 namespace citcat {
 
@@ -11,7 +12,7 @@ struct IsolationArguments {
   bool isolate = false;
   double seconds = 10;  ///< that a tool may take to answer
 
-  void define(CLI::App& app);
+  void define(const CommandParser& parser);
   /// Setup::isolate
   std::optional<std::chrono::milliseconds> limit() const;
 };

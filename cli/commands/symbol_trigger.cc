@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "cli/suggestion.h"
+#include "cli/parsing/suggestion.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -8,11 +8,12 @@
 
 namespace citcat {
 
-void IdtraceArguments::define(CLI::App& app) {
-  app.add_option("--blocks", blocks, "Of an IDtrace file: its .blk (default: the one beside it)");
-  app.add_option("--image", image,
-                 "Of an IDtrace file: the code of its blocks, or the original program's file "
-                 "(default: the .code beside it)");
+void IdtraceArguments::define(const CommandParser& parser) {
+  parser.add_option("--blocks", blocks,
+                    "Of an IDtrace file: its .blk (default: the one beside it)");
+  parser.add_option("--image", image,
+                    "Of an IDtrace file: the code of its blocks, or the original program's file "
+                    "(default: the .code beside it)");
 }
 
 IdtraceProgram IdtraceArguments::load(const std::string& path, bool code_needed) const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/parsing/command_parser.h"
 #include "formats/idtrace/block_file.h"
 #include "formats/idtrace/code_file.h"
 
@@ -21,7 +22,7 @@ struct IdtraceArguments {
   std::string blocks, image;
 
   /// --blocks and --image.
-  void define(CLI::App& app);
+  void define(const CommandParser& parser);
   /// Of the trace or profile `path`. What comes through a pipe is read to its end first: its writer
   /// completes the other files before. Throws UsageError where `path` says nothing of where they
   /// are, and FormatError, IoError of the files; a missing file of code is none unless

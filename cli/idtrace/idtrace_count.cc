@@ -51,9 +51,9 @@ void print_entries(const Json& json, const Console& console) {
 
 }  // namespace
 
-void IdtraceCount::define(CLI::App& app) {
-  files.define(app);
-  app.add_option("--top", top, "Of an IDtrace file: blocks to list (20)");
+void IdtraceCount::define(const CommandParser& parser) {
+  files.define(parser);
+  parser.add_option("--top", top, "Of an IDtrace file: blocks to list (20)");
 }
 
 bool IdtraceCount::takes(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/idtrace/idtrace_arguments.h"
+#include "cli/parsing/command_parser.h"
 
 namespace citcat {
 
@@ -13,7 +14,7 @@ struct IdtraceCount {
   IdtraceArguments files;
   std::size_t top = 20;  ///< blocks to list
 
-  void define(CLI::App& app);
+  void define(const CommandParser& parser);
   /// Whether `path` is a trace or profile of IDtrace's. Throws IoError.
   static bool takes(const std::string& path);
   void print(const std::string& path, bool json, const Console& console) const;

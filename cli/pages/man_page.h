@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_description.h"
+#include "cli/parsing/command_description.h"
 
 namespace citcat {
 

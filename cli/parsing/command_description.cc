@@ -1,7 +1,8 @@
-#include "cli/command_description.h"
+#include "cli/parsing/command_description.h"
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <string_view>
 
 namespace citcat {

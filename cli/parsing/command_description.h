@@ -2,10 +2,13 @@
 // What a command and its options are, told by the definitions that the command line is parsed with:
 // what `help --json`, the manual pages and the completion of the shells are made of.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace citcat {
 

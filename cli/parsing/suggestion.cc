@@ -1,4 +1,4 @@
-#include "cli/suggestion.h"
+#include "cli/parsing/suggestion.h"
 
 #include <algorithm>
 #include <vector>
