@@ -68,7 +68,7 @@ class RecordingSource final : public TraceReader::Source {
   }
 
  private:
-  static constexpr std::uint64_t kStep = std::uint64_t{1} << 14;  ///< instructions at a time
+  static constexpr std::uint64_t kStep = std::uint64_t{1} << 12;  ///< instructions at a time: records in L2
 
   static KtOptions kt_options(const TraceReaderOptions& options) {
     KtOptions kt;
