@@ -523,7 +523,8 @@ void ToolHost::add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool 
   access.kind = kind;
   access.write = write;
   if (kind == AccessKind::data) access.linear = context_.machine().accessed();
-  std::memcpy(&access.value, bytes.data(), std::min(bytes.size(), sizeof access.value));
+  std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof access.value),
+              reinterpret_cast<std::uint8_t*>(&access.value));
 }
 
 void ToolHost::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
