@@ -247,10 +247,19 @@ void ReplayTimeline::skip_iterations(Moment bound) {
 
 /// Goes to the last place before `bound` where the replay can stand; something is before it.
 void ReplayTimeline::go_to_last_before(Moment bound) {
-  begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
-           moment() < bound);
+  const auto begin = [&] {
+    begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
+             moment() < bound);
+  };
+  begin();
   const Position near = boundary_before(bound.position);
   if (position() < near) approach(near);
+  if (moment() >= bound) {
+    // An interrupt that is due at that position has been delivered when one arrives there.
+    begin();
+    const Position before = boundary_before(near);
+    if (position() < before) approach(before);
+  }
   CITCAT_ASSERT(moment() < bound);
   Replayer::Checkpoint base = session_->replayer().checkpoint();
   for (std::uint64_t steps = 0;; ++steps) {
@@ -279,6 +288,13 @@ bool ReplayTimeline::step_back() {
 
 /// Before the instruction, or behind what it accesses.
 void ReplayTimeline::go_to_hit(const StopHit& hit) {
+  const bool is_first = hit.outside && hit.at == laid_.first_moment();
+  if (is_first) {
+    // Nothing has been delivered there yet.
+    restore(laid_.first());
+    report_ = {};
+    return;
+  }
   go_to_last_before(hit.outside ? hit.at : behind(hit.at));
 }
 

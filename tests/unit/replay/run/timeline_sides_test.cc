@@ -16,6 +16,7 @@
 
 #include "capture/import/import.h"
 #include "replay/run/replay_timeline.h"
+#include "unit/replay/run/last_stores.h"
 #include "unit/replay/run/state_hash.h"
 #include "unit/replay/x86/golden_trace.h"
 #include "unit/temporary_folder.h"
@@ -82,6 +83,32 @@ class TimelineSides : public TemporaryFolder {
       ASSERT_EQ(timeline.moment(), moment);
       ASSERT_EQ(here(), expected[i]) << "from behind";
     }
+    expect_last_stores(timeline, std::min<std::uint64_t>(count, 100), length);
+  }
+
+  /// Of bytes in frames that something was stored to, before random places.
+  static void expect_last_stores(ReplayTimeline& timeline, std::uint64_t count,
+                                 std::uint64_t length) {
+    timeline.seek({length, 0});
+    std::vector<std::uint32_t> frames = timeline.memory().mapped_pages();
+    std::erase_if(frames, [&](std::uint32_t f) { return !timeline.memory().is_changed(f); });
+    ASSERT_FALSE(frames.empty());
+    std::mt19937_64 random(6);
+    std::uint64_t found = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint32_t frame = frames[random() % frames.size()];
+      if (i % 4 == 0) {
+        timeline.seek({length, 0});
+        const PhysAddr whole{frame * kPageSize};
+        found += expect_same_last_store(timeline, whole, kPageSize) ? 1 : 0;
+        continue;
+      }
+      timeline.seek({length / 2 + random() % (length / 2), 0});
+      const std::uint32_t size = 1u << random() % 8;
+      const auto at = static_cast<std::uint32_t>(random() % kPageSize) / size * size;
+      found += expect_same_last_store(timeline, PhysAddr{frame * kPageSize + at}, size) ? 1 : 0;
+    }
+    EXPECT_NE(found, 0u);
   }
 };
 
