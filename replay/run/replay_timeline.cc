@@ -23,6 +23,8 @@ constexpr std::uint64_t kNearDistances[] = {std::uint64_t{1} << 15, std::uint64_
 /// looked for is often near.
 constexpr std::uint64_t kFirstSlice = std::uint64_t{1} << 14,
                         kLongestSlice = std::uint64_t{1} << 20;
+/// Longer than any run.
+constexpr std::uint64_t kLongestSpan = std::uint64_t{1} << 62;
 
 /// What is compared before anybody wants to see it, in instructions.
 constexpr std::uint64_t kAhead = std::uint64_t{1} << 14;
@@ -331,13 +333,63 @@ void ReplayTimeline::search_up_to(Moment bound) {
   }
 }
 
+/// Replays the last `span` instructions before `bound` and looks for nothing but whether something
+/// is stored to `watched`. Moves `bound` back to where nothing is from there on: behind the last
+/// stretch in which something may be, or to the beginning of them all.
+ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::uint64_t span,
+                                              Moment& bound, const Interrupt& interrupt) {
+  const std::uint64_t whole = bound.position.instruction;
+  const std::uint64_t first = whole - std::min(span, whole);
+  if (const std::optional<Moment> laid = laid_.before_instruction(first)) {
+    begin_at(laid, std::nullopt, stored_before(first), false);
+  } else {
+    restore(laid_.first());
+    report_ = {};
+  }
+  Moment last = moment();
+  Stored result = Stored::nowhere;
+  for (bool goes_on = true; goes_on && moment() < bound;) {
+    judge_.set_trap(&watched);
+    const Moment before = moment();
+    const Position next{before.position.instruction + options_.every, 0};
+    if (next < bound.position) {
+      run_to(next);
+    } else {
+      search_up_to(bound);
+    }
+    goes_on = moment() != before;
+    if (judge_.trap_is_met()) {
+      last = moment();
+      result = Stored::perhaps;
+    }
+    if (interrupt && interrupt()) {
+      result = Stored::interrupted;
+      break;
+    }
+  }
+  judge_.set_trap(nullptr);
+  if (result != Stored::interrupted) bound = std::min(last, bound);
+  return result;
+}
+
 ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
                                                       const Interrupt& interrupt) {
   Moment bound = moment();
+  const auto interrupted = [&] {
+    go_to_last_before(behind(bound));
+    return Stop{Stop::Why::interrupted};
+  };
+  const std::optional<MemoryWatch> watched = stops.only_stores();
+  // What is looked for is often near: the first stretch is looked through at once.
+  bool is_first = true;
+  std::uint64_t span = 0;
   while (bound != laid_.first_moment()) {
-    if (interrupt && interrupt()) {
-      go_to_last_before(behind(bound));
-      return {Stop::Why::interrupted};
+    if (interrupt && interrupt()) return interrupted();
+    if (watched && !std::exchange(is_first, false)) {
+      span = std::min(std::max(span, options_.every) * 2, kLongestSpan);
+      const Stored stored = narrow(*watched, span, bound, interrupt);
+      if (stored == Stored::interrupted) return interrupted();
+      if (stored == Stored::nowhere) continue;
     }
     begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
              false);

@@ -123,6 +123,10 @@ class ReplayTimeline {
   void go_to_last_before(Moment bound);
   void go_to_hit(const StopHit& hit);
   void search_up_to(Moment bound);
+  /// Whether something was stored to what is watched.
+  enum class Stored : std::uint8_t { nowhere, perhaps, interrupted };
+  Stored narrow(const MemoryWatch& watched, std::uint64_t span, Moment& bound,
+                const Interrupt& interrupt);
   void note_end();
   void begin_anew_here();
 

@@ -5,6 +5,17 @@
 
 namespace citcat {
 
+std::optional<MemoryWatch> StopSet::only_stores() const {
+  if (!code.empty() || memory.empty()) return std::nullopt;
+  PhysAddr first = memory.front().address, end = first;
+  for (const MemoryWatch& w : memory) {
+    if (w.reads || w.address.page() != first.page()) return std::nullopt;
+    first = std::min(first, w.address);
+    end = std::max(end, w.address.plus32(w.size - 1));
+  }
+  return MemoryWatch{first, static_cast<std::uint32_t>(end.value - first.value) + 1, false, true};
+}
+
 void StopJudge::begin(const Search& search) {
   search_ = search;
   watches_reads_ = std::any_of(search.stops->memory.begin(), search.stops->memory.end(),
@@ -17,6 +28,13 @@ void StopJudge::begin(const Search& search) {
 std::optional<StopHit> StopJudge::end() {
   search_ = {};
   return std::exchange(hit_, std::nullopt);
+}
+
+void StopJudge::set_trap(const MemoryWatch* watched) {
+  trap_ = {};
+  if (watched == nullptr) return;
+  trap_ = {watched->address, watched->size, false};
+  machine_->memory().watch(watched->address.page());
 }
 
 Position StopJudge::expected() {

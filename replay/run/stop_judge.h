@@ -8,6 +8,7 @@
 
 #include "replay/machine/block_judge.h"
 #include "replay/machine/machine.h"
+#include "replay/machine/store_trap.h"
 #include "replay/session/moment.h"
 
 namespace citcat {
@@ -24,6 +25,8 @@ struct StopSet {
   std::vector<LinearAddr> code;  ///< of first bytes of instructions, ascending
   std::vector<MemoryWatch> memory;
   bool empty() const { return code.empty() && memory.empty(); }
+  /// Where nothing but stores within one frame is looked for: bytes that hold all that is watched.
+  std::optional<MemoryWatch> only_stores() const;
 };
 
 /// One place where a run meets a StopSet.
@@ -40,7 +43,7 @@ struct StopHit {
 };
 
 /// The judge of an uncompared run. At first it looks for nothing, which costs nothing.
-class StopJudge final : public BlockJudge {
+class StopJudge final : public BlockJudge, public TrapSetter {
  public:
   /// Of a search from where the replay stands.
   struct Search {
@@ -52,6 +55,12 @@ class StopJudge final : public BlockJudge {
   void begin(const Search& search);
   /// Ends the search.
   std::optional<StopHit> end();
+  /// Has the replay go on with nothing looked for but whether anything is stored to what is
+  /// watched; null: no longer.
+  void set_trap(const MemoryWatch* watched);
+  /// Something was, or may have been, since the trap was set.
+  bool trap_is_met() const { return trap_.met; }
+  StoreTrap& store_trap() override { return trap_; }
   /// Tells `observer`, which may be null, of deliveries, ports, other masters' writes, address
   /// spaces, HLT, the shutdown, and of the instructions that load EFLAGS, IRET and RSM among them;
   /// from position `from` on. `each`: of every instruction, fetch, read and store.
@@ -105,6 +114,7 @@ class StopJudge final : public BlockJudge {
   Moment moment(Position now) const { return {deliveries_, now}; }
 
   Machine* machine_ = nullptr;
+  StoreTrap trap_;
   Observer* observer_ = nullptr;
   Position told_from_;
   bool tells_each_ = false;

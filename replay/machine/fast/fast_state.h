@@ -213,6 +213,11 @@ struct State {
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
 
+  // Bytes that somebody waits for a store to (StoreTrap); with Policy::exact_trapped.
+  const std::uint8_t* trap = nullptr;  ///< where they lie
+  std::uint32_t trap_bytes = 0;
+  bool trapped = false;
+
   const Block* counted = nullptr;  ///< the first of those with Block::executions; a list
 
   void count(const Block& b) {

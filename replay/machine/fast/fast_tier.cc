@@ -31,7 +31,7 @@ constexpr std::size_t kAreaBytes = 2048;
 /// Instructions that are told together with what they access.
 constexpr std::uint32_t kMostTold = 128;
 
-Policy quiet_policy(bool compares, bool listens, bool references) {
+Policy usual_policy(bool compares, bool listens, bool references) {
   if (references) return compares ? Policy::logged : Policy::referenced;
   if (compares) return listens ? Policy::exact_told : Policy::exact;
   return listens ? Policy::told : Policy::plain;
@@ -39,6 +39,11 @@ Policy quiet_policy(bool compares, bool listens, bool references) {
 
 /// Blocks are told each time they have run, one by one.
 bool is_told(Policy policy) { return policy == Policy::told || policy == Policy::exact_told; }
+
+StoreTrap* trap_of(BlockJudge* judge) {
+  auto* const setter = dynamic_cast<TrapSetter*>(judge);
+  return setter != nullptr ? &setter->store_trap() : nullptr;
+}
 
 /// Several blocks are told, or judged, together.
 bool is_batched(Policy policy) { return policy == Policy::referenced || policy == Policy::logged; }
@@ -61,7 +66,8 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
                  std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
       exact_(expectation.compares),
       records_(cpu.audience.records()),
-      policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions(),
+      trap_(trap_of(cpu.audience.judge())),
+      policy_(usual_policy(expectation.compares, cpu.audience.hears_instructions(),
                            cpu.audience.wants_references())),
       area_(kAreaBytes),
       references_(cpu.audience.wants_references()) {
@@ -147,6 +153,29 @@ void FastTier::begin() {
   // Where nothing ends the run there is no limit, and no signed number of instructions to it.
   limit_ = std::min(cpu_.blocks_until, cpu_.position.instruction + kLongestRun);
   s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
+  set_trap();
+}
+
+/// `policy`, or the one in its place that looks for the trap if there is one.
+Policy FastTier::with_trap(Policy policy) const {
+  return s_->trap_bytes != 0 && policy == Policy::exact ? Policy::exact_trapped : policy;
+}
+
+/// Tells the handlers where the trap lies. Those of other policies than one do not look for it.
+void FastTier::set_trap() {
+  State& s = *s_;
+  s.trapped = false;
+  s.trap_bytes = 0;
+  if (trap_ == nullptr || trap_->size == 0) return;
+  if (policy_ != Policy::exact || quiet_end() < limit_) trap_->met = true;
+  s.trap = cpu_.memory.host(trap_->address);
+  // What is not mapped is not stored to here.
+  if (s.trap != nullptr) s.trap_bytes = trap_->size;
+}
+
+void FastTier::stored(PhysAddr at, std::uint32_t size) {
+  if (trap_ != nullptr && overlap(at, size, trap_->address, trap_->size)) trap_->met = true;
+  store_.stored(at, size);
 }
 
 void FastTier::take_segments() {
@@ -191,6 +220,7 @@ void FastTier::end() {
   const std::uint32_t hidden = cpu_.engine.system_flags() & kHidden;
   cpu_.engine.set_eflags(s.eflags | s.flags.eflags() | hidden);
   cpu_.engine.set_eip(eip_);
+  if (s.trapped) trap_->met = true;
   cpu_.position = {position(), iteration_};
   cpu_.linear = linear32(shape_.code_base, eip_);
   if (s.set_interrupts) cpu_.engine.step_once();
@@ -356,7 +386,8 @@ void FastTier::run_quietly() {
 /// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
 FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
   if (position() < attended_from_) {
-    return run_chain(exact_ ? Policy::exact : Policy::plain, attended_from_, whole_blocks);
+    return run_chain(with_trap(exact_ ? Policy::exact : Policy::plain), attended_from_,
+                     whole_blocks);
   }
   if (cpu_.audience.counts_suffice()) {
     return run_chain(exact_ ? Policy::exact_counted : Policy::counted, limit_, whole_blocks);
@@ -369,15 +400,16 @@ FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
 
 FastTier::Stretch FastTier::run_told(bool whole_blocks) {
   State& s = *s_;
-  const Block* block = find_block(eip_, policy_);
+  const Policy policy = with_trap(policy_);
+  const Block* block = find_block(eip_, policy);
   if (block == nullptr) return Stretch::left;
   if (block->count > s.left) {
     if (whole_blocks) return Stretch::too_long;
-    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
+    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy);
   }
   if (references_) return run_told_batch(*block);
   run_block(*block, area_.data());
-  return after_block(policy_);
+  return after_block(policy);
 }
 
 /// `block`, and what follows it, is told with what it accesses.

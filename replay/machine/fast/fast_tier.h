@@ -19,6 +19,7 @@
 #include "replay/machine/fast/string_loop.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/kt_records.h"
+#include "replay/machine/store_trap.h"
 
 namespace citcat {
 
@@ -34,7 +35,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void run();
 
   /// Memory has changed otherwise than by what runs here.
-  void stored(PhysAddr at, std::uint32_t size) override { store_.stored(at, size); }
+  void stored(PhysAddr at, std::uint32_t size) override;
   /// The Mmu lost a translation, or may answer otherwise from now on.
   void forget_translations() { stale_ = true; }
   const fast::BlockStore& blocks() const { return store_; }
@@ -54,6 +55,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::optional<Translation> translate(LinearAddr linear, Access access);
   /// Which of `states_` is in use.
   std::size_t user() const { return s_ == states_[1].get() ? 1 : 0; }
+  fast::Policy with_trap(fast::Policy policy) const;
+  void set_trap();
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
   /// How a stretch of blocks came to its end.
@@ -118,6 +121,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   fast::StringLoop strings_;
   const bool exact_;           ///< memory is looked at byte by byte
   KtRecords* const records_;   ///< may be null
+  StoreTrap* const trap_;      ///< the judge's; null where it sets none
   const fast::Policy policy_;  ///< where nothing is expected, and blocks are told
   std::array<std::unique_ptr<fast::State>, 2> states_;  ///< of the supervisor, of the user
   fast::State* s_ = nullptr;                            ///< the one in use
@@ -154,6 +158,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
   const bool references_;  ///< somebody wants them
   std::vector<DataReference> references_told_;
+  std::size_t references_count_ = 0;  ///< of them that are of the block in progress
   struct NotedWalk {
     PhysAddr entry;
     std::uint32_t size = 0;

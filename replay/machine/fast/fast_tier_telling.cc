@@ -17,10 +17,11 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
   const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
+  const std::span<const DataReference> references(references_told_.data(), references_count_);
   if (count == block.count) {
-    cpu_.audience.block(code, addresses, {first, 0}, references_told_);
+    cpu_.audience.block(code, addresses, {first, 0}, references);
   } else {
-    cpu_.audience.block(code.first(count), addresses, {first, 0}, references_told_);
+    cpu_.audience.block(code.first(count), addresses, {first, 0}, references);
   }
 }
 
@@ -31,7 +32,11 @@ void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
   const Block& block = *s.batch[number].block;
   const std::uint32_t begin = s.batch[number].logged;
   const std::uint32_t end = number + 1 < s.batched ? s.batch[number + 1].logged : s.logged;
-  references_told_.resize(end - begin);
+  references_count_ = end - begin;
+  // Its size is only lowered where something is inserted.
+  if (!walks_.empty() || references_told_.size() < references_count_) {
+    references_told_.resize(references_count_);
+  }
   DataReference* out = references_told_.data();
   for (std::uint32_t i = begin; i < end; ++i, ++out) {
     const fast::LoggedAccess& access = s.log[i];
@@ -59,6 +64,7 @@ void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
     references_told_.insert(references_told_.begin() + (w->logged - begin), walk);
   }
   walks_.erase(walks_.begin(), made);
+  references_count_ = references_told_.size();
 }
 
 void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {

@@ -60,12 +60,13 @@ enum class Policy : std::uint8_t {
   referenced,
   // The rest looks at what is defined.
   exact,
+  exact_trapped,
   exact_traced,
   exact_counted,
   exact_told,
   logged
 };
-inline constexpr std::size_t kPolicies = 10;
+inline constexpr std::size_t kPolicies = 11;
 
 /// The handlers of a policy.
 const HandlerTable& handlers(Policy policy);

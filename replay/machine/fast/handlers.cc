@@ -60,6 +60,8 @@ const HandlerTable& handlers(Policy policy) {
       return referenced_handlers();
     case Policy::exact:
       return exact_handlers();
+    case Policy::exact_trapped:
+      return exact_trapped_handlers();
     case Policy::exact_traced:
       return exact_traced_handlers();
     case Policy::exact_counted:

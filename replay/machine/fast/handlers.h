@@ -50,6 +50,7 @@ struct Plain {
   static constexpr bool kCounts = false;  ///< each block counts how often it ran
   static constexpr bool kLog = false;     ///< accesses are kept, to be told, compared or undone
   static constexpr bool kBatches = false;  ///< so are the blocks that follow one another
+  static constexpr bool kTraps = false;    ///< stores are looked at for the trap (State::trap)
 };
 /// A trace is made of images of blocks.
 struct Traced : Plain {
@@ -70,6 +71,10 @@ struct Referenced : Told {
 // The same of a replay that is compared, where nothing is expected.
 struct Exact : Plain {
   static constexpr bool kExact = true;
+};
+/// Somebody wants to know whether certain bytes are stored to, and nothing else.
+struct ExactTrapped : Exact {
+  static constexpr bool kTraps = true;
 };
 struct ExactTraced : Traced {
   static constexpr bool kExact = true;
@@ -241,6 +246,14 @@ inline void write(const Op* op, State* s, const Place& at, T value) {
   if constexpr (P::kLog) {
     access = &log<sizeof(T), true>(op, s, at, s->writes[index]);
     access->after = value;
+  }
+  if constexpr (P::kTraps) {
+    // No access goes from one frame into another, and no frame lies in two places: those that begin
+    // before the trap and end in it are the only ones to be noticed besides.
+    const auto behind = reinterpret_cast<std::uintptr_t>(at.host) -
+                        reinterpret_cast<std::uintptr_t>(s->trap) + (sizeof(T) - 1);
+    if (behind < s->trap_bytes + (sizeof(T) - 1)) [[unlikely]]
+      s->trapped = true;
   }
   if constexpr (P::kExact) {
     const std::size_t offset = at.linear & kPageMask;

@@ -11,6 +11,7 @@ const HandlerTable& counted_handlers();
 const HandlerTable& told_handlers();
 const HandlerTable& referenced_handlers();
 const HandlerTable& exact_handlers();
+const HandlerTable& exact_trapped_handlers();
 const HandlerTable& exact_traced_handlers();
 const HandlerTable& exact_counted_handlers();
 const HandlerTable& exact_told_handlers();
