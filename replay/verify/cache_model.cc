@@ -119,7 +119,7 @@ CacheModel::CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_byte
       ways_(descriptor.ways),
       code_array_(descriptor.split ? 1 : 0),
       stores_only_use_(descriptor.form != CacheForm::write_back && !descriptor.split),
-      finds_latest_(descriptor.replacement == Replacement::lru),
+      is_lru_(descriptor.replacement == Replacement::lru),
       line_shift_(static_cast<unsigned>(std::countr_zero(descriptor.line_bytes))),
       ram_bytes_(ram_bytes) {
   clear();
@@ -131,7 +131,8 @@ void CacheModel::clear() {
     a.lines.assign(lines, kNone);
     a.modified.assign(lines, 0);
     a.recency.assign(sets_, descriptor_->replacement == Replacement::lru ? kInOrder : 0);
-    a.latest = kNone;
+    a.latest.assign(sets_, kNone);
+    a.stored.assign(sets_, kNone);
   }
 }
 
@@ -165,7 +166,7 @@ std::optional<CacheModel::Slot> CacheModel::find(const Array& array, std::uint32
 
 /// Uses the line where it is held: looked for from that used last on.
 inline std::optional<CacheModel::Slot> CacheModel::find_and_use(Array& array, std::uint32_t line) {
-  if (!finds_latest_) {
+  if (!is_lru_) {
     const auto slot = find(array, line);
     if (slot) use(array, *slot);
     return slot;
@@ -178,6 +179,7 @@ inline std::optional<CacheModel::Slot> CacheModel::find_and_use(Array& array, st
     if (lines[way] != line) continue;
     const std::uint64_t before = recency & ((std::uint64_t{1} << at) - 1);
     recency = recency >> (at + 4) << (at + 4) | before << 4 | way;
+    array.latest[set] = line;
     return Slot{set, static_cast<std::uint32_t>(way)};
   }
   return std::nullopt;
@@ -185,7 +187,8 @@ inline std::optional<CacheModel::Slot> CacheModel::find_and_use(Array& array, st
 
 void CacheModel::use(Array& array, Slot slot) {
   std::uint64_t& recency = array.recency[slot.set];
-  if (!finds_latest_) {
+  array.latest[slot.set] = array.lines[index(slot)];
+  if (!is_lru_) {
     // Bit 0: the pair 0, 1 was used last. Bits 1 and 2: way 0, way 2 was, within its pair.
     const bool low_pair = slot.way < 2, first = slot.way % 2 == 0;
     const std::uint64_t pair_bit = low_pair ? 2 : 4;
@@ -221,17 +224,24 @@ CacheModel::Slot CacheModel::place(Array& array, std::uint32_t line) {
   }
   array.lines[i] = line;
   array.modified[i] = 0;
+  array.stored[set] = kNone;
   use(array, slot);
-  array.latest = kNone;
   return slot;
 }
 
 void CacheModel::drop(Array& array, std::uint32_t line) {
-  if (array.latest == line) array.latest = kNone;
   const auto slot = find(array, line);
   if (!slot) return;
+  if (is_latest(array, line)) array.latest[slot->set] = kNone;
+  if (array.stored[slot->set] == line) array.stored[slot->set] = kNone;
   array.lines[index(*slot)] = kNone;
   array.modified[index(*slot)] = 0;
+}
+
+/// A line of the data is as it is in memory.
+void CacheModel::clean(Slot slot) {
+  arrays_[0].modified[index(slot)] = 0;
+  arrays_[0].stored[slot.set] = kNone;
 }
 
 void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
@@ -242,40 +252,35 @@ void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
 // Accesses
 
 void CacheModel::use_line(Array& cache, std::uint32_t line, bool code) {
-  if (find_and_use(cache, line)) {
-    cache.latest = line;
-    return;
-  }
+  if (find_and_use(cache, line)) return;
   if (!cacheable(PhysAddr{line << line_shift_})) return;
   if (code && descriptor_->split) {
     // What the data cache holds modified goes to memory before code is fetched from there.
     const auto owner = find(arrays_[0], line);
     if (owner && arrays_[0].modified[index(*owner)] != 0) {
       tell(CacheTraffic::Kind::snoop_write_back, line);
-      arrays_[0].modified[index(*owner)] = 0;
+      clean(*owner);
     }
   }
   if (disabled_) return;
   place(cache, line);
-  cache.latest = line;
   tell(code ? CacheTraffic::Kind::code_fill : CacheTraffic::Kind::data_fill, line);
 }
 
 void CacheModel::store_line(std::uint32_t line) {
   Array& data = arrays_[0];
   if (descriptor_->split) drop(arrays_[1], line);
-  const bool uses = descriptor_->write_hit_is_use && data.latest != line;
+  const bool uses = descriptor_->write_hit_is_use && !is_latest(data, line);
   auto slot = uses ? find_and_use(data, line) : find(data, line);
   if (!slot) {
     if (!descriptor_->allocates_on_write || disabled_ || !cacheable(PhysAddr{line << line_shift_}))
       return;
     slot = place(data, line);
     tell(CacheTraffic::Kind::data_fill, line);
-    data.latest = line;
-  } else if (uses) {
-    data.latest = line;
   }
-  if (descriptor_->form == CacheForm::write_back) data.modified[index(*slot)] = 1;
+  if (descriptor_->form != CacheForm::write_back) return;
+  data.modified[index(*slot)] = 1;
+  data.stored[slot->set] = line;
 }
 
 void CacheModel::flush() {
@@ -292,7 +297,7 @@ void CacheModel::snoop_read(PhysAddr a) {
   const auto slot = find(arrays_[0], line);
   if (!slot || arrays_[0].modified[index(*slot)] == 0) return;
   tell(CacheTraffic::Kind::snoop_write_back, line);
-  arrays_[0].modified[index(*slot)] = 0;
+  clean(*slot);
 }
 
 void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
@@ -312,6 +317,7 @@ void CacheModel::learn_fill(PhysAddr a, bool code) {
   drop(cache, line);
   const std::size_t before = traffic_.size();
   place(cache, line);
+  if (code && descriptor_->split) arrays_[0].stored[set_of(line)] = kNone;
   traffic_.resize(before);
 }
 

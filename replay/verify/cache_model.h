@@ -78,12 +78,13 @@ class CacheModel {
   // Accesses of the processor in their order. What they cause on the bus is added to traffic().
   void fetch(PhysAddr a, std::uint32_t size) { touch(a, size, true); }
   void read(PhysAddr a, std::uint32_t size) { touch(a, size, false); }
-  /// Code is fetched from a line of which one byte is at `a`: once or several times, which is the same.
+  /// Code is fetched from a line of which one byte is at `a`: once or several times, which is the
+  /// same.
   void fetch_line(PhysAddr a) { touch_line(a.low32() >> line_shift_, true); }
   void write(PhysAddr a, std::uint32_t size) {
     const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
     for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) {
-      if (!stores_only_use_ || !is_latest(arrays_[0], line)) store_line(line);
+      if (!is_store_known(line)) store_line(line);
     }
   }
   /// INVD or WBINVD. Modified lines are written back, in the order of sets and ways.
@@ -100,8 +101,8 @@ class CacheModel {
   /// The bus shows that this page is not cached.
   void learn_uncacheable(std::uint32_t page);
 
-  /// It lies in memory, and not in the hole below 1 MiB: of video memory and ROM a PC caches nothing.
-  /// `ram_bytes` as above.
+  /// It lies in memory, and not in the hole below 1 MiB: of video memory and ROM a PC caches
+  /// nothing. `ram_bytes` as above.
   static bool may_be_cached(PhysAddr a, std::uint32_t ram_bytes);
   bool is_cached(PhysAddr a, bool code) const;
   /// A number that the addresses of one line have in common.
@@ -121,8 +122,12 @@ class CacheModel {
     std::vector<std::uint32_t> lines;    ///< by set and way: number, or kNone
     std::vector<std::uint8_t> modified;  ///< by set and way
     std::vector<std::uint64_t>
-        recency;                   ///< by set: ways from the latest on, a nibble each; or bits
-    std::uint32_t latest = kNone;  ///< line used last
+        recency;  ///< by set: ways from the latest on, a nibble each; or bits
+    /// By set: the line used last, as long as it is held. To use it again changes nothing.
+    std::vector<std::uint32_t> latest;
+    /// By set, of the data: a modified line that the code has not got. As long as it is the latest,
+    /// to store to it changes nothing.
+    std::vector<std::uint32_t> stored;
   };
   struct Slot {
     std::uint32_t set = 0, way = 0;
@@ -138,32 +143,35 @@ class CacheModel {
   void use(Array& array, Slot slot);
   std::uint32_t victim(const Array& array, std::uint32_t set) const;
   Slot place(Array& array, std::uint32_t line);
-  /// It is what was used last of its set, so that using it again changes nothing.
   bool is_latest(const Array& array, std::uint32_t line) const {
-    const std::uint32_t set = set_of(line);
-    const std::size_t way = finds_latest_ ? array.recency[set] & 15 : 0;
-    return finds_latest_ && array.lines[std::size_t{set} * ways_ + way] == line;
+    return array.latest[set_of(line)] == line;
+  }
+  bool is_store_known(std::uint32_t line) const {
+    const Array& data = arrays_[0];
+    return is_latest(data, line) && (stores_only_use_ || data.stored[set_of(line)] == line);
   }
   void touch(PhysAddr a, std::uint32_t size, bool code) {
     const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
-    for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) touch_line(line, code);
+    for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line)
+      touch_line(line, code);
   }
   void touch_line(std::uint32_t line, bool code) {
     Array& cache = array(code);
-    if (cache.latest == line || is_latest(cache, line)) return;
+    if (is_latest(cache, line)) return;
     use_line(cache, line, code);
   }
   void use_line(Array& cache, std::uint32_t line, bool code);
   void store_line(std::uint32_t line);
   void drop(Array& array, std::uint32_t line);
+  void clean(Slot slot);
   void tell(CacheTraffic::Kind kind, std::uint32_t line);
   void clear();
 
   const CacheDescriptor* descriptor_;
   std::uint32_t sets_ = 0, ways_ = 0;
-  std::size_t code_array_ = 0;  ///< of arrays_
+  std::size_t code_array_ = 0;    ///< of arrays_
   bool stores_only_use_ = false;  ///< a store changes nothing but the order of use
-  bool finds_latest_ = false;   ///< the way used last is in the lowest nibble of recency
+  bool is_lru_ = false;
   unsigned line_shift_ = 0;
   std::uint32_t ram_bytes_;
   bool disabled_ = false;
