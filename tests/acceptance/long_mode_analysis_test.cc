@@ -1,5 +1,5 @@
-// What tools find in captures of 64-bit machines, held to the ground truth of an independent simulator
-// (data/machine64/FORMAT64.md), decoded here without any code of theirs.
+// What tools find in captures of 64-bit machines, held to the ground truth of an independent
+// simulator (data/machine64/FORMAT64.md), decoded here without any code of theirs.
 
 #include <gtest/gtest.h>
 
@@ -21,6 +21,7 @@
 #include "tools/host/scope.h"
 #include "tools/host/tool_host.h"
 #include "unit/capture/machine_data.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat::test {
 namespace {
@@ -75,7 +76,64 @@ std::vector<Started> started(const std::vector<GoldenRecord>& records) {
   return all;
 }
 
-class LongModeAnalysis : public testing::Test {
+/// Of a trace for a simulator: an instruction, or a further iteration of a REP, and its accesses to
+/// data.
+struct Traced {
+  struct Access {
+    std::uint64_t address = 0;
+    std::uint32_t size = 0;
+    bool write = false;
+  };
+  std::uint64_t address = 0;
+  std::string code;
+  bool further = false;
+  std::vector<Access> accesses;
+};
+
+template <class T>
+T number_at(const std::vector<std::uint8_t>& bytes, std::size_t at) {
+  T value{};
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// Reads a drmemtrace file as docs/export/drmemtrace.md has it.
+std::vector<Traced> read_drmemtrace(const std::string& path) {
+  const auto file = read_whole_file(path, std::uint64_t{1} << 30);
+  constexpr std::size_t kEntry = 12;
+  EXPECT_EQ(file.size() % kEntry, 0u);
+  std::vector<Traced> all;
+  std::map<std::uint64_t, std::string> encodings;
+  std::string encoding;
+  int depth = 0;
+  std::uint16_t type = 0;
+  std::uint64_t wrong_depths = 0;
+  for (std::size_t at = 0; at + kEntry <= file.size(); at += kEntry) {
+    type = number_at<std::uint16_t>(file, at);
+    const auto size = number_at<std::uint16_t>(file, at + 2);
+    const auto value = number_at<std::uint64_t>(file, at + 4);
+    if (type == 28 && size == 9) {
+      EXPECT_EQ(value, 0x40000u | 0x200u | 0x40u) << "whole system, encodings, x86-64";
+    } else if (type == 28) {
+      depth += size == 41 ? 1 : size == 42 ? -1 : 0;
+    } else if (type == 47) {
+      for (unsigned i = 0; i < size; ++i) encoding += static_cast<char>(value >> 8 * i & 0xff);
+    } else if (type <= 1 && !all.empty()) {
+      all.back().accesses.push_back({value, size, type == 1});
+    } else if ((type >= 10 && type <= 16) || type == 29 || type == 31 || type == 48 || type == 49) {
+      if (!encoding.empty()) encodings[value] = std::exchange(encoding, {});
+      EXPECT_EQ(encodings[value].size(), size);
+      wrong_depths += (value >> 63 == 0) != (depth == 0) ? 1 : 0;
+      all.push_back({value, encodings[value], type == 29, {}});
+    }
+  }
+  EXPECT_EQ(type, 26) << "the footer";
+  EXPECT_EQ(depth, 0);
+  EXPECT_EQ(wrong_depths, 0u) << "programs run outside of events, and the kernel within one";
+  return all;
+}
+
+class LongModeAnalysis : public TemporaryFolder {
  protected:
   static constexpr const char* kName = "k64_procs_tiny";
   /// Instructions that are looked at: the evidence ends a little before the machine's own records.
@@ -86,8 +144,8 @@ class LongModeAnalysis : public testing::Test {
     ImportOptions options;
     const std::string folder = machine64_folder() + "/" + kName + "/";
     options.capture.internal_path = folder + "side.csv.zst";
-    imported_ = std::make_unique<ImportedRecording>(
-        import_to_memory({folder + "busA.bin.zst"}, options));
+    imported_ =
+        std::make_unique<ImportedRecording>(import_to_memory({folder + "busA.bin.zst"}, options));
     golden_ = golden_records(kName);
     std::erase_if(golden_, [](const GoldenRecord& r) { return r.instruction >= kTo; });
   }
@@ -165,7 +223,8 @@ TEST_F(LongModeAnalysis, InstructionsAreCountedAndCoveredAsInTheGoldenStream) {
   }
   EXPECT_EQ(covered, bytes);
   EXPECT_EQ(ask({"count"}, "level=3")["count"]["executions"], user);
-  EXPECT_EQ(ask({"count"}, "code=ffff800000000000-ffffffffffffffff")["count"]["executions"], kernel);
+  EXPECT_EQ(ask({"count"}, "code=ffff800000000000-ffffffffffffffff")["count"]["executions"],
+            kernel);
 }
 
 TEST_F(LongModeAnalysis, AccessesAreThoseOfTheGoldenStreamWithTheirLinearAddresses) {
@@ -176,8 +235,7 @@ TEST_F(LongModeAnalysis, AccessesAreThoseOfTheGoldenStreamWithTheirLinearAddress
     if (r.kind != kAccess || r.c != 0) continue;
     for (std::uint32_t i = 0; i < r.a; ++i) ++golden[{r.linear + i, r.b == 1}];
   }
-  const ordered_json found =
-      ask({"watch:at=0-ffffffffffffffff,reads,most=16777216", "memory"});
+  const ordered_json found = ask({"watch:at=0-ffffffffffffffff,reads,most=16777216", "memory"});
   Bytes watched;
   std::uint64_t high = 0;
   for (const auto& row : found["watch"]["list"]) {
@@ -199,6 +257,66 @@ TEST_F(LongModeAnalysis, AccessesAreThoseOfTheGoldenStreamWithTheirLinearAddress
   }
   EXPECT_EQ(foreign, 0u);
   EXPECT_LT(missing, golden.size() / 50);
+}
+
+TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
+  const std::string memtrace = path("run.drmemtrace"), champsim = path("run.champsim");
+  ask({"drmemtrace:to=" + memtrace, "champsim:to=" + champsim});
+  const std::vector<Traced> traced = read_drmemtrace(memtrace);
+
+  std::vector<std::pair<std::uint64_t, std::string>> expected, found;
+  for (const Started& s : started(golden_)) {
+    const bool executed = s.completed || s.done != 0 || s.instruction + 1 == kTo;
+    if (executed) expected.emplace_back(s.linear, s.code);
+  }
+  std::map<std::pair<std::uint64_t, bool>, std::uint64_t> golden;
+  for (const GoldenRecord& r : golden_) {
+    if (r.kind != kAccess || r.c != 0) continue;
+    for (std::uint32_t i = 0; i < r.a; ++i) ++golden[{r.linear + i, r.b == 1}];
+  }
+  const std::size_t bytes = golden.size();
+  std::uint64_t foreign = 0;
+  for (const Traced& t : traced) {
+    if (!t.further) found.emplace_back(t.address, t.code);
+    for (const Traced::Access& a : t.accesses) {
+      for (std::uint32_t i = 0; i < a.size; ++i) {
+        const auto there = golden.find({a.address + i, a.write});
+        if (there == golden.end()) {
+          ++foreign;
+        } else if (--there->second == 0) {
+          golden.erase(there);
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(found == expected);
+  EXPECT_EQ(foreign, 0u);
+  EXPECT_LT(golden.size(), bytes / 50) << "of deliveries, and what a record has no place for";
+
+  // ChampSim's records, as docs/export/champsim.md has them.
+  const auto file = read_whole_file(champsim, std::uint64_t{1} << 30);
+  constexpr std::size_t kRecord = 64;
+  ASSERT_EQ(file.size(), kRecord * traced.size());
+  std::uint64_t addresses = 0, branches = 0;
+  for (std::size_t i = 0; i < traced.size(); ++i) {
+    const std::size_t at = kRecord * i;
+    ASSERT_EQ(number_at<std::uint64_t>(file, at), traced[i].address) << i;
+    const bool is_branch = file[at + 8] != 0, taken = file[at + 9] != 0;
+    branches += is_branch ? 1 : 0;
+    ASSERT_TRUE(is_branch || !taken);
+    std::array<std::vector<std::uint64_t>, 2> of;  // read, written
+    for (const Traced::Access& a : traced[i].accesses) of[a.write ? 1 : 0].push_back(a.address);
+    of[0].resize(std::min<std::size_t>(of[0].size(), 4));
+    of[1].resize(std::min<std::size_t>(of[1].size(), 2));
+    for (std::size_t n = 0; n < of[1].size(); ++n, ++addresses) {
+      ASSERT_EQ(number_at<std::uint64_t>(file, at + 16 + 8 * n), of[1][n]) << i;
+    }
+    for (std::size_t n = 0; n < of[0].size(); ++n, ++addresses) {
+      ASSERT_EQ(number_at<std::uint64_t>(file, at + 32 + 8 * n), of[0][n]) << i;
+    }
+  }
+  EXPECT_GT(addresses, 10'000u);
+  EXPECT_GT(branches, 10'000u);
 }
 
 TEST_F(LongModeAnalysis, SystemCallsAreThoseThatTheMachineLogged) {
