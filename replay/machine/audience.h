@@ -67,10 +67,12 @@ class Audience {
   void instruction(const ExecutedInstruction& e, Position now, bool judged);
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now);
+  /// One of those, where each is told.
+  void iteration(const ExecutedInstruction& e, Position now);
   /// Not to the judge.
   void block(const BlockCode& block, const std::uint32_t* addresses, Position first,
              std::span<const DataReference> references = {}) {
-    if (instructions_.size() == 1) [[likely]] {
+    if (instructions_.size() == 1 && !block.bits64()) [[likely]] {
       return instructions_[0]->block({block, addresses, note_of(block, 0), references}, first);
     }
     block_to_all(block, addresses, first, references);

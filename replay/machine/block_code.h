@@ -38,6 +38,12 @@ class BlockCode {
   std::uint32_t count() const { return static_cast<std::uint32_t>(instructions_.size()); }
   const Instruction& instruction(std::uint32_t i) const { return instructions_[i]; }
   LinearAddr linear() const { return linear_; }
+  /// Of the byte `offset` bytes into the block.
+  LinearAddr linear_at(std::uint32_t offset) const {
+    return bits64() ? LinearAddr{linear_.value + offset} : linear_.plus32(offset);
+  }
+  /// It is code of 64-bit mode, and has such addresses.
+  bool bits64() const { return !instructions_.empty() && instructions_.front().info.bits64; }
   std::uint32_t code_base() const { return code_base_; }
   /// Offset of instruction `i`; of the block's end for count().
   std::uint32_t begin_of(std::uint32_t i) const { return begins_[i]; }

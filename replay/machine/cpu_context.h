@@ -63,8 +63,8 @@ struct CpuContext {
         traits(cpu_traits(cpu)),
         environment(outside),
         audience(listeners, memory),
-        by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit && !traits.has_long_mode &&
-                  audience.detail() != Detail::accesses),
+        by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
+                  audience.detail() != Detail::accesses && may_tell_blocks()),
         wants_reads(audience.wants_reads()),
         detail(audience.detail()),
         engine(cpu, client),
@@ -98,6 +98,8 @@ struct CpuContext {
   AfterStop after_stop = AfterStop::none;
   MachineStats stats;  ///< but what others count: Machine::stats()
 
+  /// Observers of references know blocks with addresses of 32 bits alone.
+  bool may_tell_blocks() const { return !traits.has_long_mode || !audience.wants_references(); }
   /// Stops the engine before what it reports just now.
   void request(AfterStop action) {
     after_stop = action;
@@ -148,6 +150,9 @@ struct CpuContext {
     return long_mode() ? LinearAddr{at.value + bytes}
                        : at.plus32(static_cast<std::uint32_t>(bytes));
   }
+  /// The code that the processor is in may run unreported. Of a processor with long mode that of
+  /// 64-bit mode alone: what is told of it has addresses of 64 bits.
+  bool runs_blocks() const { return by_blocks && (!traits.has_long_mode || bits64()); }
   /// EIP, or RIP.
   std::uint64_t ip() const { return bits64() ? engine.rip() : engine.eip(); }
   void set_ip(std::uint64_t ip) { engine.set_rip(ip); }

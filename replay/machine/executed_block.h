@@ -18,7 +18,8 @@ namespace citcat {
 class ExecutedBlock {
  public:
   /// `addresses`: of the first operands of all instructions, ExecutedInstruction::ea_count of each,
-  /// in their order. All must outlive the object.
+  /// in their order; in 64-bit mode (BlockCode::bits64()) each is two dwords, the lower one first.
+  /// All must outlive the object.
   ExecutedBlock(const BlockCode& code, const std::uint32_t* addresses,
                 std::unique_ptr<BlockNote>* note = nullptr,
                 std::span<const DataReference> references = {})
@@ -27,13 +28,15 @@ class ExecutedBlock {
   std::uint32_t count() const { return code_->count(); }
   const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instruction(i).info; }
   /// Of the first byte of instruction `i`.
-  LinearAddr linear(std::uint32_t i) const { return code_->linear().plus32(code_->begin_of(i)); }
+  LinearAddr linear(std::uint32_t i) const { return code_->linear_at(code_->begin_of(i)); }
   std::uint32_t eip(std::uint32_t i) const { return linear(i).low32() - code_->code_base(); }
   PhysAddr physical(std::uint32_t i) const {
     return code_->physical(code_->begin_of(i));
   }
   /// Linear addresses, as the constructor says.
   const std::uint32_t* addresses() const { return addresses_; }
+  /// Number `i` of them.
+  LinearAddr address(std::uint32_t i) const;
   const BlockCode& code() const { return *code_; }
   /// With Wants::references: what it read and stored, in program order.
   std::span<const DataReference> references() const { return references_; }
@@ -90,7 +93,7 @@ struct JudgedBlock {
   }
   LinearAddr linear(std::uint32_t i) const {
     const JudgedPart& part = part_of(i);
-    return part.code->linear().plus32(part.code->begin_of(i - part.first));
+    return part.code->linear_at(part.code->begin_of(i - part.first));
   }
   PhysAddr physical(std::uint32_t i, std::uint32_t byte = 0) const {
     const JudgedPart& part = part_of(i);

@@ -19,7 +19,7 @@ void move_each(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
 
 }  // namespace
 
-void fill_elements(std::uint8_t* to, std::uint32_t value, std::size_t size, std::size_t bytes) {
+void fill_elements(std::uint8_t* to, std::uint64_t value, std::size_t size, std::size_t bytes) {
   std::memcpy(to, &value, size);
   for (std::size_t done = size; done < bytes; done *= 2) {
     std::memcpy(to + done, to, std::min(done, bytes - done));
@@ -39,8 +39,10 @@ void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
     move_each<std::uint8_t>(to, from, bytes);
   } else if (size == 2) {
     move_each<std::uint16_t>(to, from, bytes);
-  } else {
+  } else if (size == 4) {
     move_each<std::uint32_t>(to, from, bytes);
+  } else {
+    move_each<std::uint64_t>(to, from, bytes);
   }
 }
 

@@ -14,7 +14,7 @@ inline bool compares_strings(const DecodedInstruction& info) {
 }
 
 /// `bytes` of elements of `size` bytes, each the low ones of `value`.
-void fill_elements(std::uint8_t* to, std::uint32_t value, std::size_t size, std::size_t bytes);
+void fill_elements(std::uint8_t* to, std::uint64_t value, std::size_t size, std::size_t bytes);
 
 /// What `bytes` bytes at `from` are moved to lies among those that are still to be moved.
 bool is_overtaken(const std::uint8_t* to, const std::uint8_t* from, std::size_t bytes);

@@ -4,6 +4,17 @@
 
 namespace citcat {
 
+namespace {
+
+/// What comes behind it is code of 64-bit mode again, unless an event is told.
+bool stays_in_64_bit_mode(const DecodedInstruction& info) {
+  using Kind = InstructionClass;
+  const bool plain = info.kind == Kind::plain || (info.kind >= Kind::jcc && info.kind <= Kind::ret);
+  return info.bits64 && plain;
+}
+
+}  // namespace
+
 KtNote::Kind note_kind(DeliveredEvent::Kind kind) {
   switch (kind) {
     case DeliveredEvent::Kind::exception:
@@ -96,7 +107,7 @@ void KtSink::look_before(const DecodedInstruction& info, std::uint32_t eip, unsi
 /// iteration of many.
 void KtSink::look_after(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                         Position now) {
-  if (!notes_) return;
+  if (!notes_ || stays_in_64_bit_mode(info)) return;
   look_at_next();
   repeats_ = info.is_repeated() && addresses != 0;
   if (!repeats_) return;

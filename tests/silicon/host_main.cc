@@ -68,7 +68,7 @@ int run(const Options& options) {
     if (!options.wants(wide_mode_name(mode))) continue;
     StepCounts counts;
     for (std::uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
-      WideLockStep(seed).run(mode, options.count, counts);
+      WideLockStep(options.path, seed).run(mode, options.count, counts);
     }
     print(wide_mode_name(mode), counts);
     all_explained = all_explained && counts.unexplained.empty();

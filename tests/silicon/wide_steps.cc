@@ -83,14 +83,13 @@ struct WideLockStep::Facts {
   std::string text = "undefined";
 };
 
-WideLockStep::WideLockStep(std::uint64_t seed)
+WideLockStep::WideLockStep(ExecutionPath path, std::uint64_t seed)
     : guest_(seed),
       host_(WideGuest::kRam, WideGuest::pages()),
-      world_(ExecutionPath::instructions),
-      machine_(std::make_unique<Machine>(CpuModel::x86_64, BusModel{}, world_, &world_,
-                                         ExecutionPath::instructions)),
+      world_(path),
+      machine_(std::make_unique<Machine>(CpuModel::x86_64, BusModel{}, world_, &world_, path)),
       seed_(seed) {
-  machine_->set_polling(true);
+  machine_->set_polling(path == ExecutionPath::instructions);
 }
 
 WideLockStep::~WideLockStep() = default;

@@ -19,7 +19,7 @@ namespace citcat::silicon {
 class WideLockStep {
  public:
   /// One memory a seed.
-  explicit WideLockStep(std::uint64_t seed);
+  WideLockStep(ExecutionPath path, std::uint64_t seed);
   ~WideLockStep();
 
   WideGuest& guest() { return guest_; }

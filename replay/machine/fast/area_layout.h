@@ -13,13 +13,14 @@ namespace citcat::fast {
 
 /// Of one block, instruction by instruction. With Policy::traced the area holds KT records
 /// (docs/formats/kt.md); otherwise, where it holds anything, the effective addresses of one
-/// instruction after another, as dwords.
+/// instruction after another, as dwords, or quadwords in 64-bit mode.
 class AreaLayout {
  public:
   static constexpr std::size_t kMaxInstructions = 64;
 
   /// Of a new block.
-  void begin(Policy policy) {
+  void begin(Policy policy, bool bits64) {
+    bits64_ = bits64;
     records_ = policy == Policy::traced || policy == Policy::exact_traced;
     addresses_ = policy == Policy::told || policy == Policy::referenced ||
                  policy == Policy::exact_told || policy == Policy::logged;
@@ -32,7 +33,7 @@ class AreaLayout {
     if (records_) add_record(info, linear);
     const std::size_t first = size_;
     for (unsigned i = 0; i < info.ea_count; ++i) {
-      put((lowered.known >> i & 1) != 0 ? lowered.address[i].low32() : 0);
+      put((lowered.known >> i & 1) != 0 ? lowered.address[i] : LinearAddr{});
     }
     return static_cast<std::uint16_t>(first + lowered.op.slot);
   }
@@ -45,23 +46,26 @@ class AreaLayout {
   }
 
  private:
-  /// Head, code and padding of a record, and two addresses.
-  static constexpr std::size_t kMaxRecord = ((5 + kMaxInstructionBytes + 3) & ~3) + 2 * 4;
+  /// Head, code and padding of a record, and two addresses: in 64-bit mode, of which records are
+  /// longer.
+  static constexpr std::size_t kMaxRecord = ((9 + kMaxInstructionBytes + 7) & ~7) + 2 * 8;
 
-  void put(std::uint32_t value) {
-    std::memcpy(&bytes_[size_], &value, 4);
-    size_ += 4;
+  void put(LinearAddr address) {
+    std::memcpy(&bytes_[size_], &address.value, address_bytes());
+    size_ += address_bytes();
   }
+  std::size_t address_bytes() const { return bits64_ ? 8 : 4; }
   void add_record(const DecodedInstruction& info, LinearAddr linear) {
-    put(linear.low32());
-    const std::size_t rest = ((5 + info.length + 3u) & ~3u) - 4;
+    put(linear);
+    const std::size_t unit = address_bytes();
+    const std::size_t rest = (1 + info.length + unit - 1) / unit * unit;
     bytes_[size_] = static_cast<std::uint8_t>(info.ea_count << 4 | info.length);
     std::memset(&bytes_[size_ + 1], 0, rest - 1);
     std::memcpy(&bytes_[size_ + 1], info.bytes.data(), info.length);
     size_ += rest;
   }
 
-  bool records_ = false, addresses_ = false;
+  bool records_ = false, addresses_ = false, bits64_ = false;
   std::size_t size_ = 0;
   std::array<std::uint8_t, kMaxInstructions * kMaxRecord + kAreaStep> bytes_;
 };

@@ -16,14 +16,14 @@ class BlockStore::Maker {
       : store_(store),
         place_(place),
         set_(set),
-        table_(handlers(set.policy)),
-        mode_{set.shape.bits32, set.shape.real_or_v86},
+        table_(handlers(set.policy, set.shape.bits64)),
+        mode_(set.shape.mode()),
         ops_(store.draft_.ops),
         begins_(store.draft_.begins),
         areas_(store.draft_.areas),
         layout_(store.draft_.layout) {
     begins_[0] = areas_[0] = 0;
-    layout_.begin(set.policy);
+    layout_.begin(set.policy, set.shape.bits64);
     if (keeps_code()) {
       code_.emplace(place.linear, set.shape.code_base, place.frame);
     }
@@ -82,8 +82,8 @@ class BlockStore::Maker {
       tail_ = Tail::careful;
       return true;
     }
-    const std::uint32_t eip = place_.eip + offset;
-    const std::uint32_t last = eip + info.length - 1;
+    const std::uint64_t eip = place_.eip + offset;
+    const std::uint64_t last = eip + info.length - 1;
     if (last < eip || last > set_.shape.code_limit) {
       tail_ = Tail::careful;
       return true;
@@ -93,7 +93,7 @@ class BlockStore::Maker {
     return !crosses_;
   }
 
-  void add(const DecodedInstruction& info, std::uint32_t eip) {
+  void add(const DecodedInstruction& info, std::uint64_t eip) {
     Lowered lowered = lower(info, eip, set_.shape, store_.traits_, table_);
     if (lowered.kind == Lowered::Kind::careful || lowered.kind == Lowered::Kind::string ||
         !fits_policy(info)) {
@@ -101,7 +101,7 @@ class BlockStore::Maker {
       string_bytes_ = info.length;
       return;
     }
-    lowered.op.slot = layout_.add(info, place_.linear.plus32(begins_[count_]), lowered);
+    lowered.op.slot = layout_.add(info, LinearAddr{place_.linear.value + begins_[count_]}, lowered);
     ops_[count_] = lowered.op;
     if (code_) code_->add(info);
     if (compares()) add_flags(info);
@@ -135,20 +135,19 @@ class BlockStore::Maker {
     ops[count_] = Op{};
     ops[count_].handler = tail_ == Tail::branch ? table_.fall : table_.leave;
     // Behind FFFF too: what is there is refused, unless the segment goes on.
-    ops[count_].immediate = place_.eip + begins_[count_];
+    ops[count_].immediate = offset_in_mode(place_.eip + begins_[count_], mode_.bits64);
     b->eip = b->first_eip = place_.eip;
     b->linear = place_.linear;
     b->frame = place_.frame;
     b->second_frame = place_.second_frame;
     b->code_base = set_.shape.code_base;
     b->crosses = crosses_;
-    b->where = place_.linear.page_begin().low32() | place_.frame.value << 32;
+    b->where = State::where(place_.linear, place_.frame);
     b->page_index = place_.linear.page() & (kCodePages - 1);
     b->count = count_;
     b->bytes = begins_[count_];
     b->tail = tail_;
-    b->bits32 = mode_.bits32;
-    b->real_or_v86 = mode_.real_or_v86;
+    b->mode = mode_;
     b->ops = ops;
     b->counts_shifts = shifts_;
     b->flags = flags_;
@@ -249,7 +248,7 @@ Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy p
 const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy policy) {
   std::copy_n(block.ops, count, cut_ops_.begin());
   Op& end = cut_ops_[count] = Op{};
-  end.handler = handlers(policy).fall;
+  end.handler = handlers(policy, block.mode.bits64).fall;
   end.immediate = block.eip_of(count);
   cut_ = block;
   cut_.ops = cut_ops_.data();
@@ -289,7 +288,7 @@ const DecodedInstruction& BlockStore::decode_tail(const Block& block) {
   if (here < bytes.size() && block.crosses) {
     std::memcpy(&bytes[here], memory_.host(block.second_frame), bytes.size() - here);
   }
-  return decoder_.decode(bytes, {block.bits32, block.real_or_v86});
+  return decoder_.decode(bytes, block.mode);
 }
 
 void BlockStore::cover(Block& block, PhysAddr at, std::uint32_t size) {

@@ -23,7 +23,7 @@ namespace citcat::fast {
 
 /// Where code lies, page by page.
 struct CodePlace {
-  std::uint32_t eip = 0;
+  std::uint64_t eip = 0;
   LinearAddr linear;
   PhysAddr frame;           ///< of its page
   PhysAddr second_frame;    ///< of the page behind it

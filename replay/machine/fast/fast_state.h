@@ -2,8 +2,8 @@
 // What the fast tier's handlers work on: decoded operations, the blocks that they make up, and the
 // state of a run.
 //
-// Within it addresses are numbers of 32 bits, which is all that the machines made here have: as
-// such handlers calculate them. What goes in and out has a type (events/address.h).
+// Within it addresses are numbers, as which handlers calculate them: of 32 bits, or of 64 in 64-bit
+// mode. What goes in and out has a type (events/address.h).
 
 #include <array>
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "events/address.h"
 #include "events/byte_mask.h"
+#include "replay/x86/decoded_instruction.h"
 #include "replay/x86/flag_effects.h"
 
 namespace citcat {
@@ -35,16 +36,16 @@ struct Op {
   Handler handler = nullptr;
   std::uint8_t a = 0, b = 0;         ///< register operands
   std::uint8_t base = 0, index = 0;  ///< of the memory operand
-  /// Bits 0 and 1: log2 of the index's scale. kNarrow: the offset has 16 bits.
+  /// Bits 0 and 1: log2 of the index's scale. kNarrow: the offset has 16 bits, in 64-bit mode 32.
   std::uint8_t shift = 0;
   std::uint8_t segment = 0;  ///< SegmentRegister of the memory operand
   std::uint16_t slot = 0;    ///< of its effective address in the area, in bytes
-  std::uint32_t displacement = 0;
-  std::uint32_t immediate = 0;
+  std::uint64_t displacement = 0;
+  std::uint64_t immediate = 0;
 
   static constexpr std::uint8_t kNarrow = 0x80;
 };
-static_assert(sizeof(Op) == 24);
+static_assert(sizeof(Op) == 32);
 
 /// EFLAGS' arithmetic flags, not computed before somebody asks.
 ///
@@ -73,14 +74,18 @@ struct LazyFlags {
 /// A translation that the handlers may use without asking: a page of which any byte may be accessed
 /// as often as one likes. Subset of the Mmu's TLB.
 struct TlbEntry {
-  static constexpr std::uint32_t kNone = 1;  ///< no page's address
-  std::uint32_t tag = kNone;                 ///< linear address of the page
-  std::uint32_t frame = 0;                   ///< physical address of its frame
+  static constexpr std::uint64_t kNone = 1;  ///< no page's address
+  std::uint64_t tag = kNone;                 ///< linear address of the page
   std::uint8_t* host = nullptr;              ///< where linear address 0 would be
 };
 
 /// Bytes that a copy of a block's area may go beyond it.
 inline constexpr std::size_t kAreaStep = 64;
+
+/// An offset in CS: 0 follows the last one of 32 bits.
+constexpr std::uint64_t offset_in_mode(std::uint64_t offset, bool bits64) {
+  return bits64 ? offset : static_cast<std::uint32_t>(offset);
+}
 
 /// A run of instructions that ends with the first one that may transfer control, or that has to be
 /// made elsewhere. Valid for one place in memory, one mode of the processor and one policy.
@@ -102,13 +107,13 @@ struct Block {
   FlagEffect flags;              ///< of all its instructions, shifts by CL aside
 
   // The rest is for those who look closely.
-  std::uint32_t first_eip = 0;     ///< what `eip` was made as
+  std::uint64_t first_eip = 0;     ///< what `eip` was made as
   LinearAddr linear;               ///< of its first byte
   PhysAddr frame;                  ///< of its page
   PhysAddr second_frame;           ///< of the page that it reaches into
   std::uint32_t code_base = 0;     ///< of CS
   bool crosses = false;            ///< it does
-  bool bits32 = false, real_or_v86 = true;  ///< what its code was decoded as
+  CodeMode mode;                   ///< what its code was decoded as
   std::uint32_t bytes = 0;         ///< of code
   /// What must be made elsewhere: the instruction behind the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
@@ -116,7 +121,9 @@ struct Block {
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
   const std::uint16_t* areas = nullptr;   ///< the same in the area
 
-  std::uint32_t eip_of(std::uint32_t instruction) const { return first_eip + begins[instruction]; }
+  std::uint64_t eip_of(std::uint32_t instruction) const {
+    return offset_in_mode(first_eip + begins[instruction], mode.bits64);
+  }
   std::uint32_t number_of(const Op* op) const { return static_cast<std::uint32_t>(op - ops); }
 };
 
@@ -131,8 +138,8 @@ enum class Exit : std::uint8_t {
 /// An access of a block that is going to be compared, or told. What was there, and whether it was
 /// defined, only where it is compared.
 struct LoggedAccess {
+  std::uint64_t linear = 0;
   std::uint32_t physical = 0;
-  std::uint32_t linear = 0;
   std::uint8_t size = 0;
   bool write = false;
   std::uint8_t was_defined = 0;  ///< of a store: bit i, byte i was
@@ -157,19 +164,21 @@ inline constexpr std::size_t kTlbEntries = 256, kCodePages = 64, kJumps = 1024;
 /// Of a run at one privilege. Handlers read and write it; the tier fills it in before and takes what
 /// is left of it afterwards.
 struct State {
-  static constexpr std::uint8_t kZero = 8 * 4;       ///< a register that is 0
+  static constexpr std::size_t kRegisters = 16;
+  static constexpr std::uint8_t kZero = 8 * kRegisters;  ///< a register that is 0
   static constexpr std::uint32_t kMaxLogged = 2048;
   /// With more accesses a batch of blocks gets no further one, which may have as many.
   static constexpr std::uint32_t kFullLog = 1024;
   static constexpr std::size_t kMaxBatched = 64;
 
-  std::array<std::uint32_t, 9> r{};  ///< general registers, and a zero
+  /// General registers, and a zero. Outside 64-bit mode the upper halves are 0.
+  std::array<std::uint64_t, kRegisters + 1> r{};
   std::uint32_t eflags = 0;          ///< without the arithmetic ones
   const Block* block = nullptr;      ///< in progress
   std::int64_t left = 0;             ///< instructions before the limit, those of `block` taken off
   std::uint8_t* area_limit = nullptr;  ///< no area begins behind it
 
-  std::array<std::uint32_t, 6> segment_base{};
+  std::array<std::uint64_t, 6> segment_base{};
   /// Last offset that may be read and written, -1 where none may.
   std::array<std::int64_t, 6> read_limit{}, write_limit{};
   std::uint32_t stack_mask = 0xffffffff;  ///< of ESP
@@ -178,14 +187,14 @@ struct State {
   bool iopl_allows = true;                ///< CLI, STI, PUSHF and POPF without further ado
 
   // What a handler could not access.
-  std::uint32_t miss_linear = 0;
+  std::uint64_t miss_linear = 0;
   std::uint8_t miss_size = 0;
   bool miss_write = false;
 
   // How it came back.
   Exit exit = Exit::branch;
   std::uint8_t exit_link = 0;
-  std::uint32_t next = 0;
+  std::uint64_t next = 0;
   const Op* at = nullptr;
   std::uint8_t* area = nullptr;
   LazyFlags flags;
@@ -207,8 +216,10 @@ struct State {
   /// Where blocks that indirect branches lead to were found last.
   std::array<const Block*, kJumps> jumps{};
   std::array<const Block*, kJumps> batch_jumps{};      ///< the same of blocks in batches
-  std::array<std::uint64_t, kCodePages> code_pages{};  ///< page | frame << 32 of code: may be entered
+  std::array<std::uint64_t, kCodePages> code_pages{};  ///< where() of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
+  /// Of the pages in `reads` and `writes`: physical addresses of their frames.
+  std::array<std::uint32_t, kTlbEntries> read_frames{}, write_frames{};
   /// Of the pages in `reads` and `writes`: which of their bytes are defined.
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
@@ -232,8 +243,10 @@ struct State {
     batch[batched++] = {&b, last.first + last.block->count, logged, where};
   }
   static std::size_t tlb_index(LinearAddr linear) { return linear.page() & (kTlbEntries - 1); }
-  static std::size_t jump_index(std::uint32_t eip) {
-    return (eip ^ eip >> 12) & (kJumps - 1);
+  static std::size_t jump_index(std::uint64_t eip) { return (eip ^ eip >> 12) & (kJumps - 1); }
+  /// Page and frame in one word: of the page's number the 36 bits that an address may have.
+  static std::uint64_t where(LinearAddr page, PhysAddr frame) {
+    return (page.page() & 0xfffffffff) | std::uint64_t{frame.page()} << 36;
   }
   void save(Exit why, const Op* op, std::uint8_t* where, LazyFlags f) {
     exit = why;

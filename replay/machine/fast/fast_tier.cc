@@ -27,7 +27,7 @@ constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pa
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 /// Areas of a batch of blocks, addresses of 192 instructions at most, and what a copy may go beyond
 /// them.
-constexpr std::size_t kAreaBytes = 2048;
+constexpr std::size_t kAreaBytes = 4096;
 /// Instructions that are told together with what they access.
 constexpr std::uint32_t kMostTold = 128;
 
@@ -63,7 +63,7 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
             note_string_store(at, size, from);
           },
           [this](const std::array<fast::StringLoop::Operand, 2>& first, std::uint32_t count,
-                 std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
+                 std::int32_t step) { tell_iterations(*string_, first, count, step); }),
       exact_(expectation.compares),
       records_(cpu.audience.records()),
       trap_(trap_of(cpu.audience.judge())),
@@ -84,7 +84,7 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
 bool FastTier::applies() {
   // What an instruction that is to be begun anew has read was told already.
   const bool begun = flight_.active || flight_.resuming || flight_.reads_to_skip != 0;
-  if (!cpu_.by_blocks || begun || cpu_.position.iteration != 0 || cpu_.polling ||
+  if (!cpu_.runs_blocks() || begun || cpu_.position.iteration != 0 || cpu_.polling ||
       debug_.pending() != 0 || debug_.watches_code() ||
       (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited()) {
     return false;
@@ -135,7 +135,15 @@ std::optional<Translation> FastTier::translate(LinearAddr linear, Access access)
 void FastTier::begin() {
   check_pages();
   State& s = *(s_ = states_[cpu_.user_mode() ? 1 : 0].get());
-  for (int i = 0; i < 8; ++i) s.r[static_cast<std::size_t>(i)] = cpu_.engine.gpr(i);
+  if (cpu_.bits64()) {
+    take_segments_of_64_bits();
+  } else {
+    take_segments();
+  }
+  take_shape();
+  for (int i = 0; i < general_registers(); ++i) {
+    s.r[static_cast<std::size_t>(i)] = general_register(i);
+  }
   const std::uint32_t flags = cpu_.engine.eflags();
   s.flags = LazyFlags::from(flags);
   s.eflags = flags & ~(kArithmeticFlags | kHidden);
@@ -145,8 +153,7 @@ void FastTier::begin() {
   const std::uint32_t iopl = flags >> 12 & 3;
   const bool v86 = (flags & kFlagVm) != 0;
   s.iopl_allows = (cpu_.engine.cr(0) & 1) == 0 || (v86 ? iopl == 3 : cpu_.cpl() <= iopl);
-  take_segments();
-  eip_ = cpu_.engine.eip();
+  eip_ = cpu_.ip();
   found_ = {};
   iteration_ = 0;
   attended_from_ = cpu_.audience.hears_instructions() ? cpu_.audience.attended_from() : 0;
@@ -200,6 +207,7 @@ void FastTier::take_segments() {
     if (engine.segment_base(i) == 0 && unlimited) flat |= static_cast<std::uint8_t>(1u << i);
   }
   s.stack_mask = cpu_.stack_bits();
+  shape_.bits64 = false;
   shape_.bits32 = (engine.hflags() & kHfCs32) != 0;
   shape_.stack32 = cpu_.stack32();
   shape_.real_or_v86 = any;
@@ -207,6 +215,27 @@ void FastTier::take_segments() {
   shape_.flat = flat;
   shape_.code_base = engine.segment_base(kCs);
   shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
+}
+
+/// Only FS and GS have a base, and none a limit (Intel SDM vol. 1, 3.4.2.1).
+void FastTier::take_segments_of_64_bits() {
+  State& s = *s_;
+  const Engine& engine = cpu_.engine;
+  shape_ = {};
+  for (int i = 0; i < 6; ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    s.segment_base[n] = cpu_.base_of(i);
+    s.selectors[n] = engine.segment_selector(i);
+    const bool flat = i != kFs && i != kGs && engine.wide().segment_base(i) == 0;
+    if (flat) shape_.flat |= static_cast<std::uint8_t>(1u << i);
+  }
+  shape_.bits64 = true;
+  shape_.real_or_v86 = false;
+  shape_.code_limit = ~std::uint64_t{0};
+}
+
+/// Ways from block to block are of one shape for each privilege.
+void FastTier::take_shape() {
   fast::CodeShape& last = shapes_[user()];
   if (last == shape_) return;
   last = shape_;
@@ -216,13 +245,20 @@ void FastTier::take_segments() {
 /// Gives the state back, before the instruction at `eip_`.
 void FastTier::end() {
   State& s = *s_;
-  for (int i = 0; i < 8; ++i) cpu_.engine.set_gpr(i, s.r[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < general_registers(); ++i) {
+    const std::uint64_t value = s.r[static_cast<std::size_t>(i)];
+    if (shape_.bits64) {
+      cpu_.engine.wide().set_gpr(i, value);
+    } else {
+      cpu_.engine.set_gpr(i, static_cast<std::uint32_t>(value));
+    }
+  }
   const std::uint32_t hidden = cpu_.engine.system_flags() & kHidden;
   cpu_.engine.set_eflags(s.eflags | s.flags.eflags() | hidden);
-  cpu_.engine.set_eip(eip_);
+  cpu_.set_ip(eip_);
   if (s.trapped) trap_->met = true;
   cpu_.position = {position(), iteration_};
-  cpu_.linear = linear32(shape_.code_base, eip_);
+  cpu_.linear = shape_.linear(eip_);
   if (s.set_interrupts) cpu_.engine.step_once();
   if (expectation_.keeps_account) {
     expectation_.untold_flags = expectation_.untold_flags + s.untold;
@@ -278,7 +314,7 @@ void FastTier::forget_ways(std::size_t user) {
   known_[user].fill({});
 }
 
-const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
+const Block* FastTier::find_block(std::uint64_t eip, Policy policy) {
   const Found found = std::exchange(found_, {});
   const bool is_it = found.block != nullptr && found.block->eip == eip && found.policy == policy;
   if (is_it) return found.block;
@@ -294,14 +330,14 @@ const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
 }
 
 /// As find_block(), for the first time.
-const Block* FastTier::look_up_block(std::uint32_t eip, Policy policy) {
-  if (eip > shape_.code_limit) return nullptr;
+const Block* FastTier::look_up_block(std::uint64_t eip, Policy policy) {
+  if (eip > shape_.code_limit || (shape_.bits64 && !CpuContext::is_canonical(eip))) return nullptr;
   cpu_.position.instruction = position();
   fast::CodePlace place;
   place.eip = eip;
-  place.linear = linear32(shape_.code_base, eip);
+  place.linear = shape_.linear(eip);
   if (!find_code_page(place.linear, place.frame)) return nullptr;
-  const LinearAddr next_page = place.linear.page_begin().plus32(kPageSize);
+  const LinearAddr next_page = cpu_.onward(place.linear.page_begin(), kPageSize);
   const bool may_cross = kPageSize - place.linear.offset_in_page() < kMaxInstructionBytes;
   if (may_cross) {
     // Not walked for yet: nothing may ever run there, and a TLB entry would come too early.
@@ -389,7 +425,7 @@ FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
     return run_chain(with_trap(exact_ ? Policy::exact : Policy::plain), attended_from_,
                      whole_blocks);
   }
-  if (cpu_.audience.counts_suffice()) {
+  if (cpu_.audience.counts_suffice() && !shape_.bits64) {
     return run_chain(exact_ ? Policy::exact_counted : Policy::counted, limit_, whole_blocks);
   }
   if (records_ != nullptr) {
@@ -533,7 +569,7 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   if (nothing) tell_iterations(info, {}, 0, 0);
   if (exact_ && !nothing) s.untold = s.untold + flag_effect_of(info, 0);
   --s.left;
-  eip_ += info.length;
+  eip_ = fast::offset_in_mode(eip_ + info.length, shape_.bits64);
   s.set_interrupts = false;
   return Stretch::ended;
 }

@@ -50,6 +50,12 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void begin();
   void end();
   void take_segments();
+  void take_segments_of_64_bits();
+  void take_shape();
+  std::uint64_t general_register(int i) const {
+    return shape_.bits64 ? cpu_.engine.wide().gpr(i) : cpu_.engine.gpr(i);
+  }
+  int general_registers() const { return shape_.bits64 ? 16 : 8; }
   void forget_pages();
   void check_pages();
   std::optional<Translation> translate(LinearAddr linear, Access access);
@@ -86,8 +92,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
 
   void make_room();
   void forget_ways(std::size_t user);
-  const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
-  const fast::Block* look_up_block(std::uint32_t eip, fast::Policy policy);
+  const fast::Block* find_block(std::uint64_t eip, fast::Policy policy);
+  const fast::Block* look_up_block(std::uint64_t eip, fast::Policy policy);
   bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
   Stretch after_block(fast::Policy policy);
@@ -104,7 +110,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   Stretch run_string(const fast::Block& block);
   void tell_iterations(const DecodedInstruction& info,
                        const std::array<fast::StringLoop::Operand, 2>& first, std::uint32_t count,
-                       std::uint32_t step);
+                       std::int32_t step);
   fast::StringPage find_string_page(LinearAddr linear, bool write);
   void note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from);
 
@@ -138,7 +144,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<KnownBlocks> known_ = std::vector<KnownBlocks>(2);
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
-  std::uint32_t eip_ = 0;
+  std::uint64_t eip_ = 0;
   /// What find_block() found last, to be asked for once more before anything else is done.
   struct Found {
     const fast::Block* block = nullptr;

@@ -29,11 +29,11 @@ fast::StringPage FastTier::find_string_page(LinearAddr linear, bool write) {
   State& s = *s_;
   const std::size_t index = State::tlb_index(linear);
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
-  if (entry.tag != linear.page_begin().low32()) {
-    const LinearAddr code = linear32(shape_.code_base, eip_);
+  if (entry.tag != linear.page_begin().value) {
+    const LinearAddr code = shape_.linear(eip_);
     if (cpu_.mmu.takes_place_of(linear, code) || !fill(linear, write)) return {};
   }
-  const PhysAddr at{entry.frame + linear.offset_in_page()};
+  const PhysAddr at{(write ? s.write_frames : s.read_frames)[index] + linear.offset_in_page()};
   if (write && (store_.holds_code(at.page()) || cpu_.memory.holds_code(at.page()))) {
     entry.tag = TlbEntry::kNone;
   }
@@ -50,6 +50,7 @@ void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr
 bool FastTier::fill(LinearAddr linear, bool write) {
   State& s = *s_;
   const LinearAddr page = linear.page_begin();
+  if (shape_.bits64 && !CpuContext::is_canonical(page.value)) return false;
   const auto known = translate(page, write ? Access::write : Access::read);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   const std::uint32_t frame = known->frame.page();
@@ -71,8 +72,8 @@ bool FastTier::fill(LinearAddr linear, bool write) {
     }
   }
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
-  entry.tag = page.low32();
-  entry.frame = known->frame.low32();
+  entry.tag = page.value;
+  (write ? s.write_frames : s.read_frames)[index] = known->frame.low32();
   entry.host = reinterpret_cast<std::uint8_t*>(
       reinterpret_cast<std::uintptr_t>(cpu_.memory.host(known->frame)) - page.value);
   return true;
@@ -83,7 +84,7 @@ bool FastTier::code_is_there(const Block& block) {
   State& s = *s_;
   PhysAddr frame;
   if (block.crosses) {
-    const LinearAddr second = block.linear.page_begin().plus32(kPageSize);
+    const LinearAddr second = cpu_.onward(block.linear.page_begin(), kPageSize);
     if (!find_code_page(second, frame) || frame != block.second_frame) return false;
   } else if (s.code_pages[block.page_index] == block.where) {
     return true;
@@ -102,9 +103,9 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   const std::size_t index = State::tlb_index(linear);
   TlbEntry& entry = s.miss_write ? s.writes[index] : s.reads[index];
   // It is known: what is missing is what it holds.
-  if (entry.tag == linear.page_begin().low32()) return Answer::careful;
+  if (entry.tag == linear.page_begin().value) return Answer::careful;
   // With one TLB for both, data may take the place of the code that is running.
-  const LinearAddr second = block.linear.page_begin().plus32(kPageSize);
+  const LinearAddr second = cpu_.onward(block.linear.page_begin(), kPageSize);
   if (cpu_.mmu.takes_place_of(linear, block.linear) ||
       (block.crosses && cpu_.mmu.takes_place_of(linear, second))) {
     return Answer::careful;
@@ -115,9 +116,9 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   const WalksFor walks(walks_for_, op);
   // Its own code must still lie where it does.
   if (!fill(linear, s.miss_write) || !code_is_there(block)) return Answer::careful;
-  if (entry.tag != linear.page_begin().low32()) return Answer::careful;
+  if (entry.tag != linear.page_begin().value) return Answer::careful;
   if (!s.miss_write) return Answer::again;
-  const PhysAddr at{entry.frame + linear.offset_in_page()};
+  const PhysAddr at{s.write_frames[index] + linear.offset_in_page()};
   if (!store_.holds_code(at.page()) && !cpu_.memory.holds_code(at.page())) return Answer::again;
   // Each store to a frame of code is looked at. What ends its block with one is made elsewhere.
   if (block.number_of(op) + 1 == block.count && block.tail == Block::Tail::branch) {

@@ -54,9 +54,10 @@ void FastTier::run_judged() {
 
 /// What to go back to.
 struct FastTier::Undo {
-  std::array<std::uint32_t, 9> registers;
+  decltype(State::r) registers;
   LazyFlags flags;
-  std::uint32_t system_flags = 0, eip = 0;
+  std::uint32_t system_flags = 0;
+  std::uint64_t eip = 0;
   FlagEffect untold;
 };
 

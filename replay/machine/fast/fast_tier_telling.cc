@@ -103,7 +103,7 @@ void FastTier::tell_counts() {
 
 /// The string at the end of `block` is fetched, as what runs alone is.
 void FastTier::tell_string_fetch(const Block& block) {
-  const LinearAddr at = linear32(shape_.code_base, eip_);
+  const LinearAddr at = shape_.linear(eip_);
   const Position now{position(), 0};
   const std::uint32_t here =
       std::min<std::uint32_t>(string_->length, kPageSize - at.offset_in_page());
@@ -114,12 +114,12 @@ void FastTier::tell_string_fetch(const Block& block) {
 
 void FastTier::tell_iterations(const DecodedInstruction& info,
                                const std::array<fast::StringLoop::Operand, 2>& first,
-                               std::uint32_t count, std::uint32_t step) {
+                               std::uint32_t count, std::int32_t step) {
   if (!cpu_.audience.hears_instructions()) return;
   ExecutedInstruction e;
   e.info = &info;
-  e.eip = eip_;
-  e.linear = linear32(shape_.code_base, eip_);
+  e.eip = static_cast<std::uint32_t>(eip_);
+  e.linear = shape_.linear(eip_);
   e.physical = s_->block->frame.plus32(e.linear.offset_in_page());
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
   for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument].linear;
@@ -134,8 +134,17 @@ void FastTier::tell_iterations(const DecodedInstruction& info,
     e.references = std::span(references).first(info.operand_count);
   }
   const Position now{position(), strings_.iterations()};
-  if (info.is_repeated() && count != 0) {
-    cpu_.audience.iterations(e, count, step, now);
+  if (info.is_repeated() && count != 0 && shape_.bits64) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      cpu_.audience.iteration(e, {now.instruction, now.iteration + i});
+      for (LinearAddr& ea : e.ea) ea.value += static_cast<std::uint64_t>(std::int64_t{step});
+      for (DataReference& r : references) {
+        r.linear.value += static_cast<std::uint64_t>(std::int64_t{step});
+        r.physical = r.physical.plus32(static_cast<std::uint32_t>(step));
+      }
+    }
+  } else if (info.is_repeated() && count != 0) {
+    cpu_.audience.iterations(e, count, static_cast<std::uint32_t>(step), now);
   } else {
     cpu_.audience.instruction(e, {now.instruction, 0}, false);
   }

@@ -5,50 +5,48 @@
 
 namespace citcat::fast {
 
-/// By operand size (0: 1 byte, 1: 2, 2: 4; of words and dwords 0 and 1), and by whether the segment
-/// is flat, with 32 bits of offset: 1 where it is. `stack`: the same of the stack.
+/// By operand size (0: 1 byte, 1: 2, 2: 4, 3: 8; of words, dwords and quadwords 0 to 2), and by
+/// whether the segment is flat, with all bits of offset: 1 where it is. `stack`: the same of the
+/// stack. Null where there is no such operation.
 struct HandlerTable {
-  using BySize = Handler[3];
-  using ByFlatness = Handler[2];
-
-  Handler alu_rr[10][3], alu_ri[10][3];
-  Handler alu_rm[10][3][2], alu_mr[10][3][2], alu_mi[10][3][2];
-  /// [signed][to: word, dword][from: byte, word]
-  Handler extend_register[2][2][2];
-  Handler extend_memory[2][2][2][2];
-  Handler lea[2][2];
+  Handler alu_rr[10][4], alu_ri[10][4];
+  Handler alu_rm[10][4][2], alu_mr[10][4][2], alu_mi[10][4][2];
+  /// [signed][to: word, dword, quadword][from: byte, word, dword]
+  Handler extend_register[2][3][3];
+  Handler extend_memory[2][3][3][2];
+  Handler lea[3][2];
   Handler nothing;
-  Handler unary_register[4][3], unary_memory[4][3][2];
-  Handler shift_register[8][3][2], shift_memory[8][3][2][2];  ///< [operation][size][by CL]
-  Handler double_shift[2][2];                                 ///< [right][by CL]
-  Handler accumulate_register[4][3], accumulate_memory[4][3][2];
-  Handler multiply_register[2][2], multiply_memory[2][2][2];  ///< [word, dword][immediate]
+  Handler unary_register[4][4], unary_memory[4][4][2];
+  Handler shift_register[8][4][2], shift_memory[8][4][2][2];  ///< [operation][size][by CL]
+  Handler double_shift[3][2][2];                              ///< [size][right][by CL]
+  Handler accumulate_register[4][4], accumulate_memory[4][4][2];
+  Handler multiply_register[3][2], multiply_memory[3][2][2];  ///< [size][immediate]
 
-  Handler push_register[2][2], push_immediate[2][2], push_flags[2][2], push_segment[2][2];
-  Handler push_memory[2][2][2];  ///< [size][operand][stack]
-  Handler pop_register[2][2], pop_flags[2][2], leave_frame[2][2];
-  Handler pop_memory[2][2][2];
+  Handler push_register[3][2], push_immediate[3][2], push_flags[3][2], push_segment[3][2];
+  Handler push_memory[3][2][2];  ///< [size][operand][stack]
+  Handler pop_register[3][2], pop_flags[3][2], leave_frame[3][2];
+  Handler pop_memory[3][2][2];
   Handler push_all[2], pop_all[2];
 
   Handler set_register[16], set_memory[16][2];
-  Handler move_register_if[16][2], move_memory_if[16][2][2];
-  Handler test_register_bit[4][2][2];    ///< [operation][size][immediate]
-  Handler test_memory_bit[4][2][2][2];
-  Handler scan_register[2][2], scan_memory[2][2][2];  ///< [reverse][size]
-  Handler exchange_register[3], exchange_memory[3][2];
-  Handler exchange_add_register[3], exchange_add_memory[3][2];
-  Handler compare_exchange_register[3], compare_exchange_memory[3][2];
-  Handler swap_bytes;
+  Handler move_register_if[16][3], move_memory_if[16][3][2];
+  Handler test_register_bit[4][3][2];  ///< [operation][size][immediate]
+  Handler test_memory_bit[4][3][2][2];
+  Handler scan_register[2][3], scan_memory[2][3][2];  ///< [reverse][size]
+  Handler exchange_register[4], exchange_memory[4][2];
+  Handler exchange_add_register[4], exchange_add_memory[4][2];
+  Handler compare_exchange_register[4], compare_exchange_memory[4][2];
+  Handler swap_bytes[3];
   Handler translate_byte[2];
-  Handler extend_into_edx[2];
+  Handler extend_into_edx[3];
   Handler change_flag[6];
   Handler set_interrupt_flag, load_ah, store_ah;
-  Handler read_selector[2];
+  Handler read_selector[3];
 
-  Handler jump_if[16], jump, loop[4][2];
-  Handler jump_register[2], jump_memory[2][2];
-  Handler call[2][2], call_register[2][2], call_memory[2][2][2];
-  Handler ret[2][2];
+  Handler jump_if[16], jump, loop[4][3];
+  Handler jump_register[3], jump_memory[3][2];
+  Handler call[3][2], call_register[3][2], call_memory[3][2][2];
+  Handler ret[3][2];
   Handler fall, leave;
 };
 
@@ -68,7 +66,7 @@ enum class Policy : std::uint8_t {
 };
 inline constexpr std::size_t kPolicies = 11;
 
-/// The handlers of a policy.
-const HandlerTable& handlers(Policy policy);
+/// The handlers of a policy, in 64-bit mode or elsewhere.
+const HandlerTable& handlers(Policy policy, bool bits64);
 
 }  // namespace citcat::fast

@@ -46,32 +46,32 @@ CITCAT_FAST_HANDLER void miss(FAST_PARAMETERS) {
   s->save(Exit::careful, op, area, {fz, fs, fc});
 }
 
-const HandlerTable& handlers(Policy policy) {
+const HandlerTable& handlers(Policy policy, bool bits64) {
   switch (policy) {
     case Policy::plain:
-      return plain_handlers();
+      return plain_handlers(bits64);
     case Policy::traced:
-      return traced_handlers();
+      return traced_handlers(bits64);
     case Policy::told:
-      return told_handlers();
+      return told_handlers(bits64);
     case Policy::counted:
-      return counted_handlers();
+      return counted_handlers(bits64);
     case Policy::referenced:
-      return referenced_handlers();
+      return referenced_handlers(bits64);
     case Policy::exact:
-      return exact_handlers();
+      return exact_handlers(bits64);
     case Policy::exact_trapped:
-      return exact_trapped_handlers();
+      return exact_trapped_handlers(bits64);
     case Policy::exact_traced:
-      return exact_traced_handlers();
+      return exact_traced_handlers(bits64);
     case Policy::exact_counted:
-      return exact_counted_handlers();
+      return exact_counted_handlers(bits64);
     case Policy::exact_told:
-      return exact_told_handlers();
+      return exact_told_handlers(bits64);
     case Policy::logged:
       break;
   }
-  return logged_handlers();
+  return logged_handlers(bits64);
 }
 
 }  // namespace citcat::fast

@@ -13,6 +13,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "replay/machine/cpu_context.h"
 #include "replay/machine/fast/fast_state.h"
 #include "replay/machine/fast/handler_table.h"
 #include "replay/machine/fast/lazy_alu.h"
@@ -51,6 +52,7 @@ struct Plain {
   static constexpr bool kLog = false;     ///< accesses are kept, to be told, compared or undone
   static constexpr bool kBatches = false;  ///< so are the blocks that follow one another
   static constexpr bool kTraps = false;    ///< stores are looked at for the trap (State::trap)
+  static constexpr bool kWide = false;     ///< in 64-bit mode
 };
 /// A trace is made of images of blocks.
 struct Traced : Plain {
@@ -89,6 +91,11 @@ struct ExactTold : Told {
 struct Logged : ExactTold {
   static constexpr bool kLog = true, kChains = true, kBatches = true;
 };
+/// Any of these in 64-bit mode.
+template <class P>
+struct Wide : P {
+  static constexpr bool kWide = true;
+};
 
 // ---------------------------------------------------------------------------------------------
 // Registers, memory
@@ -99,12 +106,20 @@ inline T get(const State* s, std::uint8_t at) {
   std::memcpy(&value, reinterpret_cast<const std::uint8_t*>(s->r.data()) + at, sizeof value);
   return value;
 }
+/// Of 32 bits it clears the upper half, as in 64-bit mode; elsewhere there is nothing in it.
 template <class T>
 inline void put(State* s, std::uint8_t at, T value) {
-  std::memcpy(reinterpret_cast<std::uint8_t*>(s->r.data()) + at, &value, sizeof value);
+  const std::conditional_t<sizeof(T) == 4, std::uint64_t, T> whole = value;
+  std::memcpy(reinterpret_cast<std::uint8_t*>(s->r.data()) + at, &whole, sizeof whole);
 }
-inline constexpr std::uint8_t kEaxAt = 0, kAhAt = 1, kEcxAt = 4, kEdxAt = 8, kEbxAt = 12,
-                              kEspAt = 16, kEbpAt = 20;
+inline constexpr std::uint8_t kEaxAt = 0, kAhAt = 1, kEcxAt = 8, kEdxAt = 16, kEbxAt = 24,
+                              kEspAt = 32, kEbpAt = 40;
+/// An offset in a segment, or a linear address.
+template <class P>
+using Offset = std::conditional_t<P::kWide, std::uint64_t, std::uint32_t>;
+/// Bits of an offset behind an address-size prefix (Op::kNarrow).
+template <class P>
+inline constexpr Offset<P> kNarrowMask = P::kWide ? 0xffffffff : 0xffff;
 
 template <class T>
 inline T load(const std::uint8_t* host) {
@@ -120,11 +135,11 @@ inline void store(std::uint8_t* host, T value) {
 /// Where an access goes; null where the handler cannot make it.
 struct Place {
   std::uint8_t* host = nullptr;
-  std::uint32_t linear = 0;
+  std::uint64_t linear = 0;
   explicit operator bool() const { return host != nullptr; }
 };
 
-inline Place note_miss(State* s, std::uint32_t linear, std::uint8_t size, bool write) {
+inline Place note_miss(State* s, std::uint64_t linear, std::uint8_t size, bool write) {
   s->miss_linear = linear;
   s->miss_size = size;
   s->miss_write = write;
@@ -133,10 +148,11 @@ inline Place note_miss(State* s, std::uint32_t linear, std::uint8_t size, bool w
 
 /// `size` bytes at a linear address.
 template <class P, std::uint8_t kSize, bool kWrite>
-inline Place find(State* s, std::uint32_t linear) {
+inline Place find(State* s, Offset<P> linear) {
   const std::size_t index = linear >> 12 & (kTlbEntries - 1);
   const TlbEntry& entry = kWrite ? s->writes[index] : s->reads[index];
-  if (((linear + kSize - 1) & ~kPageMask) != entry.tag) [[unlikely]]
+  if (((linear + kSize - 1) & ~Offset<P>{kPageMask}) != static_cast<Offset<P>>(entry.tag))
+      [[unlikely]]
     return note_miss(s, linear, kSize, kWrite);
   if constexpr (P::kExact && !kWrite) {
     if (!s->defined_reads[index]->all(linear & kPageMask, kSize)) [[unlikely]]
@@ -146,28 +162,30 @@ inline Place find(State* s, std::uint32_t linear) {
           linear};
 }
 
-template <bool kFlat>
-inline std::uint32_t offset_of(const Op* op, const State* s) {
-  const std::uint32_t index = get<std::uint32_t>(s, op->index);
-  const std::uint32_t offset = get<std::uint32_t>(s, op->base) + op->displacement +
-                               (index << (kFlat ? op->shift : op->shift & 3));
+template <class P, bool kFlat>
+inline Offset<P> offset_of(const Op* op, const State* s) {
+  const auto index = get<Offset<P>>(s, op->index);
+  const Offset<P> offset = get<Offset<P>>(s, op->base) + static_cast<Offset<P>>(op->displacement) +
+                           (index << (kFlat ? op->shift : op->shift & 3));
   if constexpr (kFlat) return offset;
-  return (op->shift & Op::kNarrow) != 0 ? offset & 0xffff : offset;
+  return (op->shift & Op::kNarrow) != 0 ? offset & kNarrowMask<P> : offset;
 }
 
 /// `kSize` bytes at an offset in a segment that has a base, or a limit.
 template <class P, std::uint8_t kSize, bool kWrite>
-inline Place find_in(State* s, unsigned segment, std::uint32_t offset) {
-  const std::int64_t limit = kWrite ? s->write_limit[segment] : s->read_limit[segment];
-  if (std::int64_t{offset} + kSize - 1 > limit) [[unlikely]]
-    return note_miss(s, 0, 0, kWrite);
-  return find<P, kSize, kWrite>(s, s->segment_base[segment] + offset);
+inline Place find_in(State* s, unsigned segment, Offset<P> offset) {
+  if constexpr (!P::kWide) {
+    const std::int64_t limit = kWrite ? s->write_limit[segment] : s->read_limit[segment];
+    if (std::int64_t{offset} + kSize - 1 > limit) [[unlikely]]
+      return note_miss(s, 0, 0, kWrite);
+  }
+  return find<P, kSize, kWrite>(s, static_cast<Offset<P>>(s->segment_base[segment]) + offset);
 }
 
 /// The memory operand.
 template <class P, bool kFlat, std::uint8_t kSize, bool kWrite>
 inline Place find_operand(const Op* op, State* s) {
-  const std::uint32_t offset = offset_of<kFlat>(op, s);
+  const Offset<P> offset = offset_of<P, kFlat>(op, s);
   if constexpr (kFlat) return find<P, kSize, kWrite>(s, offset);
   return find_in<P, kSize, kWrite>(s, op->segment, offset);
 }
@@ -176,12 +194,12 @@ inline constexpr unsigned kStackSegment = 2;
 
 /// What lies at `pointer` on the stack.
 template <class P, bool kFlat, std::uint8_t kSize, bool kWrite>
-inline Place find_on_stack(State* s, std::uint32_t pointer) {
+inline Place find_on_stack(State* s, Offset<P> pointer) {
   if constexpr (kFlat) return find<P, kSize, kWrite>(s, pointer);
   return find_in<P, kSize, kWrite>(s, kStackSegment, pointer & s->stack_mask);
 }
-template <bool kFlat>
-inline void set_stack_pointer(State* s, std::uint32_t pointer) {
+template <class P, bool kFlat>
+inline void set_stack_pointer(State* s, Offset<P> pointer) {
   if constexpr (kFlat) {
     put(s, kEspAt, pointer);
   } else {
@@ -192,15 +210,17 @@ inline void set_stack_pointer(State* s, std::uint32_t pointer) {
 
 /// The effective address number `i` of the operation.
 template <class P>
-inline void tell(const Op* op, std::uint8_t* area, std::uint32_t linear, unsigned i = 0) {
-  if constexpr (P::kArea) std::memcpy(area + op->slot + 4 * i, &linear, 4);
+inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, unsigned i = 0) {
+  const auto address = static_cast<Offset<P>>(linear);
+  constexpr std::size_t kSize = sizeof address;
+  if constexpr (P::kArea) std::memcpy(area + op->slot + kSize * i, &address, kSize);
 }
 
-/// Notes an access that was found in `entry`.
+/// Notes an access of the page in `frame`.
 template <std::uint8_t kSize, bool kWrite>
-inline LoggedAccess& log(const Op* op, State* s, const Place& at, const TlbEntry& entry) {
+inline LoggedAccess& log(const Op* op, State* s, const Place& at, std::uint32_t frame) {
   LoggedAccess& access = s->log[s->logged++];
-  access.physical = entry.frame | (at.linear & kPageMask);
+  access.physical = frame | (static_cast<std::uint32_t>(at.linear) & kPageMask);
   access.linear = at.linear;
   access.size = kSize;
   access.write = kWrite;
@@ -212,7 +232,8 @@ template <class P, class T>
 inline T read(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
   if constexpr (P::kLog) {
-    log<sizeof(T), false>(op, s, at, s->reads[at.linear >> 12 & (kTlbEntries - 1)]).after = value;
+    log<sizeof(T), false>(op, s, at, s->read_frames[at.linear >> 12 & (kTlbEntries - 1)]).after =
+        value;
   }
   return value;
 }
@@ -222,7 +243,8 @@ template <class P, class T>
 inline T read_to_write(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
   if constexpr (P::kLog) {
-    log<sizeof(T), false>(op, s, at, s->writes[at.linear >> 12 & (kTlbEntries - 1)]).after = value;
+    log<sizeof(T), false>(op, s, at, s->write_frames[at.linear >> 12 & (kTlbEntries - 1)]).after =
+        value;
   }
   return value;
 }
@@ -244,7 +266,7 @@ inline void write(const Op* op, State* s, const Place& at, T value) {
   [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
   [[maybe_unused]] LoggedAccess* access = nullptr;
   if constexpr (P::kLog) {
-    access = &log<sizeof(T), true>(op, s, at, s->writes[index]);
+    access = &log<sizeof(T), true>(op, s, at, s->write_frames[index]);
     access->after = value;
   }
   if constexpr (P::kTraps) {
@@ -294,7 +316,7 @@ inline constexpr std::uint8_t kIndirect = 2;
 
 /// The block is done, and the processor goes on at `next`.
 template <class P>
-[[gnu::always_inline]] inline void go(FAST_PARAMETERS, std::uint32_t next, std::uint8_t link) {
+[[gnu::always_inline]] inline void go(FAST_PARAMETERS, std::uint64_t next, std::uint8_t link) {
   if constexpr (P::kExact) {
     if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
   }
@@ -371,17 +393,27 @@ CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
 }
 
 /// The segment ends before: to be refused elsewhere.
-#define FAST_CHECK_TARGET(target)                     \
-  if ((target) > s->code_limit) [[unlikely]] {        \
-    note_miss(s, 0, 0, false);                        \
-    FAST_MISS;                                        \
+template <class P>
+inline bool is_target(const State* s, Offset<P> target) {
+  if constexpr (P::kWide) return CpuContext::is_canonical(target);
+  return target <= s->code_limit;
+}
+#define FAST_CHECK_TARGET(target)              \
+  if (!is_target<P>(s, target)) [[unlikely]] { \
+    note_miss(s, 0, 0, false);                 \
+    FAST_MISS;                                 \
   }
+/// What a target in CS is told as.
+template <class P>
+inline Offset<P> linear_target(const State* s, Offset<P> target) {
+  return P::kWide ? target : static_cast<Offset<P>>(s->segment_base[1]) + target;
+}
 
 template <class P, class T>
 CITCAT_FAST_HANDLER void jump_register(FAST_PARAMETERS) {
-  const std::uint32_t target = get<T>(s, op->a);
+  const Offset<P> target = get<T>(s, op->a);
   FAST_CHECK_TARGET(target);
-  tell<P>(op, area, s->segment_base[1] + target);
+  tell<P>(op, area, linear_target<P>(s, target));
   return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
@@ -389,7 +421,7 @@ template <class P, class T, bool kFlat>
 CITCAT_FAST_HANDLER void jump_memory(FAST_PARAMETERS) {
   const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
-  const std::uint32_t target = load<T>(at.host);
+  const Offset<P> target = load<T>(at.host);
   FAST_CHECK_TARGET(target);
   read<P, T>(op, s, at);
   tell<P>(op, area, at.linear);
@@ -399,27 +431,27 @@ CITCAT_FAST_HANDLER void jump_memory(FAST_PARAMETERS) {
 /// `displacement` is where the call returns to.
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void call(FAST_PARAMETERS) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt) - kBytes<T>;
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
   write<P, T>(op, s, at, static_cast<T>(op->displacement));
-  set_stack_pointer<kFlatStack>(s, pointer);
+  set_stack_pointer<P, kFlatStack>(s, pointer);
   return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
 }
 
 /// `immediate` is where it returns to.
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void call_register(FAST_PARAMETERS) {
-  const std::uint32_t target = get<T>(s, op->a);
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt) - kBytes<T>;
+  const Offset<P> target = get<T>(s, op->a);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   FAST_CHECK_TARGET(target);
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
-  tell<P>(op, area, s->segment_base[1] + target, 1);
+  tell<P>(op, area, linear_target<P>(s, target), 1);
   write<P, T>(op, s, at, static_cast<T>(op->immediate));
-  set_stack_pointer<kFlatStack>(s, pointer);
+  set_stack_pointer<P, kFlatStack>(s, pointer);
   return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
@@ -427,30 +459,30 @@ template <class P, class T, bool kFlat, bool kFlatStack>
 CITCAT_FAST_HANDLER void call_memory(FAST_PARAMETERS) {
   const Place from = find_operand<P, kFlat, sizeof(T), false>(op, s);
   if (!from) FAST_MISS;
-  const std::uint32_t target = load<T>(from.host);
+  const Offset<P> target = load<T>(from.host);
   FAST_CHECK_TARGET(target);
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt) - kBytes<T>;
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
   read<P, T>(op, s, from);
   tell<P>(op, area, at.linear);
   tell<P>(op, area, from.linear, 1);
   write<P, T>(op, s, at, static_cast<T>(op->immediate));
-  set_stack_pointer<kFlatStack>(s, pointer);
+  set_stack_pointer<P, kFlatStack>(s, pointer);
   return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
 /// `immediate` is what it releases besides.
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void ret(FAST_PARAMETERS) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt);
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
   if (!at) FAST_MISS;
-  const std::uint32_t target = load<T>(at.host);
+  const Offset<P> target = load<T>(at.host);
   FAST_CHECK_TARGET(target);
   read<P, T>(op, s, at);
   tell<P>(op, area, at.linear);
-  set_stack_pointer<kFlatStack>(s, pointer + kBytes<T> + op->immediate);
+  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T> + static_cast<Offset<P>>(op->immediate));
   return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
@@ -459,16 +491,16 @@ CITCAT_FAST_HANDLER void ret(FAST_PARAMETERS) {
 
 template <class P, unsigned K, class T>
 CITCAT_FAST_HANDLER void alu_rr(FAST_PARAMETERS) {
-  const std::uint32_t z =
-      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : 0u, get<T>(s, op->b), fz, fs, fc);
+  const Register<T> z =
+      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, get<T>(s, op->b), fz, fs, fc);
   if constexpr (alu_writes(K)) put<T>(s, op->a, static_cast<T>(z));
   FAST_NEXT;
 }
 
 template <class P, unsigned K, class T>
 CITCAT_FAST_HANDLER void alu_ri(FAST_PARAMETERS) {
-  const std::uint32_t z =
-      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : 0u, static_cast<T>(op->immediate), fz, fs, fc);
+  const Register<T> z =
+      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, static_cast<T>(op->immediate), fz, fs, fc);
   if constexpr (alu_writes(K)) put<T>(s, op->a, static_cast<T>(z));
   FAST_NEXT;
 }
@@ -479,8 +511,8 @@ CITCAT_FAST_HANDLER void alu_rm(FAST_PARAMETERS) {
   const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
-  const std::uint32_t z =
-      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : 0u, read<P, T>(op, s, at), fz, fs, fc);
+  const Register<T> z =
+      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, read<P, T>(op, s, at), fz, fs, fc);
   if constexpr (alu_writes(K)) put<T>(s, op->a, static_cast<T>(z));
   FAST_NEXT;
 }
@@ -491,7 +523,7 @@ template <class P, unsigned K, class T, bool kFlat, bool kImmediate>
   constexpr bool kWrites = alu_writes(K);
   const Place at = find_operand<P, kFlat, sizeof(T), kWrites>(op, s);
   if (!at) FAST_MISS;
-  std::uint32_t x = 0;
+  Register<T> x = 0;
   if constexpr (kWrites && alu_reads(K)) {
     if (!may_read_to_write<P, T>(s, at)) FAST_MISS;
     x = read_to_write<P, T>(op, s, at);
@@ -499,8 +531,8 @@ template <class P, unsigned K, class T, bool kFlat, bool kImmediate>
     x = read<P, T>(op, s, at);
   }
   tell<P>(op, area, at.linear);
-  const std::uint32_t y = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
-  const std::uint32_t z = alu<K, T>(x, y, fz, fs, fc);
+  const Register<T> y = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
+  const Register<T> z = alu<K, T>(x, y, fz, fs, fc);
   if constexpr (kWrites) write<P, T>(op, s, at, static_cast<T>(z));
   FAST_NEXT;
 }
@@ -531,7 +563,7 @@ CITCAT_FAST_HANDLER void extend_memory(FAST_PARAMETERS) {
 
 template <class P, class T, bool kFlat>
 CITCAT_FAST_HANDLER void lea(FAST_PARAMETERS) {
-  put<T>(s, op->a, static_cast<T>(offset_of<kFlat>(op, s)));
+  put<T>(s, op->a, static_cast<T>(offset_of<P, kFlat>(op, s)));
   FAST_NEXT;
 }
 
@@ -551,7 +583,7 @@ inline T unary(T x, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
     return static_cast<T>(alu<kSub, T>(0, x, fz, fs, fc));
   } else {
     std::uint32_t carries = 0;
-    const std::uint32_t z = alu<K == kInc ? kAdd : kSub, T>(x, 1, fz, fs, carries);
+    const Register<T> z = alu < K == kInc ? kAdd : kSub, T > (x, 1, fz, fs, carries);
     fc = make_carries(fc & LazyFlags::kCarry, overflow_bit(carries), carries & LazyFlags::kHalf);
     return static_cast<T>(z);
   }
@@ -574,7 +606,7 @@ CITCAT_FAST_HANDLER void unary_memory(FAST_PARAMETERS) {
 // Shifts and rotations, in the order of their ModRM.reg; 6 is 4.
 enum Shift : unsigned { kRol, kRor, kRcl, kRcr, kShl, kShr, kSal, kSar, kShiftCount };
 
-/// By `count`, which is 1 to 31.
+/// By `count`, which is 1 to 31, or 63 of 64 bits.
 template <unsigned K, class T>
 inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
   constexpr unsigned kWidth = kBits<T>;
@@ -582,21 +614,22 @@ inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::u
     const std::uint64_t before = std::uint64_t{x} << (count - 1);
     const T z = static_cast<T>(before << 1);
     const std::uint32_t cf = top<T>(static_cast<T>(before));
-    fz = fs = extend<T>(z);
+    set_result<T>(z, fz, fs);
     fc = make_carries(cf, cf ^ top<T>(z));
     return z;
   } else if constexpr (K == kShr || K == kSar) {
-    const std::int64_t wide = K == kSar ? std::int64_t{static_cast<Signed<T>>(x)}
-                                        : std::int64_t{x};
-    const std::int64_t before = wide >> (count - 1);
+    using Whole = std::conditional_t<sizeof(T) == 8 && K == kShr, std::uint64_t, std::int64_t>;
+    const Whole wide =
+        K == kSar ? static_cast<Whole>(static_cast<Signed<T>>(x)) : static_cast<Whole>(x);
+    const Whole before = wide >> (count - 1);
     const T z = static_cast<T>(before >> 1);
-    fz = fs = extend<T>(z);
+    set_result<T>(z, fz, fs);
     fc = make_carries(static_cast<std::uint32_t>(before & 1) << 31,
                       top<T>(static_cast<T>(before)) ^ top<T>(z));
     return z;
   } else if constexpr (K == kRol) {
     const T z = std::rotl(x, static_cast<int>(count % kWidth));
-    const std::uint32_t cf = std::uint32_t{z} << 31;
+    const std::uint32_t cf = static_cast<std::uint32_t>(z) << 31;
     fc = make_carries(cf, cf ^ top<T>(z), fc & LazyFlags::kHalf);
     return z;
   } else if constexpr (K == kRor) {
@@ -610,10 +643,11 @@ inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::u
     if (turns == 0) {
       return x;
     }
-    const std::uint64_t word = std::uint64_t{x} | std::uint64_t{fc >> 31} << kWidth;
+    using Longer = std::conditional_t<sizeof(T) == 8, Uint128, std::uint64_t>;
+    const Longer word = Longer{x} | Longer{fc >> 31} << kWidth;
     constexpr unsigned kWhole = kWidth + 1;
     const unsigned left = K == kRcl ? turns : kWhole - turns;
-    const std::uint64_t turned = word << left | word >> (kWhole - left);
+    const Longer turned = word << left | word >> (kWhole - left);
     const T z = static_cast<T>(turned);
     const std::uint32_t cf = static_cast<std::uint32_t>(turned >> kWidth & 1) << 31;
     fc = make_carries(cf, top<T>(x) ^ top<T>(z), fc & LazyFlags::kHalf);
@@ -621,26 +655,39 @@ inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::u
   }
 }
 
-template <class P>
+template <class T>
+inline constexpr unsigned kCountMask = sizeof(T) == 8 ? 63 : 31;
+
+template <class P, class T>
 inline unsigned count_in_cl(State* s) {
-  const unsigned count = get<std::uint8_t>(s, kEcxAt) & 31;
+  const unsigned count = get<std::uint8_t>(s, kEcxAt) & kCountMask<T>;
   if constexpr (P::kExact) s->shift_counts[s->shift_count++] = static_cast<std::uint8_t>(count);
   return count;
 }
 
+/// A register of 32 bits that an operation leaves as it is has no upper half any more in 64-bit
+/// mode.
+template <class P, class T>
+inline void clear_upper_half(State* s, std::uint8_t at) {
+  if constexpr (P::kWide && sizeof(T) == 4) put<T>(s, at, get<T>(s, at));
+}
+
 template <class P, unsigned K, class T, bool kByCl>
 CITCAT_FAST_HANDLER void shift_register(FAST_PARAMETERS) {
-  const unsigned count = kByCl ? count_in_cl<P>(s) : op->immediate;
-  if (kByCl && count == 0) FAST_NEXT;
+  const unsigned count = kByCl ? count_in_cl<P, T>(s) : static_cast<unsigned>(op->immediate);
+  if (kByCl && count == 0) {
+    clear_upper_half<P, T>(s, op->a);
+    FAST_NEXT;
+  }
   put<T>(s, op->a, shift<K, T>(get<T>(s, op->a), count, fz, fs, fc));
   FAST_NEXT;
 }
 /// By CL only where that is not 0: then nothing is written.
 template <class P, unsigned K, class T, bool kByCl, bool kFlat>
 CITCAT_FAST_HANDLER void shift_memory(FAST_PARAMETERS) {
-  unsigned count = op->immediate;
+  auto count = static_cast<unsigned>(op->immediate);
   if constexpr (kByCl) {
-    count = get<std::uint8_t>(s, kEcxAt) & 31;
+    count = get<std::uint8_t>(s, kEcxAt) & kCountMask<T>;
     if (count == 0) {
       note_miss(s, 0, 0, true);
       FAST_MISS;
@@ -648,37 +695,45 @@ CITCAT_FAST_HANDLER void shift_memory(FAST_PARAMETERS) {
   }
   const Place at = find_operand<P, kFlat, sizeof(T), true>(op, s);
   if (!at || !may_read_to_write<P, T>(s, at)) FAST_MISS;
-  if constexpr (kByCl) count_in_cl<P>(s);
+  if constexpr (kByCl) count_in_cl<P, T>(s);
   tell<P>(op, area, at.linear);
   const T x = read_to_write<P, T>(op, s, at);
   write<P, T>(op, s, at, shift<K, T>(x, count, fz, fs, fc));
   FAST_NEXT;
 }
 
-/// SHLD and SHRD of 32 bits. `a` is shifted, `b` gives the bits.
-template <class P, bool kRight, bool kByCl>
+template <class T>
+using Twice = std::conditional_t<
+    sizeof(T) == 1, std::uint16_t,
+    std::conditional_t<sizeof(T) == 2, std::uint32_t,
+                       std::conditional_t<sizeof(T) == 4, std::uint64_t, Uint128>>>;
+
+/// SHLD and SHRD of 32 bits or more. `a` is shifted, `b` gives the bits.
+template <class P, bool kRight, bool kByCl, class T>
 CITCAT_FAST_HANDLER void double_shift(FAST_PARAMETERS) {
-  const unsigned count = kByCl ? count_in_cl<P>(s) : op->immediate;
-  if (kByCl && count == 0) FAST_NEXT;
-  const std::uint32_t x = get<std::uint32_t>(s, op->a), y = get<std::uint32_t>(s, op->b);
+  const unsigned count = kByCl ? count_in_cl<P, T>(s) : static_cast<unsigned>(op->immediate);
+  if (kByCl && count == 0) {
+    clear_upper_half<P, T>(s, op->a);
+    FAST_NEXT;
+  }
+  const T x = get<T>(s, op->a), y = get<T>(s, op->b);
   // Both together, by one less: its last bit is the carry.
-  const std::uint64_t both = kRight ? x | std::uint64_t{y} << 32 : y | std::uint64_t{x} << 32;
-  const auto before = static_cast<std::uint32_t>(kRight ? both >> (count - 1)
-                                                        : both << (count - 1) >> 32);
-  const auto z = static_cast<std::uint32_t>(kRight ? both >> count : both << count >> 32);
-  const std::uint32_t cf = kRight ? before << 31 : before & LazyFlags::kCarry;
-  put(s, op->a, z);
-  fz = fs = z;
-  fc = make_carries(cf, (before ^ z) & LazyFlags::kCarry);
+  using W = Twice<T>;
+  constexpr unsigned kWidth = kBits<T>;
+  const W both = kRight ? x | W{y} << kWidth : y | W{x} << kWidth;
+  // (Of 64 bits the engine has it without those of `b`, which OF shows where it is undefined.)
+  const W whole = kRight && sizeof(T) == 8 ? W{x} : both;
+  const auto before = static_cast<T>(kRight ? whole >> (count - 1) : both << (count - 1) >> kWidth);
+  const auto z = static_cast<T>(kRight ? both >> count : both << count >> kWidth);
+  const std::uint32_t cf = kRight ? static_cast<std::uint32_t>(before) << 31 : top<T>(before);
+  put<T>(s, op->a, z);
+  set_result<T>(z, fz, fs);
+  fc = make_carries(cf, top<T>(static_cast<T>(before ^ z)));
   FAST_NEXT;
 }
 
 // ---------------------------------------------------------------------------------------------
 // Multiplication and division
-
-template <class T>
-using Twice = std::conditional_t<sizeof(T) == 1, std::uint16_t,
-                                 std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
 
 /// The low and the high half of a product of the accumulator. Flags: those of the low half; CF and
 /// OF where the high half matters.
@@ -697,7 +752,7 @@ inline void multiply(State* s, T y, std::uint32_t& fz, std::uint32_t& fs, std::u
     put<T>(s, kEdxAt, high);
   }
   const T plain = kSigned ? static_cast<T>(static_cast<Signed<T>>(low) >> (kBits<T> - 1)) : T{0};
-  fz = fs = extend<T>(low);
+  set_result<T>(low, fz, fs);
   fc = high != plain ? LazyFlags::kCarry : 0;
   fc = make_carries(fc, fc);
 }
@@ -717,7 +772,8 @@ inline bool divide(State* s, T y) {
   if constexpr (kSigned) {
     const auto wide = static_cast<Signed<W>>(dividend);
     const auto by = static_cast<Signed<W>>(static_cast<Signed<T>>(y));
-    if (by == -1 && wide == std::numeric_limits<Signed<W>>::min()) return false;
+    constexpr W kLowest = W{1} << (kBits<W> - 1);
+    if (by == -1 && dividend == kLowest) return false;
     const auto result = static_cast<Signed<W>>(wide / by);
     if (result != static_cast<Signed<T>>(result)) return false;
     quotient = static_cast<T>(result);
@@ -772,10 +828,10 @@ CITCAT_FAST_HANDLER void accumulate_memory(FAST_PARAMETERS) {
 
 template <class T>
 inline T multiply_two(T x, T y, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
-  const std::int64_t product =
-      std::int64_t{static_cast<Signed<T>>(x)} * static_cast<Signed<T>>(y);
+  using Product = std::conditional_t<sizeof(T) == 8, Int128, std::int64_t>;
+  const Product product = Product{static_cast<Signed<T>>(x)} * static_cast<Signed<T>>(y);
   const T z = static_cast<T>(product);
-  fz = fs = extend<T>(z);
+  set_result<T>(z, fz, fs);
   fc = product != static_cast<Signed<T>>(z) ? LazyFlags::kCarry : 0;
   fc = make_carries(fc, fc);
   return z;
@@ -802,12 +858,12 @@ CITCAT_FAST_HANDLER void multiply_memory(FAST_PARAMETERS) {
 
 template <class P, class T, bool kFlatStack>
 [[gnu::always_inline]] inline void push_value(FAST_PARAMETERS, T value) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt) - kBytes<T>;
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
   write<P, T>(op, s, at, value);
-  set_stack_pointer<kFlatStack>(s, pointer);
+  set_stack_pointer<P, kFlatStack>(s, pointer);
   FAST_NEXT;
 }
 template <class P, class T, bool kFlatStack>
@@ -827,42 +883,42 @@ template <class P, class T, bool kFlat, bool kFlatStack>
 CITCAT_FAST_HANDLER void push_memory(FAST_PARAMETERS) {
   const Place from = find_operand<P, kFlat, sizeof(T), false>(op, s);
   if (!from) FAST_MISS;
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt) - kBytes<T>;
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
   const T value = read<P, T>(op, s, from);
   tell<P>(op, area, at.linear);
   tell<P>(op, area, from.linear, 1);
   write<P, T>(op, s, at, value);
-  set_stack_pointer<kFlatStack>(s, pointer);
+  set_stack_pointer<P, kFlatStack>(s, pointer);
   FAST_NEXT;
 }
 /// A selector takes a slot of T, of which the upper half stays as it is.
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void push_segment(FAST_PARAMETERS) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt) - kBytes<T>;
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<P, kFlatStack, 2, true>(s, pointer);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
   write<P, std::uint16_t>(op, s, at, s->selectors[op->segment]);
-  set_stack_pointer<kFlatStack>(s, pointer);
+  set_stack_pointer<P, kFlatStack>(s, pointer);
   FAST_NEXT;
 }
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void pop_register(FAST_PARAMETERS) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt);
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
   const T value = read<P, T>(op, s, at);
-  set_stack_pointer<kFlatStack>(s, pointer + kBytes<T>);
+  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T>);
   put<T>(s, op->a, value);
   FAST_NEXT;
 }
 /// ESP is not the base of the operand: its address would be that of after the increment.
 template <class P, class T, bool kFlat, bool kFlatStack>
 CITCAT_FAST_HANDLER void pop_memory(FAST_PARAMETERS) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt);
   const Place from = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
   if (!from) FAST_MISS;
   const Place at = find_operand<P, kFlat, sizeof(T), true>(op, s);
@@ -870,19 +926,20 @@ CITCAT_FAST_HANDLER void pop_memory(FAST_PARAMETERS) {
   tell<P>(op, area, at.linear);
   const T value = read<P, T>(op, s, from);
   write<P, T>(op, s, at, value);
-  set_stack_pointer<kFlatStack>(s, pointer + kBytes<T>);
+  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T>);
   FAST_NEXT;
 }
 /// Only arithmetic flags, DF and IF: what loads others is made elsewhere.
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void pop_flags(FAST_PARAMETERS) {
   constexpr std::uint32_t kIf = 0x200, kDf = 0x400;
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEspAt);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt);
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
   if (!at) FAST_MISS;
-  const std::uint32_t value = load<T>(at.host), kept = s->eflags;
+  const auto value = static_cast<std::uint32_t>(load<T>(at.host));
+  const std::uint32_t kept = s->eflags;
   const std::uint32_t others = (value ^ kept) & ~(kArithmeticFlags | kDf | kIf | 0x802a) &
-                               std::uint32_t{std::numeric_limits<T>::max()};
+                               static_cast<std::uint32_t>(std::numeric_limits<T>::max());
   if (others != 0 || (!s->iopl_allows && ((value ^ kept) & kIf) != 0)) [[unlikely]] {
     note_miss(s, 0, 0, false);
     FAST_MISS;
@@ -890,7 +947,7 @@ CITCAT_FAST_HANDLER void pop_flags(FAST_PARAMETERS) {
   tell<P>(op, area, at.linear);
   read<P, T>(op, s, at);
   s->eflags = (kept & ~(kDf | kIf)) | (value & (kDf | kIf));
-  set_stack_pointer<kFlatStack>(s, pointer + kBytes<T>);
+  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T>);
   const LazyFlags flags = LazyFlags::from(value);
   fz = flags.z;
   fs = flags.s;
@@ -899,12 +956,12 @@ CITCAT_FAST_HANDLER void pop_flags(FAST_PARAMETERS) {
 }
 template <class P, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void leave_frame(FAST_PARAMETERS) {
-  const std::uint32_t pointer = get<std::uint32_t>(s, kEbpAt);
+  const Offset<P> pointer = get<Offset<P>>(s, kEbpAt);
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
   const T value = read<P, T>(op, s, at);
-  set_stack_pointer<kFlatStack>(s, pointer + kBytes<T>);
+  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T>);
   put<T>(s, kEbpAt, value);
   FAST_NEXT;
 }
@@ -918,9 +975,9 @@ CITCAT_FAST_HANDLER void push_all(FAST_PARAMETERS) {
   for (std::uint8_t i = 0; i < 8; ++i) {
     const std::uint32_t above = 28u - 4u * i;
     write<P, std::uint32_t>(op, s, {low.host + above, low.linear + above},
-                            get<std::uint32_t>(s, static_cast<std::uint8_t>(4 * i)));
+                            get<std::uint32_t>(s, static_cast<std::uint8_t>(8 * i)));
   }
-  set_stack_pointer<kFlatStack>(s, esp - 32);
+  set_stack_pointer<P, kFlatStack>(s, esp - 32);
   FAST_NEXT;
 }
 template <class P, bool kFlatStack>
@@ -933,10 +990,10 @@ CITCAT_FAST_HANDLER void pop_all(FAST_PARAMETERS) {
     const std::uint32_t above = 4u * i;
     const auto value =
         read<P, std::uint32_t>(op, s, {low.host + above, low.linear + above});
-    const auto to = static_cast<std::uint8_t>(28 - 4 * i);
+    const auto to = static_cast<std::uint8_t>(56 - 8 * i);
     if (to != kEspAt) put(s, to, value);
   }
-  set_stack_pointer<kFlatStack>(s, esp + 32);
+  set_stack_pointer<P, kFlatStack>(s, esp + 32);
   FAST_NEXT;
 }
 
@@ -958,7 +1015,11 @@ CITCAT_FAST_HANDLER void set_memory(FAST_PARAMETERS) {
 }
 template <class P, unsigned C, class T>
 CITCAT_FAST_HANDLER void move_register_if(FAST_PARAMETERS) {
-  if (holds<C>(fz, fs, fc)) put<T>(s, op->a, get<T>(s, op->b));
+  if (holds<C>(fz, fs, fc)) {
+    put<T>(s, op->a, get<T>(s, op->b));
+  } else {
+    clear_upper_half<P, T>(s, op->a);
+  }
   FAST_NEXT;
 }
 /// Reads in any case.
@@ -968,7 +1029,11 @@ CITCAT_FAST_HANDLER void move_memory_if(FAST_PARAMETERS) {
   if (!at) FAST_MISS;
   tell<P>(op, area, at.linear);
   const T value = read<P, T>(op, s, at);
-  if (holds<C>(fz, fs, fc)) put<T>(s, op->a, value);
+  if (holds<C>(fz, fs, fc)) {
+    put<T>(s, op->a, value);
+  } else {
+    clear_upper_half<P, T>(s, op->a);
+  }
   FAST_NEXT;
 }
 
@@ -984,7 +1049,8 @@ inline T test_bit(T x, unsigned bit, std::uint32_t& fc) {
 }
 template <class P, unsigned K, class T, bool kImmediate>
 CITCAT_FAST_HANDLER void test_register_bit(FAST_PARAMETERS) {
-  const unsigned bit = (kImmediate ? op->immediate : get<T>(s, op->b)) & (kBits<T> - 1);
+  const auto bit = static_cast<unsigned>(
+      (kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->b)) & (kBits<T> - 1));
   const T z = test_bit<K, T>(get<T>(s, op->a), bit, fc);
   if constexpr (K != kBt) put<T>(s, op->a, z);
   FAST_NEXT;
@@ -993,13 +1059,14 @@ CITCAT_FAST_HANDLER void test_register_bit(FAST_PARAMETERS) {
 template <class P, unsigned K, class T, bool kImmediate, bool kFlat>
 CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
   constexpr bool kWrites = K != kBt;
-  std::uint32_t offset = offset_of<kFlat>(op, s);
-  const std::uint32_t number = kImmediate ? op->immediate : extend<T>(get<T>(s, op->b));
+  Offset<P> offset = offset_of<P, kFlat>(op, s);
+  const T number = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->b);
   if constexpr (!kImmediate) {
-    constexpr int kUnit = sizeof(T) == 4 ? 5 : 4;
-    offset += static_cast<std::uint32_t>(static_cast<std::int32_t>(number) >> kUnit) * kBytes<T>;
+    constexpr int kUnit = sizeof(T) == 8 ? 6 : sizeof(T) == 4 ? 5 : 4;
+    using Distance = Signed<Offset<P>>;
+    offset += static_cast<Offset<P>>(Distance{static_cast<Signed<T>>(number)} >> kUnit) * kBytes<T>;
     if constexpr (!kFlat) {
-      if ((op->shift & Op::kNarrow) != 0) offset &= 0xffff;
+      if ((op->shift & Op::kNarrow) != 0) offset &= kNarrowMask<P>;
     }
   }
   Place at;
@@ -1014,7 +1081,7 @@ CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
   }
   tell<P>(op, area, at.linear);
   const T x = kWrites ? read_to_write<P, T>(op, s, at) : read<P, T>(op, s, at);
-  const T z = test_bit<K, T>(x, number & (kBits<T> - 1), fc);
+  const T z = test_bit<K, T>(x, static_cast<unsigned>(number & (kBits<T> - 1)), fc);
   if constexpr (kWrites) write<P, T>(op, s, at, z);
   FAST_NEXT;
 }
@@ -1023,12 +1090,12 @@ CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
 template <bool kReverse, class T>
 inline void scan(State* s, std::uint8_t to, T x, std::uint32_t& fz, std::uint32_t& fs,
                  std::uint32_t& fc) {
-  fz = x;
+  fz = sizeof(T) == 8 ? (x != 0 ? 1 : 0) : static_cast<std::uint32_t>(x);
   if (x == 0) return;
   const auto found = static_cast<std::uint32_t>(kReverse ? std::bit_width(x) - 1
                                                          : std::countr_zero(x));
   put<T>(s, to, static_cast<T>(found));
-  fs = found;  // below 32: no sign, and its parity
+  fs = found;  // below 64: no sign, and its parity
   fc = 0;
 }
 template <class P, bool kReverse, class T>
@@ -1065,7 +1132,7 @@ CITCAT_FAST_HANDLER void exchange_memory(FAST_PARAMETERS) {
 template <class P, class T>
 CITCAT_FAST_HANDLER void exchange_add_register(FAST_PARAMETERS) {
   const T x = get<T>(s, op->a), y = get<T>(s, op->b);
-  const std::uint32_t z = alu<kAdd, T>(x, y, fz, fs, fc);
+  const Register<T> z = alu<kAdd, T>(x, y, fz, fs, fc);
   put<T>(s, op->b, x);
   put<T>(s, op->a, static_cast<T>(z));
   FAST_NEXT;
@@ -1076,7 +1143,7 @@ CITCAT_FAST_HANDLER void exchange_add_memory(FAST_PARAMETERS) {
   if (!at || !may_read_to_write<P, T>(s, at)) FAST_MISS;
   tell<P>(op, area, at.linear);
   const T x = read_to_write<P, T>(op, s, at), y = get<T>(s, op->a);
-  const std::uint32_t z = alu<kAdd, T>(x, y, fz, fs, fc);
+  const Register<T> z = alu<kAdd, T>(x, y, fz, fs, fc);
   put<T>(s, op->a, x);
   write<P, T>(op, s, at, static_cast<T>(z));
   FAST_NEXT;
@@ -1105,20 +1172,24 @@ CITCAT_FAST_HANDLER void compare_exchange_memory(FAST_PARAMETERS) {
   if (x != wanted) put<T>(s, kEaxAt, x);
   FAST_NEXT;
 }
-template <class P>
+template <class P, class T>
 CITCAT_FAST_HANDLER void swap_bytes(FAST_PARAMETERS) {
-  put<std::uint32_t>(s, op->a, __builtin_bswap32(get<std::uint32_t>(s, op->a)));
+  if constexpr (sizeof(T) == 8) {
+    put<T>(s, op->a, __builtin_bswap64(get<T>(s, op->a)));
+  } else {
+    put<T>(s, op->a, __builtin_bswap32(get<T>(s, op->a)));
+  }
   FAST_NEXT;
 }
 
 template <class P, bool kFlat>
 CITCAT_FAST_HANDLER void translate_byte(FAST_PARAMETERS) {
-  std::uint32_t offset = get<std::uint32_t>(s, kEbxAt) + get<std::uint8_t>(s, kEaxAt);
+  Offset<P> offset = get<Offset<P>>(s, kEbxAt) + get<std::uint8_t>(s, kEaxAt);
   Place at;
   if constexpr (kFlat) {
     at = find<P, 1, false>(s, offset);
   } else {
-    if ((op->shift & Op::kNarrow) != 0) offset &= 0xffff;
+    if ((op->shift & Op::kNarrow) != 0) offset &= kNarrowMask<P>;
     at = find_in<P, 1, false>(s, op->segment, offset);
   }
   if (!at) FAST_MISS;

@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& counted_handlers() {
-  static const HandlerTable kTable = make_handlers<Counted>();
-  return kTable;
-}
+const HandlerTable& counted_handlers(bool bits64) { return tables_of<Counted>(bits64); }
 
 }  // namespace citcat::fast

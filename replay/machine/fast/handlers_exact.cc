@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& exact_handlers() {
-  static const HandlerTable kTable = make_handlers<Exact>();
-  return kTable;
-}
+const HandlerTable& exact_handlers(bool bits64) { return tables_of<Exact>(bits64); }
 
 }  // namespace citcat::fast

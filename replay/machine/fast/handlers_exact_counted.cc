@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& exact_counted_handlers() {
-  static const HandlerTable kTable = make_handlers<ExactCounted>();
-  return kTable;
-}
+const HandlerTable& exact_counted_handlers(bool bits64) { return tables_of<ExactCounted>(bits64); }
 
 }  // namespace citcat::fast

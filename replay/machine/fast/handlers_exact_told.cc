@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& exact_told_handlers() {
-  static const HandlerTable kTable = make_handlers<ExactTold>();
-  return kTable;
-}
+const HandlerTable& exact_told_handlers(bool bits64) { return tables_of<ExactTold>(bits64); }
 
 }  // namespace citcat::fast

@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& exact_traced_handlers() {
-  static const HandlerTable kTable = make_handlers<ExactTraced>();
-  return kTable;
-}
+const HandlerTable& exact_traced_handlers(bool bits64) { return tables_of<ExactTraced>(bits64); }
 
 }  // namespace citcat::fast

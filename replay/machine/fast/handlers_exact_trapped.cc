@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& exact_trapped_handlers() {
-  static const HandlerTable kTable = make_handlers<ExactTrapped>();
-  return kTable;
-}
+const HandlerTable& exact_trapped_handlers(bool bits64) { return tables_of<ExactTrapped>(bits64); }
 
 }  // namespace citcat::fast

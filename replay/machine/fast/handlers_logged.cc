@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& logged_handlers() {
-  static const HandlerTable kTable = make_handlers<Logged>();
-  return kTable;
-}
+const HandlerTable& logged_handlers(bool bits64) { return tables_of<Logged>(bits64); }
 
 }  // namespace citcat::fast

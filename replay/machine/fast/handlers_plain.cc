@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& plain_handlers() {
-  static const HandlerTable kTable = make_handlers<Plain>();
-  return kTable;
-}
+const HandlerTable& plain_handlers(bool bits64) { return tables_of<Plain>(bits64); }
 
 }  // namespace citcat::fast

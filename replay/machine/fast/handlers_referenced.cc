@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& referenced_handlers() {
-  static const HandlerTable kTable = make_handlers<Referenced>();
-  return kTable;
-}
+const HandlerTable& referenced_handlers(bool bits64) { return tables_of<Referenced>(bits64); }
 
 }  // namespace citcat::fast

@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& told_handlers() {
-  static const HandlerTable kTable = make_handlers<Told>();
-  return kTable;
-}
+const HandlerTable& told_handlers(bool bits64) { return tables_of<Told>(bits64); }
 
 }  // namespace citcat::fast

@@ -5,9 +5,6 @@
 
 namespace citcat::fast {
 
-const HandlerTable& traced_handlers() {
-  static const HandlerTable kTable = make_handlers<Traced>();
-  return kTable;
-}
+const HandlerTable& traced_handlers(bool bits64) { return tables_of<Traced>(bits64); }
 
 }  // namespace citcat::fast

@@ -8,8 +8,22 @@
 
 namespace citcat::fast {
 
+/// Products and dividends of 64-bit operands.
+__extension__ using Int128 = __int128;
+__extension__ using Uint128 = unsigned __int128;
+
 template <class T>
-using Signed = std::make_signed_t<T>;
+struct SignedOf : std::make_signed<T> {};
+template <>
+struct SignedOf<Uint128> {
+  using type = Int128;
+};
+template <class T>
+using Signed = typename SignedOf<T>::type;
+
+/// What operations on T are calculated in.
+template <class T>
+using Register = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 template <class T>
 inline constexpr std::uint8_t kBytes = sizeof(T);
@@ -18,13 +32,33 @@ inline constexpr unsigned kBits = 8 * sizeof(T);
 
 /// Carries out of each bit of an operation on T, where LazyFlags wants them.
 template <class T>
-inline std::uint32_t place_carries(std::uint32_t carries) {
-  if constexpr (sizeof(T) == 4) return carries;
-  return carries << (32 - kBits<T>) | (carries & LazyFlags::kHalf);
+inline std::uint32_t place_carries(Register<T> carries) {
+  const auto low = static_cast<std::uint32_t>(carries);
+  if constexpr (sizeof(T) == 8) {
+    constexpr std::uint32_t kUpper = LazyFlags::kCarry | LazyFlags::kNextToCarry;
+    return (static_cast<std::uint32_t>(carries >> 32) & kUpper) | (low & LazyFlags::kHalf);
+  } else if constexpr (sizeof(T) == 4) {
+    return low;
+  } else {
+    return low << (32 - kBits<T>) | (low & LazyFlags::kHalf);
+  }
 }
 template <class T>
-inline std::uint32_t extend(std::uint32_t value) {
-  return static_cast<std::uint32_t>(std::int32_t{static_cast<Signed<T>>(value)});
+inline Register<T> extend(Register<T> value) {
+  using S = Signed<Register<T>>;
+  return static_cast<Register<T>>(S{static_cast<Signed<T>>(value)});
+}
+/// ZF, SF and PF of a result: LazyFlags::z and ::s.
+template <class T>
+inline void set_result(Register<T> value, std::uint32_t& fz, std::uint32_t& fs) {
+  if constexpr (sizeof(T) == 8) {
+    const auto low = static_cast<std::uint32_t>(value),
+               high = static_cast<std::uint32_t>(value >> 32);
+    fz = low | high;
+    fs = (high & ~0xffu) | (low & 0xff);
+  } else {
+    fz = fs = extend<T>(value);
+  }
 }
 inline bool carry(std::uint32_t fc) { return (fc & LazyFlags::kCarry) != 0; }
 inline std::uint32_t overflow_bit(std::uint32_t fc) { return (fc ^ fc << 1) & LazyFlags::kCarry; }
@@ -33,8 +67,12 @@ inline std::uint32_t make_carries(std::uint32_t cf, std::uint32_t of, std::uint3
   return cf | (cf ^ of) >> 1 | half;
 }
 template <class T>
-inline std::uint32_t top(std::uint32_t value) {  // its sign in bit 31
-  return value << (32 - kBits<T>) & LazyFlags::kCarry;
+inline std::uint32_t top(T value) {  // its sign in bit 31
+  if constexpr (sizeof(T) == 8) {
+    return static_cast<std::uint32_t>(value >> 32) & LazyFlags::kCarry;
+  } else {
+    return static_cast<std::uint32_t>(value) << (32 - kBits<T>)&LazyFlags::kCarry;
+  }
 }
 
 enum Alu : unsigned { kAdd, kOr, kAdc, kSbb, kAnd, kSub, kXor, kCmp, kTest, kMov, kAluCount };
@@ -43,24 +81,24 @@ constexpr bool alu_reads(unsigned k) { return k != kMov; }
 constexpr bool alu_writes(unsigned k) { return k != kCmp && k != kTest; }
 
 template <unsigned K, class T>
-inline std::uint32_t alu(std::uint32_t x, std::uint32_t y, std::uint32_t& fz, std::uint32_t& fs,
-                         std::uint32_t& fc) {
+inline Register<T> alu(Register<T> x, Register<T> y, std::uint32_t& fz, std::uint32_t& fs,
+                       std::uint32_t& fc) {
   if constexpr (K == kMov) {
     return y;
   } else if constexpr (K == kAdd || K == kAdc) {
-    const std::uint32_t z = x + y + (K == kAdc ? fc >> 31 : 0);
+    const Register<T> z = x + y + (K == kAdc ? fc >> 31 : 0);
     fc = place_carries<T>((x & y) | ((x | y) & ~z));
-    fz = fs = extend<T>(z);
+    set_result<T>(z, fz, fs);
     return z;
   } else if constexpr (K == kSub || K == kCmp || K == kSbb) {
-    const std::uint32_t z = x - y - (K == kSbb ? fc >> 31 : 0);
+    const Register<T> z = x - y - (K == kSbb ? fc >> 31 : 0);
     fc = place_carries<T>((~x & y) | (~(x ^ y) & z));
-    fz = fs = extend<T>(z);
+    set_result<T>(z, fz, fs);
     return z;
   } else {
-    const std::uint32_t z = K == kOr ? x | y : K == kXor ? x ^ y : x & y;
+    const Register<T> z = K == kOr ? x | y : K == kXor ? x ^ y : x & y;
     fc = 0;
-    fz = fs = extend<T>(z);
+    set_result<T>(z, fz, fs);
     return z;
   }
 }

@@ -1,5 +1,11 @@
 #include "replay/machine/fast/lowering.h"
 
+#include <cstring>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/fast/lea_address.h"
+#include "replay/x86/instruction_features.h"
+
 namespace citcat::fast {
 
 namespace {
@@ -8,24 +14,28 @@ namespace {
 constexpr unsigned kTestRow = 8, kMovRow = 9;
 constexpr std::uint8_t kZeroAt = State::kZero;
 
-constexpr std::uint8_t register_at(unsigned number, unsigned size_index) {
-  return static_cast<std::uint8_t>(size_index == 0 ? (number & 3) * 4 + (number >> 2) : number * 4);
-}
-
 /// One instruction on its way.
 class Lowering {
  public:
-  Lowering(const DecodedInstruction& info, std::uint32_t eip, const CodeShape& shape,
+  Lowering(const DecodedInstruction& info, std::uint64_t eip, const CodeShape& shape,
            const CpuTraits& traits, const HandlerTable& table)
       : info_(info), shape_(shape), traits_(traits), t_(table), eip_(eip) {
-    next_ = eip + info.length;
+    next_ = offset_in_mode(eip + info.length, shape.bits64);
     word_ = shape.bits32 != info.operand_prefix ? 1 : 0;
-    size_ = word_ + 1;
+    stack_word_ = word_;
     stack_ = shape.stack32 && (shape.flat >> kSs & 1) != 0;
+    if (shape.bits64) {
+      const bool whole = (info.rex & kRexW) != 0;
+      word_ = whole ? 2 : info.operand_prefix ? 0 : 1;
+      stack_word_ = !whole && info.operand_prefix ? 0 : 2;
+      stack_ = true;
+    }
+    size_ = word_ + 1;
   }
 
   Lowered run() {
     if (info_.state != DecodeState::ok || has_odd_prefix()) return out_;
+    if (shape_.bits64 && is_gated()) return out_;
     if (info_.kind == InstructionClass::string) return lower_string();
     const bool found = info_.opcode_map == 0 ? one_byte() : info_.opcode_map == 1 && two_byte();
     if (!found || out_.op.handler == nullptr) out_.kind = Lowered::Kind::careful;
@@ -47,7 +57,21 @@ class Lowering {
     return info_.aliased;
   }
 
+  /// In 64-bit mode: looked at in FeatureGate.
+  bool is_gated() const {
+    constexpr std::uint8_t kPrefixes[4] = {0x26, 0x2e, 0x36, 0x3e};  // ES, CS, SS, DS
+    for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
+      for (unsigned segment = 0; segment < 4; ++segment) {
+        const bool flat = (shape_.flat >> segment & 1) != 0;
+        if (info_.bytes[i] == kPrefixes[segment] && !flat) return true;
+      }
+    }
+    return feature_of(info_) != nullptr;
+  }
+
   Lowered lower_string() {
+    // Offsets that wrap at 4 GiB are rare in 64-bit mode.
+    if (shape_.bits64 && info_.address_bits != 64) return out_;
     const std::uint8_t operation = info_.opcode & 0xfe;
     const bool known = operation == 0xa4 || operation == 0xa6 || operation == 0xaa ||
                        operation == 0xac || operation == 0xae;
@@ -68,28 +92,39 @@ class Lowering {
 
   // Operands.
   bool is_register() const { return info_.register_form; }
-  std::uint8_t reg(unsigned size) const { return register_at(info_.reg_field, size); }
-  std::uint8_t rm(unsigned size) const { return register_at(info_.rm_field, size); }
+  /// `size` as `size_`: 0 is that of bytes, AH to BH among them unless there is a REX prefix.
+  std::uint8_t register_of(unsigned number, unsigned size) const {
+    if (size != 0 || info_.rex != 0) return register_at(number);
+    return static_cast<std::uint8_t>(register_at(number & 3) + (number >> 2));
+  }
+  std::uint8_t reg(unsigned size) const { return register_of(info_.reg_field, size); }
+  /// That of ModRM.rm, or in the opcode.
+  std::uint8_t rm(unsigned size) const { return register_of(info_.rm_field, size); }
+  /// What ModRM.reg adds to the opcode.
+  unsigned extension() const { return info_.modrm >> 3 & 7; }
 
   /// The memory operand. True where it is flat.
   bool memory(const MemoryOperand& operand) {
     Op& op = out_.op;
-    op.base = operand.base < 0 ? kZeroAt : static_cast<std::uint8_t>(4 * operand.base);
-    op.index = operand.index < 0 ? kZeroAt : static_cast<std::uint8_t>(4 * operand.index);
+    const bool from_code = operand.base == kRip;
+    op.base =
+        operand.base < 0 || from_code ? kZeroAt : register_at(static_cast<unsigned>(operand.base));
+    op.index = operand.index < 0 ? kZeroAt : register_at(static_cast<unsigned>(operand.index));
     op.shift = operand.shift;
     op.segment = operand.segment;
-    op.displacement = static_cast<std::uint32_t>(operand.displacement);
-    const bool narrow = operand.width == AddressWidth::bits16;
+    op.displacement = static_cast<std::uint64_t>(operand.displacement) + (from_code ? eip_ : 0);
+    const bool narrow =
+        operand.width == AddressWidth::bits16 || operand.width == AddressWidth::low32;
     if (narrow) op.shift |= Op::kNarrow;
     return !narrow && (shape_.flat >> operand.segment & 1) != 0;
   }
   /// The explicit one, which is the first but for POP.
   bool memory() { return memory(info_.operands[0]); }
 
-  std::uint32_t extended_immediate() const {
+  std::uint64_t extended_immediate() const {
     const bool byte = info_.opcode == 0x83 || info_.opcode == 0x6b || info_.opcode == 0x6a;
-    return byte ? static_cast<std::uint32_t>(static_cast<std::int8_t>(info_.immediate))
-                : info_.immediate;
+    if (!byte) return sign_extended(info_.immediate);
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(info_.immediate)});
   }
 
   /// `row` of the arithmetic operations with a register and a register or memory; `to_register`:
@@ -105,7 +140,7 @@ class Lowering {
     const bool flat = memory();
     return plain(to_register ? t_.alu_rm[row][size][flat] : t_.alu_mr[row][size][flat]);
   }
-  bool arithmetic_immediate(unsigned row, unsigned size, std::uint32_t immediate) {
+  bool arithmetic_immediate(unsigned row, unsigned size, std::uint64_t immediate) {
     out_.op.immediate = immediate;
     if (is_register()) {
       out_.op.a = rm(size);
@@ -115,26 +150,31 @@ class Lowering {
   }
   bool with_accumulator(unsigned row, unsigned size) {
     out_.op.a = 0;
-    out_.op.immediate = info_.immediate;
+    out_.op.immediate = extended_immediate();
     return plain(t_.alu_ri[row][size]);
   }
 
-  std::uint32_t target() const {
-    const std::uint32_t to =
-        eip_ + info_.length + static_cast<std::uint32_t>(info_.target_displacement);
-    return word_ == 0 ? to & 0xffff : to;
+  /// As an offset that a branch or a call may lead to.
+  std::uint64_t branch_offset(std::uint64_t to) const {
+    return shape_.bits64 ? to : word_ == 0 ? to & 0xffff : to & 0xffffffff;
   }
-  std::uint32_t behind() const {
-    return word_ == 0 ? (eip_ + info_.length) & 0xffff : eip_ + info_.length;
+  std::uint64_t target() const {
+    return branch_offset(next_ +
+                         sign_extended(static_cast<std::uint32_t>(info_.target_displacement)));
+  }
+  std::uint64_t behind() const { return branch_offset(next_); }
+  /// False where it is refused.
+  bool may_lead_to(std::uint64_t to) const {
+    return shape_.bits64 ? CpuContext::is_canonical(to) : to <= shape_.code_limit;
   }
   /// A direct branch; false where it leads out of the segment.
   bool direct() {
-    const std::uint32_t to = target();
-    if (to > shape_.code_limit) return false;
+    const std::uint64_t to = target();
+    if (!may_lead_to(to)) return false;
     out_.op.immediate = to;
     out_.op.displacement = next_;
     out_.known = 1;
-    out_.address[0] = linear32(shape_.code_base, to);
+    out_.address[0] = shape_.linear(to);
     return true;
   }
 
@@ -148,8 +188,10 @@ class Lowering {
     if (opcode >= 0x90 && opcode < 0x98) return exchange_with_accumulator();
     if (opcode >= 0xb0 && opcode < 0xc0) {
       const unsigned size = opcode < 0xb8 ? 0 : size_;
-      out_.op.a = register_at(info_.opcode & 7, size);
+      out_.op.a = rm(size);
       out_.op.immediate = info_.immediate;
+      // Eight bytes, which are the last ones.
+      if (size == 3) std::memcpy(&out_.op.immediate, &info_.bytes[info_.length - 8u], 8);
       return plain(t_.alu_ri[kMovRow][size]);
     }
     return other_one_byte(opcode);
@@ -169,16 +211,16 @@ class Lowering {
   }
 
   bool register_rows(unsigned opcode) {
-    out_.op.a = register_at(opcode & 7, size_);
+    out_.op.a = rm(size_);
     if (opcode < 0x50) return plain(t_.unary_register[opcode < 0x48 ? 0 : 1][size_]);
-    if (opcode < 0x58) return plain(t_.push_register[word_][stack_]);
-    return plain(t_.pop_register[word_][stack_]);
+    if (opcode < 0x58) return plain(t_.push_register[stack_word_][stack_]);
+    return plain(t_.pop_register[stack_word_][stack_]);
   }
 
   bool exchange_with_accumulator() {
-    if (info_.opcode == 0x90) return plain(t_.nothing);
+    if (info_.rm_field == 0) return plain(t_.nothing);
     out_.op.a = 0;
-    out_.op.b = register_at(info_.opcode & 7, size_);
+    out_.op.b = rm(size_);
     return plain(t_.exchange_register[size_]);
   }
 
@@ -190,10 +232,15 @@ class Lowering {
         return word_ == 1 && plain(t_.push_all[stack_]);
       case 0x61:
         return word_ == 1 && plain(t_.pop_all[stack_]);
+      case 0x63:
+        op.a = reg(size_);
+        op.b = rm(2);
+        if (is_register()) return plain(t_.extend_register[1][word_][2]);
+        return plain(t_.extend_memory[1][word_][2][memory()]);
       case 0x68:
       case 0x6a:
         op.immediate = extended_immediate();
-        return plain(t_.push_immediate[word_][stack_]);
+        return plain(t_.push_immediate[stack_word_][stack_]);
       case 0x69:
       case 0x6b:
         op.a = reg(size_);
@@ -204,8 +251,7 @@ class Lowering {
       case 0x80:
       case 0x81:
       case 0x83:
-        return arithmetic_immediate(info_.reg_field, opcode == 0x80 ? 0 : size_,
-                                    extended_immediate());
+        return arithmetic_immediate(extension(), opcode == 0x80 ? 0 : size_, extended_immediate());
       case 0x84:
       case 0x85:
         return arithmetic(kTestRow, size, false);
@@ -236,9 +282,9 @@ class Lowering {
       case 0x99:
         return plain(t_.extend_into_edx[word_]);
       case 0x9c:
-        return !shape_.v86 && plain(t_.push_flags[word_][stack_]);
+        return !shape_.v86 && plain(t_.push_flags[stack_word_][stack_]);
       case 0x9d:
-        return !shape_.v86 && plain(t_.pop_flags[word_][stack_]);
+        return !shape_.v86 && plain(t_.pop_flags[stack_word_][stack_]);
       case 0x9e:
         return plain(t_.store_ah);
       case 0x9f:
@@ -264,19 +310,19 @@ class Lowering {
       case 0xc2:
       case 0xc3:
         op.immediate = opcode == 0xc2 ? info_.immediate : 0;
-        return op.immediate < 0x8000 && branch(t_.ret[word_][stack_]);
+        return op.immediate < 0x8000 && branch(t_.ret[stack_word_][stack_]);
       case 0xc6:
       case 0xc7:
-        return info_.reg_field == 0 && arithmetic_immediate(kMovRow, size, info_.immediate);
+        return extension() == 0 && arithmetic_immediate(kMovRow, size, extended_immediate());
       case 0xc9:
-        return plain(t_.leave_frame[word_][stack_]);
+        return plain(t_.leave_frame[stack_word_][stack_]);
       case 0xd7:
         return plain(t_.translate_byte[memory()]);
       case 0xe0:
       case 0xe1:
       case 0xe2:
       case 0xe3:
-        return direct() && branch(t_.loop[opcode & 3][info_.address_bits == 32 ? 1 : 0]);
+        return direct() && branch(t_.loop[opcode & 3][info_.address_bits / 32]);
       case 0xe8:
         return call_direct();
       case 0xe9:
@@ -301,7 +347,7 @@ class Lowering {
       case 0xfd:
         return plain(t_.change_flag[4]);
       case 0xfe:
-        return info_.reg_field <= 1 && unary(info_.reg_field, 0);
+        return extension() <= 1 && unary(extension(), 0);
       case 0xff:
         return group5();
       default:
@@ -319,18 +365,18 @@ class Lowering {
   bool shift(unsigned size) {
     const unsigned opcode = info_.opcode;
     const bool by_cl = opcode >= 0xd2;
-    const unsigned count = by_cl ? 1 : opcode >= 0xd0 ? 1 : info_.immediate & 31;
+    const unsigned count = by_cl ? 1 : opcode >= 0xd0 ? 1 : info_.immediate & (size == 3 ? 63 : 31);
     if (count == 0) return false;  // nothing happens, but perhaps a read
     out_.op.immediate = count;
     out_.op.a = rm(size);
-    const unsigned k = info_.reg_field;
+    const unsigned k = extension();
     if (is_register()) return plain(t_.shift_register[k][size][by_cl]);
     return plain(t_.shift_memory[k][size][by_cl][memory()]);
   }
 
   bool group3(unsigned size) {
-    const unsigned k = info_.reg_field;
-    if (k <= 1) return arithmetic_immediate(kTestRow, size, info_.immediate);
+    const unsigned k = extension();
+    if (k <= 1) return arithmetic_immediate(kTestRow, size, extended_immediate());
     if (k <= 3) return unary(k, size);
     out_.op.a = rm(size);
     if (is_register()) return plain(t_.accumulate_register[k - 4][size]);
@@ -340,57 +386,55 @@ class Lowering {
   bool load_address() {
     if (is_register()) return false;
     Op& op = out_.op;
-    // The operand is no access, and described nowhere: taken from the encoding.
-    if (!address_of_lea()) return false;
+    put_lea_address(info_, next_, op);
     op.a = reg(size_);
-    const bool narrow = info_.address_bits == 16;
+    const bool narrow = info_.address_bits == (shape_.bits64 ? 32 : 16);
     if (narrow) op.shift |= Op::kNarrow;
     return plain(t_.lea[word_][!narrow]);
   }
-  bool address_of_lea();
 
   bool pop_operand() {
-    if (info_.reg_field != 0) return false;
+    if (extension() != 0) return false;
     if (is_register()) {
       out_.op.a = rm(size_);
-      return plain(t_.pop_register[word_][stack_]);
+      return plain(t_.pop_register[stack_word_][stack_]);
     }
     const MemoryOperand& to = info_.operands[1];
     if (to.kind != OperandKind::address) return false;
     const bool flat = memory(to);
-    return plain(t_.pop_memory[word_][flat][stack_]);
+    return plain(t_.pop_memory[stack_word_][flat][stack_]);
   }
 
   bool call_direct() {
-    const std::uint32_t to = target();
-    if (to > shape_.code_limit) return false;
+    const std::uint64_t to = target();
+    if (!may_lead_to(to)) return false;
     out_.op.immediate = to;
     out_.op.displacement = behind();
     out_.known = 1;
-    out_.address[0] = linear32(shape_.code_base, to);
+    out_.address[0] = shape_.linear(to);
     second_slot_ = true;
-    return branch(t_.call[word_][stack_]);
+    return branch(t_.call[stack_word_][stack_]);
   }
 
   bool group5() {
     Op& op = out_.op;
-    switch (info_.reg_field) {
+    switch (extension()) {
       case 0:
       case 1:
-        return unary(info_.reg_field, size_);
+        return unary(extension(), size_);
       case 2:
         op.immediate = behind();
         op.a = rm(size_);
-        if (is_register()) return branch(t_.call_register[word_][stack_]);
-        return branch(t_.call_memory[word_][memory()][stack_]);
+        if (is_register()) return branch(t_.call_register[stack_word_][stack_]);
+        return branch(t_.call_memory[stack_word_][memory()][stack_]);
       case 4:
         op.a = rm(size_);
-        if (is_register()) return branch(t_.jump_register[word_]);
-        return branch(t_.jump_memory[word_][memory()]);
+        if (is_register()) return branch(t_.jump_register[stack_word_]);
+        return branch(t_.jump_memory[stack_word_][memory()]);
       case 6:
         op.a = rm(size_);
-        if (is_register()) return plain(t_.push_register[word_][stack_]);
-        return plain(t_.push_memory[word_][memory()][stack_]);
+        if (is_register()) return plain(t_.push_register[stack_word_][stack_]);
+        return plain(t_.push_memory[stack_word_][memory()][stack_]);
       default:
         return false;
     }
@@ -413,8 +457,8 @@ class Lowering {
       return plain(t_.move_memory_if[opcode & 15][word_][memory()]);
     }
     if (opcode >= 0xc8 && opcode < 0xd0) {
-      op.a = register_at(opcode & 7, 2);
-      return word_ == 1 && plain(t_.swap_bytes);
+      op.a = rm(size_);
+      return plain(t_.swap_bytes[word_]);
     }
     const unsigned size = (opcode & 1) == 0 ? 0 : size_;
     switch (opcode) {
@@ -429,7 +473,7 @@ class Lowering {
       case 0xbb:
         return test_bit((opcode - 0xa3) >> 3, false);
       case 0xba:
-        return info_.reg_field >= 4 && test_bit(info_.reg_field - 4u, true);
+        return extension() >= 4 && test_bit(extension() - 4u, true);
       case 0xa4:
       case 0xa5:
         return double_shift(false, opcode == 0xa5);
@@ -487,18 +531,17 @@ class Lowering {
   }
 
   bool double_shift(bool right, bool by_cl) {
-    if (!is_register() || word_ != 1) return false;
-    const unsigned count = by_cl ? 1 : info_.immediate & 31;
+    if (!is_register()) return false;
+    const unsigned count = by_cl ? 1 : info_.immediate & (word_ == 2 ? 63 : 31);
     if (count == 0) return false;
     out_.op.immediate = count;
-    out_.op.a = rm(2);
-    out_.op.b = reg(2);
-    return plain(t_.double_shift[right][by_cl]);
+    out_.op.a = rm(size_);
+    out_.op.b = reg(size_);
+    return plain(t_.double_shift[word_][right][by_cl]);
   }
 
   bool extend(bool sign, unsigned from) {
     Op& op = out_.op;
-    if (from == 1 && word_ != 1) return false;
     op.a = reg(size_);
     op.b = rm(from);
     if (is_register()) return plain(t_.extend_register[sign][word_][from]);
@@ -509,9 +552,10 @@ class Lowering {
   const CodeShape& shape_;
   const CpuTraits& traits_;
   const HandlerTable& t_;
-  std::uint32_t eip_, next_ = 0;
-  unsigned size_ = 0;   ///< of the operand, where it is a word: index among 1, 2, 4 bytes
-  unsigned word_ = 0;   ///< the same among 2, 4 bytes
+  std::uint64_t eip_, next_ = 0;
+  unsigned size_ = 0;        ///< of the operand, where it is a word: index among 1, 2, 4, 8 bytes
+  unsigned word_ = 0;        ///< the same among 2, 4, 8 bytes
+  unsigned stack_word_ = 0;  ///< the same of what is pushed and popped, and of near branches
   bool stack_ = false;  ///< the stack is flat
 
  public:
@@ -519,57 +563,14 @@ class Lowering {
   Lowered out_;
 };
 
-/// ModRM, SIB and displacement (Intel SDM vol. 2, tables 2-1 to 2-3).
-bool Lowering::address_of_lea() {
-  Op& op = out_.op;
-  op.base = op.index = kZeroAt;
-  op.segment = kDs;
-  const std::uint8_t* at = &info_.bytes[info_.prefix_bytes + 1u];
-  const unsigned mod = info_.modrm >> 6, rm = info_.modrm & 7;
-  ++at;
-  const auto signed_byte = [](std::uint8_t b) {
-    return static_cast<std::uint32_t>(static_cast<std::int8_t>(b));
-  };
-  const auto word = [&](unsigned bytes) {
-    std::uint32_t value = 0;
-    for (unsigned i = 0; i < bytes; ++i) value |= std::uint32_t{at[i]} << 8 * i;
-    return value;
-  };
-  if (info_.address_bits == 16) {
-    constexpr std::uint8_t kBase[8] = {12, 12, 20, 20, 24, 28, 20, 12};  // BX BX BP BP SI DI BP BX
-    constexpr std::uint8_t kIndex[8] = {24, 28, 24, 28, kZeroAt, kZeroAt, kZeroAt, kZeroAt};
-    const bool absolute = mod == 0 && rm == 6;
-    if (!absolute) {
-      op.base = kBase[rm];
-      op.index = kIndex[rm];
-    }
-    op.displacement = mod == 1 ? signed_byte(*at) : mod == 2 || absolute ? word(2) : 0;
-    return true;
-  }
-  unsigned base = rm;
-  if (rm == 4) {
-    const std::uint8_t sib = *at++;
-    base = sib & 7;
-    const unsigned index = sib >> 3 & 7;
-    if (index != 4) {
-      op.index = static_cast<std::uint8_t>(4 * index);
-      op.shift = sib >> 6;
-    }
-  }
-  const bool absolute = mod == 0 && base == 5;
-  if (!absolute) op.base = static_cast<std::uint8_t>(4 * base);
-  op.displacement = mod == 1 ? signed_byte(*at) : mod == 2 || absolute ? word(4) : 0;
-  return true;
-}
-
 }  // namespace
 
-Lowered lower(const DecodedInstruction& info, std::uint32_t eip, const CodeShape& shape,
+Lowered lower(const DecodedInstruction& info, std::uint64_t eip, const CodeShape& shape,
               const CpuTraits& traits, const HandlerTable& table) {
   Lowering lowering(info, eip, shape, traits, table);
   Lowered out = lowering.run();
   // What it puts down stands behind the address that is known.
-  if (out.known != 0) out.op.slot = lowering.second_slot_ ? 4 : 0;
+  if (out.known != 0) out.op.slot = !lowering.second_slot_ ? 0 : shape.bits64 ? 8 : 4;
   return out;
 }
 

@@ -14,12 +14,20 @@ namespace citcat::fast {
 /// What of the processor's mode is built into operations.
 struct CodeShape {
   bool bits32 = false;   ///< of code
+  bool bits64 = false;   ///< 64-bit mode
   bool stack32 = false;  ///< SS.B
   bool real_or_v86 = true;
   bool v86 = false;
-  /// Bit s: SegmentRegister s has base 0 and no limit for reads and writes.
+  /// Bit s: SegmentRegister s has base 0 and no limit for reads and writes. In 64-bit mode never FS
+  /// and GS.
   std::uint8_t flat = 0;
-  std::uint32_t code_base = 0, code_limit = 0;
+  std::uint32_t code_base = 0;
+  std::uint64_t code_limit = 0;
+  CodeMode mode() const { return {bits32, real_or_v86, bits64}; }
+  /// Where an offset in CS lies.
+  LinearAddr linear(std::uint64_t eip) const {
+    return bits64 ? LinearAddr{eip} : linear32(code_base, static_cast<std::uint32_t>(eip));
+  }
   bool operator==(const CodeShape&) const = default;
 };
 
@@ -37,9 +45,10 @@ struct Lowered {
   LinearAddr address[2];
 };
 
-/// `eip`: its offset in CS. Effective addresses are those of DecodedInstruction::ea, in their
-/// order; the operation puts those that are not known into the area from Op::slot on.
-Lowered lower(const DecodedInstruction& info, std::uint32_t eip, const CodeShape& shape,
+/// `eip`: its offset in CS, or its address. Effective addresses are those of
+/// DecodedInstruction::ea, in their order; the operation puts those that are not known into the
+/// area from Op::slot on.
+Lowered lower(const DecodedInstruction& info, std::uint64_t eip, const CodeShape& shape,
               const CpuTraits& traits, const HandlerTable& table);
 
 }  // namespace citcat::fast

@@ -17,16 +17,23 @@ constexpr void for_each_number(F&& f) {
   }(std::make_index_sequence<N>{});
 }
 
-/// Operands of 1, 2 and 4 bytes, and words of 2 and 4.
+/// Operands of 1, 2, 4 and 8 bytes, and words of 2, 4 and 8.
 template <unsigned I>
-using Sized = std::conditional_t<I == 0, std::uint8_t,
-                                 std::conditional_t<I == 1, std::uint16_t, std::uint32_t>>;
+using Sized = std::conditional_t<
+    I == 0, std::uint8_t,
+    std::conditional_t<I == 1, std::uint16_t,
+                       std::conditional_t<I == 2, std::uint32_t, std::uint64_t>>>;
 template <unsigned I>
 using Word = Sized<I + 1>;
+/// How many there are of them.
+template <class P>
+inline constexpr std::size_t kWords = P::kWide ? 3 : 2;
+template <class P>
+inline constexpr std::size_t kSizes = kWords<P> + 1;
 
 template <class P>
 void add_arithmetic(HandlerTable& t) {
-  for_each_number<3>([&](auto size) {
+  for_each_number<kSizes<P>>([&](auto size) {
     using T = Sized<size>;
     for_each_number<kAluCount>([&](auto k) {
       t.alu_rr[k][size] = alu_rr<P, k, T>;
@@ -54,7 +61,7 @@ void add_arithmetic(HandlerTable& t) {
 template <class P>
 void add_shifts(HandlerTable& t) {
   for_each_number<kShiftCount>([&](auto k) {
-    for_each_number<3>([&](auto size) {
+    for_each_number<kSizes<P>>([&](auto size) {
       using T = Sized<size>;
       for_each_number<2>([&](auto by_cl) {
         t.shift_register[k][size][by_cl] = shift_register<P, k, T, by_cl>;
@@ -65,15 +72,19 @@ void add_shifts(HandlerTable& t) {
     });
   });
   for_each_number<2>([&](auto right) {
-    for_each_number<2>(
-        [&](auto by_cl) { t.double_shift[right][by_cl] = double_shift<P, right, by_cl>; });
+    for_each_number<2>([&](auto by_cl) {
+      t.double_shift[1][right][by_cl] = double_shift<P, right, by_cl, std::uint32_t>;
+      if constexpr (P::kWide) {
+        t.double_shift[2][right][by_cl] = double_shift<P, right, by_cl, std::uint64_t>;
+      }
+    });
   });
 }
 
 template <class P>
 void add_moves(HandlerTable& t) {
-  for_each_number<2>([&](auto to) {
-    for_each_number<2>([&](auto from) {
+  for_each_number<kWords<P>>([&](auto to) {
+    for_each_number<kWords<P>>([&](auto from) {
       for_each_number<2>([&](auto sign) {
         if constexpr (sizeof(Sized<from>) < sizeof(Word<to>)) {
           t.extend_register[sign][to][from] = extend_register<P, Word<to>, Sized<from>, sign>;
@@ -87,15 +98,15 @@ void add_moves(HandlerTable& t) {
     for_each_number<2>([&](auto flat) { t.lea[to][flat] = lea<P, Word<to>, flat>; });
     t.extend_into_edx[to] = extend_into_edx<P, Word<to>>;
     t.read_selector[to] = read_selector<P, Word<to>>;
+    if constexpr (to != 0) t.swap_bytes[to] = swap_bytes<P, Word<to>>;
   });
   t.nothing = nothing<P>;
-  t.swap_bytes = swap_bytes<P>;
   for_each_number<2>([&](auto flat) { t.translate_byte[flat] = translate_byte<P, flat>; });
   for_each_number<kFlagOpCount>([&](auto k) { t.change_flag[k] = change_flag<P, k>; });
   t.set_interrupt_flag = set_interrupt_flag<P>;
   t.load_ah = load_ah<P>;
   t.store_ah = store_ah<P>;
-  for_each_number<3>([&](auto size) {
+  for_each_number<kSizes<P>>([&](auto size) {
     using T = Sized<size>;
     t.exchange_register[size] = exchange_register<P, T>;
     t.exchange_add_register[size] = exchange_add_register<P, T>;
@@ -110,7 +121,7 @@ void add_moves(HandlerTable& t) {
 
 template <class P>
 void add_words(HandlerTable& t) {
-  for_each_number<2>([&](auto size) {
+  for_each_number<kWords<P>>([&](auto size) {
     using T = Word<size>;
     for_each_number<2>([&](auto immediate) {
       t.multiply_register[size][immediate] = multiply_register<P, T, immediate>;
@@ -133,30 +144,50 @@ void add_words(HandlerTable& t) {
   });
 }
 
+template <class P, bool kFlatStack, class T, std::size_t kSize>
+void add_stack_of(HandlerTable& t) {
+  constexpr std::size_t kStack = kFlatStack;
+  t.push_register[kSize][kStack] = push_register<P, T, kFlatStack>;
+  t.push_immediate[kSize][kStack] = push_immediate<P, T, kFlatStack>;
+  t.push_flags[kSize][kStack] = push_flags<P, T, kFlatStack>;
+  if constexpr (!P::kWide) t.push_segment[kSize][kStack] = push_segment<P, T, kFlatStack>;
+  t.pop_register[kSize][kStack] = pop_register<P, T, kFlatStack>;
+  t.pop_flags[kSize][kStack] = pop_flags<P, T, kFlatStack>;
+  t.leave_frame[kSize][kStack] = leave_frame<P, T, kFlatStack>;
+  for_each_number<2>([&](auto flat) {
+    t.push_memory[kSize][flat][kStack] = push_memory<P, T, flat, kFlatStack>;
+    t.pop_memory[kSize][flat][kStack] = pop_memory<P, T, flat, kFlatStack>;
+  });
+}
+
+/// Calls and returns, which in 64-bit mode are of 64 bits.
+template <class P, bool kFlatStack, class T, std::size_t kSize>
+void add_calls_of(HandlerTable& t) {
+  constexpr std::size_t kStack = kFlatStack;
+  t.call[kSize][kStack] = call<P, T, kFlatStack>;
+  t.call_register[kSize][kStack] = call_register<P, T, kFlatStack>;
+  t.ret[kSize][kStack] = ret<P, T, kFlatStack>;
+  for_each_number<2>(
+      [&](auto flat) { t.call_memory[kSize][flat][kStack] = call_memory<P, T, flat, kFlatStack>; });
+}
+
 template <class P>
 void add_stack(HandlerTable& t) {
-  for_each_number<2>([&](auto stack) {
-    for_each_number<2>([&](auto size) {
-      using T = Word<size>;
-      t.push_register[size][stack] = push_register<P, T, stack>;
-      t.push_immediate[size][stack] = push_immediate<P, T, stack>;
-      t.push_flags[size][stack] = push_flags<P, T, stack>;
-      t.push_segment[size][stack] = push_segment<P, T, stack>;
-      t.pop_register[size][stack] = pop_register<P, T, stack>;
-      t.pop_flags[size][stack] = pop_flags<P, T, stack>;
-      t.leave_frame[size][stack] = leave_frame<P, T, stack>;
-      t.call[size][stack] = call<P, T, stack>;
-      t.call_register[size][stack] = call_register<P, T, stack>;
-      t.ret[size][stack] = ret<P, T, stack>;
-      for_each_number<2>([&](auto flat) {
-        t.push_memory[size][flat][stack] = push_memory<P, T, flat, stack>;
-        t.pop_memory[size][flat][stack] = pop_memory<P, T, flat, stack>;
-        t.call_memory[size][flat][stack] = call_memory<P, T, flat, stack>;
+  if constexpr (P::kWide) {
+    add_stack_of<P, true, std::uint16_t, 0>(t);
+    add_stack_of<P, true, std::uint64_t, 2>(t);
+    add_calls_of<P, true, std::uint64_t, 2>(t);
+  } else {
+    for_each_number<2>([&](auto stack) {
+      constexpr bool kFlatStack = stack != 0;
+      for_each_number<2>([&](auto size) {
+        add_stack_of<P, kFlatStack, Word<size>, size>(t);
+        add_calls_of<P, kFlatStack, Word<size>, size>(t);
       });
+      t.push_all[stack] = push_all<P, stack>;
+      t.pop_all[stack] = pop_all<P, stack>;
     });
-    t.push_all[stack] = push_all<P, stack>;
-    t.pop_all[stack] = pop_all<P, stack>;
-  });
+  }
 }
 
 template <class P>
@@ -165,7 +196,7 @@ void add_conditions(HandlerTable& t) {
     t.set_register[c] = set_register<P, c>;
     t.jump_if[c] = jump_if<P, c>;
     for_each_number<2>([&](auto flat) { t.set_memory[c][flat] = set_memory<P, c, flat>; });
-    for_each_number<2>([&](auto size) {
+    for_each_number<kWords<P>>([&](auto size) {
       using T = Word<size>;
       t.move_register_if[c][size] = move_register_if<P, c, T>;
       for_each_number<2>([&](auto flat) {
@@ -176,7 +207,7 @@ void add_conditions(HandlerTable& t) {
   t.jump = jump<P>;
   t.fall = fall<P>;
   t.leave = leave;
-  for_each_number<2>([&](auto size) {
+  for_each_number<kWords<P>>([&](auto size) {
     using T = Word<size>;
     for_each_number<4>([&](auto k) { t.loop[k][size] = loop<P, k, T>; });
     t.jump_register[size] = jump_register<P, T>;
@@ -194,6 +225,13 @@ HandlerTable make_handlers() {
   add_stack<P>(t);
   add_conditions<P>(t);
   return t;
+}
+
+/// The table of policy P, or that for 64-bit mode.
+template <class P>
+const HandlerTable& tables_of(bool bits64) {
+  static const HandlerTable kTable = make_handlers<P>(), kWideTable = make_handlers<Wide<P>>();
+  return bits64 ? kWideTable : kTable;
 }
 
 }  // namespace citcat::fast

@@ -5,16 +5,16 @@
 
 namespace citcat::fast {
 
-const HandlerTable& plain_handlers();
-const HandlerTable& traced_handlers();
-const HandlerTable& counted_handlers();
-const HandlerTable& told_handlers();
-const HandlerTable& referenced_handlers();
-const HandlerTable& exact_handlers();
-const HandlerTable& exact_trapped_handlers();
-const HandlerTable& exact_traced_handlers();
-const HandlerTable& exact_counted_handlers();
-const HandlerTable& exact_told_handlers();
-const HandlerTable& logged_handlers();
+const HandlerTable& plain_handlers(bool bits64);
+const HandlerTable& traced_handlers(bool bits64);
+const HandlerTable& counted_handlers(bool bits64);
+const HandlerTable& told_handlers(bool bits64);
+const HandlerTable& referenced_handlers(bool bits64);
+const HandlerTable& exact_handlers(bool bits64);
+const HandlerTable& exact_trapped_handlers(bool bits64);
+const HandlerTable& exact_traced_handlers(bool bits64);
+const HandlerTable& exact_counted_handlers(bool bits64);
+const HandlerTable& exact_told_handlers(bool bits64);
+const HandlerTable& logged_handlers(bool bits64);
 
 }  // namespace citcat::fast

@@ -12,21 +12,24 @@ namespace {
 
 constexpr std::uint32_t kDf = 1u << 10;
 
-std::uint32_t element(const std::uint8_t* at, std::uint32_t size) {
-  std::uint32_t value = 0;
+std::uint64_t element(const std::uint8_t* at, std::uint32_t size) {
+  std::uint64_t value = 0;
   std::memcpy(&value, at, size);
   return value;
 }
 
 /// Flags of `x` less `y`.
-LazyFlags compared(std::uint32_t x, std::uint32_t y, std::uint32_t size) {
+LazyFlags compared(std::uint64_t x, std::uint64_t y, std::uint32_t size) {
   LazyFlags f;
+  const auto a = static_cast<std::uint32_t>(x), b = static_cast<std::uint32_t>(y);
   if (size == 1) {
-    alu<kCmp, std::uint8_t>(x & 0xff, y & 0xff, f.z, f.s, f.c);
+    alu<kCmp, std::uint8_t>(a & 0xff, b & 0xff, f.z, f.s, f.c);
   } else if (size == 2) {
-    alu<kCmp, std::uint16_t>(x & 0xffff, y & 0xffff, f.z, f.s, f.c);
+    alu<kCmp, std::uint16_t>(a & 0xffff, b & 0xffff, f.z, f.s, f.c);
+  } else if (size == 4) {
+    alu<kCmp, std::uint32_t>(a, b, f.z, f.s, f.c);
   } else {
-    alu<kCmp, std::uint32_t>(x, y, f.z, f.s, f.c);
+    alu<kCmp, std::uint64_t>(x, y, f.z, f.s, f.c);
   }
   return f;
 }
@@ -35,16 +38,26 @@ LazyFlags compared(std::uint32_t x, std::uint32_t y, std::uint32_t size) {
 
 /// How many elements the operand has before something must be looked at, from here on.
 std::uint32_t StringLoop::room(const State& s, const MemoryOperand& operand, Side& side) const {
-  const std::uint32_t offset = s.r[static_cast<std::size_t>(operand.base)] & mask_;
-  side.linear = linear32(s.segment_base[operand.segment], offset);
-  const std::int64_t limit = std::min<std::int64_t>(
-      operand.write ? s.write_limit[operand.segment] : s.read_limit[operand.segment], mask_);
+  const std::uint64_t offset = s.r[static_cast<std::size_t>(operand.base)] & mask_;
+  const std::uint64_t base = s.segment_base[operand.segment];
+  side.linear = linear_at(base, offset, operand.width);
   const std::uint32_t in_page = side.linear.offset_in_page();
-  if (std::int64_t{offset} + size_ - 1 > limit || in_page + size_ > kPageSize) return 0;
-  if (down_) return std::min(offset, in_page) / size_ + 1;
-  const std::int64_t in_segment = (limit - offset + 1) / size_;
+  if (in_page + size_ > kPageSize) return 0;
+  const std::uint32_t here = down_ ? in_page / size_ + 1 : (kPageSize - in_page) / size_;
+  if (operand.width == AddressWidth::bits64) return here;  // segments have no limits
+  return std::min(here, room_in_segment(s, operand, static_cast<std::uint32_t>(offset)));
+}
+
+/// The same of the segment alone.
+std::uint32_t StringLoop::room_in_segment(const State& s, const MemoryOperand& operand,
+                                          std::uint32_t offset) const {
+  const std::int64_t limit = std::min<std::int64_t>(
+      operand.write ? s.write_limit[operand.segment] : s.read_limit[operand.segment],
+      static_cast<std::int64_t>(mask_));
+  if (std::int64_t{offset} + size_ - 1 > limit) return 0;
+  if (down_) return offset / size_ + 1;
   return static_cast<std::uint32_t>(
-      std::min<std::int64_t>(in_segment, (kPageSize - in_page) / size_));
+      std::min<std::int64_t>((limit - offset + 1) / size_, kPageSize));
 }
 
 /// Finds what both operands cover, and lowers `count` to that. False where nothing can be made.
@@ -77,8 +90,8 @@ std::uint32_t StringLoop::compare(State& s, std::uint32_t count) {
   const auto step = down_ ? -static_cast<std::ptrdiff_t>(size_) : std::ptrdiff_t{size_};
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(i) * step;
-    const std::uint32_t first = scans ? s.r[kEax] : element(sides_[0].page.host + at, size_);
-    const std::uint32_t second = element(sides_[scans ? 0 : 1].page.host + at, size_);
+    const std::uint64_t first = scans ? s.r[kEax] : element(sides_[0].page.host + at, size_);
+    const std::uint64_t second = element(sides_[scans ? 0 : 1].page.host + at, size_);
     s.flags = compared(first, second, size_);
     if (info_->is_repeated() && (s.flags.z == 0) != while_equal) {
       ended_ = true;
@@ -94,10 +107,11 @@ std::uint32_t StringLoop::make(State& s, std::uint32_t count) {
   const std::uint8_t operation = info_->opcode & 0xfe;
   const std::size_t bytes = std::size_t{count} * size_;
   if (operation == 0xac) {  // LODS
-    const std::uint32_t mask = size_ == 4 ? 0xffffffff : (1u << 8 * size_) - 1;
+    // Of 32 bits it clears the upper half, in which outside 64-bit mode there is nothing.
+    const std::uint64_t kept = size_ >= 4 ? 0 : ~((std::uint64_t{1} << 8 * size_) - 1);
     const auto last = static_cast<std::ptrdiff_t>(count - 1) * static_cast<std::ptrdiff_t>(size_);
-    const std::uint32_t value = element(sides_[0].page.host + (down_ ? -last : last), size_);
-    s.r[kEax] = (s.r[kEax] & ~mask) | value;
+    const std::uint64_t value = element(sides_[0].page.host + (down_ ? -last : last), size_);
+    s.r[kEax] = (s.r[kEax] & kept) | value;
     return count;
   }
   Side& to = sides_[operation == 0xa4 ? 1 : 0];
@@ -117,13 +131,15 @@ std::uint32_t StringLoop::make(State& s, std::uint32_t count) {
 }
 
 void StringLoop::pass(State& s, std::uint32_t count) {
-  const std::uint32_t step = down_ ? 0u - size_ : size_;
+  const auto size = static_cast<std::int32_t>(size_);
+  const std::int32_t step = down_ ? -size : size;
   const std::array<Operand, 2> first{
       {{sides_[0].linear, sides_[0].page.at}, {sides_[1].linear, sides_[1].page.at}}};
   if (made_) made_(first, count, step);
   for (unsigned i = 0; i < info_->operand_count; ++i) {
-    std::uint32_t& pointer = s.r[static_cast<std::size_t>(info_->operands[i].base)];
-    pointer = (pointer & ~mask_) | ((pointer + count * step) & mask_);
+    std::uint64_t& pointer = s.r[static_cast<std::size_t>(info_->operands[i].base)];
+    const std::uint64_t distance = static_cast<std::uint64_t>(std::int64_t{step} * count);
+    pointer = (pointer & ~mask_) | ((pointer + distance) & mask_);
   }
   if (info_->is_repeated()) s.r[kEcx] = (s.r[kEcx] & ~mask_) | ((s.r[kEcx] - count) & mask_);
   iterations_ += count;
@@ -133,12 +149,14 @@ bool StringLoop::run(State& s, const DecodedInstruction& info, PhysAddr code_fra
   info_ = &info;
   code_frame_ = code_frame;
   size_ = info.operand_bytes;
-  mask_ = info.address_bits == 16 ? 0xffff : 0xffffffff;
+  mask_ = address_mask(info.address_bits);
   down_ = (s.eflags & kDf) != 0;
   ended_ = false;
   iterations_ = 0;
   do {
-    std::uint32_t count = info.is_repeated() ? s.r[kEcx] & mask_ : 1;
+    // No page has more elements.
+    auto count = static_cast<std::uint32_t>(
+        info.is_repeated() ? std::min<std::uint64_t>(s.r[kEcx] & mask_, kPageSize) : 1);
     if (count == 0) return true;
     if (!find_sides(s, count)) return false;
     pass(s, make(s, count));

@@ -33,7 +33,7 @@ class StringLoop {
     PhysAddr at;
   };
   using Made = std::function<void(const std::array<Operand, 2>& first, std::uint32_t count,
-                                  std::uint32_t step)>;
+                                  std::int32_t step)>;
   StringLoop(Memory& memory, Find find, Stored stored, Made made)
       : memory_(memory),
         find_(std::move(find)),
@@ -45,7 +45,7 @@ class StringLoop {
   bool run(State& s, const DecodedInstruction& info, PhysAddr code_frame);
   /// `info` is repeated no times.
   static bool nothing_to_do(const State& s, const DecodedInstruction& info) {
-    return (s.r[kEcx] & (info.address_bits == 16 ? 0xffff : 0xffffffff)) == 0;
+    return (s.r[kEcx] & address_mask(info.address_bits)) == 0;
   }
   /// Iterations of the last run() that were made.
   std::uint32_t iterations() const { return iterations_; }
@@ -56,6 +56,8 @@ class StringLoop {
     StringPage page;
   };
   std::uint32_t room(const State& s, const MemoryOperand& operand, Side& side) const;
+  std::uint32_t room_in_segment(const State& s, const MemoryOperand& operand,
+                                std::uint32_t offset) const;
   bool find_sides(const State& s, std::uint32_t& count);
   std::uint32_t make(State& s, std::uint32_t count);
   std::uint32_t compare(State& s, std::uint32_t count);
@@ -75,7 +77,7 @@ class StringLoop {
   const DecodedInstruction* info_ = nullptr;
   PhysAddr code_frame_;
   std::uint32_t size_ = 0;  ///< of an element
-  std::uint32_t mask_ = 0;  ///< of offsets and the count
+  std::uint64_t mask_ = 0;  ///< of offsets and the count
   bool down_ = false;
   bool ended_ = false;  ///< a comparison has ended the repetition
   std::array<Side, 2> sides_;

@@ -42,8 +42,8 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
 /// Iterations from the one that is prepared on can be made here, as far as their operands go.
 bool StringRunner::may_repeat_quickly() const {
   const DecodedInstruction& info = *flight_.info;
-  if (!cpu_.by_blocks || cpu_.must_tell_each_now() || cpu_.polling || cpu_.traits.sixteen_bit ||
-      flight_.wants_patch)
+  if (!cpu_.by_blocks || cpu_.traits.has_long_mode || cpu_.must_tell_each_now() || cpu_.polling ||
+      cpu_.traits.sixteen_bit || flight_.wants_patch)
     return false;
   // Those that are told are told to lie in one page.
   if (expectation_.compares && cpu_.linear.offset_in_page() + info.length > kPageSize) return false;

@@ -34,7 +34,7 @@ class MemorySink final : public ByteSink {
 };
 
 struct Deliveries final : Observer {
-  Wants wants() const override { return {}; }
+  Wants wants() const override { return {.wide = true}; }
   void delivered(const DeliveredEvent& e, Position now) override {
     list.push_back(
         {now.instruction, now.iteration, e.vector, e.error_code, e.cs, e.eip, e.cr2, e.eflags});
@@ -50,7 +50,7 @@ class Accesses final : public BlockJudge {
       : by_blocks_(by_blocks), stores_(stores), random_(seed) {}
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return by_blocks_; }
-  Wants wants() const override { return Wants::everything(); }
+  Wants wants() const override { return Wants::everything().and_wide(); }
   bool may_run_block(Position, std::uint32_t) override { return random_() % 16 != 0; }
   BatchRoom may_run_batch(Position, std::uint32_t most) override {
     if (random_() % 4 == 0) return {};
@@ -120,7 +120,7 @@ struct Outcome {
 Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
                BlockJudge* judge = nullptr) {
   MemorySink bytes;
-  KtWriter writer(bytes);
+  KtWriter writer(bytes, kt_form(recording.initial.model));
   KtSink kt(writer, {});
   Deliveries deliveries;
   Listeners listeners;
@@ -133,7 +133,7 @@ Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
   Outcome outcome;
   outcome.report = replayer.run();
   writer.flush();
-  outcome.trace = std::move(bytes.bytes);
+  if (with_trace) outcome.trace = std::move(bytes.bytes);
   outcome.deliveries = std::move(deliveries.list);
   outcome.cpu = replayer.machine().save();
   outcome.pages = replayer.machine().memory().save_changed();
@@ -261,7 +261,7 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
   each_program(kShorter, [&](std::uint64_t seed, const Recording& recording) {
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     MemorySink bytes;
-    KtWriter writer(bytes);
+    KtWriter writer(bytes, kt_form(recording.initial.model));
     KtSink kt(writer, {});
     Replayer replayer(recording, &kt, {});
     struct Place {
@@ -299,7 +299,7 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
 class Sampler final : public BlockJudge {
  public:
   explicit Sampler(std::uint64_t seed) : random_(seed) {}
-  Wants wants() const override { return Wants::everything(); }
+  Wants wants() const override { return Wants::everything().and_wide(); }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return true; }
   Position expected() override {
@@ -389,6 +389,7 @@ TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
 class Stores final : public BlockJudge {
  public:
   explicit Stores(bool by_blocks) : by_blocks_(by_blocks) {}
+  Wants wants() const override { return {.wide = true}; }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return by_blocks_; }
   Position expected() override { return {~std::uint64_t{0}, 0}; }

@@ -37,7 +37,7 @@ class Guest : private RandomDraws {
       r.image.set(PhysAddr{a}, std::span(ram_).subspan(a, kPageSize));
     }
     r.instructions = instructions;
-    if (events) add_events(r, instructions);
+    if (events) add_random_events(r, instructions, patchable_, random_);
     return r;
   }
 
@@ -164,11 +164,26 @@ class Guest : private RandomDraws {
         s.segment.fill({kData >> 4, kData, 0xffff, 0xf3, false});
         s.segment[kCs] = {kCode >> 4, kCode, 0xffff, 0xf3, false};
         break;
+      case GuestMode::kernel64:
+      case GuestMode::user64:
+        break;  // random_wide_guest.cc
     }
     return s;
   }
 
-  void add_events(Recording& r, std::uint64_t instructions) {
+  GuestMode mode_;
+  bool patches_;
+  std::mt19937_64& random_;
+  std::vector<std::uint8_t> ram_;
+  std::vector<std::uint32_t> patchable_;
+  bool wide_ = false;
+};
+
+class RandomEvents : private RandomDraws {
+ public:
+  using RandomDraws::RandomDraws;
+
+  void add(Recording& r, std::uint64_t instructions, std::span<const std::uint32_t> patchable) {
     for (std::uint64_t at = 50 + pick(3000); at < instructions; at += 1 + pick(6000)) {
       Interrupt nmi;
       nmi.kind = Interrupt::Kind::nmi;
@@ -181,8 +196,8 @@ class Guest : private RandomDraws {
       ExternalWrite w;
       w.position_known = true;
       w.position = {at, 0};
-      if (!patchable_.empty() && chance(2)) {
-        w.address = PhysAddr{patchable_[pick(static_cast<std::uint32_t>(patchable_.size()))]};
+      if (!patchable.empty() && chance(2)) {
+        w.address = PhysAddr{patchable[pick(static_cast<std::uint32_t>(patchable.size()))]};
         w.data = {byte()};
       } else {
         w.address = PhysAddr{kData + pick(kDataPages * kPageSize - 8)};
@@ -191,20 +206,18 @@ class Guest : private RandomDraws {
       r.external_writes.push_back(w);
     }
   }
-
-  GuestMode mode_;
-  bool patches_;
-  std::mt19937_64& random_;
-  std::vector<std::uint8_t> ram_;
-  std::vector<std::uint32_t> patchable_;
-  bool wide_ = false;
 };
 
 }  // namespace
 
+void add_random_events(Recording& r, std::uint64_t instructions,
+                       std::span<const std::uint32_t> patchable, std::mt19937_64& random) {
+  RandomEvents(random).add(r, instructions, patchable);
+}
+
 std::string guest_mode_name(GuestMode mode) {
-  constexpr std::array<const char*, 6> kNames{"Kernel",      "User", "Flat",
-                                              "Protected16", "Real", "Virtual8086"};
+  constexpr std::array<const char*, 8> kNames{"Kernel", "User",        "Flat",     "Protected16",
+                                              "Real",   "Virtual8086", "Kernel64", "User64"};
   return kNames[static_cast<std::size_t>(mode)];
 }
 
@@ -213,6 +226,7 @@ Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instruc
   std::mt19937_64 random(seed * 2654435761u + static_cast<unsigned>(mode));
   // Of code that stores to itself less runs unreported.
   const bool patches = seed % 2 != 0;
+  if (is_64_bit(mode)) return random_wide_guest(mode, patches, random, instructions, events);
   return Guest(mode, patches, random).make(instructions, events);
 }
 

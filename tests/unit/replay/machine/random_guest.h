@@ -4,6 +4,8 @@
 // for ever in one of the processor's modes; the recording says how far.
 
 #include <cstdint>
+#include <random>
+#include <span>
 #include <string>
 
 #include "events/recording.h"
@@ -17,10 +19,15 @@ enum class GuestMode : std::uint8_t {
   protected16,  ///< ring 3, 16-bit code without limits, paging
   real,
   virtual8086,
+  kernel64,  ///< ring 0 of 64-bit mode, at the end of linear memory
+  user64,    ///< ring 3 of 64-bit mode
 };
-inline constexpr GuestMode kGuestModes[] = {GuestMode::kernel, GuestMode::user,
-                                            GuestMode::flat,   GuestMode::protected16,
-                                            GuestMode::real,   GuestMode::virtual8086};
+inline constexpr GuestMode kGuestModes[] = {
+    GuestMode::kernel, GuestMode::user,        GuestMode::flat,     GuestMode::protected16,
+    GuestMode::real,   GuestMode::virtual8086, GuestMode::kernel64, GuestMode::user64};
+constexpr bool is_64_bit(GuestMode mode) {
+  return mode == GuestMode::kernel64 || mode == GuestMode::user64;
+}
 std::string guest_mode_name(GuestMode mode);
 /// 32-bit code.
 constexpr bool is_wide(GuestMode mode) {
@@ -29,5 +36,12 @@ constexpr bool is_wide(GuestMode mode) {
 
 /// The same program for the same arguments. `events`: NMIs and external writes at random places.
 Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions, bool events);
+
+/// That of a mode of 64 bits. `patches`: it stores to itself.
+Recording random_wide_guest(GuestMode mode, bool patches, std::mt19937_64& random,
+                            std::uint64_t instructions, bool events);
+/// Adds NMIs and external writes, some to the bytes at `patchable`.
+void add_random_events(Recording& r, std::uint64_t instructions,
+                       std::span<const std::uint32_t> patchable, std::mt19937_64& random);
 
 }  // namespace citcat

@@ -103,7 +103,7 @@ class WideHostSteps : public testing::Test {
   }
   static void expect_equal(WideMode mode) {
     StepCounts counts;
-    WideLockStep(1).run(mode, kSteps / 2, counts);
+    WideLockStep(ExecutionPath::instructions, 1).run(mode, kSteps / 2, counts);
     expect_mostly_equal(counts);
   }
 };
@@ -113,7 +113,7 @@ TEST_F(WideHostSteps, Of64BitCodeAreTheProcessors) { expect_equal(WideMode::inte
 TEST_F(WideHostSteps, OfVectorsIn64BitModeAreTheProcessors) { expect_equal(WideMode::vector); }
 
 TEST_F(WideHostSteps, ThatDifferAreFound) {
-  WideLockStep lockstep(1);
+  WideLockStep lockstep(ExecutionPath::instructions, 1);
   lockstep.guest().set_instruction({0x49, 0xff, 0xc7});  // inc r15
   CpuState state;
   StepCounts counts;
