@@ -164,12 +164,18 @@ static int stop_now(void)
 {
 	int err;
 
-	/* The marker first: cancelling takes instructions that nobody wants traced. */
+	/*
+	 * The marker first: cancelling takes instructions that nobody wants traced. Under the lock,
+	 * or it would take the timers of a trace that somebody starts meanwhile; without waiting,
+	 * since a timer that is on its way waits for the lock, and finds then that it is not meant.
+	 */
 	mutex_lock(&trace_lock);
 	err = stop();
+	if (!err) {
+		cancel_delayed_work(&stop_work);
+		cancel_delayed_work(&redump_work);
+	}
 	mutex_unlock(&trace_lock);
-	cancel_delayed_work_sync(&stop_work);
-	cancel_delayed_work_sync(&redump_work);
 	return err;
 }
 
@@ -393,6 +399,9 @@ static void __exit citcat_exit(void)
 {
 	misc_deregister(&citcat_device);
 	stop_now();
+	/* Nobody sets them again; what one of them does may not outlive the window. */
+	cancel_delayed_work_sync(&stop_work);
+	cancel_delayed_work_sync(&redump_work);
 	iounmap(window);
 	release_window();
 }
