@@ -48,6 +48,15 @@ std::function<void(Recording&)> set_initial(const Hint& hint, Recording& recordi
   return [before = std::move(before)](Recording& r) { r.initial = before; };
 }
 
+/// Puts `event` in the place of number `index`, and returns what was there.
+template <class Events>
+typename Events::Event exchange(Events& events, std::size_t index,
+                                const typename Events::Event& event) {
+  typename Events::Event before = events[index];
+  events.replace(index, event);
+  return before;
+}
+
 bool shows_same(const ExternalWrite& w, const Hint& hint) {
   return w.transaction == hint.transaction && w.address == hint.address;
 }
@@ -57,9 +66,11 @@ std::function<void(Schedule&)> write_externally(const Hint& hint, Schedule& sche
   const auto same = std::find_if(writes.begin(), writes.end(),
                                  [&](const ExternalWrite& w) { return shows_same(w, hint); });
   if (same != writes.end()) {
-    const auto i = same - writes.begin();
-    return [i, before = std::exchange(same->data, hint.data)](Schedule& r) {
-      r.external_writes[static_cast<std::size_t>(i)].data = before;
+    const std::size_t i = same.index();
+    ExternalWrite changed = *same;
+    changed.data = hint.data;
+    return [i, before = exchange(writes, i, changed)](Schedule& r) {
+      r.external_writes.replace(i, before);
     };
   }
   ExternalWrite w;
@@ -72,9 +83,9 @@ std::function<void(Schedule&)> write_externally(const Hint& hint, Schedule& sche
     return other.position > hint.position ||
            (other.position == hint.position && other.transaction > hint.transaction);
   });
-  const auto i = at - writes.begin();
-  writes.insert(at, std::move(w));
-  return [i](Schedule& r) { r.external_writes.erase(r.external_writes.begin() + i); };
+  const std::size_t i = at.index();
+  writes.insert(i, w);
+  return [i](Schedule& r) { r.external_writes.erase(i); };
 }
 
 std::function<void(Schedule&)> drop_external(const Hint& hint, Schedule& schedule) {
@@ -82,12 +93,10 @@ std::function<void(Schedule&)> drop_external(const Hint& hint, Schedule& schedul
   const auto at = std::find_if(writes.begin(), writes.end(),
                                [&](const ExternalWrite& w) { return shows_same(w, hint); });
   if (at == writes.end()) refuse(hint, at_transaction("external write", hint));
-  const auto i = at - writes.begin();
-  ExternalWrite before = std::move(*at);
-  writes.erase(at);
-  return [i, before = std::move(before)](Schedule& r) {
-    r.external_writes.insert(r.external_writes.begin() + i, before);
-  };
+  const std::size_t i = at.index();
+  ExternalWrite before = *at;
+  writes.erase(i);
+  return [i, before = std::move(before)](Schedule& r) { r.external_writes.insert(i, before); };
 }
 
 std::function<void(Schedule&)> set_port(const Hint& hint, Schedule& schedule) {
@@ -96,9 +105,11 @@ std::function<void(Schedule&)> set_port(const Hint& hint, Schedule& schedule) {
       [&](const IoRead& read) { return read.transaction == hint.transaction; });
   if (at == schedule.io_reads.end()) refuse(hint, at_transaction("port read", hint));
   const std::size_t i = at.index();
-  const std::uint32_t before = at->value;
-  schedule.io_reads.set_value(i, static_cast<std::uint32_t>(hint.value));
-  return [i, before](Schedule& r) { r.io_reads.set_value(i, before); };
+  IoRead changed = *at;
+  changed.value = static_cast<std::uint32_t>(hint.value);
+  return [i, before = exchange(schedule.io_reads, i, changed)](Schedule& r) {
+    r.io_reads.replace(i, before);
+  };
 }
 
 void set_value(InternalRead& read, std::uint64_t value) {
@@ -113,14 +124,16 @@ std::function<void(Schedule&)> set_internal(const Hint& hint, Schedule& schedule
       refuse(hint, "value that crosses no bus with number " + std::to_string(*hint.number));
     }
     const auto n = static_cast<std::size_t>(*hint.number);
-    const InternalRead before = reads[n];
-    set_value(reads[n], hint.value);
-    return [n, before](Schedule& r) { r.internal_reads[n] = before; };
+    InternalRead changed = reads[n];
+    set_value(changed, hint.value);
+    return [n, before = exchange(reads, n, changed)](Schedule& r) {
+      r.internal_reads.replace(n, before);
+    };
   }
   const auto at = std::find_if(reads.begin(), reads.end(), [&](const InternalRead& read) {
     return read.position_known && read.position >= hint.position;
   });
-  const auto i = at - reads.begin();
+  const std::size_t i = at.index();
   InternalRead value;
   value.op = InternalRead::Op::rdtsc;
   value.position_known = true;
@@ -128,12 +141,12 @@ std::function<void(Schedule&)> set_internal(const Hint& hint, Schedule& schedule
   set_value(value, hint.value);
   if (at != reads.end() && at->position == hint.position && at->op == value.op) {
     value.ip = at->ip;
-    return [i, before = std::exchange(*at, value)](Schedule& r) {
-      r.internal_reads[static_cast<std::size_t>(i)] = before;
+    return [i, before = exchange(reads, i, value)](Schedule& r) {
+      r.internal_reads.replace(i, before);
     };
   }
-  reads.insert(at, value);
-  return [i](Schedule& r) { r.internal_reads.erase(r.internal_reads.begin() + i); };
+  reads.insert(i, value);
+  return [i](Schedule& r) { r.internal_reads.erase(i); };
 }
 
 /// For replays that are not compared: those that are take the result from the bus.
@@ -170,15 +183,13 @@ std::function<void(Schedule&)> change_interrupt(const Hint& hint, Schedule& sche
 std::function<void(Schedule&)> shift_anchors(Schedule& schedule, std::uint64_t transaction,
                                              std::uint64_t writes, std::uint64_t interrupts) {
   const auto shift = [transaction](Schedule& r, std::uint64_t by_writes, std::uint64_t by_events) {
-    const auto move = [&](auto& events) {
-      for (auto& event : events) {
-        if (event.transaction < transaction) continue;
-        event.anchor.writes += by_writes;
-        event.anchor.interrupts += by_events;
-      }
+    const auto move = [&](auto& event) {
+      if (event.transaction < transaction) return;
+      event.anchor.writes += by_writes;
+      event.anchor.interrupts += by_events;
     };
-    move(r.interrupts);
-    move(r.external_writes);
+    for (Interrupt& interrupt : r.interrupts) move(interrupt);
+    r.external_writes.change_each(move);
   };
   shift(schedule, writes, interrupts);
   return [shift, writes, interrupts](Schedule& r) { shift(r, ~writes + 1, ~interrupts + 1); };

@@ -55,22 +55,4 @@ Recording Recording::clone() const {
   return copy;
 }
 
-const char* internal_read_name(InternalRead::Op op) {
-  switch (op) {
-    case InternalRead::Op::rdtsc:
-      return "RDTSC";
-    case InternalRead::Op::rdmsr:
-      return "RDMSR";
-    case InternalRead::Op::wrmsr:
-      return "WRMSR";
-    case InternalRead::Op::cpuid:
-      return "CPUID";
-    case InternalRead::Op::rdpmc:
-      return "RDPMC";
-    case InternalRead::Op::rdtscp:
-      return "RDTSCP";
-  }
-  return "?";
-}
-
 }  // namespace citcat

@@ -13,9 +13,12 @@
 #include <vector>
 
 #include "events/adoption.h"
+#include "events/bus_anchor.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
 #include "events/event_count.h"
+#include "events/external_write.h"
+#include "events/internal_read.h"
 #include "events/io_reads.h"
 #include "events/memory_image.h"
 #include "events/position.h"
@@ -23,16 +26,6 @@
 namespace citcat {
 
 struct AccessRun;
-
-/// Where an event stands among the transactions the replay reproduces in order, for captures that
-/// have no counter. Each field counts items before the event.
-struct BusAnchor {
-  std::uint64_t writes = 0;      ///< bytes of captured memory writes (not write-backs)
-  std::uint64_t io = 0;          ///< bytes read from and written to ports; see PortUnit
-  std::uint64_t interrupts = 0;  ///< interrupt acknowledges, and markers of those without
-  std::uint64_t reads = 0;       ///< data-read transactions
-  bool operator==(const BusAnchor&) const = default;
-};
 
 /// What BusAnchor::io counts. Bytes do not depend on how an access was split on its way to the
 /// monitor.
@@ -73,29 +66,6 @@ struct Interrupt {
   bool is_maskable() const {
     return kind == Kind::external || (kind == Kind::on_chip && !is_nmi());
   }
-};
-
-/// Memory that changed without the processor writing it: DMA, or a memory-mapped device. Seen when
-/// a read returned something else than the last known value. The window is (last access to these
-/// bytes, the read that showed it]; the canonical position is just before that read.
-struct ExternalWrite {
-  PhysAddr address;
-  std::vector<std::uint8_t> data;
-  bool position_known = false;
-  Position position;
-  BusAnchor anchor;               ///< of the read that showed it
-  BusAnchor window_begin;         ///< of the last access that still showed the old value
-  std::uint64_t transaction = 0;  ///< the read that showed it
-};
-
-/// A value that crosses no bus, from a monitor that knows it; consumed in order like I/O.
-struct InternalRead {
-  enum class Op : std::uint8_t { rdtsc, rdmsr, wrmsr, cpuid, rdpmc, rdtscp };
-  Op op = Op::rdtsc;
-  bool position_known = false;
-  Position position;
-  std::uint64_t ip = 0;                              ///< of the instruction, offset in CS
-  std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;  ///< after the instruction
 };
 
 /// What of the processor's traffic reaches the monitor.
@@ -193,9 +163,6 @@ constexpr bool is_interrupted(Ending ending) { return ending >= Ending::source_g
 /// For people and JSON, e.g. "stop marker", "storage full".
 std::string_view ending_name(Ending ending);
 
-/// The instruction's mnemonic. Static.
-const char* internal_read_name(InternalRead::Op op);
-
 struct RecordingTotals {
   std::uint64_t transactions = 0;
   std::uint64_t reads = 0, writes = 0, write_backs = 0, line_fills = 0;
@@ -213,10 +180,10 @@ struct EventCounts {
 /// a search makes another schedule in which they have one; so does a correction, or a trial. The
 /// recording stays what it is.
 struct Schedule {
-  std::vector<Interrupt> interrupts;           ///< in bus order
-  std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
+  std::vector<Interrupt> interrupts;  ///< in bus order
+  ExternalWrites external_writes;     ///< in bus order of the read that showed them
   IoReads io_reads;
-  std::vector<InternalRead> internal_reads;
+  InternalReads internal_reads;
 };
 
 /// A recording is a schedule too, the one that goes with it: whoever replays it as it is needs no

@@ -65,25 +65,26 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
 
 }  // namespace
 
-std::vector<InternalRead> load_side_values(const std::string& path) {
+InternalReads load_side_values(const std::string& path) {
   return read_side_values(std::make_unique<InputStream>(path));
 }
 
-std::vector<InternalRead> read_side_values(std::unique_ptr<InputStream> input) {
+InternalReads read_side_values(std::unique_ptr<InputStream> input) {
   LineReader lines(std::move(input));
   std::string_view line;
   if (!lines.next(line) || line != kHeader) {
     throw FormatError(lines.name(), 1, "expected the header " + std::string(kHeader));
   }
-  std::vector<InternalRead> reads;
+  InternalReads reads;
   std::vector<std::string_view> fields;
   while (lines.next(line)) {
     if (line.empty()) continue;
     split_fields(line, fields);
-    reads.push_back(parse_line(lines, fields));
-    if (reads.size() > 1 && reads.back().position < reads[reads.size() - 2].position) {
+    const InternalRead read = parse_line(lines, fields);
+    if (!reads.empty() && read.position < reads.back().position) {
       lines.fail("icount: counts must not decrease");
     }
+    reads.push_back(read);
   }
   return reads;
 }

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "events/recording.h"
 #include "formats/io/input.h"
@@ -15,7 +14,7 @@ namespace citcat {
 /// when it was not counted; eip (of up to 64 bits) and the registers after the instruction are
 /// hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
-std::vector<InternalRead> load_side_values(const std::string& path);
-std::vector<InternalRead> read_side_values(std::unique_ptr<InputStream> input);
+InternalReads load_side_values(const std::string& path);
+InternalReads read_side_values(std::unique_ptr<InputStream> input);
 
 }  // namespace citcat

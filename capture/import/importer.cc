@@ -419,8 +419,8 @@ void Importer::drain() {
   }
 }
 
-std::vector<InternalRead> Importer::internal_reads(const Recording& recording) {
-  std::vector<InternalRead> kept;
+InternalReads Importer::internal_reads(const Recording& recording) {
+  InternalReads kept;
   if (options_.capture.internal_path.empty()) return kept;
   const bool base_known = counts_instructions()
                               ? base_known_ && (by_dump_ || audit_.counting() != Counting::none)

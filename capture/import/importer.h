@@ -64,7 +64,7 @@ class Importer {
   void drain();
   Recording finish();
   void settle_smbase(Recording& recording);
-  std::vector<InternalRead> internal_reads(const Recording& recording);
+  InternalReads internal_reads(const Recording& recording);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::string& name() const;
   bool starts_with_tlb() const;

@@ -1,20 +1,30 @@
 #include "cli/commands/read_data.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace citcat {
 
-ReadData::ReadData(const Recording& recording) : memory_(recording.image.clone()) {
-  for (const ExternalWrite& write : recording.external_writes) external_.push_back(&write);
-  std::stable_sort(external_.begin(), external_.end(),
-                   [](const ExternalWrite* a, const ExternalWrite* b) {
-                     return a->transaction < b->transaction;
-                   });
+ReadData::ReadData(const Recording& recording)
+    : memory_(recording.image.clone()),
+      external_(recording.external_writes),
+      count_(recording.external_writes.size()) {
+  std::vector<std::uint64_t> transactions;
+  for (const ExternalWrite& write : recording.external_writes) {
+    transactions.push_back(write.transaction);
+  }
+  if (std::is_sorted(transactions.begin(), transactions.end())) return;
+  order_.resize(count_);
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](std::size_t a, std::size_t b) { return transactions[a] < transactions[b]; });
 }
 
 void ReadData::take_external_writes(std::uint64_t transaction) {
-  for (; next_ < external_.size() && external_[next_]->transaction <= transaction; ++next_) {
-    memory_.set(external_[next_]->address, external_[next_]->data);
+  for (; next_ < count_; ++next_) {
+    const ExternalWrite& write = external_[order_.empty() ? next_ : order_[next_]];
+    if (write.transaction > transaction) return;
+    memory_.set(write.address, write.data);
   }
 }
 

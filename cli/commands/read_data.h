@@ -24,8 +24,10 @@ class ReadData {
   void take_external_writes(std::uint64_t transaction);
 
   MemoryImage memory_;
-  std::vector<const ExternalWrite*> external_;  ///< by the transaction that showed them
-  std::size_t next_ = 0;
+  PackedCursor<ExternalWrites> external_;
+  /// The numbers of them, by the transaction that showed them; empty where they are so already.
+  std::vector<std::size_t> order_;
+  std::size_t count_, next_ = 0;
 };
 
 }  // namespace citcat

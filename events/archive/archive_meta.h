@@ -20,6 +20,8 @@ struct ArchiveMeta {
   /// where positions are known; I/O and internal reads, which are consumed in order, no positions
   /// and no EIP.
   bool lean = false;
+  /// Of a recording whose instructions nobody counted: the values that cross no bus.
+  std::uint64_t uncounted_values = 0;
 };
 
 /// A hash of what a replay did up to a position. An archive without evidence keeps these to tell

@@ -229,7 +229,7 @@ std::vector<std::uint8_t> encode_meta(const Recording& recording, const ArchiveM
   out.u32(recording.bus.address_mask);
   for (const std::uint64_t* total : totals_members(recording.totals)) out.varint(*total);
   out.u8(recording.instructions ? 1 : 0);
-  out.varint(recording.instructions.value_or(0));
+  out.varint(recording.instructions.value_or(meta.uncounted_values));
   write_strings(out, recording.warnings);
   const bool counts_bytes = recording.port_unit == PortUnit::bytes;
   if (recording.ending != Ending::unknown || counts_bytes)
@@ -250,7 +250,11 @@ void decode_meta(ByteReader& in, Recording& recording, ArchiveMeta& meta) {
   for (std::uint64_t* total : totals_members(recording.totals)) *total = in.varint("totals");
   const bool counted = read_bool(in, "instruction count known");
   const std::uint64_t instructions = in.varint("instructions");
-  if (counted) recording.instructions = instructions;
+  if (counted) {
+    recording.instructions = instructions;
+  } else {
+    meta.uncounted_values = instructions;
+  }
   recording.warnings = read_strings(in, "warnings");
   if (in.remaining() != 0) recording.ending = read_enum(in, "ending", Ending::monitor_failed);
   recording.port_unit = PortUnit::transactions;
@@ -513,7 +517,7 @@ std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> 
   return out.take();
 }
 
-void decode_external_writes(ByteReader& in, std::vector<ExternalWrite>& events) {
+void decode_external_writes(ByteReader& in, ExternalWrites& events) {
   const std::size_t count = in.count("external writes", kEventChunkRows);
   RowReader row(in, count, 3 + kPositionCells + 2 * kAnchorCells, "external writes");
   for (std::size_t i = 0; i < count; ++i) {
@@ -526,7 +530,7 @@ void decode_external_writes(ByteReader& in, std::vector<ExternalWrite>& events) 
     e.anchor = read_anchor(row);
     e.window_begin = read_anchor(row);
     e.transaction = row.cell();
-    events.push_back(std::move(e));
+    events.push_back(e);
   }
   in.expect_end("the external writes chunk");
 }
@@ -583,7 +587,7 @@ std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> ev
   return out.take();
 }
 
-void decode_internal_reads(ByteReader& in, std::vector<InternalRead>& events) {
+void decode_internal_reads(ByteReader& in, InternalReads& events) {
   const std::size_t count = in.count("internal reads", kEventChunkRows);
   RowReader row(in, count, 5 + kPositionCells, "internal reads");
   for (std::size_t i = 0; i < count; ++i) {

@@ -103,6 +103,18 @@ void add_event_chunks(ContainerWriter& container, ChunkKind kind, const std::vec
   }
 }
 
+/// The same of packed ones, of which only a chunk at a time is unpacked.
+template <typename Events, typename Encode>
+void add_packed_chunks(ContainerWriter& container, ChunkKind kind, const Events& events,
+                       const RecordingFileOptions& options, Encode encode) {
+  std::vector<typename Events::Event> piece;
+  for (auto i = events.begin(); i != events.end();) {
+    piece.clear();
+    for (; piece.size() < kEventsAtATime && i != events.end(); ++i) piece.push_back(*i);
+    add_event_chunks(container, kind, piece, options, encode);
+  }
+}
+
 void add_image(ContainerWriter& container, const MemoryImage& image, EvidenceMode evidence) {
   const std::size_t pages = image.pages().size();
   for (std::size_t begin = 0; begin < pages; begin += kImageChunkPages) {
@@ -233,18 +245,16 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   meta.engine = options_.engine;
   meta.evidence = options_.evidence;
   meta.lean = options_.lean;
+  meta.uncounted_values = recording.internal_reads.size();
   container_->add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_->add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
   add_image(*container_, recording.image, meta.evidence);
-  add_events(recording.interrupts, recording.external_writes, {});
-  std::vector<IoRead> piece;
-  for (auto i = recording.io_reads.begin(); i != recording.io_reads.end();) {
-    piece.clear();
-    for (; piece.size() < kEventsAtATime && i != recording.io_reads.end(); ++i) piece.push_back(*i);
-    add_event_chunks(*container_, kIoReadChunk, piece, options_, encode_io_reads);
-  }
-  add_event_chunks(*container_, kInternalReadChunk, recording.internal_reads, options_,
-                   encode_internal_reads);
+  add_event_chunks(*container_, kInterruptChunk, recording.interrupts, options_, encode_interrupts);
+  add_packed_chunks(*container_, kExternalWriteChunk, recording.external_writes, options_,
+                    encode_external_writes);
+  add_packed_chunks(*container_, kIoReadChunk, recording.io_reads, options_, encode_io_reads);
+  add_packed_chunks(*container_, kInternalReadChunk, recording.internal_reads, options_,
+                    encode_internal_reads);
   if (recording.end) container_->add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
   if (!recording.adoptions.empty()) {
     ByteWriter adoptions;
@@ -390,17 +400,18 @@ void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
   std::uint64_t bytes = chunk.plain_bytes;
   if (has_rows(chunk.kind)) {
     const ChunkMemory memory = chunk_memory(chunk.kind, in.varint("rows"));
-    held_ += memory.kept;
+    (is_packed(chunk.kind) ? bytes : held_) += memory.kept;
     bytes += memory.decoding;
   }
+  bytes += held_ + packed_memory(recording_);
   const std::string& name = container_->path();
-  require_memory(held_ + bytes, name, chunk.offset, "the recording");
-  const std::uint64_t allowed = allowed_memory(recording_, container_->file_bytes());
-  if (held_ + bytes <= allowed) return;
+  require_memory(bytes, name, chunk.offset, "the recording");
+  const std::uint64_t allowed = allowed_memory(recording_, meta_.uncounted_values, container_->file_bytes());
+  if (bytes <= allowed) return;
   throw FormatError(name, chunk.offset,
                     "expected a recording of at most " + std::to_string(allowed) +
                         " bytes of memory, as many as its totals allow, found " +
-                        std::to_string(held_ + bytes));
+                        std::to_string(bytes));
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
@@ -465,6 +476,7 @@ Hash128 RecordingFile::identity(bool hinted) const {
   Hasher128 hasher;
   ArchiveMeta meta = meta_;
   meta.engine.clear();
+  meta.uncounted_values = 0;  // follows from the chunks
   hasher.update(encode_meta(bare, meta));
   for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind == kMetaChunk || chunk.kind == kDigestChunk || chunk.kind == kCheckpointChunk ||

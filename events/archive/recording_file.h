@@ -170,7 +170,7 @@ class RecordingFile {
   std::vector<std::string> lost_;
   std::vector<ChunkInfo> chunks_;  ///< of this recording
   std::size_t recordings_ = 1, number_ = 0;
-  std::uint64_t held_ = 0;  ///< bytes of memory that the recording takes, as far as it is loaded
+  std::uint64_t held_ = 0;  ///< bytes of memory of what is loaded, but for packed events
   bool has_meta_ = false;
   bool has_cpu_ = false;
 };

@@ -9,19 +9,24 @@
 
 namespace citcat {
 
-/// Bytes that a chunk takes.
+/// Bytes that a chunk takes at most.
 struct ChunkMemory {
   std::uint64_t kept = 0;      ///< of what is made of it
   std::uint64_t decoding = 0;  ///< besides, while that is made
 };
 /// Of a chunk of so many rows; 0 for kinds that have none.
 ChunkMemory chunk_memory(ChunkKind kind, std::uint64_t rows);
+/// Whether what such a chunk becomes is packed (events/packed_events.h), and takes less than that.
+bool is_packed(ChunkKind kind);
+/// Bytes that the packed events of a recording take by now.
+std::uint64_t packed_memory(const Schedule& schedule);
 /// Whether chunks of that kind begin with the number of their rows.
 bool has_rows(ChunkKind kind);
 
 /// What a recording with these totals can take: a transaction brings at most a page of the image or
-/// an event, an instruction at most a value that crossed no bus. What people added by hand, and
-/// recordings that nobody counted, are small.
-std::uint64_t allowed_memory(const Recording& recording, std::uint64_t file_bytes);
+/// an event, an instruction at most a value that crossed no bus; where nobody counted instructions,
+/// there are `uncounted_values` of these. What people added by hand is small.
+std::uint64_t allowed_memory(const Recording& recording, std::uint64_t uncounted_values,
+                             std::uint64_t file_bytes);
 
 }  // namespace citcat

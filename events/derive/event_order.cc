@@ -6,15 +6,15 @@ void number_events_by_order(Recording& recording) {
   // External write k gets 2k + 1 and an interrupt the even number behind the writes before it, so
   // that both columns are steady.
   std::uint64_t before = 0;
-  std::size_t next = 0;
-  auto& writes = recording.external_writes;
-  for (Interrupt& interrupt : recording.interrupts) {
-    while (next < writes.size() && writes[next].transaction <= interrupt.transaction) {
-      writes[next++].transaction = 2 * before++ + 1;
+  auto interrupt = recording.interrupts.begin();
+  const auto end = recording.interrupts.end();
+  recording.external_writes.change_each([&](ExternalWrite& write) {
+    for (; interrupt != end && interrupt->transaction < write.transaction; ++interrupt) {
+      interrupt->transaction = 2 * before;
     }
-    interrupt.transaction = 2 * before;
-  }
-  while (next < writes.size()) writes[next++].transaction = 2 * before++ + 1;
+    write.transaction = 2 * before++ + 1;
+  });
+  for (; interrupt != end; ++interrupt) interrupt->transaction = 2 * before;
 }
 
 }  // namespace citcat

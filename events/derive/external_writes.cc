@@ -21,16 +21,20 @@ bool continues(const ExternalWrite& first, const ExternalWrite& next) {
 
 }  // namespace
 
-std::vector<ExternalWrite> merge_external_writes(const std::vector<ExternalWrite>& writes) {
-  std::vector<ExternalWrite> merged;
+ExternalWrites merge_external_writes(const ExternalWrites& writes) {
+  ExternalWrites merged;
+  ExternalWrite last;
+  bool some = false;
   for (const ExternalWrite& write : writes) {
-    if (!merged.empty() && continues(merged.back(), write)) {
-      std::vector<std::uint8_t>& data = merged.back().data;
-      data.insert(data.end(), write.data.begin(), write.data.end());
-    } else {
-      merged.push_back(write);
+    if (some && continues(last, write)) {
+      last.data.insert(last.data.end(), write.data.begin(), write.data.end());
+      continue;
     }
+    if (some) merged.push_back(last);
+    last = write;
+    some = true;
   }
+  if (some) merged.push_back(last);
   return merged;
 }
 

@@ -12,6 +12,6 @@ namespace citcat {
 ///
 /// Windows begin at the last access as far as it is known, which may be earlier than it was; so the
 /// result must be verified by a replay before it takes the place of the original.
-std::vector<ExternalWrite> merge_external_writes(const std::vector<ExternalWrite>& writes);
+ExternalWrites merge_external_writes(const ExternalWrites& writes);
 
 }  // namespace citcat

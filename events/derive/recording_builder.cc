@@ -97,9 +97,10 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
   const auto to = t.data.begin() + last + 1;
   // Reads that follow each other directly leave no room for an access between them: one event.
   if (!recording_.external_writes.empty() && last_external_end_ == t.index) {
-    ExternalWrite& previous = recording_.external_writes.back();
+    const ExternalWrite& previous = recording_.external_writes.back();
     if (previous.address.plus32(static_cast<std::uint32_t>(previous.data.size())) == address) {
-      previous.data.insert(previous.data.end(), from, to);
+      recording_.external_writes.change_back(
+          [&](ExternalWrite& write) { write.data.insert(write.data.end(), from, to); });
       last_external_end_ = t.index + 1;
       return;
     }
@@ -112,7 +113,7 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
   event.anchor = counts_;
   event.window_begin = clock_.begin_of(epoch);
   event.transaction = t.index;
-  recording_.external_writes.push_back(std::move(event));
+  recording_.external_writes.push_back(event);
   last_external_end_ = t.index + 1;
 }
 
@@ -422,13 +423,19 @@ namespace {
 
 /// Takes the first `count` out of `events`, where the one behind them is of the transaction
 /// `index` or an earlier one.
-template <typename Event>
-std::vector<Event> take_first(std::vector<Event>& events, std::size_t count, std::uint64_t index) {
+std::vector<Interrupt> take_first(std::vector<Interrupt>& events, std::size_t count,
+                                  std::uint64_t index) {
   if (events.size() <= count || events[count].transaction > index) return {};
   const auto end = events.begin() + static_cast<std::ptrdiff_t>(count);
-  std::vector<Event> taken(std::make_move_iterator(events.begin()), std::make_move_iterator(end));
+  std::vector<Interrupt> taken(events.begin(), end);
   events.erase(events.begin(), end);
   return taken;
+}
+template <typename Events>
+std::vector<typename Events::Event> take_first(Events& events, std::size_t count,
+                                               std::uint64_t index) {
+  if (events.size() <= count || events[count].transaction > index) return {};
+  return events.take_first(count);
 }
 
 }  // namespace
@@ -442,8 +449,7 @@ void RecordingBuilder::hand_over_events(std::uint64_t index) {
   EvidenceWriter::Events events;
   if (!smm_revision_at_) events.interrupts = take_first(recording_.interrupts, most, index);
   events.external_writes = take_first(recording_.external_writes, most, index);
-  IoReads& reads = recording_.io_reads;
-  if (reads.size() > most && reads[most].transaction <= index) events.io_reads = reads.take_first(most);
+  events.io_reads = take_first(recording_.io_reads, most, index);
   EventCounts& counts = recording_.handed_over;
   counts.interrupts += events.interrupts.size();
   counts.external_writes += events.external_writes.size();

@@ -80,7 +80,7 @@ std::vector<std::uint64_t> InternalCauses::solved_from_bus(std::uint64_t value) 
 void InternalCauses::other_internal_values(std::size_t number, Position position, double price,
                                            bool thorough) {
   const InternalRead& read = c_.schedule().internal_reads[number];
-  const std::uint64_t recorded = internal_value(read);
+  const std::uint64_t recorded = read.value();
   const InternalExpectation expected = series_.expectation(number);
   std::map<std::uint64_t, double> values;
   const auto suggest = [&](std::uint64_t value, double its_price) {

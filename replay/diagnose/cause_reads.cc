@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <set>
 
 #include "replay/diagnose/cause_generators.h"
@@ -94,12 +95,12 @@ void ReadCauses::wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t 
 /// showed an earlier external write.
 void ReadCauses::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_t before) {
   const std::uint8_t after = w.data[byte.minus32(w.address)];
-  const ExternalWrite* earlier = nullptr;
+  std::optional<ExternalWrite> earlier;
   for (const ExternalWrite& other : c_.schedule().external_writes) {
-    if (&other == &w) break;
-    if (byte.is_within32(other.address, other.data.size())) earlier = &other;
+    if (other == w) break;
+    if (byte.is_within32(other.address, other.data.size())) earlier = other;
   }
-  const std::uint64_t begin = earlier != nullptr ? earlier->transaction : 0;
+  const std::uint64_t begin = earlier ? earlier->transaction : 0;
   const auto write = c_.shown().last_write(byte, w.transaction);
   const std::uint64_t readings = c_.shown().reads_before(byte, w.transaction, begin);
   if ((write && write->transaction >= begin) || readings == 0) return;
@@ -108,7 +109,7 @@ void ReadCauses::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_
   Cause cause;
   cause.price = readings > 1 ? kSeveralGlitches : since > 1 ? kConfirmed : kOneGlitch;
   std::uint64_t blamed = begin;
-  if (earlier != nullptr) {
+  if (earlier) {
     std::vector<std::uint8_t> data = earlier->data;
     data[byte.minus32(earlier->address)] = after;
     cause.hints = {external_hint(Hint::Kind::external_write, *earlier, data)};

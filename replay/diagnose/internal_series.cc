@@ -40,12 +40,12 @@ std::size_t InternalSeries::series_of(const InternalRead& read) {
   return known->second;
 }
 
-InternalSeries::InternalSeries(std::span<const InternalRead> reads) {
-  for (std::size_t n = 0; n < reads.size(); ++n) {
-    const std::size_t s = series_of(reads[n]);
-    entries_.push_back({s, series_[s].members.size(), reads[n].position_known,
-                        reads[n].position.instruction, internal_value(reads[n])});
-    series_[s].members.push_back(n);
+InternalSeries::InternalSeries(const InternalReads& reads) {
+  for (const InternalRead& read : reads) {
+    const std::size_t s = series_of(read);
+    series_[s].members.push_back(entries_.size());
+    entries_.push_back({s, series_[s].members.size() - 1, read.position_known,
+                        read.position.instruction, read.value()});
   }
   for (Series& s : series_) {
     std::size_t backwards = 0;

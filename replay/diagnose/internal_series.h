@@ -5,17 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "events/recording.h"
 
 namespace citcat {
-
-/// EDX:EAX.
-constexpr std::uint64_t internal_value(const InternalRead& read) {
-  return std::uint64_t{read.edx} << 32 | read.eax;
-}
 
 /// What the neighbours of one value expect it to be.
 struct InternalExpectation {
@@ -34,7 +28,7 @@ struct InternalExpectation {
 class InternalSeries {
  public:
   /// Copies what it needs.
-  explicit InternalSeries(std::span<const InternalRead> reads);
+  explicit InternalSeries(const InternalReads& reads);
 
   /// Of the read with this number; empty where its series does not count upwards.
   InternalExpectation expectation(std::size_t number) const;

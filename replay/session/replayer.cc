@@ -91,6 +91,9 @@ Replayer::Replayer(const Recording& recording, const Schedule& schedule, const L
       tally_(std::make_unique<Tally>(is_anchored(schedule))),
       machine_(recording.initial.model, recording.bus, *this, with(listeners, *tally_),
                options_.path),
+      external_writes_(schedule.external_writes),
+      io_reads_(schedule.io_reads),
+      internal_reads_(schedule.internal_reads),
       port_bus_(recording.bus, recording.initial.model),
       port_count_(recording) {
   machine_.load(recording.initial, recording.image);
@@ -195,7 +198,7 @@ Position Replayer::next_stop() const {
     if (next.position_known) stop = std::min(stop, next.position);
   }
   if (next_external_ < schedule_.external_writes.size()) {
-    const ExternalWrite& next = schedule_.external_writes[next_external_];
+    const ExternalWrite& next = external_writes_[next_external_];
     if (next.position_known) stop = std::min(stop, next.position);
   }
   return stop;
@@ -249,7 +252,7 @@ bool Replayer::interrupt_is_due() const {
 
 bool Replayer::external_write_is_due() const {
   if (next_external_ >= schedule_.external_writes.size()) return false;
-  const ExternalWrite& next = schedule_.external_writes[next_external_];
+  const ExternalWrite& next = external_writes_[next_external_];
   return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
 }
 
@@ -266,12 +269,12 @@ bool Replayer::apply_due() {
   if (external && interrupt) {
     // At one position the bus decides.
     if (schedule_.interrupts[next_interrupt_].transaction <
-        schedule_.external_writes[next_external_].transaction) {
+        external_writes_[next_external_].transaction) {
       return deliver_interrupt();
     }
   }
   if (external) {
-    const ExternalWrite& w = schedule_.external_writes[next_external_++];
+    const ExternalWrite& w = external_writes_[next_external_++];
     machine_.external_write(w.address, w.data);
     ++report_.external_writes;
     return true;
@@ -318,7 +321,7 @@ std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Positi
       end_port_reads(access, port, size, value, now);
       return value;
     }
-    const IoRead part = schedule_.io_reads[next++];
+    const IoRead part = io_reads_[next++];
     value |= port_part(access, part, port, size, now);
   }
   next_io_ = next;
@@ -375,7 +378,7 @@ void Replayer::port_write(std::uint16_t port, std::uint32_t size, std::uint32_t,
 
 std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Position now) {
   if (next_internal_ >= schedule_.internal_reads.size()) return std::nullopt;
-  const InternalRead& next = schedule_.internal_reads[next_internal_];
+  const InternalRead next = internal_reads_[next_internal_];
   // A monitor may report fewer kinds than the program uses: what it did not report is not here.
   if (next.op != op || (next.position_known && next.position.instruction > now.instruction)) {
     return std::nullopt;

@@ -118,6 +118,10 @@ class Replayer final : private Environment {
   std::unique_ptr<Tally> tally_;
   Machine machine_;
   ReplayReport report_;
+  // Of the schedule, which may change between two runs.
+  mutable PackedCursor<ExternalWrites> external_writes_;
+  PackedCursor<IoReads> io_reads_;
+  PackedCursor<InternalReads> internal_reads_;
   std::size_t next_interrupt_ = 0;
   std::size_t next_external_ = 0;
   std::size_t next_io_ = 0;

@@ -26,7 +26,7 @@ ExternalChange ExternalChanges::observe(PhysAddr a, std::span<const std::uint8_t
   }
   // The write itself, and the transaction that showed it, come with the schedule.
   const auto& writes = schedule_.external_writes;
-  const auto shown = std::find_if(writes.begin() + static_cast<std::ptrdiff_t>(seen_), writes.end(),
+  const auto shown = std::find_if(writes.from(std::min(seen_, writes.size())), writes.end(),
                                   [&](const ExternalWrite& w) { return w.address == a; });
   ++seen_;
   if (shown != writes.end()) change.transaction = shown->transaction;

@@ -4,7 +4,7 @@ namespace citcat {
 
 FinalMemoryCheck::FinalMemoryCheck(const MemoryImage& before, const Schedule& schedule,
                                    Options options)
-    : schedule_(schedule), options_(options) {
+    : schedule_(schedule), external_writes_(schedule.external_writes), options_(options) {
   if (options_.keeps_model) model_ = before.clone();
 }
 
@@ -30,9 +30,8 @@ void FinalMemoryCheck::end() {
 
 /// Brings into the model what other bus masters wrote, as far as reads before `transaction` showed.
 void FinalMemoryCheck::model_external_writes(std::uint64_t transaction) {
-  const auto& external = schedule_.external_writes;
-  for (; progress_.next_external < external.size(); ++progress_.next_external) {
-    const ExternalWrite& w = external[progress_.next_external];
+  for (; progress_.next_external < schedule_.external_writes.size(); ++progress_.next_external) {
+    const ExternalWrite& w = external_writes_[progress_.next_external];
     if (w.transaction >= transaction) return;
     model_.set(w.address, w.data);
   }

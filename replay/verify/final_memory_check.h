@@ -96,6 +96,7 @@ class FinalMemoryCheck {
                     const MayDiffer& may_differ, FinalMemory& result) const;
 
   const Schedule& schedule_;
+  PackedCursor<ExternalWrites> external_writes_;  ///< of the schedule
   Options options_;
   Progress progress_;
   MemoryImage model_;  ///< what the bus says memory holds

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "events/recording.h"
 
@@ -15,7 +14,7 @@ namespace citcat {
 class LoneChanges {
  public:
   /// `writes` must outlive the object.
-  explicit LoneChanges(const std::vector<ExternalWrite>& writes) : writes_(writes) {}
+  explicit LoneChanges(const ExternalWrites& writes) : writes_(writes) {}
 
   /// No external write of the recording, at any time, goes to another dword of the page frame of
   /// `address`, and that is memory or ROM: not the video memory and adapters from A0000h to DFFFFh,
@@ -23,7 +22,7 @@ class LoneChanges {
   bool stands_alone(PhysAddr address);
 
  private:
-  const std::vector<ExternalWrite>& writes_;
+  const ExternalWrites& writes_;
   /// By page frame, the number of the only dword written, or a mark that there are several.
   std::optional<std::unordered_map<std::uint32_t, std::uint32_t>> pages_;
 };

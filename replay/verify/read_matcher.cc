@@ -41,6 +41,7 @@ std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
 ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, bool plain)
     : recording_(recording),
       schedule_(schedule),
+      external_writes_(schedule.external_writes),
       uncached_(recording.bus.form == CacheForm::none),
       plain_(plain),
       data_is_shown_(!plain || !uncached_),
@@ -55,10 +56,10 @@ ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, b
 // The captured side
 
 void ReadMatcher::apply_external_writes(std::uint64_t transaction) {
-  const auto& writes = schedule_.external_writes;
-  for (; next_external_ < writes.size() && writes[next_external_].transaction <= transaction;
-       ++next_external_) {
-    set_memory(writes[next_external_].address, writes[next_external_].data);
+  for (; next_external_ < schedule_.external_writes.size(); ++next_external_) {
+    const ExternalWrite& write = external_writes_[next_external_];
+    if (write.transaction > transaction) return;
+    set_memory(write.address, write.data);
   }
 }
 

@@ -218,6 +218,7 @@ class ReadMatcher : private ReadMatcherProgress {
 
   const Recording& recording_;
   const Schedule& schedule_;
+  PackedCursor<ExternalWrites> external_writes_;  ///< of the schedule
   bool uncached_ = false;
   bool plain_ = false;
   bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read

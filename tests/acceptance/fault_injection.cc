@@ -333,12 +333,12 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
     case FaultKind::external_missing: {
       auto& writes = recording.external_writes;
       if (writes.empty()) return std::nullopt;
-      const auto at = writes.begin() + static_cast<std::ptrdiff_t>(below(random, writes.size()));
+      const auto at = writes.from(below(random, writes.size()));
       Fault fault{at->position.instruction,
                   fmt::format("external write at {:08x}", at->address.value)};
       fault.address = at->address;
       fault.size = static_cast<std::uint32_t>(at->data.size());
-      writes.erase(at);
+      writes.erase(at.index());
       return fault;
     }
     case FaultKind::register_bit: {
@@ -370,12 +370,13 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
       auto& reads = recording.internal_reads;
       if (reads.empty()) return std::nullopt;
       const std::size_t n = below(random, reads.size());
-      InternalRead& read = reads[n];
+      InternalRead read = reads[n];
       const unsigned bit = below(random, 64u);
       if (read.op == InternalRead::Op::wrmsr || read.op == InternalRead::Op::cpuid)
         return std::nullopt;
       std::uint32_t& half = bit < 32 ? read.eax : read.edx;
       half ^= 1u << bit % 32;
+      reads.replace(n, read);
       Fault fault{read.position.instruction, fmt::format("internal value {} bit {}", n, bit)};
       fault.original = n;
       return fault;

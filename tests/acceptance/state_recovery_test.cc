@@ -124,7 +124,8 @@ TEST_P(StateRecoveryMachine, TheWholeRunFollowsFromAnyInterrupt) {
         // Only counts say which of the values that cross no bus come first.
         imported.recording.internal_reads =
             import_at(data_of(GetParam()), interrupt, IgnoreCounts::none).recording.internal_reads;
-        for (InternalRead& read : imported.recording.internal_reads) read.position_known = false;
+        imported.recording.internal_reads.change_each(
+            [](InternalRead& read) { read.position_known = false; });
       }
       const RecoveredState recovered = recover_registers(imported);
       ASSERT_FALSE(recovered.divergence) << interrupt << ": " << recovered.divergence->reason

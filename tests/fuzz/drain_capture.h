@@ -104,10 +104,12 @@ class DerivedBothWays {
     CITCAT_ASSERT(std::ranges::equal(a.interrupts, b.interrupts, [](auto& x, auto& y) {
       return x.kind == y.kind && x.vector == y.vector && same_place(x, y);
     }));
-    CITCAT_ASSERT(std::ranges::equal(a.external_writes, b.external_writes, [](auto& x, auto& y) {
-      return x.address == y.address && x.data == y.data && x.window_begin == y.window_begin &&
-             same_place(x, y);
-    }));
+    CITCAT_ASSERT(std::equal(a.external_writes.begin(), a.external_writes.end(),
+                             b.external_writes.begin(), b.external_writes.end(),
+                             [](auto& x, auto& y) {
+                               return x.address == y.address && x.data == y.data &&
+                                      x.window_begin == y.window_begin && same_place(x, y);
+                             }));
   }
 
  private:

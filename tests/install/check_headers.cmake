@@ -4,7 +4,7 @@
 
 # A header for users is a promise; what it includes is one, too. Neither grows unnoticed.
 set(most_for_users 20)
-set(most_in_all 36)
+set(most_in_all 40)
 
 file(STRINGS ${LIST} lines)
 set(for_users)

@@ -122,8 +122,9 @@ Recording some_recording() {
   read.value = 0x60;
   read.transaction = 5;
   r.io_reads.push_back(read);
-  r.internal_reads.emplace_back();
-  r.internal_reads.back().op = InternalRead::Op::rdpmc;
+  InternalRead counter;
+  counter.op = InternalRead::Op::rdpmc;
+  r.internal_reads.push_back(counter);
   return r;
 }
 

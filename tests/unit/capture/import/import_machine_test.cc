@@ -75,7 +75,7 @@ TEST_P(ImportMachine, InterruptsStandWhereTheMachineTookThem) {
 
 /// For each byte of each external write, the record before the showing one that touched it last.
 std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> last_accesses(
-    const std::vector<MonitorRecord>& records, const std::vector<ExternalWrite>& writes) {
+    const std::vector<MonitorRecord>& records, const ExternalWrites& writes) {
   std::unordered_map<std::uint32_t, std::uint64_t> touched;  // only bytes somebody else wrote
   for (const ExternalWrite& w : writes) {
     for (std::uint32_t i = 0; i < w.data.size(); ++i) touched[w.address.low32() + i] = 0;

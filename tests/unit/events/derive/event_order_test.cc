@@ -8,8 +8,9 @@ namespace {
 TEST(EventOrder, StaysWhenTransactionsBecomeSmallNumbers) {
   Recording r;
   for (const std::uint64_t at : {70u, 90u, 91u, 400u}) {
-    r.external_writes.emplace_back();
-    r.external_writes.back().transaction = at;
+    ExternalWrite write;
+    write.transaction = at;
+    r.external_writes.push_back(write);
   }
   for (const std::uint64_t at : {10u, 80u, 85u, 95u, 500u}) {
     r.interrupts.emplace_back();

@@ -95,7 +95,15 @@ class TimeStampTest : public ExplanationTest {
     for (const std::uint64_t at : {0u, 36u, 38u}) guest_.internal_value({at, 0}, kStart + at);
     record(60);
   }
-  InternalRead& read(std::size_t n) { return imported_.recording.internal_reads.at(n); }
+  /// Read number `n` gave this in EAX.
+  void gave(std::size_t n, std::uint32_t eax) {
+    InternalRead read = imported_.recording.internal_reads[n];
+    read.eax = eax;
+    imported_.recording.internal_reads.replace(n, read);
+  }
+  void flip(std::size_t n, std::uint32_t bits) {
+    gave(n, imported_.recording.internal_reads[n].eax ^ bits);
+  }
 };
 
 /// A word comes from the ports of an 8088 in two reads, and one of them was captured wrongly.
@@ -107,7 +115,9 @@ TEST_F(ExplanationTest, TheTransferOfAWideReadThatHasAWrongBitIsNamed) {
   record(8);
   ASSERT_EQ(imported_.recording.io_reads.size(), 3u);
   IoReads& reads = imported_.recording.io_reads;
-  reads.set_value(1, reads[1].value ^ 0x20);
+  IoRead changed = reads[1];
+  changed.value ^= 0x20;
+  reads.replace(1, changed);
   const std::uint64_t wrong = imported_.recording.io_reads[1].transaction;
   expect_first(CauseKind::captured_port_read);
   ASSERT_EQ(first().cause.hints.size(), 1u);
@@ -116,21 +126,21 @@ TEST_F(ExplanationTest, TheTransferOfAWideReadThatHasAWrongBitIsNamed) {
 }
 
 TEST_F(TimeStampTest, OneWrongBitIsNamed) {
-  read(1).eax ^= 0x40;
+  flip(1, 0x40);
   expect_first(CauseKind::internal_value);
   EXPECT_EQ(first().cause.hints.front().number, 1u);
   EXPECT_EQ(first().cause.hints.front().value, kStart + 36);
 }
 
 TEST_F(TimeStampTest, AnotherValueThanThePredictedIsNamedToo) {
-  read(1).eax = 0x1077;
+  gave(1, 0x1077);
   expect_first(CauseKind::internal_value);
   EXPECT_EQ(first().cause.hints.front().number, 1u);
   EXPECT_EQ(first().cause.hints.front().value & 0xff, (kStart + 36) & 0xff);
 }
 
 TEST_F(TimeStampTest, ValuesThatNothingTellsApartAreCalledEquivalent) {
-  read(0).eax = 0x1000;
+  gave(0, 0x1000);
   expect_first(CauseKind::internal_value);
   EXPECT_EQ(first().cause.hints.front().value, kStart);
   EXPECT_GT(first().equivalent_values, 0u) << "nothing but bit 4 is used";
@@ -138,8 +148,9 @@ TEST_F(TimeStampTest, ValuesThatNothingTellsApartAreCalledEquivalent) {
 }
 
 TEST_F(TimeStampTest, AValueWithoutAPositionIsNamedByItsNumber) {
-  for (InternalRead& r : imported_.recording.internal_reads) r.position_known = false;
-  read(2).eax ^= 0x80;
+  imported_.recording.internal_reads.change_each(
+      [](InternalRead& read) { read.position_known = false; });
+  flip(2, 0x80);
   expect_first(CauseKind::internal_value);
   EXPECT_EQ(first().cause.hints.front().number, 2u);
 }

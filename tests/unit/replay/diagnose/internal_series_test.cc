@@ -23,10 +23,10 @@ std::vector<InternalRead> counter(std::initializer_list<std::uint64_t> instructi
 
 TEST(InternalSeries, ACounterIsExpectedToGoOnAtItsRate) {
   const auto reads = counter({0, 10, 14, 20, 50, 51});
-  const InternalSeries series(reads);
+  const InternalSeries series{InternalReads(reads)};
   for (std::size_t n = 0; n < reads.size(); ++n) {
-    EXPECT_EQ(series.expectation(n).deviation(internal_value(reads[n])), 0u) << n;
-    EXPECT_TRUE(series.expectation(n).allows(internal_value(reads[n])));
+    EXPECT_EQ(series.expectation(n).deviation(reads[n].value()), 0u) << n;
+    EXPECT_TRUE(series.expectation(n).allows(reads[n].value()));
   }
   EXPECT_TRUE(series.doubtful(reads.size()).empty());
 }
@@ -34,8 +34,8 @@ TEST(InternalSeries, ACounterIsExpectedToGoOnAtItsRate) {
 TEST(InternalSeries, ACounterThatRanBackwardsIsDoubtful) {
   auto reads = counter({0, 10, 14, 20, 50, 51});
   reads[2].eax ^= 0x4000;
-  const InternalSeries series(reads);
-  EXPECT_FALSE(series.expectation(2).allows(internal_value(reads[2])));
+  const InternalSeries series{InternalReads(reads)};
+  EXPECT_FALSE(series.expectation(2).allows(reads[2].value()));
   EXPECT_EQ(series.doubtful(reads.size()), std::vector<std::size_t>{2});
   EXPECT_TRUE(series.doubtful(2).empty()) << "only those before";
 }
@@ -43,15 +43,15 @@ TEST(InternalSeries, ACounterThatRanBackwardsIsDoubtful) {
 TEST(InternalSeries, AValueThatOneBitBringsBackToTheRateIsDoubtful) {
   auto reads = counter({0, 100, 200, 300, 400, 500});
   reads[3].eax ^= 0x20;
-  const InternalSeries series(reads);
-  EXPECT_TRUE(series.expectation(3).allows(internal_value(reads[3])));
+  const InternalSeries series{InternalReads(reads)};
+  EXPECT_TRUE(series.expectation(3).allows(reads[3].value()));
   EXPECT_EQ(series.doubtful(reads.size()), std::vector<std::size_t>{3});
 }
 
 TEST(InternalSeries, AHaltBetweenTwoValuesIsNoDoubt) {
   auto reads = counter({0, 100, 200, 300, 400, 500});
   for (std::size_t n = 3; n < reads.size(); ++n) reads[n].edx += 1;
-  EXPECT_TRUE(InternalSeries(reads).doubtful(reads.size()).empty());
+  EXPECT_TRUE(InternalSeries(InternalReads(reads)).doubtful(reads.size()).empty());
 }
 
 TEST(InternalSeries, RegistersThatDoNotCountExpectNothing) {
@@ -63,7 +63,7 @@ TEST(InternalSeries, RegistersThatDoNotCountExpectNothing) {
     read.edx = 0;
   }
   reads[1].eax = 0x61;
-  const InternalSeries series(reads);
+  const InternalSeries series{InternalReads(reads)};
   EXPECT_TRUE(series.expectation(1).allows(0));
   EXPECT_TRUE(series.doubtful(reads.size()).empty());
 }

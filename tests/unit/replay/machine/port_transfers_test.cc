@@ -466,10 +466,11 @@ std::uint32_t bl_after(CpuModel model, std::uint32_t bus_bytes, PortUnit unit, s
   const std::uint8_t code[] = {0xa0, 0, 0, 0xef, 0x8a, 0x1e, 0, 0, 0xee, 0xf4};
   recording.image.set(PhysAddr{kCode}, code);
   recording.image.set(PhysAddr{kData}, 1);
-  ExternalWrite& write = recording.external_writes.emplace_back();
+  ExternalWrite write;
   write.address = PhysAddr{kData};
   write.data = {2};
   write.anchor.io = io;
+  recording.external_writes.push_back(write);
   Replayer replayer(recording, nullptr, {});
   replayer.run();
   return replayer.machine().save().gpr[kEbx] & 0xff;

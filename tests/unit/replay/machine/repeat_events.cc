@@ -40,6 +40,12 @@ void insert(std::vector<Event>& events, const Event& event) {
   const auto later = [](const Event& a, const Event& b) { return a.position < b.position; };
   events.insert(std::upper_bound(events.begin(), events.end(), event, later), event);
 }
+void insert(ExternalWrites& events, const ExternalWrite& event) {
+  const auto at = std::find_if(events.begin(), events.end(), [&](const ExternalWrite& other) {
+    return event.position < other.position;
+  });
+  events.insert(at.index(), event);
+}
 
 Interrupt nmi_at(Position position) {
   Interrupt nmi;

@@ -131,7 +131,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   known.image = image_.clone();
   known.instructions = instructions;
   known.interrupts = interrupts_;
-  known.internal_reads = internal_reads_;
+  known.internal_reads.append(internal_reads_);
   known.io_reads.append(io_reads_);
   Bus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
@@ -147,7 +147,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   imported.recording = builder.finish();
   imported.recording.initial = state_;
   imported.recording.image = image_.clone();
-  imported.recording.internal_reads = internal_reads_;
+  imported.recording.internal_reads.append(internal_reads_);
   return imported;
 }
 

@@ -15,8 +15,8 @@ ExternalWrite write_at(std::uint32_t address, std::vector<std::uint8_t> data) {
 }
 
 TEST(LoneChanges, StandAloneWhereNothingElseInThePageFrameChanges) {
-  const std::vector<ExternalWrite> writes = {write_at(0x5010, {1}), write_at(0x6000, {1, 2, 3, 4}),
-                                             write_at(0x6004, {1, 2, 3, 4})};
+  const ExternalWrites writes = {write_at(0x5010, {1}), write_at(0x6000, {1, 2, 3, 4}),
+                                 write_at(0x6004, {1, 2, 3, 4})};
   LoneChanges changes(writes);
   EXPECT_TRUE(changes.stands_alone(PhysAddr{0x5010}));
   EXPECT_FALSE(changes.stands_alone(PhysAddr{0x6000}));
@@ -24,19 +24,18 @@ TEST(LoneChanges, StandAloneWhereNothingElseInThePageFrameChanges) {
 }
 
 TEST(LoneChanges, StandAloneWhereTheSameDwordChangesBack) {
-  const std::vector<ExternalWrite> writes = {write_at(0x5011, {1}), write_at(0x5011, {0})};
+  const ExternalWrites writes = {write_at(0x5011, {1}), write_at(0x5011, {0})};
   EXPECT_TRUE(LoneChanges(writes).stands_alone(PhysAddr{0x5011}));
 }
 
 TEST(LoneChanges, DoNotStandAloneInATransferOfSeveralDwords) {
-  const std::vector<ExternalWrite> writes = {write_at(0x5010, {1, 2, 3, 4, 5, 6, 7, 8}),
-                                             write_at(0x5010, {9})};
+  const ExternalWrites writes = {write_at(0x5010, {1, 2, 3, 4, 5, 6, 7, 8}), write_at(0x5010, {9})};
   EXPECT_FALSE(LoneChanges(writes).stands_alone(PhysAddr{0x5010}));
 }
 
 TEST(LoneChanges, AreNoMisreadsWhereAddressesBelongToDevices) {
   for (const std::uint32_t address : {0xb8000u, 0xdffffu, 0x80000000u, 0xfebc0004u}) {
-    const std::vector<ExternalWrite> writes = {write_at(address, {1})};
+    const ExternalWrites writes = {write_at(address, {1})};
     EXPECT_FALSE(LoneChanges(writes).stands_alone(PhysAddr{address})) << std::hex << address;
   }
 }

@@ -239,12 +239,13 @@ TEST_P(RepeatComparison, FindsALineThatHoldsSomethingElse) {
   if (GetParam() == CacheForm::none) GTEST_SKIP() << "reads are compared by their addresses";
   show(guest_of({0xf3, 0xa5}));
   const BusTransaction& fill = bus_.evidence[middle(BusOp::data_read)];
-  ExternalWrite& w = guest_.recording.external_writes.emplace_back();
+  ExternalWrite w;
   w.address = fill.address.plus32(4);
   w.data = {0x5a, 0x5a};
   w.transaction = fill.index;
   w.position_known = true;
   w.position = {kRepeat + 2, 0};
+  guest_.recording.external_writes.push_back(w);
   expect_noticed("line");
 }
 

@@ -54,12 +54,17 @@ TEST_F(RewindableReplayTest, AgreesAsOftenAsItGoesBack) {
 }
 
 TEST_F(RewindableReplayTest, IsGivenWhatItsScheduleHasByThen) {
+  const auto read_gives = [this](std::uint32_t value) {
+    IoRead read = schedule_.io_reads[1];
+    read.value = value;
+    schedule_.io_reads.replace(1, read);
+  };
   replay_->run_to({5, 0});
   const RewindableReplay::Place place = replay_->here();
-  schedule_.io_reads.set_value(1, 0x44);
+  read_gives(0x44);
   EXPECT_EQ(end(), ReplayReport::End::diverged);
   EXPECT_EQ(imported_.recording.io_reads[1].value, 0x22u);
-  schedule_.io_reads.set_value(1, 0x22);
+  read_gives(0x22);
   replay_->go_back(place);
   EXPECT_EQ(end(), ReplayReport::End::complete);
 }

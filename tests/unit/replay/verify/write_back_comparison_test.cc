@@ -132,13 +132,14 @@ class LineGivenUp : public WriteBackComparison, public testing::WithParamInterfa
   }
   void comes_back() {
     filled(kAt, 3);
-    ExternalWrite& w = recording().external_writes.emplace_back();
+    ExternalWrite w;
     w.address = PhysAddr{stored_at()};
     w.data.resize(4);
     put_value(w.data.data());
     w.position_known = true;
     w.position = {3, 0};
     w.transaction = bus_.evidence.back().index;
+    recording().external_writes.push_back(w);
   }
 };
 
