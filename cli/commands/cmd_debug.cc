@@ -60,6 +60,7 @@ void serve(const RecordingFile& file, const DebugArguments& arguments, int in, i
                    [&](const std::string& reason) { console.warn(reason); });
   // gdb waits for its first answers no longer than for any: the way is gone when it asks for more.
   server.serve([&] { monitor.seek(arguments.at); });
+  if (!connection.failure().empty()) throw IoError("the line to gdb: " + connection.failure());
 }
 
 std::string quoted(const std::string& text) {

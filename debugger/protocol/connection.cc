@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace citcat::gdb {
@@ -17,11 +18,16 @@ bool Connection::read_more() {
     n = ::read(in_, bytes.data(), bytes.size());
   } while (n < 0 && errno == EINTR);
   if (n <= 0) {
-    gone_ = true;
+    lose(n < 0 ? errno : 0);
     return false;
   }
   reader_.add({bytes.data(), static_cast<std::size_t>(n)});
   return true;
+}
+
+void Connection::lose(int error) {
+  gone_ = true;
+  if (error != 0 && error != EPIPE && error != ECONNRESET) failure_ = std::strerror(error);
 }
 
 bool Connection::receive(std::string& data) {
@@ -81,7 +87,7 @@ void Connection::write(std::string_view bytes) {
     const ssize_t n = ::write(out_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      gone_ = true;
+      lose(n < 0 ? errno : 0);
     } else {
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }

@@ -23,14 +23,19 @@ class Connection {
   /// Packets are no longer acknowledged, from the next one on.
   void stop_acknowledging() { acknowledges_ = false; }
   bool gone() const { return gone_; }
+  /// What broke the line, where it is not that gdb went; else empty.
+  const std::string& failure() const { return failure_; }
 
  private:
   bool read_more();
+  /// `error`: an errno, or 0 at the end of the line.
+  void lose(int error);
   void write(std::string_view bytes);
 
   int in_, out_;
   PacketReader reader_;
   std::string last_;
+  std::string failure_;
   std::string waiting_;  ///< a packet that came while is_interrupted() looked
   bool acknowledges_ = true, gone_ = false, interrupt_ = false, has_waiting_ = false;
 };

@@ -34,8 +34,8 @@ bool is_analysis_part(const std::string& path) {
     const auto bytes = in.next_block();
     return bytes.size() >= kMagic.size() &&
            std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
-  } catch (const Error&) {
-    return false;
+  } catch (const FormatError&) {
+    return false;  // not even compressed as it says
   }
 }
 

@@ -32,7 +32,7 @@ struct AnalysisPart {
   }
 };
 
-/// Whether a file begins as such a share does; false where it cannot be read.
+/// Whether a file begins as such a share does. Throws IoError.
 bool is_analysis_part(const std::string& path);
 void write_analysis_part(const std::string& path, const AnalysisPart& part);
 /// Throws FormatError for what is none, or damaged.

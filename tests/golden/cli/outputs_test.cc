@@ -143,6 +143,21 @@ TEST_F(Outputs, AFullDeviceIsAnErrorAndLeavesNothing) {
   }
 }
 
+TEST_F(Outputs, ALineToADebuggerThatFailsIsAnErrorAndOneThatEndsIsNone) {
+  const std::string session = "printf '+$g#67' | \"$CITCAT\" debug r.citcat --stdio -q";
+  const ProcessResult full = shell(session + " > /dev/full");
+  EXPECT_EQ(full.exit_code, 4);
+  EXPECT_THAT(full.err, HasSubstr("the line to gdb: No space left"));
+  const ProcessResult gone = shell("{ " + session + "; echo $? > status; } | true; cat status");
+  EXPECT_EQ(gone.out, "0\n") << gone.err;
+}
+
+TEST_F(Outputs, WhatCannotBeReadIsNotTakenForAShareOfAnotherKind) {
+  const ProcessResult folder = run({"merge", file("").string(), "-o", "out"});
+  EXPECT_EQ(folder.exit_code, 4);
+  EXPECT_THAT(folder.err, HasSubstr("expected a file, found a directory"));
+}
+
 TEST_F(Outputs, WhatMayNotGrowFurtherIsAnErrorAndTheOldFileStays) {
   for (const Writer& writer : writers()) {
     write_file(file("out"), "old");
