@@ -360,7 +360,8 @@ std::optional<Mismatch> ReadMatcher::settle(std::uint64_t next, const Memory& me
     if (!result) result = settle_uncached_code();
   }
   if (!result) result = settle_fills(memory);
-  skip(next);
+  compared_ += drop_before(instruction_ + 1);
+  begin(next);
   return result;
 }
 
@@ -476,22 +477,24 @@ bool ReadMatcher::equals_before(const Pending& p, const BlockMemory& block,
 }
 
 std::uint64_t ReadMatcher::pass_block(std::uint64_t last) {
-  drop_before(last);
+  compared_ += drop_before(last);
   const std::uint64_t before = compared_;
-  drop_before(last + 1);
+  compared_ += drop_before(last + 1);
   forget_old_fetches();
   begin(last);
   return before;
 }
 
-void ReadMatcher::drop_before(std::uint64_t instruction) {
+std::uint64_t ReadMatcher::drop_before(std::uint64_t instruction) {
   std::size_t count = 0;
+  std::uint64_t parts = 0;
   for (; count < pending_.size(); ++count) {
     const Pending& p = pending_[count];
     if (p.t.position.instruction >= instruction) break;
-    compared_ += p.parts;
+    parts += p.parts;
   }
   pending_.drop_front(count);
+  return parts;
 }
 
 void ReadMatcher::skip(std::uint64_t next) {

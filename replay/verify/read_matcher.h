@@ -147,6 +147,7 @@ class ReadMatcher : private ReadMatcherProgress {
   /// They agree. As far as compared() before the last of them, returns it.
   std::uint64_t pass_block(std::uint64_t last);
 
+  /// Transactions of the capture; none that was passed over.
   std::uint64_t compared() const { return compared_; }
   /// What the bus shows being read next that has not been settled; null where nothing waits.
   const BusTransaction* due() const { return pending_.empty() ? nullptr : &pending_.front().t; }
@@ -180,7 +181,8 @@ class ReadMatcher : private ReadMatcherProgress {
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
   void apply_external_writes(std::uint64_t transaction);
   bool equals(Pending& p, const Memory& memory) const;
-  void drop_before(std::uint64_t instruction);
+  /// Returns of how many transactions of the capture they are.
+  std::uint64_t drop_before(std::uint64_t instruction);
   /// Belongs to none of the accesses now. The one after is left a chance: should the monitor count
   /// otherwise, the comparison that is not plain has the last word.
   bool is_later(std::uint32_t iteration) const {
