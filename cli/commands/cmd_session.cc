@@ -81,10 +81,6 @@ class Session {
       } catch (const mdl::TextError& e) {
         tell_text_error(e, console_);
         refused_ = true;
-      } catch (const FormatError& e) {
-        refuse(e);
-      } catch (const IoError& e) {
-        refuse(e);
       }
     }
     if (divergence_ || refused_) return divergence_ ? ExitCode::answer_is_no : ExitCode::usage;
@@ -118,7 +114,7 @@ class Session {
           name.find('@') == std::string::npos ? name : mdl::parse_metric_request(name).text,
           position());
     } else if (command == "mdl") {
-      library_.add_file(rest);
+      add_file(rest);
     } else if (command == "report") {
       report();
     } else if (command == "where") {
@@ -128,6 +124,17 @@ class Session {
     }
     console_.flush();
     return true;
+  }
+
+  /// One that cannot be read is refused; what the recording has of that ends the session.
+  void add_file(const std::string& name) {
+    try {
+      library_.add_file(name);
+    } catch (const FormatError& e) {
+      throw UsageError(e.what());
+    } catch (const IoError& e) {
+      throw UsageError(e.what());
+    }
   }
 
   static std::string without_blanks(std::string text) {

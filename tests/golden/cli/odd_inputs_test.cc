@@ -70,6 +70,17 @@ TEST_F(OddInputs, ASessionTakesNoLineWithoutEndAndGoesOnBehindAMissingFile) {
   EXPECT_EQ(missing.out, "instruction 5\n");
 }
 
+TEST_F(OddInputs, ASessionEndsWhereItsRecordingIsDamaged) {
+  import_sample("r.citcat");
+  std::string bytes = read_file(file("r.citcat"));
+  bytes[1000] ^= 1;  // of the evidence, which is read as the run comes there
+  write_file(file("r.citcat"), bytes);
+  const ProcessResult damaged =
+      run_shell("printf 'go end\nwhere\n' | \"$CITCAT\" session r.citcat", file(""));
+  EXPECT_EQ(damaged.exit_code, 3) << damaged.err;
+  EXPECT_EQ(damaged.out, "");
+}
+
 TEST_F(OddInputs, CheckpointsCountTheirOwnBytes) {
   import_sample("r.citcat");
   // An append that was interrupted is longer than what comes in its place.
