@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "events/archive/rows.h"
 #include "events/cpu_traits.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/column.h"
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t kMaxText = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMaxItems = std::uint64_t{1} << 20;
-/// One external write; the builder merges neighbours, so a disk sector or a frame is one event.
-constexpr std::uint64_t kMaxExternalBytes = std::uint64_t{1} << 24;
 
 template <typename T>
 T read_enum(ByteReader& in, std::string_view field, T last) {
@@ -28,86 +27,6 @@ T read_enum(ByteReader& in, std::string_view field, T last) {
 }
 
 bool read_bool(ByteReader& in, std::string_view field) { return in.count(field, 1) != 0; }
-
-/// Columns of one kind of event. Values are collected row by row through `cell`, in the same order
-/// as RowReader gives them back, so that the two sides of a format read alike.
-class RowWriter {
- public:
-  void begin_row() { next_ = 0; }
-  void cell(std::uint64_t value) {
-    if (next_ == columns_.size()) columns_.emplace_back();
-    columns_[next_++].push_back(value);
-  }
-  void write(ByteWriter& out) const {
-    for (const std::vector<std::uint64_t>& column : columns_) write_column(out, column);
-  }
-
- private:
-  std::vector<std::vector<std::uint64_t>> columns_;
-  std::size_t next_ = 0;
-};
-
-class RowReader {
- public:
-  RowReader(ByteReader& in, std::size_t rows, std::size_t columns, std::string_view field)
-      : in_(in), field_(field) {
-    for (std::size_t i = 0; i < columns; ++i) columns_.push_back(read_column(in, rows, field));
-  }
-  void begin_row(std::size_t row) {
-    row_ = row;
-    next_ = 0;
-  }
-  /// The next cell of the row; more than `max` throws.
-  template <typename T>
-  T cell(T max) {
-    const std::uint64_t value = columns_[next_++][row_];
-    if (value > static_cast<std::uint64_t>(max)) {
-      in_.fail(std::string(field_) + ": expected values up to " +
-               std::to_string(static_cast<std::uint64_t>(max)) + ", found " +
-               std::to_string(value));
-    }
-    return static_cast<T>(value);
-  }
-  std::uint64_t cell() { return columns_[next_++][row_]; }
-
- private:
-  ByteReader& in_;
-  std::string_view field_;
-  std::vector<std::vector<std::uint64_t>> columns_;
-  std::size_t row_ = 0;
-  std::size_t next_ = 0;
-};
-
-constexpr std::size_t kPositionCells = 3;
-constexpr std::size_t kAnchorCells = 4;
-
-/// An unknown position is stored as zero.
-void write_position(RowWriter& row, bool known, const Position& position) {
-  row.cell(known ? 1 : 0);
-  row.cell(known ? position.instruction : 0);
-  row.cell(known ? position.iteration : 0);
-}
-
-void read_position(RowReader& row, bool& known, Position& position) {
-  known = row.cell<std::uint8_t>(1) != 0;
-  position.instruction = row.cell();
-  position.iteration = row.cell<std::uint32_t>(0xffffffff);
-}
-
-void write_anchor(RowWriter& row, const BusAnchor& anchor, bool keep) {
-  for (const std::uint64_t count : {anchor.writes, anchor.io, anchor.interrupts, anchor.reads}) {
-    row.cell(keep ? count : 0);
-  }
-}
-
-BusAnchor read_anchor(RowReader& row) {
-  BusAnchor anchor;
-  anchor.writes = row.cell();
-  anchor.io = row.cell();
-  anchor.interrupts = row.cell();
-  anchor.reads = row.cell();
-  return anchor;
-}
 
 void write_provenance(ByteWriter& out, const Provenance& provenance) {
   out.varint(provenance.files.size());
@@ -432,178 +351,6 @@ void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests) {
     digests.push_back(d);
   }
   in.expect_end("the digests chunk");
-}
-
-// ---- Events -------------------------------------------------------------------------------------
-
-namespace {
-
-/// In the columns of a position, where nothing is known in instructions: 2 u, or 2 u + 1 where it
-/// is counted from the start, u being the unit's number; then the count.
-void write_count(RowWriter& row, const EventCount& count) {
-  row.cell(2 * static_cast<std::uint64_t>(count.unit) + (count.from_start ? 1 : 0));
-  row.cell(count.value);
-  row.cell(0);
-}
-
-void read_place(RowReader& row, Interrupt& e) {
-  constexpr auto kMax = static_cast<std::uint8_t>(2 * static_cast<int>(kLastCountUnit) + 1);
-  const auto known = row.cell<std::uint8_t>(kMax);
-  const std::uint64_t value = row.cell();
-  const auto iteration = row.cell<std::uint32_t>(0xffffffff);
-  if (known > 1) {
-    e.count = EventCount{CountUnit{static_cast<std::uint8_t>(known / 2)}, value, known % 2 != 0};
-    return;
-  }
-  e.position_known = known != 0;
-  e.position = {value, iteration};
-}
-
-}  // namespace
-
-std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean) {
-  RowWriter row;
-  for (const Interrupt& e : events) {
-    row.begin_row();
-    row.cell(static_cast<std::uint64_t>(e.kind));
-    row.cell(e.vector);
-    if (e.count && !e.position_known) {
-      write_count(row, *e.count);
-    } else {
-      write_position(row, e.position_known, e.position);
-    }
-    write_anchor(row, e.anchor, !lean || !e.position_known);
-    row.cell(e.transaction);
-  }
-  ByteWriter out;
-  out.varint(events.size());
-  row.write(out);
-  return out.take();
-}
-
-void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events) {
-  const std::size_t count = in.count("interrupts", kEventChunkRows);
-  RowReader row(in, count, 3 + kPositionCells + kAnchorCells, "interrupts");
-  for (std::size_t i = 0; i < count; ++i) {
-    row.begin_row(i);
-    Interrupt e;
-    e.kind = row.cell(Interrupt::Kind::none);
-    e.vector = row.cell<std::uint8_t>(0xff);
-    read_place(row, e);
-    e.anchor = read_anchor(row);
-    e.transaction = row.cell();
-    events.push_back(e);
-  }
-  in.expect_end("the interrupts chunk");
-}
-
-std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> events, bool lean) {
-  RowWriter row;
-  ByteWriter data;
-  for (const ExternalWrite& e : events) {
-    row.begin_row();
-    row.cell(e.address.u32());
-    row.cell(e.data.size());
-    write_position(row, e.position_known, e.position);
-    write_anchor(row, e.anchor, !lean || !e.position_known);
-    write_anchor(row, e.window_begin, !lean);
-    row.cell(e.transaction);
-    data.bytes(e.data);
-  }
-  ByteWriter out;
-  out.varint(events.size());
-  row.write(out);
-  out.bytes(data.view());
-  return out.take();
-}
-
-void decode_external_writes(ByteReader& in, ExternalWrites& events) {
-  const std::size_t count = in.count("external writes", kEventChunkRows);
-  RowReader row(in, count, 3 + kPositionCells + 2 * kAnchorCells, "external writes");
-  for (std::size_t i = 0; i < count; ++i) {
-    row.begin_row(i);
-    ExternalWrite e;
-    e.address.value = row.cell<std::uint32_t>(0xffffffff);
-    const auto data = in.bytes(row.cell<std::uint64_t>(kMaxExternalBytes), "external data");
-    e.data.assign(data.begin(), data.end());
-    read_position(row, e.position_known, e.position);
-    e.anchor = read_anchor(row);
-    e.window_begin = read_anchor(row);
-    e.transaction = row.cell();
-    events.push_back(e);
-  }
-  in.expect_end("the external writes chunk");
-}
-
-std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool lean) {
-  RowWriter row;
-  for (const IoRead& e : events) {
-    row.begin_row();
-    row.cell(e.port);
-    row.cell(e.size);
-    row.cell(e.value);
-    write_position(row, e.position_known && !lean, e.position);
-    row.cell(lean ? 0 : e.transaction);
-  }
-  ByteWriter out;
-  out.varint(events.size());
-  row.write(out);
-  return out.take();
-}
-
-void decode_io_reads(ByteReader& in, IoReads& events) {
-  const std::size_t count = in.count("I/O reads", kEventChunkRows);
-  RowReader row(in, count, 4 + kPositionCells, "I/O reads");
-  for (std::size_t i = 0; i < count; ++i) {
-    row.begin_row(i);
-    IoRead e;
-    e.port = row.cell<std::uint16_t>(0xffff);
-    e.size = row.cell<std::uint8_t>(4);
-    e.value = row.cell<std::uint32_t>(0xffffffff);
-    read_position(row, e.position_known, e.position);
-    e.transaction = row.cell();
-    events.push_back(e);
-  }
-  in.expect_end("the I/O reads chunk");
-}
-
-std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean) {
-  RowWriter row;
-  for (const InternalRead& e : events) {
-    // EBX and ECX are results of CPUID alone, ECX of RDTSCP too; of the others they are what the
-    // registers held anyway.
-    const bool all = !lean || e.op == InternalRead::Op::cpuid || e.op == InternalRead::Op::rdtscp;
-    row.begin_row();
-    row.cell(static_cast<std::uint64_t>(e.op));
-    write_position(row, e.position_known && !lean, e.position);
-    row.cell(lean ? 0 : e.ip);
-    row.cell(std::uint64_t{e.edx} << 32 | e.eax);
-    row.cell(all ? e.ebx : 0);
-    row.cell(all ? e.ecx : 0);
-  }
-  ByteWriter out;
-  out.varint(events.size());
-  row.write(out);
-  return out.take();
-}
-
-void decode_internal_reads(ByteReader& in, InternalReads& events) {
-  const std::size_t count = in.count("internal reads", kEventChunkRows);
-  RowReader row(in, count, 5 + kPositionCells, "internal reads");
-  for (std::size_t i = 0; i < count; ++i) {
-    row.begin_row(i);
-    InternalRead e;
-    e.op = row.cell(InternalRead::Op::rdtscp);
-    read_position(row, e.position_known, e.position);
-    e.ip = row.cell();
-    const std::uint64_t value = row.cell();
-    e.eax = static_cast<std::uint32_t>(value);
-    e.edx = static_cast<std::uint32_t>(value >> 32);
-    e.ebx = row.cell<std::uint32_t>(0xffffffff);
-    e.ecx = row.cell<std::uint32_t>(0xffffffff);
-    events.push_back(e);
-  }
-  in.expect_end("the internal reads chunk");
 }
 
 }  // namespace citcat

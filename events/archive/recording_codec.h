@@ -53,14 +53,4 @@ void decode_image(ByteReader& in, MemoryImage& image);
 std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests);
 void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests);
 
-// Events. `lean` leaves out what ArchiveMeta::lean says. Decoding appends.
-std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean);
-void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events);
-std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> events, bool lean);
-void decode_external_writes(ByteReader& in, ExternalWrites& events);
-std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool lean);
-void decode_io_reads(ByteReader& in, IoReads& events);
-std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean);
-void decode_internal_reads(ByteReader& in, InternalReads& events);
-
 }  // namespace citcat

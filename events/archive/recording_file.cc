@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "events/archive/container.h"
+#include "events/archive/event_codec.h"
 #include "events/archive/evidence_codec.h"
 #include "events/archive/file_evidence.h"
 #include "events/archive/recording_codec.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "events/archive/evidence_codec.h"
+#include "events/archive/event_codec.h"
 #include "events/archive/recording_codec.h"
 #include "formats/io/error.h"
 
