@@ -1,5 +1,6 @@
-#include "replay/machine/fast/handlers.h"
+// What handlers come to where an access is not found, and which table of them serves a policy.
 
+#include "replay/machine/fast/handler_policy.h"
 #include "replay/machine/fast/policy_tables.h"
 
 namespace citcat::fast {

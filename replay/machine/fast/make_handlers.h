@@ -1,11 +1,20 @@
 #pragma once
 // Fills in the table of handlers for one policy. Private to the files that hold one each.
+//
+// There is a handler for each operation, size and kind of operand (handlers_*.h). A handler keeps
+// its hands off everything until all that it accesses has been found, so that it can be begun anew,
+// or left to somebody else (miss()). What it does to flags is what the engine does, undefined ones
+// included (QEMU's cc_helper_template.h has their values by behaviour; bit scans and tests follow
+// replay/x86/undefined_flags.h).
 
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
-#include "replay/machine/fast/handlers.h"
+#include "replay/machine/fast/handlers_arithmetic.h"
+#include "replay/machine/fast/handlers_bits.h"
+#include "replay/machine/fast/handlers_branch.h"
+#include "replay/machine/fast/handlers_stack.h"
 
 namespace citcat::fast {
 

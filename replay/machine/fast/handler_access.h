@@ -1,0 +1,223 @@
+#pragma once
+// Registers, memory and conditions, as handlers have them.
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/fast/fast_state.h"
+#include "replay/machine/fast/handler_policy.h"
+#include "replay/machine/fast/handler_table.h"
+#include "replay/machine/fast/lazy_alu.h"
+
+namespace citcat::fast {
+
+template <class T>
+inline T get(const State* s, std::uint8_t at) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const std::uint8_t*>(s->r.data()) + at, sizeof value);
+  return value;
+}
+/// Of 32 bits it clears the upper half, as in 64-bit mode; elsewhere there is nothing in it.
+template <class T>
+inline void put(State* s, std::uint8_t at, T value) {
+  const std::conditional_t<sizeof(T) == 4, std::uint64_t, T> whole = value;
+  std::memcpy(reinterpret_cast<std::uint8_t*>(s->r.data()) + at, &whole, sizeof whole);
+}
+inline constexpr std::uint8_t kEaxAt = 0, kAhAt = 1, kEcxAt = 8, kEdxAt = 16, kEbxAt = 24,
+                              kEspAt = 32, kEbpAt = 40;
+/// An offset in a segment, or a linear address.
+template <class P>
+using Offset = std::conditional_t<P::kWide, std::uint64_t, std::uint32_t>;
+/// Bits of an offset behind an address-size prefix (Op::kNarrow).
+template <class P>
+inline constexpr Offset<P> kNarrowMask = P::kWide ? 0xffffffff : 0xffff;
+
+template <class T>
+inline T load(const std::uint8_t* host) {
+  T value;
+  std::memcpy(&value, host, sizeof value);
+  return value;
+}
+template <class T>
+inline void store(std::uint8_t* host, T value) {
+  std::memcpy(host, &value, sizeof value);
+}
+
+/// Where an access goes; null where the handler cannot make it.
+struct Place {
+  std::uint8_t* host = nullptr;
+  std::uint64_t linear = 0;
+  explicit operator bool() const { return host != nullptr; }
+};
+
+inline Place note_miss(State* s, std::uint64_t linear, std::uint8_t size, bool write) {
+  s->miss_linear = linear;
+  s->miss_size = size;
+  s->miss_write = write;
+  return {};
+}
+
+/// `size` bytes at a linear address.
+template <class P, std::uint8_t kSize, bool kWrite>
+inline Place find(State* s, Offset<P> linear) {
+  const std::size_t index = linear >> 12 & (kTlbEntries - 1);
+  const TlbEntry& entry = kWrite ? s->writes[index] : s->reads[index];
+  if (((linear + kSize - 1) & ~Offset<P>{kPageMask}) != static_cast<Offset<P>>(entry.tag))
+      [[unlikely]]
+    return note_miss(s, linear, kSize, kWrite);
+  if constexpr (P::kExact && !kWrite) {
+    if (!s->defined_reads[index]->all(linear & kPageMask, kSize)) [[unlikely]]
+      return note_miss(s, linear, kSize, false);
+  }
+  return {reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(entry.host) + linear),
+          linear};
+}
+
+template <class P, bool kFlat>
+inline Offset<P> offset_of(const Op* op, const State* s) {
+  const auto index = get<Offset<P>>(s, op->index);
+  const Offset<P> offset = get<Offset<P>>(s, op->base) + static_cast<Offset<P>>(op->displacement) +
+                           (index << (kFlat ? op->shift : op->shift & 3));
+  if constexpr (kFlat) return offset;
+  return (op->shift & Op::kNarrow) != 0 ? offset & kNarrowMask<P> : offset;
+}
+
+/// `kSize` bytes at an offset in a segment that has a base, or a limit.
+template <class P, std::uint8_t kSize, bool kWrite>
+inline Place find_in(State* s, unsigned segment, Offset<P> offset) {
+  if constexpr (!P::kWide) {
+    const std::int64_t limit = kWrite ? s->write_limit[segment] : s->read_limit[segment];
+    if (std::int64_t{offset} + kSize - 1 > limit) [[unlikely]]
+      return note_miss(s, 0, 0, kWrite);
+  }
+  return find<P, kSize, kWrite>(s, static_cast<Offset<P>>(s->segment_base[segment]) + offset);
+}
+
+/// The memory operand.
+template <class P, bool kFlat, std::uint8_t kSize, bool kWrite>
+inline Place find_operand(const Op* op, State* s) {
+  const Offset<P> offset = offset_of<P, kFlat>(op, s);
+  if constexpr (kFlat) return find<P, kSize, kWrite>(s, offset);
+  return find_in<P, kSize, kWrite>(s, op->segment, offset);
+}
+
+inline constexpr unsigned kStackSegment = 2;
+
+/// What lies at `pointer` on the stack.
+template <class P, bool kFlat, std::uint8_t kSize, bool kWrite>
+inline Place find_on_stack(State* s, Offset<P> pointer) {
+  if constexpr (kFlat) return find<P, kSize, kWrite>(s, pointer);
+  return find_in<P, kSize, kWrite>(s, kStackSegment, pointer & s->stack_mask);
+}
+template <class P, bool kFlat>
+inline void set_stack_pointer(State* s, Offset<P> pointer) {
+  if constexpr (kFlat) {
+    put(s, kEspAt, pointer);
+  } else {
+    const std::uint32_t esp = get<std::uint32_t>(s, kEspAt);
+    put(s, kEspAt, (esp & ~s->stack_mask) | (pointer & s->stack_mask));
+  }
+}
+
+/// The effective address number `i` of the operation.
+template <class P>
+inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, unsigned i = 0) {
+  const auto address = static_cast<Offset<P>>(linear);
+  constexpr std::size_t kSize = sizeof address;
+  if constexpr (P::kArea) std::memcpy(area + op->slot + kSize * i, &address, kSize);
+}
+
+/// Notes an access of the page in `frame`.
+template <std::uint8_t kSize, bool kWrite>
+inline LoggedAccess& log(const Op* op, State* s, const Place& at, std::uint32_t frame) {
+  LoggedAccess& access = s->log[s->logged++];
+  access.physical = frame | (static_cast<std::uint32_t>(at.linear) & kPageMask);
+  access.linear = at.linear;
+  access.size = kSize;
+  access.write = kWrite;
+  access.op = s->one_op != nullptr ? s->one_op : op;
+  return access;
+}
+
+template <class P, class T>
+inline T read(const Op* op, State* s, const Place& at) {
+  const T value = load<T>(at.host);
+  if constexpr (P::kLog) {
+    log<sizeof(T), false>(op, s, at, s->read_frames[at.linear >> 12 & (kTlbEntries - 1)]).after =
+        value;
+  }
+  return value;
+}
+
+/// Of an operand found for a write, which is going to be written too.
+template <class P, class T>
+inline T read_to_write(const Op* op, State* s, const Place& at) {
+  const T value = load<T>(at.host);
+  if constexpr (P::kLog) {
+    log<sizeof(T), false>(op, s, at, s->write_frames[at.linear >> 12 & (kTlbEntries - 1)]).after =
+        value;
+  }
+  return value;
+}
+/// It was read before it is defined.
+template <class P, class T>
+inline bool may_read_to_write(State* s, const Place& at) {
+  if constexpr (P::kExact) {
+    const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
+    if (!s->defined_writes[index]->all(at.linear & kPageMask, sizeof(T))) [[unlikely]] {
+      note_miss(s, at.linear, sizeof(T), true);
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class P, class T>
+inline void write(const Op* op, State* s, const Place& at, T value) {
+  [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
+  [[maybe_unused]] LoggedAccess* access = nullptr;
+  if constexpr (P::kLog) {
+    access = &log<sizeof(T), true>(op, s, at, s->write_frames[index]);
+    access->after = value;
+  }
+  if constexpr (P::kTraps) {
+    // No access goes from one frame into another, and no frame lies in two places: those that begin
+    // before the trap and end in it are the only ones to be noticed besides.
+    const auto behind = reinterpret_cast<std::uintptr_t>(at.host) -
+                        reinterpret_cast<std::uintptr_t>(s->trap) + (sizeof(T) - 1);
+    if (behind < s->trap_bytes + (sizeof(T) - 1)) [[unlikely]]
+      s->trapped = true;
+  }
+  if constexpr (P::kExact) {
+    const std::size_t offset = at.linear & kPageMask;
+    ByteMask& defined = *s->defined_writes[index];
+    if constexpr (P::kLog) {
+      access->was_defined = static_cast<std::uint8_t>(defined.bits(offset, sizeof(T)));
+      access->before = load<T>(at.host);
+    }
+    defined.set(offset, sizeof(T));
+  }
+  store<T>(at.host, value);
+}
+
+template <unsigned C>
+inline bool holds(std::uint32_t fz, std::uint32_t fs, std::uint32_t fc) {
+  constexpr unsigned kKind = C >> 1;
+  bool result = false;
+  if constexpr (kKind == 0) result = overflow_bit(fc) != 0;
+  if constexpr (kKind == 1) result = carry(fc);
+  if constexpr (kKind == 2) result = fz == 0;
+  if constexpr (kKind == 3) result = carry(fc) || fz == 0;
+  if constexpr (kKind == 4) result = static_cast<std::int32_t>(fs) < 0;
+  if constexpr (kKind == 5) result = (__builtin_popcount(fs & 0xff) & 1) == 0;
+  if constexpr (kKind == 6) result = static_cast<std::int32_t>(fs ^ fc ^ fc << 1) < 0;
+  if constexpr (kKind == 7)
+    result = fz == 0 || static_cast<std::int32_t>(fs ^ fc ^ fc << 1) < 0;
+  return result != ((C & 1) != 0);
+}
+
+}  // namespace citcat::fast

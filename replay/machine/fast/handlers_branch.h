@@ -1,0 +1,185 @@
+#pragma once
+// Handlers that go from block to block.
+
+#include <cstdint>
+
+#include "replay/machine/fast/handler_access.h"
+
+namespace citcat::fast {
+
+/// In place of a number of Block::next: the way leads to many places.
+inline constexpr std::uint8_t kIndirect = 2;
+
+/// The block is done, and the processor goes on at `next`.
+template <class P>
+[[gnu::always_inline]] inline void go(FAST_PARAMETERS, std::uint64_t next, std::uint8_t link) {
+  if constexpr (P::kExact) {
+    if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
+  }
+  if constexpr (P::kChains) {
+    const auto& jumps = P::kBatches ? s->batch_jumps : s->jumps;
+    const Block* const b =
+        link == kIndirect ? jumps[State::jump_index(next)] : s->block->next[link];
+    bool may = b->eip == next && s->code_pages[b->page_index] == b->where && s->left >= b->count;
+    if constexpr (P::kExact) may = may && !s->block->counts_shifts;
+    if constexpr (P::kImages) may = may && area + s->block->area_bytes < s->area_limit;
+    if constexpr (P::kBatches) may = may && s->may_batch();
+    if (may) [[likely]] {
+      if constexpr (P::kImages || P::kBatches) area += s->block->area_bytes;
+      // Of records there is always something; addresses need not be.
+      if (P::kImages || (P::kBatches && b->image != nullptr)) {
+        const std::uint8_t* from = b->image;
+        std::uint8_t* to = area;
+        std::uint8_t* const end = area + b->area_bytes;
+        do {
+          std::memcpy(to, from, kAreaStep);
+          to += kAreaStep;
+          from += kAreaStep;
+        } while (to < end);
+      }
+      if constexpr (P::kBatches) s->add_to_batch(*b, area);
+      s->left -= b->count;
+      s->block = b;
+      if constexpr (P::kCounts) s->count(*b);
+      return b->ops[0].handler(b->ops, s, area, fz, fs, fc);
+    }
+  }
+  s->next = next;
+  s->exit_link = link;
+  s->save(Exit::branch, op, area, {fz, fs, fc});
+}
+
+/// Behind the last operation of a block that transfers nothing.
+template <class P>
+CITCAT_FAST_HANDLER void fall(FAST_PARAMETERS) {
+  return go<P>(op, s, area, fz, fs, fc, op->immediate, 1);
+}
+/// What stands here is made elsewhere.
+CITCAT_FAST_HANDLER inline void leave(FAST_PARAMETERS) {
+  s->save(Exit::tail, op, area, {fz, fs, fc});
+}
+
+template <class P, unsigned C>
+CITCAT_FAST_HANDLER void jump_if(FAST_PARAMETERS) {
+  if (holds<C>(fz, fs, fc)) return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
+  return go<P>(op, s, area, fz, fs, fc, op->displacement, 1);
+}
+
+template <class P>
+CITCAT_FAST_HANDLER void jump(FAST_PARAMETERS) {
+  return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
+}
+
+/// LOOPNE, LOOPE, LOOP, JCXZ; T is what counts of ECX.
+template <class P, unsigned K, class T>
+CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
+  T count = get<T>(s, kEcxAt);
+  bool taken = false;
+  if constexpr (K == 3) {
+    taken = count == 0;
+  } else {
+    count = static_cast<T>(count - 1);
+    put<T>(s, kEcxAt, count);
+    taken = count != 0;
+    if constexpr (K == 0) taken = taken && fz != 0;
+    if constexpr (K == 1) taken = taken && fz == 0;
+  }
+  if (taken) return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
+  return go<P>(op, s, area, fz, fs, fc, op->displacement, 1);
+}
+
+/// The segment ends before: to be refused elsewhere.
+template <class P>
+inline bool is_target(const State* s, Offset<P> target) {
+  if constexpr (P::kWide) return CpuContext::is_canonical(target);
+  return target <= s->code_limit;
+}
+#define FAST_CHECK_TARGET(target)              \
+  if (!is_target<P>(s, target)) [[unlikely]] { \
+    note_miss(s, 0, 0, false);                 \
+    FAST_MISS;                                 \
+  }
+/// What a target in CS is told as.
+template <class P>
+inline Offset<P> linear_target(const State* s, Offset<P> target) {
+  return P::kWide ? target : static_cast<Offset<P>>(s->segment_base[1]) + target;
+}
+
+template <class P, class T>
+CITCAT_FAST_HANDLER void jump_register(FAST_PARAMETERS) {
+  const Offset<P> target = get<T>(s, op->a);
+  FAST_CHECK_TARGET(target);
+  tell<P>(op, area, linear_target<P>(s, target));
+  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+}
+
+template <class P, class T, bool kFlat>
+CITCAT_FAST_HANDLER void jump_memory(FAST_PARAMETERS) {
+  const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  if (!at) FAST_MISS;
+  const Offset<P> target = load<T>(at.host);
+  FAST_CHECK_TARGET(target);
+  read<P, T>(op, s, at);
+  tell<P>(op, area, at.linear);
+  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+}
+
+/// `displacement` is where the call returns to.
+template <class P, class T, bool kFlatStack>
+CITCAT_FAST_HANDLER void call(FAST_PARAMETERS) {
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
+  const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
+  if (!at) FAST_MISS;
+  tell<P>(op, area, at.linear);
+  write<P, T>(op, s, at, static_cast<T>(op->displacement));
+  set_stack_pointer<P, kFlatStack>(s, pointer);
+  return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
+}
+
+/// `immediate` is where it returns to.
+template <class P, class T, bool kFlatStack>
+CITCAT_FAST_HANDLER void call_register(FAST_PARAMETERS) {
+  const Offset<P> target = get<T>(s, op->a);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
+  FAST_CHECK_TARGET(target);
+  const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
+  if (!at) FAST_MISS;
+  tell<P>(op, area, at.linear);
+  tell<P>(op, area, linear_target<P>(s, target), 1);
+  write<P, T>(op, s, at, static_cast<T>(op->immediate));
+  set_stack_pointer<P, kFlatStack>(s, pointer);
+  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+}
+
+template <class P, class T, bool kFlat, bool kFlatStack>
+CITCAT_FAST_HANDLER void call_memory(FAST_PARAMETERS) {
+  const Place from = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  if (!from) FAST_MISS;
+  const Offset<P> target = load<T>(from.host);
+  FAST_CHECK_TARGET(target);
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
+  const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
+  if (!at) FAST_MISS;
+  read<P, T>(op, s, from);
+  tell<P>(op, area, at.linear);
+  tell<P>(op, area, from.linear, 1);
+  write<P, T>(op, s, at, static_cast<T>(op->immediate));
+  set_stack_pointer<P, kFlatStack>(s, pointer);
+  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+}
+
+/// `immediate` is what it releases besides.
+template <class P, class T, bool kFlatStack>
+CITCAT_FAST_HANDLER void ret(FAST_PARAMETERS) {
+  const Offset<P> pointer = get<Offset<P>>(s, kEspAt);
+  const Place at = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
+  if (!at) FAST_MISS;
+  const Offset<P> target = load<T>(at.host);
+  FAST_CHECK_TARGET(target);
+  read<P, T>(op, s, at);
+  tell<P>(op, area, at.linear);
+  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T> + static_cast<Offset<P>>(op->immediate));
+  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+}
+
+}  // namespace citcat::fast
