@@ -1,10 +1,9 @@
 #pragma once
 // The lines of a cache, or of memory seen in lines, that the code of a block lies in.
 
-#include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "events/address.h"
 
@@ -23,9 +22,10 @@ class CodeLines {
     add_piece(first, here, line_of);
     if (further != 0) add_piece(rest, further, line_of);
     // Its first line may be the last one of the instruction before.
-    const bool same = before != 0 && (before == count() ||
-                                      line_of(PhysAddr{lines_[before - 1]}) == line_of(first));
-    of_.push_back((same ? before - 1 : before) | count() << 16);
+    const bool same =
+        before != 0 && (before == count() || line_of(lines_[before - 1]) == line_of(first));
+    of_.push_back({static_cast<std::uint16_t>(same ? before - 1 : before),
+                   static_cast<std::uint16_t>(count())});
   }
 
   /// Pieces of instructions, each in a page of its own.
@@ -37,72 +37,55 @@ class CodeLines {
   /// directly behind the same line is left out as far as that is known beforehand.
   template <class Reference, class Fetch, class Refer>
   void run(std::span<const Reference> references, Fetch&& fetch, Refer&& refer) const {
-    const std::uint32_t* const lines = lines_.data();
-    const std::uint32_t count = lines_.size();
+    const PhysAddr* const lines = lines_.data();
+    const std::uint32_t count = this->count();
     std::uint32_t fetched = 0;  ///< lines, the last of which was used last
     for (std::size_t r = 0; r < references.size();) {
       const std::uint16_t number = references[r].instruction;
-      const std::uint32_t end = of_[number] >> 16;
-      for (; fetched < end; ++fetched) fetch(PhysAddr{lines[fetched]}, fetched);
+      const std::uint32_t end = of_[number].behind;
+      for (; fetched < end; ++fetched) fetch(lines[fetched], fetched);
       for (; r < references.size() && references[r].instruction == number; ++r) {
         refer(references[r], number);
       }
       // What follows uses its line again, though it may be the same.
-      fetched = number + 1u < of_.size() ? of_[number + 1u] & 0xffff : count;
+      fetched = number + 1u < of_.size() ? of_[number + 1u].first : count;
     }
-    for (; fetched < count; ++fetched) fetch(PhysAddr{lines[fetched]}, fetched);
+    for (; fetched < count; ++fetched) fetch(lines[fetched], fetched);
   }
   /// Of instruction `i` alone.
   template <class Fetch>
   void fetch_instruction(std::uint32_t i, Fetch&& fetch) const {
-    for (std::uint32_t n = of_[i] & 0xffff; n < of_[i] >> 16; ++n) fetch(PhysAddr{lines_[n]}, n);
+    for (std::uint32_t n = of_[i].first; n < of_[i].behind; ++n) fetch(lines_[n], n);
   }
   /// The first instruction with bytes in that line.
   std::uint32_t instruction_of(std::uint32_t line) const {
     std::uint32_t i = 0;
-    while (i < of_.size() && of_[i] >> 16 <= line) ++i;
+    while (i < of_.size() && of_[i].behind <= line) ++i;
     return i;
   }
 
  private:
-  /// Numbers, the first few of which lie where the rest of the object does.
-  template <std::uint32_t kNear>
-  class Numbers {
-   public:
-    void push_back(std::uint32_t n) {
-      if (size_ < kNear) near_[size_] = n;
-      if (size_ == kNear) far_.assign(near_.begin(), near_.end());
-      if (size_ >= kNear) far_.push_back(n);
-      ++size_;
-    }
-    std::uint32_t size() const { return size_; }
-    const std::uint32_t* data() const { return size_ <= kNear ? near_.data() : far_.data(); }
-    std::uint32_t operator[](std::uint32_t i) const { return data()[i]; }
-
-   private:
-    std::uint32_t size_ = 0;
-    std::array<std::uint32_t, kNear> near_{};
-    std::vector<std::uint32_t> far_;  ///< all of them, where they are more
+  /// The lines of an instruction, as numbers in `lines_`: its first one, and that behind its last.
+  struct Lines {
+    std::uint16_t first, behind;
   };
 
-  std::uint32_t count() const { return lines_.size(); }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(lines_.size()); }
   template <class LineOf>
   void add_piece(PhysAddr first, std::uint32_t bytes, LineOf&& line_of) {
     ++pieces_;
     for (std::uint32_t i = 0; i < bytes; ++i) {
       const PhysAddr at = first.plus32(i);
       if (i == 0 || line_of(at) != line_of(first.plus32(i - 1))) ++touches_;
-      if (count() == 0 || line_of(PhysAddr{lines_[count() - 1]}) != line_of(at)) {
-        lines_.push_back(at.low32());
-      }
+      if (lines_.empty() || line_of(lines_.back()) != line_of(at)) lines_.push_back(at);
     }
   }
 
   std::uint32_t pieces_ = 0, touches_ = 0;
-  Numbers<6> lines_;  ///< in the order of fetching; a byte of each
-  /// By instruction: its first line, a number in `lines_`, and in the upper 16 bits the one behind
-  /// its last.
-  Numbers<8> of_;
+  // Of most blocks both lie where the rest of the object does, in lines of the host's cache that
+  // are there already.
+  boost::container::small_vector<PhysAddr, 6> lines_;  ///< in the order of fetching; a byte of each
+  boost::container::small_vector<Lines, 8> of_;        ///< by instruction
 };
 
 }  // namespace citcat
