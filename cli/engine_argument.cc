@@ -12,8 +12,7 @@ void define_engine(const CommandParser& parser, ExecutionPath& path) {
             path = name == "unicorn" ? ExecutionPath::instructions : ExecutionPath::blocks;
           },
           "What makes plain code: fast, the interpreter (default), or unicorn, the engine of "
-          "record "
-          "for everything; the results are the same")
+          "record for everything; the results are the same")
       .one_of({"fast", "unicorn"})
       .type_name("NAME");
 }

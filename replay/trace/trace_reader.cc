@@ -244,7 +244,7 @@ class KtFileSource final : public TraceReader::Source {
     if (next_event(out)) return true;
     if (!reader_->next(out.record)) return false;
     if (reader_->is_wide() && !wide_) {
-      throw UsageError(path_ + ": a trace of 64 bits, which is read by cat, dump and info alone");
+      throw UsageError(path_ + ": a trace of 64 bits, whose addresses do not fit here");
     }
     out.is_event = false;
     if (out.record.kind == KtRecord::Kind::instruction) {
