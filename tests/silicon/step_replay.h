@@ -3,11 +3,11 @@
 // how a step ended.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "replay/machine/machine.h"
+#include "silicon/quiet_environment.h"
 
 namespace citcat::silicon {
 
@@ -22,21 +22,13 @@ struct StepEnd {
 };
 
 /// What surrounds the replay's processor: no ports, and a stop after each instruction or delivery.
-class StepWorld final : public Environment, public Observer {
+class StepWorld final : public QuietEnvironment, public Observer {
  public:
   explicit StepWorld(ExecutionPath path) : path_(path) {}
   /// Forgets what was delivered; the next stop is before instruction `until` at the latest.
   void begin(std::uint64_t until);
   const std::vector<DeliveredEvent>& delivered() const { return delivered_; }
 
-  std::uint32_t port_read(std::uint16_t, std::uint32_t, Position) override { return 0; }
-  void port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override {}
-  std::optional<InternalRead> internal_read(InternalRead::Op, Position) override {
-    return std::nullopt;
-  }
-  std::optional<std::uint64_t> missing_pdpte(unsigned, LinearAddr, Position) override {
-    return std::nullopt;
-  }
   bool wants_stop(Position next) override {
     return !delivered_.empty() || next.instruction >= until_;
   }

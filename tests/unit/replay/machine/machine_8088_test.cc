@@ -4,24 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "replay/machine/machine.h"
+#include "silicon/quiet_environment.h"
 
 namespace citcat {
 namespace {
 
 constexpr std::uint32_t kCode = 0x1000, kStackSegment = 0x2000, kDataSegment = 0x3000;
-
-class NoEnvironment final : public Environment {
- public:
-  std::uint32_t port_read(std::uint16_t, std::uint32_t, Position) override { return 0; }
-  void port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override {}
-  std::optional<InternalRead> internal_read(InternalRead::Op, Position) override {
-    return std::nullopt;
-  }
-  std::optional<std::uint64_t> missing_pdpte(unsigned, LinearAddr, Position) override {
-    return std::nullopt;
-  }
-  bool wants_stop(Position) override { return false; }
-};
 
 /// An 8088 with code at 0100:0000, a stack at 2000:0100 and data at 3000:0000.
 class Machine8088 : public testing::Test {
@@ -54,7 +42,7 @@ class Machine8088 : public testing::Test {
   CpuState state_;
   BusModel bus_;
   MemoryImage image_;
-  NoEnvironment environment_;
+  silicon::QuietEnvironment environment_;
   Machine machine_{CpuModel::i8088, BusModel{CacheForm::none, 0, 1, 0xfffff}, environment_,
                    nullptr};
 };
@@ -148,7 +136,7 @@ TEST_F(Machine8088, PoppedFlagsHaveOnesInTheirUpperFourBits) {
 }
 
 TEST(Machine286, LockedBitTestOfARegisterIsUndefined) {
-  NoEnvironment environment;
+  silicon::QuietEnvironment environment;
   Machine machine{CpuModel::i286, BusModel{CacheForm::none, 0, 2, 0xffffff}, environment, nullptr};
   CpuState state;
   state.model = CpuModel::i286;

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "unit/replay/machine/random_draws.h"
+#include "unit/replay/machine/random_emitter.h"
 
 namespace citcat {
 namespace {
@@ -20,10 +20,10 @@ constexpr std::uint32_t kAgain = 0x400000;
 // there twice and differ; which of the frames is mapped changes now and then.
 constexpr std::uint32_t kTwicePage = 0x11000, kOtherFrame = 0x13000, kCrossing = 31;
 
-class RandomCode : private RandomDraws {
+class RandomCode : private RandomEmitter {
  public:
   RandomCode(GuestMode mode, bool patches, std::mt19937_64& random, std::vector<std::uint8_t>& ram)
-      : RandomDraws(random), mode_(mode), patches_(patches), ram_(ram) {
+      : RandomEmitter(random, ram), mode_(mode), patches_(patches) {
     wide_ = is_wide(mode);
   }
 
@@ -34,18 +34,7 @@ class RandomCode : private RandomDraws {
   std::vector<std::uint32_t> patchable;
 
  private:
-  void emit(std::initializer_list<std::uint32_t> bytes) {
-    for (const std::uint32_t b : bytes) ram_[at_++] = static_cast<std::uint8_t>(b);
-  }
-  void imm(std::uint32_t v, std::uint32_t bytes) {
-    for (std::uint32_t i = 0; i < bytes; ++i) emit({v >> 8 * i & 0xff});
-  }
   std::uint32_t word() const { return wide_ ? 4 : 2; }
-  /// Anything but the stack pointer.
-  std::uint32_t reg() {
-    const std::uint32_t r = pick(7);
-    return r >= 4 ? r + 1 : r;
-  }
   std::uint32_t byte_reg() { return pick(8); }
 
   /// ModRM (and what follows) of a memory operand.
@@ -467,8 +456,6 @@ class RandomCode : private RandomDraws {
 
   GuestMode mode_;
   bool patches_;
-  std::vector<std::uint8_t>& ram_;
-  std::uint32_t at_ = 0;
   std::uint32_t beyond_ = 0;  ///< the first instruction that begins in the page that is there twice
   bool wide_ = false;
 };

@@ -7,6 +7,7 @@
 
 #include "unit/replay/machine/random_code.h"
 #include "unit/replay/machine/random_draws.h"
+#include "unit/replay/machine/random_emitter.h"
 #include "unit/replay/machine/random_guest.h"
 
 namespace citcat {
@@ -26,11 +27,11 @@ constexpr std::uint32_t kAgain = 0x400000;
 constexpr std::uint32_t kTwicePage = 0x11000, kOtherFrame = 0x13000;
 
 /// Code, whose addresses are those of physical memory above `base`.
-class WideCode : private RandomDraws {
+class WideCode : private RandomEmitter {
  public:
   WideCode(std::uint64_t base, bool user, bool patches, std::mt19937_64& random,
            std::vector<std::uint8_t>& ram)
-      : RandomDraws(random), base_(base), user_(user), patches_(patches), ram_(ram) {}
+      : RandomEmitter(random, ram), base_(base), user_(user), patches_(patches) {}
 
   void make() {
     for (std::uint32_t c = 0; c < kChunks; ++c) chunk(c);
@@ -43,17 +44,6 @@ class WideCode : private RandomDraws {
   std::vector<std::uint32_t> patchable;
 
  private:
-  void emit(std::initializer_list<std::uint32_t> bytes) {
-    for (const std::uint32_t b : bytes) ram_[at_++] = static_cast<std::uint8_t>(b);
-  }
-  void imm(std::uint64_t v, std::uint32_t bytes) {
-    for (std::uint32_t i = 0; i < bytes; ++i) emit({static_cast<std::uint32_t>(v >> 8 * i & 0xff)});
-  }
-  /// Anything but the stack pointer; R12 is like others.
-  std::uint32_t reg() {
-    const std::uint32_t r = pick(7);
-    return r >= 4 ? r + 1 : r;
-  }
   std::uint32_t near_page_end() {
     return kData + pick(kDataPages) * kPageSize +
            (chance(2) ? kPageSize - pick(24) : pick(kPageSize));
@@ -377,8 +367,7 @@ class WideCode : private RandomDraws {
 
   std::uint64_t base_;
   bool user_, patches_;
-  std::vector<std::uint8_t>& ram_;
-  std::uint32_t at_ = 0, rex_ = 0;
+  std::uint32_t rex_ = 0;
   bool operand_prefix_ = false;
 };
 
