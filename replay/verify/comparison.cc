@@ -18,6 +18,13 @@ bool is_plain(const Recording& recording, const VerifierOptions& options) {
   return options.plain && whole_addresses && counted;
 }
 
+/// The pins that report every instruction, those of an 8086 in maximum mode, tell reads of data
+/// from fetches; and no page walk comes between them.
+bool shows_reads_in_order(const Recording& recording, const VerifierOptions& options) {
+  return options.reads && recording.totals.instruction_starts != 0 &&
+         recording.bus.form == CacheForm::none && cpu_traits(recording.initial.model).sixteen_bit;
+}
+
 const Schedule& schedule_of(const Recording& recording, const VerifierOptions& options) {
   return options.schedule != nullptr ? *options.schedule : recording.schedule();
 }
@@ -32,6 +39,7 @@ Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reade
       policy(options.policy),
       plain(is_plain(r, options)),
       write_back(r.bus.form == CacheForm::write_back),
+      orders_reads(shows_reads_in_order(r, options)),
       times(options.times),
       evidence(std::move(reader)),
       final_memory(r.image, schedule_of(r, options),
@@ -70,6 +78,8 @@ bool Comparison::pull() {
   if (by_monitor && repeated.observe(t)) {
     stop_with({RepeatedTransfer::kReason, t, ""}, machine->position());
   }
+  // The replay may not be there yet.
+  if (orders_reads && fetches.observe(t) && !from_elsewhere) from_elsewhere = t.index;
   sort_in(t);
   return true;
 }
@@ -107,6 +117,7 @@ void Comparison::sort_in(const BusTransaction& t) {
       ++interrupts_captured;
       break;
     case BusOp::data_read:
+      if (orders_reads) ordered_reads.expect(t);
       final_memory.captured_read(t);
       break;
     default:

@@ -19,10 +19,12 @@
 #include "replay/verify/comparison_result.h"
 #include "replay/verify/evidence_cursor.h"
 #include "replay/verify/external_change.h"
+#include "replay/verify/fetch_order.h"
 #include "replay/verify/final_memory_check.h"
 #include "replay/verify/flag_images.h"
 #include "replay/verify/line_matcher.h"
 #include "replay/verify/order_of_stores.h"
+#include "replay/verify/ordered_reads.h"
 #include "replay/verify/port_matcher.h"
 #include "replay/verify/read_matcher.h"
 #include "replay/verify/repeated_transfer.h"
@@ -51,7 +53,9 @@ struct VerifierOptions {
 /// compared so far. A copy is a checkpoint.
 struct ComparisonProgress {
   ComparisonProgress(const Recording& recording, EvidenceCursor begin)
-      : cursor(begin), ports(recording.bus, recording.initial.model) {}
+      : cursor(begin),
+        ports(recording.bus, recording.initial.model),
+        fetches(recording.bus.address_mask) {}
 
   EvidenceCursor cursor;
   WriteMatcher writes;
@@ -59,6 +63,10 @@ struct ComparisonProgress {
   RepeatedTransfer repeated;
   LineMatcher lines;
   PortMatcher ports;
+  OrderedReads ordered_reads;  ///< of Comparison::orders_reads
+  FetchOrder fetches;          ///< the same
+  /// The first transaction with an instruction that cannot have come from where code was fetched.
+  std::optional<std::uint64_t> from_elsewhere;
   SpecialMatcher specials;
   BranchMatcher starts;
   UndefinedBits undefined;
@@ -143,6 +151,7 @@ struct Comparison : ComparisonProgress {
   ComparisonPolicy policy;
   const bool plain;       ///< as Verifier::plain()
   const bool write_back;  ///< the form of the bus
+  const bool orders_reads;  ///< data reads are compared in the order of the bus, and so fetches
   BusTimes* const times;  ///< null where nobody asks
   std::unique_ptr<EvidenceReader> evidence;
   Machine* machine = nullptr;

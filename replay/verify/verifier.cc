@@ -208,6 +208,7 @@ void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
 
 void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   Comparison& c = comparison_;
+  if (c.orders_reads && !c.beyond) match_read(a, size, kind, now);
   if (c.reads == nullptr || c.beyond) return;
   if (blocks_.expects_nothing(now)) {
     if (kind == AccessKind::walk) c.reads->table(c.memory().captured(a));
@@ -218,6 +219,28 @@ void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position no
   }
   c.begin_reads(now);
   c.reads->read(a, size, kind, c.memory());
+}
+
+void Verifier::begin_reads_in_order(const ExecutedInstruction& e) {
+  std::optional<PhysAddr> operand;
+  if (e.info->kind == InstructionClass::x87 && e.ea_count != 0) {
+    operand = comparison_.memory().captured(PhysAddr{e.ea[0].low32()});
+  }
+  comparison_.ordered_reads.begin(operand);
+}
+
+/// In the order of the bus. Where the evidence ends, so does what is compared.
+void Verifier::match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  Comparison& c = comparison_;
+  if (kind == AccessKind::data && c.ordered_reads.leaves_operand()) return;
+  OrderedReads::Access access{c.memory().captured(a), size};
+  while (!access.complete()) {
+    while (c.ordered_reads.empty()) {
+      if (c.held() > Comparison::kMaxHeld || !c.pull()) return;
+    }
+    Comparison::require(c.ordered_reads.observe(access), now);
+  }
+  c.result.totals.reads = c.ordered_reads.compared();
 }
 
 void Verifier::address_space(std::uint32_t cr3, Position) {
@@ -305,6 +328,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   complete_stores(identity_of(*e.info), now);
   if (blocks_.expects_nothing(now) || c.beyond) return;
   if (c.is_over(now)) return c.machine->control().stop_before(now);
+  if (c.orders_reads) begin_reads_in_order(e);
   if (c.recording.totals.instruction_starts != 0) {
     check_start(e, now);
   } else {
@@ -334,6 +358,9 @@ void Verifier::check_start(const ExecutedInstruction& e, Position now) {
       if (c.held() > Comparison::kMaxHeld) break;
     }
     if (c.starts.empty()) return;
+    if (c.from_elsewhere == c.starts.due().index) {
+      stop_with({FetchOrder::kReason, c.starts.due(), ""}, now);
+    }
     if (c.times != nullptr) c.times->started(c.starts.due(), now);
     const PhysAddr at = c.memory().captured(e.physical.plus32(offset));
     const std::span<const std::uint8_t> bytes{info.bytes.data() + offset, info.length - offset};

@@ -1,11 +1,11 @@
 #pragma once
 // Checks a replay against everything the bus showed: each captured write in address, bytes and
-// order, each port access, each special cycle, each write-back of a line, the hardware's own
-// instruction stream where pins gave one.
+// order, each port access, each special cycle, each write-back of a line, reads where they can be
+// told apart, the hardware's own instruction stream where pins gave one.
 //
 // The order must be that of the bus, with two freedoms: posted writes may pass port accesses, and
-// bytes of one instruction may come in another order where the processor's own is not known; where a
-// monitor counts instructions, in the same one each time.
+// bytes of one instruction may come in another order where the processor's own is not known; where
+// a monitor counts instructions, in the same one each time.
 //
 // The verifier is the judge that the machine calls; the comparisons themselves are in Comparison
 // and its matchers.
@@ -33,7 +33,9 @@ class Verifier final : public BlockJudge {
   // BlockJudge. Each throws ReplayStopped at the first disagreement.
   void judges(Machine& machine) override { comparison_.machine = &machine; }
   bool judges_blocks() const override { return plain(); }
-  Wants wants() const override { return {.reads = comparison_.reads != nullptr, .wide = true}; }
+  Wants wants() const override {
+    return {.reads = comparison_.reads != nullptr || comparison_.orders_reads, .wide = true};
+  }
   Position expected() override { return blocks_.expected(); }
   bool expects_stores() const override { return !comparison_.write_back; }
   bool may_run_block(Position first, std::uint32_t count) override {
@@ -136,6 +138,8 @@ class Verifier final : public BlockJudge {
 
   void check_bit_change(PhysAddr a, const ExternalChange& change, Position now);
   void check_start(const ExecutedInstruction& e, Position now);
+  void begin_reads_in_order(const ExecutedInstruction& e);
+  void match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now);
   void match_port(const PortUse& use, Position now);
   bool begin_port(Position now);
   bool expect_port(bool begun);

@@ -169,6 +169,37 @@ TEST_F(Ibm5150EndToEnd, WritesAreThoseOfTheBusInItsOrder) {
   EXPECT_TRUE(view.written == oracle);
 }
 
+TEST_F(Ibm5150EndToEnd, EveryReadOfDataIsComparedInItsOrder) {
+  if (test::shared_file("ibm5150").empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
+  std::uint64_t read = 0;
+  for (const auto& row : test::csv_rows(test::shared_file("ibm5150/oracle_cycles.csv.gz"))) {
+    if (row.at(3) != "MEMR" || std::stoull(row.at(1)) <= begin()) continue;
+    if (std::stoull(row.at(2)) < kEnd) ++read;
+  }
+  ASSERT_GT(read, 1000u);
+  const ImportedRecording imported = import();
+  EXPECT_EQ(VerifiedReplay(imported).totals().reads, read);
+}
+
+TEST_F(Ibm5150EndToEnd, AReadOfDataThatStandsTwiceIsNoticed) {
+  ImportedRecording imported = import();
+  const std::vector<BusTransaction> evidence = imported.evidence;
+  std::size_t tried = 0;
+  for (std::size_t i = 0; i < evidence.size(); i += 97) {
+    if (evidence[i].op != BusOp::data_read) continue;
+    imported.evidence = evidence;
+    imported.evidence.insert(imported.evidence.begin() + static_cast<std::ptrdiff_t>(i),
+                             evidence[i]);
+    Verifier verifier(imported.recording, imported.read_evidence(), {});
+    Listeners listeners;
+    listeners.add(verifier);
+    Replayer replayer(imported.recording, listeners, {});
+    EXPECT_EQ(replayer.run().end, ReplayReport::End::diverged) << i;
+    ++tried;
+  }
+  EXPECT_GT(tried, 50u);
+}
+
 /// Without the queue-status pins nothing tells where instructions begin: the search must find every
 /// interrupt where those pins say it was.
 TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {

@@ -1,0 +1,57 @@
+#pragma once
+// Data reads in the order of the bus, where pins report every instruction but nobody counts.
+//
+// An 8086 without a cache reads each operand on the bus, and its status pins tell such a read from
+// a fetch (Intel, 8086 Family User's Manual, table 4-3): a read too many, too few or of another
+// place shows that the run is another one, before its value has reached a write. Fetches are left
+// free: the processor fetches ahead, and again what it has where it jumps there.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "events/bus_transaction.h"
+#include "replay/verify/mismatch.h"
+
+namespace citcat {
+
+class OrderedReads {
+ public:
+  /// The bus shows this read of data.
+  void expect(const BusTransaction& t) { waiting_.push_back(t); }
+  bool empty() const { return waiting_.empty(); }
+
+  /// What the replay reads.
+  struct Access {
+    PhysAddr address;
+    std::uint32_t size = 0;
+    std::uint32_t taken = 0;  ///< bytes that the bus has shown, the lowest first
+
+    bool complete() const { return taken == size; }
+  };
+  /// The transaction that is due, which there must be, is compared with the part of `access` that
+  /// comes next. It may turn out to be none of this access; then nothing of it is taken.
+  std::optional<Mismatch> observe(Access& access);
+
+  /// An instruction begins. Where it is for a coprocessor, `operand` is where its operand lies: the
+  /// processor reads a word of it, also of one that is stored, and the coprocessor, if there is
+  /// one, the rest (8086 Family User's Manual, "Coprocessor Interface"). No read there is compared.
+  void begin(std::optional<PhysAddr> operand) {
+    in_coprocessor_ = operand.has_value();
+    if (operand) coprocessor_operand_ = operand;
+  }
+  /// What the instruction begun reads of its operand is not compared.
+  bool leaves_operand() const { return in_coprocessor_; }
+
+  std::uint64_t compared() const { return compared_; }
+
+ private:
+  bool is_of_coprocessor(const BusTransaction& t) const;
+
+  std::deque<BusTransaction> waiting_;
+  std::optional<PhysAddr> coprocessor_operand_;  ///< of the last one
+  bool in_coprocessor_ = false;
+  std::uint64_t compared_ = 0;
+};
+
+}  // namespace citcat
