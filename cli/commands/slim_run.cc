@@ -1,0 +1,145 @@
+#include "cli/commands/slim_run.h"
+
+#include <atomic>
+#include <future>
+#include <string>
+
+#include "cli/digest_verify.h"
+#include "cli/replay_progress.h"
+#include "events/archive/container.h"
+#include "events/derive/event_order.h"
+#include "events/derive/external_writes.h"
+#include "formats/io/error.h"
+#include "replay/run/replay_session.h"
+#include "replay/run/run_outline.h"
+#include "replay/session/digest_sink.h"
+#include "replay/session/run_end.h"
+
+namespace citcat {
+namespace {
+
+/// A recording like `from`, ready for an archive without evidence.
+Recording copy_for_slim(const Recording& from, const SlimRun& verified, bool merge) {
+  Recording copy = from.clone();
+  if (merge) copy.external_writes = merge_external_writes(from.external_writes);
+  // Where the evidence ended is known from now on by count.
+  copy.instructions = last_stop(verified.end, ~std::uint64_t{0});
+  copy.adoptions = verified.adoptions;
+  copy.end.reset();
+  if (verified.end.iteration != 0) copy.end = verified.end;
+  number_events_by_order(copy);
+  return copy;
+}
+
+/// Throws UsageError when the evidence does not confirm the recording.
+SlimRun verified_run(const RecordingFile& file, const Console& console) {
+  std::optional<DigestSink> sink;
+  SessionOptions options;
+  options.plain_first = true;
+  options.start_over = [&sink] { return &sink.emplace(); };
+  options.progress = replay_progress(file, console);
+  ReplaySession run(file, options.start_over(), options);
+  const ReplayReport report = run.run();
+  if (report.end != ReplayReport::End::complete) {
+    throw UsageError(file.container().path() +
+                     " does not replay to its end as its evidence shows: only a verified recording "
+                     "can do without it (see citcat verify)");
+  }
+  return {report.instructions, run.adoptions(), sink->finish(report.instructions), run.position()};
+}
+
+/// Writes `recording` without evidence to `path`.
+void write_lean(const std::string& path, const Recording& recording,
+                const std::vector<ReplayDigest>& digests,
+                const std::vector<SymbolModule>& symbols) {
+  RecordingFileOptions options;
+  options.evidence = EvidenceMode::digests;
+  options.lean = true;
+  RecordingFileWriter writer(path, options);
+  writer.add(recording, digests);
+  writer.add_symbols(symbols);
+  writer.close();
+}
+
+/// Digests of a replay of `lean`, which has neither evidence nor digests, and how it went.
+struct LeanRun {
+  std::optional<RunOutline> outline;
+  std::vector<ReplayDigest> digests;
+};
+
+LeanRun replay_lean(const RecordingFile& lean, const std::atomic<bool>& stop) {
+  DigestSink sink;
+  SessionOptions options;
+  options.check = false;
+  ReplaySession run(lean, &sink, options);
+  LeanRun result{run_in_outline(run, stop), {}};
+  if (result.outline) result.digests = sink.finish(result.outline->end.instruction);
+  return result;
+}
+
+/// Verifies `full` and at the same time, in another thread, replays `lean`, which is the same
+/// without evidence. nullopt where something had to be taken from the evidence, or the two are not
+/// the same run.
+std::optional<SlimRun> run_side_by_side(const RecordingFile& full, const RecordingFile& lean,
+                                        const Console& console) {
+  std::atomic<bool> stop = false;
+  std::future<LeanRun> other =
+      std::async(std::launch::async, [&lean, &stop] { return replay_lean(lean, stop); });
+  std::optional<RunOutline> verified;
+  bool plain = false;
+  try {
+    SessionOptions options;
+    options.plain_first = true;
+    options.progress = replay_progress(full, console);
+    ReplaySession run(full, nullptr, options);
+    verified = run_in_outline(run, stop);
+    plain = run.adoptions().empty();
+  } catch (...) {
+    stop = true;  // the other is not waited for to its end
+    throw;
+  }
+  stop = !verified || !plain;
+  const LeanRun without = other.get();
+  if (stop || without.outline != verified || verified->end.iteration != 0) return std::nullopt;
+  return SlimRun{verified->end.instruction, {}, without.digests, verified->end};
+}
+
+/// The two replays at once. nullopt where that is not possible, or does not do.
+std::optional<SlimRun> write_at_once(const RecordingFile& full, const StagedOutput& output,
+                                     const std::vector<SymbolModule>& symbols,
+                                     const Console& console) {
+  const Recording& recording = full.recording();
+  if (!recording.instructions || !recording.adoptions.empty()) return std::nullopt;
+  const std::string trial = output.beside("trial.citcat");
+  const SlimRun expected{0, {}, {}, {*recording.instructions, 0}};
+  write_lean(trial, copy_for_slim(recording, expected, true), {}, symbols);
+  std::optional<SlimRun> run = run_side_by_side(full, RecordingFile::open(trial), console);
+  // What was replayed is what is written.
+  if (!run || run->end != expected.end) return std::nullopt;
+  write_lean(output.path(), copy_for_slim(recording, *run, true), run->digests, symbols);
+  return run;
+}
+
+/// First the one, then the other with what the first had to take from the evidence.
+SlimRun write_in_turn(const RecordingFile& full, const StagedOutput& output,
+                      const std::vector<SymbolModule>& symbols, const Console& console) {
+  const SlimRun verified = verified_run(full, console);
+  for (const bool merge : {true, false}) {
+    const Recording slim = copy_for_slim(full.recording(), verified, merge);
+    write_lean(output.path(), slim, verified.digests, symbols);
+    if (verify_digests(RecordingFile::open(output.path()), console).match()) return verified;
+  }
+  // The replay of the full recording could consult the evidence; this one cannot.
+  throw UsageError(full.container().path() +
+                   " needs its evidence to replay: without it the run is another");
+}
+
+}  // namespace
+
+SlimRun write_slim(const RecordingFile& full, const StagedOutput& output, const Console& console) {
+  const std::vector<SymbolModule> symbols = full.symbols();
+  if (auto run = write_at_once(full, output, symbols, console)) return *run;
+  return write_in_turn(full, output, symbols, console);
+}
+
+}  // namespace citcat

@@ -1,0 +1,28 @@
+#pragma once
+// What `citcat slim` does between reading a recording and giving its output a name.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/staged_output.h"
+#include "events/adoption.h"
+#include "events/archive/recording_file.h"
+#include "events/position.h"
+
+namespace citcat {
+
+/// What a verified replay leaves of its evidence.
+struct SlimRun {
+  std::uint64_t instructions = 0;
+  std::vector<Adoption> adoptions;
+  std::vector<ReplayDigest> digests;
+  Position end;
+};
+
+/// Verifies `full`, and writes it to `output` without evidence where a replay of that is the same
+/// run. Throws UsageError where it is not, or the evidence does not confirm the recording.
+SlimRun write_slim(const RecordingFile& full, const StagedOutput& output, const Console& console);
+
+}  // namespace citcat
