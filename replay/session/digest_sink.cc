@@ -93,6 +93,7 @@ void DigestSink::delivered(const DeliveredEvent& event, Position now) {
   pending_.u8(kDelivered);
   pending_.u8(event.vector);
   pending_.u32(static_cast<std::uint32_t>(event.eip));
+  if (event.eip >> 32 != 0) pending_.u32(static_cast<std::uint32_t>(event.eip >> 32));
   pending_.u64(now.instruction);
 }
 

@@ -63,6 +63,13 @@ TEST_F(LongMode, IsRefusedWhereAddressesHave32Bits) {
   EXPECT_FALSE(std::filesystem::exists(file("wide.ktz.partial")));
 }
 
+TEST_F(LongMode, ReplaysWithoutItsEvidence) {
+  good({"slim", "wide.citcat", "-o", "slim.citcat"});
+  const auto verdict = Json::parse(good({"verify", "slim.citcat", "--json"}));
+  EXPECT_EQ(verdict.at("digests").at("equal"), 1);
+  EXPECT_EQ(good({"cat", "slim.citcat"}), good({"cat", "wide.citcat"}));
+}
+
 TEST_F(LongMode, IsAnalysedAndExported) {
   const auto count = Json::parse(good({"analyze", "wide.citcat", "--tool", "count", "--json"}));
   EXPECT_EQ(count.at("tools").at("count").at("instructions"), 5);
