@@ -103,13 +103,7 @@ void Audience::iteration(const ExecutedInstruction& e, Position now) {
 void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses,
                             Position first, std::span<const DataReference> references) {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    const ExecutedBlock told{block, addresses, note_of(block, i), references};
-    if (block.bits64()) {
-      // Observers know blocks with addresses of 32 bits alone.
-      instructions_[i]->Observer::block(told, first);
-    } else {
-      instructions_[i]->block(told, first);
-    }
+    instructions_[i]->block({block, addresses, note_of(block, i), references}, first);
   }
 }
 

@@ -72,7 +72,7 @@ class Audience {
   /// Not to the judge.
   void block(const BlockCode& block, const std::uint32_t* addresses, Position first,
              std::span<const DataReference> references = {}) {
-    if (instructions_.size() == 1 && !block.bits64()) [[likely]] {
+    if (instructions_.size() == 1) [[likely]] {
       return instructions_[0]->block({block, addresses, note_of(block, 0), references}, first);
     }
     block_to_all(block, addresses, first, references);

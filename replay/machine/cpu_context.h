@@ -64,7 +64,7 @@ struct CpuContext {
         environment(outside),
         audience(listeners, memory),
         by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
-                  audience.detail() != Detail::accesses && may_tell_blocks()),
+                  audience.detail() != Detail::accesses),
         wants_reads(audience.wants_reads()),
         detail(audience.detail()),
         engine(cpu, client),
@@ -98,8 +98,6 @@ struct CpuContext {
   AfterStop after_stop = AfterStop::none;
   MachineStats stats;  ///< but what others count: Machine::stats()
 
-  /// Observers of references know blocks with addresses of 32 bits alone.
-  bool may_tell_blocks() const { return !traits.has_long_mode || !audience.wants_references(); }
   /// Stops the engine before what it reports just now.
   void request(AfterStop action) {
     after_stop = action;

@@ -35,6 +35,11 @@ class ExecutedBlock {
   }
   /// Linear addresses, as the constructor says.
   const std::uint32_t* addresses() const { return addresses_; }
+  /// The same in 64-bit mode; null in others.
+  const LinearAddr* wide_addresses() const {
+    static_assert(sizeof(LinearAddr) == 2 * sizeof(std::uint32_t));
+    return code_->bits64() ? reinterpret_cast<const LinearAddr*>(addresses_) : nullptr;
+  }
   /// Number `i` of them.
   LinearAddr address(std::uint32_t i) const;
   const BlockCode& code() const { return *code_; }

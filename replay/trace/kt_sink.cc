@@ -183,7 +183,8 @@ std::optional<KtRecords::Room> KtSink::open(Position now) {
 
 /// False where `block` can have none.
 bool KtSink::make_image(const ExecutedBlock& block) {
-  if (block.note() == nullptr) return false;
+  // Records of 64 bits come by open(), where nothing else is told.
+  if (block.note() == nullptr || writer_.is_wide()) return false;
   *block.note() = KtImage::make(block, options_.offsets);
   return *block.note() != nullptr;
 }

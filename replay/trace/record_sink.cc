@@ -86,7 +86,9 @@ void RecordSink::add(const ExecutedInstruction& e, Position now) {
 /// at then. Clocks are asked for instruction by instruction.
 void RecordSink::block(const ExecutedBlock& block, Position first) {
   if (!range_.begun() && first.instruction + block.count() <= range_.from().instruction) return;
-  if (!range_.begun() || times_ != nullptr || block.note() == nullptr) {
+  // What is kept with a block has addresses of 32 bits.
+  const bool kept = block.note() != nullptr && !block.code().bits64();
+  if (!range_.begun() || times_ != nullptr || !kept) {
     return Observer::block(block, first);
   }
   if (*block.note() != nullptr) {

@@ -9,9 +9,9 @@ namespace {
 bool same(const StaticInstruction& a, const StaticInstruction& b) {
   return a.linear == b.linear && a.physical == b.physical && a.eip == b.eip &&
          a.physical_rest == b.physical_rest && a.info.length == b.info.length &&
-         a.info.address_bits == b.info.address_bits &&
-         a.info.operand_bytes == b.info.operand_bytes &&
-         a.info.real_or_v86 == b.info.real_or_v86 && a.info.bytes == b.info.bytes;
+         a.info.address_bits == b.info.address_bits && a.info.bits64 == b.info.bits64 &&
+         a.info.operand_bytes == b.info.operand_bytes && a.info.real_or_v86 == b.info.real_or_v86 &&
+         a.info.bytes == b.info.bytes;
 }
 
 bool same(const StaticBlock& block, const std::vector<StaticInstruction>& instructions) {
@@ -58,7 +58,7 @@ KnownCode& CodeLibrary::block(const BlockCode& code) {
     StaticInstruction& s = scratch_.emplace_back();
     const std::uint32_t begin = code.begin_of(i);
     s.info = code.instruction(i).info;
-    s.linear = code.linear().plus32(begin);
+    s.linear = code.linear_at(begin);
     s.eip = s.linear.low32() - code.code_base();
     s.physical = code.physical(begin);
     const std::uint32_t here = s.bytes_in_first_page();

@@ -112,7 +112,7 @@ class Execution {
         iterations_(iterations),
         step_(step),
         does_nothing_(does_nothing) {}
-  /// The same of one instruction that may lie, and have addresses, beyond 4 GiB.
+  /// The same where addresses may lie beyond 4 GiB: of 64-bit mode, or of one instruction.
   Execution(const StaticBlock& block, Position first, const LinearAddr* addresses,
             std::span<const Reference> references, bool does_nothing)
       : block_(&block),
@@ -156,10 +156,12 @@ class Execution {
   /// Instruction `i` as if it had been told alone, as `block`, with these references.
   Execution instruction(const StaticBlock& block, std::uint32_t i,
                         std::span<const Reference> references) const {
-    if (wide_addresses_ != nullptr) return {block, first_, wide_addresses_, references, false};
-    const std::uint32_t* const addresses =
-        addresses_ != nullptr ? addresses_ + (*block_)[i].addresses_before : nullptr;
-    return {block, {first_.instruction + i, 0}, addresses, references};
+    const std::uint32_t before = (*block_)[i].addresses_before;
+    const Position at{first_.instruction + i, i == 0 ? first_.iteration : 0};
+    if (wide_addresses_ != nullptr) {
+      return {block, at, wide_addresses_ + before, references, false};
+    }
+    return {block, at, addresses_ != nullptr ? addresses_ + before : nullptr, references};
   }
 
  private:

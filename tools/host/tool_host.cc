@@ -46,6 +46,13 @@ bool may_change_level(InstructionClass kind) {
   }
 }
 
+Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first) {
+  if (const LinearAddr* const addresses = block.wide_addresses()) {
+    return {code.block, first, addresses, block.references(), false};
+  }
+  return {code.block, first, block.addresses(), block.references()};
+}
+
 }  // namespace
 
 ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
@@ -352,7 +359,7 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
 /// All of it is told, in one go.
 void ToolHost::tell_whole(const ExecutedBlock& block, Position first) {
   KnownCode& code = code_of(block);
-  const Execution execution(code.block, first, block.addresses(), block.references());
+  const Execution execution = execution_of(block, code, first);
   if (options_.scope != nullptr || warms_ || block.note() == nullptr) return tell(code, execution);
   auto& note = static_cast<CodeNote&>(**block.note());
   if (note.group != &group()) [[unlikely]] {
@@ -369,7 +376,7 @@ void ToolHost::tell_whole(const ExecutedBlock& block, Position first) {
 void ToolHost::block_by_instructions(const ExecutedBlock& block, Position first) {
   flush_others();
   KnownCode& code = code_of(block);
-  const Execution whole(code.block, first, block.addresses(), block.references());
+  const Execution whole = execution_of(block, code, first);
   for (std::uint32_t i = 0; i < block.count(); ++i) {
     const Position now{first.instruction + i, 0};
     claimed_.clear();

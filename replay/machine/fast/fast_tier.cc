@@ -425,7 +425,7 @@ FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
     return run_chain(with_trap(exact_ ? Policy::exact : Policy::plain), attended_from_,
                      whole_blocks);
   }
-  if (cpu_.audience.counts_suffice() && !shape_.bits64) {
+  if (cpu_.audience.counts_suffice()) {
     return run_chain(exact_ ? Policy::exact_counted : Policy::counted, limit_, whole_blocks);
   }
   if (records_ != nullptr) {
