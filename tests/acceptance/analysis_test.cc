@@ -202,6 +202,12 @@ class SharedCaptures : public testing::Test {
   static ImportedRecording import(const std::string& name, char form) {
     return import_machine({name, form}, IgnoreCounts::none);
   }
+  static ImportedRecording import_wide(const std::string& name, char form) {
+    const MachineData data(machine64_folder() + "/" + name);
+    ImportOptions options;
+    options.capture.internal_path = data.path("side.csv.zst");
+    return import_to_memory({data.path(std::string("bus") + form + ".bin.zst")}, options);
+  }
 };
 
 TEST_F(SharedCaptures, BranchesArePredictedAsBySimpleModels) {
@@ -302,15 +308,30 @@ std::vector<std::string> all_tools(bool merging) {
   return requests;
 }
 
-TEST_F(SharedCaptures, ToolsFindTheSameByBlocksAndByInstructions) {
-  for (const char* const name : {"lin_user_tiny", "lin_kentry_tiny"}) {
-    const ImportedRecording imported = import(name, 'B');
-    for (const std::string& tool : all_tools(false)) {
-      SCOPED_TRACE(std::string(name) + " " + tool);
-      EXPECT_EQ(ask(imported, {{tool}}),
-                ask(imported, {{tool}, 0, kWhole, ExecutionPath::instructions}));
-    }
+void expect_the_same_by_blocks(const ImportedRecording& imported, std::uint64_t to,
+                               const std::string& by) {
+  for (const std::string& tool : all_tools(false)) {
+    SCOPED_TRACE(tool);
+    EXPECT_EQ(ask(imported, {{tool}, 0, to, ExecutionPath::blocks, "", by}),
+              ask(imported, {{tool}, 0, to, ExecutionPath::instructions, "", by}));
   }
+}
+
+TEST_F(SharedCaptures, ToolsFindTheSameByBlocksAndByInstructions) {
+  expect_the_same_by_blocks(import("lin_user_tiny", 'B'), kWhole, "");
+  expect_the_same_by_blocks(import("lin_kentry_tiny", 'B'), kWhole, "");
+}
+
+/// Where each level has tools of its own, what surrounds an entry or a return must be told to the
+/// right one.
+TEST_F(SharedCaptures, ToolsFindTheSameOfALevelByBlocksAndByInstructions) {
+  expect_the_same_by_blocks(import("lin_user_tiny", 'B'), 20'000, "level");
+}
+
+TEST_F(SharedCaptures, ToolsFindTheSameOfLongModeByBlocksAndByInstructions) {
+  if (machine64_folder().empty()) GTEST_SKIP() << "shared/data/machine64 is not there";
+  expect_the_same_by_blocks(import_wide("k64_procs_tiny", 'B'), 30'000, "level");
+  expect_the_same_by_blocks(import_wide("k64_lme_tiny", 'A'), kWhole, "");
 }
 
 TEST_F(SharedCaptures, PartsPutTogetherAreTheWholeWhereverTheyAreCut) {

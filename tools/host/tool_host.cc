@@ -514,7 +514,11 @@ void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {
   // An instruction that is begun anew was fetched already.
   if (begun && pending_.front().physical == a) return;
   const bool rest = begun && pending_.back().code;
-  if (!rest) flush_others();
+  if (!rest && !pending_.empty()) {
+    // The walk that found it came first, and what was delivered before it is done.
+    if (context_.refresh()) context_changed();
+    flush_others();
+  }
   pending_at_ = now;
   OtherAccess& access = pending_.emplace_back();
   access.physical = a;
