@@ -58,7 +58,7 @@ class AnchorGate final : public Observer {
   Wants wants() const override {
     Wants w = Wants::changes();
     w.reads = follows_reads_ || cache_ != nullptr;
-    return w.before_judged();
+    return w.before_judged().and_wide();
   }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     if (cache_ != nullptr) cache_->fetch(a, size, now);

@@ -4,10 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "events/cpu_place.h"
+
 namespace citcat {
 
 bool returns_there(const BoundaryGroup& group, const FrameWatch::Found& found) {
-  return (group.state.eip & found.eip_mask) == found.eip;
+  return (instruction_pointer(group.state) & found.eip_mask) == found.eip;
 }
 
 void Backtracker::add(std::size_t event, const Candidates& candidates) {

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "events/cpu_traits.h"
+#include "replay/machine/code_place.h"
 #include "replay/x86/smm_save_map.h"
 
 namespace citcat {
@@ -21,6 +22,8 @@ bool FrameFilter::fits(std::size_t interrupt) const {
   if (run_.has_cache()) return true;  // the frame stays in it
   const InterruptEvidence& after = surroundings_[interrupt];
   if (target.kind == Interrupt::Kind::smi || after.stored_bytes() == 0) return true;
+  // In long mode everything is pushed as eight bytes (SDM vol. 3, 6.14.2).
+  if ((engine.hflags() & kHfLma) != 0) return after.stores(engine.rip(), 8);
   const std::uint32_t eip = engine.eip();
   if (after.stores(eip, eip > 0xffff ? 4 : 2)) return true;
   // An 8088 goes back to the last prefix of a string instruction only (8086 Family User's Manual,
@@ -78,23 +81,23 @@ void RegisterFilter::know(Known r, PhysAddr stored, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size; ++i) {
     const auto byte = surroundings_[interrupt_].stored(stored.plus32(i));
     if (!byte) break;
-    r.mask |= std::uint32_t{0xff} << (8 * i);
-    r.value |= std::uint32_t{*byte} << (8 * i);
+    r.mask |= std::uint64_t{0xff} << (8 * i);
+    r.value |= std::uint64_t{*byte} << (8 * i);
   }
   if (r.mask != 0) registers_.push_back(r);
 }
 
-std::uint32_t RegisterFilter::now(const Known& r) const {
+std::uint64_t RegisterFilter::now(const Known& r) const {
   const Engine& engine = run_.machine().engine();
   switch (r.kind) {
     case Known::Kind::general:
-      return engine.gpr(r.number);
+      return whole_gpr(engine, r.number);
     case Known::Kind::segment:
       return engine.segment(r.number).selector;
     case Known::Kind::eip:
       break;
   }
-  return engine.eip();
+  return whole_ip(engine);
 }
 
 bool RegisterFilter::fits() const {

@@ -50,12 +50,12 @@ class RegisterFilter {
     enum class Kind : std::uint8_t { general, segment, eip };
     Kind kind = Kind::general;
     std::uint8_t number = 0;  ///< Gpr or SegmentRegister
-    std::uint32_t mask = 0, value = 0;
+    std::uint64_t mask = 0, value = 0;
   };
   void learn_saved_state();
   void learn_saves(const Candidates& found);
   void know(Known r, PhysAddr stored, std::uint32_t size);
-  std::uint32_t now(const Known& r) const;
+  std::uint64_t now(const Known& r) const;
 
   PlacementRun& run_;
   const InterruptSurroundings& surroundings_;

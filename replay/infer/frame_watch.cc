@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "replay/machine/code_place.h"
+
 namespace citcat {
 
 namespace {
@@ -29,8 +31,8 @@ void FrameWatch::delivered(const DeliveredEvent& event, Position) {
   Frame f;
   f.id = *s_.expected;
   f.cs = event.cs;
-  f.eip = static_cast<std::uint32_t>(event.eip);
-  f.esp = static_cast<std::uint32_t>(machine_->engine().gpr(kEsp));
+  f.eip = event.eip;
+  f.esp = whole_gpr(machine_->engine(), kEsp);
   s_.frames.push_back(std::move(f));
   s_.expected.reset();
   s_.delivering = true;
@@ -54,7 +56,8 @@ void FrameWatch::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKi
     if (over_eip && (!s_.delivering || &f != &s_.frames.back())) f.eip_at.reset();
   }
   // EIP is pushed last; behind it come single bytes at most, accessed bits of descriptors.
-  if (s_.delivering && kind == AccessKind::system && (bytes.size() == 2 || bytes.size() == 4)) {
+  const bool is_word = bytes.size() == 2 || bytes.size() == 4 || bytes.size() == 8;
+  if (s_.delivering && kind == AccessKind::system && is_word) {
     s_.frames.back().eip_at = at;
     s_.frames.back().eip_size = static_cast<std::uint8_t>(bytes.size());
   }
@@ -69,8 +72,9 @@ void FrameWatch::at_boundary() {
   const Engine& engine = machine_->engine();
   for (Frame& f : s_.frames) {
     if (f.returned || f.age == 0) continue;
-    f.returned = f.age >= kLongestHandler || (engine.eip() == f.eip && engine.gpr(kEsp) == f.esp &&
-                                              engine.segment_selector(kCs) == f.cs);
+    const bool is_back = whole_ip(engine) == f.eip && whole_gpr(engine, kEsp) == f.esp &&
+                         engine.segment_selector(kCs) == f.cs;
+    f.returned = is_back || f.age >= kLongestHandler;
   }
   std::erase_if(s_.frames, [](const Frame& f) { return f.returned && f.stored.empty(); });
 }
@@ -90,8 +94,8 @@ std::vector<FrameWatch::Found> FrameWatch::written_back(PhysAddr line,
       here.bytes.push_back({PhysAddr{at}, data[i]});
       if (!f.eip_at || at - f.eip_at->low32() >= f.eip_size) continue;
       const unsigned shift = 8 * (at - f.eip_at->low32());
-      here.eip_mask |= std::uint32_t{0xff} << shift;
-      here.eip |= std::uint32_t{data[i]} << shift;
+      here.eip_mask |= std::uint64_t{0xff} << shift;
+      here.eip |= std::uint64_t{data[i]} << shift;
     }
     if (!here.bytes.empty()) found.push_back(std::move(here));
   }

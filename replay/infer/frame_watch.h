@@ -18,7 +18,7 @@ namespace citcat {
 /// Follows what interrupts and their handlers left in memory.
 class FrameWatch final : public Observer {
  public:
-  Wants wants() const override { return Wants::changes().before_judged(); }
+  Wants wants() const override { return Wants::changes().before_judged().and_wide(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
 
   /// The interrupt that is delivered next is to be watched, under this number.
@@ -35,7 +35,7 @@ class FrameWatch final : public Observer {
     std::uint64_t age = 0;  ///< instructions and iterations since it was delivered
     std::vector<Byte> bytes;
     /// Bits of the return address among them.
-    std::uint32_t eip_mask = 0, eip = 0;
+    std::uint64_t eip_mask = 0, eip = 0;
   };
   /// What is told by a line that leaves the cache.
   std::vector<Found> written_back(PhysAddr line, std::span<const std::uint8_t> data) const;
@@ -45,7 +45,7 @@ class FrameWatch final : public Observer {
     bool returned = false;
     std::uint64_t age = 0;
     std::uint16_t cs = 0;  ///< of the code that was interrupted
-    std::uint32_t eip = 0, esp = 0;
+    std::uint64_t eip = 0, esp = 0;
     std::optional<PhysAddr> eip_at;
     std::uint8_t eip_size = 0;
     /// Bytes left behind, by aligned dwords: bit i is byte i.

@@ -31,7 +31,7 @@ void HandlerSaves::delivered(const DeliveredEvent& event, Position) {
   if (state_ != State::waiting || event.kind != DeliveredEvent::Kind::external) return;
   state_ = State::following;
   stores_.clear();
-  untouched_ = static_cast<std::uint8_t>(~(1u << kEsp));
+  untouched_ = static_cast<std::uint16_t>(~(1u << kEsp));
   // CS is the handler's; SS too, where the delivery changed the stack.
   untouched_segments_ = 1u << kEs | 1u << kDs | 1u << kFs | 1u << kGs;
   if (keeps_stack_) untouched_segments_ |= 1u << kSs;
@@ -45,7 +45,7 @@ void HandlerSaves::write(PhysAddr a, std::span<const std::uint8_t> bytes, Access
 }
 
 void HandlerSaves::add(bool is_segment, unsigned number, const Store& store) {
-  if (store.size != 2 && store.size != 4) return;
+  if (store.size != 2 && store.size != 4 && store.size != 8) return;
   const std::uint8_t size = is_segment ? 2 : store.size;
   saves_.push_back({is_segment, static_cast<std::uint8_t>(number), size, store.address});
 }
@@ -82,13 +82,13 @@ void HandlerSaves::note_saves(const DecodedInstruction& info) {
 }
 
 void HandlerSaves::note_changes(const DecodedInstruction& info) {
-  untouched_ = static_cast<std::uint8_t>(untouched_ & ~info.registers.others);
+  untouched_ = static_cast<std::uint16_t>(untouched_ & ~info.registers.others);
   const RegisterEffect& effect = info.registers;
   // LEA with no effect, as compilers fill gaps with it.
   const bool same = effect.kind == RegisterEffect::Kind::copy && effect.source == effect.target &&
                     effect.constant == 0;
   if (effect.kind != RegisterEffect::Kind::none && effect.target >= 0 && !same) {
-    untouched_ = static_cast<std::uint8_t>(untouched_ & ~(1u << effect.target));
+    untouched_ = static_cast<std::uint16_t>(untouched_ & ~(1u << effect.target));
   }
   switch (info.kind) {
     case InstructionClass::pop_segment:

@@ -15,7 +15,7 @@ namespace citcat {
 struct SavedRegister {
   bool is_segment = false;
   std::uint8_t number = 0;  ///< Gpr or SegmentRegister
-  std::uint8_t size = 0;    ///< bytes stored, 2 or 4, from the low end of the register
+  std::uint8_t size = 0;    ///< bytes stored, 2, 4 or 8, from the low end of the register
   PhysAddr address;         ///< as captured
 };
 
@@ -23,7 +23,7 @@ struct SavedRegister {
 /// handler may go on in several ways.
 class HandlerSaves final : public Observer {
  public:
-  Wants wants() const override { return Wants::changes().before_judged(); }
+  Wants wants() const override { return Wants::changes().before_judged().and_wide(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets everything and waits for the next interrupt from outside.
   void begin();
@@ -57,7 +57,7 @@ class HandlerSaves final : public Observer {
   State state_ = State::idle;
   bool follows_branches_ = false, keeps_stack_ = false;
   /// Bit g: Gpr g is what it was at the interrupt. ESP is not: the delivery itself changes it.
-  std::uint8_t untouched_ = 0;
+  std::uint16_t untouched_ = 0;
   std::uint8_t untouched_segments_ = 0;
   std::vector<Store> stores_;  ///< of the instruction in progress
   std::vector<SavedRegister> saves_;

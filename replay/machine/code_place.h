@@ -18,4 +18,14 @@ inline LinearAddr code_address(const Engine& engine) {
   return linear32(engine.segment_base(kCs), engine.eip());
 }
 
+/// EIP, or in long mode RIP.
+inline std::uint64_t whole_ip(const Engine& engine) {
+  return (engine.hflags() & kHfLma) != 0 ? engine.rip() : engine.eip();
+}
+
+/// A general register as CpuState has it: in long mode all 64 bits of it.
+inline std::uint64_t whole_gpr(const Engine& engine, int number) {
+  return (engine.hflags() & kHfLma) != 0 ? engine.wide().gpr(number) : engine.gpr(number);
+}
+
 }  // namespace citcat

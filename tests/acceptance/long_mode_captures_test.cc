@@ -21,6 +21,7 @@
 #include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
+#include "unit/replay/infer/inferred_recording.h"
 #include "unit/vector_sink.h"
 
 namespace citcat::test {
@@ -55,8 +56,9 @@ class LongModeCaptures : public testing::TestWithParam<std::pair<std::string, ch
     if (machine64_folder().empty()) GTEST_SKIP() << "shared/data/machine64 is not there";
   }
   MachineData data() const { return MachineData(machine64_folder() + "/" + GetParam().first); }
-  ImportedRecording imported() const {
+  ImportedRecording imported(IgnoreCounts counts = IgnoreCounts::none) const {
     ImportOptions options;
+    options.ignore_counts = counts;
     options.capture.internal_path = data().path("side.csv.zst");
     const std::string bus = std::string("bus") + GetParam().second + ".bin.zst";
     return import_to_memory({data().path(bus)}, options);
@@ -132,6 +134,21 @@ TEST_P(LongModeCaptures, VerifyAndAreTheGroundTruth) {
   writer.flush();
   const auto golden = golden_instructions(data().path("golden.bin.zst"));
   EXPECT_GT(compare_trace(out.all, golden), 1000u);
+}
+
+/// Behind a write-back cache nothing that a capture of this length shows tells where they were.
+TEST_P(LongModeCaptures, InterruptsThatNobodyCountedToAreFound) {
+  if (GetParam().second == 'C') GTEST_SKIP() << "frames stay in the cache";
+  const ImportedRecording counted = imported();
+  ImportedRecording blind = imported(IgnoreCounts::all);
+  const PlacementReport report = place_interrupts(blind);
+  EXPECT_FALSE(report.divergence) << report.divergence->reason;
+  ASSERT_EQ(report.events.size(), counted.recording.interrupts.size());
+  for (std::size_t i = 0; i < report.events.size(); ++i) {
+    EXPECT_EQ(report.events[i].placement, Placement::unique) << i;
+    EXPECT_EQ(blind.recording.interrupts[i].position, counted.recording.interrupts[i].position)
+        << i;
+  }
 }
 
 std::vector<std::pair<std::string, char>> captures() {
