@@ -113,7 +113,7 @@ Json storage_json(const RecordingFile& file) {
 
 Json trace_json(const RecordingFile& file, const Console& console) {
   CountedZstd zstd;
-  KtWriter writer(zstd.sink);
+  KtWriter writer(zstd.sink, kt_form(file.recording().initial.model));
   KtSink trace(writer, KtOptions{});
   TraceRunOptions options;
   options.use_checkpoints = false;

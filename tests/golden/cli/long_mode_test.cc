@@ -49,6 +49,8 @@ TEST_F(LongMode, IsKeptInTheRecording) {
   EXPECT_TRUE(state.at("registers").at("r10").is_null());
   EXPECT_FALSE(state.at("registers").contains("eip"));
   good({"check", "wide.citcat"});
+  const auto trace = Json::parse(good({"info", "wide.citcat", "--trace", "--json"})).at("trace");
+  EXPECT_EQ(trace.at("records"), 5);
 }
 
 TEST_F(LongMode, IsRefusedWhereAddressesHave32Bits) {
