@@ -150,8 +150,11 @@ class TimelineTool final : public Tool {
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<TimelineTool>(every_, most_, names_);
   }
-  /// How long a stretch becomes is known at the end of the run only.
-  bool merges() const override { return most_ == 0; }
+  /// How long a stretch becomes is known at the end of the run only; and what a process is called
+  /// may have been said in a part before.
+  bool merges() const override {
+    return most_ == 0 && (names_ == nullptr || !names_->names_processes());
+  }
   void follow(Tool&& tool) override {
     last_ = nullptr;
     for (const auto& [number, theirs] : static_cast<TimelineTool&>(tool).stretches_) {

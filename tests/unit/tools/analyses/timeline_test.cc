@@ -6,15 +6,16 @@
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
+#include "tools/host/names.h"
 #include "tools/host/tool.h"
 #include "tools/host/tool_list.h"
 
 namespace citcat::tools {
 namespace {
 
-std::unique_ptr<Tool> timeline() {
+std::unique_ptr<Tool> timeline(const Setup& setup = {}) {
   ToolOptions options = ToolOptions::parse("timeline:every=1000");
-  return find_tool("timeline")->make(options, Setup{});
+  return find_tool("timeline")->make(options, setup);
 }
 
 /// A stretch in which so many processes ran, number i for i + 1 instructions.
@@ -59,6 +60,19 @@ TEST(Timeline, AShareWithHundredsOfThousandsOfProcessesIsReadAndPutTogether) {
     EXPECT_EQ(std::get<std::string>(row.at(row.size() - 2)), hexadecimal((processes - 1) << 12));
     EXPECT_EQ(std::get<std::uint64_t>(row.back()), 2ull * processes);
   }
+}
+
+class NamedProcesses final : public NameSource {
+ public:
+  bool names_processes() const override { return true; }
+};
+
+TEST(Timeline, IsNotPutTogetherWhereAPartDoesNotKnowWhatProcessesAreCalled) {
+  EXPECT_TRUE(timeline()->merges());
+  const NamedProcesses names;
+  Setup setup;
+  setup.names = &names;
+  EXPECT_FALSE(timeline(setup)->merges());
 }
 
 }  // namespace
