@@ -16,16 +16,30 @@ struct mix {
 
 /* What a piece of code adds each time it runs: so many of these. */
 struct piece {
+  struct piece *next; /* of the tool's */
   uint32_t count;
   uint32_t of[];
 };
 
+struct tool {
+  struct mix mix; /* what is saved */
+  struct piece *pieces;
+};
+
 static void *make(const citcat_tool_setup *setup) {
   (void)setup;
-  return calloc(1, sizeof(struct mix));
+  return calloc(1, sizeof(struct tool));
 }
 
-static void destroy(void *tool) { free(tool); } /* the pieces live as long as the process */
+static void destroy(void *tool) {
+  struct piece *p = ((struct tool *)tool)->pieces;
+  while (p != NULL) {
+    struct piece *next = p->next;
+    free(p);
+    p = next;
+  }
+  free(tool);
+}
 
 static uint32_t find(struct mix *m, const char *name) {
   uint32_t i = 0;
@@ -35,11 +49,14 @@ static uint32_t find(struct mix *m, const char *name) {
 }
 
 static void *code(void *tool, const citcat_block *block) {
+  struct tool *t = tool;
   struct piece *p = malloc(sizeof *p + block->count * sizeof p->of[0]);
   if (p == NULL) abort();
+  p->next = t->pieces;
+  t->pieces = p;
   p->count = block->count;
   for (uint32_t i = 0; i < block->count; ++i)
-    p->of[i] = find(tool, citcat_instruction_at(block, i)->mnemonic);
+    p->of[i] = find(&t->mix, citcat_instruction_at(block, i)->mnemonic);
   return p;
 }
 

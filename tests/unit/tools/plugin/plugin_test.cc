@@ -185,6 +185,7 @@ struct Failure {
 class IsolatedPlugins : public Plugins, public ::testing::WithParamInterface<Failure> {};
 
 TEST_P(IsolatedPlugins, FailAlone) {
+  ::setenv("ASAN_OPTIONS", "handle_segv=0", 1);  // a sanitizer would make an exit of the signal
   const Json alone = good({"--tool", "count", "--tool", "cache:model=pentium"});
   const ProcessResult r = analyze({"--tool", "count", "--tool", bad(GetParam().how), "--tool",
                                    "cache:model=pentium", "--tool", CITCAT_PLUGIN_MIX, "--isolate",
