@@ -185,7 +185,7 @@ TEST_F(Ibm5150EndToEnd, AReadOfDataThatStandsTwiceIsNoticed) {
   ImportedRecording imported = import();
   const std::vector<BusTransaction> evidence = imported.evidence;
   std::size_t tried = 0;
-  for (std::size_t i = 0; i < evidence.size(); i += 97) {
+  for (std::size_t i = 0; i < evidence.size(); i += 997) {
     if (evidence[i].op != BusOp::data_read) continue;
     imported.evidence = evidence;
     imported.evidence.insert(imported.evidence.begin() + static_cast<std::ptrdiff_t>(i),
@@ -197,7 +197,7 @@ TEST_F(Ibm5150EndToEnd, AReadOfDataThatStandsTwiceIsNoticed) {
     EXPECT_EQ(replayer.run().end, ReplayReport::End::diverged) << i;
     ++tried;
   }
-  EXPECT_GT(tried, 50u);
+  EXPECT_GT(tried, 10u);
 }
 
 /// Without the queue-status pins nothing tells where instructions begin: the search must find every
