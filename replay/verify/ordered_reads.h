@@ -7,8 +7,10 @@
 // free: the processor fetches ahead, and again what it has where it jumps there.
 
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <optional>
+#include <string>
 
 #include "events/bus_transaction.h"
 #include "replay/verify/mismatch.h"
@@ -31,7 +33,19 @@ class OrderedReads {
   };
   /// The transaction that is due, which there must be, is compared with the part of `access` that
   /// comes next. It may turn out to be none of this access; then nothing of it is taken.
-  std::optional<Mismatch> observe(Access& access);
+  std::optional<Mismatch> observe(Access& access) {
+    const BusTransaction& t = waiting_.front();
+    const bool equal = t.address == access.address.plus32(access.taken) && t.size != 0 &&
+                       t.size <= access.size - access.taken;
+    if (equal) {
+      access.taken += t.size;
+      ++compared_;
+    } else if (!is_of_coprocessor(t)) {
+      return Mismatch{"the processor read other data than the replay", t, text_of(access)};
+    }
+    waiting_.pop_front();
+    return std::nullopt;
+  }
 
   /// An instruction begins. Where it is for a coprocessor, `operand` is where its operand lies: the
   /// processor reads a word of it, also of one that is stored, and the coprocessor, if there is
@@ -46,7 +60,18 @@ class OrderedReads {
   std::uint64_t compared() const { return compared_; }
 
  private:
-  bool is_of_coprocessor(const BusTransaction& t) const;
+  /// The longest operand of an 8087: what FSAVE stores (Intel, 8086 Family User's Manual, Numeric
+  /// Supplement, figure S-10).
+  static constexpr std::uint32_t kLongestOperand = 94;
+
+  bool is_of_coprocessor(const BusTransaction& t) const {
+    return coprocessor_operand_ && t.address.is_within32(*coprocessor_operand_, kLongestOperand);
+  }
+  static std::string text_of(const Access& access) {
+    char text[64];
+    std::snprintf(text, sizeof text, "read of %u bytes at %08x", access.size, access.address.u32());
+    return text;
+  }
 
   std::deque<BusTransaction> waiting_;
   std::optional<PhysAddr> coprocessor_operand_;  ///< of the last one
