@@ -2,9 +2,9 @@
 // Finds fetches at the pins of an 8086 that do not follow one another.
 //
 // It fetches what follows into its queue, and elsewhere only once a jump or an interrupt has
-// emptied that; the queue status pins then report the instruction there as the next one (Intel,
-// 8086 Family User's Manual, 2.5 and "Queue Status"). A fetch that stands in a capture twice, or is
-// missing, is followed by an instruction from what the queue still had.
+// emptied that; the queue status pins then report the instruction there as the next one (Intel
+// 8086 data sheet, "Queue Status"). A fetch that stands in a capture twice, or is missing, is
+// followed by an instruction from what the queue still had.
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,7 @@
 // Data reads in the order of the bus, where pins report every instruction but nobody counts.
 //
 // An 8086 without a cache reads each operand on the bus, and its status pins tell such a read from
-// a fetch (Intel, 8086 Family User's Manual, table 4-3): a read too many, too few or of another
+// a fetch (Intel 8086 data sheet, table "Status"): a read too many, too few or of another
 // place shows that the run is another one, before its value has reached a write. Fetches are left
 // free: the processor fetches ahead, and again what it has where it jumps there.
 
@@ -49,7 +49,7 @@ class OrderedReads {
 
   /// An instruction begins. Where it is for a coprocessor, `operand` is where its operand lies: the
   /// processor reads a word of it, also of one that is stored, and the coprocessor, if there is
-  /// one, the rest (8086 Family User's Manual, "Coprocessor Interface"). No read there is compared.
+  /// one, the rest (Intel 8087 data sheet, "Processor interface"). No read there is compared.
   void begin(std::optional<PhysAddr> operand) {
     in_coprocessor_ = operand.has_value();
     if (operand) coprocessor_operand_ = operand;
@@ -60,8 +60,7 @@ class OrderedReads {
   std::uint64_t compared() const { return compared_; }
 
  private:
-  /// The longest operand of an 8087: what FSAVE stores (Intel, 8086 Family User's Manual, Numeric
-  /// Supplement, figure S-10).
+  /// The longest operand of an 8087: what FSAVE stores (Intel SDM vol. 2, FSAVE, in 16-bit modes).
   static constexpr std::uint32_t kLongestOperand = 94;
 
   bool is_of_coprocessor(const BusTransaction& t) const {
