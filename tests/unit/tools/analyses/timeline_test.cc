@@ -70,7 +70,7 @@ class NamedProcesses final : public NameSource {
 TEST(Timeline, IsNotPutTogetherWhereAPartDoesNotKnowWhatProcessesAreCalled) {
   EXPECT_TRUE(timeline()->merges());
   const NamedProcesses names;
-  Setup setup;
+  tools::Setup setup;
   setup.names = &names;
   EXPECT_FALSE(timeline(setup)->merges());
 }
