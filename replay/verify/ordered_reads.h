@@ -40,22 +40,19 @@ class OrderedReads {
     if (equal) {
       access.taken += t.size;
       ++compared_;
-    } else if (!is_of_coprocessor(t)) {
+    } else if (!is_of_coprocessor(t.address)) {
       return Mismatch{"the processor read other data than the replay", t, text_of(access)};
     }
     waiting_.pop_front();
     return std::nullopt;
   }
 
-  /// An instruction begins. Where it is for a coprocessor, `operand` is where its operand lies: the
-  /// processor reads a word of it, also of one that is stored, and the coprocessor, if there is
-  /// one, the rest (Intel 8087 data sheet, "Processor interface"). No read there is compared.
-  void begin(std::optional<PhysAddr> operand) {
-    in_coprocessor_ = operand.has_value();
-    if (operand) coprocessor_operand_ = operand;
+  /// An instruction of the coprocessor reads or stores there. The processor reads a word of the
+  /// operand, also of one that is stored, and the coprocessor, if there is one, the rest (Intel
+  /// 8087 data sheet, "Processor interface"): no read there is compared.
+  void leave_to_coprocessor(PhysAddr operand) {
+    if (!is_of_coprocessor(operand)) coprocessor_operand_ = operand;
   }
-  /// What the instruction begun reads of its operand is not compared.
-  bool leaves_operand() const { return in_coprocessor_; }
 
   std::uint64_t compared() const { return compared_; }
 
@@ -63,8 +60,8 @@ class OrderedReads {
   /// The longest operand of an 8087: what FSAVE stores (Intel SDM vol. 2, FSAVE, in 16-bit modes).
   static constexpr std::uint32_t kLongestOperand = 94;
 
-  bool is_of_coprocessor(const BusTransaction& t) const {
-    return coprocessor_operand_ && t.address.is_within32(*coprocessor_operand_, kLongestOperand);
+  bool is_of_coprocessor(PhysAddr a) const {
+    return coprocessor_operand_ && a.is_within32(*coprocessor_operand_, kLongestOperand);
   }
   static std::string text_of(const Access& access) {
     char text[64];
@@ -73,8 +70,7 @@ class OrderedReads {
   }
 
   std::deque<BusTransaction> waiting_;
-  std::optional<PhysAddr> coprocessor_operand_;  ///< of the last one
-  bool in_coprocessor_ = false;
+  std::optional<PhysAddr> coprocessor_operand_;  ///< of its last instruction
   std::uint64_t compared_ = 0;
 };
 

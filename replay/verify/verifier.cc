@@ -78,6 +78,9 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   std::optional<FlagImages::Image> overwritten;
   if (c.plain) overwritten = note_image(a, bytes);
   if (c.write_back && blocks_.expects_nothing(now)) return;
+  if (c.orders_reads && c.machine->in_floating_point_store()) {
+    c.ordered_reads.leave_to_coprocessor(c.memory().captured(a));
+  }
   if (c.reads != nullptr && !c.beyond) {
     c.begin_reads(now);
     c.reads->stored(a, static_cast<std::uint32_t>(bytes.size()), c.memory());
@@ -221,19 +224,14 @@ void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position no
   c.reads->read(a, size, kind, c.memory());
 }
 
-void Verifier::begin_reads_in_order(const ExecutedInstruction& e) {
-  std::optional<PhysAddr> operand;
-  if (e.info->kind == InstructionClass::x87 && e.ea_count != 0) {
-    operand = comparison_.memory().captured(PhysAddr{e.ea[0].low32()});
-  }
-  comparison_.ordered_reads.begin(operand);
-}
-
 /// In the order of the bus. Where the evidence ends, so does what is compared.
 void Verifier::match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   Comparison& c = comparison_;
-  if (kind == AccessKind::data && c.ordered_reads.leaves_operand()) return;
   OrderedReads::Access access{c.memory().captured(a), size};
+  // Of processors whose reads are compared so, all floating point is the coprocessor's.
+  if (kind == AccessKind::data && c.machine->in_floating_point_store()) {
+    return c.ordered_reads.leave_to_coprocessor(access.address);
+  }
   while (!access.complete()) {
     while (c.ordered_reads.empty()) {
       if (c.held() > Comparison::kMaxHeld || !c.pull()) return;
@@ -328,7 +326,6 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   complete_stores(identity_of(*e.info), now);
   if (blocks_.expects_nothing(now) || c.beyond) return;
   if (c.is_over(now)) return c.machine->control().stop_before(now);
-  if (c.orders_reads) begin_reads_in_order(e);
   if (c.recording.totals.instruction_starts != 0) {
     check_start(e, now);
   } else {

@@ -138,7 +138,6 @@ class Verifier final : public BlockJudge {
 
   void check_bit_change(PhysAddr a, const ExternalChange& change, Position now);
   void check_start(const ExecutedInstruction& e, Position now);
-  void begin_reads_in_order(const ExecutedInstruction& e);
   void match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now);
   void match_port(const PortUse& use, Position now);
   bool begin_port(Position now);

@@ -67,19 +67,16 @@ TEST_F(OrderedReadsTest, AMismatchShowsBothSides) {
 }
 
 TEST_F(OrderedReadsTest, OfACoprocessorsOperandAnyNumberOfReadsIsRight) {
-  reads_.begin(PhysAddr{0x3000});
-  EXPECT_TRUE(reads_.leaves_operand());
+  reads_.leave_to_coprocessor(PhysAddr{0x3000});
+  reads_.leave_to_coprocessor(PhysAddr{0x3004});
   for (std::uint32_t i = 0; i < 8; ++i) captured(0x3000 + i);
   captured(0x1000);
-  reads_.begin(std::nullopt);
-  EXPECT_FALSE(reads_.leaves_operand());
   EXPECT_EQ(read(0x1000, 1), "");
   EXPECT_EQ(reads_.compared(), 1u);
 }
 
 TEST_F(OrderedReadsTest, OutsideACoprocessorsOperandNoneIs) {
-  reads_.begin(PhysAddr{0x3000});
-  reads_.begin(std::nullopt);
+  reads_.leave_to_coprocessor(PhysAddr{0x3000});
   captured(0x2fff);
   EXPECT_EQ(read(0x1000, 1), kOther);
 }
