@@ -25,6 +25,7 @@ class PinComparison : public testing::Test {
     recording_.bus.bus_bytes = 1;
     recording_.bus.address_mask = 0xfffff;
     for (std::uint32_t i = 0; i < 0x20; ++i) {
+      recording_.image.set(PhysAddr{kCode + i}, 0x90);  // nop, also behind the end of the capture
       recording_.image.set(PhysAddr{kReal + i}, 0);
       recording_.image.set(PhysAddr{kByte + i}, static_cast<std::uint8_t>(i));
     }
