@@ -4,7 +4,7 @@ namespace citcat {
 
 bool InFlight::copies_string() const { return info != nullptr && info->is(Operation::movs); }
 
-bool InFlight::stores_floating_point() const {
+bool InFlight::is_floating_point() const {
   if (info == nullptr) return false;
   switch (info->kind) {
     case InstructionClass::x87:

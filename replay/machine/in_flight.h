@@ -63,8 +63,8 @@ struct InFlight {
   bool copies_string() const;
   /// It is INS, repeated or not.
   bool inputs_port() const { return info != nullptr && info->kind == InstructionClass::ins; }
-  /// It stores a floating-point or vector register.
-  bool stores_floating_point() const;
+  /// It works on floating-point or vector registers.
+  bool is_floating_point() const;
 
   /// It is not going to complete.
   void discard() {

@@ -87,8 +87,8 @@ class Machine {
   /// Bits of the dword being told to write() that no manual defines: the state that an SMI
   /// saves has such.
   std::uint32_t reserved_bits() const;
-  /// The instruction in progress stores a floating-point or vector register.
-  bool in_floating_point_store() const;
+  /// The instruction in progress works on floating-point or vector registers.
+  bool in_floating_point() const;
   /// Whether the order in which the instruction in flight, or the delivery after it, stores is
   /// known to be the processor's, and not assumed (docs/fidelity.md, "Order and size of accesses").
   bool knows_order_of_stores() const;

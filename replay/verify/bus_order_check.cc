@@ -82,7 +82,7 @@ void BusOrderCheck::compare(Kind kind, PhysAddr address, std::uint8_t value, boo
   }
   const Byte expected = waiting.empty() ? Byte{} : waiting.front();
   if (completes_ && kind == Kind::write && expected.address == address && expected.value != value &&
-      machine_->model_specific_results() != 0 && machine_->in_floating_point_store()) {
+      machine_->model_specific_results() != 0 && machine_->in_floating_point()) {
     // Implementations compute it differently: the bus is right.
     value = expected.value;
     machine_->correct(address, {&value, 1});

@@ -78,7 +78,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   std::optional<FlagImages::Image> overwritten;
   if (c.plain) overwritten = note_image(a, bytes);
   if (c.write_back && blocks_.expects_nothing(now)) return;
-  if (c.orders_reads && c.machine->in_floating_point_store()) {
+  if (c.orders_reads && c.machine->in_floating_point()) {
     c.ordered_reads.leave_to_coprocessor(c.memory().captured(a));
   }
   if (c.reads != nullptr && !c.beyond) {
@@ -170,7 +170,7 @@ void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
 /// Which bits of each four bytes of a store have values that no manual tells.
 std::uint32_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
   const Machine& machine = *comparison_.machine;
-  const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point_store();
+  const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point();
   if (specific) return 0xffffffff;
   if (machine.reserved_bits() != 0) return machine.reserved_bits();
   return comparison_.undefined.in_image(bytes, [&] { return machine.engine().eflags(); });
@@ -229,7 +229,7 @@ void Verifier::match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Posit
   Comparison& c = comparison_;
   OrderedReads::Access access{c.memory().captured(a), size};
   // Of processors whose reads are compared so, all floating point is the coprocessor's.
-  if (kind == AccessKind::data && c.machine->in_floating_point_store()) {
+  if (kind == AccessKind::data && c.machine->in_floating_point()) {
     return c.ordered_reads.leave_to_coprocessor(access.address);
   }
   while (!access.complete()) {

@@ -174,7 +174,7 @@ FlagEffect Machine::take_untold_flags() {
   return std::exchange(units_->expectation.untold_flags, {});
 }
 
-bool Machine::in_floating_point_store() const { return units_->flight.stores_floating_point(); }
+bool Machine::in_floating_point() const { return units_->flight.is_floating_point(); }
 
 bool Machine::in_string_copy() const { return units_->flight.copies_string(); }
 
