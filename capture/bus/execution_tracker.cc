@@ -1,6 +1,7 @@
 #include "capture/bus/execution_tracker.h"
 
 #include "capture/bus/hex.h"
+#include "events/code_fetch.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -259,10 +260,7 @@ void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
   discard_fetch_ = false;
   if (!setup_.queue_status || !synchronised_) return;
   const PhysAddr address = transaction.address.masked32(setup_.address_mask);
-  // IP wraps at 64 KiB within the code segment.
-  const bool follows = !next_fetch_ || address == *next_fetch_ ||
-                       address == next_fetch_->plus32(0u - 0x10000u).masked32(setup_.address_mask);
-  if (!follows)
+  if (next_fetch_ && !goes_on_fetching(*next_fetch_, address, setup_.address_mask))
     fail(transaction.clock, "expected a code fetch from " + hex(next_fetch_->value, 5) +
                                 ", found one from " + hex(address.value, 5) +
                                 " without the queue having been emptied (check the address lines, "

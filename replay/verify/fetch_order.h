@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "events/bus_transaction.h"
+#include "events/code_fetch.h"
 
 namespace citcat {
 
@@ -27,16 +28,13 @@ class FetchOrder {
     if (t.op == BusOp::instruction_start) return started(t);
     if (t.op != BusOp::code_read) return false;
     const PhysAddr at = t.address.masked32(mask_);
-    if (!follows(at) && !changes_segment_) target_ = at;
+    const bool goes_on = !next_ || goes_on_fetching(*next_, at, mask_);
+    if (!goes_on && !changes_segment_) target_ = at;
     next_ = at.plus32(t.size).masked32(mask_);
     return false;
   }
 
  private:
-  /// In a segment of code IP wraps at 64 KiB.
-  bool follows(PhysAddr a) const {
-    return !next_ || a == *next_ || a == next_->plus32(0u - 0x10000u).masked32(mask_);
-  }
   bool started(const BusTransaction& t) {
     if (!t.has(kPrefix)) changes_segment_ = loads_cs(t);
     const bool elsewhere = target_ && *target_ != t.address.masked32(mask_);
