@@ -6,13 +6,15 @@
 
 namespace citcat {
 
-/// 64-bit mode: EFER.LMA (bit 10) and CS.L (bit 13 of the attributes) are set (Intel SDM vol. 3,
-/// 10.8.5).
-inline bool is_in_64_bit_mode(const CpuState& state) {
+/// Long mode, 64-bit or compatibility mode: EFER.LMA (bit 10) is set (Intel SDM vol. 3, 10.8.5).
+inline bool is_in_long_mode(const CpuState& state) {
   constexpr std::uint64_t kLongModeActive = 1u << 10;
+  return state.long_mode && (state.long_mode->efer & kLongModeActive) != 0;
+}
+/// 64-bit mode: CS.L (bit 13 of the attributes) is set, too (the same).
+inline bool is_in_64_bit_mode(const CpuState& state) {
   constexpr std::uint16_t kLongCode = 1u << 13;
-  return state.long_mode && (state.long_mode->efer & kLongModeActive) != 0 &&
-         (state.segment[kCs].attributes & kLongCode) != 0;
+  return is_in_long_mode(state) && (state.segment[kCs].attributes & kLongCode) != 0;
 }
 
 /// EIP, or RIP where the processor has long mode.

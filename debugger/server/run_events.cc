@@ -7,6 +7,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "replay/machine/code_place.h"
+
 namespace citcat {
 
 namespace {
@@ -131,7 +133,7 @@ LinearAddr InterruptNest::frame_in_long_mode(const DeliveredEvent& event) const 
 /// in real mode 20.1.4. The stack of another level is in the task segment (7.2.1).
 LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
   constexpr std::uint32_t kVirtual8086 = 1u << 17;
-  if ((machine_.engine().hflags() & kHfLma) != 0) return frame_in_long_mode(event);
+  if (in_long_mode(machine_.engine())) return frame_in_long_mode(event);
   const CpuState cpu = machine_.save();
   constexpr std::uint16_t kBig = 1u << 14;
   const std::uint32_t ss = cpu.segment[kSs].base;

@@ -12,6 +12,7 @@
 #include "replay/diagnose/cause_generators.h"
 #include "replay/diagnose/cause_prices.h"
 #include "replay/infer/page_map.h"
+#include "replay/machine/code_place.h"
 
 namespace citcat {
 namespace {
@@ -123,7 +124,7 @@ std::vector<std::uint64_t> RegisterCauses::pointed_to() const {
     return value;
   };
   const bool paging = engine.cr(0) >> 31 != 0;
-  const bool long_mode = (engine.hflags() & kHfLma) != 0;
+  const bool long_mode = in_long_mode(engine);
   const PageMap pages = !paging     ? PageMap()
                         : long_mode ? PageMap::of_four_levels(engine.cr(3), read)
                                     : PageMap(engine.cr(3), read);

@@ -23,7 +23,7 @@ bool FrameFilter::fits(std::size_t interrupt) const {
   const InterruptEvidence& after = surroundings_[interrupt];
   if (target.kind == Interrupt::Kind::smi || after.stored_bytes() == 0) return true;
   // In long mode everything is pushed as eight bytes (SDM vol. 3, 6.14.2).
-  if ((engine.hflags() & kHfLma) != 0) return after.stores(engine.rip(), 8);
+  if (in_long_mode(engine)) return after.stores(engine.rip(), 8);
   const std::uint32_t eip = engine.eip();
   if (after.stores(eip, eip > 0xffff ? 4 : 2)) return true;
   // An 8088 goes back to the last prefix of a string instruction only (8086 Family User's Manual,

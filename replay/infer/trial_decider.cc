@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "events/cpu_place.h"
+
 namespace citcat {
 
 namespace {
@@ -10,10 +12,9 @@ namespace {
 /// Bytes that an interrupt at the boundary pushes at most before its handler begins.
 std::uint64_t frame_bytes(const CpuState& state) {
   constexpr std::uint32_t kFlagVm = 1u << 17;
-  constexpr std::uint64_t kEferLma = 1u << 10;
   if ((state.cr0 & 1) == 0) return 6;
   // In long mode SS and RSP always, eight bytes each (Intel SDM vol. 3, 6.14.2).
-  if (state.long_mode && (state.long_mode->efer & kEferLma) != 0) return 40;
+  if (is_in_long_mode(state)) return 40;
   // Intel SDM vol. 3, figure 21-5, and 6.12.1: with a change of stacks and without.
   if ((state.eflags & kFlagVm) != 0) return 36;
   return (state.segment[kCs].selector & 3) != 0 ? 20 : 12;

@@ -18,14 +18,17 @@ inline LinearAddr code_address(const Engine& engine) {
   return linear32(engine.segment_base(kCs), engine.eip());
 }
 
+/// 64-bit or compatibility mode.
+inline bool in_long_mode(const Engine& engine) { return (engine.hflags() & kHfLma) != 0; }
+
 /// EIP, or in long mode RIP.
 inline std::uint64_t whole_ip(const Engine& engine) {
-  return (engine.hflags() & kHfLma) != 0 ? engine.rip() : engine.eip();
+  return in_long_mode(engine) ? engine.rip() : engine.eip();
 }
 
 /// A general register as CpuState has it: in long mode all 64 bits of it.
 inline std::uint64_t whole_gpr(const Engine& engine, int number) {
-  return (engine.hflags() & kHfLma) != 0 ? engine.wide().gpr(number) : engine.gpr(number);
+  return in_long_mode(engine) ? engine.wide().gpr(number) : engine.gpr(number);
 }
 
 }  // namespace citcat

@@ -44,7 +44,7 @@ std::optional<std::uint8_t> MachineGuest::byte(LinearAddr at) const {
   const Memory& memory = machine_.memory();
   const Engine& engine = machine_.engine();
   if ((engine.cr(0) & kPagingBit) == 0) return memory.defined_byte(PhysAddr{at.value});
-  if ((engine.hflags() & kHfLma) != 0) {
+  if (in_long_mode(engine)) {
     const auto lies = machine_.find(at);
     return lies ? memory.defined_byte(*lies) : std::nullopt;
   }

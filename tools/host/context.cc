@@ -1,5 +1,6 @@
 #include "tools/host/context.h"
 
+#include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 
 namespace citcat::tools {
@@ -67,7 +68,7 @@ void Context::entered(std::uint32_t from_level) {
 bool Context::isolates(std::uint32_t cr3) const {
   constexpr std::uint64_t kEntry = 32;  ///< instructions; Linux takes less than ten
   return entered_ && (cr3 ^ address_space_) == kUserTables && (cr3 & kUserTables) == 0 &&
-         (machine_->engine().hflags() & kHfLma) != 0 &&
+         in_long_mode(machine_->engine()) &&
          machine_->position().instruction - entered_at_ <= kEntry;
 }
 
