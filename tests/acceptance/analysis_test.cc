@@ -203,10 +203,7 @@ class SharedCaptures : public testing::Test {
     return import_machine({name, form}, IgnoreCounts::none);
   }
   static ImportedRecording import_wide(const std::string& name, char form) {
-    const MachineData data(machine64_folder() + "/" + name);
-    ImportOptions options;
-    options.capture.internal_path = data.path("side.csv.zst");
-    return import_to_memory({data.path(std::string("bus") + form + ".bin.zst")}, options);
+    return import_machine64({name, form}, IgnoreCounts::none);
   }
 };
 

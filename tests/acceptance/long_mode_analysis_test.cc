@@ -141,11 +141,8 @@ class LongModeAnalysis : public TemporaryFolder {
 
   static void SetUpTestSuite() {
     if (machine64_folder().empty()) return;
-    ImportOptions options;
-    const std::string folder = machine64_folder() + "/" + kName + "/";
-    options.capture.internal_path = folder + "side.csv.zst";
     imported_ =
-        std::make_unique<ImportedRecording>(import_to_memory({folder + "busA.bin.zst"}, options));
+        std::make_unique<ImportedRecording>(import_machine64({kName, 'A'}, IgnoreCounts::none));
     golden_ = golden_records(kName);
     std::erase_if(golden_, [](const GoldenRecord& r) { return r.instruction >= kTo; });
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptance/machine_run.h"
 #include "capture/import/import.h"
 #include "formats/io/input.h"
 #include "formats/kt/kt.h"
@@ -57,11 +58,7 @@ class LongModeCaptures : public testing::TestWithParam<std::pair<std::string, ch
   }
   MachineData data() const { return MachineData(machine64_folder() + "/" + GetParam().first); }
   ImportedRecording imported(IgnoreCounts counts = IgnoreCounts::none) const {
-    ImportOptions options;
-    options.ignore_counts = counts;
-    options.capture.internal_path = data().path("side.csv.zst");
-    const std::string bus = std::string("bus") + GetParam().second + ".bin.zst";
-    return import_to_memory({data().path(bus)}, options);
+    return import_machine64({GetParam().first, GetParam().second}, counts);
   }
 };
 

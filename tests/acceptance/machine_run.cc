@@ -53,6 +53,13 @@ std::uint32_t dword(const std::array<std::uint8_t, 512>& fx, std::size_t at) {
   return value;
 }
 
+ImportedRecording import_from(const MachineData& data, char form, IgnoreCounts counts) {
+  ImportOptions options;
+  options.ignore_counts = counts;
+  options.capture.internal_path = data.path("side.csv.zst");
+  return import_to_memory({data.path(std::string("bus") + form + ".bin.zst")}, options);
+}
+
 }  // namespace
 
 std::string capture_text(const MachineCapture& capture) {
@@ -81,11 +88,11 @@ bool has_golden_stream(const MachineCapture& capture) {
 }
 
 ImportedRecording import_machine(const MachineCapture& capture, IgnoreCounts counts) {
-  const MachineData data = data_of(capture);
-  ImportOptions options;
-  options.ignore_counts = counts;
-  options.capture.internal_path = data.path("side.csv.zst");
-  return import_to_memory({data.path(std::string("bus") + capture.form + ".bin.zst")}, options);
+  return import_from(data_of(capture), capture.form, counts);
+}
+
+ImportedRecording import_machine64(const MachineCapture& capture, IgnoreCounts counts) {
+  return import_from(MachineData(machine64_folder() + "/" + capture.name), capture.form, counts);
 }
 
 ImportedRecording import_with_hidden_timer(const MachineCapture& capture) {

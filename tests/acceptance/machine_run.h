@@ -32,7 +32,9 @@ bool has_specific_results(const MachineCapture& capture);
 bool has_golden_stream(const MachineCapture& capture);
 
 ImportedRecording import_machine(const MachineCapture& capture, IgnoreCounts counts);
-/// The same without any count, and as if its timer were on the processor's chip: nothing
+/// One of ../shared/data/machine64.
+ImportedRecording import_machine64(const MachineCapture& capture, IgnoreCounts counts);
+/// The first without any count, and as if its timer were on the processor's chip: nothing
 /// acknowledges it, its handler's end-of-interrupt command is its marker.
 ImportedRecording import_with_hidden_timer(const MachineCapture& capture);
 

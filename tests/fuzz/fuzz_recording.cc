@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "events/archive/evidence_codec.h"
 #include "events/archive/event_codec.h"
+#include "events/archive/evidence_codec.h"
 #include "events/archive/recording_codec.h"
 #include "formats/io/error.h"
 

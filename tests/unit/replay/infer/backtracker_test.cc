@@ -82,5 +82,17 @@ TEST(ReturnAddress, IsComparedAsFarAsALineShowsIt) {
   EXPECT_FALSE(returns_there(group, found));
 }
 
+TEST(ReturnAddress, HasSixtyFourBitsInLongMode) {
+  BoundaryGroup group;
+  group.state.eip = 0x12345678;
+  group.state.long_mode.emplace().rip_high = 0xffffffff;
+  FrameWatch::Found found;
+  found.eip_mask = ~std::uint64_t{0};
+  found.eip = 0xffffffff12345678;
+  EXPECT_TRUE(returns_there(group, found));
+  found.eip = 0x12345678;
+  EXPECT_FALSE(returns_there(group, found));
+}
+
 }  // namespace
 }  // namespace citcat::test

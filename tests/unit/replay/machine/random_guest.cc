@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "replay/session/replayer.h"
 #include "unit/replay/machine/random_code.h"
 #include "unit/replay/machine/random_draws.h"
 
@@ -228,6 +229,13 @@ Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instruc
   const bool patches = seed % 2 != 0;
   if (is_64_bit(mode)) return random_wide_guest(mode, patches, random, instructions, events);
   return Guest(mode, patches, random).make(instructions, events);
+}
+
+Recording long_random_guest(GuestMode mode, std::uint64_t instructions) {
+  for (std::uint64_t seed = 1;; ++seed) {
+    Recording recording = random_guest(mode, seed, instructions, true);
+    if (Replayer(recording, nullptr, {}).run().instructions == instructions) return recording;
+  }
 }
 
 }  // namespace citcat

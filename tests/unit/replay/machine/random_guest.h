@@ -37,6 +37,9 @@ constexpr bool is_wide(GuestMode mode) {
 /// The same program for the same arguments. `events`: NMIs and external writes at random places.
 Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions, bool events);
 
+/// The first of such programs, with events, that does not end before its time.
+Recording long_random_guest(GuestMode mode, std::uint64_t instructions);
+
 /// That of a mode of 64 bits. `patches`: it stores to itself.
 Recording random_wide_guest(GuestMode mode, bool patches, std::mt19937_64& random,
                             std::uint64_t instructions, bool events);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "replay/run/replay_session.h"
-#include "replay/session/replayer.h"
 #include "unit/replay/machine/random_guest.h"
 #include "unit/temporary_folder.h"
 
@@ -14,13 +13,7 @@ namespace {
 
 constexpr std::uint64_t kLength = 20'000;
 
-/// A random program, with interrupts and writes from outside, that does not end before its time.
-Recording guest(GuestMode mode) {
-  for (std::uint64_t seed = 1;; ++seed) {
-    Recording recording = random_guest(mode, seed, kLength, true);
-    if (Replayer(recording, nullptr, {}).run().instructions == kLength) return recording;
-  }
-}
+Recording guest(GuestMode mode) { return long_random_guest(mode, kLength); }
 
 class RunOutlineTest : public TemporaryFolder {
  protected:
