@@ -17,17 +17,15 @@ namespace citcat {
 ///
 /// A digest is the XXH3-64 half of the running XXH3-128 of, in program order: every byte written to
 /// memory (u8 1, u32 physical address, u8 value), every port write (u8 2, u16 port, u8 size,
-/// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, of a RIP beyond it
-/// u32 its upper half, u64 instruction) and every halt (u8 4, u64 instruction). Bytes and not accesses, because how an access is split
-/// is nothing the program can see.
+/// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, u32 upper half of
+/// RIP where that is not 0, u64 instruction) and every halt (u8 4, u64 instruction). Bytes and not
+/// accesses, because how an access is split is nothing the program can see.
 class DigestSink final : public Observer {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
   void watch(const Machine& machine) override { machine_ = &machine; }
-  Wants wants() const override {
-    return {.instructions = true, .references = true, .wide = true};
-  }
+  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
   void block(const ExecutedBlock& block, Position first) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,

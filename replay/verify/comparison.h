@@ -63,9 +63,10 @@ struct ComparisonProgress {
   RepeatedTransfer repeated;
   LineMatcher lines;
   PortMatcher ports;
-  OrderedReads ordered_reads;  ///< of Comparison::orders_reads
-  FetchOrder fetches;          ///< the same
-  /// The first transaction with an instruction that cannot have come from where code was fetched.
+  // Where Comparison::orders_reads.
+  OrderedReads ordered_reads;
+  FetchOrder fetches;
+  /// The first transaction that FetchOrder::observe() has found wrong.
   std::optional<std::uint64_t> from_elsewhere;
   SpecialMatcher specials;
   BranchMatcher starts;
@@ -149,10 +150,10 @@ struct Comparison : ComparisonProgress {
 
   const Recording& recording;
   ComparisonPolicy policy;
-  const bool plain;       ///< as Verifier::plain()
-  const bool write_back;  ///< the form of the bus
-  const bool orders_reads;  ///< data reads are compared in the order of the bus, and so fetches
-  BusTimes* const times;  ///< null where nobody asks
+  const bool plain;         ///< as Verifier::plain()
+  const bool write_back;    ///< the form of the bus
+  const bool orders_reads;  ///< ordered_reads and fetches are used
+  BusTimes* const times;    ///< null where nobody asks
   std::unique_ptr<EvidenceReader> evidence;
   Machine* machine = nullptr;
   std::unique_ptr<ReadMatcher> reads;  ///< null where reads are not compared

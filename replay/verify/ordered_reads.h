@@ -1,10 +1,10 @@
 #pragma once
 // Data reads in the order of the bus, where pins report every instruction but nobody counts.
 //
-// An 8086 without a cache reads each operand on the bus, and its status pins tell such a read from
-// a fetch (Intel 8086 data sheet, table "Status"): a read too many, too few or of another
-// place shows that the run is another one, before its value has reached a write. Fetches are left
-// free: the processor fetches ahead, and again what it has where it jumps there.
+// An 8086, which has no cache, reads each operand on the bus, and its status pins tell such a read
+// from a fetch (Intel 8086 data sheet, table "Status"). A read too many, too few or of another
+// place shows that the run is another one before its value has reached a write. (fetch_order.h is
+// about fetches.)
 
 #include <cstdint>
 #include <cstdio>

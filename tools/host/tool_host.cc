@@ -515,7 +515,8 @@ void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (begun && pending_.front().physical == a) return;
   const bool rest = begun && pending_.back().code;
   if (!rest && !pending_.empty()) {
-    // The walk that found it came first, and what was delivered before it is done.
+    // What waits is the walk for this fetch, or what a delivery stored that is over by now: both
+    // are of the level that has been reached.
     if (context_.refresh()) context_changed();
     flush_others();
   }
