@@ -102,9 +102,7 @@ struct Engine::Hooks {
     if (unmapped) e.unmapped_frame_ = translation->frame;
     if (!translation || unmapped) {
       e.watch(false);
-      e.translation_fault_ = true;
-      e.fault_page_ = page;
-      e.fault_access_ = access;
+      e.translation_fault_ = {page, access};
       return false;
     }
     const bool unchecked = translation->holds_no_code && access != EngineAccess::fetch;
@@ -341,14 +339,22 @@ void Engine::map(PhysAddr base, std::uint64_t size) {
 void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
   // The library looks translated code up by linear address; with translation made the identity for
   // the moment, that is by physical address.
-  flush_tlb();
+  flush_tlb_now();
   identity_ = true;
   uc_ctl_remove_cache(uc_, address.value, address.value + size);
   identity_ = false;
   flush_tlb();
 }
 
-void Engine::flush_tlb() { check(uc_ctl_flush_tlb(uc_), "flush the TLB"); }
+void Engine::flush_tlb() {
+  tlb_is_stale_ = true;
+  if (running_) flush_tlb_now();
+}
+
+void Engine::flush_tlb_now() {
+  check(uc_ctl_flush_tlb(uc_), "flush the TLB");
+  tlb_is_stale_ = false;
+}
 
 void Engine::flush_code() {
   check(uc_ctl_flush_tb(uc_), "flush translated code");
@@ -356,15 +362,17 @@ void Engine::flush_code() {
 }
 
 bool Engine::forget_code(LinearAddr linear) {
-  translation_fault_ = false;
+  if (tlb_is_stale_) flush_tlb_now();
+  translation_fault_.reset();
   check(uc_ctl_remove_cache(uc_, linear.value, linear.value + 1), "forget translated code");
-  return !translation_fault_;
+  return !translation_fault_.has_value();
 }
 
 EngineStop Engine::run() {
+  if (tlb_is_stale_) flush_tlb_now();
   pending_ = nullptr;
   unmapped_frame_.reset();
-  translation_fault_ = false;
+  translation_fault_.reset();
   failure_.clear();
   translating_ = Translating::nothing;
   watch(true);

@@ -196,7 +196,9 @@ class Engine {
   /// Forgets code translated from these physical bytes.
   void invalidate_code(PhysAddr address, std::uint32_t size);
   /// Forgets all cached address translations. Needed after changing page tables from outside and
-  /// after changing CR0, CR3 or CR4 through the accessors below.
+  /// after changing CR0, CR3 or CR4 through the accessors below. Between runs that is done when
+  /// they are asked for next: what runs without the engine flushes them far more often than it is
+  /// used.
   void flush_tlb();
   /// Forgets all translated code; slow (tens of milliseconds).
   void flush_code();
@@ -266,8 +268,8 @@ class Engine {
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
   /// Linear page and kind of the access that ended the run with translation_fault.
-  LinearAddr fault_page() const { return fault_page_; }
-  EngineAccess fault_access() const { return fault_access_; }
+  LinearAddr fault_page() const { return translation_fault_->page; }
+  EngineAccess fault_access() const { return translation_fault_->access; }
   /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1), of 64-bit mode where the
   /// processor has long mode.
   void read_fx(std::span<std::uint8_t, 512> image) const;
@@ -349,6 +351,7 @@ class Engine {
   void set_snapshot_level(std::int32_t level);
   std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);
   void map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t size);
+  void flush_tlb_now();
   void close();
   /// Runs `body` for a hook: an exception must never cross the engine's frames.
   template <class F>
@@ -385,9 +388,13 @@ class Engine {
   CodeCacheWatch code_cache_;
   bool running_ = false;   ///< inside run()
   bool identity_ = false;  ///< translations are asked for by physical address just now
-  bool translation_fault_ = false;
-  LinearAddr fault_page_;
-  EngineAccess fault_access_ = EngineAccess::read;
+  bool tlb_is_stale_ = false;  ///< to be flushed before it is used again
+  /// What on_translate() had none for, in the last run.
+  struct TranslationFault {
+    LinearAddr page;
+    EngineAccess access;
+  };
+  std::optional<TranslationFault> translation_fault_;
   std::exception_ptr pending_;
   std::string failure_;
   std::optional<PhysAddr> unmapped_frame_;  ///< met by the last run
