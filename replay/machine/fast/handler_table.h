@@ -36,6 +36,7 @@ struct HandlerTable {
   Handler exchange_register[4], exchange_memory[4][2];
   Handler exchange_add_register[4], exchange_add_memory[4][2];
   Handler compare_exchange_register[4], compare_exchange_memory[4][2];
+  Handler compare_exchange_pair[2];  ///< [flat]; of CMPXCHG8B
   Handler swap_bytes[3];
   Handler translate_byte[2];
   Handler extend_into_edx[3];

@@ -181,6 +181,26 @@ CITCAT_FAST_HANDLER void compare_exchange_memory(FAST_PARAMETERS) {
   if (x != wanted) put<T>(s, kEaxAt, x);
   FAST_NEXT;
 }
+/// CMPXCHG8B: the same of EDX:EAX and ECX:EBX. Of the flags ZF alone changes.
+template <class P, bool kFlat>
+CITCAT_FAST_HANDLER void compare_exchange_pair(FAST_PARAMETERS) {
+  using T = std::uint64_t;
+  const Place at = find_operand<P, kFlat, sizeof(T), true>(op, s);
+  if (!at || !may_read_to_write<P, T>(s, at)) FAST_MISS;
+  tell<P>(op, area, at.linear);
+  const auto pair = [s](std::uint8_t upper, std::uint8_t lower) {
+    return T{get<std::uint32_t>(s, upper)} << 32 | get<std::uint32_t>(s, lower);
+  };
+  const T x = read_to_write<P, T>(op, s, at);
+  const bool equal = x == pair(kEdxAt, kEaxAt);
+  write<P, T>(op, s, at, equal ? pair(kEcxAt, kEbxAt) : x);
+  if (!equal) {
+    put(s, kEaxAt, static_cast<std::uint32_t>(x));
+    put(s, kEdxAt, static_cast<std::uint32_t>(x >> 32));
+  }
+  fz = equal ? 0 : 1;
+  FAST_NEXT;
+}
 template <class P, class T>
 CITCAT_FAST_HANDLER void swap_bytes(FAST_PARAMETERS) {
   if constexpr (sizeof(T) == 8) {

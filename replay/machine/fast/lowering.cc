@@ -45,14 +45,15 @@ class Lowering {
  private:
   using Kind = Lowered::Kind;
 
-  /// LOCK changes nothing for a processor alone on its bus, where it is allowed; F2 and F3 mean
-  /// something on strings alone, and F3 90 is PAUSE.
+  /// LOCK changes nothing for a processor alone on its bus, where it is allowed; of what is made
+  /// here F2 and F3 mean something on strings alone, and F3 on bit scans of processors that may
+  /// have TZCNT and LZCNT.
   bool has_odd_prefix() const {
-    if (info_.kind == InstructionClass::string) return false;
-    for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
-      const std::uint8_t b = info_.bytes[i];
-      const bool repeat = b == 0xf2 || b == 0xf3;
-      if (repeat && !(info_.opcode_map == 0 && info_.opcode == 0x90)) return true;
+    const bool scan = info_.is(Operation::bsf) || info_.is(Operation::bsr);
+    if (scan && traits_.has_long_mode) {
+      for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
+        if (info_.bytes[i] == 0xf2 || info_.bytes[i] == 0xf3) return true;
+      }
     }
     return info_.aliased;
   }
@@ -503,6 +504,9 @@ class Lowering {
         }
         op.a = reg(size);
         return plain(t_.exchange_add_memory[size][memory()]);
+      case 0xc7:
+        if (extension() != 1 || info_.operand_bytes == 8) return false;
+        return plain(t_.compare_exchange_pair[memory()]);
       case 0xb6:
       case 0xb7:
       case 0xbe:

@@ -111,6 +111,8 @@ void add_moves(HandlerTable& t) {
   });
   t.nothing = nothing<P>;
   for_each_number<2>([&](auto flat) { t.translate_byte[flat] = translate_byte<P, flat>; });
+  for_each_number<2>(
+      [&](auto flat) { t.compare_exchange_pair[flat] = compare_exchange_pair<P, flat>; });
   for_each_number<kFlagOpCount>([&](auto k) { t.change_flag[k] = change_flag<P, k>; });
   t.set_interrupt_flag = set_interrupt_flag<P>;
   t.load_ah = load_ah<P>;

@@ -84,10 +84,25 @@ struct MachineUnits {
                                   operands, segments, delivery, retirement};
   EarlyCpuQuirks early{cpu, flight, patcher, operands, delivery, ports, retirement};
   OperandPreparation preparation{cpu, flight, operands, segments, fpu, ports, returns};
-  Emulator emulator{cpu,      flight,        debug,     model_registers, operands,
-                    segments, delivery,      fpu,       retirement,      smm,
-                    returns,  near,          transfers, early,           preparation,
-                    control,  long_transfers, extended_state};
+  Emulator emulator{cpu,
+                    flight,
+                    debug,
+                    model_registers,
+                    operands,
+                    segments,
+                    delivery,
+                    fpu,
+                    retirement,
+                    smm,
+                    returns,
+                    near,
+                    transfers,
+                    early,
+                    preparation,
+                    control,
+                    long_transfers,
+                    extended_state,
+                    ports};
   TranslationWatch watch{cpu};
   EngineTranslations translations{cpu, flight};
   CodeFetch code{cpu, flight, expectation};

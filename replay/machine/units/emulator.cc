@@ -19,6 +19,7 @@
 #include "replay/machine/units/near_transfer.h"
 #include "replay/machine/units/operand_preparation.h"
 #include "replay/machine/units/operands.h"
+#include "replay/machine/units/port_accesses.h"
 #include "replay/machine/units/retirement.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_management.h"
@@ -177,6 +178,10 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
       {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
+      {Class::in, &Emulator::read_port, whole, &Emulator::spares_engine},
+      {Class::out, &Emulator::write_port, whole, &Emulator::spares_engine},
+      {Class::mov_to_segment, &Emulator::load_segment, whole, &Emulator::loads_segment},
+      {Class::pop_segment, &Emulator::load_segment, whole, &Emulator::loads_segment},
       {Class::push_segment, &Emulator::emulate_segment_push, whole,
        &Emulator::pushes_before_a_page},
       {Class::hlt, &Emulator::halt},
@@ -186,8 +191,10 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::rdpmc, &Emulator::rdpmc},
       {Class::rdmsr, &Emulator::rdmsr},
       {Class::wrmsr, &Emulator::wrmsr},
-      {Class::mov_to_cr, &Emulator::write_control_register, whole, &Emulator::has_long_mode},
-      {Class::mov_from_cr, &Emulator::read_control_register, whole, &Emulator::has_long_mode},
+      {Class::mov_to_cr, &Emulator::write_control_register, whole,
+       &Emulator::writes_control_register},
+      {Class::mov_from_cr, &Emulator::read_control_register, whole,
+       &Emulator::reads_control_register},
       {Class::mov_to_dr, &Emulator::write_debug_register},
       {Class::mov_from_dr, &Emulator::read_debug_register},
       {Class::smsw, &Emulator::store_machine_status},
@@ -242,7 +249,13 @@ void Emulator::emulate() {
 }
 
 bool Emulator::transfers() const {
-  return cpu_.long_mode() || transfers_.transfers_here() || operands_.wraps_between_parts();
+  return cpu_.long_mode() || transfers_.transfers_here() || operands_.wraps_between_parts() ||
+         returns_from_interrupt();
+}
+
+bool Emulator::returns_from_interrupt() const {
+  return flight_.info->kind == InstructionClass::iret && spares_engine() &&
+         returns_.returns_from_interrupt();
 }
 
 bool Emulator::returns() const {
@@ -253,6 +266,30 @@ bool Emulator::returns() const {
 bool Emulator::wraps() const { return operands_.wraps_between_parts(); }
 
 bool Emulator::pushes_before_a_page() const { return preparation_.pushes_before_a_page(); }
+
+/// Where plain code runs in the fast tier, the engine has to translate what it makes in between:
+/// some 150,000 instructions of the host's for one that runs once. With everything on the engine of
+/// record it makes these itself, and is what they are held to.
+bool Emulator::spares_engine() const { return cpu_.by_blocks; }
+
+/// Not SS: interrupts wait behind it, which the engine keeps. Nor a slot across pages, of which two
+/// bytes are told and all are asked for.
+bool Emulator::loads_segment() const {
+  const DecodedInstruction& info = *flight_.info;
+  if (!spares_engine() || !cpu_.protected_mode() || cpu_.long_mode() || info.reg_field == kSs) {
+    return false;
+  }
+  return info.kind != InstructionClass::pop_segment ||
+         cpu_.linear_of(info.operands[0]).offset_in_page() + info.operand_bytes <= kPageSize;
+}
+
+bool Emulator::writes_control_register() const {
+  return cpu_.traits.has_long_mode || (spares_engine() && flight_.info->reg_field == 3);
+}
+
+bool Emulator::reads_control_register() const {
+  return cpu_.traits.has_long_mode || spares_engine();
+}
 
 /// PUNPCKLBW, PUNPCKLWD and PUNPCKLDQ of an MMX register and memory (SDM vol. 2): of the latter the
 /// engine reads eight bytes. And those with which it takes REX for part of the number of an MMX
@@ -282,13 +319,24 @@ bool Emulator::adds_horizontally() const {
 // ---------------------------------------------------------------------------------------------
 // Its rows
 
-void Emulator::transfer() { cpu_.long_mode() ? long_mode_.transfer() : transfers_.transfer(); }
+void Emulator::transfer() {
+  if (cpu_.long_mode()) return long_mode_.transfer();
+  if (!returns_from_interrupt()) return transfers_.transfer();
+  preparation_.prepare();
+  returns_.return_from_interrupt();
+}
 
 void Emulator::return_near() { near_.return_near(); }
 
 void Emulator::return_far() { cpu_.long_mode() ? long_mode_.transfer() : returns_.return_far(); }
 
 void Emulator::load_far_pointer() { segments_.load_far_pointer(); }
+
+void Emulator::load_segment() { segments_.load_segment(); }
+
+void Emulator::read_port() { ports_.in(); }
+
+void Emulator::write_port() { ports_.out(); }
 
 void Emulator::halt() {
   cpu_.require_ring0();

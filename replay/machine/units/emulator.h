@@ -23,6 +23,7 @@ class ModelRegisters;
 class NearTransfer;
 class OperandPreparation;
 class Operands;
+class PortAccesses;
 class Retirement;
 class SegmentLoader;
 class SystemManagement;
@@ -38,7 +39,7 @@ class Emulator {
            FloatingPoint& fpu, Retirement& retirement, SystemManagement& smm, FarReturn& returns,
            NearTransfer& near, FarTransfer& transfers, EarlyCpuQuirks& early,
            OperandPreparation& preparation, ControlRegisters& control, LongModeTransfer& long_mode,
-           ExtendedState& extended_state)
+           ExtendedState& extended_state, PortAccesses& ports)
       : cpu_(cpu),
         flight_(flight),
         debug_(debug),
@@ -56,7 +57,8 @@ class Emulator {
         preparation_(preparation),
         control_(control),
         long_mode_(long_mode),
-        extended_state_(extended_state) {}
+        extended_state_(extended_state),
+        ports_(ports) {}
 
   /// The engine must not execute the instruction in flight.
   bool is_made_here() const;
@@ -69,11 +71,16 @@ class Emulator {
   // When an instruction is made here, where not always.
   bool transfers() const;
   bool returns() const;
+  bool returns_from_interrupt() const;
   bool wraps() const;
   bool pushes_before_a_page() const;
   bool is_mmx_of_host() const;
   bool adds_horizontally() const;
+  bool spares_engine() const;
+  bool loads_segment() const;
   bool has_long_mode() const { return cpu_.traits.has_long_mode; }
+  bool writes_control_register() const;
+  bool reads_control_register() const;
   // What is made.
   void transfer();
   void return_near();
@@ -90,6 +97,9 @@ class Emulator {
   void sysret();
   void swap_gs();
   void rdtscp();
+  void read_port();
+  void write_port();
+  void load_segment();
   void write_control_register();
   void read_control_register();
   void write_debug_register();
@@ -125,6 +135,7 @@ class Emulator {
   ControlRegisters& control_;
   LongModeTransfer& long_mode_;
   ExtendedState& extended_state_;
+  PortAccesses& ports_;
 };
 
 }  // namespace citcat

@@ -27,7 +27,7 @@ void FarReturn::return_far() {
   const std::uint32_t target = stacked(0, width);
   const auto selector = static_cast<std::uint16_t>(stacked(width, 2));
   if (cpu_.protected_mode()) {
-    return_to_segment(selector, target);
+    return_to_segment(selector, target, static_cast<std::uint32_t>(flight_.info->stack_delta));
   } else {
     check_return_target();
     cpu_.engine.set_segment(kCs, real_mode_segment(cpu_.engine.segment(kCs), selector));
@@ -39,8 +39,9 @@ void FarReturn::return_far() {
   retirement_.finish_mode_switch(flags);
 }
 
-/// RETF of protected mode, but for EIP.
-void FarReturn::return_to_segment(std::uint16_t selector, std::uint32_t target) {
+/// RETF and IRET of protected mode, but for EIP. They release so many bytes of the inner stack.
+void FarReturn::return_to_segment(std::uint16_t selector, std::uint32_t target,
+                                  std::uint32_t released) {
   const std::uint32_t error = selector & 0xfffcu, level = selector & 3u;
   const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
   Descriptor code;
@@ -48,7 +49,6 @@ void FarReturn::return_to_segment(std::uint16_t selector, std::uint32_t target) 
     throw CpuException{kProtection, error, 0};
   }
   if (!code.present()) throw CpuException{kNotPresent, error, 0};
-  const auto released = static_cast<std::uint32_t>(flight_.info->stack_delta);
   const Segment segment = code.segment(selector);
   std::optional<Segment> outer;
   if (level != cpl) outer = outer_stack(level, released);
@@ -120,16 +120,50 @@ bool FarReturn::stack_admits_return(std::uint32_t level, std::uint32_t released)
          stack.is_writable_data() && stack.dpl() == level && stack.present();
 }
 
-bool FarReturn::ignores_vm_flag() {
+/// VM in the image of EFLAGS that IRET finds, where that is known without an effect.
+std::optional<bool> FarReturn::image_has_vm() {
   constexpr std::uint32_t kImageOfVm = 10;  // the byte of the 12 that IRETD pops
-  if (flight_.info->operand_bytes != 4 || (cpu_.engine.hflags() & kHfCpl) == 0) return false;
   const std::uint32_t mask = cpu_.stack_bits();
   const LinearAddr linear =
       linear32(cpu_.engine.segment_base(kSs), (cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
   const auto at = cpu_.mmu.peek(linear, Access::read, cpu_.user_mode());
-  if (!at) return false;
+  if (!at) return std::nullopt;
   const auto byte = cpu_.memory.defined_byte(at->frame.plus32(linear.offset_in_page()));
-  return byte && (*byte & kFlagVm >> 16) != 0;
+  if (!byte) return std::nullopt;
+  return (*byte & kFlagVm >> 16) != 0;
+}
+
+bool FarReturn::ignores_vm_flag() {
+  if (flight_.info->operand_bytes != 4 || (cpu_.engine.hflags() & kHfCpl) == 0) return false;
+  return image_has_vm().value_or(false);
+}
+
+bool FarReturn::returns_from_interrupt() {
+  const bool nested = (cpu_.engine.system_flags() & kFlagNt) != 0;
+  return cpu_.protected_mode() && !nested && flight_.info->operand_bytes == 4 &&
+         !image_has_vm().value_or(true);
+}
+
+void FarReturn::return_from_interrupt() {
+  constexpr std::uint32_t kReleased = 12;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl, flags = cpu_.engine.system_flags();
+  const std::uint32_t target = stacked(0, 4), image = stacked(8, 4);
+  return_to_segment(static_cast<std::uint16_t>(stacked(4, 2)), target, kReleased);
+  load_flags(image, cpl);
+  cpu_.engine.set_eip(target);
+  cpu_.engine.sync_mode();
+  retirement_.report_completed();
+  retirement_.finish_mode_switch(flags);
+}
+
+/// Of EFLAGS, what IRET at level `cpl` may load (SDM vol. 2, IRET).
+void FarReturn::load_flags(std::uint32_t image, std::uint32_t cpl) {
+  constexpr std::uint32_t kArithmetic = 0xcd5, kIopl = 3u << 12, kId = 1u << 21;
+  std::uint32_t loaded = kArithmetic | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;
+  const std::uint32_t before = cpu_.engine.eflags();
+  if (cpl <= (before >> 12 & 3)) loaded |= kFlagIf;
+  if (cpl == 0) loaded |= kIopl;
+  cpu_.engine.set_eflags((before & ~loaded) | (image & loaded));
 }
 
 std::uint32_t FarReturn::read_stack(std::uint32_t above, std::uint32_t width) {
@@ -168,12 +202,7 @@ void FarReturn::return_within_level() {
   cpu_.move_stack_pointer(12);
   cpu_.engine.set_segment(kCs, segment);
   cpu_.engine.set_eip(words[0]);
-  // SDM vol. 2, IRET, "return to same privilege level".
-  constexpr std::uint32_t kArithmetic = 0xcd5, kId = 1u << 21;
-  std::uint32_t loaded = kArithmetic | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;
-  const std::uint32_t before = cpu_.engine.eflags();
-  if (cpl <= (before >> 12 & 3)) loaded |= kFlagIf;
-  cpu_.engine.set_eflags((before & ~loaded) | (words[2] & loaded));
+  load_flags(words[2], cpl);
 }
 
 void FarReturn::tell_transfer_descriptors() {

@@ -3,6 +3,7 @@
 // late (Intel SDM vol. 2, RET and IRET).
 
 #include <cstdint>
+#include <optional>
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
@@ -39,6 +40,11 @@ class FarReturn {
   /// IRET at level 3 whose image of EFLAGS has VM set. The flag is ignored there; the engine enters
   /// virtual-8086 mode.
   bool ignores_vm_flag();
+  /// Whether the IRET in flight is one of 32 bits in protected mode, to protected mode and within
+  /// its task.
+  bool returns_from_interrupt();
+  /// That IRET. What OperandPreparation::prepare() tells has been told.
+  void return_from_interrupt();
   /// What lies `above` the stack pointer, as the program that runs may read it.
   std::uint32_t read_stack(std::uint32_t above, std::uint32_t width);
   /// That IRET, which from level 3 leads nowhere but to level 3.
@@ -47,7 +53,9 @@ class FarReturn {
   void tell_transfer_descriptors();
 
  private:
-  void return_to_segment(std::uint16_t selector, std::uint32_t target);
+  void return_to_segment(std::uint16_t selector, std::uint32_t target, std::uint32_t released);
+  std::optional<bool> image_has_vm();
+  void load_flags(std::uint32_t image, std::uint32_t cpl);
   Segment outer_stack(std::uint32_t level, std::uint32_t released);
   std::uint32_t stacked(std::uint32_t offset, std::uint32_t size);
   bool code_admits_return(const Descriptor& code) const;

@@ -37,6 +37,31 @@ void PortAccesses::write(std::uint16_t port, std::uint32_t size, std::uint32_t v
   if (has_a20_gate_) a20_gate_.port_write(port, size, value);
 }
 
+void PortAccesses::in() {
+  const std::uint8_t size = flight_.info->operand_bytes;
+  const std::uint32_t value = read(port(), size);
+  const std::uint32_t mask = size == 4 ? 0xffffffff : (1u << 8 * size) - 1;
+  const std::uint64_t kept = size == 4 ? 0 : cpu_.engine.wide().gpr(kEax) & ~std::uint64_t{mask};
+  cpu_.engine.wide().set_gpr(kEax, kept | (value & mask));
+}
+
+void PortAccesses::out() {
+  const std::uint8_t size = flight_.info->operand_bytes;
+  const std::uint32_t mask = size == 4 ? 0xffffffff : (1u << 8 * size) - 1;
+  write(port(), size, cpu_.engine.gpr(kEax) & mask);
+  if (has_moved_a20_gate()) {
+    move_a20_gate();
+    cpu_.engine.flush_tlb();
+  }
+}
+
+/// That of the instruction in flight.
+std::uint16_t PortAccesses::port() const {
+  const auto& operands = flight_.info->row->operands;
+  const bool immediate = operands[0] == OperandForm::Ib || operands[1] == OperandForm::Ib;
+  return static_cast<std::uint16_t>(immediate ? flight_.info->immediate : cpu_.engine.gpr(kEdx));
+}
+
 /// The engine goes on to the end of its instruction whether or not `access` throws.
 template <class F>
 void PortAccesses::access(F&& make) {
@@ -62,6 +87,12 @@ void PortAccesses::take_back() {
   flight_.iterating = false;
 }
 
+void PortAccesses::follow_a20_gate() {
+  if (!has_moved_a20_gate()) return;
+  move_a20_gate();
+  cpu_.after_stop = AfterStop::flush_tlb;
+}
+
 void PortAccesses::check_permission() {
   const std::uint32_t flags = cpu_.engine.system_flags();
   if ((cpu_.engine.hflags() & kHfPe) == 0) return;
@@ -71,14 +102,11 @@ void PortAccesses::check_permission() {
   constexpr CpuException kRefused{13, 0u, 0};
   const Segment task = cpu_.engine.tr();
   if ((task.attributes & kWideTaskType) == 0 || task.limit < kMapBase + 1) throw kRefused;
-  const auto& operands = flight_.info->row->operands;
-  const bool immediate = operands[0] == OperandForm::Ib || operands[1] == OperandForm::Ib;
-  const std::uint32_t port = immediate ? flight_.info->immediate : cpu_.engine.gpr(kEdx) & 0xffff;
   // Two bytes are read, whatever the size of the access: it may reach into the next one.
   const LinearAddr base{cpu_.engine.wide().tr_base()};
-  const std::uint32_t at = system_.read(cpu_.onward_in_system(base, kMapBase), 2) + port / 8;
+  const std::uint32_t at = system_.read(cpu_.onward_in_system(base, kMapBase), 2) + port() / 8u;
   if (at + 1 > task.limit) throw kRefused;
-  const std::uint32_t wanted = ((1u << flight_.info->operand_bytes) - 1) << port % 8;
+  const std::uint32_t wanted = ((1u << flight_.info->operand_bytes) - 1) << port() % 8;
   if ((system_.read(cpu_.onward_in_system(base, at), 2) & wanted) != 0) throw kRefused;
 }
 
@@ -87,7 +115,6 @@ void PortAccesses::move_a20_gate() {
   cpu_.engine.set_a20_mask(a20_gate_.mask());
   cpu_.mmu.set_a20_mask(a20_gate_.mask());
   cpu_.code.forget();
-  cpu_.after_stop = AfterStop::flush_tlb;
 }
 
 /// From the 486 on the processor itself masks the bit. Before, the pins show it, and the gate

@@ -29,13 +29,14 @@ class PortAccesses {
   /// Its state is part of the machine's.
   A20Gate& a20_gate() { return a20_gate_; }
   const A20Gate& a20_gate() const { return a20_gate_; }
-  /// A port write has completed.
-  void follow_a20_gate() {
-    if (has_a20_gate_ && a20_gate_.mask() != cpu_.engine.a20_mask()) move_a20_gate();
-  }
+  /// A port write has completed, which the engine made.
+  void follow_a20_gate();
 
   /// EngineClient::on_in() and on_out().
   std::uint32_t read(std::uint16_t port, std::uint32_t size);
+  /// IN and OUT, of which OperandPreparation::prepare() has asked whether they are allowed.
+  void in();
+  void out();
   void write(std::uint16_t port, std::uint32_t size, std::uint32_t value);
   /// Nothing showed the port access of the instruction in flight, or something else: it has not
   /// completed, whatever the engine made of it.
@@ -47,6 +48,10 @@ class PortAccesses {
  private:
   template <class F>
   void access(F&& access);
+  std::uint16_t port() const;
+  bool has_moved_a20_gate() const {
+    return has_a20_gate_ && a20_gate_.mask() != cpu_.engine.a20_mask();
+  }
   void move_a20_gate();
   bool follows_a20_gate(const CpuState& state) const;
 

@@ -152,16 +152,29 @@ void SegmentLoader::load_far_pointer() {
   const int s = info.reg_field;
   const std::uint32_t offset = operands_.part(info.operands[info.ea[0].argument], 0);
   const Segment loaded = loaded_segment(s, operand_selector());
-  constexpr std::uint8_t kAccessedBit = 1;
-  if (watched_.active && (watched_.before & kAccessedBit) == 0) {
-    const std::uint8_t accessed = watched_.before | kAccessedBit;
-    cpu_.memory.store(watched_.physical, {&accessed, 1});
-  }
+  mark_watched();
   const std::uint32_t kept =
       info.operand_bytes == 4 ? 0 : cpu_.engine.gpr(info.rm_field) & 0xffff0000;
   cpu_.engine.set_segment(s, loaded);
   cpu_.engine.set_gpr(info.rm_field, kept | offset);
   cpu_.engine.sync_mode();
+}
+
+void SegmentLoader::load_segment() {
+  const DecodedInstruction& info = *flight_.info;
+  const Segment loaded = loaded_segment(info.reg_field, operand_selector());
+  mark_watched();
+  cpu_.engine.set_segment(info.reg_field, loaded);
+  cpu_.engine.sync_mode();
+  cpu_.move_stack_pointer(info.stack_delta);
+}
+
+/// The descriptor that watch() found has been accessed.
+void SegmentLoader::mark_watched() {
+  constexpr std::uint8_t kAccessedBit = 1;
+  if (!watched_.active || (watched_.before & kAccessedBit) != 0) return;
+  const std::uint8_t accessed = watched_.before | kAccessedBit;
+  cpu_.memory.store(watched_.physical, {&accessed, 1});
 }
 
 /// What a segment register holds when `selector` was loaded (SDM vol. 2, MOV: the checks).

@@ -45,11 +45,14 @@ class SegmentLoader {
   void mark_transfer_accessed();
   /// LES and its like. What OperandPreparation::prepare() looks at and watches has been looked at.
   void load_far_pointer();
+  /// MOV to and POP of a segment register, of which the same holds.
+  void load_segment();
 
  private:
   std::optional<LinearAddr> entry_of(std::uint16_t selector) const;
   std::uint16_t operand_selector();
   Segment loaded_segment(int s, std::uint16_t selector);
+  void mark_watched();
 
   CpuContext& cpu_;
   InFlight& flight_;

@@ -271,7 +271,10 @@ class RandomCode : private RandomEmitter {
     }
   }
 
-  void plain() { emit({pick(8) << 3 | 3, 0xc0 | reg() << 3 | reg()}); }
+  void plain() {
+    if (chance(8)) emit({0xf2 | pick(2)});  // of no meaning
+    emit({pick(8) << 3 | 3, 0xc0 | reg() << 3 | reg()});
+  }
 
   void two_byte() {
     switch (pick(11)) {
@@ -309,6 +312,7 @@ class RandomCode : private RandomEmitter {
         break;
       }
       case 7:
+        if (chance(4)) emit({0xf3});
         emit({0x0f, 0xbc | pick(2)});
         operand(reg());
         break;
@@ -321,6 +325,7 @@ class RandomCode : private RandomEmitter {
         operand(0);
         break;
       default:
+        if (chance(2)) emit({0xf0});
         emit({0x0f, 0xc7});
         memory(1);
         break;
@@ -363,7 +368,7 @@ class RandomCode : private RandomEmitter {
   }
 
   void rare() {
-    switch (pick(9)) {
+    switch (pick(11)) {
       case 0:
         emit({0x0f, 0x0b});
         break;
@@ -391,6 +396,14 @@ class RandomCode : private RandomEmitter {
       case 7:
         emit({0xd9, 0xe8});
         emit({0xdd, 0xd8});
+        break;
+      case 8: {  // the directory anew, which level 3 may not
+        const std::uint32_t r = reg();
+        emit({0x0f, 0x20, 0xd8 | r, 0x0f, 0x22, 0xd8 | r});
+        break;
+      }
+      case 9:  // a segment register's own selector
+        emit({0x06, 0x07});
         break;
       default:
         if (wide_) {
