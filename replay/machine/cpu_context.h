@@ -54,7 +54,8 @@ struct CodePage {
 /// Owned by the machine; every unit holds a reference. Nothing here calls a unit.
 struct CpuContext {
   static constexpr std::uint32_t kResumeFlag = 1u << 16, kVirtual8086 = 1u << 17;  ///< of EFLAGS
-  static constexpr std::uint32_t kCr4OsXsave = 1u << 18;
+  static constexpr std::uint32_t kCr4FsGsBase = 1u << 16, kCr4Pcide = 1u << 17,
+                                 kCr4OsXsave = 1u << 18;
 
   /// `client` and `walks` are called once the engine runs, not before.
   CpuContext(CpuModel cpu, const BusModel& bus, Environment& outside, const Listeners& listeners,
@@ -92,6 +93,8 @@ struct CpuContext {
   bool polling = false;            ///< the environment is asked at every boundary
   bool halted = false;
   bool shut_down = false;
+  bool has_tzcnt = false;        ///< by CPUID, as CodeMode has it
+  bool has_lzcnt = false;        ///< the same
   std::uint64_t cr8 = 0;         ///< of processors with long mode
   bool resume_flag = false;      ///< EFLAGS.RF was loaded by the IRET just completed
   bool code_cache_full = false;  ///< translated code is to be forgotten at the next boundary
@@ -175,8 +178,8 @@ struct CpuContext {
   /// Real mode of a processor before the 386.
   bool real_16_bit() const { return traits.sixteen_bit && (engine.cr(0) & 1) == 0; }
   CodeMode code_mode() const {
-    if (bits64()) return {.bits32 = false, .real_or_v86 = false, .bits64 = true};
-    return {(engine.hflags() & kHfCs32) != 0, !protected_mode()};
+    if (bits64()) return {false, false, true, has_tzcnt, has_lzcnt};
+    return {(engine.hflags() & kHfCs32) != 0, !protected_mode(), false, has_tzcnt, has_lzcnt};
   }
   /// SS.B, and the bits of the stack pointer that count.
   bool stack32() const { return (engine.hflags() & kHfSs32) != 0; }

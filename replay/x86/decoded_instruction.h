@@ -22,6 +22,8 @@ struct CodeMode {
   bool bits32 = false;      ///< CS.D: default operand and address size is 32 bits
   bool real_or_v86 = true;  ///< CR0.PE clear or EFLAGS.VM set
   bool bits64 = false;      ///< 64-bit mode: EFER.LMA and CS.L set, whatever bits32 says
+  bool has_tzcnt = false;   ///< BSF behind F3 is TZCNT
+  bool has_lzcnt = false;   ///< BSR behind F3 is LZCNT
   bool operator==(const CodeMode&) const = default;
 };
 
@@ -123,7 +125,7 @@ struct DecodedInstruction {
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
 
   std::uint8_t opcode = 0;      ///< last opcode byte, as executed (aliases resolved)
-  std::uint8_t opcode_map = 0;  ///< 0 one byte, 1 after 0F, 2 after 0F 38, 3 after 0F 3A
+  std::uint8_t opcode_map = 0;  ///< OpcodeMap: 0 one byte, 1 after 0F, 2 after 0F 38, ..
   std::uint8_t modrm = 0;       ///< 0 when there is none
   bool has_modrm = false;
   bool register_form = false;     ///< has_modrm and mod = 3
@@ -131,7 +133,8 @@ struct DecodedInstruction {
   std::uint8_t rm_field = 0;      ///< ModRM.rm, or the register in the opcode (40..5F, 90..97 ..)
   std::uint8_t prefix_bytes = 0;  ///< bytes before the opcode (before 0F where there is one)
   bool bits64 = false;            ///< CodeMode it was decoded in
-  std::uint8_t rex = 0;           ///< the REX prefix, or 0
+  std::uint8_t rex = 0;           ///< the REX prefix, or what a VEX prefix has of one, or 0
+  std::uint8_t vex_register = 0;  ///< the general register that a VEX prefix names
   bool lock = false;              ///< F0 present
   bool lock_ignored = false;      ///< F0 present and without effect on this processor (286 and
                                   ///< 8088 on any form): an engine that refuses it must not see it
@@ -140,13 +143,13 @@ struct DecodedInstruction {
   bool address_prefix = false;    ///< 67 present
   std::uint8_t mandatory_prefix = 0;  ///< last of 66, F2, F3 that selects an SSE form, else 0
   std::int8_t segment_override = -1;  ///< SegmentRegister, or -1
-  std::uint8_t operand_bytes = 0;  ///< effective: 1, 2, 4 or 8; of vector instructions the mode's
-  std::uint8_t address_bits = 32;  ///< effective address size: 16, 32 or 64
-  bool control_flow = false;          ///< may continue elsewhere than at the next instruction
-  bool ends_block = false;            ///< the engine ends a translation block here, or the machine
-                                      ///< must look before the next instruction
-  bool indirect = false;              ///< jump or call through a register or memory
-  bool shadows_interrupts = false;    ///< POP SS, MOV SS, STI: the next instruction runs first
+  std::uint8_t operand_bytes = 0;   ///< effective: 1, 2, 4 or 8; of vector instructions the mode's
+  std::uint8_t address_bits = 32;   ///< effective address size: 16, 32 or 64
+  bool control_flow = false;        ///< may continue elsewhere than at the next instruction
+  bool ends_block = false;          ///< the engine ends a translation block here, or the machine
+                                    ///< must look before the next instruction
+  bool indirect = false;            ///< jump or call through a register or memory
+  bool shadows_interrupts = false;  ///< POP SS, MOV SS, STI: the next instruction runs first
 
   std::uint32_t immediate = 0;  ///< zero-extended first immediate (vector, port, count, ..); of
                                 ///< eight bytes the low four

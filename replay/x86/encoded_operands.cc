@@ -236,6 +236,7 @@ unsigned register_size(OperandForm form, unsigned word) {
       return word;
     case Form::Ey:
     case Form::Gy:
+    case Form::By:
       return word == 8 ? 8 : 4;
     default:
       return 0;
@@ -270,6 +271,8 @@ int operand_register(const DecodedInstruction& info, unsigned number, unsigned w
       return part(info.modrm >> 3 & 7u, kRexR);
     case Form::Rd:
       return static_cast<int>((info.modrm & 7u) | info.rex_bit(kRexB));
+    case Form::By:
+      return info.vex_register;
     default:
       return info.register_form ? part(info.modrm & 7u, kRexB) : kNoRegister;
   }

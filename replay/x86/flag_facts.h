@@ -59,6 +59,9 @@ inline constexpr FlagFacts logic{FlagRule::logic, 0, kAll, kAf};
 inline constexpr FlagFacts carry{FlagRule::none, 0, kCf, 0};  ///< CLC, STC
 inline constexpr FlagFacts cmc{FlagRule::none, kCf, kCf, 0};  ///< ADCX too
 inline constexpr FlagFacts adox{FlagRule::none, kOf, kOf, 0};
+inline constexpr FlagFacts bits{FlagRule::none, 0, kAll, kAf | kPf};  ///< ANDN, BLSR, BZHI
+inline constexpr FlagFacts bextr{FlagRule::none, 0, kAll, kSf | kAf | kPf};
+inline constexpr FlagFacts count_zeros{FlagRule::none, 0, kAll, kOf | kSf | kAf | kPf};  ///< TZCNT
 inline constexpr FlagFacts zero{FlagRule::none, 0, kZf, 0};  ///< LAR, ARPL, CMPXCHG8B
 inline constexpr FlagFacts compare_real{FlagRule::none, 0, kZf | kPf | kCf, 0};  ///< FCOMI
 inline constexpr FlagFacts sahf{FlagRule::none, 0, kAll & ~kOf, 0};

@@ -35,6 +35,7 @@ enum class InstructionClass : std::uint8_t {
   syscall,
   sysret,
   swapgs,
+  segment_base,  ///< RDFSBASE and its like; DecodedInstruction::reg_field tells which
   rsm,
   loadall,  ///< 80286 0F 05
   // Segments.
@@ -50,7 +51,9 @@ enum class InstructionClass : std::uint8_t {
   lmsw,
   smsw,  ///< to a register of 32 bits alone; any other is `plain`
   clts,
+  access_flag,  ///< STAC, CLAC
   invlpg,
+  invpcid,
   cache_flush,  ///< INVD, WBINVD
   lgdt,
   lidt,
@@ -60,6 +63,8 @@ enum class InstructionClass : std::uint8_t {
   rdtsc,
   rdtscp,
   rdpmc,
+  rdpid,
+  random,  ///< RDRAND, RDSEED
   rdmsr,
   wrmsr,
   xgetbv,
@@ -68,12 +73,13 @@ enum class InstructionClass : std::uint8_t {
   sti,
   pushf,
   popf,
+  newer_integer,  ///< of BMI1, BMI2, LZCNT, MOVBE and ADX: made by the machine
   // Floating point and vectors.
   x87,  ///< D8..DF, with FWAIT as `fwait`
   fwait,
   fxsave,
   fxrstor,
-  xsave,  ///< XSAVEOPT too
+  xsave,  ///< XSAVEOPT and XSAVEC too
   xrstor,
   emms,
   mmx,

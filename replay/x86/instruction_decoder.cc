@@ -13,6 +13,7 @@
 #include "replay/x86/encoded_operands.h"
 #include "replay/x86/opcode_table.h"
 #include "replay/x86/register_effect_decoder.h"
+#include "replay/x86/vex_prefix.h"
 
 namespace citcat {
 namespace {
@@ -227,6 +228,7 @@ class InstructionDecoder {
     store_prefixes();
     strip_locks();
     if (!find_map()) return incomplete();
+    if (vex_refused_) return without_meaning();
     const std::uint8_t* const modrm = code_.size() > 1 ? &code_[1] : nullptr;
     const OpcodeMatch match = find_opcode(map_, searched_opcode(), mandatory_prefix(),
                                           modrm == nullptr ? std::nullopt : std::optional(*modrm),
@@ -234,7 +236,7 @@ class InstructionDecoder {
     const bool has_modrm = match.needs_modrm || (match.row != nullptr && match.row->modrm.present);
     if (has_modrm && modrm == nullptr) return incomplete();
     if (match.row == nullptr) return without_meaning();
-    return decode_row(*match.row);
+    return decode_row(has_newer_meaning(*match.row) ? newer_meaning(*match.row) : *match.row);
   }
 
  private:
@@ -242,6 +244,12 @@ class InstructionDecoder {
   bool is_syscall() const {
     constexpr std::uint8_t kSyscall = 0x05;
     return traits_.has_long_mode && map_ == OpcodeMap::m0F && code_[0] == kSyscall;
+  }
+  /// BSF and BSR behind F3.
+  bool has_newer_meaning(const OpcodeRow& row) const {
+    if (prefixes_.repeat != 0xf3) return false;
+    return (row.operation == Operation::bsf && mode_.has_tzcnt) ||
+           (row.operation == Operation::bsr && mode_.has_lzcnt);
   }
   bool take_one_prefix(std::uint8_t byte) {
     return mode_.bits64 ? take_prefix_64(byte, prefixes_) : take_prefix(byte, traits_, prefixes_);
@@ -300,6 +308,7 @@ class InstructionDecoder {
   /// code_ = from the last byte of the opcode on. False where the bytes end before.
   bool find_map() {
     code_ = whole_code_;
+    if (is_vex()) return take_vex();
     const bool two_bytes = code_[0] == 0x0f && !traits_.has_pop_cs;
     if (!two_bytes) return true;
     map_ = OpcodeMap::m0F;
@@ -311,7 +320,31 @@ class InstructionDecoder {
     return !code_.empty();
   }
 
+  /// C4 and C5 are VEX prefixes in 64-bit mode, and where LES and LDS would have a register for an
+  /// operand (Intel SDM vol. 2, 2.3.5).
+  bool is_vex() const {
+    if (!traits_.has_long_mode || (whole_code_[0] & 0xfe) != 0xc4) return false;
+    return mode_.bits64 || (!mode_.real_or_v86 && whole_code_.size() > 1 && whole_code_[1] >= 0xc0);
+  }
+
+  /// Nothing that selects, locks or extends may stand before it (2.3.2 to 2.3.4). False where the
+  /// bytes end before the opcode.
+  bool take_vex() {
+    const std::optional<VexPrefix> vex = read_vex_prefix(whole_code_, mode_.bits64);
+    if (!vex) return false;
+    vex_ = *vex;
+    map_ = vex->map;
+    vex_refused_ = vex->of_vectors_only || prefixes_.operand || prefixes_.repeat != 0 ||
+                   prefixes_.lock || prefixes_.rex != 0;
+    if (vex_refused_) return true;
+    info_.rex = prefixes_.rex = vex->rex;
+    info_.vex_register = vex->register_;
+    code_ = code_.subspan(kVexBytes);
+    return true;
+  }
+
   MandatoryPrefix mandatory_prefix() const {
+    if (map_ >= OpcodeMap::v38) return vex_.prefix;
     if (prefixes_.repeat == 0xf3) return MandatoryPrefix::pF3;
     if (prefixes_.repeat == 0xf2) return MandatoryPrefix::pF2;
     return prefixes_.operand ? MandatoryPrefix::p66 : MandatoryPrefix::np;
@@ -331,6 +364,7 @@ class InstructionDecoder {
     if (row.has(kProtectedMode) && mode_.real_or_v86) return without_meaning();
     if (row.has(kLongModeAlone) && !traits_.has_long_mode) return without_meaning();
     if (names_no_register(row)) return without_meaning();
+    if (vex_.names_register && !has_operand(row, OperandForm::By)) return without_meaning();
     if (info_.lock && !take_lock(row)) return fail(InvalidReason::lock_prefix);
     begin(length);
     // Displacements count from the next instruction, kRip is where this one begins.
@@ -371,7 +405,7 @@ class InstructionDecoder {
       info_.reg_field = static_cast<std::uint8_t>((info_.modrm >> 3 & 7u) | upper);
       info_.rm_field = static_cast<std::uint8_t>((info_.modrm & 7u) | info_.rex_bit(kRexB));
     }
-    if (map_ == OpcodeMap::one) return;
+    if (map_ == OpcodeMap::one || map_ >= OpcodeMap::v38) return;
     info_.mandatory_prefix = prefixes_.repeat != 0 ? prefixes_.repeat
                              : prefixes_.operand   ? std::uint8_t{0x66}
                                                    : std::uint8_t{0};
@@ -410,6 +444,10 @@ class InstructionDecoder {
   std::uint8_t operand_bytes(const OpcodeRow& row, std::uint8_t word) const {
     const bool port = row.operands[0] == OperandForm::Ib || row.operands[0] == OperandForm::DX;
     const OperandForm form = row.operands[port ? 1 : 0];
+    if (row.kind == Kind::newer_integer || row.kind == Kind::random) {
+      const bool any_size = has_operand(row, OperandForm::Gv) || has_operand(row, OperandForm::Ev);
+      return any_size || word == 8 ? word : std::uint8_t{4};
+    }
     if (row.prefix != MandatoryPrefix::any && form != OperandForm::Gv)
       return mode_.bits32 || mode_.bits64 ? 4 : 2;
     if (form == OperandForm::Xb || form == OperandForm::Yb) return 1;
@@ -540,6 +578,8 @@ class InstructionDecoder {
   std::span<std::uint8_t> whole_code_;  ///< of stripped_, behind the prefixes
   std::span<std::uint8_t> code_;        ///< from the last byte of the opcode on
   OpcodeMap map_ = OpcodeMap::one;
+  VexPrefix vex_;
+  bool vex_refused_ = false;  ///< it, or what stands before it, means nothing here
 };
 
 }  // namespace

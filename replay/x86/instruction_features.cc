@@ -12,7 +12,7 @@ namespace {
 using Feature = InstructionFeature;
 using enum InstructionFeature::Register;
 
-constexpr std::uint32_t kExtended = 0x80000001;
+constexpr std::uint32_t kExtended = kExtendedFeatureLeaf;
 
 constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3, true},
     kSsse3{"SSSE3", 1, ecx, 9, true}, kPclmul{"PCLMULQDQ", 1, ecx, 1, true},
@@ -21,17 +21,16 @@ constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3,
     kPopcnt{"POPCNT", 1, ecx, 23, true}, kAes{"AES", 1, ecx, 25, true},
     kXsaveopt{"XSAVEOPT", kExtendedStateLeaf, eax, 0, true, 1},
     kXsaves{"XSAVES", kExtendedStateLeaf, eax, 3, false, 1}, kRdrand{"RDRAND", 1, ecx, 30, false},
-    kVmx{"VMX", 1, ecx, 5, false}, kFsGsBase{"FSGSBASE", 7, ebx, 0, false},
-    kBmi1{"BMI1 (TZCNT)", 7, ebx, 3, false}, kClflushopt{"CLFLUSHOPT", 7, ebx, 23, false},
-    kClwb{"CLWB", 7, ebx, 24, false}, kInvpcid{"INVPCID", 7, ebx, 10, false},
-    kAvx512{"AVX-512", 7, ebx, 16, false}, kRdseed{"RDSEED", 7, ebx, 18, false},
-    kAdx{"ADX", 7, ebx, 19, false}, kSmap{"SMAP (STAC, CLAC)", 7, ebx, 20, false},
+    kVmx{"VMX", 1, ecx, 5, false}, kBmi2{"BMI2", 7, ebx, 8, false},
+    kClflushopt{"CLFLUSHOPT", 7, ebx, 23, false}, kClwb{"CLWB", 7, ebx, 24, false},
+    kInvpcid{"INVPCID", 7, ebx, 10, false}, kAvx512{"AVX-512", 7, ebx, 16, false},
+    kRdseed{"RDSEED", 7, ebx, 18, false}, kAdx{"ADX", 7, ebx, 19, false},
     kSha{"SHA", 7, ebx, 29, false}, kWaitpkg{"WAITPKG", 7, ecx, 5, false},
     kRdpid{"RDPID", 7, ecx, 22, false},
     kLahf{"LAHF and SAHF in 64-bit mode", kExtended, ecx, 0, true},
-    kSvm{"SVM", kExtended, ecx, 2, false}, kLzcnt{"LZCNT", kExtended, ecx, 5, false},
-    kSse4a{"SSE4A", kExtended, ecx, 6, false}, kXop{"XOP", kExtended, ecx, 11, false},
-    kRdtscp{"RDTSCP", kExtended, edx, 27, true}, k3dNow{"3DNow!", kExtended, edx, 31, false};
+    kSvm{"SVM", kExtended, ecx, 2, false}, kSse4a{"SSE4A", kExtended, ecx, 6, false},
+    kXop{"XOP", kExtended, ecx, 11, false}, kRdtscp{"RDTSCP", kExtended, edx, 27, true},
+    k3dNow{"3DNow!", kExtended, edx, 31, false};
 
 const Feature* feature_of_38(const DecodedInstruction& info) {
   const std::uint8_t opcode = info.opcode;
@@ -40,6 +39,7 @@ const Feature* feature_of_38(const DecodedInstruction& info) {
   if (info.is(Operation::crc32) || opcode == 0x37) return &kSse42;
   if (info.is(Operation::movbe)) return &kMovbe;
   if (opcode == 0xf6) return &kAdx;
+  if (opcode == 0x82) return &kInvpcid;
   return &kSse41;
 }
 
@@ -51,9 +51,23 @@ const Feature* feature_of_3a(const DecodedInstruction& info) {
   return opcode >= 0x60 && opcode <= 0x63 ? &kSse42 : &kSse41;
 }
 
+const Feature* feature_of_vex(const DecodedInstruction& info) {
+  switch (info.row->operation) {
+    case Operation::andn:
+    case Operation::bextr:
+    case Operation::blsi:
+    case Operation::blsmsk:
+    case Operation::blsr:
+      return &kFeatureBmi1;
+    default:
+      return &kBmi2;
+  }
+}
+
 const Feature* feature_of_row(const DecodedInstruction& info) {
   if (info.opcode_map == 2) return feature_of_38(info);
   if (info.opcode_map == 3) return feature_of_3a(info);
+  if (info.opcode_map > 3) return feature_of_vex(info);
   const bool f3 = info.mandatory_prefix == 0xf3;
   switch (info.row->operation) {
     case Operation::addsubpd:
@@ -74,13 +88,31 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
     case Operation::popcnt:
       return &kPopcnt;
     case Operation::bsf:
-      return f3 ? &kBmi1 : nullptr;
+    case Operation::tzcnt:
+      return f3 ? &kFeatureBmi1 : nullptr;
     case Operation::bsr:
-      return f3 ? &kLzcnt : nullptr;
+    case Operation::lzcnt:
+      return f3 ? &kFeatureLzcnt : nullptr;
     case Operation::cmpxchg8b:
       return info.operand_bytes == 8 ? &kCx16 : nullptr;
     case Operation::rdtscp:
       return &kRdtscp;
+    case Operation::rdfsbase:
+    case Operation::rdgsbase:
+    case Operation::wrfsbase:
+    case Operation::wrgsbase:
+      return &kFeatureFsGsBase;
+    case Operation::stac:
+    case Operation::clac:
+      return &kFeatureSmap;
+    case Operation::rdpid:
+      return &kRdpid;
+    case Operation::rdrand:
+      return &kRdrand;
+    case Operation::rdseed:
+      return &kRdseed;
+    case Operation::xsavec:
+      return &kFeatureXsavec;
     case Operation::xgetbv:
     case Operation::xsetbv:
     case Operation::xsave:
@@ -98,7 +130,6 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
 
 /// Of undefined opcodes behind 0F 01, by ModRM.
 const Feature* feature_of_0f01(std::uint8_t modrm) {
-  if (modrm == 0xca || modrm == 0xcb) return &kSmap;
   if (modrm >= 0xc1 && modrm <= 0xc4) return &kVmx;
   return modrm >= 0xd8 && modrm <= 0xdf ? &kSvm : nullptr;
 }
@@ -119,23 +150,25 @@ const Feature* feature_of_0f(std::span<const std::uint8_t> code, std::uint8_t pr
     case 0x79:
       return prefix == 0 ? &kVmx : &kSse4a;
     case 0x38:
-      if (modrm == 0x82) return &kInvpcid;
       return modrm >= 0xc8 && modrm <= 0xcd ? &kSha : nullptr;
     case 0x3a:
       return modrm == 0xcc ? &kSha : nullptr;
     case 0xae:
-      if (registers && prefix == 0xf3 && reg < 4) return &kFsGsBase;
       if (registers) return reg == 6 ? &kWaitpkg : nullptr;
       if (prefix == 0x66) return reg == 7 ? &kClflushopt : reg == 6 ? &kClwb : nullptr;
       return nullptr;
     case 0xc7:
-      if (registers && prefix == 0xf3 && reg == 7) return &kRdpid;
-      if (registers) return reg == 6 ? &kRdrand : reg == 7 ? &kRdseed : nullptr;
-      if (reg == 4) return &kFeatureXsavec;
+      if (registers) return nullptr;
       return reg == 3 || reg == 5 ? &kXsaves : &kVmx;
     default:
       return nullptr;
   }
+}
+
+/// Of an encoding that means nothing: where there is no vector instruction beside it.
+bool is_integer_of_vex(std::span<const std::uint8_t> code) {
+  if (code.size() < 4 || code[0] != 0xc4 || (code[1] & 0x1f) != 2) return false;
+  return code[3] == 0xf2 || code[3] == 0xf3 || (code[3] >= 0xf5 && code[3] <= 0xf7);
 }
 
 const Feature* feature_of_undefined(std::span<const std::uint8_t> bytes) {
@@ -155,7 +188,7 @@ const Feature* feature_of_undefined(std::span<const std::uint8_t> bytes) {
   switch (code[0]) {
     case 0xc4:
     case 0xc5:
-      return &kFeatureAvx;
+      return is_integer_of_vex(code) ? nullptr : &kFeatureAvx;
     case 0x62:
       return &kAvx512;
     case 0x8f:

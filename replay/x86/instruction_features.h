@@ -21,9 +21,13 @@ struct InstructionFeature {
 };
 
 // Those that more than single instructions are asked for.
-inline constexpr std::uint32_t kExtendedStateLeaf = 0xd;
+inline constexpr std::uint32_t kExtendedStateLeaf = 0xd, kExtendedFeatureLeaf = 0x80000001;
 inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature::Register::ecx, 26,
                                                   true},
+    kFeatureFsGsBase{"FSGSBASE", 7, InstructionFeature::Register::ebx, 0, false},
+    kFeatureSmap{"SMAP (STAC, CLAC)", 7, InstructionFeature::Register::ebx, 20, false},
+    kFeatureBmi1{"BMI1 (TZCNT)", 7, InstructionFeature::Register::ebx, 3, false},
+    kFeatureLzcnt{"LZCNT", kExtendedFeatureLeaf, InstructionFeature::Register::ecx, 5, false},
     kFeatureAvx{"AVX", 1, InstructionFeature::Register::ecx, 28, false},
     kFeatureXsavec{"XSAVEC", kExtendedStateLeaf, InstructionFeature::Register::eax, 1, false, 1},
     kFeatureXgetbv1{"XGETBV of the components in use",

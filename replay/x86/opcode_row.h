@@ -11,8 +11,9 @@
 
 namespace citcat {
 
-/// After which bytes the opcode stands: none, 0F, 0F 38, 0F 3A.
-enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A };
+/// After which bytes the opcode stands: none, 0F, 0F 38, 0F 3A; a VEX prefix that stands for the
+/// latter two.
+enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A, v38, v3A };
 
 /// Where an operand is and how wide, by the codes of the Intel SDM vol. 2, A.2. First letter: E
 /// ModRM.rm, a register or memory; M memory alone; G ModRM.reg; Z the low bits of the opcode; I
@@ -35,6 +36,7 @@ enum class OperandForm : std::uint8_t {
   Mfx,               ///< what FXSAVE and FXRSTOR touch
   Mxs,               ///< the area of XSAVE and XRSTOR: legacy region and header
   Gb, Gw, Gd, Gy, Gv,
+  By,                ///< the register that a VEX prefix names
   Zb, Zv,
   AL, rAX, CL, DX,   ///< rAX: AX or EAX
   One,               ///< the number 1
@@ -113,6 +115,7 @@ enum OpcodeTrait : std::uint8_t {
   kProtectedMode = 16,  ///< #UD in real and virtual-8086 mode
   kOnly64BitMode = 32,
   kLongModeAlone = 64,  ///< which processors without long mode have not got
+  kNewerMeaning = 128,  ///< of the row before it behind F3, where CPUID says so
 };
 
 struct OpcodeRow {

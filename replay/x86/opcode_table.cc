@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "formats/io/error.h"
+
 namespace citcat {
 namespace {
 
@@ -60,7 +62,7 @@ namespace trait_columns {
 
 constexpr unsigned no = 0, lock = kLockable, may_store = kMayLeaveMemory,
                    unaligned = kTakesUnaligned, no64 = kNotIn64BitMode, protect = kProtectedMode,
-                   only64 = kOnly64BitMode, lm = kLongModeAlone;
+                   only64 = kOnly64BitMode, lm = kLongModeAlone, newer = kNewerMeaning;
 
 }  // namespace trait_columns
 
@@ -68,7 +70,8 @@ constexpr unsigned no = 0, lock = kLockable, may_store = kMayLeaveMemory,
 constexpr auto kRows = [] {
   using namespace register_columns;  // NOLINT(google-build-using-namespace)
   using trait_columns::lock, trait_columns::may_store, trait_columns::unaligned,
-      trait_columns::no64, trait_columns::protect, trait_columns::only64, trait_columns::lm;
+      trait_columns::no64, trait_columns::protect, trait_columns::only64, trait_columns::lm,
+      trait_columns::newer;
   return std::to_array<OpcodeRow>({
 #define OPCODE(MAP, FIRST, COUNT, MODRM, PREFIX, OPERATION, ONE, TWO, THREE, ACCESS, REGISTERS, \
                CLASS, ACCESSES, FLAGS, PROCESSORS, TRAITS)                                      \
@@ -103,7 +106,7 @@ constexpr std::size_t block_place(unsigned prefix, bool registers, unsigned reg)
 }
 
 struct Index {
-  std::array<std::array<Entry, 256>, 4> opcodes{};
+  std::array<std::array<Entry, 256>, 6> opcodes{};
   std::array<std::array<Entry, 64>, 256> blocks{};
   std::array<std::array<Entry, 8>, 64> bytes{};
   unsigned block_count = 0, byte_count = 0;
@@ -157,7 +160,7 @@ constexpr Index make_index(OpcodeTrait left_out) {
     ++number;
     // What only early processors have left its place to others (0F 05, 0F 07).
     const bool gone = left_out == kNotIn64BitMode && row.processors.last < InstructionSet::p6;
-    if (!row.has(left_out) && !gone) index.add(row, number);
+    if (!row.has(left_out) && !gone && !row.has(kNewerMeaning)) index.add(row, number);
   }
   return index;
 }
@@ -167,6 +170,12 @@ constexpr Index kIndex = make_index(kOnly64BitMode), kIndex64 = make_index(kNotI
 }  // namespace
 
 std::span<const OpcodeRow> opcode_rows() { return kRows; }
+
+const OpcodeRow& newer_meaning(const OpcodeRow& row) {
+  const auto next = static_cast<std::size_t>(&row - kRows.data()) + 1;
+  CITCAT_ASSERT(next < kRows.size() && kRows[next].has(kNewerMeaning));
+  return kRows[next];
+}
 
 OpcodeMatch find_opcode(OpcodeMap map, std::uint8_t opcode, MandatoryPrefix prefix,
                         std::optional<std::uint8_t> modrm, bool bits64) {

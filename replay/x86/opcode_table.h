@@ -13,6 +13,9 @@ namespace citcat {
 /// compiler checks it.
 std::span<const OpcodeRow> opcode_rows();
 
+/// What newer processors make of it behind F3: the row behind it, which there must be.
+const OpcodeRow& newer_meaning(const OpcodeRow& row);
+
 struct OpcodeMatch {
   const OpcodeRow* row = nullptr;  ///< null where no row is for the encoding
   bool needs_modrm = false;        ///< `modrm` decides, and was not given

@@ -13,7 +13,8 @@ std::uint16_t written_registers(const DecodedInstruction& info, unsigned word) {
     if (gpr >= 0) mask |= 1u << gpr;
   };
   if (row.access != OperandAccess::reads) add(0);
-  if (row.access == OperandAccess::exchanges) add(1);
+  const bool two = row.access == OperandAccess::exchanges || row.operation == Operation::mulx;
+  if (two) add(1);
   if (info.is_repeated()) mask |= 1u << kEcx;
   return static_cast<std::uint16_t>(mask);
 }

@@ -227,6 +227,7 @@ void Machine::set_registers(const CpuState& state) {
     set_wide_registers(engine, state, *state.long_mode);
     cpu_.cr8 = state.long_mode->cr8;
     units_->control.check_loaded();
+    units_->features.take();
     units_->extended_state.load(state);
   }
   // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.

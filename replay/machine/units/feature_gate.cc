@@ -15,9 +15,8 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
   const InstructionFeature* const feature = feature_of(info);
   if (feature == nullptr) return;
   // F3 is without effect on BSF and BSR of a processor that lacks the newer instruction.
-  const bool older = info.is(Operation::bsf) || info.is(Operation::bsr);
+  if (info.is(Operation::bsf) || info.is(Operation::bsr)) return;
   if (!model_registers_.has(*feature)) {
-    if (older) return;
     throw CpuException{6, std::nullopt, 0};
   }
   if (feature->executed) return;

@@ -5,20 +5,27 @@
 #include <string>
 
 #include "replay/machine/cpu_context.h"
+#include "replay/machine/units/model_registers.h"
 #include "replay/x86/decoded_instruction.h"
+#include "replay/x86/instruction_features.h"
 
 namespace citcat {
-
-class ModelRegisters;
 
 /// Goes by the answers of CPUID in the state dump. A dump without them stands for a processor that
 /// has everything that is executed here, and nothing else.
 class FeatureGate {
  public:
   /// All must outlive the object.
-  FeatureGate(const CpuContext& cpu, const ModelRegisters& model_registers)
+  FeatureGate(CpuContext& cpu, const ModelRegisters& model_registers)
       : cpu_(cpu), model_registers_(model_registers) {}
 
+  /// Tells the decoder what CPUID makes of BSF and BSR behind F3. Without its answers they are what
+  /// they were.
+  void take() const {
+    const bool tells = model_registers_.cpuid_leaf(0) != nullptr;
+    cpu_.has_tzcnt = tells && model_registers_.has(kFeatureBmi1);
+    cpu_.has_lzcnt = tells && model_registers_.has(kFeatureLzcnt);
+  }
   /// Before an instruction is looked at, defined or not. Throws #UD, or ReplayStopped.
   void check(const DecodedInstruction& info) const {
     check_feature(info);
@@ -32,7 +39,7 @@ class FeatureGate {
   void check_segments(const DecodedInstruction& info) const;
   [[noreturn]] void refuse(const std::string& what) const;
 
-  const CpuContext& cpu_;
+  CpuContext& cpu_;
   const ModelRegisters& model_registers_;
 };
 
