@@ -24,7 +24,7 @@ struct InstructionFeature {
 inline constexpr std::uint32_t kExtendedStateLeaf = 0xd, kExtendedFeatureLeaf = 0x80000001;
 inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature::Register::ecx, 26,
                                                   true},
-    kFeatureFsGsBase{"FSGSBASE", 7, InstructionFeature::Register::ebx, 0, false},
+    kFeatureFsGsBase{"FSGSBASE", 7, InstructionFeature::Register::ebx, 0, true},
     kFeatureSmap{"SMAP (STAC, CLAC)", 7, InstructionFeature::Register::ebx, 20, false},
     kFeatureBmi1{"BMI1 (TZCNT)", 7, InstructionFeature::Register::ebx, 3, false},
     kFeatureLzcnt{"LZCNT", kExtendedFeatureLeaf, InstructionFeature::Register::ecx, 5, false},

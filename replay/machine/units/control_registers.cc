@@ -5,6 +5,7 @@
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
+#include "replay/x86/instruction_features.h"
 
 namespace citcat {
 
@@ -13,30 +14,42 @@ namespace {
 constexpr std::uint64_t kCr0Pe = 1, kCr0Et = 1u << 4, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30,
                         kCr0Pg = 1u << 31;
 constexpr std::uint64_t kCr4Pae = 1u << 5;
-/// VME to OSXMMEXCPT, OSXSAVE and SMEP.
-constexpr std::uint64_t kCr4Executed = 0x7ff | CpuContext::kCr4OsXsave | 1u << 20;
 constexpr std::uint64_t kEferSce = 1, kEferLme = 1u << 8, kEferLma = 1u << 10, kEferNxe = 1u << 11;
 constexpr std::uint64_t kCr3Reserved = 0xfff0000000000000;
 
-/// By bit of CR4 (SDM vol. 3, 2.5), those that are not executed.
+/// A bit of CR4 that not every processor with long mode has (SDM vol. 3, 2.5).
 struct Feature {
   unsigned bit;
   const char* name;
+  InstructionFeature announced;  ///< that the processor has it, and whether it is executed
 };
-constexpr std::array<Feature, 10> kNotExecuted = {{{11, "UMIP"},
-                                                   {12, "LA57 (five levels of page tables)"},
-                                                   {13, "VMXE (virtual machines)"},
-                                                   {14, "SMXE"},
-                                                   {16, "FSGSBASE"},
-                                                   {17, "PCIDE (process-context identifiers)"},
-                                                   {21, "SMAP"},
-                                                   {22, "PKE (protection keys)"},
-                                                   {23, "CET"},
-                                                   {24, "PKS"}}};
+using enum InstructionFeature::Register;
+constexpr std::array<Feature, 12> kFeatures = {
+    {{11, "UMIP", {"UMIP", 7, ecx, 2, false}},
+     {12, "LA57 (five levels of page tables)", {"LA57", 7, ecx, 16, false}},
+     {13, "VMXE (virtual machines)", {"VMX", 1, ecx, 5, false}},
+     {14, "SMXE", {"SMX", 1, ecx, 6, false}},
+     {16, "FSGSBASE", kFeatureFsGsBase},
+     {17, "PCIDE (process-context identifiers)", {"PCID", 1, ecx, 17, false}},
+     {18, "OSXSAVE", kFeatureXsave},
+     {20, "SMEP", {"SMEP", 7, ebx, 7, true}},
+     {21, "SMAP", kFeatureSmap},
+     {22, "PKE (protection keys)", {"PKU", 7, ecx, 3, false}},
+     {23, "CET", {"CET", 7, ecx, 7, false}},
+     {24, "PKS", {"PKS", 7, ecx, 31, false}}}};
+
+/// VME to OSXMMEXCPT, which all have, and what is executed of the rest.
+constexpr std::uint64_t kCr4Executed = [] {
+  std::uint64_t bits = 0x7ff;
+  for (const Feature& f : kFeatures) {
+    if (f.announced.executed) bits |= std::uint64_t{1} << f.bit;
+  }
+  return bits;
+}();
 
 std::string names_of(std::uint64_t cr4) {
   std::string names;
-  for (const Feature& f : kNotExecuted) {
+  for (const Feature& f : kFeatures) {
     if ((cr4 >> f.bit & 1) == 0) continue;
     names += names.empty() ? "" : ", ";
     names += f.name;
@@ -129,11 +142,13 @@ void ControlRegisters::write_cr3(std::uint64_t value) {
 }
 
 void ControlRegisters::write_cr4(std::uint64_t value) {
-  if ((value & ~kCr4Executed) != 0) refuse("MOV to CR4 sets " + names_of(value & ~kCr4Executed));
+  const CpuException refused{13, 0u, 0};
   const bool leaves = (cpu_.engine.efer() & kEferLma) != 0 && (value & kCr4Pae) == 0;
-  const bool reserved =
-      (value & CpuContext::kCr4OsXsave) != 0 && !model_registers_.has(kFeatureXsave);
-  if (leaves || reserved) throw CpuException{13, 0u, 0};
+  if (leaves) throw refused;
+  for (const Feature& f : kFeatures) {
+    if ((value >> f.bit & 1) != 0 && !model_registers_.may_have(f.announced)) throw refused;
+  }
+  if ((value & ~kCr4Executed) != 0) refuse("MOV to CR4 sets " + names_of(value & ~kCr4Executed));
   cpu_.engine.wide().set_cr(4, value);
 }
 

@@ -175,6 +175,7 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::syscall, &Emulator::syscall, nothing},
       {Class::sysret, &Emulator::sysret, nothing},
       {Class::swapgs, &Emulator::swap_gs},
+      {Class::segment_base, &Emulator::access_segment_base},
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
       {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
@@ -378,6 +379,20 @@ void Emulator::swap_gs() {
   const std::uint64_t base = cpu_.engine.wide().segment_base(kGs);
   cpu_.engine.wide().set_segment_base(kGs, model_registers_.value_of(kMsrKernelGsBase));
   model_registers_.set_msr(kMsrKernelGsBase, base);
+}
+
+/// SDM vol. 2, RDFSBASE and WRFSBASE.
+void Emulator::access_segment_base() {
+  if ((cpu_.engine.cr(4) & CpuContext::kCr4FsGsBase) == 0) throw CpuException{6, std::nullopt, 0};
+  const DecodedInstruction& info = *flight_.info;
+  const int segment = info.is(Operation::rdfsbase) || info.is(Operation::wrfsbase) ? kFs : kGs;
+  const bool writes = info.is(Operation::wrfsbase) || info.is(Operation::wrgsbase);
+  std::uint64_t value =
+      writes ? cpu_.engine.wide().gpr(info.rm_field) : cpu_.engine.wide().segment_base(segment);
+  if ((info.rex & kRexW) == 0) value = static_cast<std::uint32_t>(value);
+  if (!writes) return cpu_.engine.wide().set_gpr(info.rm_field, value);
+  if (!CpuContext::is_canonical(value)) throw CpuException{13, 0u, 0};
+  cpu_.engine.wide().set_segment_base(segment, value);
 }
 
 void Emulator::write_control_register() { control_.write(); }

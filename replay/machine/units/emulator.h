@@ -96,6 +96,7 @@ class Emulator {
   void syscall();
   void sysret();
   void swap_gs();
+  void access_segment_base();
   void rdtscp();
   void read_port();
   void write_port();

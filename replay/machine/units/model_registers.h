@@ -49,6 +49,10 @@ class ModelRegisters {
   const CpuidLeaf* cpuid_leaf(std::uint32_t leaf, unsigned subleaf = 0) const;
   /// By the answers of CPUID; where the dump has none, everything that is executed here.
   bool has(const InstructionFeature& feature) const;
+  /// The same, where a dump without answers forbids nothing.
+  bool may_have(const InstructionFeature& feature) const {
+    return cpuid_leaf(0) == nullptr || has(feature);
+  }
   /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
   /// CPUID.
