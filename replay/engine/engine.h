@@ -76,6 +76,7 @@ enum HiddenFlag : std::uint32_t {
   kHfCs64 = 1u << 15,
   kHfGuest = 1u << 21,
   kHfOsFxsr = 1u << 22,
+  kHfSmap = 1u << 23,
 };
 
 enum class EngineAccess : std::uint8_t { read, write, fetch };
@@ -234,6 +235,11 @@ class Engine {
   void set_rip(std::uint64_t v) { put(env_layout::kEip, v); }
   std::uint32_t eflags() const;
   void set_eflags(std::uint32_t v);
+  /// CR3 without a process-context identifier, of which an address space may have several.
+  std::uint32_t address_space() const {
+    constexpr std::uint32_t kCr4Pcide = 1u << 17, kContext = 0xfff;
+    return (cr(4) & kCr4Pcide) != 0 ? cr(3) & ~kContext : cr(3);
+  }
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
   std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
   /// EFLAGS.DF, inside a run: string instructions go from high addresses to low ones.

@@ -66,7 +66,7 @@ void Engine::sync_mode() {
   const bool pe = (cr0 & 1) != 0;
   const bool vm = (flags & 0x20000) != 0;
   std::uint32_t h = hflags() & ~std::uint32_t{kHfCpl | kHfCs32 | kHfSs32 | kHfAddSeg | kHfPe |
-                                              kHfMp | kHfEm | kHfTs | kHfOsFxsr};
+                                              kHfMp | kHfEm | kHfTs | kHfOsFxsr | kHfSmap};
   // Intel SDM vol. 3, 5.5: CPL is the DPL of SS in protected mode, 3 in virtual-8086 mode.
   if (pe) h |= vm ? 3u : (segment_flags(kSs) >> 13 & 3u);
   if ((segment_flags(kCs) & 1u << 22) != 0) h |= kHfCs32;
@@ -87,6 +87,8 @@ void Engine::sync_mode() {
   if (pe) h |= kHfPe;
   h |= (cr0 >> 1 & 7) << 9;
   if ((cr(4) & 0x200) != 0) h |= kHfOsFxsr;
+  // With it the engine keeps pages apart by EFLAGS.AC.
+  if ((cr(4) & 1u << 21) != 0) h |= kHfSmap;
   set_hflags(h | kHfGuest);
 }
 

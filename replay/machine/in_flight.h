@@ -54,6 +54,7 @@ struct InFlight {
   PhysAddr copied_from;  ///< read last
   LinearAddr accessed;   ///< data that is being told, or found
   LinearAddr invlpg_linear;
+  bool keeps_context = false;  ///< MOV to CR3 that leaves the TLB alone
 
   unsigned reads_told = 0;     ///< to the listeners, while it is prepared
   unsigned reads_to_skip = 0;  ///< told when it was prepared before

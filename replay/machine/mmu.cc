@@ -13,7 +13,7 @@ constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20
 constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30, kCr0Pg = 1u << 31;
 constexpr unsigned kRegionShift = 22;  ///< of Mmu::large_regions_
 constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7,
-                        kCr4Smep = 1u << 20;
+                        kCr4Pcide = 1u << 17, kCr4Smep = 1u << 20, kCr4Smap = 1u << 21;
 constexpr std::uint64_t kEferLma = 1u << 10, kEferNxe = 1u << 11;
 
 /// In Walk::rights, where entries of eight bytes have their bit 63: no level lets code be fetched.
@@ -70,26 +70,58 @@ void Mmu::flush_all() {
   large_regions_.reset();
 }
 
-void Mmu::invalidate_page(LinearAddr page) {
-  ++epoch_;
-  for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
-    Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
-    if (e.tag == tag(page)) e.tag = kInvalid;
-  }
-  if (large_regions_.test(region_of(page.value))) drop_large_page(page);
+void Mmu::invalidate_page(LinearAddr page) { drop_page(page, context_, true); }
+
+void Mmu::invalidate_page_of(LinearAddr page, std::uint16_t context) {
+  drop_page(page, context_tag(context), false);
 }
 
 /// INVLPG drops all of a page that the tables map as a large one, in however many pieces it is held
 /// (Intel SDM vol. 3, 4.10.4.1). The engine holds pieces too.
-void Mmu::drop_large_page(LinearAddr address) {
+void Mmu::drop_page(LinearAddr address, std::uint64_t context, bool global) {
+  ++epoch_;
   // A piece of a page of 1 GiB does not tell that it is one: all of that size is dropped.
   const std::uint64_t within = long_mode_ ? 0x3fffffff : pae_ ? 0x1fffff : 0x3fffff;
+  constexpr std::uint64_t kInAddress = (std::uint64_t{1} << kContextShift) - 1;
+  const std::uint64_t wanted = address.page_begin().value ^ context;
+  const auto is_of = [&](const Entry& e, std::uint64_t ignored) {
+    const std::uint64_t differing = (e.tag ^ wanted) & ~ignored;
+    return differing == 0 || (global && e.global && (differing & kInAddress) == 0);
+  };
+  for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    Entry& e = (*tlb)[address.page() & (tlb->size() - 1)];
+    if (e.tag != kInvalid && is_of(e, 0)) e.tag = kInvalid;
+  }
+  if (!large_regions_.test(region_of(address.value))) return;
+  drop([&](const Entry& e) { return e.large && is_of(e, within); });
+  lose(Access::read);
+}
+
+template <class Which>
+void Mmu::drop(Which&& which) {
   for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
     for (Entry& e : *tlb) {
-      if (e.large && ((e.tag ^ address.value) & ~within) == 0) e.tag = kInvalid;
+      if (e.tag != kInvalid && which(e)) e.tag = kInvalid;
     }
   }
-  lose(Access::read);
+}
+
+void Mmu::invalidate_context(std::uint16_t context) {
+  ++epoch_;
+  ++stats_.flushes;
+  const std::uint64_t wanted = context_tag(context);
+  // Bit 52 and those above are alike in an address, as bit 51 is.
+  drop([&](const Entry& e) {
+    const bool upper = (e.tag >> (kContextShift - 1) & 1) != 0;
+    const std::uint64_t own = (upper ? ~std::uint64_t{0} : 0) << kContextShift;
+    return !e.global && (e.tag >> kContextShift << kContextShift) == (own ^ wanted);
+  });
+}
+
+void Mmu::invalidate_contexts() {
+  ++epoch_;
+  ++stats_.flushes;
+  drop([](const Entry& e) { return !e.global; });
 }
 
 void Mmu::state_loaded() {
@@ -108,19 +140,25 @@ bool Mmu::take_control(bool reload_cr3) {
   const bool pse = (cr4 & kCr4Pse) != 0, pae = (cr4 & kCr4Pae) != 0, pge = (cr4 & kCr4Pge) != 0;
   const std::uint64_t efer = engine_.efer();
   const bool lma = (efer & kEferLma) != 0, nxe = (efer & kEferNxe) != 0;
-  const bool smep = (cr4 & kCr4Smep) != 0;
+  const bool smep = (cr4 & kCr4Smep) != 0, smap = (cr4 & kCr4Smap) != 0;
+  const bool contexts = lma && (cr4 & kCr4Pcide) != 0;
   const bool mode_changed = paging != paging_ || wp != write_protect_ || pse != large_pages_ ||
                             pae != pae_ || pge != global_pages_ || lma != long_mode_ ||
-                            nxe != no_execute_ || smep != keeps_from_user_;
+                            nxe != no_execute_ || smep != keeps_from_user_ || smap != smap_ ||
+                            contexts != contexts_;
   long_mode_ = lma;
   no_execute_ = nxe;
   keeps_from_user_ = smep;
+  smap_ = smap;
+  contexts_ = contexts;
   paging_ = paging;
   write_protect_ = wp;
   large_pages_ = pse;
   pae_ = pae;
   global_pages_ = pge;
   cr3_ = engine_.cr(3);
+  const auto context = static_cast<std::uint16_t>(contexts ? cr3_ & kPageMask : 0);
+  context_ = context_tag(context);
   a20_mask_ = engine_.a20_mask();
   ++epoch_;
   // Intel SDM vol. 3, 4.4.1: what makes a MOV to CR0 or CR4 read the page-directory pointers.
@@ -132,12 +170,12 @@ bool Mmu::take_control(bool reload_cr3) {
   if (mode_changed) {
     flush_all();
   } else if (reload_cr3) {
-    // Intel SDM vol. 3, 4.10.4.1: a CR3 load keeps global entries when CR4.PGE is set.
-    ++stats_.flushes;
-    for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
-      for (Entry& e : *tlb) {
-        if (!e.global || !global_pages_) e.tag = kInvalid;
-      }
+    // Intel SDM vol. 3, 4.10.4.1: a CR3 load keeps global entries when CR4.PGE is set, and those of
+    // other contexts. Without CR4.PGE no entry is global.
+    if (contexts) {
+      invalidate_context(context);
+    } else {
+      invalidate_contexts();
     }
   }
   return paging_ && pae_ && !long_mode_ && reads_pointers;
@@ -194,16 +232,19 @@ void Mmu::write_entry(PhysAddr at, std::uint32_t value) {
   observer_.walk_write(at, {memory_.host(at), size});
 }
 
-void Mmu::fault(LinearAddr address, Access access, bool user, bool present, bool reserved) const {
+void Mmu::fault(LinearAddr address, Access access, Who who, bool present, bool reserved) const {
   // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked with NX or SMEP only.
   const bool fetch = access == Access::execute && ((no_execute_ && pae_) || keeps_from_user_);
   throw PageFault{address, (present ? 1u : 0u) | (access == Access::write ? 2u : 0u) |
-                               (user ? 4u : 0u) | (reserved ? 8u : 0u) | (fetch ? 16u : 0u)};
+                               (who == Who::user ? 4u : 0u) | (reserved ? 8u : 0u) |
+                               (fetch ? 16u : 0u)};
 }
 
-bool Mmu::permitted(std::uint32_t rights, Access access, bool user) const {
+bool Mmu::permitted(std::uint32_t rights, Access access, Who who) const {
+  const bool user = who == Who::user;
   if (user && (rights & kUser) == 0) return false;
   if (access == Access::execute) return may_execute(rights, user);
+  if (smap_ && who == Who::processor && (rights & kUser) != 0) return false;
   if (access != Access::write || (rights & kWritable) != 0) return true;
   return !user && !write_protect_;
 }
@@ -218,24 +259,27 @@ std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty, Access acc
   if (access == Access::execute) {
     // In a TLB of code to read is to execute; what has a TLB for both has no such rights.
     std::uint8_t executed = 0;
-    if (permitted(rights, access, false)) executed |= kSupervisorRead;
-    if (permitted(rights, access, true)) executed |= kUserRead;
+    if (permitted(rights, access, Who::processor)) executed |= kSupervisorRead;
+    if (permitted(rights, access, Who::user)) executed |= kUserRead;
     if (&code_tlb_ != &dtlb_) return executed;
   }
-  std::uint8_t allowed = kSupervisorRead;
+  std::uint8_t allowed = 0;
+  if (permitted(rights, Access::read, Who::processor)) allowed |= kSupervisorRead;
+  if (smap_) allowed |= kOverrideRead;
   if ((rights & kUser) != 0) allowed |= kUserRead;
   // A write to a clean page walks again, to set the dirty bit.
   if (dirty) {
-    if (permitted(rights, Access::write, false)) allowed |= kSupervisorWrite;
-    if (permitted(rights, Access::write, true)) allowed |= kUserWrite;
+    if (permitted(rights, Access::write, Who::processor)) allowed |= kSupervisorWrite;
+    if (smap_ && permitted(rights, Access::write, Who::override)) allowed |= kOverrideWrite;
+    if (permitted(rights, Access::write, Who::user)) allowed |= kUserWrite;
   }
   return allowed;
 }
 
-Mmu::Walk Mmu::walk(LinearAddr address, Access access, bool user, bool effects) {
-  if (long_mode_) return walk_four_level({address, access, user, effects});
-  return pae_ ? walk_pae(address, access, user, effects)
-              : walk_two_level(address, access, user, effects);
+Mmu::Walk Mmu::walk(LinearAddr address, Access access, Who who, bool effects) {
+  if (long_mode_) return walk_four_level({address, access, who, effects});
+  return pae_ ? walk_pae(address, access, who, effects)
+              : walk_two_level(address, access, who, effects);
 }
 
 void Mmu::read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) {
@@ -250,8 +294,8 @@ void Mmu::read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) 
 void Mmu::finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
                       std::uint32_t leaf) {
   walk.rights = rights & (kWritable | kUser | (long_mode_ ? kNoExecute : 0));
-  if (!permitted(walk.rights, want.access, want.user)) {
-    fault(want.address, want.access, want.user, true);
+  if (!permitted(walk.rights, want.access, want.who)) {
+    fault(want.address, want.access, want.who, true);
   }
   const std::uint32_t updated = leaf | kAccessed | (want.access == Access::write ? kDirty : 0);
   walk.marks = updated != leaf;
@@ -263,7 +307,7 @@ void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at
                             PhysAddr pte_at, std::uint32_t pte) {
   const std::uint32_t rights = pde & pte & (kWritable | kUser);
   // The directory entry is marked first, but not for an access that is refused.
-  if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.user)) {
+  if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.who)) {
     write_entry(pde_at, pde | kAccessed);
   }
   finish_walk(walk, want, rights, pte_at, pte);
@@ -271,14 +315,14 @@ void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at
   walk.frame = pte & ~kPageMask;
 }
 
-Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool effects) {
+Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, Who who, bool effects) {
   Walk walk;
   const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.low32() >> 22 << 2)};
   const std::uint32_t pde = read_entry(pde_at);
   read_noted(walk, pde_at, 4, effects);
-  if ((pde & kPresent) == 0) fault(address, access, user, false);
+  if ((pde & kPresent) == 0) fault(address, access, who, false);
   if ((pde & kLarge) != 0 && large_pages_) {
-    finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
+    finish_walk(walk, {address, access, who, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffc00000) | (address.low32() & 0x003ff000);
     walk.large = true;
     return walk;
@@ -286,15 +330,15 @@ Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.low32() >> 10 & 0xffc)};
   const std::uint32_t pte = read_entry(pte_at);
   read_noted(walk, pte_at, 4, effects);
-  if ((pte & kPresent) == 0) fault(address, access, user, false);
-  finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
+  if ((pte & kPresent) == 0) fault(address, access, who, false);
+  finish_table_walk(walk, {address, access, who, effects}, pde_at, pde, pte_at, pte);
   return walk;
 }
 
-Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effects) {
+Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, Who who, bool effects) {
   Walk walk;
   const std::uint64_t pointer = pdpte(address, effects);
-  if ((pointer & kPresent) == 0) fault(address, access, user, false);
+  if ((pointer & kPresent) == 0) fault(address, access, who, false);
   const auto low = [&](PhysAddr at) {
     const std::uint32_t entry = read_entry(at);
     if ((entry & kPresent) != 0 && read_entry(at.plus32(4)) != 0) {
@@ -306,17 +350,17 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
   const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
                         (address.low32() >> 18 & 0xff8)};
   const std::uint32_t pde = low(pde_at);
-  if ((pde & kPresent) == 0) fault(address, access, user, false);
+  if ((pde & kPresent) == 0) fault(address, access, who, false);
   if ((pde & kLarge) != 0) {
-    finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
+    finish_walk(walk, {address, access, who, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffe00000) | (address.low32() & 0x001ff000);
     walk.large = true;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.low32() >> 9 & 0xff8)};
   const std::uint32_t pte = low(pte_at);
-  if ((pte & kPresent) == 0) fault(address, access, user, false);
-  finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
+  if ((pte & kPresent) == 0) fault(address, access, who, false);
+  finish_table_walk(walk, {address, access, who, effects}, pde_at, pde, pte_at, pte);
   return walk;
 }
 
@@ -340,7 +384,7 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
     at[level] = PhysAddr{(table & kEntryAddress) + 8 * index};
     const std::uint64_t entry = entries[level] = read_wide_entry(at[level]);
     read_noted(walk, at[level], 8, want.effects);
-    if ((entry & kPresent) == 0) fault(want.address, want.access, want.user, false);
+    if ((entry & kPresent) == 0) fault(want.address, want.access, want.who, false);
     const bool page = level == kLevels - 1 || ((entry & kLarge) != 0 && level != 0);
     refuse_reserved(want, entry, page ? shift : 0, level);
     rights &= static_cast<std::uint32_t>(entry) | kNoExecute;
@@ -349,8 +393,8 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
     table = entry;
   }
   // Every level is marked, but not for an access that is refused.
-  if (!permitted(rights, want.access, want.user)) {
-    fault(want.address, want.access, want.user, true);
+  if (!permitted(rights, want.access, want.who)) {
+    fault(want.address, want.access, want.who, true);
   }
   for (unsigned i = 0; i < level; ++i) {
     if ((entries[i] & kAccessed) != 0) continue;
@@ -380,18 +424,18 @@ void Mmu::refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned
     const std::uint64_t below = (std::uint64_t{1} << page_shift) - (std::uint64_t{2} << kPatBit);
     reserved |= (entry & below) != 0;
   }
-  if (reserved) fault(want.address, want.access, want.user, true, true);
+  if (reserved) fault(want.address, want.access, want.who, true, true);
   if (page_shift == 0 && (entry & kEntryAddress) > 0xffffffff) {
     throw UndefinedMemory{PhysAddr{static_cast<std::uint32_t>(entry)}, 8,
                           "page table beyond 4 GiB"};
   }
 }
 
-PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
+PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, Who who) {
   ++stats_.walks;
   Walk result;
   try {
-    result = walk(address, access, user, true);
+    result = walk(address, access, who, true);
   } catch (const PageFault&) {
     // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translations of its page.
     for (const Access a : {Access::execute, Access::read}) {
@@ -402,19 +446,21 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
     }
     throw;
   }
-  fill(entry, address, result, access, user);
-  observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{result.frame});
+  fill(entry, address, result, access, who);
+  observer_.mapping_used(address.page_begin(), PhysAddr{result.frame});
   return PhysAddr{(result.frame | address.offset_in_page()) & a20_mask_};
 }
 
-void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user) {
+void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, Who who) {
   const Entry before = entry;
   entry.tag = tag(address);
   entry.frame = walk.frame;
   entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0, access);
   if (policy_ == WalkPolicy::rights_as_used) {
-    if (access != Access::write) entry.allowed &= kSupervisorRead | kUserRead;
-    if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
+    constexpr unsigned kReads = kSupervisorRead | kUserRead | kOverrideRead;
+    constexpr unsigned kOfUser = kUserRead | kUserWrite;
+    if (access != Access::write) entry.allowed &= kReads;
+    if (who != Who::user) entry.allowed &= static_cast<std::uint8_t>(~kOfUser);
   }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
   entry.large = walk.large;
@@ -432,13 +478,13 @@ void Mmu::lose(Access access) {
   observer_.mapping_evicted(one_tlb ? Access::read : access);
 }
 
-bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool user) {
+bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, Who who) {
   ++stats_.walks;
   ++stats_.quiet_walks;
   try {
-    const Walk result = walk(address, access, user, false);
+    const Walk result = walk(address, access, who, false);
     if (result.marks) return false;
-    fill(entry, address, result, access, user);
+    fill(entry, address, result, access, who);
     for (const Walk::Read& read : result.reads) {
       if (read.size != 0) observer_.quiet_walk_read(read.at, read.size);
     }
@@ -450,13 +496,13 @@ bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool use
   }
 }
 
-std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool user) {
+std::optional<Translation> Mmu::peek_for(LinearAddr address, Access access, Who who) {
   if (!paging_) return unpaged(address);
-  const std::uint8_t need = needed(access, user);
-  const std::uint8_t to_write = needed(Access::write, user);
-  if (auto known = held(address, access, user)) return known;
+  const std::uint8_t need = needed(access, who);
+  const std::uint8_t to_write = needed(Access::write, who);
+  if (auto known = held_for(address, access, who)) return known;
   try {
-    const Walk result = walk(address, access, user, false);
+    const Walk result = walk(address, access, who, false);
     const std::uint8_t allowed =
         rights_to_allowed(result.rights, (result.leaf & kDirty) != 0, access);
     if ((allowed & need) != need) return std::nullopt;

@@ -69,7 +69,8 @@ class Mmu {
   /// `one_tlb`: code and data share its entries.
   Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb);
 
-  /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written.
+  /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written, and
+  /// the TLB is to lose what that drops.
   void control_changed(bool reload_cr3);
   /// The same for registers that no instruction has written: the observer is told of nothing that
   /// is read, and the TLBs are empty.
@@ -77,23 +78,37 @@ class Mmu {
   /// Drops everything, as a TLB flush including global pages does.
   void flush_all();
   void invalidate_page(LinearAddr page);
+  /// INVPCID (Intel SDM vol. 2): of a page, of a context, of all contexts. Without global pages.
+  void invalidate_page_of(LinearAddr page, std::uint16_t context);
+  void invalidate_context(std::uint16_t context);
+  void invalidate_contexts();
 
   /// Translates one byte's address. Throws PageFault, or UndefinedMemory.
   PhysAddr translate(LinearAddr address, Access access, bool user) {
-    if (!paging_) [[unlikely]]
-      return PhysAddr{address.low32() & a20_mask_};
-    Entry& entry = entry_of(address, access);
-    const std::uint8_t need = needed(access, user);
-    if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {
-      return PhysAddr{(entry.frame | address.offset_in_page()) & a20_mask_};
-    }
-    return walk_and_fill(entry, address, access, user);
+    return translate_for(address, access, program(user));
+  }
+  /// Of what the processor itself accesses, with supervisor rights whatever the program's:
+  /// descriptor tables and task segments.
+  PhysAddr translate_implicitly(LinearAddr address, Access access) {
+    return translate_for(address, access, Who::processor);
   }
 
   /// The same without any effect: what the engine is told. nullopt where translate() would fault.
-  std::optional<Translation> peek(LinearAddr address, Access access, bool user);
+  std::optional<Translation> peek(LinearAddr address, Access access, bool user) {
+    return peek_for(address, access, program(user));
+  }
+  std::optional<Translation> peek_implicitly(LinearAddr address, Access access) {
+    return peek_for(address, access, Who::processor);
+  }
+  /// Where a page lies, whoever may read it.
+  std::optional<Translation> find(LinearAddr address) {
+    return peek_for(address, Access::read, smap_ ? Who::override : Who::processor);
+  }
+  /// The program reaches pages of users with supervisor rights though CR4.SMAP is set: EFLAGS.AC.
+  bool overrides_smap() const { return smap_ && (engine_.system_flags() & kFlagAc) != 0; }
 
-  /// A TLB entry. The tag is the page's address, or odd when the entry is empty.
+  /// A TLB entry. The tag is the page's address, or odd when the entry is empty. Its upper 12 bits,
+  /// which are alike in an address, are told apart by the process-context identifier.
   struct Entry {
     std::uint64_t tag = kInvalid;
     std::uint32_t frame = 0;
@@ -108,9 +123,10 @@ class Mmu {
   std::optional<Translation> translate_quietly(LinearAddr address, Access access, bool user) {
     if (!paging_) return unpaged(address);
     Entry& entry = entry_of(address, access);
-    const std::uint8_t need = needed(access, user);
+    const Who who = program(user);
+    const std::uint8_t need = needed(access, who);
     if (entry.tag != tag(address) || (entry.allowed & need) != need) {
-      if (!fill_quietly(entry, address, access, user)) return std::nullopt;
+      if (!fill_quietly(entry, address, access, who)) return std::nullopt;
     }
     return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
   }
@@ -119,11 +135,7 @@ class Mmu {
   /// a write would find it so too.
   std::optional<Translation> held(LinearAddr address, Access access, bool user) {
     if (!paging_) return unpaged(address);
-    const Entry& entry = entry_of(address, access);
-    const std::uint8_t need = needed(access, user);
-    if (entry.tag != tag(address) || (entry.allowed & need) != need) return std::nullopt;
-    const std::uint8_t to_write = needed(Access::write, user);
-    return Translation{PhysAddr{entry.frame & a20_mask_}, (entry.allowed & to_write) == to_write};
+    return held_for(address, access, program(user));
   }
 
   /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
@@ -164,11 +176,56 @@ class Mmu {
 
  private:
   // Entry::allowed.
-  enum : std::uint8_t { kSupervisorRead = 1, kSupervisorWrite = 2, kUserRead = 4, kUserWrite = 8 };
-  static std::uint64_t tag(LinearAddr a) { return a.page_begin().value; }
-  static std::uint8_t needed(Access access, bool user) {
-    if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
-    return user ? kUserRead : kSupervisorRead;
+  enum : std::uint8_t {
+    kSupervisorRead = 1,
+    kSupervisorWrite = 2,
+    kUserRead = 4,
+    kUserWrite = 8,
+    kOverrideRead = 16,
+    kOverrideWrite = 32,
+  };
+  static constexpr std::uint32_t kFlagAc = 1u << 18;
+  /// Whose rights an access has. CR4.SMAP keeps pages of users from supervisors and from the
+  /// processor's own accesses, which the SDM calls implicit (vol. 3, 4.6.1).
+  enum class Who : std::uint8_t {
+    processor,  ///< a supervisor too, where CR4.SMAP and EFLAGS.AC do not make a difference
+    user,
+    override,  ///< a supervisor with EFLAGS.AC
+  };
+  Who program(bool user) const {
+    if (user) return Who::user;
+    return overrides_smap() ? Who::override : Who::processor;
+  }
+  std::uint64_t tag(LinearAddr a) const { return a.page_begin().value ^ context_; }
+  /// Addresses are alike from here on up.
+  static constexpr unsigned kContextShift = 52;
+  static std::uint64_t context_tag(std::uint16_t context) {
+    return std::uint64_t{context} << kContextShift;
+  }
+  static std::uint8_t needed(Access access, Who who) {
+    if (who == Who::user) return access == Access::write ? kUserWrite : kUserRead;
+    if (who == Who::processor || access == Access::execute) {
+      return access == Access::write ? kSupervisorWrite : kSupervisorRead;
+    }
+    return access == Access::write ? kOverrideWrite : kOverrideRead;
+  }
+  PhysAddr translate_for(LinearAddr address, Access access, Who who) {
+    if (!paging_) [[unlikely]]
+      return PhysAddr{address.low32() & a20_mask_};
+    Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, who);
+    if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {
+      return PhysAddr{(entry.frame | address.offset_in_page()) & a20_mask_};
+    }
+    return walk_and_fill(entry, address, access, who);
+  }
+  std::optional<Translation> peek_for(LinearAddr address, Access access, Who who);
+  std::optional<Translation> held_for(LinearAddr address, Access access, Who who) {
+    const Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, who);
+    if (entry.tag != tag(address) || (entry.allowed & need) != need) return std::nullopt;
+    const std::uint8_t to_write = needed(Access::write, who);
+    return Translation{PhysAddr{entry.frame & a20_mask_}, (entry.allowed & to_write) == to_write};
   }
   Entry& entry_of(LinearAddr address, Access access) {
     std::vector<Entry>& tlb = access == Access::execute ? code_tlb_ : dtlb_;
@@ -178,15 +235,16 @@ class Mmu {
     return {PhysAddr{address.page_begin().low32() & a20_mask_}, true};
   }
   struct Walk;
-  bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
-  void fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user);
+  bool fill_quietly(Entry& entry, LinearAddr address, Access access, Who who);
+  void fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, Who who);
   void lose(Access access);
-  void drop_large_page(LinearAddr address);
-  PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
+  /// Global pages of all contexts, too, where `global`.
+  void drop_page(LinearAddr address, std::uint64_t context, bool global);
+  PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, Who who);
   struct WalkRequest {
     LinearAddr address;
     Access access = Access::read;
-    bool user = false;
+    Who who = Who::processor;
     bool effects = false;  ///< set accessed and dirty bits, tell the observer
   };
   /// Checks rights at the entry that maps the page and marks it; the frame is the caller's.
@@ -194,9 +252,9 @@ class Mmu {
                    std::uint32_t leaf);
   void finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
                          PhysAddr pte_at, std::uint32_t pte);
-  Walk walk(LinearAddr address, Access access, bool user, bool effects);
-  Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
-  Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
+  Walk walk(LinearAddr address, Access access, Who who, bool effects);
+  Walk walk_two_level(LinearAddr address, Access access, Who who, bool effects);
+  Walk walk_pae(LinearAddr address, Access access, Who who, bool effects);
   Walk walk_four_level(const WalkRequest& want);
   void refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned page_shift,
                        unsigned level) const;
@@ -210,10 +268,12 @@ class Mmu {
   std::uint64_t pdpte(LinearAddr address, bool effects);
   std::uint32_t read_entry(PhysAddr at);
   void write_entry(PhysAddr at, std::uint32_t value);
-  [[noreturn]] void fault(LinearAddr address, Access access, bool user, bool present,
+  [[noreturn]] void fault(LinearAddr address, Access access, Who who, bool present,
                           bool reserved = false) const;
-  bool permitted(std::uint32_t rights, Access access, bool user) const;
+  bool permitted(std::uint32_t rights, Access access, Who who) const;
   bool may_execute(std::uint32_t rights, bool user) const;
+  template <class Which>
+  void drop(Which&& which);
   std::uint8_t rights_to_allowed(std::uint32_t rights, bool dirty, Access access) const;
 
   Engine& engine_;
@@ -224,6 +284,9 @@ class Mmu {
   bool long_mode_ = false;        ///< four levels, whose entries have eight bytes
   bool no_execute_ = false;       ///< EFER.NXE
   bool keeps_from_user_ = false;  ///< CR4.SMEP
+  bool smap_ = false;             ///< CR4.SMAP
+  bool contexts_ = false;         ///< CR4.PCIDE
+  std::uint64_t context_ = 0;     ///< context_tag() of the current one
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
   std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew

@@ -36,7 +36,9 @@ constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
 
 // A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame; of
 // processors with long mode the upper half of the page follows.
-constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10, kLargeBit = 0x20;
+constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10, kLargeBit = 0x20,
+                        kMoreAllowed = 0xc0;
+constexpr unsigned kMoreShift = 2;  ///< from bits 4 and 5 of what is allowed, with CR4.SMAP
 
 void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb, bool wide) {
   std::size_t used = 0;
@@ -48,7 +50,8 @@ void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb, bool wide) {
     if (e.tag == Mmu::kInvalid) continue;
     out.varint(i - next);
     out.u32(static_cast<std::uint32_t>(e.tag) | (e.allowed & kAllowedMask) |
-            (e.global ? kGlobalBit : 0) | (e.large ? kLargeBit : 0));
+            (std::uint32_t{e.allowed} << kMoreShift & kMoreAllowed) | (e.global ? kGlobalBit : 0) |
+            (e.large ? kLargeBit : 0));
     out.u32(e.frame);
     if (wide) out.u32(static_cast<std::uint32_t>(e.tag >> 32));
     next = i + 1;
@@ -65,9 +68,10 @@ std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size, bool wide) {
     const std::uint32_t tag = in.u32("TLB tag");
     const std::uint32_t frame = in.u32("TLB frame");
     const std::uint64_t upper = wide ? in.u32("TLB tag") : 0;
-    tlb[index] = {upper << 32 | (tag & ~kPageMask), frame & ~kPageMask,
-                  static_cast<std::uint8_t>(tag & kAllowedMask), (tag & kGlobalBit) != 0,
-                  (tag & kLargeBit) != 0};
+    tlb[index] = {
+        upper << 32 | (tag & ~kPageMask), frame & ~kPageMask,
+        static_cast<std::uint8_t>((tag & kAllowedMask) | (tag & kMoreAllowed) >> kMoreShift),
+        (tag & kGlobalBit) != 0, (tag & kLargeBit) != 0};
     next = index + 1;
   }
   return tlb;

@@ -7,7 +7,7 @@
 namespace citcat {
 
 std::vector<KtRecord> address_space_records(const Machine& machine) {
-  std::vector<KtRecord> records{process_record(machine.engine().cr(3))};
+  std::vector<KtRecord> records{process_record(machine.engine().address_space())};
   if (!machine.mmu().paging()) return records;
   const auto state = machine.mmu().save();
   std::map<std::uint64_t, std::uint32_t> frames;

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kExtendedStateLeaf = 0xd, kExtendedFeatureLeaf = 
 inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature::Register::ecx, 26,
                                                   true},
     kFeatureFsGsBase{"FSGSBASE", 7, InstructionFeature::Register::ebx, 0, true},
-    kFeatureSmap{"SMAP (STAC, CLAC)", 7, InstructionFeature::Register::ebx, 20, false},
+    kFeatureSmap{"SMAP (STAC, CLAC)", 7, InstructionFeature::Register::ebx, 20, true},
     kFeatureBmi1{"BMI1 (TZCNT)", 7, InstructionFeature::Register::ebx, 3, false},
     kFeatureLzcnt{"LZCNT", kExtendedFeatureLeaf, InstructionFeature::Register::ecx, 5, false},
     kFeatureAvx{"AVX", 1, InstructionFeature::Register::ecx, 28, false},

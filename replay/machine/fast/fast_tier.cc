@@ -120,7 +120,8 @@ std::optional<Translation> FastTier::translate(LinearAddr linear, Access access)
   epoch_ = cpu_.mmu.epoch();
   static_assert(Mmu::kDataEntries % fast::kTlbEntries == 0 &&
                 Mmu::kCodeEntries % fast::kCodePages == 0);
-  const std::size_t index = State::tlb_index(linear), code_index = linear.page() & (fast::kCodePages - 1);
+  const std::size_t index = State::tlb_index(linear),
+                    code_index = linear.page() & (fast::kCodePages - 1);
   for (auto& state : states_) {
     state->reads[index].tag = state->writes[index].tag = TlbEntry::kNone;
     state->code_pages[code_index] = kNoCodePage;
@@ -134,7 +135,8 @@ std::optional<Translation> FastTier::translate(LinearAddr linear, Access access)
 /// Takes the state over from the engine.
 void FastTier::begin() {
   check_pages();
-  State& s = *(s_ = states_[cpu_.user_mode() ? 1 : 0].get());
+  const std::size_t privilege = cpu_.user_mode() ? 1 : cpu_.mmu.overrides_smap() ? 2 : 0;
+  State& s = *(s_ = states_[privilege].get());
   if (cpu_.bits64()) {
     take_segments_of_64_bits();
   } else {
@@ -236,10 +238,10 @@ void FastTier::take_segments_of_64_bits() {
 
 /// Ways from block to block are of one shape for each privilege.
 void FastTier::take_shape() {
-  fast::CodeShape& last = shapes_[user()];
+  fast::CodeShape& last = shapes_[privilege()];
   if (last == shape_) return;
   last = shape_;
-  forget_ways(user());
+  forget_ways(privilege());
 }
 
 /// Gives the state back, before the instruction at `eip_`.
@@ -303,15 +305,14 @@ void FastTier::make_room() {
   tell_counts();
   store_.clear();
   found_ = {};
-  forget_ways(0);
-  forget_ways(1);
+  for (std::size_t i = 0; i < kPrivileges; ++i) forget_ways(i);
 }
 
 /// Blocks found for that privilege must not run any more.
-void FastTier::forget_ways(std::size_t user) {
-  states_[user]->jumps.fill(&fast::kNowhere);
-  states_[user]->batch_jumps.fill(&fast::kNowhere);
-  known_[user].fill({});
+void FastTier::forget_ways(std::size_t privilege) {
+  states_[privilege]->jumps.fill(&fast::kNowhere);
+  states_[privilege]->batch_jumps.fill(&fast::kNowhere);
+  known_[privilege].fill({});
 }
 
 const Block* FastTier::find_block(std::uint64_t eip, Policy policy) {
@@ -319,7 +320,8 @@ const Block* FastTier::find_block(std::uint64_t eip, Policy policy) {
   const bool is_it = found.block != nullptr && found.block->eip == eip && found.policy == policy;
   if (is_it) return found.block;
   // What is judged takes turns with what is not.
-  Known& known = known_[user()][State::jump_index(eip) << 1 | (policy == Policy::logged ? 1 : 0)];
+  Known& known =
+      known_[privilege()][State::jump_index(eip) << 1 | (policy == Policy::logged ? 1 : 0)];
   const Block* block = known.block;
   const bool may_run = block->eip == eip && known.policy == policy &&
                        s_->code_pages[block->page_index] == block->where;
@@ -485,8 +487,8 @@ FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole
   return after_block(policy);
 }
 
-/// What runs next goes from block to block in `policy`. Ways of indirect branches that were found in
-/// another lead to blocks of that one.
+/// What runs next goes from block to block in `policy`. Ways of indirect branches that were found
+/// in another lead to blocks of that one.
 void FastTier::chain(Policy policy) {
   if (chained_ == policy) return;
   chained_ = policy;
@@ -531,7 +533,8 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
 /// `block` was left, and all is told of it.
 FastTier::Stretch FastTier::behind(const Block& block, Policy policy) {
   State& s = *s_;
-  if (!walks_.empty()) [[unlikely]] tell_walks();
+  if (!walks_.empty()) [[unlikely]]
+    tell_walks();
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;

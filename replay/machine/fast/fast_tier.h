@@ -41,8 +41,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   const fast::BlockStore& blocks() const { return store_; }
   /// Tells what was only counted so far.
   void tell_counts();
-  /// A page walk read that entry of a table. For those who are told references: within a block it is
-  /// told with it, else now.
+  /// A page walk read that entry of a table. For those who are told references: within a block it
+  /// is told with it, else now.
   void note_walk(PhysAddr entry, std::uint32_t size);
 
  private:
@@ -59,8 +59,12 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void forget_pages();
   void check_pages();
   std::optional<Translation> translate(LinearAddr linear, Access access);
+  /// Of the supervisor, of the user, of the supervisor who reaches the user's pages by EFLAGS.AC.
+  static constexpr std::size_t kPrivileges = 3;
   /// Which of `states_` is in use.
-  std::size_t user() const { return s_ == states_[1].get() ? 1 : 0; }
+  std::size_t privilege() const {
+    return s_ == states_[0].get() ? 0 : s_ == states_[1].get() ? 1 : 2;
+  }
   fast::Policy with_trap(fast::Policy policy) const;
   void set_trap();
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
@@ -91,7 +95,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint64_t quiet_end() const;
 
   void make_room();
-  void forget_ways(std::size_t user);
+  void forget_ways(std::size_t privilege);
   const fast::Block* find_block(std::uint64_t eip, fast::Policy policy);
   const fast::Block* look_up_block(std::uint64_t eip, fast::Policy policy);
   bool find_code_page(LinearAddr linear, PhysAddr& frame);
@@ -129,19 +133,19 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   KtRecords* const records_;   ///< may be null
   StoreTrap* const trap_;      ///< the judge's; null where it sets none
   const fast::Policy policy_;  ///< where nothing is expected, and blocks are told
-  std::array<std::unique_ptr<fast::State>, 2> states_;  ///< of the supervisor, of the user
-  fast::State* s_ = nullptr;                            ///< the one in use
+  std::array<std::unique_ptr<fast::State>, kPrivileges> states_;
+  fast::State* s_ = nullptr;  ///< the one in use
   fast::CodeShape shape_;
-  std::array<fast::CodeShape, 2> shapes_;  ///< of the blocks in State::jumps
-  std::optional<fast::Policy> chained_;    ///< of the blocks in State::jumps
+  std::array<fast::CodeShape, kPrivileges> shapes_;  ///< of the blocks in State::jumps
+  std::optional<fast::Policy> chained_;              ///< of the blocks in State::jumps
   /// Blocks found last, for the policies that do not find their way by themselves.
   struct Known {
     const fast::Block* block = &fast::kNowhere;
     fast::Policy policy = fast::Policy::plain;
   };
   using KnownBlocks = std::array<Known, 2 * fast::kJumps>;
-  /// Of the supervisor and of the user, shapes as in `shapes_`.
-  std::vector<KnownBlocks> known_ = std::vector<KnownBlocks>(2);
+  /// Shapes as in `shapes_`.
+  std::vector<KnownBlocks> known_ = std::vector<KnownBlocks>(kPrivileges);
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint64_t eip_ = 0;
@@ -150,19 +154,19 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
     const fast::Block* block = nullptr;
     fast::Policy policy = fast::Policy::plain;
   } found_;
-  std::uint32_t iteration_ = 0;       ///< of the string instruction there
-  std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
-  std::uint64_t attended_from_ = 0;   ///< nobody is to be told of blocks before this instruction
-  std::uint64_t careful_until_ = 0;   ///< no block is judged before this instruction
-  std::uint64_t batch_first_ = 0;     ///< instruction with which the batch in progress begins
-  std::uint64_t alone_until_ = 0;     ///< each is judged by itself before this one
+  std::uint32_t iteration_ = 0;      ///< of the string instruction there
+  std::uint64_t limit_ = 0;          ///< of this run: first instruction not made
+  std::uint64_t attended_from_ = 0;  ///< nobody is to be told of blocks before this instruction
+  std::uint64_t careful_until_ = 0;  ///< no block is judged before this instruction
+  std::uint64_t batch_first_ = 0;    ///< instruction with which the batch in progress begins
+  std::uint64_t alone_until_ = 0;    ///< each is judged by itself before this one
   const DecodedInstruction* string_ = nullptr;  ///< in progress
   std::vector<std::uint8_t> area_;              ///< of one block, or of a batch
   std::vector<JudgedPart> parts_told_;
   std::vector<BlockStore> stores_told_;
   std::vector<BlockRead> reads_told_;
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
-  const bool references_;  ///< somebody wants them
+  const bool references_;                        ///< somebody wants them
   std::vector<DataReference> references_told_;
   std::size_t references_count_ = 0;  ///< of them that are of the block in progress
   struct NotedWalk {

@@ -52,11 +52,11 @@ std::optional<Translation> EngineTranslations::translate_for_engine(LinearAddr l
   }
   // Descriptor tables and task segments are reached with supervisor rights.
   try {
-    cpu_.mmu.translate(page, access, false);
+    cpu_.mmu.translate_implicitly(page, access);
   } catch (const PageFault&) {
     return std::nullopt;
   }
-  return cpu_.mmu.peek(page, access, false);
+  return cpu_.mmu.peek_implicitly(page, access);
 }
 
 bool EngineTranslations::touches_system_tables() const {

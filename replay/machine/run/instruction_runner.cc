@@ -296,9 +296,12 @@ void InstructionRunner::resolve_translation_fault() {
     if (flight_.active && cpu_.engine.fault_access() != EngineAccess::fetch) {
       const Access access =
           cpu_.engine.fault_access() == EngineAccess::write ? Access::write : Access::read;
-      cpu_.mmu.translate(
-          cpu_.engine.fault_page(), access,
-          cpu_.user_mode() && !translations_.lies_in_system_tables(cpu_.engine.fault_page()));
+      const LinearAddr page = cpu_.engine.fault_page();
+      if (translations_.lies_in_system_tables(page)) {
+        cpu_.mmu.translate_implicitly(page, access);
+      } else {
+        cpu_.mmu.translate(page, access, cpu_.user_mode());
+      }
       if (flight_.stores_to_code) {
         operands_.put_back_overwritten();
         cpu_.engine.write_raw_flags(flight_.flags_before);

@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::uint64_t kCr0Pe = 1, kCr0Et = 1u << 4, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30,
                         kCr0Pg = 1u << 31;
-constexpr std::uint64_t kCr4Pae = 1u << 5;
+constexpr std::uint64_t kCr4Pae = 1u << 5, kCr4Pcide = CpuContext::kCr4Pcide;
 constexpr std::uint64_t kEferSce = 1, kEferLme = 1u << 8, kEferLma = 1u << 10, kEferNxe = 1u << 11;
-constexpr std::uint64_t kCr3Reserved = 0xfff0000000000000;
+constexpr std::uint64_t kCr3Reserved = 0xfff0000000000000, kCr3Context = 0xfff,
+                        kCr3Keeps = std::uint64_t{1} << 63;
 
 /// A bit of CR4 that not every processor with long mode has (SDM vol. 3, 2.5).
 struct Feature {
@@ -30,7 +31,7 @@ constexpr std::array<Feature, 12> kFeatures = {
      {13, "VMXE (virtual machines)", {"VMX", 1, ecx, 5, false}},
      {14, "SMXE", {"SMX", 1, ecx, 6, false}},
      {16, "FSGSBASE", kFeatureFsGsBase},
-     {17, "PCIDE (process-context identifiers)", {"PCID", 1, ecx, 17, false}},
+     {17, "PCIDE (process-context identifiers)", {"PCID", 1, ecx, 17, true}},
      {18, "OSXSAVE", kFeatureXsave},
      {20, "SMEP", {"SMEP", 7, ebx, 7, true}},
      {21, "SMAP", kFeatureSmap},
@@ -129,13 +130,17 @@ void ControlRegisters::write_cr0(std::uint64_t value) {
     if ((engine.wide().cr(4) & kCr4Pae) == 0 || wide_code) throw refused;
     engine.set_efer(efer | kEferLma);
   } else if (!pages && paged && (efer & kEferLma) != 0) {
-    if (cpu_.bits64()) throw refused;
+    const bool contexts = (engine.wide().cr(4) & kCr4Pcide) != 0;
+    if (cpu_.bits64() || contexts) throw refused;
     engine.set_efer(efer & ~kEferLma);
   }
   engine.wide().set_cr(0, value | kCr0Et);
 }
 
 void ControlRegisters::write_cr3(std::uint64_t value) {
+  const bool contexts = (cpu_.engine.wide().cr(4) & kCr4Pcide) != 0;
+  flight_.keeps_context = contexts && (value & kCr3Keeps) != 0;
+  if (flight_.keeps_context) value &= ~kCr3Keeps;
   if ((value & kCr3Reserved) != 0) throw CpuException{13, 0u, 0};
   if (value >> 32 != 0) refuse("page tables beyond 4 GiB");
   cpu_.engine.wide().set_cr(3, value);
@@ -148,6 +153,11 @@ void ControlRegisters::write_cr4(std::uint64_t value) {
   for (const Feature& f : kFeatures) {
     if ((value >> f.bit & 1) != 0 && !model_registers_.may_have(f.announced)) throw refused;
   }
+  // SDM vol. 3, 4.10.1.
+  const bool begins = (value & ~cpu_.engine.wide().cr(4) & kCr4Pcide) != 0;
+  const bool may_begin =
+      (cpu_.engine.efer() & kEferLma) != 0 && (cpu_.engine.wide().cr(3) & kCr3Context) == 0;
+  if (begins && !may_begin) throw refused;
   if ((value & ~kCr4Executed) != 0) refuse("MOV to CR4 sets " + names_of(value & ~kCr4Executed));
   cpu_.engine.wide().set_cr(4, value);
 }

@@ -176,6 +176,8 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::sysret, &Emulator::sysret, nothing},
       {Class::swapgs, &Emulator::swap_gs},
       {Class::segment_base, &Emulator::access_segment_base},
+      {Class::access_flag, &Emulator::set_access_flag},
+      {Class::invpcid, &Emulator::invalidate_contexts},
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
       {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
@@ -393,6 +395,40 @@ void Emulator::access_segment_base() {
   if (!writes) return cpu_.engine.wide().set_gpr(info.rm_field, value);
   if (!CpuContext::is_canonical(value)) throw CpuException{13, 0u, 0};
   cpu_.engine.wide().set_segment_base(segment, value);
+}
+
+/// SDM vol. 2, STAC and CLAC.
+void Emulator::set_access_flag() {
+  const std::uint32_t flags = cpu_.engine.eflags();
+  if ((flags & kFlagVm) != 0 || cpu_.cpl() != 0) throw CpuException{6, std::nullopt, 0};
+  const bool sets = flight_.info->is(Operation::stac);
+  cpu_.engine.set_eflags(sets ? flags | kFlagAc : flags & ~kFlagAc);
+}
+
+/// SDM vol. 2, INVPCID: the register tells what is dropped, memory of which context and page.
+void Emulator::invalidate_contexts() {
+  enum Type : std::uint64_t { kPage, kContext, kAll, kAllButGlobal };
+  constexpr std::uint64_t kContextBits = 0xfff;
+  const DecodedInstruction& info = *flight_.info;
+  const LinearAddr at = cpu_.linear_of(info.operands[0]);
+  const std::uint64_t context = operands_.read_wide_value(at, 8);
+  const std::uint64_t address = operands_.read_wide_value(cpu_.onward(at, 8), 8);
+  const std::uint64_t type =
+      cpu_.bits64() ? cpu_.engine.wide().gpr(info.reg_field) : cpu_.engine.gpr(info.reg_field);
+  const bool has_contexts = (cpu_.engine.cr(4) & CpuContext::kCr4Pcide) != 0;
+  const bool names_context = type == kPage || type == kContext;
+  if (type > kAllButGlobal || (context & ~kContextBits) != 0 ||
+      (names_context && !has_contexts && context != 0) ||
+      (type == kPage && !CpuContext::is_canonical(address))) {
+    throw CpuException{13, 0u, 0};
+  }
+  const auto number = static_cast<std::uint16_t>(context);
+  if (type == kPage) cpu_.mmu.invalidate_page_of(LinearAddr{address}, number);
+  if (type == kContext) cpu_.mmu.invalidate_context(number);
+  if (type == kAll) cpu_.mmu.flush_all();
+  if (type == kAllButGlobal) cpu_.mmu.invalidate_contexts();
+  cpu_.code.forget();
+  cpu_.engine.flush_tlb();
 }
 
 void Emulator::write_control_register() { control_.write(); }

@@ -97,6 +97,8 @@ class Emulator {
   void sysret();
   void swap_gs();
   void access_segment_base();
+  void set_access_flag();
+  void invalidate_contexts();
   void rdtscp();
   void read_port();
   void write_port();

@@ -84,7 +84,7 @@ void LongModeDelivery::deliver(const LongModeEvent& event) {
   const auto push = [&](std::uint64_t value) {
     rsp -= 8;
     if (!CpuContext::is_canonical(rsp)) throw CpuException{kStackFault, ext, 0};
-    system_.write(LinearAddr{rsp}, value, 8, user);
+    system_.push(LinearAddr{rsp}, value, 8, user);
   };
   const std::uint64_t old_rsp = cpu_.bits64() ? engine.wide().gpr(kEsp) : engine.gpr(kEsp);
   push(engine.segment_selector(kSs));

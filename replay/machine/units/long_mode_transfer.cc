@@ -138,8 +138,8 @@ void LongModeTransfer::jump_or_call() {
     for (const std::uint32_t below : {width, 2 * width}) {
       cpu_.mmu.translate(place(below), Access::write, user);
     }
-    system_.write(place(width), cpu_.engine.segment_selector(kCs), width, user);
-    system_.write(place(2 * width), next, width, user);
+    system_.push(place(width), cpu_.engine.segment_selector(kCs), width, user);
+    system_.push(place(2 * width), next, width, user);
     cpu_.move_stack_pointer(-2 * static_cast<std::int64_t>(width));
   }
   segments_.mark_accessed(code);

@@ -1,6 +1,7 @@
 #include "replay/machine/units/retirement.h"
 
 #include <cstring>
+#include <utility>
 
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/exception_delivery.h"
@@ -91,9 +92,9 @@ void Retirement::after_system(const DecodedInstruction& info) {
       break;
     case InstructionClass::mov_to_cr:
       cpu_.code.forget();
-      cpu_.mmu.control_changed(info.reg_field == 3);
+      cpu_.mmu.control_changed(info.reg_field == 3 && !std::exchange(flight_.keeps_context, false));
       if (info.reg_field == 3 || info.reg_field == 0) {
-        cpu_.audience.address_space(cpu_.engine.cr(3), cpu_.position);
+        cpu_.audience.address_space(cpu_.engine.address_space(), cpu_.position);
       }
       break;
     case InstructionClass::lmsw:

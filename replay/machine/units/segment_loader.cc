@@ -52,7 +52,7 @@ bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
   std::array<std::uint8_t, 8> bytes{};
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
     const LinearAddr at = cpu_.onward_in_system(entry, i);
-    bytes[i] = *cpu_.memory.host(cpu_.mmu.translate(at, Access::read, false));
+    bytes[i] = *cpu_.memory.host(cpu_.mmu.translate_implicitly(at, Access::read));
   }
   out.selector = selector;
   out.linear = entry;
@@ -109,13 +109,13 @@ void SegmentLoader::watch() {
     system_.read(cpu_.onward_in_system(entry, 12), 4);
   }
   if (kind == InstructionClass::lldt) return;
-  watched_.physical = cpu_.mmu.translate(*linear, Access::read, false);
+  watched_.physical = cpu_.mmu.translate_implicitly(*linear, Access::read);
   const std::uint8_t* host = cpu_.memory.host(watched_.physical);
   watched_.active = true;
   watched_.before = *host;
   const std::uint8_t to_set =
       flight_.info->kind == InstructionClass::ltr ? 2 : 1;  // busy, accessed
-  if ((watched_.before & to_set) == 0) cpu_.mmu.translate(*linear, Access::write, false);
+  if ((watched_.before & to_set) == 0) cpu_.mmu.translate_implicitly(*linear, Access::write);
 }
 
 void SegmentLoader::report_watched() {
@@ -141,7 +141,7 @@ void SegmentLoader::mark_transfer_accessed() {
     const auto linear = descriptor_type_byte(cpu_.engine.segment_selector(s));
     if (!linear) continue;
     constexpr std::uint8_t kAccessedBit = 1;
-    const PhysAddr at = cpu_.mmu.translate(*linear, Access::read, false);
+    const PhysAddr at = cpu_.mmu.translate_implicitly(*linear, Access::read);
     const std::uint8_t type = *cpu_.memory.host(at);  // has been read before the transfer
     if ((type & kAccessedBit) == 0) system_.write(*linear, std::uint32_t{type} | kAccessedBit, 1);
   }

@@ -48,7 +48,7 @@ std::uint32_t StackPusher::next_push(StackTop& top, std::uint32_t width, std::ui
 
 void StackPusher::push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext) {
   const std::uint32_t at = next_push(top, width, ext);
-  system_.write(linear32(top.segment.base, at), value, width, top.user);
+  system_.push(linear32(top.segment.base, at), value, width, top.user);
 }
 
 void StackPusher::page_in_pushes(StackTop top, std::uint32_t width, unsigned count) {

@@ -1,9 +1,7 @@
 #include "replay/machine/units/system_memory.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <span>
 
 namespace citcat {
 
@@ -12,7 +10,7 @@ std::uint64_t SystemMemory::read_wide(LinearAddr linear, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size;) {
     const LinearAddr here = cpu_.onward_in_system(linear, i);
     const std::uint32_t n = std::min(size - i, kPageSize - here.offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate(here, Access::read, false);
+    const PhysAddr at = cpu_.mmu.translate_implicitly(here, Access::read);
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "descriptor table, task segment or interrupt vector"};
     }
@@ -23,23 +21,10 @@ std::uint64_t SystemMemory::read_wide(LinearAddr linear, std::uint32_t size) {
   return value;
 }
 
-void SystemMemory::write(LinearAddr linear, std::uint64_t value, std::uint32_t size, bool user) {
-  std::array<std::uint8_t, 8> bytes;
-  std::memcpy(bytes.data(), &value, bytes.size());
-  for (std::uint32_t i = 0; i < size;) {
-    const LinearAddr here = cpu_.onward_in_system(linear, i);
-    const std::uint32_t n = std::min(size - i, kPageSize - here.offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate(here, Access::write, user);
-    cpu_.memory.store(at, std::span(bytes).subspan(i, n));
-    cpu_.audience.write(at, std::span(bytes).subspan(i, n), AccessKind::system, cpu_.position);
-    i += n;
-  }
-}
-
 void SystemMemory::page_in(LinearAddr first, LinearAddr last, Access access) {
-  cpu_.mmu.translate(first, access, false);
+  cpu_.mmu.translate_implicitly(first, access);
   const LinearAddr last_page = last.page_begin();
-  if (last_page != first.page_begin()) cpu_.mmu.translate(last_page, access, false);
+  if (last_page != first.page_begin()) cpu_.mmu.translate_implicitly(last_page, access);
 }
 
 }  // namespace citcat

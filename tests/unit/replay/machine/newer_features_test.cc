@@ -129,5 +129,189 @@ TEST_P(NewerFeatures, BitsOfCr4ThatTheProcessorHasNotGotAreRefused) {
   fails_with(13);
 }
 
+// ---------------------------------------------------------------------------------------------
+// SMAP
+
+TEST_P(NewerFeatures, SupervisorsReachPagesOfUsersWithTheAccessFlagAlone) {
+  set_features(0, kSmap);
+  set("cr4", 0x200620);
+  put(kCode, {0x0f, 0x01, 0xcb,                                // stac
+              0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0,              // mov ecx, [200010]
+              0xc7, 0x04, 0x25, 0x10, 0, 0x20, 0, 5, 0, 0, 0,  // mov dword [200010], 5
+              0x0f, 0x01, 0xca,                                // clac
+              0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0});            // mov ebx, [200010]
+  EXPECT_EQ(go(4).exceptions, 0u);
+  EXPECT_EQ(after("rcx"), 0x11u);
+  EXPECT_EQ(after("rflags"), 2u);
+  EXPECT_EQ(go(6).exceptions, 1u);
+  EXPECT_EQ(after("rax"), 1u);
+  EXPECT_EQ(after("cr2"), 0x200010u);
+}
+
+TEST_P(NewerFeatures, AWriteThatSmapRefusesSaysSoAndMarksNothing) {
+  set_features(0, kSmap);
+  set("cr4", 0x200620);
+  put(kCode, {0x89, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov [200010], ecx
+  EXPECT_EQ(go(2).exceptions, 1u);
+  EXPECT_EQ(after("rax"), 3u);
+  put(kHandler, {0x58, 0x8b, 0x0c, 0x25, 0x08, 0x30, 0, 0});  // mov ecx, [3008]: the entry
+  go(3);
+  EXPECT_EQ(after("rcx"), 0x200087u);
+}
+
+TEST_P(NewerFeatures, WhatTheProcessorItselfAccessesHasNoAccessFlag) {
+  set_features(0, kSmap);
+  set("cr4", 0x200620);
+  set("rflags", 0x40002);
+  set("rax", 16);
+  put_quad(kUserPage + 8, 0x00af9b000000ffff);
+  put_quad(kUserPage + 16, 0x00cf93000000ffff);
+  put(kCode, {0x8e, 0xd8});  // mov ds, eax
+  go(1);
+  EXPECT_EQ(after("ds"), 16u);
+  // The handler's own segment is in the table too: no delivery, a shutdown.
+  set("gdtr.base", kUserPage);
+  go(1);
+  EXPECT_EQ(after("ds"), 0u);
+}
+
+TEST_P(NewerFeatures, ProgramsDoNotNoticeSmap) {
+  set_features(0, kSmap);
+  enter_level_3();
+  set("cr4", 0x200620);
+  put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0, 0x0f, 0x01, 0xcb});  // mov ecx, [200010]; stac
+  EXPECT_EQ(go(1).exceptions, 0u);
+  EXPECT_EQ(after("rcx"), 0x11u);
+}
+
+TEST_P(NewerFeatures, TheAccessFlagIsSetByPopfToo) {
+  set_features(0, kSmap);
+  set("cr4", 0x200620);
+  put(kCode, {0x68, 2,    0,    4,    0, 0x9d,       // push 40002; popf
+              0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0,    // mov ecx, [200010]
+              0x6a, 2,    0x9d,                      // push 2; popf
+              0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0});  // mov ebx, [200010]
+  EXPECT_EQ(go(5).exceptions, 0u);
+  EXPECT_EQ(after("rcx"), 0x11u);
+  EXPECT_EQ(go(7).exceptions, 1u);
+}
+
+TEST_P(NewerFeatures, StacIsUndefinedWithoutSmapAndOutsideLevel0) {
+  put(kCode, {0x0f, 0x01, 0xcb});
+  set_features(0, 0);
+  fails_with(6);
+  set_features(0, kSmap);
+  go(1);
+  EXPECT_EQ(after("rflags"), 0x40002u);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Process-context identifiers
+
+/// mov dword [3008], 87h: the page at 200000 lies at 0 from now on, as far as the TLB does not know
+/// better.
+constexpr std::initializer_list<int> kMovesPage = {0xc7, 0x04, 0x25, 0x08, 0x30, 0,
+                                                   0,    0x87, 0,    0,    0};
+constexpr std::uint32_t kMoved = 11;
+
+TEST_P(NewerFeatures, ALoadOfCr3ThatKeepsItsContextKeepsWhatTheTlbKnows) {
+  set_features(kPcid, 0);
+  set("cr4", 0x20620);
+  set("rax", std::uint64_t{1} << 63 | kTables);
+  set("rdx", kTables);
+  put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
+  put(kCode + 7, kMovesPage);
+  put(kCode + 7 + kMoved, {0x0f, 0x22, 0xd8,                    // mov cr3, rax
+                           0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0,  // mov ebx, [200010]
+                           0x0f, 0x22, 0xda,                    // mov cr3, rdx
+                           0x8b, 0x2c, 0x25, 0x10, 0, 0x20, 0,  // mov ebp, [200010]
+                           0x0f, 0x20, 0xde});                  // mov rsi, cr3
+  EXPECT_EQ(go(7).exceptions, 0u);
+  EXPECT_EQ(after("rcx"), 0x11u);
+  EXPECT_EQ(after("rbx"), 0x11u);
+  EXPECT_EQ(after("rbp"), 0x22u);
+  go(3);
+  EXPECT_EQ(after("cr3"), kTables);  // without bit 63
+}
+
+TEST_P(NewerFeatures, AContextHasItsOwnTranslationsAndLosesNoneOfTheOthers) {
+  set_features(kPcid, 0);
+  set("cr4", 0x20620);
+  set("rax", kTables | 5);
+  set("rdx", std::uint64_t{1} << 63 | kTables);
+  put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
+  put(kCode + 7, kMovesPage);
+  put(kCode + 7 + kMoved, {0x0f, 0x22, 0xd8,                      // mov cr3, rax
+                           0x0f, 0x22, 0xda,                      // mov cr3, rdx
+                           0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0,    // mov ebx, [200010]
+                           0x0f, 0x22, 0xd8,                      // mov cr3, rax
+                           0x8b, 0x2c, 0x25, 0x10, 0, 0x20, 0});  // mov ebp, [200010]
+  EXPECT_EQ(go(7).exceptions, 0u);
+  EXPECT_EQ(after("rbx"), 0x11u);
+  EXPECT_EQ(after("rbp"), 0x22u);
+  EXPECT_EQ(after("cr3"), kTables | 5);
+}
+
+TEST_P(NewerFeatures, InvpcidDropsWhatItNames) {
+  set_features(kPcid, kInvpcid);
+  put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
+  put(kCode + 7, kMovesPage);
+  put(kCode + 7 + kMoved, {0x66, 0x0f, 0x38, 0x82, 0x07,          // invpcid rax, [rdi]
+                           0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0});  // mov ebx, [200010]
+  set("rdi", kData);
+  struct Row {
+    std::uint64_t type, context, page;
+    bool drops;
+  };
+  for (const Row& row :
+       {Row{0, 5, 0x200000, true}, Row{0, 6, 0x200000, false}, Row{0, 5, 0x500000, false},
+        Row{1, 5, 0, true}, Row{1, 6, 0, false}, Row{2, 0, 0, true}, Row{3, 0, 0, true}}) {
+    set("cr4", 0x20620);
+    set("cr3", kTables | 5);
+    set("rax", row.type);
+    put_quad(kData, row.context);
+    put_quad(kData + 8, row.page);
+    EXPECT_EQ(go(4).exceptions, 0u);
+    EXPECT_EQ(after("rbx"), row.drops ? 0x22u : 0x11u) << row.type << " " << row.context;
+  }
+}
+
+TEST_P(NewerFeatures, InvpcidRefusesWhatNamesNothing) {
+  set_features(kPcid, kInvpcid);
+  put(kCode, {0x66, 0x0f, 0x38, 0x82, 0x07});
+  set("rdi", kData);
+  struct Row {
+    std::uint64_t type, context, page;
+    std::uint32_t cr4;
+  };
+  for (const Row& row :
+       {Row{4, 0, 0, 0x20620}, Row{0, 0x1000, 0, 0x20620}, Row{0, 1, 0, 0x620}, Row{1, 1, 0, 0x620},
+        Row{0, 0, 0x800000000000, 0x620}, Row{2, 1u << 12, 0, 0x620}}) {
+    set("cr4", row.cr4);
+    set("rax", row.type);
+    put_quad(kData, row.context);
+    put_quad(kData + 8, row.page);
+    set("rdi", kData);
+    fails_with(13);
+  }
+}
+
+TEST_P(NewerFeatures, ContextsBeginWithTheFirstOne) {
+  set_features(kPcid, 0);
+  set("rax", 0x20620);
+  put(kCode, {0x0f, 0x22, 0xe0});  // mov cr4, rax
+  EXPECT_EQ(go(1).exceptions, 0u);
+  EXPECT_EQ(after("cr4"), 0x20620u);
+  set("cr3", kTables | 8);
+  fails_with(13);
+}
+
+TEST_P(NewerFeatures, Bit63OfCr3IsReservedWithoutContexts) {
+  set_features(kPcid, 0);
+  set("rax", std::uint64_t{1} << 63 | kTables);
+  put(kCode, {0x0f, 0x22, 0xd8});
+  fails_with(13);
+}
+
 }  // namespace
 }  // namespace citcat
