@@ -68,7 +68,9 @@ bool is_near_branch(bool two_byte, std::uint8_t op) {
 }  // namespace
 
 const char* wide_mode_name(WideMode mode) {
-  return mode == WideMode::integer ? "integer64" : "vector64";
+  return mode == WideMode::integer  ? "integer64"
+         : mode == WideMode::vector ? "vector64"
+                                    : "newer64";
 }
 
 std::vector<HostProcessor::Page> WideGuest::pages() {
@@ -247,6 +249,14 @@ CpuState WideGuest::next(WideMode mode) {
                                                                     {"tr.limit", 0x67},
                                                                     {"tr.attributes", 0x8b}};
   for (const auto& [name, value] : kSystemRegisters) set_register(s, name, value);
+  if (mode == WideMode::newer) {
+    // MOVBE; FSGSBASE, BMI1, BMI2 and ADX; LZCNT.
+    s.cpuid = {{0, 7, 0, 0, 0},
+               {1, 0, 0, 1u << 22, 0},
+               {7, 0, 1u << 0 | 1u << 3 | 1u << 8 | 1u << 19, 0, 0},
+               {0x80000001, 0, 0, 1u << 5, 0}};
+    set_register(s, "cr4", 0x106b0);
+  }
   for (const int i : {kEs, kDs, kFs, kGs}) {
     s.segment[static_cast<std::size_t>(i)].unusable = true;
     s.segment[static_cast<std::size_t>(i)].attributes = 0;
@@ -282,12 +292,15 @@ void WideGuest::make_instruction(WideMode mode) {
     if (chance(12)) prefix = 0xf0;
     // Of a vector instruction they select which one it is.
     if (mode == WideMode::vector && (prefix == 0x66 || prefix >= 0xf0)) continue;
+    if (mode == WideMode::newer && prefix >= 0xf0 && !chance(10)) continue;
     repeat_ = repeat_ || prefix >= 0xf2;
     operand_ = operand_ || prefix == 0x66;
     instruction_.push_back(prefix);
   }
   if (mode == WideMode::vector) {
     vector_instruction();
+  } else if (mode == WideMode::newer) {
+    newer_instruction();
   } else {
     if (!chance(3)) instruction_.push_back(rex_ = static_cast<std::uint8_t>(0x40 | pick(16)));
     integer_instruction();
@@ -363,6 +376,70 @@ void WideGuest::two_byte_instruction() {
   } else {
     add_modrm(modrm);
   }
+}
+
+void WideGuest::newer_instruction() {
+  const auto rex = [this] {
+    if (!chance(3)) instruction_.push_back(rex_ = static_cast<std::uint8_t>(0x40 | pick(16)));
+  };
+  const auto bytes = [this](std::initializer_list<std::uint8_t> all) {
+    instruction_.insert(instruction_.end(), all);
+  };
+  const std::uint8_t modrm = byte();
+  switch (pick(8)) {
+    case 0:  // TZCNT, LZCNT
+      bytes({0xf3});
+      rex();
+      bytes({0x0f, static_cast<std::uint8_t>(0xbc + pick(2))});
+      return add_modrm(modrm);
+    case 1:  // MOVBE
+      rex();
+      bytes({0x0f, 0x38, static_cast<std::uint8_t>(repeat_ ? 0x82 : 0xf0 + pick(2))});
+      return add_modrm(repeat_ ? 0xc0 : modrm % 0xc0);
+    case 2:  // ADCX, ADOX
+      bytes({static_cast<std::uint8_t>(chance(2) ? 0x66 : 0xf3)});
+      rex();
+      bytes({0x0f, 0x38, 0xf6});
+      return add_modrm(modrm);
+    case 3:  // RDFSBASE and its like
+      bytes({0xf3});
+      rex();
+      return bytes({0x0f, 0xae, static_cast<std::uint8_t>(0xc0 | (modrm & 0x1f))});
+    default:
+      return vex_instruction();
+  }
+}
+
+/// Now and then with a prefix, a length or a register that it may not have.
+void WideGuest::vex_instruction() {
+  if (chance(20)) instruction_.push_back(static_cast<std::uint8_t>(0x40 | pick(16)));
+  struct Encoding {
+    std::uint8_t map, prefix, opcode, reg;
+  };
+  constexpr std::uint8_t kAny = 8;
+  constexpr std::array<Encoding, 13> kAll{{{2, 0, 0xf2, kAny},
+                                           {2, 0, 0xf3, 1},
+                                           {2, 0, 0xf3, 2},
+                                           {2, 0, 0xf3, 3},
+                                           {2, 0, 0xf5, kAny},
+                                           {2, 2, 0xf5, kAny},
+                                           {2, 3, 0xf5, kAny},
+                                           {2, 3, 0xf6, kAny},
+                                           {2, 0, 0xf7, kAny},
+                                           {2, 1, 0xf7, kAny},
+                                           {2, 2, 0xf7, kAny},
+                                           {2, 3, 0xf7, kAny},
+                                           {3, 3, 0xf0, kAny}}};
+  const Encoding& e = kAll[pick(13)];
+  const unsigned prefix = chance(30) ? pick(4) : e.prefix, length = chance(40) ? 4 : 0;
+  const unsigned vvvv = e.map == 3 && !chance(10) ? 15 : pick(16);
+  std::uint8_t modrm = byte();
+  if (e.reg != kAny && !chance(20)) modrm = static_cast<std::uint8_t>((modrm & 0xc7) | e.reg << 3);
+  instruction_.insert(
+      instruction_.end(),
+      {0xc4, static_cast<std::uint8_t>(pick(8) << 5 | e.map),
+       static_cast<std::uint8_t>(pick(2) << 7 | vvvv << 3 | length | prefix), e.opcode});
+  add_modrm(modrm);
 }
 
 void WideGuest::vector_instruction() {

@@ -16,8 +16,9 @@ namespace citcat::silicon {
 enum class WideMode : std::uint8_t {
   integer,  ///< general registers
   vector,   ///< x87, MMX and SSE up to SSE4.2
+  newer,    ///< BMI1, BMI2, LZCNT, MOVBE, ADX and FSGSBASE
 };
-inline constexpr WideMode kWideModes[] = {WideMode::integer, WideMode::vector};
+inline constexpr WideMode kWideModes[] = {WideMode::integer, WideMode::vector, WideMode::newer};
 const char* wide_mode_name(WideMode mode);
 
 class WideGuest {
@@ -56,6 +57,8 @@ class WideGuest {
   void make_instruction(WideMode mode);
   void integer_instruction();
   void vector_instruction();
+  void newer_instruction();
+  void vex_instruction();
   void add_modrm(std::uint8_t modrm);
   void two_byte_instruction();
 

@@ -30,6 +30,7 @@
 #include "replay/machine/units/long_mode_transfer.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/near_transfer.h"
+#include "replay/machine/units/newer_integers.h"
 #include "replay/machine/units/operand_preparation.h"
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/port_accesses.h"
@@ -84,6 +85,7 @@ struct MachineUnits {
                                   operands, segments, delivery, retirement};
   EarlyCpuQuirks early{cpu, flight, patcher, operands, delivery, ports, retirement};
   OperandPreparation preparation{cpu, flight, operands, segments, fpu, ports, returns};
+  NewerIntegers integers{cpu, flight, operands};
   Emulator emulator{cpu,
                     flight,
                     debug,
@@ -102,7 +104,8 @@ struct MachineUnits {
                     control,
                     long_transfers,
                     extended_state,
-                    ports};
+                    ports,
+                    integers};
   TranslationWatch watch{cpu};
   EngineTranslations translations{cpu, flight};
   CodeFetch code{cpu, flight, expectation};

@@ -17,6 +17,7 @@
 #include "replay/machine/units/long_mode_transfer.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/near_transfer.h"
+#include "replay/machine/units/newer_integers.h"
 #include "replay/machine/units/operand_preparation.h"
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/port_accesses.h"
@@ -178,6 +179,8 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::segment_base, &Emulator::access_segment_base},
       {Class::access_flag, &Emulator::set_access_flag},
       {Class::invpcid, &Emulator::invalidate_contexts},
+      {Class::rdpid, &Emulator::read_processor_id},
+      {Class::newer_integer, &Emulator::newer_integer, whole, &Emulator::has_long_mode},
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
       {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
@@ -430,6 +433,19 @@ void Emulator::invalidate_contexts() {
   cpu_.code.forget();
   cpu_.engine.flush_tlb();
 }
+
+/// SDM vol. 2, RDPID.
+void Emulator::read_processor_id() {
+  const std::optional<std::uint64_t> id = model_registers_.find_msr(kMsrTscAux);
+  if (!id) {
+    throw ReplayStopped{cpu_.position,
+                        "RDPID needs the MSR TSC_AUX (C0000103), which neither the state dump has "
+                        "nor the program has set"};
+  }
+  cpu_.engine.wide().set_gpr(flight_.info->rm_field, static_cast<std::uint32_t>(*id));
+}
+
+void Emulator::newer_integer() { integers_.execute(); }
 
 void Emulator::write_control_register() { control_.write(); }
 

@@ -21,6 +21,7 @@ class FloatingPoint;
 class LongModeTransfer;
 class ModelRegisters;
 class NearTransfer;
+class NewerIntegers;
 class OperandPreparation;
 class Operands;
 class PortAccesses;
@@ -39,7 +40,7 @@ class Emulator {
            FloatingPoint& fpu, Retirement& retirement, SystemManagement& smm, FarReturn& returns,
            NearTransfer& near, FarTransfer& transfers, EarlyCpuQuirks& early,
            OperandPreparation& preparation, ControlRegisters& control, LongModeTransfer& long_mode,
-           ExtendedState& extended_state, PortAccesses& ports)
+           ExtendedState& extended_state, PortAccesses& ports, NewerIntegers& integers)
       : cpu_(cpu),
         flight_(flight),
         debug_(debug),
@@ -58,7 +59,8 @@ class Emulator {
         control_(control),
         long_mode_(long_mode),
         extended_state_(extended_state),
-        ports_(ports) {}
+        ports_(ports),
+        integers_(integers) {}
 
   /// The engine must not execute the instruction in flight.
   bool is_made_here() const;
@@ -99,6 +101,8 @@ class Emulator {
   void access_segment_base();
   void set_access_flag();
   void invalidate_contexts();
+  void read_processor_id();
+  void newer_integer();
   void rdtscp();
   void read_port();
   void write_port();
@@ -139,6 +143,7 @@ class Emulator {
   LongModeTransfer& long_mode_;
   ExtendedState& extended_state_;
   PortAccesses& ports_;
+  NewerIntegers& integers_;
 };
 
 }  // namespace citcat

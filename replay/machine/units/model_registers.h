@@ -17,7 +17,8 @@ inline constexpr std::uint32_t kMsrSysenterCs = 0x174, kMsrSysenterEsp = 0x175,
                                kMsrSysenterEip = 0x176, kMsrEfer = 0xc0000080,
                                kMsrStar = 0xc0000081, kMsrLongTarget = 0xc0000082,
                                kMsrSyscallMask = 0xc0000084, kMsrFsBase = 0xc0000100,
-                               kMsrGsBase = 0xc0000101, kMsrKernelGsBase = 0xc0000102;
+                               kMsrGsBase = 0xc0000101, kMsrKernelGsBase = 0xc0000102,
+                               kMsrTscAux = 0xc0000103;
 
 class ModelRegisters {
  public:

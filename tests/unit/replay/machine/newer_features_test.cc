@@ -313,5 +313,70 @@ TEST_P(NewerFeatures, Bit63OfCr3IsReservedWithoutContexts) {
   fails_with(13);
 }
 
+// ---------------------------------------------------------------------------------------------
+// Integer instructions
+
+TEST_P(NewerFeatures, BitManipulationInRegistersAndMemory) {
+  set_features(kMovbe, kBmi1 | kBmi2 | kAdx, 0, kLzcnt);
+  put_quad(kData, 0xff00);
+  set("rcx", 0x80);
+  set("rbx", 0xf000);
+  set("rdx", 0x1000000000000);
+  put(kCode, {0xf3, 0x0f, 0xbc, 0xc1,                          // tzcnt eax, ecx
+              0xf3, 0x4c, 0x0f, 0xbc, 0x04, 0x25, 0, 0, 2, 0,  // tzcnt r8, [20000]
+              0xc4, 0x62, 0xe0, 0xf2, 0x0c, 0x25, 0, 0, 2, 0,  // andn r9, rbx, [20000]
+              0xc4, 0x62, 0xab, 0xf6, 0xd9,                    // mulx r11, r10, rcx
+              0x4c, 0x0f, 0x38, 0xf0, 0x24, 0x25, 0, 0, 2, 0,  // movbe r12, [20000]
+              0x48, 0x0f, 0x38, 0xf1, 0x14, 0x25, 0, 0, 2, 0,  // movbe [20000], rdx
+              0x4c, 0x8b, 0x2c, 0x25, 0,    0,    2, 0,        // mov r13, [20000]
+              0xf3, 0x4c, 0x0f, 0xbd, 0xf2});                  // lzcnt r14, rdx
+  EXPECT_EQ(go(8).exceptions, 0u);
+  EXPECT_EQ(after("rax"), 7u);
+  EXPECT_EQ(after("r8"), 8u);
+  EXPECT_EQ(after("r9"), 0x0f00u);
+  EXPECT_EQ(after("r10"), 0x80000000000000u);
+  EXPECT_EQ(after("r11"), 0u);
+  EXPECT_EQ(after("r12"), 0x00ff000000000000u);
+  EXPECT_EQ(after("r13"), 0x100u);
+  EXPECT_EQ(after("r14"), 15u);
+}
+
+TEST_P(NewerFeatures, ScansBehindF3AreCountsOnlyWhereCpuidSaysSo) {
+  put(kCode, {0xf3, 0x48, 0x0f, 0xbc, 0xc1, 0xf3, 0x48, 0x0f, 0xbd, 0xd1});  // of rcx
+  set("rcx", 0);
+  set("rax", 0x1234);
+  set("rdx", 0x80);
+  set_features(0, 0);
+  go(2);
+  EXPECT_EQ(after("rax"), 0x1234u);
+  EXPECT_EQ(after("rdx"), 0x80u);
+  set_features(0, kBmi1, 0, kLzcnt);
+  go(2);
+  EXPECT_EQ(after("rax"), 64u);
+  EXPECT_EQ(after("rdx"), 64u);
+  EXPECT_NE(after("rflags") & 1, 0u);
+}
+
+TEST_P(NewerFeatures, WhatCpuidDoesNotTellIsUndefined) {
+  set_features(0, 0);
+  put(kCode, {0xc4, 0xe2, 0xe0, 0xf2, 0xc1});  // andn
+  fails_with(6);
+  put(kCode, {0x66, 0x48, 0x0f, 0x38, 0xf6, 0xc1});  // adcx
+  fails_with(6);
+}
+
+TEST_P(NewerFeatures, TheProcessorsNumberIsThatOfItsRegister) {
+  set_features(0, 0, kRdpid);
+  recording_.initial.msrs = {{0xc0000103, 7}};
+  set("rcx", ~std::uint64_t{0});
+  put(kCode, {0xf3, 0x0f, 0xc7, 0xf9});
+  go(1);
+  EXPECT_EQ(after("rcx"), 7u);
+  recording_.initial.msrs.clear();
+  const ReplayReport report = go(1);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("TSC_AUX"));
+}
+
 }  // namespace
 }  // namespace citcat

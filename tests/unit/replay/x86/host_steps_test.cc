@@ -112,6 +112,8 @@ TEST_F(WideHostSteps, Of64BitCodeAreTheProcessors) { expect_equal(WideMode::inte
 
 TEST_F(WideHostSteps, OfVectorsIn64BitModeAreTheProcessors) { expect_equal(WideMode::vector); }
 
+TEST_F(WideHostSteps, OfNewerIntegerInstructionsAreTheProcessors) { expect_equal(WideMode::newer); }
+
 TEST_F(WideHostSteps, ThatDifferAreFound) {
   WideLockStep lockstep(ExecutionPath::instructions, 1);
   lockstep.guest().set_instruction({0x49, 0xff, 0xc7});  // inc r15
