@@ -6,7 +6,7 @@ namespace {
 
 // A value is a byte of these, then what they leave open: differences to the one before.
 constexpr std::uint8_t kOpMask = 0x07;
-static_assert(static_cast<std::uint8_t>(InternalRead::Op::rdtscp) <= kOpMask);
+static_assert(static_cast<std::uint8_t>(InternalRead::Op::rdseed) <= kOpMask);
 constexpr std::uint8_t kKnown = 0x08;      ///< InternalRead::position_known
 constexpr std::uint8_t kSameIp = 0x10;     ///< as before
 constexpr std::uint8_t kSameEbx = 0x20;    ///< as before
@@ -29,6 +29,10 @@ const char* internal_read_name(InternalRead::Op op) {
       return "RDPMC";
     case InternalRead::Op::rdtscp:
       return "RDTSCP";
+    case InternalRead::Op::rdrand:
+      return "RDRAND";
+    case InternalRead::Op::rdseed:
+      return "RDSEED";
   }
   return "?";
 }

@@ -10,12 +10,13 @@ namespace citcat {
 
 /// A value that crosses no bus, from a monitor that knows it; consumed in order like I/O.
 struct InternalRead {
-  enum class Op : std::uint8_t { rdtsc, rdmsr, wrmsr, cpuid, rdpmc, rdtscp };
+  enum class Op : std::uint8_t { rdtsc, rdmsr, wrmsr, cpuid, rdpmc, rdtscp, rdrand, rdseed };
   Op op = Op::rdtsc;
   bool position_known = false;
   Position position;
-  std::uint64_t ip = 0;                              ///< of the instruction, offset in CS
-  std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;  ///< after the instruction
+  std::uint64_t ip = 0;  ///< of the instruction, offset in CS
+  /// After the instruction; of RDRAND and RDSEED the number in EDX and EAX, and CF in ECX.
+  std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 
   /// EDX and EAX as the one number that they are of a counter or an MSR.
   std::uint64_t value() const { return std::uint64_t{edx} << 32 | eax; }

@@ -15,7 +15,8 @@ constexpr std::string_view kHeader = "icount,op,eip,eax,ebx,ecx,edx";
 
 std::optional<InternalRead::Op> parse_op(std::string_view name) {
   using Op = InternalRead::Op;
-  constexpr std::array kOps{Op::rdtsc, Op::rdmsr, Op::wrmsr, Op::cpuid, Op::rdpmc, Op::rdtscp};
+  constexpr std::array kOps{Op::rdtsc, Op::rdmsr,  Op::wrmsr,  Op::cpuid,
+                            Op::rdpmc, Op::rdtscp, Op::rdrand, Op::rdseed};
   const auto* const op = std::find_if(kOps.begin(), kOps.end(),
                                       [&](Op its) { return internal_read_name(its) == name; });
   return op == kOps.end() ? std::nullopt : std::optional(*op);
@@ -52,8 +53,9 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   }
   const auto op = parse_op(fields[1]);
   if (!op)
-    lines.fail("op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC or RDTSCP, found \"" +
-               std::string(fields[1]) + "\"");
+    lines.fail(
+        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND or RDSEED, found \"" +
+        std::string(fields[1]) + "\"");
   read.op = *op;
   read.ip = hex_field(lines, "eip", fields[2], 64);
   read.eax = register_field(lines, "eax", fields[3]);

@@ -176,9 +176,9 @@ void decode_io_reads(ByteReader& in, IoReads& events) {
 std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean) {
   RowWriter row;
   for (const InternalRead& e : events) {
-    // EBX and ECX are results of CPUID alone, ECX of RDTSCP too; of the others they are what the
-    // registers held anyway.
-    const bool all = !lean || e.op == InternalRead::Op::cpuid || e.op == InternalRead::Op::rdtscp;
+    // EBX and ECX are results of CPUID alone, ECX of RDTSCP and of random numbers too; of the
+    // others they are what the registers held anyway.
+    const bool all = !lean || e.op == InternalRead::Op::cpuid || e.op >= InternalRead::Op::rdtscp;
     row.begin_row();
     row.cell(static_cast<std::uint64_t>(e.op));
     write_position(row, e.position_known && !lean, e.position);
@@ -199,7 +199,7 @@ void decode_internal_reads(ByteReader& in, InternalReads& events) {
   for (std::size_t i = 0; i < count; ++i) {
     row.begin_row(i);
     InternalRead e;
-    e.op = row.cell(InternalRead::Op::rdtscp);
+    e.op = row.cell(InternalRead::Op::rdseed);
     read_position(row, e.position_known, e.position);
     e.ip = row.cell();
     const std::uint64_t value = row.cell();

@@ -180,6 +180,7 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::access_flag, &Emulator::set_access_flag},
       {Class::invpcid, &Emulator::invalidate_contexts},
       {Class::rdpid, &Emulator::read_processor_id},
+      {Class::random, &Emulator::read_random},
       {Class::newer_integer, &Emulator::newer_integer, whole, &Emulator::has_long_mode},
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
@@ -443,6 +444,23 @@ void Emulator::read_processor_id() {
                         "nor the program has set"};
   }
   cpu_.engine.wide().set_gpr(flight_.info->rm_field, static_cast<std::uint32_t>(*id));
+}
+
+/// SDM vol. 2, RDRAND and RDSEED.
+void Emulator::read_random() {
+  const DecodedInstruction& info = *flight_.info;
+  const bool seed = info.is(Operation::rdseed);
+  const InternalRead known =
+      model_registers_.random(seed ? InternalRead::Op::rdseed : InternalRead::Op::rdrand);
+  std::uint64_t value = known.value();
+  if (info.operand_bytes == 4) value = static_cast<std::uint32_t>(value);
+  if (info.operand_bytes == 2) {
+    constexpr std::uint64_t kKept = ~std::uint64_t{0xffff};
+    value = (cpu_.engine.wide().gpr(info.rm_field) & kKept) | (value & ~kKept);
+  }
+  cpu_.engine.wide().set_gpr(info.rm_field, value);
+  const std::uint32_t others = cpu_.engine.eflags() & ~kArithmeticFlags;
+  cpu_.engine.set_eflags(others | (known.ecx & kCf));
 }
 
 void Emulator::newer_integer() { integers_.execute(); }

@@ -102,6 +102,7 @@ class Emulator {
   void set_access_flag();
   void invalidate_contexts();
   void read_processor_id();
+  void read_random();
   void newer_integer();
   void rdtscp();
   void read_port();

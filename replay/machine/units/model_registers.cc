@@ -80,6 +80,16 @@ void ModelRegisters::read_internal(InternalRead::Op op) {
       return;
     }
   }
+  refuse_without(op);
+}
+
+InternalRead ModelRegisters::random(InternalRead::Op op) const {
+  const auto known = cpu_.environment.internal_read(op, cpu_.position);
+  if (!known) refuse_without(op);
+  return *known;
+}
+
+void ModelRegisters::refuse_without(InternalRead::Op op) const {
   char text[200];
   std::snprintf(text, sizeof text,
                 "%s at EIP %08" PRIx64

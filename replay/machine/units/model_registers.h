@@ -56,10 +56,13 @@ class ModelRegisters {
   }
   /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
+  /// What the recording has of RDRAND or RDSEED.
+  InternalRead random(InternalRead::Op op) const;
   /// CPUID.
   void cpuid();
 
  private:
+  [[noreturn]] void refuse_without(InternalRead::Op op) const;
   std::optional<InternalRead> read_or_fault(InternalRead::Op op);
   std::uint32_t with_osxsave(std::uint32_t ecx) const;
 

@@ -363,6 +363,32 @@ TEST_P(NewerFeatures, WhatCpuidDoesNotTellIsUndefined) {
   fails_with(6);
   put(kCode, {0x66, 0x48, 0x0f, 0x38, 0xf6, 0xc1});  // adcx
   fails_with(6);
+  put(kCode, {0x48, 0x0f, 0xc7, 0xf0});  // rdrand
+  fails_with(6);
+}
+
+TEST_P(NewerFeatures, RandomNumbersComeFromTheRecording) {
+  set_features(kRdrand, kRdseed);
+  set("rcx", 0x1111222233334444);
+  set("rflags", 0x8d7);
+  put(kCode, {0x48, 0x0f, 0xc7, 0xf0, 0x66, 0x0f, 0xc7, 0xf9});  // rdrand rax; rdseed cx
+  std::vector<InternalRead> values(2);
+  values[0].op = InternalRead::Op::rdrand;
+  values[0].eax = 0x89abcdef;
+  values[0].edx = 0x01234567;
+  values[0].ecx = 1;
+  values[1].op = InternalRead::Op::rdseed;
+  recording_.internal_reads.append(values);
+  EXPECT_NE(go(1).end, ReplayReport::End::diverged);
+  EXPECT_EQ(after("rax"), 0x0123456789abcdefu);
+  EXPECT_EQ(after("rflags"), 3u);
+  go(2);
+  EXPECT_EQ(after("rcx"), 0x1111222233330000u);
+  EXPECT_EQ(after("rflags"), 2u);
+  recording_.internal_reads = {};
+  const ReplayReport report = go(1);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("RDRAND"));
 }
 
 TEST_P(NewerFeatures, TheProcessorsNumberIsThatOfItsRegister) {
