@@ -29,7 +29,7 @@ inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature
     kFeatureBmi1{"BMI1 (TZCNT)", 7, InstructionFeature::Register::ebx, 3, true},
     kFeatureLzcnt{"LZCNT", kExtendedFeatureLeaf, InstructionFeature::Register::ecx, 5, true},
     kFeatureAvx{"AVX", 1, InstructionFeature::Register::ecx, 28, false},
-    kFeatureXsavec{"XSAVEC", kExtendedStateLeaf, InstructionFeature::Register::eax, 1, false, 1},
+    kFeatureXsavec{"XSAVEC", kExtendedStateLeaf, InstructionFeature::Register::eax, 1, true, 1},
     kFeatureXgetbv1{"XGETBV of the components in use",
                     kExtendedStateLeaf,
                     InstructionFeature::Register::eax,

@@ -24,10 +24,11 @@ namespace {
 constexpr std::uint64_t kX87 = 1, kSse = 2, kAvx = 4, kExecuted = kX87 | kSse;
 /// Where the header of an XSAVE area is, how much of it XRSTOR reads (SDM vol. 1, 13.4.2 and
 /// 13.8.1), and the bit of XCOMP_BV that stands for the compacted format.
-constexpr std::uint16_t kHeader = 512, kHeaderRead = 24;
+constexpr std::uint16_t kHeader = 512, kHeaderRead = 24, kHeaderBytes = 64;
 constexpr std::uint64_t kCompacted = std::uint64_t{1} << 63;
 constexpr std::uint16_t kPointersEnd = 24, kMxcsrBytes = 4, kAlignment = 64, kSlots = 8;
 constexpr std::uint16_t kInitialControl = 0x37f;
+constexpr std::uint32_t kInitialMxcsr = 0x1f80;
 
 bool all_zero(const FxImage& image, std::size_t first, std::size_t count) {
   const auto at = image.begin() + static_cast<std::ptrdiff_t>(first);
@@ -148,10 +149,13 @@ void ExtendedState::save() {
   const FxImage image = fpu_.shown((flight_.info->rex & kRexW) != 0);
   const Range xmm = xmm_registers();
   const std::uint32_t wanted = requested();
+  const bool compacts = flight_.info->is(Operation::xsavec);
   std::uint32_t in_use = all_zero(image, xmm.first, xmm.size) ? 0 : kSse;
+  if (compacts && load32(&image[kMxcsr]) != kInitialMxcsr) in_use |= kSse;
   if (x87_in_use(image)) in_use |= kX87;
-  // XSAVEOPT leaves out what is in its initial configuration.
-  const std::uint32_t written = flight_.info->is(Operation::xsaveopt) ? wanted & in_use : wanted;
+  // XSAVEOPT and XSAVEC leave out what is in its initial configuration.
+  const bool saves_all = flight_.info->is(Operation::xsave);
+  const std::uint32_t written = saves_all ? wanted : wanted & in_use;
 
   std::vector<std::uint8_t> stored;
   const auto store = [&](Range range) {
@@ -159,25 +163,50 @@ void ExtendedState::save() {
     stored.insert(stored.end(), &image[range.first], &image[range.first] + range.size);
   };
   if ((written & kX87) != 0) store({0, kPointersEnd});
-  if ((wanted & kSse) != 0) store({kMxcsr, 2 * kMxcsrBytes});  // with the mask
+  if (((compacts ? written : wanted) & kSse) != 0)
+    store({kMxcsr, 2 * kMxcsrBytes});  // with the mask
   if ((written & kX87) != 0) store({kRegisters, kXmm - kRegisters});
   if ((written & kSse) != 0) store(xmm);
-  constexpr Range kComponents{kHeader, 8};
-  access(kComponents, true);
-  std::uint64_t components = 0;
-  std::array<std::uint8_t, kComponents.size> header{};
-  read(kComponents, header.data());
-  std::memcpy(&components, header.data(), header.size());
-  components = (components & ~std::uint64_t{wanted}) | (wanted & in_use);
-  std::memcpy(header.data(), &components, header.size());
-  stored.insert(stored.end(), header.begin(), header.end());
+  store_header(wanted, in_use, stored);
   free_bits_ = wanted & ~in_use;
   operands_.write_stores(stored);
+}
+
+/// XSTATE_BV, whose other bits XSAVEC clears; of its compacted format, which for these components
+/// is the standard one, XCOMP_BV tells (SDM vol. 1, 13.10).
+void ExtendedState::store_header(std::uint32_t wanted, std::uint32_t in_use,
+                                 std::vector<std::uint8_t>& stored) {
+  constexpr Range kNames{kHeader, 8}, kFormat{kHeader + 8, 8};
+  const auto append = [&](std::uint64_t value) {
+    for (unsigned i = 0; i < 8; ++i) stored.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  };
+  access(kNames, true);
+  if (flight_.info->is(Operation::xsavec)) {
+    access(kFormat, true);
+    append(wanted & in_use);
+    return append(kCompacted | wanted);
+  }
+  std::uint64_t names = 0;
+  std::array<std::uint8_t, kNames.size> before{};
+  read(kNames, before.data());
+  std::memcpy(&names, before.data(), before.size());
+  append((names & ~std::uint64_t{wanted}) | (wanted & in_use));
 }
 
 std::uint32_t ExtendedState::reserved_bits() const {
   const bool saves = flight_.active && flight_.info->kind == InstructionClass::xsave;
   return saves && flight_.accessed == header_ ? free_bits_ : 0;
+}
+
+/// SDM vol. 1, 13.8: components have to be enabled and in the format, and the rest of the header 0.
+void ExtendedState::check_compacted(const std::array<std::uint64_t, 3>& header) {
+  std::array<std::uint8_t, kHeaderBytes - kHeaderRead> rest{};
+  read({kHeader + kHeaderRead, rest.size()}, rest.data());
+  const std::uint64_t format = header[1] & ~kCompacted;
+  const bool zero = std::all_of(rest.begin(), rest.end(), [](std::uint8_t b) { return b == 0; });
+  if ((format & ~components_) != 0 || (header[0] & ~format) != 0 || header[2] != 0 || !zero) {
+    refuse_operand();
+  }
 }
 
 void ExtendedState::restore() {
@@ -187,12 +216,12 @@ void ExtendedState::restore() {
   std::array<std::uint8_t, kHeaderRead> bytes{};
   read({kHeader, kHeaderRead}, bytes.data());
   std::memcpy(header.data(), bytes.data(), bytes.size());
-  if ((header[1] & kCompacted) != 0 && model_registers_.has(kFeatureXsavec)) {
-    throw ReplayStopped{cpu_.position,
-                        "XRSTOR of the compacted format, which is not executed "
-                        "(docs/long-mode.md)"};
+  const bool compacted = (header[1] & kCompacted) != 0 && model_registers_.has(kFeatureXsavec);
+  if (compacted) {
+    check_compacted(header);
+  } else if ((header[0] & ~components_) != 0 || header[1] != 0 || header[2] != 0) {
+    refuse_operand();
   }
-  if ((header[0] & ~components_) != 0 || header[1] != 0 || header[2] != 0) refuse_operand();
 
   const std::uint32_t wanted = requested();
   const auto there = static_cast<std::uint32_t>(header[0]) & wanted;
@@ -213,7 +242,12 @@ void ExtendedState::restore() {
     }
   }
   if ((wanted & kSse) != 0) {
-    read({kMxcsr, kMxcsrBytes}, &image[kMxcsr]);
+    // The compacted format has it among what may be left out.
+    if (compacted && (there & kSse) == 0) {
+      store32(&image[kMxcsr], kInitialMxcsr);
+    } else {
+      read({kMxcsr, kMxcsrBytes}, &image[kMxcsr]);
+    }
     if ((load32(&image[kMxcsr]) & ~fpu_.accepted_mxcsr()) != 0) refuse_operand();
     const Range xmm = xmm_registers();
     if ((there & kSse) != 0) {

@@ -3,7 +3,9 @@
 // state components those of the x87 unit and of SSE; others are refused by name where XCR0 takes
 // them up.
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
@@ -35,7 +37,7 @@ class ExtendedState {
 
   void get();      ///< XGETBV
   void set();      ///< XSETBV
-  void save();     ///< XSAVE, XSAVEOPT
+  void save();     ///< XSAVE, XSAVEOPT, XSAVEC
   void restore();  ///< XRSTOR
 
   /// Of the store that is being told: bits that are the processor's choice. XSTATE_BV may name a
@@ -52,6 +54,8 @@ class ExtendedState {
   void find_area();
   void access(Range range, bool write);
   void read(Range range, std::uint8_t* to);
+  void store_header(std::uint32_t wanted, std::uint32_t in_use, std::vector<std::uint8_t>& stored);
+  void check_compacted(const std::array<std::uint64_t, 3>& header);
   Range xmm_registers() const;
 
   CpuContext& cpu_;

@@ -113,7 +113,7 @@ class ExtendedStateGuest : public LongModeGuest {
 };
 
 constexpr auto xsave = {0x0f, 0xae, 0x23}, xrstor = {0x0f, 0xae, 0x2b},
-               xsaveopt = {0x0f, 0xae, 0x33};
+               xsaveopt = {0x0f, 0xae, 0x33}, xsavec = {0x0f, 0xc7, 0x23};
 constexpr auto xsave64 = {0x48, 0x0f, 0xae, 0x23};
 constexpr auto xgetbv = {0x0f, 0x01, 0xd0}, xsetbv = {0x0f, 0x01, 0xd1};
 
@@ -201,6 +201,56 @@ TEST_F(ExtendedStateGuest, XsaveoptLeavesThemOutWhereTheProcessorHasIt) {
   run(1, &accesses);
   EXPECT_THAT(accesses.written_,
               testing::ElementsAre(std::pair{kArea + 24, 8u}, std::pair{kHeader, 8u}));
+}
+
+TEST_F(ExtendedStateGuest, XsavecTellsItsFormatAndLeavesOutWhatIsInitial) {
+  put(kCode, xsavec);
+  expect_exception(6);
+  recording_.initial.cpuid.push_back({kExtendedStateLeaf, 3, 576, 576, 0});
+  recording_.initial.cpuid.push_back({kExtendedStateLeaf, 2, 0, 0, 0});
+  put_quad(kHeader, 7);
+  put_quad(kHeader + 8, 5);
+  Accesses accesses;
+  run(1, &accesses);
+  EXPECT_EQ(quad(kHeader), 3u);
+  EXPECT_EQ(quad(kHeader + 8), std::uint64_t{1} << 63 | 3);
+  EXPECT_THAT(accesses.read_, testing::IsEmpty());
+  // All of a component, MXCSR with the one that has XMM registers, or nothing of it.
+  put_initial();
+  recording_.initial.fx[24] = 0x80;
+  Accesses of_initial;
+  run(1, &of_initial);
+  EXPECT_THAT(of_initial.written_, testing::ElementsAre(std::pair{kHeader, 16u}));
+  recording_.initial.fx[24] = 0xa0;
+  Accesses of_mxcsr;
+  run(1, &of_mxcsr);
+  EXPECT_THAT(of_mxcsr.written_,
+              testing::ElementsAre(std::pair{kArea + 24, 8u}, std::pair{kArea + 160, 256u},
+                                   std::pair{kHeader, 16u}));
+  EXPECT_EQ(quad(kHeader), 2u);
+}
+
+TEST_F(ExtendedStateGuest, TheCompactedFormatIsRestoredAndHasMxcsrAmongWhatMayBeInitial) {
+  put(kCode, xrstor);
+  recording_.initial.cpuid.push_back({kExtendedStateLeaf, 3, 576, 576, 0});
+  recording_.initial.cpuid.push_back({kExtendedStateLeaf, 2, 0, 0, 0});
+  put_quad(kHeader, 1);
+  put_quad(kHeader + 8, std::uint64_t{1} << 63 | 3);
+  recording_.initial.fx[24] = 0xa0;
+  EXPECT_EQ(run(1).exceptions, 0u);
+  EXPECT_EQ(after_.fx[24], 0x80);
+  EXPECT_EQ(after_.fx[160], 0);
+  EXPECT_EQ(after_.fx[32], 0xa5);
+  for (const auto& [at, wrong] : {std::pair{0u, std::uint64_t{4}}, {0u, 2}, {16u, 1}, {40u, 1}}) {
+    put_quad(kHeader + 8, std::uint64_t{1} << 63 | 1);
+    put_quad(kHeader, at == 0 ? wrong : 1);
+    put_quad(kHeader + at, wrong);
+    expect_exception(13);
+    put_quad(kHeader + at, 0);
+  }
+  put_quad(kHeader, 1);
+  put_quad(kHeader + 8, std::uint64_t{1} << 63 | 5);
+  expect_exception(13);
 }
 
 TEST_F(ExtendedStateGuest, RestoresWhatIsNamedAndInitialisesTheRest) {
