@@ -47,7 +47,10 @@ void Engine::write_segment(std::size_t offset, const Segment& s) {
   put<std::uint32_t>(offset, s.selector);
   put<std::uint64_t>(offset + 8, s.base);
   put<std::uint32_t>(offset + 16, s.limit);
-  put<std::uint32_t>(offset + 20, s.unusable ? 0 : std::uint32_t{s.attributes} << 8);
+  // A null stack segment of long mode has the level that its selector has.
+  const bool stack = wide_ && offset == kSegments + kSegmentBytes * kSs;
+  const std::uint32_t unusable = stack ? (s.selector & 3u) << 13 : 0;
+  put<std::uint32_t>(offset + 20, s.unusable ? unusable : std::uint32_t{s.attributes} << 8);
 }
 
 TableRegister Engine::read_table(std::size_t offset) const {

@@ -1,6 +1,5 @@
 #include "replay/machine/units/long_mode_delivery.h"
 
-#include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_memory.h"
 
@@ -75,9 +74,6 @@ void LongModeDelivery::deliver(const LongModeEvent& event) {
   const std::uint32_t cpl = cpu_.cpl();
   const bool inner = !code.conforming() && code.dpl() < cpl;
   const std::uint32_t level = inner ? code.dpl() : cpl;
-  if (inner && level != 0) {
-    throw ReplayStopped{cpu_.position, "an interrupt in long mode that leads to level 1 or 2"};
-  }
   std::uint64_t rsp = stack_pointer(gate, inner, level);
   if (!CpuContext::is_canonical(gate.offset)) throw CpuException{kProtection, ext, 0};
   const bool user = level == 3;

@@ -1,6 +1,7 @@
 #include "replay/machine/units/long_mode_transfer.h"
 
-#include "replay/machine/replay_stopped.h"
+#include <array>
+
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/exception_delivery.h"
 #include "replay/machine/units/model_registers.h"
@@ -115,35 +116,94 @@ void LongModeTransfer::jump_or_call() {
   const std::uint32_t error = selector & 0xfffcu;
   if (error == 0) throw CpuException{kProtection, 0u, 0};
   const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
-  if (code.is(SystemType::call_gate32)) {
-    throw ReplayStopped{cpu_.position, "a call gate in long mode, which is not executed"};
-  }
+  if (code.is(SystemType::call_gate32)) return through_gate(code, selector & 3u);
   const bool allowed =
       code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl && (selector & 3u) <= cpl;
   if (!code.is_code() || !allowed) throw CpuException{kProtection, error, 0};
   if (!code.present()) throw CpuException{kNotPresent, error, 0};
   const Target target = find_target(code, static_cast<std::uint16_t>(error | cpl), offset);
   if (call) {
-    const std::uint64_t next = retirement_.next_ip();
-    const bool wide = cpu_.bits64(), user = cpu_.user_mode();
-    const std::uint64_t rsp = cpu_.engine.wide().gpr(kEsp);
-    const auto place = [&](std::uint64_t below) {
-      const std::uint64_t at = rsp - below;
-      if (!wide)
-        return linear32(cpu_.engine.segment_base(kSs),
-                        static_cast<std::uint32_t>(at) & cpu_.stack_bits());
-      if (!CpuContext::is_canonical(at)) throw CpuException{kStackFault, 0u, 0};
-      return LinearAddr{at};
-    };
-    for (const std::uint32_t below : {width, 2 * width}) {
-      cpu_.mmu.translate(place(below), Access::write, user);
-    }
-    system_.push(place(width), cpu_.engine.segment_selector(kCs), width, user);
-    system_.push(place(2 * width), next, width, user);
-    cpu_.move_stack_pointer(-2 * static_cast<std::int64_t>(width));
+    push_return(width);
   }
   segments_.mark_accessed(code);
   go_to(target);
+}
+
+/// CS and what follows the instruction go on the stack, `width` bytes each.
+void LongModeTransfer::push_return(std::uint32_t width) {
+  const std::uint64_t next = retirement_.next_ip();
+  const bool wide = cpu_.bits64(), user = cpu_.user_mode();
+  const std::uint64_t rsp = cpu_.engine.wide().gpr(kEsp);
+  const auto place = [&](std::uint64_t below) {
+    const std::uint64_t at = rsp - below;
+    if (!wide)
+      return linear32(cpu_.engine.segment_base(kSs),
+                      static_cast<std::uint32_t>(at) & cpu_.stack_bits());
+    if (!CpuContext::is_canonical(at)) throw CpuException{kStackFault, 0u, 0};
+    return LinearAddr{at};
+  };
+  for (const std::uint32_t below : {width, 2 * width}) {
+    cpu_.mmu.translate(place(below), Access::write, user);
+  }
+  system_.push(place(width), cpu_.engine.segment_selector(kCs), width, user);
+  system_.push(place(2 * width), next, width, user);
+  cpu_.move_stack_pointer(-2 * static_cast<std::int64_t>(width));
+}
+
+/// A call gate of 16 bytes, to 64-bit code (SDM vol. 3, 5.8.3.1; vol. 2, CALL and JMP). `rpl` is
+/// that of the selector that names it.
+void LongModeTransfer::through_gate(const Descriptor& gate, std::uint32_t rpl) {
+  const bool call = flight_.info->kind == InstructionClass::far_call;
+  const std::uint32_t cpl = cpu_.cpl(), gate_error = gate.selector & 0xfffcu;
+  const std::uint64_t offset = gate.gate_offset() | segments_.read_upper_half(gate) << 32;
+  if (gate.dpl() < cpl || gate.dpl() < rpl) throw CpuException{kProtection, gate_error, 0};
+  if (!gate.present()) throw CpuException{kNotPresent, gate_error, 0};
+  const std::uint16_t selector = gate.gate_selector();
+  const std::uint32_t error = selector & 0xfffcu;
+  if (error == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
+  const bool inner = call && !code.conforming() && code.dpl() < cpl;
+  const bool wide = (code.high & (kDescLong | kDescWide)) == kDescLong;
+  const bool reachable = inner || (code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl);
+  if (!code.is_code() || !reachable || !wide) throw CpuException{kProtection, error, 0};
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const std::uint32_t level = inner ? code.dpl() : cpl;
+  const auto target_selector = static_cast<std::uint16_t>(error | level);
+  if (inner) {
+    push_on_inner_stack(level, offset);
+  } else {
+    if (!CpuContext::is_canonical(offset)) throw CpuException{kProtection, 0u, 0};
+    constexpr std::uint32_t kWidth = 8;
+    if (call) push_return(kWidth);
+  }
+  segments_.mark_accessed(code);
+  go_to({code.segment(target_selector), offset});
+}
+
+/// Goes over to the stack that the task segment has for an inner level, with what leads back.
+void LongModeTransfer::push_on_inner_stack(std::uint32_t level, std::uint64_t target) {
+  constexpr std::uint32_t kStacks = 4, kWidth = 8, kPushes = 4;
+  Engine& engine = cpu_.engine;
+  const std::uint32_t at = kStacks + kWidth * level;
+  const Segment task = engine.tr();
+  if (at + kWidth - 1 > task.limit) throw CpuException{kInvalidTss, task.selector & 0xfffcu, 0};
+  const std::uint64_t top = system_.read_wide(LinearAddr{engine.wide().tr_base() + at}, kWidth);
+  for (std::uint64_t i = 1; i <= kPushes; ++i) {
+    if (!CpuContext::is_canonical(top - kWidth * i)) throw CpuException{kStackFault, 0u, 0};
+  }
+  if (!CpuContext::is_canonical(target)) throw CpuException{kProtection, 0u, 0};
+  const std::uint64_t rsp = cpu_.bits64() ? engine.wide().gpr(kEsp) : engine.gpr(kEsp);
+  const std::array<std::uint64_t, kPushes> pushed = {
+      engine.segment_selector(kSs), rsp, engine.segment_selector(kCs), retirement_.next_ip()};
+  // Where a page is not there nothing of it is stored.
+  for (const std::uint64_t first : {top - kWidth * kPushes, top - 1}) {
+    cpu_.mmu.translate(LinearAddr{first}, Access::write, false);
+  }
+  std::uint64_t below = top;
+  for (const std::uint64_t value : pushed)
+    system_.push(LinearAddr{below -= kWidth}, value, kWidth, false);
+  engine.set_segment(kSs, {static_cast<std::uint16_t>(level), 0, 0, 0, true});
+  engine.wide().set_gpr(kEsp, below);
 }
 
 /// The code segment that RETF or IRET leads to.
@@ -164,9 +224,6 @@ LongModeTransfer::OuterStack LongModeTransfer::outer_stack(std::uint16_t selecto
   if (error == 0) {
     // Levels 0 to 2 of 64-bit mode take a null selector (SDM vol. 2, IRET).
     if (!wide || level == 3 || (selector & 3u) != level) throw CpuException{kProtection, 0u, 0};
-    if (level != 0) {
-      throw ReplayStopped{cpu_.position, "a return to level 1 or 2 of 64-bit mode"};
-    }
     return {{selector, 0, 0, 0, true}, rsp};
   }
   const Descriptor stack = segments_.read_descriptor(selector, kProtection, 0);

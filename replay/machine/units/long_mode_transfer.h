@@ -57,6 +57,9 @@ class LongModeTransfer {
     std::uint64_t rsp = 0;
   };
   void jump_or_call();
+  void through_gate(const Descriptor& gate, std::uint32_t rpl);
+  void push_return(std::uint32_t width);
+  void push_on_inner_stack(std::uint32_t level, std::uint64_t target);
   void return_far();
   void return_from_interrupt();
   std::uint64_t read_operand(const MemoryOperand& operand, std::uint32_t size);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/system_memory.h"
 #include "replay/machine/units/table_descriptor.h"
@@ -20,6 +21,16 @@ Descriptor SegmentLoader::read_descriptor(std::uint16_t selector, std::uint8_t f
   d.low = system_.read(d.linear, 4);
   d.high = system_.read(cpu_.onward_in_system(d.linear, 4), 4);
   return d;
+}
+
+std::uint64_t SegmentLoader::read_upper_half(const Descriptor& d) {
+  constexpr std::uint32_t kType = 0x1f00;
+  const CpuException refused{kProtection, d.selector & 0xfffcu, 0};
+  // A descriptor's selector goes on to the next 8 bytes.
+  if (!entry_of(static_cast<std::uint16_t>(d.selector + 8))) throw refused;
+  const std::uint32_t upper = system_.read(cpu_.onward_in_system(d.linear, 8), 4);
+  if ((system_.read(cpu_.onward_in_system(d.linear, 12), 4) & kType) != 0) throw refused;
+  return upper;
 }
 
 /// Where its table has the descriptor of `selector`; nullopt where it ends before.
@@ -98,6 +109,7 @@ void SegmentLoader::watch() {
   watched_ = {};
   if (!cpu_.protected_mode()) return;
   const std::uint16_t selector = operand_selector();
+  if (cpu_.bits64()) check_null_stack(selector);
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
   tell_descriptor(selector);
@@ -116,6 +128,17 @@ void SegmentLoader::watch() {
   const std::uint8_t to_set =
       flight_.info->kind == InstructionClass::ltr ? 2 : 1;  // busy, accessed
   if ((watched_.before & to_set) == 0) cpu_.mmu.translate_implicitly(*linear, Access::write);
+}
+
+/// The engine takes a null stack segment for one of level 0, and of any level's selector.
+void SegmentLoader::check_null_stack(std::uint16_t selector) const {
+  const bool stack = flight_.info->kind != InstructionClass::lldt &&
+                     flight_.info->kind != InstructionClass::ltr && flight_.info->reg_field == kSs;
+  if (!stack || (selector & 0xfffc) != 0) return;
+  const std::uint32_t cpl = cpu_.cpl();
+  if (cpl == 3 || (selector & 3u) != cpl) throw CpuException{kProtection, 0u, 0};
+  if (cpl == 0) return;
+  throw ReplayStopped{cpu_.position, "a null stack segment at level 1 or 2, which is not executed"};
 }
 
 void SegmentLoader::report_watched() {

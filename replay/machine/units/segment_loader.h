@@ -25,6 +25,9 @@ class SegmentLoader {
   /// Reads a descriptor, and tells so. Throws vector `fault` where its table has none; `ext`: that
   /// bit of the error code.
   Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
+  /// Of a descriptor of 16 bytes the upper half of its base or offset; the dword behind that has to
+  /// be 0 where a type would stand. Throws #GP where it is not, or lies beyond the table.
+  std::uint64_t read_upper_half(const Descriptor& d);
   /// Sets and tells the accessed bit, where it is not set.
   void mark_accessed(const Descriptor& d);
   /// Where the descriptor's type byte lies, when `selector` names one within its table.
@@ -49,6 +52,7 @@ class SegmentLoader {
   void load_segment();
 
  private:
+  void check_null_stack(std::uint16_t selector) const;
   std::optional<LinearAddr> entry_of(std::uint16_t selector) const;
   std::uint16_t operand_selector();
   Segment loaded_segment(int s, std::uint16_t selector);

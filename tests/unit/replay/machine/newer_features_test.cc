@@ -404,5 +404,131 @@ TEST_P(NewerFeatures, TheProcessorsNumberIsThatOfItsRegister) {
   EXPECT_THAT(report.divergence->reason, HasSubstr("TSC_AUX"));
 }
 
+// ---------------------------------------------------------------------------------------------
+// Call gates, levels 1 and 2
+
+/// Selector 33h is a gate to kHandler at level 0, 40h code of level 1; the task segment has stacks.
+class Levels : public NewerFeatures {
+ protected:
+  static constexpr std::uint32_t kTask = 0x7000, kInnerStack = 0x2f000, kPointer = kData + 0x40;
+
+  void SetUp() override {
+    NewerFeatures::SetUp();
+    put_gate(0xec00, 8);
+    put_quad(kGdt + 64, 0x00afbb000000ffff);
+    put_quad(kTask + 4, kInnerStack);
+    put_quad(kTask + 12, kInnerStack - 0x100);
+    put_quad(kPointer, 0);
+    put(kPointer + 4, {0x33, 0, 0, 0});
+    set("gdtr.limit", 71);
+    set("tr", 0x50);
+    set("tr.base", kTask);
+    set("tr.limit", 0x67);
+    set("tr.attributes", 0x8b);
+    put(kCode, {0xff, 0x1c, 0x25, 0x40, 0, 2, 0, 0x90});  // call far [20040]
+    enter_level_3();
+    set("rsp", kStack);
+    set("rflags", 0x202);
+  }
+  void put_gate(std::uint32_t type, std::uint32_t selector, std::uint64_t offset = kHandler) {
+    put_quad(kGdt + 48, (offset & 0xffff) | selector << 16 | std::uint64_t{type} << 32 |
+                            (offset >> 16 & 0xffff) << 48);
+    put_quad(kGdt + 56, offset >> 32);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Paths, Levels, both_paths(), path_name);
+
+TEST_P(Levels, ACallThroughAGateGoesToTheInnerStackAndBack) {
+  put(kHandler,
+      {0x48, 0x8b, 0x04, 0x24, 0x48, 0x8b, 0x5c, 0x24, 8,         // mov rax, [rsp]; rbx, [+8]
+       0x48, 0x8b, 0x4c, 0x24, 16,   0x48, 0x8b, 0x54, 0x24, 24,  // rcx, [+16]; rdx, [+24]
+       0x48, 0xcb});                                              // retf
+  EXPECT_EQ(go(5).exceptions, 0u);
+  EXPECT_EQ(after("cs"), 8u);
+  EXPECT_EQ(after("ss"), 0u);
+  EXPECT_EQ(after("rsp"), kInnerStack - 32);
+  EXPECT_EQ(after("rax"), kCode + 7);
+  EXPECT_EQ(after("rbx"), 0x2bu);
+  EXPECT_EQ(after("rcx"), kStack);
+  EXPECT_EQ(after("rdx"), 0x23u);
+  EXPECT_EQ(go(7).exceptions, 0u);
+  EXPECT_EQ(after("rip"), kCode + 8);
+  EXPECT_EQ(after("cs"), 0x2bu);
+  EXPECT_EQ(after("ss"), 0x23u);
+  EXPECT_EQ(after("rsp"), kStack);
+}
+
+TEST_P(Levels, AGateOfTheSameLevelPushesWhatLeadsBackAlone) {
+  put_gate(0xec00, 0x28);
+  put(kHandler, {0x90, 0x48, 0xcb});
+  go(1);
+  EXPECT_EQ(after("cs"), 0x2bu);
+  EXPECT_EQ(after("rip"), kHandler);
+  EXPECT_EQ(after("rsp"), kStack - 16);
+  go(3);
+  EXPECT_EQ(after("rip"), kCode + 7);
+  EXPECT_EQ(after("rsp"), kStack);
+  put(kCode, {0xff, 0x2c, 0x25, 0x40, 0, 2, 0});  // jmp far [20040]
+  go(1);
+  EXPECT_EQ(after("rip"), kHandler);
+  EXPECT_EQ(after("rsp"), kStack);
+}
+
+/// Gates that are refused, with their exception and error code.
+TEST_P(Levels, GatesAreRefusedForWhatIsWrongWithThem) {
+  struct Row {
+    std::uint32_t type, selector;
+    std::uint64_t offset;
+    std::uint32_t vector, error;
+  };
+  put_quad(kTask + 4, kInnerStack);
+  for (const Row& row : {Row{0x8c00, 8, kHandler, 13, 0x30},     // of level 0
+                         Row{0x6c00, 8, kHandler, 11, 0x30},     // absent
+                         Row{0xec00, 0, kHandler, 13, 0},        // no code
+                         Row{0xec00, 0x10, kHandler, 13, 0x10},  // data
+                         Row{0xec00, 0x18, kHandler, 13, 0x18},  // code of 32 bits
+                         Row{0xec00, 8, 0x800000000000, 13, 0}}) {
+    put_gate(row.type, row.selector, row.offset);
+    put_quad(kIdt + 16 * row.vector, 0x00018e0000080000 | ((kHandler + 0x200) & 0xffff));
+    put(kHandler + 0x200, {0x58, 0xf4});  // pop rax
+    EXPECT_EQ(go(2).exceptions, 1u);
+    EXPECT_EQ(after("rax"), row.error) << row.type << " " << row.selector;
+  }
+  put_gate(0xec00, 8);
+  put_quad(kGdt + 56, std::uint64_t{0x100} << 32);  // a type in the upper half
+  go(2);
+  EXPECT_EQ(after("rax"), 0x30u);
+}
+
+TEST_P(Levels, Level1HasANullStackSegmentOfItsOwn) {
+  set("cs", 8);
+  set("cs.attributes", 0xa09b);
+  set("ss", 16);
+  set("ss.attributes", 0xc093);
+  put_quad(kTables + 0x2000, 0x83);
+  put(kCode, {0x6a, 1,                               // push 1: SS
+              0x68, 0,    0xf0, 2, 0,                // push 2f000
+              0x68, 2,    0,    0, 0,                // push 2
+              0x6a, 0x41,                            // push 41: CS
+              0x68, 0x20, 0,    1, 0, 0x48, 0xcf});  // push 10020; iretq
+  put(kCode + 0x20, {0x90, 0x0f, 0x0b, 0x90});       // nop; ud2
+  put(kHandler, {0x48, 0x8b, 0x44, 0x24, 0x20,       // mov rax, [rsp+20]: SS
+                 0x48, 0x83, 0x04, 0x24, 2,          // add qword [rsp], 2
+                 0x48, 0xcf});                       // iretq
+  go(7);
+  EXPECT_EQ(after("cs"), 0x41u);
+  EXPECT_EQ(after("ss"), 1u);
+  EXPECT_EQ(after("rsp"), 0x2f000u);
+  EXPECT_EQ(go(8).exceptions, 1u);
+  EXPECT_EQ(after("rax"), 1u);
+  EXPECT_EQ(after("ss"), 0u);
+  EXPECT_EQ(after("rsp"), kInnerStack - 40);
+  EXPECT_EQ(go(11).exceptions, 1u);
+  EXPECT_EQ(after("cs"), 0x41u);
+  EXPECT_EQ(after("ss"), 1u);
+  EXPECT_EQ(after("rip"), kCode + 0x24);
+}
+
 }  // namespace
 }  // namespace citcat
