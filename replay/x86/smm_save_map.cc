@@ -1,6 +1,7 @@
 #include "replay/x86/smm_save_map.h"
 
 #include <array>
+#include <iterator>
 
 #include "events/cpu_state.h"
 
@@ -116,14 +117,57 @@ constexpr std::array<SmmField, 45> kAmd64Fields = {{
     {0x7e00, SmmItem::selector_and_attributes, kEs},
 }};
 
+constexpr auto kLongModeFields = [] {
+  // What a processor with long mode has besides. The hidden parts of segments are read and written
+  // whole, with their lower halves: the upper ones come behind those.
+  constexpr SmmField kMore[] = {
+      {0x7ed0, SmmItem::efer},    {0x7fb8, SmmItem::gpr, 8},  {0x7fb0, SmmItem::gpr, 9},
+      {0x7fa8, SmmItem::gpr, 10}, {0x7fa0, SmmItem::gpr, 11}, {0x7f98, SmmItem::gpr, 12},
+      {0x7f90, SmmItem::gpr, 13}, {0x7f88, SmmItem::gpr, 14}, {0x7f80, SmmItem::gpr, 15},
+  };
+  std::array<SmmField, 2 * (kAmd64Fields.size() + std::size(kMore))> all{};
+  std::size_t count = 0;
+  for (const SmmField& field : kAmd64Fields) all[count++] = field;
+  for (const SmmField& field : kMore) all[count++] = field;
+  for (std::size_t i = 0, lower = count; i < lower; ++i) {
+    SmmField field = all[i];
+    switch (field.item) {
+      case SmmItem::control:
+      case SmmItem::eflags:
+      case SmmItem::eip:
+      case SmmItem::gpr:
+      case SmmItem::debug:
+      case SmmItem::base:
+      case SmmItem::gdt_base:
+      case SmmItem::idt_base:
+      case SmmItem::efer:
+        field.offset = static_cast<std::uint16_t>(field.offset + 4);
+        field.upper = true;
+        all[count++] = field;
+        break;
+      default:
+        break;
+    }
+  }
+  struct Fields {
+    std::array<SmmField, all.size()> array;
+    std::size_t count;
+  };
+  return Fields{all, count};
+}();
+
 // Both: SMBASE may be relocated, no I/O instruction restart (SDM vol. 3, 34.16).
 constexpr SmmSaveMap kP6Map{0x00020000, kP6Fields};
 constexpr SmmSaveMap kAmd64Map{0x00020064, kAmd64Fields};
+constexpr SmmSaveMap kLongModeMap{0x00020064,
+                                  std::span(kLongModeFields.array).first(kLongModeFields.count)};
 
 }  // namespace
 
 const SmmSaveMap& smm_save_map(std::uint8_t revision) {
   return revision == (kAmd64Map.revision & 0xff) ? kAmd64Map : kP6Map;
 }
+
+const SmmSaveMap& long_mode_save_map() { return kLongModeMap; }
 
 }  // namespace citcat

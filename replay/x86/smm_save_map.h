@@ -31,6 +31,7 @@ enum class SmmItem : std::uint8_t {
   idt_limit,
   revision,
   smbase,
+  efer,
 };
 
 struct SmmField {
@@ -38,6 +39,7 @@ struct SmmField {
   SmmItem item;
   /// Number of the register; for segments in SegmentRegister order, then LDTR and TR.
   std::uint8_t index = 0;
+  bool upper = false;  ///< bits 32 to 63 of what is wider
 
   /// Place among the words, 0 for the highest address.
   constexpr std::size_t word() const { return (0x7ffcu - offset) / 4u; }
@@ -55,6 +57,8 @@ struct SmmSaveMap {
 /// The map of a processor whose revision identifier has this low byte: 64h is the AMD64 layout,
 /// everything else is taken for the P6 family's.
 const SmmSaveMap& smm_save_map(std::uint8_t revision);
+/// The AMD64 layout of a processor with long mode: all of it.
+const SmmSaveMap& long_mode_save_map();
 
 /// Place of the revision identifier among the words, the same in all maps.
 constexpr std::size_t kSmmRevisionWord = SmmField{0x7efc, SmmItem::revision}.word();

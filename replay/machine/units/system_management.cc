@@ -33,16 +33,24 @@ Segment SystemManagement::saved_segment(unsigned index) const {
   return cpu_.engine.segment(static_cast<int>(index));
 }
 
-std::uint32_t SystemManagement::saved_word(SmmField field) const {
+std::uint64_t SystemManagement::saved_base(unsigned index) const {
+  if (index == kSmmLdtr) return cpu_.engine.wide().ldtr_base();
+  if (index == kSmmTr) return cpu_.engine.wide().tr_base();
+  return cpu_.engine.wide().segment_base(static_cast<int>(index));
+}
+
+/// All 64 bits of what may have them.
+std::uint64_t SystemManagement::saved_value(SmmField field) const {
+  const WideRegisters wide = cpu_.engine.wide();
   switch (field.item) {
     case SmmItem::control:
-      return cpu_.engine.cr(field.index);
+      return wide.cr(field.index);
     case SmmItem::eflags:
       return cpu_.engine.eflags();
     case SmmItem::eip:
-      return cpu_.engine.eip();
+      return cpu_.ip();
     case SmmItem::gpr:
-      return cpu_.engine.gpr(field.index);
+      return wide.gpr(field.index);
     case SmmItem::debug:
       return debug_.value(field.index);
     case SmmItem::selector:
@@ -50,7 +58,7 @@ std::uint32_t SystemManagement::saved_word(SmmField field) const {
     case SmmItem::limit:
       return saved_segment(field.index).limit;
     case SmmItem::base:
-      return saved_segment(field.index).base;
+      return saved_base(field.index);
     case SmmItem::attributes:
     case SmmItem::selector_and_attributes: {
       const Segment s = saved_segment(field.index);
@@ -58,19 +66,37 @@ std::uint32_t SystemManagement::saved_word(SmmField field) const {
       return s.selector | std::uint32_t{s.attributes} << 16 | (s.unusable ? 0 : kUsable);
     }
     case SmmItem::gdt_base:
-      return cpu_.engine.gdtr().base;
+      return wide.gdtr_base();
     case SmmItem::gdt_limit:
       return cpu_.engine.gdtr().limit;
     case SmmItem::idt_base:
-      return cpu_.engine.idtr().base;
+      return wide.idtr_base();
     case SmmItem::idt_limit:
       return cpu_.engine.idtr().limit;
     case SmmItem::smbase:
       return smbase_;
+    case SmmItem::efer:
+      return cpu_.engine.efer();
     case SmmItem::revision:
       break;  // is the map's
   }
   return 0;
+}
+
+std::uint32_t SystemManagement::saved_word(SmmField field) const {
+  constexpr unsigned kUpper = 32;
+  return static_cast<std::uint32_t>(saved_value(field) >> (field.upper ? kUpper : 0));
+}
+
+/// Where the layout is that of a processor with long mode, and known.
+const SmmSaveMap& SystemManagement::map_of(std::uint8_t revision) const {
+  const SmmSaveMap& map = smm_save_map(revision);
+  if (!cpu_.traits.has_long_mode) return map;
+  if ((long_mode_save_map().revision & 0xff) == revision) return long_mode_save_map();
+  throw ReplayStopped{
+      cpu_.position,
+      "system management mode of a processor with long mode that saves its state in "
+      "another layout than AMD64's (revision identifier ..64h), which is not executed"};
 }
 
 std::array<std::uint32_t, kSmmSavedWords> SystemManagement::saved_state(
@@ -120,34 +146,31 @@ void SystemManagement::require_smbase() const {
 }
 
 void SystemManagement::interrupt(std::uint8_t revision) {
-  if (cpu_.traits.has_long_mode) {
-    throw ReplayStopped{
-        cpu_.position,
-        "system management mode of a processor with long mode, which is not executed"};
-  }
   require_smbase();
+  const SmmSaveMap& map = map_of(revision);
   cpu_.halted = false;
   flight_.active = false;
   DeliveredEvent event;
   event.kind = DeliveredEvent::Kind::smi;
   event.cs = cpu_.engine.segment_selector(kCs);
-  event.eip = cpu_.engine.eip();
-  event.cr2 = cpu_.engine.cr(2);
+  event.eip = cpu_.ip();
+  event.cr2 = cpu_.engine.wide().cr(2);
   event.eflags = cpu_.engine.eflags();
   cpu_.audience.delivered(event, cpu_.position);
-  save_state(smm_save_map(revision));
+  save_state(map);
 
   // SDM vol. 3, table 34-4.
   constexpr std::uint32_t kCleared = 1u << 31 | 1u << 3 | 1u << 2 | 1u;  // PG, TS, EM, PE
   cpu_.engine.set_cr(0, cpu_.engine.cr(0) & ~kCleared);
   cpu_.engine.set_cr(4, 0);
+  if (cpu_.traits.has_long_mode) cpu_.engine.set_efer(0);
   debug_.set(7, 0x400);
   cpu_.engine.set_eflags(2);
   constexpr std::uint16_t kFlatData = 0x8093;
   for (int i = 0; i < 6; ++i) cpu_.engine.set_segment(i, {0, 0, 0xffffffff, kFlatData, false});
   cpu_.engine.set_segment(
       kCs, {static_cast<std::uint16_t>(smbase_ >> 4), smbase_, 0xffffffff, kFlatData, false});
-  cpu_.engine.set_eip(kHandler);
+  cpu_.engine.set_rip(kHandler);
   active_ = true;
   flight_.discard();
   cpu_.position.iteration = 0;
@@ -168,14 +191,35 @@ void SystemManagement::leave_handler() {
     std::memcpy(&words[i], cpu_.memory.host(at), 4);
     if (cpu_.wants_reads) cpu_.audience.read(at, 4, AccessKind::system, cpu_.position);
   }
+  const SmmSaveMap& map = map_of(static_cast<std::uint8_t>(words[kSmmRevisionWord]));
   retirement_.report_completed();
   active_ = false;
-  const SmmSaveMap& map = smm_save_map(static_cast<std::uint8_t>(words[kSmmRevisionWord]));
-  for (const SmmField& f : map.fields) restore_saved(f, words[f.word()]);
+  for (const SmmField& f : map.fields) {
+    if (f.upper) {
+      restore_upper(f, words[f.word()]);
+    } else {
+      restore_saved(f, words[f.word()]);
+    }
+  }
+  if (cpu_.traits.has_long_mode) check_restored();
   retirement_.retire();
   cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;
   mode_replaced();
-  cpu_.audience.address_space(cpu_.engine.cr(3), cpu_.position);
+  cpu_.audience.address_space(cpu_.engine.address_space(), cpu_.position);
+}
+
+/// A processor shuts down where what it loads cannot be (AMD64 Architecture Programmer's Manual
+/// vol. 2, 10.3.6).
+void SystemManagement::check_restored() const {
+  constexpr std::uint64_t kPe = 1, kPg = 1u << 31, kPae = 1u << 5, kLme = 1u << 8, kLma = 1u << 10;
+  const WideRegisters wide = cpu_.engine.wide();
+  const std::uint64_t cr0 = wide.cr(0), efer = cpu_.engine.efer();
+  const bool pages = (cr0 & kPg) != 0;
+  const bool active = pages && (efer & kLme) != 0;
+  const bool sound = (!pages || (cr0 & kPe) != 0) && active == ((efer & kLma) != 0) &&
+                     (!active || (wide.cr(4) & kPae) != 0) && wide.cr(3) >> 32 == 0;
+  if (sound) return;
+  throw ReplayStopped{cpu_.position, "RSM to control registers that contradict each other"};
 }
 
 void SystemManagement::set_saved_segment(unsigned index, const Segment& segment) {
@@ -204,6 +248,31 @@ void SystemManagement::restore_saved_segment(SmmField field, std::uint32_t word)
   set_saved_segment(field.index, s);
 }
 
+/// Behind the lower half, which has cleared it.
+void SystemManagement::restore_upper(SmmField field, std::uint32_t word) {
+  WideRegisters wide = cpu_.engine.wide();
+  const std::uint64_t value =
+      std::uint64_t{word} << 32 | static_cast<std::uint32_t>(saved_value(field));
+  switch (field.item) {
+    case SmmItem::control:
+      return wide.set_cr(field.index, value);
+    case SmmItem::eip:
+      return cpu_.engine.set_rip(value);
+    case SmmItem::gpr:
+      return wide.set_gpr(field.index, value);
+    case SmmItem::base:
+      if (field.index == kSmmLdtr) return wide.set_ldtr_base(value);
+      if (field.index == kSmmTr) return wide.set_tr_base(value);
+      return wide.set_segment_base(field.index, value);
+    case SmmItem::gdt_base:
+      return wide.set_gdtr_base(value);
+    case SmmItem::idt_base:
+      return wide.set_idtr_base(value);
+    default:  // EFLAGS, DR6, DR7, EFER: nothing is there
+      return;
+  }
+}
+
 void SystemManagement::restore_saved(SmmField field, std::uint32_t word) {
   Engine& engine = cpu_.engine;
   switch (field.item) {
@@ -212,9 +281,9 @@ void SystemManagement::restore_saved(SmmField field, std::uint32_t word) {
     case SmmItem::eflags:
       return engine.set_eflags(word);
     case SmmItem::eip:
-      return engine.set_eip(word);
+      return engine.set_rip(word);
     case SmmItem::gpr:
-      return engine.set_gpr(field.index, word);
+      return engine.wide().set_gpr(field.index, word);
     case SmmItem::debug:
       return debug_.set(field.index, word);
     case SmmItem::selector:
@@ -234,6 +303,8 @@ void SystemManagement::restore_saved(SmmField field, std::uint32_t word) {
     case SmmItem::smbase:
       smbase_ = word;
       return;
+    case SmmItem::efer:
+      return engine.set_efer(word);
     case SmmItem::revision:
       return;
   }

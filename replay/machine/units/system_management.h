@@ -44,7 +44,10 @@ class SystemManagement {
 
  private:
   Segment saved_segment(unsigned index) const;
+  std::uint64_t saved_base(unsigned index) const;
+  std::uint64_t saved_value(SmmField field) const;
   std::uint32_t saved_word(SmmField field) const;
+  const SmmSaveMap& map_of(std::uint8_t revision) const;
   std::array<std::uint32_t, kSmmSavedWords> saved_state(const SmmSaveMap& map) const;
   std::array<std::uint32_t, kSmmSavedWords> unspecified_state(const SmmSaveMap& map) const;
   void save_state(const SmmSaveMap& map);
@@ -52,6 +55,8 @@ class SystemManagement {
   void set_saved_segment(unsigned index, const Segment& segment);
   void restore_saved_segment(SmmField field, std::uint32_t word);
   void restore_saved(SmmField field, std::uint32_t word);
+  void restore_upper(SmmField field, std::uint32_t word);
+  void check_restored() const;
   void mode_replaced();
 
   CpuContext& cpu_;

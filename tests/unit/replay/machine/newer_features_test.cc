@@ -405,7 +405,7 @@ TEST_P(NewerFeatures, TheProcessorsNumberIsThatOfItsRegister) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Call gates, levels 1 and 2
+// Call gates, levels 1 and 2, system management mode
 
 /// Selector 33h is a gate to kHandler at level 0, 40h code of level 1; the task segment has stacks.
 class Levels : public NewerFeatures {
@@ -528,6 +528,53 @@ TEST_P(Levels, Level1HasANullStackSegmentOfItsOwn) {
   EXPECT_EQ(after("cs"), 0x41u);
   EXPECT_EQ(after("ss"), 1u);
   EXPECT_EQ(after("rip"), kCode + 0x24);
+}
+
+TEST_P(NewerFeatures, AnSmiSavesAndRsmRestoresAllOfLongMode) {
+  CpuState& s = recording_.initial;
+  s.smbase = 0x30000;
+  const std::vector<std::pair<const char*, std::uint64_t>> registers = {
+      {"r8", 0x1122334455667788},        {"r15", 0xfedcba9876543210},
+      {"rax", 0xa0a1a2a3a4a5a6a7},       {"fs.base", 0xffff888800000000},
+      {"gs.base", 0x12345678},           {"rflags", 0x246},
+      {"gdtr.base", 0xffffffff80005000}, {"cr4", 0x620}};
+  for (const auto& [name, value] : registers) set(name, value);
+  put(kCode, {0x90, 0x90});
+  put(0x38000, {0x66, 0x2e, 0xa1, 0xd0, 0xfe,        // mov eax, cs:[fed0]: EFER
+                0x67, 0x66, 0xa3, 0,    0,    2, 0,  // mov [20000], eax
+                0x66, 0x2e, 0xa1, 0x84, 0xff,        // mov eax, cs:[ff84]: the upper half of R15
+                0x67, 0x66, 0xa3, 4,    0,    2, 0,  // mov [20004], eax
+                0x0f, 0xaa});                        // rsm
+  Interrupt smi;
+  smi.kind = Interrupt::Kind::smi;
+  smi.vector = 0x64;
+  smi.position_known = true;
+  smi.position = {1, 0};
+  recording_.interrupts.push_back(smi);
+  put(kCode + 1, {0x4c, 0x8b, 0x34, 0x25, 0, 0, 2, 0});  // mov r14, [20000]
+  go(3);
+  EXPECT_EQ(after("efer"), 0u);
+  EXPECT_EQ(after("cs.base"), 0x30000u);
+  EXPECT_NE(go(7).end, ReplayReport::End::diverged);
+  EXPECT_EQ(after("r14"), 0xfedcba9800000d01u);
+  EXPECT_EQ(after("rip"), kCode + 9);
+  EXPECT_EQ(after("efer"), 0xd01u);
+  EXPECT_EQ(after("cr0"), 0x80050033u);
+  EXPECT_EQ(after("cs"), 8u);
+  EXPECT_EQ(after("cs.attributes"), 0xa09bu);
+  for (const auto& [name, value] : registers) EXPECT_EQ(after(name), value) << name;
+}
+
+TEST_P(NewerFeatures, AnSmiInAnotherLayoutIsRefused) {
+  recording_.initial.smbase = 0x30000;
+  Interrupt smi;
+  smi.kind = Interrupt::Kind::smi;
+  smi.position_known = true;
+  recording_.interrupts.push_back(smi);
+  put(kCode, {0x90});
+  const ReplayReport report = go(2);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("another layout"));
 }
 
 }  // namespace
