@@ -22,6 +22,12 @@ namespace {
 constexpr std::uint64_t kNestReach = 4'000'000;
 constexpr std::size_t kLines = 20, kMostLines = 10'000;
 
+/// CR3 without a process-context identifier, as AddressSpaces has it (Engine::address_space()).
+std::uint32_t address_space(const CpuState& state) {
+  constexpr std::uint32_t kCr4Pcide = 1u << 17, kContext = 0xfff;
+  return (state.cr4 & kCr4Pcide) != 0 ? state.cr3 & ~kContext : state.cr3;
+}
+
 std::vector<std::string> words_of(const std::string& command) {
   std::istringstream in(command);
   std::vector<std::string> words;
@@ -150,7 +156,7 @@ std::string Monitor::nest(const Interrupt& interrupt) {
   const Position from = instructions_before(timeline.position(), kNestReach);
   InterruptNest nest(timeline.machine());
   if (!timeline.tell(from, timeline.moment(), nest, false, interrupt)) return "interrupted\n";
-  const std::uint32_t cr3 = timeline.registers().cr3;
+  const std::uint32_t cr3 = address_space(timeline.registers());
   std::string text;
   for (const InterruptNest::Entered& entered : nest.entered()) {
     const bool elsewhere = entered.cr3 != cr3;
@@ -329,10 +335,10 @@ std::string Monitor::processes(const Words& words, const Interrupt& interrupt) {
   if (target_.forked()) throw UsageError("not in a branch: monitor fork end first");
   ReplayTimeline& timeline = target_.timeline();
   const CpuState& initial = target_.file().recording().initial;
-  AddressSpaces spaces(initial.cr3, {});
+  AddressSpaces spaces(address_space(initial), {});
   if (!timeline.tell({}, timeline.moment(), spaces, false, interrupt)) return "interrupted\n";
   spaces.end(timeline.position());
-  const std::uint32_t now = timeline.registers().cr3;
+  const std::uint32_t now = address_space(timeline.registers());
   std::string text = "   CR3       first seen at   instructions  loads, up to here\n";
   for (const auto& [cr3, space] : spaces.spaces()) {
     text += fmt::format("{}  {:08x}  {:>13}  {:>13}  {:>5}\n", cr3 == now ? "*" : " ", cr3,

@@ -159,7 +159,7 @@ LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
 }
 
 void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
-  entered_.push_back({event, now, machine_.engine().cr(3), frame_of(event)});
+  entered_.push_back({event, now, machine_.engine().address_space(), frame_of(event)});
 }
 
 void InterruptNest::instruction(const ExecutedInstruction& e, Position) {

@@ -25,6 +25,8 @@ Transfer transfer_of(InstructionClass kind) {
     case InstructionClass::icebp:
     case InstructionClass::sysenter:
     case InstructionClass::sysexit:
+    case InstructionClass::syscall:
+    case InstructionClass::sysret:
     case InstructionClass::rsm:
       return Transfer::always;
     default:
@@ -110,7 +112,9 @@ void CountTally::instruction(const ExecutedInstruction& e, Position) {
     branch.next_eip = e.eip + e.info->length;
     // At the end of a segment of 64 KiB it may go on at its beginning.
     const bool wraps = e.eip <= 0xffff && branch.next_eip > 0xffff;
-    branch.either = wraps || (e.ea_count != 0 && e.ea[0] == e.linear.plus32(e.info->length));
+    const LinearAddr next = e.info->bits64 ? LinearAddr{e.linear.value + e.info->length}
+                                           : e.linear.plus32(e.info->length);
+    branch.either = wraps || (e.ea_count != 0 && e.ea[0] == next);
     s_.conditional = branch;
   }
 }

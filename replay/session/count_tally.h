@@ -25,7 +25,8 @@ class CountTally final : public Observer {
     std::size_t interrupts = 0;   ///< acknowledged so far
     /// A conditional branch of which is not known yet whether it jumped.
     struct Conditional {
-      std::uint32_t next_eip = 0;  ///< where it goes on if not
+      std::uint32_t next_eip = 0;  ///< where it goes on if not: of RIP the lower half, which is
+                                   ///< enough, its target being 2 GiB away at most
       bool either = false;         ///< its target is there, too
     };
     std::optional<Conditional> conditional;
@@ -35,7 +36,7 @@ class CountTally final : public Observer {
   CountTally(const Recording& recording, const EventCount& first);
   /// For a recording that has counts.
   static std::optional<EventCount> first_count(const Recording& recording);
-  Wants wants() const override { return Wants::changes().before_judged(); }
+  Wants wants() const override { return Wants::changes().before_judged().and_wide(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
 
   /// Whether the monitor may have shown `count` at the boundary where the machine stands.

@@ -146,7 +146,7 @@ void CallFollower::event(const MachineEvent& event, const Context& context) {
     case MachineEvent::Kind::returned:
     case MachineEvent::Kind::fast_return:
       // To a program where that is in memory: its level is known before the next instruction only.
-      return stacks_.resumed(context.machine().engine().cr(3));
+      return stacks_.resumed(context.machine().engine().address_space());
     default:
       return;
   }

@@ -32,7 +32,7 @@ std::uint32_t Context::interrupt_depth() const {
 std::uint32_t Context::machine_level() const { return machine_->engine().hflags() & kHfCpl; }
 
 void Context::settle(std::uint32_t level) {
-  if (!begun_) address_space_ = space_of(machine_->engine().cr(3));
+  if (!begun_) address_space_ = space_of(machine_->engine().address_space());
   begun_ = true;
   level_ = level;
   if (level == kUserLevel) {

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <vector>
 
 #include "replay/infer/frame_watch.h"
 #include "replay/infer/handler_saves.h"
+#include "replay/session/count_tally.h"
 #include "unit/replay/machine/long_mode_guest.h"
 
 namespace citcat {
@@ -80,6 +82,25 @@ TEST_F(LongModeInterrupt, TellsWhichRegistersItsHandlerSaved) {
   EXPECT_THAT(numbers, testing::ElementsAre(9, 0));
   EXPECT_THAT(sizes, testing::ElementsAre(8, 8));
   EXPECT_THAT(places, testing::ElementsAre(kFrame - 8, kFrame - 16));
+}
+
+/// Counts are those of 32 bits: branches taken, and blocks.
+TEST_F(LongModeInterrupt, HasItsPlaceByWhatAMonitorCountsInsteadOfInstructions) {
+  recording_.interrupts.clear();
+  put(kCode, {0xb9, 3, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc,  // mov ecx, 3; dec ecx; jnz back
+              0x74, 0, 0x90});                           // jz to the next instruction; nop
+  for (const auto& [unit, count, doubtful] :
+       {std::tuple{CountUnit::branches, 2u, 1u}, std::tuple{CountUnit::blocks, 4u, 0u}}) {
+    CountTally tally(recording_, {unit, 0, true});
+    ReplayOptions options;
+    options.to = 9;
+    Replayer replayer(recording_, &tally, options);
+    replayer.run();
+    EXPECT_TRUE(tally.is_plainly({unit, count, true}));
+    EXPECT_TRUE(tally.may_be({unit, count + doubtful, true}));
+    EXPECT_FALSE(tally.may_be({unit, count + doubtful + 1, true}));
+    EXPECT_FALSE(tally.may_be({unit, count - 1, true}));
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/io/error.h"
+#include "replay/session/checkpoint_codec.h"
 #include "replay/session/replayer.h"
 #include "unit/replay/machine/both_paths.h"
 #include "unit/replay/machine/long_mode_guest.h"
@@ -16,8 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint32_t kFsGsBase = 1u << 0, kBmi1 = 1u << 3, kSmep = 1u << 7, kBmi2 = 1u << 8,
-                        kInvpcid = 1u << 10, kAdx = 1u << 19, kSmap = 1u << 20;
+constexpr std::uint32_t kFsGsBase = 1u << 0, kBmi1 = 1u << 3, kBmi2 = 1u << 8, kInvpcid = 1u << 10,
+                        kAdx = 1u << 19, kSmap = 1u << 20;
 constexpr std::uint32_t kPcid = 1u << 17, kMovbe = 1u << 22, kRdrand = 1u << 30;
 constexpr std::uint32_t kRdpid = 1u << 22, kRdseed = 1u << 18, kLzcnt = 1u << 5;
 
@@ -304,6 +305,24 @@ TEST_P(NewerFeatures, ContextsBeginWithTheFirstOne) {
   EXPECT_EQ(after("cr4"), 0x20620u);
   set("cr3", kTables | 8);
   fails_with(13);
+}
+
+TEST_P(NewerFeatures, ACheckpointKeepsContextsAndWhomPagesLetIn) {
+  set_features(kPcid, kSmap);
+  set("cr4", 0x220620);
+  set("cr3", kTables | 5);
+  set("rflags", 0x40002);
+  put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
+  ReplayOptions options;
+  options.path = GetParam();
+  Replayer replayer(recording_, nullptr, options);
+  replayer.run_to(1);
+  const Replayer::Checkpoint there = replayer.checkpoint();
+  const std::vector<std::uint8_t> bytes = encode_checkpoint_state(there);
+  ByteReader in(bytes, "state");
+  const Replayer::Checkpoint back = decode_checkpoint_state(in, recording_);
+  EXPECT_EQ(back.machine.tlb->dtlb, there.machine.tlb->dtlb);
+  EXPECT_EQ(back.machine.tlb->itlb, there.machine.tlb->itlb);
 }
 
 TEST_P(NewerFeatures, Bit63OfCr3IsReservedWithoutContexts) {
