@@ -242,14 +242,12 @@ class InstructionDecoder {
  private:
   /// AMD's processors have it outside 64-bit mode too, where LOADALL has its row.
   bool is_syscall() const {
-    constexpr std::uint8_t kSyscall = 0x05;
-    return traits_.has_long_mode && map_ == OpcodeMap::m0F && code_[0] == kSyscall;
+    return traits_.has_long_mode && map_ == OpcodeMap::m0F && code_[0] == 0x05;
   }
   /// BSF and BSR behind F3.
   bool has_newer_meaning(const OpcodeRow& row) const {
-    if (prefixes_.repeat != 0xf3) return false;
-    return (row.operation == Operation::bsf && mode_.has_tzcnt) ||
-           (row.operation == Operation::bsr && mode_.has_lzcnt);
+    return prefixes_.repeat == 0xf3 && ((row.operation == Operation::bsf && mode_.has_tzcnt) ||
+                                        (row.operation == Operation::bsr && mode_.has_lzcnt));
   }
   bool take_one_prefix(std::uint8_t byte) {
     return mode_.bits64 ? take_prefix_64(byte, prefixes_) : take_prefix(byte, traits_, prefixes_);
@@ -519,10 +517,20 @@ class InstructionDecoder {
       info_.canonical[i] = whole_code_[i - prefixes_.count];
       info_.aliased = info_.aliased || info_.canonical[i] != info_.bytes[i];
     }
+    if (info_.is(Operation::clflush) && prefixes_.operand) make_plain_flush(segment);
     if (mode_.bits64) {
       avoid_engine_prefixes();
       avoid_engine_displacement();
     }
+  }
+
+  /// CLFLUSHOPT and CLWB become CLFLUSH, which is all the same for what the replay has of caches.
+  void make_plain_flush(SegmentRegister segment) {
+    constexpr std::uint8_t kReg = 0x38, kOperandSize = 0x66;
+    const auto prefixes = std::span(info_.canonical).first(prefixes_.count);
+    std::replace(prefixes.begin(), prefixes.end(), kOperandSize, segment_prefix_byte(segment));
+    info_.canonical[prefixes_.count + 2] |= kReg;
+    info_.aliased = true;
   }
 
   /// Prefixes that the engine does not take as processors in 64-bit mode do: ES, CS, SS and DS

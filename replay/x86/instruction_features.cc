@@ -20,9 +20,9 @@ constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3,
     kSse42{"SSE4.2", 1, ecx, 20, true}, kMovbe{"MOVBE", 1, ecx, 22, true},
     kPopcnt{"POPCNT", 1, ecx, 23, true}, kAes{"AES", 1, ecx, 25, true},
     kXsaveopt{"XSAVEOPT", kExtendedStateLeaf, eax, 0, true, 1},
-    kXsaves{"XSAVES", kExtendedStateLeaf, eax, 3, false, 1}, kRdrand{"RDRAND", 1, ecx, 30, true},
+    kXsaves{"XSAVES", kExtendedStateLeaf, eax, 3, true, 1}, kRdrand{"RDRAND", 1, ecx, 30, true},
     kVmx{"VMX", 1, ecx, 5, false}, kBmi2{"BMI2", 7, ebx, 8, true},
-    kClflushopt{"CLFLUSHOPT", 7, ebx, 23, false}, kClwb{"CLWB", 7, ebx, 24, false},
+    kClflushopt{"CLFLUSHOPT", 7, ebx, 23, true}, kClwb{"CLWB", 7, ebx, 24, true},
     kInvpcid{"INVPCID", 7, ebx, 10, true}, kAvx512{"AVX-512", 7, ebx, 16, false},
     kRdseed{"RDSEED", 7, ebx, 18, true}, kAdx{"ADX", 7, ebx, 19, true},
     kSha{"SHA", 7, ebx, 29, false}, kWaitpkg{"WAITPKG", 7, ecx, 5, false},
@@ -112,12 +112,16 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
     case Operation::rdseed:
       return &kRdseed;
     case Operation::xsavec:
-      return &kFeatureXsavec;
+      return is_xsaves(info) ? &kXsaves : &kFeatureXsavec;
+    case Operation::clflush:
+      if (info.mandatory_prefix != 0x66) return nullptr;
+      return (info.modrm >> 3 & 7) == 7 ? &kClflushopt : &kClwb;
     case Operation::xgetbv:
     case Operation::xsetbv:
     case Operation::xsave:
-    case Operation::xrstor:
       return &kFeatureXsave;
+    case Operation::xrstor:
+      return is_xsaves(info) ? &kXsaves : &kFeatureXsave;
     case Operation::xsaveopt:
       return &kXsaveopt;
     case Operation::lahf:
@@ -154,12 +158,9 @@ const Feature* feature_of_0f(std::span<const std::uint8_t> code, std::uint8_t pr
     case 0x3a:
       return modrm == 0xcc ? &kSha : nullptr;
     case 0xae:
-      if (registers) return reg == 6 ? &kWaitpkg : nullptr;
-      if (prefix == 0x66) return reg == 7 ? &kClflushopt : reg == 6 ? &kClwb : nullptr;
-      return nullptr;
+      return registers && reg == 6 ? &kWaitpkg : nullptr;
     case 0xc7:
-      if (registers) return nullptr;
-      return reg == 3 || reg == 5 ? &kXsaves : &kVmx;
+      return !registers && reg >= 6 ? &kVmx : nullptr;
     default:
       return nullptr;
   }

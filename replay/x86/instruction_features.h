@@ -42,6 +42,13 @@ inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature
 /// processors take it for. Of BSF and BSR behind F3, which these take for TZCNT and LZCNT, that.
 const InstructionFeature* feature_of(const DecodedInstruction& info);
 
+/// XSAVES and XRSTORS, which are XSAVEC and XRSTOR of the supervisor.
+inline bool is_xsaves(const DecodedInstruction& info) {
+  constexpr std::uint8_t kOpcode = 0xc7;
+  const unsigned reg = info.modrm >> 3 & 7u;
+  return info.opcode == kOpcode && (reg == 3 || reg == 5);
+}
+
 /// What an answer of CPUID says of the feature.
 bool has_feature(const InstructionFeature& feature, const CpuidLeaf& leaf);
 

@@ -143,8 +143,19 @@ ExtendedState::Range ExtendedState::xmm_registers() const {
   return {kXmm, static_cast<std::uint16_t>(end - kXmm)};
 }
 
+/// XSAVES and XRSTORS are the supervisor's; what IA32_XSS enables is not executed.
+void ExtendedState::require_supervisor() const {
+  constexpr std::uint32_t kMsrXss = 0xda0;
+  if (cpu_.cpl() != 0) refuse_operand();
+  if (model_registers_.value_of(kMsrXss) == 0) return;
+  throw ReplayStopped{cpu_.position,
+                      "XSAVES or XRSTORS with components in IA32_XSS, which are not executed "
+                      "(docs/long-mode.md)"};
+}
+
 void ExtendedState::save() {
   require_available();
+  if (is_xsaves(*flight_.info)) require_supervisor();
   find_area();
   const FxImage image = fpu_.shown((flight_.info->rex & kRexW) != 0);
   const Range xmm = xmm_registers();
@@ -211,12 +222,16 @@ void ExtendedState::check_compacted(const std::array<std::uint64_t, 3>& header) 
 
 void ExtendedState::restore() {
   require_available();
+  const bool supervisor = is_xsaves(*flight_.info);
+  if (supervisor) require_supervisor();
   find_area();
   std::array<std::uint64_t, kHeaderRead / 8> header{};
   std::array<std::uint8_t, kHeaderRead> bytes{};
   read({kHeader, kHeaderRead}, bytes.data());
   std::memcpy(header.data(), bytes.data(), bytes.size());
-  const bool compacted = (header[1] & kCompacted) != 0 && model_registers_.has(kFeatureXsavec);
+  const bool compacted =
+      (header[1] & kCompacted) != 0 && (supervisor || model_registers_.has(kFeatureXsavec));
+  if (supervisor && !compacted) refuse_operand();
   if (compacted) {
     check_compacted(header);
   } else if ((header[0] & ~components_) != 0 || header[1] != 0 || header[2] != 0) {

@@ -49,6 +49,7 @@ class ExtendedState {
 
   void require_enabled() const;
   void require_available() const;
+  void require_supervisor() const;
   std::uint32_t requested() const;
   std::uint64_t supported() const;
   void find_area();

@@ -230,6 +230,23 @@ TEST_F(ExtendedStateGuest, XsavecTellsItsFormatAndLeavesOutWhatIsInitial) {
   EXPECT_EQ(quad(kHeader), 2u);
 }
 
+TEST_F(ExtendedStateGuest, TheSupervisorsFormIsTheCompactedOneAndNothingElse) {
+  put(kCode, {0x0f, 0xc7, 0x2b, 0x0f, 0x57, 0xc0, 0x0f, 0xc7, 0x1b});  // xsaves; xorps; xrstors
+  expect_exception(6);
+  recording_.initial.cpuid.push_back({kExtendedStateLeaf, 3, 576, 576, 0});
+  recording_.initial.cpuid.push_back({kExtendedStateLeaf, 8, 0, 0, 0});
+  EXPECT_EQ(run(3).exceptions, 0u);
+  EXPECT_EQ(after_.fx[161], 161);
+  EXPECT_EQ(quad(kHeader + 8), std::uint64_t{1} << 63 | 3);
+  put(kCode, {0x0f, 0xc7, 0x1b});  // of the standard format
+  put_quad(kHeader + 8, 0);
+  expect_exception(13);
+  recording_.initial.msrs = {{0xda0, 0x100}};
+  const ReplayReport report = run(1);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("IA32_XSS"));
+}
+
 TEST_F(ExtendedStateGuest, TheCompactedFormatIsRestoredAndHasMxcsrAmongWhatMayBeInitial) {
   put(kCode, xrstor);
   recording_.initial.cpuid.push_back({kExtendedStateLeaf, 3, 576, 576, 0});

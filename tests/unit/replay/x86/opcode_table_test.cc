@@ -302,6 +302,9 @@ bool is_too_new_for_64_bits(const ZydisDecodedInstruction& instruction) {
     case ZYDIS_ISA_EXT_XSAVE:
     case ZYDIS_ISA_EXT_XSAVEOPT:
     case ZYDIS_ISA_EXT_XSAVEC:
+    case ZYDIS_ISA_EXT_XSAVES:
+    case ZYDIS_ISA_EXT_CLFLUSHOPT:
+    case ZYDIS_ISA_EXT_CLWB:
     case ZYDIS_ISA_EXT_RDWRFSGS:
     case ZYDIS_ISA_EXT_SMAP:
     case ZYDIS_ISA_EXT_INVPCID:
