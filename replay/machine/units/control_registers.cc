@@ -26,7 +26,7 @@ struct Feature {
 };
 using enum InstructionFeature::Register;
 constexpr std::array<Feature, 12> kFeatures = {
-    {{11, "UMIP", {"UMIP", 7, ecx, 2, false}},
+    {{11, "UMIP", {"UMIP", 7, ecx, 2, true}},
      {12, "LA57 (five levels of page tables)", {"LA57", 7, ecx, 16, false}},
      {13, "VMXE (virtual machines)", {"VMX", 1, ecx, 5, false}},
      {14, "SMXE", {"SMX", 1, ecx, 6, false}},
@@ -166,6 +166,10 @@ void ControlRegisters::write_efer(std::uint64_t value) {
   Engine& engine = cpu_.engine;
   const std::uint64_t before = engine.efer();
   if ((value & ~(kEferSce | kEferLme | kEferLma | kEferNxe)) != 0) {
+    // AMD's processors have more.
+    if (model_registers_.cpuid_leaf(0) != nullptr && !model_registers_.is_of_amd()) {
+      throw CpuException{13, 0u, 0};
+    }
     refuse("WRMSR of EFER sets other bits than SCE, LME and NXE");
   }
   const bool paged = (engine.wide().cr(0) & kCr0Pg) != 0;

@@ -44,6 +44,21 @@ void FeatureGate::check_vendor(const DecodedInstruction& info) const {
                 : "SYSRET of an AMD processor outside 64-bit mode");
 }
 
+/// What CR4.UMIP keeps from programs (SDM vol. 3, 2.5).
+void FeatureGate::check_umip(const DecodedInstruction& info) const {
+  if (info.row == nullptr) return;
+  switch (info.row->operation) {
+    case Operation::sgdt:
+    case Operation::sidt:
+    case Operation::sldt:
+    case Operation::str:
+    case Operation::smsw:
+      throw CpuException{13, 0u, 0};
+    default:
+      return;
+  }
+}
+
 /// Prefixes of ES, CS, SS and DS are without effect in 64-bit mode; the engine adds the base that
 /// is left from another mode.
 void FeatureGate::check_segments(const DecodedInstruction& info) const {

@@ -30,12 +30,16 @@ class FeatureGate {
   void check(const DecodedInstruction& info) const {
     check_feature(info);
     check_vendor(info);
+    if ((cpu_.engine.cr(4) & kCr4Umip) != 0 && cpu_.cpl() != 0) check_umip(info);
     if (info.bits64 && info.prefix_bytes != 0) check_segments(info);
   }
 
  private:
+  static constexpr std::uint32_t kCr4Umip = 1u << 11;
+
   void check_feature(const DecodedInstruction& info) const;
   void check_vendor(const DecodedInstruction& info) const;
+  void check_umip(const DecodedInstruction& info) const;
   void check_segments(const DecodedInstruction& info) const;
   [[noreturn]] void refuse(const std::string& what) const;
 

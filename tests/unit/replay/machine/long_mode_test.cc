@@ -273,6 +273,37 @@ TEST_F(LongModeGuest, FlushesOfLinesAreAlikeWhereTheProcessorHasThem) {
   EXPECT_EQ(run(2).exceptions, 1u);
 }
 
+TEST_F(LongModeGuest, ProgramsAreToldNothingOfTheSystemWhereItSaysSo) {
+  CpuState& s = recording_.initial;
+  put_quad(kTables + 0x2000, 0x87);
+  for (const auto& [name, value] : {std::pair{"cs", 0x2b},
+                                    {"cs.attributes", 0xaffb},
+                                    {"ss", 0x23},
+                                    {"ss.attributes", 0xcff3}}) {
+    set_register(s, name, static_cast<std::uint64_t>(value));
+  }
+  put(kHandler, {0x90});
+  for (const std::uint64_t cr4 : {0x620u, 0xe20u}) {
+    set_register(s, "cr4", cr4);
+    put(kCode, {0x0f, 0x01, 0xe0});  // smsw eax
+    // The handler has no stack: a shutdown.
+    EXPECT_EQ(run(1).instructions, cr4 == 0x620 ? 1u : 0u);
+    put(kCode, {0x0f, 0x01, 0x04, 0x25, 0, 0, 2, 0});  // sgdt [20000]
+    EXPECT_EQ(run(1).instructions, cr4 == 0x620 ? 1u : 0u);
+  }
+}
+
+TEST_F(LongModeGuest, BitsOfEferThatIntelsProcessorsHaveNotGotAreRefused) {
+  set_register(recording_.initial, "rax", 0x1d01);
+  set_register(recording_.initial, "rcx", 0xc0000080);
+  put(kCode, {0x0f, 0x30});  // wrmsr
+  put(kHandler, {0x90});
+  set_cpuid(0);
+  EXPECT_EQ(run(1).exceptions, 1u);
+  recording_.initial.cpuid = {{0, 1, 0x68747541, 0x444d4163, 0x69746e65}, {1, 0, 0, 0, 0}};
+  EXPECT_EQ(run(1).end, ReplayReport::End::diverged);
+}
+
 TEST_F(LongModeGuest, FiveLevelsOfPageTablesAreRefusedByName) {
   set_register(recording_.initial, "cr4", 0x1620);
   EXPECT_THAT([&] { run(1); }, ThrowsMessage<UsageError>(HasSubstr("LA57")));
