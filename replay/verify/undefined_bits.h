@@ -27,16 +27,20 @@ class UndefinedBits {
     if (reloads) flags_.reloaded();
   }
   void completed(FlagEffect effect) { flags_.completed(effect); }
-  /// An interrupt or exception is about to store an image of `eflags`.
+  /// An interrupt or exception is about to store an image of `eflags`, or SYSCALL to leave one in
+  /// R11.
   void image_follows(std::uint32_t eflags) { flags_.image_follows(eflags); }
-  /// Of a store that may be an image of EFLAGS; `eflags` asks for the register's present value.
+  /// Of a store that may be an image of FLAGS, EFLAGS or RFLAGS; `eflags` asks for the register's
+  /// present value. The upper half of RFLAGS is zeros (Intel SDM vol. 1, 3.4.3.4).
   template <class Eflags>
   std::uint32_t in_image(std::span<const std::uint8_t> bytes, Eflags eflags) {
-    if (bytes.size() != 4 && bytes.size() != 2) return 0;
-    std::uint32_t value = 0;
+    if (bytes.size() != 8 && bytes.size() != 4 && bytes.size() != 2) return 0;
+    std::uint64_t value = 0;
     std::memcpy(&value, bytes.data(), bytes.size());
-    const std::uint32_t mask = bytes.size() == 4 ? ~0u : 0xffff;
-    return flags_.undefined_in_store(value, [&] { return eflags() & mask; });
+    if (value >> 32 != 0) return 0;
+    const std::uint32_t mask = bytes.size() == 2 ? 0xffff : ~0u;
+    return flags_.undefined_in_store(static_cast<std::uint32_t>(value),
+                                     [&] { return eflags() & mask; });
   }
 
   // Bytes that have not been on the bus.

@@ -89,11 +89,11 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   if (overwritten && kind == AccessKind::system) {
     c.lines.excuse({a, 4, overwritten->value, overwritten->undefined}, now);
   }
-  const std::uint32_t undefined = undefined_bits(bytes);
+  const std::uint64_t undefined = undefined_bits(bytes);
   if (!c.beyond) c.stores_order.begin(kind, a, static_cast<std::uint32_t>(bytes.size()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = c.memory().captured(a.plus32(static_cast<std::uint32_t>(i)));
-    auto bits = static_cast<std::uint8_t>(undefined >> (i % 4 * 8));
+    auto bits = static_cast<std::uint8_t>(undefined >> (i % 8 * 8));
     if (is_visible(at)) {
       match_byte(at, {bytes[i], bits}, now);
     } else if (!c.plain) {
@@ -167,12 +167,12 @@ void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
   }
 }
 
-/// Which bits of each four bytes of a store have values that no manual tells.
-std::uint32_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
+/// Which bits of each eight bytes of a store have values that no manual tells.
+std::uint64_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
   const Machine& machine = *comparison_.machine;
   const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point();
-  if (specific) return 0xffffffff;
-  if (machine.reserved_bits() != 0) return machine.reserved_bits();
+  if (specific) return ~std::uint64_t{0};
+  if (const std::uint64_t bits = machine.reserved_bits(); bits != 0) return bits << 32 | bits;
   return comparison_.undefined.in_image(bytes, [&] { return machine.engine().eflags(); });
 }
 
@@ -187,11 +187,12 @@ void Verifier::follow_untold_flags() {
 /// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
 std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
                                                       std::span<const std::uint8_t> bytes) {
-  const bool plain_store = bytes.size() == 4 && a.offset_in(4) == 0;
+  const bool plain_store = (bytes.size() == 4 || bytes.size() == 8) && a.offset_in(4) == 0;
   if (!plain_store || !comparison_.write_back) return std::nullopt;
   follow_untold_flags();
-  FlagImages::Image image{0, undefined_bits(bytes)};
-  std::memcpy(&image.value, bytes.data(), bytes.size());
+  FlagImages::Image image{0, static_cast<std::uint32_t>(undefined_bits(bytes))};
+  std::memcpy(&image.value, bytes.data(), sizeof image.value);
+  if (bytes.size() == 8) comparison_.images.stored(a.plus32(4), {});
   return comparison_.images.stored(a, image);
 }
 
@@ -319,8 +320,12 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   Comparison& c = comparison_;
   follow_untold_flags();
-  const bool loads =
-      e.info->kind == InstructionClass::iret || e.info->kind == InstructionClass::popf;
+  if (e.info->kind == InstructionClass::syscall) {
+    c.undefined.image_follows(c.machine->engine().eflags());
+  }
+  const bool loads = e.info->kind == InstructionClass::iret ||
+                     e.info->kind == InstructionClass::popf ||
+                     e.info->kind == InstructionClass::sysret;
   // Without a write-back cache images have been compared, and adopted, when they were stored.
   c.undefined.completed(*e.info, c.machine->engine().gpr(kEcx), loads && c.write_back);
   complete_stores(identity_of(*e.info), now);

@@ -130,7 +130,7 @@ class Verifier final : public BlockJudge {
   void match_byte(PhysAddr a, Stored byte, Position now);
   void complete_stores(std::uint64_t identity, Position now);
   void check_windows(PhysAddr a, std::size_t size, Position now);
-  std::uint32_t undefined_bits(std::span<const std::uint8_t> bytes);
+  std::uint64_t undefined_bits(std::span<const std::uint8_t> bytes);
 
   // Flags.
   void follow_untold_flags();
