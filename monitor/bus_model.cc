@@ -255,6 +255,16 @@ void BusModel::clear() {
   external_ = 0;
 }
 
+void BusModel::flush_line(std::uint32_t address) {
+  if (model_ == CacheModel::none) return;
+  const std::uint32_t number = address / line_bytes();
+  const unsigned set = set_of(number);
+  const int way = data_.find(set, number);
+  if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, 0);
+  drop(data_, number);
+  drop(code_, number);
+}
+
 void BusModel::flush(std::uint8_t kind) {
   for (unsigned set = 0; set < kMaxSets; ++set)
     for (unsigned way = 0; way < kWays; ++way)

@@ -55,6 +55,8 @@ class BusModel {
 
   /// Empties the caches without a word on the bus: the start of a recording.
   void clear();
+  /// CLFLUSH: a line that is held is written back where it is dirty, and no longer held.
+  void flush_line(std::uint32_t address);
   /// INVD and WBINVD: dirty lines are written back, then the flush is reported.
   void flush(std::uint8_t kind);
 

@@ -11,6 +11,11 @@
 
 namespace citcat::monitor {
 
+/// Bytes from a linear or physical address to the end of its page.
+inline unsigned left_in_page(std::uint64_t address) {
+  return 0x1000 - static_cast<unsigned>(address & 0xfff);
+}
+
 class GuestMemory {
  public:
   /// Finds the mapping of the memory backend in this process by its name in /proc/self/maps.

@@ -4,9 +4,14 @@ namespace citcat::monitor {
 namespace {
 
 /// Group 15 (0F AE): FXSAVE, FXRSTOR and what came later. Memory forms only.
-void classify_0fae(std::uint8_t modrm, InsnClass& out) {
+void classify_0fae(std::uint8_t modrm, bool operand_prefix, InsnClass& out) {
   if (modrm >= 0xc0) return;
-  switch ((modrm >> 3) & 7) {
+  const unsigned reg = (modrm >> 3) & 7;
+  if (reg == 7 || (reg == 6 && operand_prefix)) {
+    out.kind = InsnKind::flush_line;  // CLFLUSH, CLFLUSHOPT, CLWB
+    return;
+  }
+  switch (reg) {
     case 0:
       out.kind = InsnKind::fxsave;
       break;
@@ -16,14 +21,36 @@ void classify_0fae(std::uint8_t modrm, InsnClass& out) {
     case 4:
     case 5:
     case 6:
-      out.kind = InsnKind::unsupported;  // XSAVE, XRSTOR, XSAVEOPT
+      out.kind = InsnKind::extended_state;  // XSAVE, XRSTOR, XSAVEOPT
       break;
     default:
       break;
   }
 }
 
-void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
+/// Group 7 (0F 01).
+void classify_0f01(std::uint8_t modrm, InsnClass& out) {
+  const unsigned reg = (modrm >> 3) & 7;
+  if (reg == 6) {
+    out.kind = InsnKind::control_register;  // LMSW
+  } else if (modrm < 0xc0) {
+    if (reg == 2) out.kind = InsnKind::descriptor_table;  // LGDT
+    if (reg == 7) out.kind = InsnKind::invlpg;
+  } else if (modrm == 0xd0 || modrm == 0xd1) {
+    out.kind = InsnKind::extended_state;  // XGETBV, XSETBV
+  } else if (modrm == 0xf9) {
+    out.kind = InsnKind::rdtscp;
+  }
+}
+
+/// Group 9 (0F C7): XSAVEC, XSAVES and XRSTORS, beside CMPXCHG8B.
+void classify_0fc7(std::uint8_t modrm, InsnClass& out) {
+  const unsigned reg = (modrm >> 3) & 7;
+  if (modrm < 0xc0 && reg >= 3 && reg <= 5) out.kind = InsnKind::extended_state;
+}
+
+void classify_0f(std::span<const std::uint8_t> rest, bool operand_prefix, CodeSize size,
+                 InsnClass& out) {
   if (rest.empty()) return;
   const std::uint8_t modrm = rest.size() > 1 ? rest[1] : 0;
   switch (rest[0]) {
@@ -31,13 +58,19 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
       if (((modrm >> 3) & 7) == 2) out.kind = InsnKind::descriptor_table;  // LLDT
       break;
     case 0x01:
-      if (modrm < 0xc0 && ((modrm >> 3) & 7) == 2) out.kind = InsnKind::descriptor_table;  // LGDT
-      if (modrm < 0xc0 && ((modrm >> 3) & 7) == 7) out.kind = InsnKind::invlpg;
-      if (((modrm >> 3) & 7) == 6) out.kind = InsnKind::control_register;
+      classify_0f01(modrm, out);
+      break;
+    case 0x05:
+      // SYSCALL; LOADALL of a 286 before it.
+      out.calls_system = true;
+      out.branch = true;
+      break;
+    case 0x07:
+      out.branch = true;  // SYSRET
       break;
     case 0x06:
     case 0x22:
-      out.loads_cr3 = rest[0] == 0x22 && ((modrm >> 3) & 7) == 3;
+      out.loads_cr3 = rest[0] == 0x22 && ((modrm >> 3) & 7) == 3 && (out.rex & kRexR) == 0;
       out.kind = InsnKind::control_register;
       break;
     case 0x08:
@@ -60,11 +93,12 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
       break;
     case 0xa0:
     case 0xa8:
-      out.kind = InsnKind::push_segment;
-      break;  // FS, GS
+      // FS, GS: whole slots of 8 bytes in 64-bit mode
+      if (size != CodeSize::bits64) out.kind = InsnKind::push_segment;
+      break;
     case 0xa1:
     case 0xa9:
-      out.kind = InsnKind::pop_segment;
+      if (size != CodeSize::bits64) out.kind = InsnKind::pop_segment;
       break;
     case 0xa2:
       out.kind = InsnKind::cpuid;
@@ -75,7 +109,10 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
       out.branch = true;  // SYSENTER, SYSEXIT
       break;
     case 0xae:
-      classify_0fae(modrm, out);
+      classify_0fae(modrm, operand_prefix, out);
+      break;
+    case 0xc7:
+      classify_0fc7(modrm, out);
       break;
     default:
       if (rest[0] >= 0x80 && rest[0] <= 0x8f) out.branch = true;
@@ -111,7 +148,9 @@ bool classify_string(std::uint8_t opcode, bool repeat, bool operand16, InsnClass
   }
   out.repeated = repeat;
   out.port_in_dx = true;
-  out.operand_bytes = (opcode & 1) == 0 ? 1 : operand16 ? 2 : 4;
+  const bool port = out.kind == InsnKind::ins || out.kind == InsnKind::outs;
+  const bool wide = (out.rex & kRexW) != 0 && !port;
+  out.operand_bytes = (opcode & 1) == 0 ? 1 : operand16 ? 2 : wide ? 8 : 4;
   return true;
 }
 
@@ -216,7 +255,7 @@ bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
 /// far RET behind EIP, CS, what it releases, and ESP (Intel SDM vol. 2).
 void classify_far(std::uint8_t opcode, std::span<const std::uint8_t> immediate, bool operand16,
                   InsnClass& out) {
-  const unsigned word = operand16 ? 2 : 4;
+  const unsigned word = operand16 ? 2 : (out.rex & kRexW) != 0 ? 8 : 4;
   const std::uint8_t next = immediate.empty() ? 0 : immediate[0];
   if (opcode == 0xcf) {
     out.kind = InsnKind::iret;
@@ -237,10 +276,11 @@ std::uint8_t operand_segment(std::span<const std::uint8_t> modrm, const InsnClas
   if (what.segment_override >= 0) return static_cast<std::uint8_t>(what.segment_override);
   const unsigned mod = modrm[0] >> 6, rm = modrm[0] & 7;
   bool stack = false;
-  if (what.address16) {
+  if (what.address_bytes == 2) {
     stack = rm == 2 || rm == 3 || (rm == 6 && mod != 0);
   } else {
     const unsigned base = rm == 4 && modrm.size() > 1 ? modrm[1] & 7u : rm;
+    if ((what.rex & kRexB) != 0) return 3;  // R12 and R13
     stack = (rm == 4 && base == 4) || (base == 5 && mod != 0);
   }
   return stack ? 2 : 3;
@@ -292,20 +332,22 @@ bool is_branch(std::uint8_t opcode, std::uint8_t modrm) {
   }
 }
 
-}  // namespace
+struct Prefixes {
+  std::size_t size = 0;
+  bool operand = false, address = false, repeat = false;
+};
 
-InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
-  InsnClass out;
-  bool operand_prefix = false, address_prefix = false, repeat = false;
-  std::size_t at = 0;
+Prefixes take_prefixes(std::span<const std::uint8_t> bytes, CodeSize size, InsnClass& out) {
+  Prefixes found;
+  std::size_t& at = found.size;
   for (; at < bytes.size(); ++at) {
     const std::uint8_t b = bytes[at];
     if (b == 0x66)
-      operand_prefix = true;
+      found.operand = true;
     else if (b == 0x67)
-      address_prefix = true;
+      found.address = true;
     else if (b == 0xf2 || b == 0xf3)
-      repeat = true;
+      found.repeat = true;
     else if (b == 0x26)
       out.segment_override = 0;
     else if (b == 0x2e)
@@ -321,23 +363,74 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     else if (b != 0xf0)
       break;
   }
+  if (size != CodeSize::bits64) return found;
+  // Of the others no base counts. REX stands last (Intel SDM vol. 2, 2.2.1).
+  if (out.segment_override < 4) out.segment_override = -1;
+  if (at < bytes.size() && (bytes[at] & 0xf0) == 0x40) out.rex = bytes[at++];
+  return found;
+}
+
+/// Of the opcodes of one byte, those that 64-bit mode has not got or uses otherwise: PUSH and POP
+/// of segment registers, PUSHA, POPA, INTO, far CALL and JMP with an immediate; VEX and EVEX in the
+/// places of LES, LDS and BOUND.
+bool is_other_in_64_bits(std::uint8_t opcode) {
+  switch (opcode) {
+    case 0x06:
+    case 0x07:
+    case 0x0e:
+    case 0x16:
+    case 0x17:
+    case 0x1e:
+    case 0x1f:
+    case 0x60:
+    case 0x61:
+    case 0x62:
+    case 0x82:
+    case 0x9a:
+    case 0xc4:
+    case 0xc5:
+    case 0xce:
+    case 0xea:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_vector_prefix(std::uint8_t opcode) {
+  return opcode == 0x62 || opcode == 0xc4 || opcode == 0xc5;
+}
+
+}  // namespace
+
+InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
+  InsnClass out;
+  const Prefixes prefixes = take_prefixes(bytes, size, out);
+  const std::size_t at = prefixes.size;
   if (at == bytes.size()) return out;
-  const bool operand16 = operand_prefix == code32;
-  out.address16 = address_prefix == code32;
+  const bool narrow = size == CodeSize::bits16;
+  const bool operand16 = prefixes.operand != narrow && (out.rex & kRexW) == 0;
+  const unsigned addresses = size == CodeSize::bits64 ? 8 : 4;
+  out.address_bytes =
+      static_cast<std::uint8_t>(prefixes.address != narrow ? addresses / 2 : addresses);
   const std::uint8_t opcode = bytes[at];
   const std::uint8_t next = at + 1 < bytes.size() ? bytes[at + 1] : 0;
   out.modrm_offset = static_cast<std::uint8_t>(at + 1);
 
   if (opcode == 0x0f) {
     out.modrm_offset = static_cast<std::uint8_t>(at + 2);
-    classify_0f(bytes.subspan(at + 1), out);
+    classify_0f(bytes.subspan(at + 1), prefixes.operand, size, out);
     const std::uint8_t modrm = at + 2 < bytes.size() ? bytes[at + 2] : 0xff;
     out.updates_memory = updates_memory_0f(next, modrm);
     out.marks_descriptor = marks_descriptor_0f(next);
     return out;
   }
+  if (size == CodeSize::bits64 && is_other_in_64_bits(opcode)) {
+    if (is_vector_prefix(opcode)) out.kind = InsnKind::vector;
+    return out;
+  }
   out.marks_descriptor = marks_descriptor(opcode, next);
-  if (classify_string(opcode, repeat, operand16, out) ||
+  if (classify_string(opcode, prefixes.repeat, operand16, out) ||
       classify_port(opcode, next, operand16, out)) {
     // done
   } else if ((opcode & 0xf8) == 0xd8) {

@@ -7,6 +7,10 @@
 
 namespace citcat::monitor {
 
+/// The default size of operands and addresses in a code segment; bits64 is 64-bit mode, where
+/// addresses have 64 bits and operands mostly 32.
+enum class CodeSize : std::uint8_t { bits16, bits32, bits64 };
+
 enum class InsnKind : std::uint8_t {
   plain,
   movs,  ///< accesses per iteration are known for these six: see accesses_per_iteration()
@@ -21,12 +25,14 @@ enum class InsnKind : std::uint8_t {
   halt,
   cpuid,
   rdtsc,
+  rdtscp,
   rdmsr,
   wrmsr,
   rdpmc,
   control_register,  ///< MOV CRn, LMSW: paging or caching may change
   descriptor_table,  ///< LGDT, LLDT: where descriptors are
   invlpg,
+  flush_line,  ///< CLFLUSH and its relatives
   invd,
   wbinvd,
   software_interrupt,
@@ -38,12 +44,13 @@ enum class InsnKind : std::uint8_t {
   far_transfer,  ///< JMP and CALL to another segment
   fxsave,
   fxrstor,
-  x87,          ///< sets the pointers to the last x87 instruction and operand
-  x87_init,     ///< FNINIT: clears them
-  x87_load,     ///< FLDENV, FRSTOR: loads them
-  x87_store,    ///< FNSTENV: stores them
-  x87_save,     ///< FNSAVE: stores and clears them
-  unsupported,  ///< moves state that no replayer holds (XSAVE and its relatives)
+  x87,             ///< sets the pointers to the last x87 instruction and operand
+  x87_init,        ///< FNINIT: clears them
+  x87_load,        ///< FLDENV, FRSTOR: loads them
+  x87_store,       ///< FNSTENV: stores them
+  x87_save,        ///< FNSAVE: stores and clears them
+  extended_state,  ///< XSAVE and its relatives, XGETBV, XSETBV
+  vector,          ///< AVX and its successors, by their prefixes in 64-bit mode
 };
 
 struct InsnClass {
@@ -52,9 +59,9 @@ struct InsnClass {
   bool updates_memory = false;    ///< reads its memory operand, then writes it
   bool loads_cr3 = false;         ///< MOV CR3
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
-  bool calls_system = false;      ///< INT 80h, SYSENTER: how programs of Linux on i386 do
+  bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
   bool branch = false;            ///< may continue at its own address without having been restarted
-  std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS; of a field of an x87 environment
+  std::uint8_t operand_bytes = 4;  ///< of strings, IN, OUT; of a field of an x87 environment
   bool port_in_dx = false;
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
   std::uint8_t port = 0;               ///< when it is an immediate
@@ -62,13 +69,23 @@ struct InsnClass {
   std::uint8_t data_segment = 3;       ///< of x87: encoding order ES CS SS DS FS GS
   // To find the memory operand of FXSAVE and FXRSTOR:
   std::uint8_t modrm_offset = 0;
-  bool address16 = false;
-  int segment_override = -1;  ///< encoding order ES CS SS DS FS GS, -1 when there is none
+  std::uint8_t rex = 0;            ///< the REX prefix, 0 without
+  std::uint8_t address_bytes = 4;  ///< of an effective address: 2, 4 or 8
+  int segment_override = -1;       ///< encoding order ES CS SS DS FS GS, -1 when there is none
 };
+
+/// Bits of a REX prefix (Intel SDM vol. 2, 2.2.1): a wide operand, and the fourth bits of
+/// ModRM.reg, SIB.index and ModRM.rm or SIB.base.
+inline constexpr std::uint8_t kRexW = 8, kRexR = 4, kRexX = 2, kRexB = 1;
 
 /// Classifies one instruction of a segment with the given default size (Intel SDM vol. 2, A.3).
 /// `bytes` holds all of it; a cut instruction is plain.
-InsnClass classify(std::span<const std::uint8_t> bytes, bool code32);
+InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size);
+
+/// The mask of the bits that an address of so many bytes has.
+inline std::uint64_t address_mask(unsigned bytes) {
+  return bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * bytes)) - 1;
+}
 
 /// Whether the instruction moves an x87 environment.
 bool moves_environment(InsnKind kind);

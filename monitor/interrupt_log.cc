@@ -12,24 +12,25 @@ namespace citcat::monitor {
 namespace {
 
 /// Finds "key" in the line and parses the hexadecimal number behind it.
-bool hex_after(std::string_view line, std::string_view key, std::uint32_t& value) {
+template <typename T>
+bool hex_after(std::string_view line, std::string_view key, T& value) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return false;
   const char* begin = line.data() + at + key.size();
   const char* const end = line.data() + line.size();
   std::uint64_t wide = 0;
   const auto result = std::from_chars(begin, end, wide, 16);
-  value = static_cast<std::uint32_t>(wide);
+  value = static_cast<T>(wide);
   return result.ec == std::errc{};
 }
 
 /// The hexadecimal numbers of a line from `at` on, separated by blanks.
 template <std::size_t N>
-std::size_t hex_list(std::string_view line, std::size_t at, std::array<std::uint32_t, N>& out) {
+std::size_t hex_list(std::string_view line, std::size_t at, std::array<std::uint64_t, N>& out) {
   std::size_t count = 0;
   while (count < N && at < line.size()) {
     while (at < line.size() && line[at] == ' ') ++at;
-    std::uint32_t value = 0;
+    std::uint64_t value = 0;
     const auto result = std::from_chars(line.data() + at, line.data() + line.size(), value, 16);
     if (result.ec != std::errc{}) break;
     out[count++] = value;
@@ -43,10 +44,29 @@ bool parse_segment(std::string_view line, LoggedState& state) {
       "ES =", "CS =", "SS =", "DS =", "FS =", "GS =", "LDT=", "TR ="};
   for (std::size_t n = 0; n < 8; ++n) {
     if (line.substr(0, 4) != kNames[n]) continue;
-    std::array<std::uint32_t, 4> v{};
+    std::array<std::uint64_t, 4> v{};
     if (hex_list(line, 4, v) != 4) return false;
     LoggedSegment& segment = n < 6 ? state.segment[n] : n == 6 ? state.ldtr : state.tr;
-    segment = {v[0], v[1], v[2], v[3]};
+    segment = {static_cast<std::uint32_t>(v[0]), v[1], static_cast<std::uint32_t>(v[2]),
+               static_cast<std::uint32_t>(v[3])};
+    return true;
+  }
+  return false;
+}
+
+/// General registers as they are printed in 64-bit mode.
+bool parse_wide_registers(std::string_view line, LoggedState& state) {
+  static constexpr std::string_view kLines[4][4] = {{"RAX=", "RBX=", "RCX=", "RDX="},
+                                                    {"RSI=", "RDI=", "RBP=", "RSP="},
+                                                    {"R8 =", "R9 =", "R10=", "R11="},
+                                                    {"R12=", "R13=", "R14=", "R15="}};
+  static constexpr unsigned kNumbers[4][4] = {
+      {0, 3, 1, 2}, {6, 7, 5, 4}, {8, 9, 10, 11}, {12, 13, 14, 15}};
+  for (unsigned n = 0; n < 4; ++n) {
+    if (!line.starts_with(kLines[n][0])) continue;
+    state.code64 = true;
+    for (unsigned k = 0; k < 4; ++k)
+      if (!hex_after(line, kLines[n][k], state.gpr[kNumbers[n][k]])) return false;
     return true;
   }
   return false;
@@ -56,27 +76,26 @@ bool parse_segment(std::string_view line, LoggedState& state) {
 
 bool parse_state_line(std::string_view line, LoggedState& state) {
   const std::string_view head = line.substr(0, 4);
-  if (head == "RAX=") {
-    state.long_mode = true;
-    return true;
-  }
+  if (parse_wide_registers(line, state)) return true;
   if (head == "EAX=")
     return hex_after(line, "EAX=", state.gpr[0]) && hex_after(line, "ECX=", state.gpr[1]) &&
            hex_after(line, "EDX=", state.gpr[2]) && hex_after(line, "EBX=", state.gpr[3]);
   if (head == "ESI=")
     return hex_after(line, "ESP=", state.gpr[4]) && hex_after(line, "EBP=", state.gpr[5]) &&
            hex_after(line, "ESI=", state.gpr[6]) && hex_after(line, "EDI=", state.gpr[7]);
-  if (head == "EIP=") {
+  if (head == "EFER") return hex_after(line, "EFER=", state.efer);
+  if (head == "EIP=" || head == "RIP=") {
     std::uint32_t flag = 0;
     if (hex_after(line, "SMM=", flag)) state.smm = flag != 0;
     if (hex_after(line, "A20=", flag)) state.a20 = flag != 0;
-    return hex_after(line, "EIP=", state.eip) && hex_after(line, "EFL=", state.eflags);
+    return hex_after(line, "IP=", state.ip) &&
+           (hex_after(line, "EFL=", state.eflags) || hex_after(line, "RFL=", state.eflags));
   }
   if (head == "GDT=" || head == "IDT=") {
-    std::array<std::uint32_t, 2> v{};
+    std::array<std::uint64_t, 2> v{};
     if (hex_list(line, 4, v) != 2) return false;
     (head == "GDT=" ? state.gdt_base : state.idt_base) = v[0];
-    (head == "GDT=" ? state.gdt_limit : state.idt_limit) = v[1];
+    (head == "GDT=" ? state.gdt_limit : state.idt_limit) = static_cast<std::uint32_t>(v[1]);
     return true;
   }
   if (head == "CR0=")
@@ -139,13 +158,11 @@ LogItem InterruptLog::next(LoggedEvent& event) {
 
 LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
   if (inside_) {
-    if (line.substr(0, 5) == "EFER=") {
-      inside_ = false;
-      event = current_;
-      return LogItem::event;
-    }
     parse_state_line(line, current_.before);
-    return LogItem::nothing;
+    if (line.substr(0, 5) != "EFER=") return LogItem::nothing;
+    inside_ = false;
+    event = current_;
+    return LogItem::event;
   }
   std::uint32_t vector = 0;
   const bool servicing = hex_after(line, "Servicing hardware INT=0x", vector);

@@ -14,24 +14,33 @@ namespace citcat::monitor {
 /// A segment register with its hidden part, as QEMU prints it: `flags` is the high dword of the
 /// descriptor.
 struct LoggedSegment {
-  std::uint32_t selector = 0, base = 0, limit = 0, flags = 0;
+  std::uint32_t selector = 0;
+  std::uint64_t base = 0;
+  std::uint32_t limit = 0, flags = 0;
 };
 
-/// The processor as cpu_dump_state() prints it, here and in the log.
+/// The processor as cpu_dump_state() prints it, here and in the log. Outside 64-bit mode that is 32
+/// bits of each register and of each segment's base, and nothing of R8 to R15.
 struct LoggedState {
-  std::uint32_t gpr[8] = {};  ///< EAX ECX EDX EBX ESP EBP ESI EDI
-  std::uint32_t eip = 0, eflags = 0;
+  std::uint64_t gpr[16] = {};  ///< RAX RCX RDX RBX RSP RBP RSI RDI R8 … R15
+  std::uint64_t ip = 0;
+  std::uint32_t eflags = 0;
   LoggedSegment segment[6];  ///< ES CS SS DS FS GS
   LoggedSegment ldtr, tr;
-  std::uint32_t gdt_base = 0, gdt_limit = 0, idt_base = 0, idt_limit = 0;
-  std::uint32_t cr0 = 0, cr2 = 0, cr3 = 0, cr4 = 0;
-  std::uint32_t dr[8] = {};
+  std::uint64_t gdt_base = 0, idt_base = 0;
+  std::uint32_t gdt_limit = 0, idt_limit = 0;
+  std::uint32_t cr0 = 0, cr4 = 0;
+  std::uint64_t cr2 = 0, cr3 = 0, efer = 0;
+  std::uint64_t dr[8] = {};
   bool smm = false, a20 = true;
-  bool long_mode = false;      ///< 64-bit code runs: nothing else of the dump is parsed
+  bool code64 = false;         ///< 64-bit code runs
   std::uint32_t fx[128] = {};  ///< FXSAVE image, from dumps that show the FPU
+
+  bool long_mode() const { return (efer & 0x400) != 0; }  ///< EFER.LMA
 };
 
-/// Takes one line of a state dump; returns false when it is none. The dump ends with its EFER line.
+/// Takes one line of a state dump; returns false when it is none. The dump of the processor ends
+/// with its EFER line.
 bool parse_state_line(std::string_view line, LoggedState& state);
 
 /// A delivery that QEMU began.
@@ -42,8 +51,8 @@ struct LoggedEvent {
   bool hardware = false;   ///< through the interrupt controller
   bool real_mode = false;  ///< delivered in real mode: of the rest only the vector is told
   unsigned cpl = 0;
-  std::uint32_t pc = 0;   ///< linear address of the instruction that was next
-  std::uint32_t cr2 = 0;  ///< of a page fault
+  std::uint64_t pc = 0;   ///< linear address of the instruction that was next
+  std::uint64_t cr2 = 0;  ///< of a page fault
   LoggedState before;
 };
 

@@ -2,16 +2,14 @@
 
 namespace citcat::monitor {
 
-void PageWalker::set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4,
-                             bool loads_cr3) {
+void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
   // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
-  const bool mode_changes = ((cr0 ^ cr0_) & 0xe0000000) != 0 || ((cr4 ^ cr4_) & 0xb0) != 0;
-  cr0_ = cr0;
-  cr3_ = cr3;
-  cr4_ = cr4;
-  bus_.set_cache_disabled((cr0 & 0x40000000) != 0);
+  const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
+                            ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
+  control_ = control;
+  bus_.set_cache_disabled((control_.cr0 & 0x40000000) != 0);
   flush();
-  if (paging() && pae() && (loads_cr3 || mode_changes)) load_pointers();
+  if (keeps_pointers() && (loads_cr3 || mode_changes)) load_pointers();
 }
 
 void PageWalker::set_a20(bool open) {
@@ -23,20 +21,20 @@ void PageWalker::set_a20(bool open) {
 void PageWalker::load_pointers() {
   take_back_pointer_marks();
   for (unsigned n = 0; n < pointers_.size(); ++n)
-    pointers_[n] = read_pae_entry((cr3_ & ~0x1fu) + 8 * n, 0).value_or(0);
+    pointers_[n] = read_pae_entry(pointers_at() + 8 * n, 0).value_or(0);
 }
 
 void PageWalker::flush() {
   for (auto& set : tlb_) set.fill(Entry{});
 }
 
-PageWalker::Entry* PageWalker::find(std::uint32_t page) {
+PageWalker::Entry* PageWalker::find(std::uint64_t page) {
   for (Entry& entry : tlb_[page % kSets])
     if (entry.page == page) return &entry;
   return nullptr;
 }
 
-PageWalker::Entry* PageWalker::usable(std::uint32_t page, bool store) {
+PageWalker::Entry* PageWalker::usable(std::uint64_t page, bool store) {
   Entry* const held = find(page);
   if (held == nullptr || (store && !held->dirty)) return nullptr;
   const unsigned set_since = *memory_.live(held->at) & ~*memory_.shadow(held->at);
@@ -53,8 +51,8 @@ void PageWalker::insert(const Entry& entry) {
 }
 
 void PageWalker::take_back_pointer_marks() {
-  if (!paging() || !pae()) return;
-  const std::uint32_t first = cr3_ & ~0x1fu & a20_mask_;
+  if (!keeps_pointers()) return;
+  const std::uint32_t first = pointers_at() & a20_mask_;
   constexpr std::uint32_t kEntries = 4, kEntryBytes = 8;
   if (!memory_.is_ram(first, kEntries * kEntryBytes) ||
       !memory_.differs(first, kEntries * kEntryBytes))
@@ -75,46 +73,55 @@ void PageWalker::mark(std::uint32_t address, std::uint32_t bits) {
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
 /// last looked, the bus shows the entry read as it was, then written.
 std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets) {
-  address &= a20_mask_;
-  if (!memory_.is_ram(address, 4)) return std::nullopt;
+  const auto entry = read_entry_of(address & a20_mask_, 4, sets);
+  return entry ? std::optional(static_cast<std::uint32_t>(*entry)) : std::nullopt;
+}
+
+/// The same for an entry of 4 or 8 bytes. Marks are in the lowest one.
+std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, unsigned size,
+                                                       std::uint32_t sets) {
+  if (!memory_.is_ram(address, size)) return std::nullopt;
   if (own_store_) mark(address, sets);
-  std::uint32_t now = 0, before = 0;
-  std::memcpy(&now, memory_.live(address), 4);
-  std::memcpy(&before, memory_.shadow(address), 4);
+  std::uint64_t now = 0;
+  std::memcpy(&now, memory_.live(address), size);
   const bool walker_was_here = memory_.is_marked(address);
   if (faulting_) {
     if (walker_was_here) memory_.restore(address, 4);
-    bus_.read_ram(address, 4);
+    bus_.read_ram(address, size);
     return now;
   }
   if ((now & kPresent) != 0) now |= sets;
   if (!walker_was_here) {
-    bus_.read_ram(address, 4);
+    bus_.read_ram(address, size);
     return now;
   }
-  std::array<std::uint8_t, 4> bytes{};
-  std::memcpy(bytes.data(), &before, 4);
-  bus_.read(address, bytes);
-  std::memcpy(bytes.data(), &now, 4);
-  memory_.correct(address, bytes);  // the store that makes a page dirty is yet to come
-  bus_.write(address, bytes);
+  std::array<std::uint8_t, 8> bytes{};
+  std::memcpy(bytes.data(), memory_.live(address), size);
+  std::memcpy(bytes.data(), memory_.shadow(address), 4);
+  const auto entry = std::span(bytes).first(size);
+  bus_.read(address, entry);
+  std::memcpy(bytes.data(), &now, size);
+  memory_.correct(address, entry);  // the store that makes a page dirty is yet to come
+  bus_.write(address, entry);
   return now;
 }
 
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
-PageWalker::Entry PageWalker::entry(std::uint32_t page, std::uint32_t frame, std::uint32_t entry,
+PageWalker::Entry PageWalker::entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry,
                                     std::uint32_t at) const {
   return {page, frame & a20_mask_, (entry & kDirty) != 0, at & a20_mask_};
 }
 
-std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uint32_t sets) {
+std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {
   ++walks_;
+  if (long_mode()) return walk_four_levels(address, sets);
+  const auto linear = static_cast<std::uint32_t>(address);
   if (pae()) return walk_pae(linear, sets);
-  const std::uint32_t directory_at = (cr3_ & ~0xfffu) + (linear >> 22) * 4;
+  const std::uint32_t directory_at = directory_base() + (linear >> 22) * 4;
   const auto directory = read_entry(directory_at, is_large(directory_at, 0x10) ? sets : 0);
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
-  if ((*directory & kLarge) != 0 && (cr4_ & 0x10) != 0)
+  if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0)
     return entry(page, (*directory & 0xffc00000) | (linear & 0x3ff000), *directory, directory_at);
   const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
@@ -160,70 +167,83 @@ std::uint32_t PageWalker::peek(std::uint32_t address) const {
 
 /// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
 bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const {
-  return (peek(address) & kLarge) != 0 && (cr4_ & allowed_by) != 0;
+  return (peek(address) & kLarge) != 0 && (control_.cr4 & allowed_by) != 0;
 }
 
-/// Where the directory's entry for an address is, and the table's, which is the same for a large
-/// page. Without a trace on the bus.
-std::pair<std::uint32_t, std::uint32_t> PageWalker::entries_of(std::uint32_t linear) const {
-  const std::uint32_t pointer = pae() ? pointers_[linear >> 30] : cr3_;
-  const std::uint32_t directory_at =
-      (pointer & ~0xfffu) + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4);
-  const std::uint32_t directory = peek(directory_at);
-  if ((directory & kLarge) != 0 && (cr4_ & 0x30) != 0) return {directory_at, directory_at};
-  return {directory_at, (directory & ~0xfffu) +
-                            (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4)};
+/// The entries for an address, without a trace on the bus. Of tables that are not there it tells
+/// what their entries would be.
+PageWalker::Path PageWalker::path_of(std::uint64_t address) const {
+  if (long_mode()) return four_level_path(address);
+  const auto linear = static_cast<std::uint32_t>(address);
+  const std::uint32_t table = pae() ? pointers_[linear >> 30] & ~0xfffu : directory_base();
+  Path path;
+  path.at[0] = table + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4);
+  path.count = 1;
+  const std::uint32_t directory = peek(path.at[0]);
+  if (is_large(path.at[0], 0x30)) {
+    path.within = pae() ? 0x1fffff : 0x3fffff;
+    return path;
+  }
+  path.at[1] =
+      (directory & ~0xfffu) + (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4);
+  path.count = 2;
+  return path;
 }
 
-std::optional<std::uint32_t> PageWalker::locate(std::uint32_t linear) const {
-  if (!paging()) return linear & a20_mask_;
-  const auto [directory_at, table_at] = entries_of(linear);
-  const std::uint32_t entry = peek(table_at);
-  if ((peek(directory_at) & entry & kPresent) == 0) return std::nullopt;
-  const std::uint32_t large = pae() ? 0x1fffff : 0x3fffff;
-  const std::uint32_t within = is_large(directory_at, 0x30) ? large : 0xfff;
-  return ((entry & ~within) | (linear & within)) & a20_mask_;
+std::optional<std::uint32_t> PageWalker::locate(std::uint64_t address) const {
+  const std::uint64_t linear = reach(address);
+  if (!paging()) return static_cast<std::uint32_t>(linear) & a20_mask_;
+  const Path path = path_of(linear);
+  std::uint32_t present = kPresent;
+  for (unsigned n = 0; n < path.count; ++n) present &= peek(path.at[n]);
+  if (present == 0) return std::nullopt;
+  return ((peek(path.last()) & ~path.within) | (static_cast<std::uint32_t>(linear) & path.within)) &
+         a20_mask_;
 }
 
-/// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
-/// to page directories have none.
-bool PageWalker::may_store(std::uint32_t linear, bool user) const {
-  const auto [directory_at, table_at] = entries_of(linear);
-  const std::uint32_t rights = peek(directory_at) & peek(table_at);
+/// The rights of all levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
+/// to page directories of PAE have none.
+bool PageWalker::may_store(std::uint64_t linear, bool user) const {
+  const Path path = path_of(linear);
+  std::uint32_t rights = ~0u;
+  for (unsigned n = 0; n < path.count; ++n) rights &= peek(path.at[n]);
   constexpr std::uint32_t kWriteProtect = 0x10000;  // CR0.WP
   if (user) return (rights & kUser) != 0 && (rights & kWritable) != 0;
-  return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
+  return (rights & kWritable) != 0 || (control_.cr0 & kWriteProtect) == 0;
 }
 
 /// The emulator may hold a page whose marks were taken back: a processor makes them once more.
-void PageWalker::mark_used(std::uint32_t linear, bool store) {
-  const auto [directory_at, table_at] = entries_of(linear);
+void PageWalker::mark_used(std::uint64_t linear, bool store) {
+  const Path path = path_of(linear);
   const auto use = [this](std::uint32_t at, std::uint32_t bits) {
     if (!memory_.is_ram(at, 4) || (peek(at) & kPresent) == 0 || (peek(at) & bits) == bits) return;
     mark(at, bits);
-    bus_.write(at, {memory_.live(at), 4});
+    bus_.write(at, {memory_.live(at), long_mode() ? 8u : 4u});
   };
-  if (directory_at != table_at) use(directory_at & a20_mask_, kAccessed);
-  use(table_at & a20_mask_, store ? kAccessed | kDirty : kAccessed);
+  for (unsigned n = 0; n + 1 < path.count; ++n) use(path.at[n] & a20_mask_, kAccessed);
+  use(path.last() & a20_mask_, store ? kAccessed | kDirty : kAccessed);
 }
 
-void PageWalker::take_back_marks(std::uint32_t linear) {
+void PageWalker::take_back_marks(std::uint64_t linear) {
   if (!paging()) return;
-  const auto [directory_at, table_at] = entries_of(linear);
-  for (const std::uint32_t at : {directory_at & a20_mask_, table_at & a20_mask_})
+  const Path path = path_of(linear);
+  for (unsigned n = 0; n < path.count; ++n) {
+    const std::uint32_t at = path.at[n] & a20_mask_;
     if (memory_.is_ram(at, 4) && memory_.is_marked(at)) memory_.restore(at, 4);
+  }
 }
 
-bool PageWalker::was_marked(std::uint32_t linear) const {
+bool PageWalker::was_marked(std::uint64_t linear) const {
   if (!paging()) return false;
-  const std::uint32_t at = entries_of(linear).second & a20_mask_;
+  const std::uint32_t at = path_of(linear).last() & a20_mask_;
   if (!memory_.is_ram(at, 1)) return false;
   return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
-bool PageWalker::translate_for_update(std::uint32_t linear, bool user,
+bool PageWalker::translate_for_update(std::uint64_t address, bool user,
                                       std::optional<std::uint32_t> physical) {
   if (!paging()) return true;
+  const std::uint64_t linear = reach(address);
   // The walk is shown with the fault. A dirty page may have become read-only, as fork makes it.
   if (!may_store(linear, user)) return false;
   const Entry* const held = usable(linear >> 12, true);
@@ -235,8 +255,10 @@ bool PageWalker::translate_for_update(std::uint32_t linear, bool user,
   return true;
 }
 
-std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool store) {
-  if (!paging()) return linear & a20_mask_;
+std::optional<std::uint32_t> PageWalker::translate(std::uint64_t address, bool store) {
+  const std::uint64_t linear = reach(address);
+  const auto within = static_cast<std::uint32_t>(linear & 0xfff);
+  if (!paging()) return static_cast<std::uint32_t>(linear) & a20_mask_;
   const Entry* const held = usable(linear >> 12, store);
   if (held == nullptr) {
     auto entry = walk(linear);
@@ -245,22 +267,24 @@ std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool st
     // A store has been made: the page is dirty now, whatever its entry says.
     entry->dirty = entry->dirty || store;
     insert(*entry);
-    return entry->frame | (linear & 0xfff);
+    return entry->frame | within;
   }
-  return held->frame | (linear & 0xfff);
+  return held->frame | within;
 }
 
-std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint32_t linear) {
+std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint64_t address) {
+  const std::uint64_t linear = reach(address);
   if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
   own_store_ = true;
   auto walked = walk(linear, kDirty);
   own_store_ = false;
   if (!walked) return std::nullopt;
   insert(*walked);
-  return walked->frame | (linear & 0xfff);
+  return walked->frame | static_cast<std::uint32_t>(linear & 0xfff);
 }
 
-std::uint32_t PageWalker::translate_as(std::uint32_t linear, bool store, std::uint32_t physical) {
+std::uint32_t PageWalker::translate_as(std::uint64_t address, bool store, std::uint32_t physical) {
+  const std::uint64_t linear = reach(address);
   auto result = translate(linear, store);
   if (result != physical && paging()) {
     if (Entry* held = find(linear >> 12)) *held = Entry{};
@@ -270,8 +294,9 @@ std::uint32_t PageWalker::translate_as(std::uint32_t linear, bool store, std::ui
   return physical;
 }
 
-void PageWalker::faulting_walk(std::uint32_t linear) {
+void PageWalker::faulting_walk(std::uint64_t address) {
   if (!paging()) return;
+  const std::uint64_t linear = reach(address);
   if (Entry* held = find(linear >> 12)) *held = Entry{};
   faulting_ = true;
   (void)walk(linear);

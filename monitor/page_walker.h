@@ -1,7 +1,7 @@
 #pragma once
 // The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
 // own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
-// bits it sets.
+// bits it sets. Tables of two and of four levels, and those of PAE.
 
 #include <array>
 #include <cstdint>
@@ -13,48 +13,59 @@
 
 namespace citcat::monitor {
 
+/// What decides about paging. CR3 and EFER are 0 above where a processor has less of them.
+struct ControlRegisters {
+  std::uint32_t cr0 = 0;
+  std::uint64_t cr3 = 0;
+  std::uint32_t cr4 = 0;
+  std::uint64_t efer = 0;
+};
+
+/// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {
  public:
   PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {}
 
   /// New control registers; drops all translations. `loads_cr3`: an instruction wrote CR3, which
   /// makes a processor with PAE read the four page-directory pointers, to keep them.
-  void set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4, bool loads_cr3);
-  std::uint32_t cr0() const { return cr0_; }
-  std::uint32_t cr3() const { return cr3_; }
+  void set_control(const ControlRegisters& control, bool loads_cr3);
+  std::uint32_t cr0() const { return control_.cr0; }
+  std::uint64_t cr3() const { return control_.cr3; }
+  /// EFER.LMA: four levels of tables, and linear addresses of 64 bits.
+  bool long_mode() const { return (control_.efer & 0x400) != 0; }
   /// The A20 gate: closed, it clears bit 20 of every physical address.
   void set_a20(bool open);
   void flush();
 
   /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
   /// not hold the page or holds it clean for a store. Nullopt where a table says "not present".
-  std::optional<std::uint32_t> translate(std::uint32_t linear, bool store);
+  std::optional<std::uint32_t> translate(std::uint64_t linear, bool store);
   /// The same, for when the emulator says where the access went: a translation that disagrees is
   /// walked again.
-  std::uint32_t translate_as(std::uint32_t linear, bool store, std::uint32_t physical);
+  std::uint32_t translate_as(std::uint64_t linear, bool store, std::uint32_t physical);
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
   /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
   /// emulator went, as far as it tells.
-  bool translate_for_update(std::uint32_t linear, bool user, std::optional<std::uint32_t> physical);
+  bool translate_for_update(std::uint64_t linear, bool user, std::optional<std::uint32_t> physical);
   /// The same as translate() for a store that the emulator does not make: the bits that its walk
   /// would set in the tables are set here.
-  std::optional<std::uint32_t> translate_own_store(std::uint32_t linear);
+  std::optional<std::uint32_t> translate_own_store(std::uint64_t linear);
   /// Where a linear address is, without a trace on the bus. Nullopt where a table says "not
   /// present".
-  std::optional<std::uint32_t> locate(std::uint32_t linear) const;
+  std::optional<std::uint32_t> locate(std::uint64_t linear) const;
   /// Takes out of RAM again what the emulator has set in a page's entries since the bus showed
   /// them, for an access that a processor does not make.
-  void take_back_marks(std::uint32_t linear);
+  void take_back_marks(std::uint64_t linear);
   /// Whether the emulator has walked to the page, and set bits in its entry, since the bus showed
   /// it.
-  bool was_marked(std::uint32_t linear) const;
+  bool was_marked(std::uint64_t linear) const;
   /// What a walk that ended in a page fault read. It sets no bits: those that the emulator has set,
   /// for a load before the store that faulted, are taken out of RAM again.
-  void faulting_walk(std::uint32_t linear);
+  void faulting_walk(std::uint64_t linear);
 
-  /// Whether a walk met an entry of PAE tables with bits above 31: no-execute, or an address beyond
-  /// 4 GiB.
+  /// Whether a walk met an entry with bits above 31 that no replayer holds: an address beyond 4
+  /// GiB, and in the tables of PAE no-execute.
   bool met_high_entry() const { return met_high_entry_; }
 
   /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
@@ -71,36 +82,57 @@ class PageWalker {
                                  kAccessed = 0x20, kDirty = 0x40;
 
   struct Entry {
-    std::uint32_t page = ~0u;  ///< linear page number
-    std::uint32_t frame = 0;   ///< physical address of the page
+    std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
+    std::uint32_t frame = 0;                 ///< physical address of the page
     bool dirty = false;
     std::uint32_t at = 0;  ///< physical address of the table entry that maps the page
   };
 
-  bool paging() const { return (cr0_ & 0x80000000) != 0; }
-  bool pae() const { return (cr4_ & 0x20) != 0; }
-  Entry* find(std::uint32_t page);
+  /// The entries that map a page, from the top one on. A large page has fewer.
+  struct Path {
+    std::array<std::uint32_t, 4> at{};  ///< physical addresses, as the tables name them
+    unsigned count = 0;
+    std::uint32_t within = 0xfff;  ///< the bits of an address that are within the page
+    std::uint32_t last() const { return at[count - 1]; }
+  };
+
+  bool paging() const { return (control_.cr0 & 0x80000000) != 0; }
+  bool pae() const { return (control_.cr4 & 0x20) != 0; }
+  /// Page-directory pointers are kept in the processor outside long mode alone.
+  bool keeps_pointers() const { return paging() && pae() && !long_mode(); }
+  std::uint32_t pointers_at() const { return static_cast<std::uint32_t>(control_.cr3) & ~0x1fu; }
+  std::uint32_t directory_base() const {
+    return static_cast<std::uint32_t>(control_.cr3) & ~0xfffu;
+  }
+  /// The part of a linear address that counts.
+  std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
+  Entry* find(std::uint64_t page);
   /// The entry that may be used for an access: not one for which the emulator has walked again, as
   /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.
-  Entry* usable(std::uint32_t page, bool store);
+  Entry* usable(std::uint64_t page, bool store);
   /// `sets`: bits that the walk is known to set in the last entry.
-  std::optional<Entry> walk(std::uint32_t linear, std::uint32_t sets = 0);
+  std::optional<Entry> walk(std::uint64_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
+  std::optional<Entry> walk_four_levels(std::uint64_t linear, std::uint32_t sets);
+  std::optional<std::uint32_t> read_long_entry(std::uint32_t address, std::uint32_t sets);
   std::optional<std::uint32_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
   void load_pointers();
   std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
+  std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
+                                             std::uint32_t sets);
   void mark(std::uint32_t address, std::uint32_t bits);
   std::uint32_t peek(std::uint32_t address) const;
-  Entry entry(std::uint32_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
+  Entry entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
-  std::pair<std::uint32_t, std::uint32_t> entries_of(std::uint32_t linear) const;
-  bool may_store(std::uint32_t linear, bool user) const;
-  void mark_used(std::uint32_t linear, bool store);
+  Path path_of(std::uint64_t linear) const;
+  Path four_level_path(std::uint64_t linear) const;
+  bool may_store(std::uint64_t linear, bool user) const;
+  void mark_used(std::uint64_t linear, bool store);
   void insert(const Entry& entry);
 
   GuestMemory& memory_;
   BusModel& bus_;
-  std::uint32_t cr0_ = 0, cr3_ = 0, cr4_ = 0;
+  ControlRegisters control_;
   std::array<std::array<Entry, kWays>, kSets> tlb_;
   std::array<unsigned, kSets> next_{};
   std::array<std::uint32_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded

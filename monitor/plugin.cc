@@ -19,6 +19,7 @@
 #include "driver-kmod/uapi/citcat_dump.h"
 #include "monitor/process_watch.h"
 #include "monitor/qemu_plugin_api.h"
+#include "monitor/qemu_registers.h"
 #include "monitor/recorder.h"
 #include "monitor/trigger.h"
 
@@ -26,149 +27,9 @@ namespace citcat::monitor {
 namespace {
 
 constexpr int kPluginVersion = 4;
-constexpr int kDumpFpu = 0x20000;  // CPU_DUMP_FPU of QEMU's include/hw/core/cpu.h
-
-// ---- registers
-// -----------------------------------------------------------------------------------
-
-class QemuRegisters final : public Registers {
- public:
-  /// False when this QEMU does not export what is needed.
-  bool find_functions() {
-    get_cpu_ = reinterpret_cast<GetCpu>(dlsym(RTLD_DEFAULT, "qemu_get_cpu"));
-    dump_state_ = reinterpret_cast<DumpState>(dlsym(RTLD_DEFAULT, "cpu_dump_state"));
-    return get_cpu_ != nullptr && dump_state_ != nullptr;
-  }
-
-  /// To be called on the processor's thread. False when a register is missing.
-  bool find_registers() {
-    static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp",   "esi",
-                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip",   "es",
-                                             "cs",  "ss",  "ds",  "fs",  "gs",  "eflags"};
-    buffer_ = g_byte_array_new();
-    GArray* const list = qemu_plugin_get_registers();
-    const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
-    for (unsigned n = 0; n < list->len; ++n)
-      for (unsigned k = 0; k < kRegisters; ++k)
-        if (is_named(entries[n].name, kNames[k])) handles_[k] = entries[n].handle;
-    g_array_free(list, 1);
-    for (const auto* handle : handles_)
-      if (handle == nullptr) return false;
-    return true;
-  }
-
-  bool in_virtual8086() override {
-    constexpr std::uint32_t kVirtual8086 = 1u << 17;
-    return (read(handles_[19]) & kVirtual8086) != 0;
-  }
-  bool in_real_mode() { return (control(0) & 1) == 0; }
-  bool at_user_level() { return !in_real_mode() && (in_virtual8086() || (selector(1) & 3) == 3); }
-  /// Whether code of the segment that CS holds now is 32-bit by default.
-  bool runs_32_bit_code() {
-    constexpr std::uint32_t kLocal = 4, kWide = 0x400000;
-    if (in_virtual8086()) return false;
-    const std::uint16_t cs = selector(1);
-    // What a local selector stands for may change at any time, and real mode has loaded whatever it
-    // was; asking costs.
-    if (!known_ || cs != known_code_ || (cs & kLocal) != 0 || in_real_mode()) {
-      known_ = true;
-      known_code_ = cs;
-      known_wide_ = (state().segment[1].flags & kWide) != 0;
-    }
-    return known_wide_;
-  }
-  void forget_segments() override { known_ = false; }
-  std::uint16_t selector(unsigned n) override {
-    return static_cast<std::uint16_t>(read(handles_[13 + n]));
-  }
-  std::uint32_t eip() override { return read(handles_[12]); }
-  std::uint32_t gpr(unsigned n) override { return read(handles_[n]); }
-  std::uint32_t control(unsigned n) override { return read(handles_[n == 0 ? 8 : 7 + n]); }
-
-  std::string dump() {
-    char* text = nullptr;
-    std::size_t size = 0;
-    std::FILE* const file = open_memstream(&text, &size);
-    dump_state_(get_cpu_(0), file, kDumpFpu);
-    std::fclose(file);
-    std::string out(text, size);
-    std::free(text);
-    return out;
-  }
-
-  LoggedState state() override {
-    LoggedState state;
-    const std::string text = dump();
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      const std::string line = text.substr(at, end - at);
-      if (!parse_state_line(line, state)) parse_fpu_line(line, state);
-      at = end + 1;
-    }
-    return state;
-  }
-
- private:
-  static constexpr unsigned kRegisters = 20;
-  using GetCpu = void* (*)(int);
-  using DumpState = void (*)(void*, std::FILE*, int);
-
-  /// "eax" is "rax" on a 64-bit processor, which may run 32-bit systems too.
-  static bool is_named(const char* name, const char* wanted) {
-    return std::strcmp(name, wanted) == 0 ||
-           (wanted[0] == 'e' && name[0] == 'r' && std::strcmp(name + 1, wanted + 1) == 0);
-  }
-
-  std::uint32_t read(qemu_plugin_register* handle) {
-    g_byte_array_set_size(buffer_, 0);
-    qemu_plugin_read_register(handle, buffer_);
-    std::uint32_t value = 0;
-    std::memcpy(&value, buffer_->data, std::min<std::size_t>(buffer_->len, 4));
-    return value;
-  }
-
-  /// "FCW=037f FSW=0000 [ST=0] FTW=00 MXCSR=00001f80", "FPR0=M E FPR1=M E", "XMM00=H L XMM01=H L"
-  static void parse_fpu_line(const std::string& line, LoggedState& state) {
-    auto* const image = reinterpret_cast<std::uint8_t*>(state.fx);
-    unsigned fcw = 0, fsw = 0, st = 0, ftw = 0, mxcsr = 0, n = 0, m = 0, exponent[2];
-    unsigned long long value[4];
-    if (std::sscanf(line.c_str(), "FCW=%x FSW=%x [ST=%u] FTW=%x MXCSR=%x", &fcw, &fsw, &st, &ftw,
-                    &mxcsr) == 5) {
-      state.fx[0] = fcw | fsw << 16;
-      state.fx[1] = ftw;
-      state.fx[6] = mxcsr;
-      state.fx[7] = 0xffff;
-    } else if (std::sscanf(line.c_str(), "FPR%u=%llx %x FPR%u=%llx %x", &n, &value[0], &exponent[0],
-                           &m, &value[1], &exponent[1]) == 6) {
-      // FXSAVE keeps registers by their place in the stack, the dump by their number.
-      const unsigned top = (state.fx[0] >> 27) & 7;
-      const unsigned numbers[2] = {n, m};
-      for (unsigned k = 0; k < 2; ++k) {
-        std::uint8_t* const at = image + 32 + 16 * ((numbers[k] - top) & 7);
-        std::memcpy(at, &value[k], 8);
-        std::memcpy(at + 8, &exponent[k], 2);
-      }
-    } else if (std::sscanf(line.c_str(), "XMM%u=%llx %llx XMM%u=%llx %llx", &n, &value[0],
-                           &value[1], &m, &value[2], &value[3]) == 6 &&
-               n < 8 && m < 8) {
-      std::memcpy(image + 160 + 16 * n, &value[1], 8);
-      std::memcpy(image + 168 + 16 * n, &value[0], 8);
-      std::memcpy(image + 160 + 16 * m, &value[3], 8);
-      std::memcpy(image + 168 + 16 * m, &value[2], 8);
-    }
-  }
-
-  GetCpu get_cpu_ = nullptr;
-  DumpState dump_state_ = nullptr;
-  qemu_plugin_register* handles_[kRegisters] = {};
-  GByteArray* buffer_ = nullptr;
-  std::uint16_t known_code_ = 0;  ///< the code segment that `known_wide_` is of
-  bool known_wide_ = true;
-  bool known_ = false;
-};
 
 /// Memory by its linear address, without a trace on the bus or in a TLB.
-bool read_linear(std::uint32_t linear, std::span<std::uint8_t> bytes) {
+bool read_linear(std::uint64_t linear, std::span<std::uint8_t> bytes) {
   static GByteArray* const buffer = g_byte_array_new();
   if (!qemu_plugin_read_memory_vaddr(linear, buffer, bytes.size())) return false;
   std::memcpy(bytes.data(), buffer->data, bytes.size());
@@ -215,6 +76,7 @@ struct Monitor {
   std::uint32_t window = 0;   ///< the driver's, when its marker was stored
   bool begin_next = false;    ///< the marker was stored: the next instruction is the first
   bool stop_next = false;
+  std::uint32_t asked_leaf = 0, asked_subleaf = 0;  ///< of CPUID, while waiting
 };
 
 Monitor* monitor;
@@ -241,7 +103,9 @@ void finish(const std::string& reason) {
 // -------------------------------------------------------------------------------------
 
 void on_wbinvd(unsigned, void*) {
-  if (monitor->phase == Phase::waiting && monitor->registers.gpr(3) == CITCAT_ARM_VALUE) arm();
+  if (monitor->phase == Phase::waiting &&
+      static_cast<std::uint32_t>(monitor->registers.gpr(3)) == CITCAT_ARM_VALUE)
+    arm();
 }
 
 void on_address(unsigned, void*) {
@@ -255,8 +119,9 @@ void on_count(unsigned, void* user) {
 
 bool is_trigger_port_write(PortWatch& watch, const Insn& insn) {
   const std::uint32_t port =
-      insn.what.port_in_dx ? monitor->registers.gpr(2) & 0xffff : insn.what.port;
-  return watch.write(port, monitor->registers.gpr(0), insn.what.operand_bytes);
+      insn.what.port_in_dx ? static_cast<std::uint16_t>(monitor->registers.gpr(2)) : insn.what.port;
+  return watch.write(port, static_cast<std::uint32_t>(monitor->registers.gpr(0)),
+                     insn.what.operand_bytes);
 }
 
 void on_port_write(unsigned, void* user) {
@@ -278,16 +143,39 @@ void on_system_call(unsigned, void*) {
 }
 
 void on_wrmsr(unsigned, void*) {
-  QemuRegisters& registers = monitor->registers;
-  monitor->recorder.note_msr(registers.gpr(1),
-                             std::uint64_t{registers.gpr(2)} << 32 | registers.gpr(0));
+  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->registers.gpr(n)); };
+  monitor->recorder.facts().msrs[low(1)] = std::uint64_t{low(2)} << 32 | low(0);
 }
 
-void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::unique_ptr<Insn> insn) {
-  const Trigger& start = monitor->options.start;
-  // The driver dumps the MSRs itself.
-  if (insn->what.kind == InsnKind::wrmsr && start.kind != Trigger::Kind::driver)
+/// CPUID is about to be executed.
+void on_cpuid(unsigned, void*) {
+  monitor->asked_leaf = static_cast<std::uint32_t>(monitor->registers.gpr(0));
+  monitor->asked_subleaf = static_cast<std::uint32_t>(monitor->registers.gpr(1));
+}
+
+/// It has been, and the next instruction of the block is about to be.
+void on_cpuid_answer(unsigned, void*) {
+  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->registers.gpr(n)); };
+  monitor->recorder.facts().note_cpuid(monitor->asked_leaf, monitor->asked_subleaf,
+                                       {low(0), low(3), low(1), low(2)});
+}
+
+/// What a recording without the driver begins with, since only instructions tell of it.
+void watch_model(qemu_plugin_insn* handle, const Insn& insn, InsnKind before) {
+  if (insn.what.kind == InsnKind::wrmsr)
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_wrmsr, QEMU_PLUGIN_CB_R_REGS, nullptr);
+  if (!monitor->registers.has_long_mode()) return;
+  if (before == InsnKind::cpuid)
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_cpuid_answer, QEMU_PLUGIN_CB_R_REGS, nullptr);
+  if (insn.what.kind == InsnKind::cpuid)
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_cpuid, QEMU_PLUGIN_CB_R_REGS, nullptr);
+}
+
+void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, InsnKind before,
+                     std::unique_ptr<Insn> insn) {
+  const Trigger& start = monitor->options.start;
+  // The driver dumps these itself.
+  if (start.kind != Trigger::Kind::driver) watch_model(handle, *insn, before);
   if (insn->user && insn->first_in_block && monitor->watches_processes())
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_user_block, QEMU_PLUGIN_CB_R_REGS, nullptr);
   if (insn->user && insn->what.calls_system && monitor->watches_processes())
@@ -345,7 +233,8 @@ void write_probe() {
 
 void begin(const Insn& insn) {
   char text[128];
-  std::snprintf(text, sizeof text, "start address=%08x window=%08x", insn.linear, monitor->window);
+  std::snprintf(text, sizeof text, "start address=%08llx window=%08x",
+                static_cast<unsigned long long>(insn.linear), monitor->window);
   monitor->sink.say(text);
   if (!monitor->options.probe.empty()) {
     write_probe();
@@ -359,7 +248,9 @@ void begin(const Insn& insn) {
 /// Registers are exact, flags too, at the first instruction of a block; the driver's start is one.
 bool may_begin(const Insn& insn) {
   if (monitor->options.start.kind == Trigger::Kind::driver) return monitor->begin_next;
-  return insn.first_in_block;
+  // Of compatibility mode the emulator tells half of the registers.
+  return insn.first_in_block &&
+         (insn.code == CodeSize::bits64 || !monitor->registers.in_long_mode());
 }
 
 bool should_stop(const Insn& insn) {
@@ -417,15 +308,19 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void*
   if (monitor->phase == Phase::armed && !store) return;
   const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
   if (where == nullptr) return;
-  const auto physical = static_cast<std::uint32_t>(qemu_plugin_hwaddr_phys_addr(where));
+  const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
+  if (address > 0xffffffff) {
+    monitor->recorder.refuse("an address beyond 4 GiB is used, which no replayer holds");
+    return;
+  }
+  const auto physical = static_cast<std::uint32_t>(address);
   const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
   const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(&value.data),
                                             std::size_t{1} << qemu_plugin_mem_size_shift(info));
   if (monitor->phase == Phase::armed)
     watch_for_marker(physical, bytes);
   else
-    monitor->recorder.access(*static_cast<const Insn*>(user), store,
-                             static_cast<std::uint32_t>(linear), physical,
+    monitor->recorder.access(*static_cast<const Insn*>(user), store, linear, physical,
                              qemu_plugin_hwaddr_is_io(where), bytes);
 }
 
@@ -439,16 +334,24 @@ bool needs_registers(const Insn& insn, const Insn* before) {
 // ---------------------------------------------------------------------------------
 
 std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bool user,
-                               bool code32) {
+                               CodeSize code) {
   auto insn = std::make_unique<Insn>();
-  insn->linear = static_cast<std::uint32_t>(qemu_plugin_insn_vaddr(handle));
+  insn->linear = qemu_plugin_insn_vaddr(handle);
+  insn->code = code;
   insn->physical = monitor->memory.address_of(qemu_plugin_insn_haddr(handle));
   insn->size = static_cast<std::uint8_t>(
       qemu_plugin_insn_data(handle, insn->bytes.data(), insn->bytes.size()));
   insn->first_in_block = first_in_block;
   insn->user = user;
-  insn->what = classify({insn->bytes.data(), insn->size}, code32);
+  insn->what = classify({insn->bytes.data(), insn->size}, code);
   return insn;
+}
+
+/// While waiting: 16-bit code of protected mode is taken for 32-bit code, compatibility mode for
+/// 64-bit mode. No more than the size of what it writes to ports is seen otherwise.
+CodeSize likely_code_size(QemuRegisters& registers) {
+  if (registers.in_long_mode()) return CodeSize::bits64;
+  return registers.in_real_mode() ? CodeSize::bits16 : CodeSize::bits32;
 }
 
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
@@ -457,16 +360,17 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = (monitor->phase != Phase::waiting || monitor->watches_processes()) &&
                     monitor->registers.at_user_level();
-  // While waiting, 16-bit code of protected mode is taken for 32-bit code: no more than the size of
-  // what it writes to ports is seen otherwise.
-  const bool code32 = monitor->phase == Phase::waiting ? !monitor->registers.in_real_mode()
-                                                       : monitor->registers.runs_32_bit_code();
+  const CodeSize code = monitor->phase == Phase::waiting ? likely_code_size(monitor->registers)
+                                                         : monitor->registers.code_size();
   const Insn* before = nullptr;
+  InsnKind kind_before = InsnKind::plain;
   for (std::size_t n = 0; n < count; ++n) {
     qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
-    auto insn = describe(handle, n == 0, user, code32);
+    auto insn = describe(handle, n == 0, user, code);
     if (monitor->phase == Phase::waiting) {
-      watch_for_start(block, handle, std::move(insn));
+      const InsnKind kind = insn->what.kind;
+      watch_for_start(block, handle, kind_before, std::move(insn));
+      kind_before = kind;
       continue;
     }
     // Instructions are kept for good: blocks live until they are translated anew.
@@ -489,7 +393,7 @@ void on_processor(qemu_plugin_id_t, unsigned) {
     monitor->sink.say("error the guest's RAM is not in one memory backend named " +
                       monitor->options.ram);
   else if (!monitor->registers.find_registers())
-    monitor->sink.say("error this QEMU does not show the registers of a 32-bit x86 processor");
+    monitor->sink.say("error this QEMU does not show the registers of an x86 processor");
   else
     return;
   monitor->phase = Phase::done;

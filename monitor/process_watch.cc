@@ -12,7 +12,7 @@ bool ProcessWatch::starts_program() const {
   return true;
 }
 
-std::optional<std::uint32_t> ProcessWatch::dword(std::uint32_t linear) const {
+std::optional<std::uint32_t> ProcessWatch::dword(std::uint64_t linear) const {
   std::array<std::uint8_t, 4> bytes;
   if (!read_(linear, bytes)) return std::nullopt;
   std::uint32_t value = 0;
@@ -21,10 +21,10 @@ std::optional<std::uint32_t> ProcessWatch::dword(std::uint32_t linear) const {
 }
 
 /// Up to its zero.
-std::string ProcessWatch::text(std::uint32_t linear, std::size_t longest) const {
+std::string ProcessWatch::text(std::uint64_t linear, std::size_t longest) const {
   std::string text;
   for (std::uint8_t c; text.size() < longest; text += static_cast<char>(c))
-    if (!read_(linear + static_cast<std::uint32_t>(text.size()), {&c, 1}) || c == 0) break;
+    if (!read_(linear + text.size(), {&c, 1}) || c == 0) break;
   return text;
 }
 
@@ -35,10 +35,10 @@ std::optional<std::string> ProcessWatch::path_of_program() const {
   constexpr std::uint32_t kMostWords = 1u << 20;       // a quarter of a stack of 8 MiB, execve(2)
   constexpr std::uint32_t kAuxEnd = 0, kAuxPath = 31;  // AT_NULL, AT_EXECFN of <elf.h>
   constexpr std::size_t kLongestPath = 4096;
-  const std::uint32_t stack = registers_.gpr(4);
+  const std::uint64_t stack = registers_.gpr(4);
   const auto arguments = dword(stack);
   if (!arguments || *arguments == 0 || *arguments > kMostWords) return std::nullopt;
-  std::uint32_t at = stack + 4 * (*arguments + 2);
+  std::uint64_t at = stack + 4 * (*arguments + 2);
   for (std::uint32_t n = 0;; ++n, at += 4) {
     const auto variable = dword(at);
     if (!variable || n == kMostWords) return std::nullopt;
@@ -62,7 +62,7 @@ bool ProcessWatch::is_named(const std::string& path) const {
 /// The program in these page tables is called this from now on. Page tables of one that was killed
 /// may be used again.
 bool ProcessWatch::note_name(const std::string& path) {
-  const std::uint32_t address_space = registers_.control(3);
+  const std::uint64_t address_space = registers_.control().cr3;
   if (!is_named(path)) {
     running_.erase(address_space);
     return false;
@@ -81,11 +81,11 @@ bool ProcessWatch::call() {
   constexpr std::uint32_t kSetName = 15;                                       // PR_SET_NAME
   constexpr std::size_t kLongestName = 15;  // TASK_COMM_LEN without the zero
   if (!wanted()) return false;
-  const std::uint32_t number = registers_.gpr(0);
+  const std::uint64_t number = registers_.gpr(0);
   if (number == kControlProcess && registers_.gpr(3) == kSetName)
     return note_name(text(registers_.gpr(1), kLongestName));
   const bool exits = number == kExit || number == kExitGroup;
-  return exits && running_.erase(registers_.control(3)) != 0 &&
+  return exits && running_.erase(registers_.control().cr3) != 0 &&
          trigger_.kind == Trigger::Kind::exit;
 }
 

@@ -22,7 +22,7 @@ namespace citcat::monitor {
 class ProcessWatch {
  public:
   /// Reads memory by its linear address, in the current address space; false where none is mapped.
-  using ReadMemory = std::function<bool(std::uint32_t linear, std::span<std::uint8_t> bytes)>;
+  using ReadMemory = std::function<bool(std::uint64_t linear, std::span<std::uint8_t> bytes)>;
 
   ProcessWatch(const Trigger& trigger, Registers& registers, ReadMemory read)
       : trigger_(trigger), registers_(registers), read_(std::move(read)) {}
@@ -40,15 +40,15 @@ class ProcessWatch {
  private:
   bool starts_program() const;
   std::optional<std::string> path_of_program() const;
-  std::string text(std::uint32_t linear, std::size_t longest) const;
+  std::string text(std::uint64_t linear, std::size_t longest) const;
   bool note_name(const std::string& path);
-  std::optional<std::uint32_t> dword(std::uint32_t linear) const;
+  std::optional<std::uint32_t> dword(std::uint64_t linear) const;
   bool is_named(const std::string& path) const;
 
   const Trigger trigger_;
   Registers& registers_;
   const ReadMemory read_;
-  std::set<std::uint32_t> running_;  ///< CR3 of those that have begun and have the name
+  std::set<std::uint64_t> running_;  ///< CR3 of those that have begun and have the name
 };
 
 }  // namespace citcat::monitor

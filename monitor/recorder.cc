@@ -10,12 +10,16 @@ namespace citcat::monitor {
 namespace {
 
 // FXSAVE's image (Intel SDM vol. 1, table 10-2): the rest of the 512 bytes is reserved.
-constexpr unsigned kFxsaveBytes = 288, kX87RegisterBytes = 10;
+// 32-bit mode moves 8 registers of SSE, 64-bit mode 16.
+constexpr unsigned kFxsaveBytes = 288, kWideFxsaveBytes = 416, kX87RegisterBytes = 10;
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 
 /// Whether the block of 16 bytes at this offset of the image holds an x87 register.
 bool is_x87_register(unsigned offset) { return offset >= 32 && offset < 160; }
+
+/// FXSAVE and FXRSTOR behind REX.W: pointers of 64 bits, without selectors.
+bool is_wide_image(const Insn& insn) { return (insn.what.rex & kRexW) != 0; }
 
 /// Ports through which the A20 gate is moved: system control port A and the keyboard controller.
 bool moves_a20(std::uint32_t port, unsigned size) {
@@ -50,86 +54,55 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
   bus_.set_uncached_window(window, window != 0 ? CITCAT_WINDOW_MIN_BYTES : 0);
   bus_.clear();
   set_position();
-  if (registers_.state().long_mode) {
-    give_up("the processor is in 64-bit mode, which this monitor does not record");
-    return;
-  }
   sink_.event(RecordType::flush, 2, 1, kDriver);
   if (window != 0) {
-    std::vector<std::uint32_t> words(CITCAT_STATE_MAX_BYTES / 4);
-    std::memcpy(words.data(), memory_.live(window), CITCAT_STATE_MAX_BYTES);
-    const auto end = std::find(words.begin(), words.end(), CITCAT_STATE_END);
-    if (words[0] != CITCAT_STATE_MAGIC || end == words.end()) {
-      give_up("the driver's window holds no complete state");
-      return;
-    }
-    words.resize(static_cast<std::size_t>(end - words.begin()) + 1);
-    send_state_block(words, window);
-    fpu_.load_image(memory_.live(window) + CITCAT_STATE_FXSAVE);
+    send_driver_state(window);
   } else {
-    send_state_block(state_from_emulator(first), kStateWithoutDriver);
-    fpu_.clear();
+    send_emulator_state(first);
   }
+  if (!active_) return;
   change_mode();
   follow_a20();
   // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
-  walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4), true);
+  walker_.set_control(registers_.control(), true);
+  refuse_unheld();
+}
+
+/// What the driver has stored in its window.
+void Recorder::send_driver_state(std::uint32_t window) {
+  std::vector<std::uint32_t> words(CITCAT_STATE_MAX_BYTES / 4);
+  std::memcpy(words.data(), memory_.live(window), CITCAT_STATE_MAX_BYTES);
+  const auto end = std::find(words.begin(), words.end(), CITCAT_STATE_END);
+  if (words[0] != CITCAT_STATE_MAGIC || end == words.end()) {
+    give_up("the driver's window holds no complete state");
+    return;
+  }
+  words.resize(static_cast<std::size_t>(end - words.begin()) + 1);
+  send_state_block(words, window);
+  fpu_.load_image(memory_.live(window) + CITCAT_STATE_FXSAVE);
+  // A 64-bit kernel's driver has written a second block.
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, memory_.live(window + CITCAT_STATE64_MAGIC_OFFSET), sizeof magic);
+  if (!registers_.long_mode_registers() || magic != CITCAT_STATE64_MAGIC) return;
+  words.resize((CITCAT_STATE64_END_OFFSET - CITCAT_STATE64_MAGIC_OFFSET) / 4 + 1);
+  std::memcpy(words.data(), memory_.live(window + CITCAT_STATE64_MAGIC_OFFSET), 4 * words.size());
+  send_state_block(words, window + CITCAT_STATE64_MAGIC_OFFSET);
+  note_task_base(registers_.state());
+}
+
+void Recorder::send_emulator_state(const Insn& first) {
+  const LoggedState state = registers_.state();
+  const auto wide = registers_.long_mode_registers();
+  const std::uint64_t ip = linear_of(first) - state.segment[1].base;
+  send_state_block(state_block(state, ip, wide, facts_, memory_.bytes()), kStateWithoutDriver);
+  note_task_base(state);
+  fpu_.clear();
 }
 
 void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint32_t base) {
   for (std::size_t n = 0; n < words.size(); ++n)
     sink_.single(RecordType::data_write, base + static_cast<std::uint32_t>(4 * n),
                  bytes_of(words[n]), kDriver | kUncached);
-}
-
-std::vector<std::uint32_t> Recorder::state_from_emulator(const Insn& first) {
-  const LoggedState state = registers_.state();
-  const auto msrs = static_cast<std::uint32_t>(std::min<std::size_t>(msrs_.size(), CITCAT_MSR_MAX));
-  std::vector<std::uint32_t> words(CITCAT_STATE_MSR(0, msrs) / 4 + 1);
-  const auto put = [&words](std::uint32_t offset, std::uint32_t value) {
-    words[offset / 4] = value;
-  };
-  const auto put_segment = [&put](unsigned n, const LoggedSegment& s) {
-    const bool null = (s.flags & 0x8000) == 0 && (s.selector & ~3u) == 0;
-    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_SELECTOR, s.selector);
-    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_BASE, s.base);
-    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_LIMIT, s.limit);
-    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_ATTRIBUTES,
-        ((s.flags >> 8) & 0xf0ff) | (null ? CITCAT_SEGMENT_UNUSABLE : 0));
-  };
-  put(CITCAT_STATE_MAGIC_OFFSET, CITCAT_STATE_MAGIC);
-  put(CITCAT_STATE_VERSION_OFFSET, CITCAT_STATE_VERSION);
-  for (unsigned n = 0; n < 8; ++n) put(CITCAT_STATE_GPR(n), state.gpr[n]);
-  // The emulator keeps EIP up to date at some places only.
-  put(CITCAT_STATE_EIP, linear_of(first) - state.segment[1].base);
-  put(CITCAT_STATE_EFLAGS, state.eflags);
-  for (unsigned n = 0; n < 6; ++n) put_segment(n, state.segment[n]);
-  put_segment(6, state.ldtr);
-  put_segment(7, state.tr);
-  put(CITCAT_STATE_GDTR_BASE, state.gdt_base);
-  put(CITCAT_STATE_GDTR_LIMIT, state.gdt_limit);
-  put(CITCAT_STATE_IDTR_BASE, state.idt_base);
-  put(CITCAT_STATE_IDTR_LIMIT, state.idt_limit);
-  put(CITCAT_STATE_CR0, state.cr0);
-  put(CITCAT_STATE_CR2, state.cr2);
-  put(CITCAT_STATE_CR3, state.cr3);
-  put(CITCAT_STATE_CR4, state.cr4);
-  for (unsigned n = 0; n < 4; ++n) put(CITCAT_STATE_DR(n), state.dr[n]);
-  put(CITCAT_STATE_DR(4), state.dr[6]);
-  put(CITCAT_STATE_DR(5), state.dr[7]);
-  put(CITCAT_STATE_A20_MASK, state.a20 ? 0xffffffff : 0xffefffff);
-  put(CITCAT_STATE_RAM_BYTES, memory_.bytes());
-  for (unsigned n = 0; n < 128; ++n) put(CITCAT_STATE_FXSAVE + 4 * n, state.fx[n]);
-  put(CITCAT_STATE_CPUID_COUNT, 0);
-  put(CITCAT_STATE_MSR_COUNT(0), msrs);
-  auto msr = msrs_.begin();
-  for (std::uint32_t n = 0; n < msrs; ++n, ++msr) {
-    put(CITCAT_STATE_MSR(0, n), msr->first);
-    put(CITCAT_STATE_MSR(0, n) + 4, static_cast<std::uint32_t>(msr->second));
-    put(CITCAT_STATE_MSR(0, n) + 8, static_cast<std::uint32_t>(msr->second >> 32));
-  }
-  put(CITCAT_STATE_MSR(0, msrs), CITCAT_STATE_END);
-  return words;
 }
 
 void Recorder::end(const std::string& reason) {
@@ -161,22 +134,23 @@ void Recorder::give_up(const std::string& why) {
 
 /// Blocks are shared by all linear addresses of a physical page, so what an instruction was
 /// translated at need not be where it runs. At the first of a block EIP tells.
-std::uint32_t Recorder::linear_of(const Insn& insn) {
+std::uint64_t Recorder::linear_of(const Insn& insn) {
   if (insn.first_in_block) {
-    const std::uint32_t eip = registers_.eip();
-    displacement_ = eip + code_base(eip, insn.linear) - insn.linear;
+    const std::uint64_t ip = registers_.ip();
+    displacement_ = ip + code_base(ip, insn.linear) - insn.linear;
   }
-  return insn.linear + displacement_;
+  const std::uint64_t linear = insn.linear + displacement_;
+  return insn.code == CodeSize::bits64 ? linear : static_cast<std::uint32_t>(linear);
 }
 
 /// The base of CS, where an instruction that was translated at a linear address is at `eip`. Once
 /// known it stays until something loads CS.
-std::uint32_t Recorder::code_base(std::uint32_t eip, std::uint32_t translated_at) {
+std::uint64_t Recorder::code_base(std::uint64_t ip, std::uint64_t translated_at) {
   if (code_base_known_) return code_base_;
   code_selector_ = registers_.selector(1);
   if (in_real_mode() && !code_base_hidden_)
     code_base_ = std::uint32_t{code_selector_} << 4;
-  else if (!in_real_mode() && eip == translated_at)
+  else if (!in_real_mode() && ip == translated_at)
     return code_base_ = 0;  // flat; asked again each time, because SYSENTER loads CS too
   else
     code_base_ = registers_.state().segment[1].base;
@@ -190,11 +164,13 @@ void Recorder::start(const Insn& insn) {
   if (!active_) return;
   if (walker_.met_high_entry()) {
     give_up(
-        "a page is marked no-execute or lies beyond 4 GiB, which no replayer holds; choose a "
-        "processor without no-execute, such as -cpu pentium3, and less RAM");
+        walker_.long_mode()
+            ? "a page lies beyond 4 GiB, which no replayer holds; choose less RAM"
+            : "a page is marked no-execute or lies beyond 4 GiB, which no replayer holds; choose a "
+              "processor without no-execute, such as -cpu pentium3, and less RAM");
     return;
   }
-  const std::uint32_t linear = linear_of(insn);
+  const std::uint64_t linear = linear_of(insn);
   if (in_flight_ != nullptr && in_flight_linear_ == linear && !in_flight_->what.branch) {
     // It starts again: the next iteration, or the block was translated anew. Accesses of an
     // iteration that did not get to its end are made again.
@@ -215,10 +191,10 @@ void Recorder::start(const Insn& insn) {
   in_flight_linear_ = linear;
 }
 
-void Recorder::fetch(const Insn& insn, std::uint32_t linear) {
+void Recorder::fetch(const Insn& insn, std::uint64_t linear) {
   const bool sequential = linear == next_linear_;
   next_linear_ = linear + insn.size;
-  const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, 0x1000 - (linear & 0xfff));
+  const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, left_in_page(linear));
   const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
   std::uint32_t physical = insn.physical;
   if (physical == ~0u) {
@@ -243,17 +219,18 @@ void Recorder::prepare(const Insn& insn) {
   task_.reset();
   switch (insn.what.kind) {
     case InsnKind::x87:
-      fpu_.begin(insn.what.fpu_opcode, insn.linear + displacement_ - code_base_,
+      fpu_.begin(insn.what.fpu_opcode,
+                 insn.linear + displacement_ - (insn.code == CodeSize::bits64 ? 0 : code_base_),
                  registers_.selector(1));
       break;
     case InsnKind::ins:
     case InsnKind::outs:
-      port_ = registers_.gpr(2) & 0xffff;
+      port_ = static_cast<std::uint16_t>(registers_.gpr(2));
       break;
     case InsnKind::in:
     case InsnKind::out:
-      port_ = insn.what.port_in_dx ? registers_.gpr(2) & 0xffff : insn.what.port;
-      port_value_ = registers_.gpr(0);
+      port_ = insn.what.port_in_dx ? static_cast<std::uint16_t>(registers_.gpr(2)) : insn.what.port;
+      port_value_ = static_cast<std::uint32_t>(registers_.gpr(0));
       break;
     case InsnKind::software_interrupt:
       stack_pointer_ = registers_.gpr(4);
@@ -268,12 +245,21 @@ void Recorder::prepare(const Insn& insn) {
     case InsnKind::fxsave:
     case InsnKind::fxrstor:
       block_address_ = effective_address(insn, registers_.state());
-      if (insn.what.kind == InsnKind::fxrstor) fpu_image(false);
+      if (insn.what.kind == InsnKind::fxrstor) fpu_image(insn, false);
       break;
-    case InsnKind::unsupported:
+    case InsnKind::flush_line:
+      block_address_ = effective_address(insn, registers_.state());
+      break;
+    case InsnKind::extended_state:
+      give_up(std::string(
+                  "XSAVE is used, which this monitor does not record; choose a processor without "
+                  "it, such as -cpu ") +
+              (registers_.long_mode_registers() ? "qemu64" : "pentium3"));
+      break;
+    case InsnKind::vector:
       give_up(
-          "XSAVE is used, which no replayer holds; choose a processor without it, such as "
-          "-cpu pentium3");
+          "AVX is used, which no replayer holds; choose a processor without it, such as -cpu "
+          "qemu64");
       break;
     default:
       break;
@@ -288,7 +274,8 @@ void Recorder::finish(const LoggedState* after) {
   set_position();
   switch (insn.what.kind) {
     case InsnKind::in:
-      sink_.port(RecordType::io_read, port_, registers_.gpr(0), insn.what.operand_bytes);
+      sink_.port(RecordType::io_read, port_, static_cast<std::uint32_t>(registers_.gpr(0)),
+                 insn.what.operand_bytes);
       break;
     case InsnKind::out:
       sink_.port(RecordType::io_write, port_, port_value_, insn.what.operand_bytes);
@@ -309,6 +296,9 @@ void Recorder::finish(const LoggedState* after) {
     case InsnKind::rdtsc:
       say_internal("RDTSC");
       break;
+    case InsnKind::rdtscp:
+      say_internal("RDTSCP");
+      break;
     case InsnKind::rdmsr:
       say_internal("RDMSR");
       break;
@@ -322,10 +312,10 @@ void Recorder::finish(const LoggedState* after) {
       walker_.flush();
       break;
     case InsnKind::control_register: {
-      const bool was_real = in_real_mode();
-      walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4),
-                          insn.what.loads_cr3);
-      if (in_real_mode() != was_real) change_mode();
+      const bool was_real = in_real_mode(), was_long = walker_.long_mode();
+      walker_.set_control(registers_.control(), insn.what.loads_cr3);
+      if (in_real_mode() != was_real || walker_.long_mode() != was_long) change_mode();
+      refuse_unheld();
       break;
     }
     case InsnKind::descriptor_table:
@@ -338,13 +328,18 @@ void Recorder::finish(const LoggedState* after) {
       finish_transfer(after);
       break;
     case InsnKind::fxsave:
-      fpu_image(true);
+      fpu_image(insn, true);
       break;
     case InsnKind::fxrstor: {
       const auto physical = walker_.translate(*block_address_, false);
-      if (physical && memory_.is_ram(*physical, 32)) fpu_.load_image(memory_.live(*physical));
+      if (physical && memory_.is_ram(*physical, 32))
+        fpu_.load_image(memory_.live(*physical), is_wide_image(insn));
       break;
     }
+    case InsnKind::flush_line:
+      if (const auto physical = walker_.translate(*block_address_, false))
+        bus_.flush_line(*physical);
+      break;
     case InsnKind::x87:
       fpu_.commit();
       break;
@@ -364,9 +359,13 @@ void Recorder::finish(const LoggedState* after) {
 
 void Recorder::say_internal(const char* op) {
   char text[128];
-  std::snprintf(text, sizeof text, "value %llu,%s,%08x,%08x,%08x,%08x,%08x",
-                static_cast<unsigned long long>(completed_), op, in_flight_linear_ - code_base_,
-                registers_.gpr(0), registers_.gpr(3), registers_.gpr(1), registers_.gpr(2));
+  const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(registers_.gpr(n)); };
+  const bool wide = in_flight_->code == CodeSize::bits64;
+  const std::uint64_t ip = wide ? in_flight_linear_ : in_flight_linear_ - code_base_;
+  std::snprintf(text, sizeof text, "value %llu,%s,%0*llx,%08x,%08x,%08x,%08x",
+                static_cast<unsigned long long>(completed_), op, wide ? 16 : 8,
+                static_cast<unsigned long long>(wide ? ip : static_cast<std::uint32_t>(ip)), low(0),
+                low(3), low(1), low(2));
   sink_.say(text);
 }
 
@@ -375,7 +374,7 @@ void Recorder::say_internal(const char* op) {
 
 /// FS and GS are loaded with other bases under the same selector whenever a thread is switched to;
 /// the others keep theirs.
-std::uint32_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
+std::uint64_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
   if (segment >= known_base_.size() || in_real_mode())
     return registers_.state().segment[segment].base;
   KnownBase& known = known_base_[segment];
@@ -384,14 +383,16 @@ std::uint32_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
   return known.base;
 }
 
-void Recorder::note_fpu_access(const Insn& insn, std::uint32_t linear) {
+void Recorder::note_fpu_access(const Insn& insn, std::uint64_t linear) {
   if (moves_environment(insn.what.kind)) {
     if (!environment_) environment_ = linear;
     return;
   }
   if (fpu_.operand_known()) return;
   const std::uint16_t selector = registers_.selector(insn.what.data_segment);
-  fpu_.operand(linear - segment_base(insn.what.data_segment, selector), selector);
+  // In 64-bit mode FS and GS alone have bases.
+  const bool flat = insn.code == CodeSize::bits64 && insn.what.data_segment < 4;
+  fpu_.operand(flat ? linear : linear - segment_base(insn.what.data_segment, selector), selector);
 }
 
 EnvironmentForm Recorder::environment_form(const Insn& insn) {
@@ -400,13 +401,13 @@ EnvironmentForm Recorder::environment_form(const Insn& insn) {
 
 /// Whether the access is of the environment, and not of the registers that FNSAVE and FRSTOR move
 /// behind it.
-bool Recorder::is_environment(const Insn& insn, std::uint32_t linear) {
+bool Recorder::is_environment(const Insn& insn, std::uint64_t linear) {
   return linear - *environment_ < environment_form(insn).bytes();
 }
 
 /// A processor reads the whole environment; the emulator begins with its first word and passes over
 /// the pointers.
-void Recorder::read_environment(const Insn& insn, std::uint32_t linear) {
+void Recorder::read_environment(const Insn& insn, std::uint64_t linear) {
   if (linear != *environment_) return;
   const EnvironmentForm form = environment_form(insn);
   const unsigned field = insn.what.operand_bytes;
@@ -426,11 +427,11 @@ void Recorder::load_fpu_environment(const Insn& insn) {
 /// FNSTENV and FNSAVE store other pointers than the emulator, and ones where a field has more bytes
 /// than it needs.
 std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
-                                                              std::uint32_t linear,
+                                                              std::uint64_t linear,
                                                               std::span<const std::uint8_t> value) {
   if (!is_environment(insn, linear) || value.size() != insn.what.operand_bytes) return value;
   const EnvironmentForm form = environment_form(insn);
-  const unsigned offset = linear - *environment_;
+  const auto offset = static_cast<unsigned>(linear - *environment_);
   const unsigned field = offset / insn.what.operand_bytes;
   field_ = bytes_of(fpu_.stored_field(form, field, dword_of(value)));
   const auto bytes = std::span<const std::uint8_t>(field_).first(value.size());
@@ -446,66 +447,19 @@ std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
 // reports the fields it keeps. A processor moves the whole image, with the fields that the emulator
 // has not: they are shown with what stands in memory.
 
-std::uint32_t Recorder::effective_address(const Insn& insn, const LoggedState& state) {
-  const std::uint8_t* at = insn.bytes.data() + insn.what.modrm_offset;
-  const std::uint8_t modrm = *at++;
-  const unsigned mod = modrm >> 6, rm = modrm & 7;
-  const auto take = [&at](unsigned size) {
-    std::uint32_t v = 0;
-    std::memcpy(&v, at, size);
-    at += size;
-    if (size == 1) v = static_cast<std::uint32_t>(static_cast<std::int8_t>(v));
-    return v;
-  };
-  std::uint32_t address = 0;
-  unsigned segment = 3;
-  if (insn.what.address16) {
-    static constexpr int kBase[8] = {3, 3, 5, 5, -1, -1, 5, 3};
-    static constexpr int kIndex[8] = {6, 7, 6, 7, 6, 7, -1, -1};
-    if (mod == 0 && rm == 6) {
-      address = take(2);
-    } else {
-      if (kBase[rm] >= 0) address += state.gpr[kBase[rm]];
-      if (kIndex[rm] >= 0) address += state.gpr[kIndex[rm]];
-      if (kBase[rm] == 5) segment = 2;
-      if (mod == 1) address += take(1);
-      if (mod == 2) address += take(2);
-    }
-    address &= 0xffff;
-  } else {
-    unsigned base = rm;
-    if (rm == 4) {
-      const std::uint8_t sib = *at++;
-      base = sib & 7;
-      const unsigned index = (sib >> 3) & 7;
-      if (index != 4) address += state.gpr[index] << (sib >> 6);
-    }
-    if (mod == 0 && base == 5) {
-      address += take(4);
-    } else {
-      address += state.gpr[base];
-      if (base == 4 || base == 5) segment = 2;
-    }
-    if (mod == 1) address += take(1);
-    if (mod == 2) address += take(4);
-  }
-  if (insn.what.segment_override >= 0) segment = static_cast<unsigned>(insn.what.segment_override);
-  return state.segment[segment].base + address;
-}
-
 /// The stores of [linear, linear + size), which follow one by one, are in RAM already.
-void Recorder::expect_stores(std::uint32_t linear, unsigned size) {
-  const unsigned in_page = std::min(size, 0x1000 - (linear & 0xfff));
-  const auto range = [this](std::uint32_t at, std::uint32_t bytes) {
+void Recorder::expect_stores(std::uint64_t linear, unsigned size) {
+  const unsigned in_page = std::min(size, left_in_page(linear));
+  const auto range = [this](std::uint64_t at, std::uint32_t bytes) {
     const auto physical = walker_.locate(at);
     return physical ? BusModel::Range{*physical, bytes} : BusModel::Range{};
   };
   bus_.expect_writes(range(linear, in_page), range(linear + in_page, size - in_page));
 }
 
-void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
+void Recorder::block_access(std::uint64_t linear, unsigned size, bool store) {
   while (size != 0) {
-    const unsigned part = std::min(size, 0x1000 - (linear & 0xfff));
+    const unsigned part = std::min(size, left_in_page(linear));
     const auto physical = walker_.translate(linear, store);
     std::array<std::uint8_t, 512> block;
     if (!physical || part > block.size() || !memory_.is_readable(*physical, part)) return;
@@ -520,20 +474,21 @@ void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
   }
 }
 
-/// The blocks of 16 bytes up to the last register of 32-bit mode, XMM7 (Intel SDM vol. 1, 10.5.1).
-/// An image is aligned by 16: no block crosses a page.
-void Recorder::fpu_image(bool store) {
+/// The blocks of 16 bytes up to the last register of the mode, XMM7 or XMM15 (Intel SDM vol. 1,
+/// 10.5.1). An image is aligned by 16: no block crosses a page.
+void Recorder::fpu_image(const Insn& insn, bool store) {
   if (!block_address_) return;
-  const std::uint32_t linear = *block_address_;
-  if (store) expect_stores(linear, kFxsaveBytes);
-  for (unsigned n = 0; n < kFxsaveBytes; n += 16) {
+  const std::uint64_t linear = *block_address_;
+  const unsigned bytes = insn.code == CodeSize::bits64 ? kWideFxsaveBytes : kFxsaveBytes;
+  if (store) expect_stores(linear, bytes);
+  for (unsigned n = 0; n < bytes; n += 16) {
     if (!store) {
       block_access(linear + n, is_x87_register(n) ? kX87RegisterBytes : 16, false);
       continue;
     }
     const auto physical = walker_.translate(linear + n, true);
     if (!physical || !memory_.is_ram(*physical, 16)) break;
-    const auto block = stored_fpu_block(n, memory_.live(*physical));
+    const auto block = stored_fpu_block(n, memory_.live(*physical), is_wide_image(insn));
     memory_.correct(*physical, block);
     bus_.write(*physical, block);
   }
@@ -543,14 +498,15 @@ void Recorder::fpu_image(bool store) {
 /// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit
 /// register alone, where a processor stores zeros, and does not store the pointers.
 std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
-                                                        const std::uint8_t* emulated) const {
+                                                        const std::uint8_t* emulated,
+                                                        bool wide) const {
   constexpr unsigned kTags = 4;
   std::array<std::uint8_t, 16> block;
   std::memcpy(block.data(), emulated, block.size());
   if (is_x87_register(offset))
     std::fill(block.begin() + kX87RegisterBytes, block.end(), std::uint8_t{0});
   if (offset == 0) block[kTags + 1] = 0;
-  fpu_.store(offset, block.data());
+  fpu_.store(offset, block.data(), wide);
   return block;
 }
 

@@ -23,6 +23,7 @@
 #include "monitor/interrupt_log.h"
 #include "monitor/page_walker.h"
 #include "monitor/record_sink.h"
+#include "monitor/state_block.h"
 
 namespace citcat::monitor {
 
@@ -35,17 +36,24 @@ inline std::uint32_t dword_of(std::span<const std::uint8_t> value) {
   return dword;
 }
 
+/// Exceptions that push an error code (Intel SDM vol. 3, table 6-1).
+bool pushes_error_code(unsigned vector);
+
 /// Registers of the emulated processor, as they are at a callback that asked for them.
 class Registers {
  public:
   virtual ~Registers() = default;
-  virtual std::uint32_t gpr(unsigned n) = 0;
+  /// A general register, of which there are 8 on a processor of 32 bits. Outside 64-bit mode the
+  /// lower half.
+  virtual std::uint64_t gpr(unsigned n) = 0;
   virtual std::uint16_t selector(unsigned n) = 0;  ///< encoding order ES CS SS DS FS GS
-  virtual std::uint32_t eip() = 0;  ///< right at the first instruction of a block only
-  virtual std::uint32_t control(unsigned n) = 0;  ///< CR0, CR2, CR3, CR4
+  virtual std::uint64_t ip() = 0;  ///< right at the first instruction of a block only
+  virtual ControlRegisters control() = 0;
   virtual bool in_virtual8086() = 0;
   /// The whole state, hidden parts too. Slow.
   virtual LoggedState state() = 0;
+  /// What a processor with long mode has besides; nullopt of others.
+  virtual std::optional<LongModeRegisters> long_mode_registers() { return std::nullopt; }
   /// The mode or a descriptor table has changed: what a selector stood for it may stand for no
   /// more.
   virtual void forget_segments() = 0;
@@ -53,11 +61,12 @@ class Registers {
 
 /// One translated instruction. Lives as long as the emulator.
 struct Insn {
-  std::uint32_t linear = 0;    ///< where it was translated
+  std::uint64_t linear = 0;    ///< where it was translated
   std::uint32_t physical = 0;  ///< of its first byte, ~0u when not in RAM
   std::uint8_t size = 0;
   bool first_in_block = false;
   bool user = false;  ///< at privilege level 3: blocks are translated for one level
+  CodeSize code = CodeSize::bits32;
   std::array<std::uint8_t, 15> bytes{};
   InsnClass what;
 };
@@ -71,16 +80,20 @@ class Recorder {
   /// block goes out first. Without one the emulator's own view of the state does.
   void begin(const Insn& first, std::uint32_t window);
   bool active() const { return active_; }
-  /// What WRMSR has written so far. The emulator tells no other way; a recording without the driver
-  /// begins with them.
-  void note_msr(std::uint32_t index, std::uint64_t value) { msrs_[index] = value; }
+  /// What WRMSR has written and CPUID has told so far. The emulator tells no other way; a recording
+  /// without the driver begins with them.
+  ModelFacts& facts() { return facts_; }
+  /// Ends it, with the reason why it cannot go on.
+  void refuse(const std::string& why) {
+    if (active_) give_up(why);
+  }
   /// Ends the recording; nothing more is sent.
   void end(const std::string& reason);
 
   /// An instruction starts.
   void start(const Insn& insn);
   /// It has read or written memory.
-  void access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
+  void access(const Insn& insn, bool store, std::uint64_t linear, std::uint32_t physical,
               bool device, std::span<const std::uint8_t> value);
 
   std::uint64_t instructions() const { return completed_; }
@@ -89,7 +102,8 @@ class Recorder {
 
  private:
   void send_state_block(std::span<const std::uint32_t> words, std::uint32_t base);
-  std::vector<std::uint32_t> state_from_emulator(const Insn& first);
+  void send_driver_state(std::uint32_t window);
+  void send_emulator_state(const Insn& first);
   void give_up(const std::string& why);
 
   static constexpr std::uint32_t kVirtual8086 = 1u << 17;  ///< EFLAGS.VM
@@ -115,18 +129,31 @@ class Recorder {
   bool repeat_used_up(const LoggedState& state) const;
   void find_first_page(const LoggedEvent& event, bool at_flight);
   void write_corrected(std::uint32_t physical, std::span<const std::uint8_t> bytes);
-  std::uint32_t read_linear32(std::uint32_t linear);
-  std::uint16_t read_linear16(std::uint32_t linear);
+  std::uint64_t read_linear64(std::uint64_t linear);
+  std::uint32_t read_linear32(std::uint64_t linear);
+  std::uint16_t read_linear16(std::uint64_t linear);
   struct Descriptor {
-    std::uint32_t linear = 0, low = 0, high = 0;
+    std::uint64_t linear = 0;
+    std::uint32_t low = 0, high = 0;
     std::uint32_t base() const { return (low >> 16) | ((high & 0xff) << 16) | (high & 0xff000000); }
     unsigned dpl() const { return (high >> 13) & 3; }
   };
   Descriptor read_descriptor(const LoggedState& state, unsigned selector);
 
+  // recorder_long_mode.cc
+  void deliver_long(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
+  void note_task_base(const LoggedState& state);
+  std::uint64_t long_mode_stack(const LoggedEvent& event, unsigned interrupt_stack,
+                                const Descriptor& code);
+  bool returns_from_64_bits() const;
+  void refuse_unheld();
+
   // recorder_segments.cc
   struct Tables {
-    std::uint32_t gdt, gdt_limit, ldt, ldt_limit;
+    std::uint64_t gdt;
+    std::uint32_t gdt_limit;
+    std::uint64_t ldt;
+    std::uint32_t ldt_limit;
   };
   void change_mode();
   struct TaskSwitch {
@@ -136,58 +163,59 @@ class Recorder {
     std::array<std::uint8_t, 4> flags{};  ///< as IRET saves them
   };
   const Tables& tables();
-  void note_descriptor(std::uint32_t linear, std::uint32_t high);
-  std::span<const std::uint8_t> as_switched(const Insn& insn, bool store, std::uint32_t linear,
+  void note_descriptor(std::uint64_t linear, std::uint32_t high);
+  std::span<const std::uint8_t> as_switched(const Insn& insn, bool store, std::uint64_t linear,
                                             std::uint32_t physical,
                                             std::span<const std::uint8_t> value);
   void finish_transfer(const LoggedState* after);
   void mark_loaded(std::uint16_t selector);
-  void mark_accessed(std::uint32_t descriptor);
+  void mark_accessed(std::uint64_t descriptor);
   void follow_a20();
 
   /// `after`: the state it left, where the processor has gone on since.
   void finish(const LoggedState* after = nullptr);
   void prepare(const Insn& insn);
-  std::uint32_t linear_of(const Insn& insn);
-  std::uint32_t code_base(std::uint32_t eip, std::uint32_t translated_at);
-  void fetch(const Insn& insn, std::uint32_t linear);
-  bool is_used_up(std::uint32_t ecx) const;
-  bool reads_permission(const Insn& insn, std::uint32_t linear);
+  std::uint64_t linear_of(const Insn& insn);
+  std::uint64_t code_base(std::uint64_t ip, std::uint64_t translated_at);
+  void fetch(const Insn& insn, std::uint64_t linear);
+  bool is_used_up(std::uint64_t count) const;
+  bool reads_permission(const Insn& insn, std::uint64_t linear);
   void iterate(bool store);
   void set_position() { sink_.set_position(completed_, iterations_); }
   void say_internal(const char* op);
 
-  std::uint32_t effective_address(const Insn& insn, const LoggedState& state);
-  std::uint32_t segment_base(unsigned segment, std::uint16_t selector);
-  void note_fpu_access(const Insn& insn, std::uint32_t linear);
+  std::uint64_t effective_address(const Insn& insn, const LoggedState& state);
+  std::uint64_t segment_base(unsigned segment, std::uint16_t selector);
+  void note_fpu_access(const Insn& insn, std::uint64_t linear);
   EnvironmentForm environment_form(const Insn& insn);
-  bool is_environment(const Insn& insn, std::uint32_t linear);
-  void read_environment(const Insn& insn, std::uint32_t linear);
+  bool is_environment(const Insn& insn, std::uint64_t linear);
+  void read_environment(const Insn& insn, std::uint64_t linear);
   void load_fpu_environment(const Insn& insn);
-  std::span<const std::uint8_t> as_stored_environment(const Insn& insn, std::uint32_t linear,
+  std::span<const std::uint8_t> as_stored_environment(const Insn& insn, std::uint64_t linear,
                                                       std::span<const std::uint8_t> value);
-  void fpu_image(bool store);
-  std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset,
-                                                const std::uint8_t* emulated) const;
-  void expect_stores(std::uint32_t linear, unsigned size);
-  void block_access(std::uint32_t linear, unsigned size, bool store);
+  void fpu_image(const Insn& insn, bool store);
+  std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset, const std::uint8_t* emulated,
+                                                bool wide) const;
+  void expect_stores(std::uint64_t linear, unsigned size);
+  void block_access(std::uint64_t linear, unsigned size, bool store);
 
   struct StringRead {
-    std::uint32_t linear = 0, physical = 0;
+    std::uint64_t linear = 0;
+    std::uint32_t physical = 0;
     bool device = false;
     std::size_t size = 0;
     std::array<std::uint8_t, 16> bytes{};
   };
   void compare_strings(const StringRead& read);
   void show(const StringRead& read);
-  void transfer(bool store, std::uint32_t linear, std::uint32_t physical, bool device,
+  void transfer(bool store, std::uint64_t linear, std::uint32_t physical, bool device,
                 std::span<const std::uint8_t> value);
-  std::span<const std::uint8_t> as_moved(const Insn& insn, bool store, std::uint32_t linear,
+  std::span<const std::uint8_t> as_moved(const Insn& insn, bool store, std::uint64_t linear,
                                          std::span<const std::uint8_t> value);
-  std::span<const std::uint8_t> as_returned(const Insn& insn, std::uint32_t linear,
+  std::span<const std::uint8_t> as_returned(const Insn& insn, std::uint64_t linear,
                                             std::span<const std::uint8_t> value);
   void read_first_string(const LoggedState& state);
-  std::span<const std::uint8_t> may_update(const Insn& insn, std::uint32_t linear,
+  std::span<const std::uint8_t> may_update(const Insn& insn, std::uint64_t linear,
                                            std::uint32_t physical,
                                            std::span<const std::uint8_t> value);
 
@@ -205,27 +233,27 @@ class Recorder {
   std::uint32_t iterations_ = 0;    ///< of the REP in flight
   unsigned accesses_ = 0;           ///< of the iteration in progress
   StringRead held_back_;            ///< of the iteration of CMPS in progress
-  std::uint32_t first_access_ = 0;  ///< linear address, of IRET and far RET
+  std::uint64_t first_access_ = 0;  ///< linear address, of IRET and far RET
   bool to_virtual8086_ = false;     ///< the IRET in flight has read EFLAGS with VM set
   const Insn* in_flight_ = nullptr;
-  std::uint32_t in_flight_linear_ = 0;
-  std::uint32_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
-  std::uint32_t code_base_ = 0;     ///< of CS
+  std::uint64_t in_flight_linear_ = 0;
+  std::uint64_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
+  std::uint64_t code_base_ = 0;     ///< of CS
   std::uint16_t code_selector_ = 0;
   bool code_base_known_ = false;
   bool code_base_hidden_ = true;   ///< real mode has not loaded CS: its selector does not tell
-  std::uint32_t next_linear_ = 0;  ///< behind the instruction before, for sequential fetches
+  std::uint64_t next_linear_ = 0;  ///< behind the instruction before, for sequential fetches
 
   // What an instruction in flight needs when it has ended.
   std::uint32_t port_ = 0, port_value_ = 0;
-  std::uint32_t stack_pointer_ = 0;  ///< before a software interrupt
-  std::optional<std::uint32_t> block_address_;
-  std::optional<std::uint32_t> environment_;  ///< linear address of the one that x87 code moves
+  std::uint64_t stack_pointer_ = 0;  ///< before a software interrupt
+  std::optional<std::uint64_t> block_address_;
+  std::optional<std::uint64_t> environment_;  ///< linear address of the one that x87 code moves
   std::array<std::uint8_t, 4> field_{};       ///< of it, as a processor stores it
   FpuPointers fpu_;
   struct KnownBase {
     std::uint16_t selector = 0;
-    std::uint32_t base = 0;
+    std::uint64_t base = 0;
     bool known = false;
   };
   std::optional<Tables> tables_;         ///< since it was last asked for
@@ -233,7 +261,8 @@ class Recorder {
   unsigned level_ = 0;                   ///< privilege level before the far transfer in flight
   std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 
-  std::map<std::uint32_t, std::uint64_t> msrs_;
+  ModelFacts facts_;
+  std::uint64_t task_base_ = 0;  ///< of TR, of which the log has a half outside 64-bit mode
   std::uint64_t interrupts_ = 0, exceptions_ = 0, software_ = 0;
 };
 

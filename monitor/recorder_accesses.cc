@@ -22,16 +22,16 @@ void Recorder::iterate(bool store) {
 
 /// Whether a load of INS or OUTS is of the permission map, which programs without the privilege for
 /// ports are asked about, and so belongs to no iteration.
-bool Recorder::reads_permission(const Insn& insn, std::uint32_t linear) {
+bool Recorder::reads_permission(const Insn& insn, std::uint64_t linear) {
   if (insn.what.kind == InsnKind::ins) return true;
   if (insn.what.kind != InsnKind::outs || !insn.user) return false;
   const LoggedSegment task = registers_.state().tr;
   return linear - task.base <= task.limit;
 }
 
-/// Whether ECX, or CX, leaves the REP in flight nothing to do.
-bool Recorder::is_used_up(std::uint32_t ecx) const {
-  return (in_flight_->what.address16 ? ecx & 0xffff : ecx) == 0;
+/// Whether RCX, ECX or CX leaves the REP in flight nothing to do.
+bool Recorder::is_used_up(std::uint64_t count) const {
+  return (count & address_mask(in_flight_->what.address_bytes)) == 0;
 }
 
 /// CMPS reads DS:[ESI], then ES:[EDI]; the emulator the other way round.
@@ -54,11 +54,12 @@ void Recorder::read_first_string(const LoggedState& state) {
   const InsnClass& what = in_flight_->what;
   const unsigned segment =
       what.segment_override >= 0 ? static_cast<unsigned>(what.segment_override) : 3;
-  const std::uint32_t offset = state.gpr[6] & (what.address16 ? 0xffff : 0xffffffff);
-  block_access(state.segment[segment].base + offset, what.operand_bytes, false);
+  const std::uint64_t offset = state.gpr[6] & address_mask(what.address_bytes);
+  const bool flat = in_flight_->code == CodeSize::bits64 && segment < 4;
+  block_access((flat ? 0 : state.segment[segment].base) + offset, what.operand_bytes, false);
 }
 
-void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
+void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::uint32_t physical,
                       bool device, std::span<const std::uint8_t> value) {
   if (in_flight_ == nullptr) return;
   walker_.take_back_pointer_marks();  // of this access's own walk
@@ -85,7 +86,8 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
     }
     sink_.port(RecordType::io_read, port_, dword_of(value), insn.what.operand_bytes);
   }
-  if (loads_code_segment(kind) && !store && value.size() == 4 && !in_real_mode())
+  if (loads_code_segment(kind) && !store && value.size() == 4 && !in_real_mode() &&
+      !walker_.long_mode())
     note_descriptor(linear, dword_of(value));
   value = task_ ? as_switched(insn, store, linear, physical, value)
                 : as_moved(insn, store, linear, value);
@@ -114,7 +116,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
 
 /// What a processor moves of `value` to or from the stack for selectors, which the emulator takes
 /// for dwords.
-std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, std::uint32_t linear,
+std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, std::uint64_t linear,
                                                  std::span<const std::uint8_t> value) {
   const bool dword = value.size() == 4;
   switch (insn.what.kind) {
@@ -122,7 +124,7 @@ std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, s
       // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was
       // (Intel SDM vol. 2, PUSH), where the emulator writes zeros.
       if (!store || !dword) return value;
-      for (const std::uint32_t at : {linear + 2, linear + 3}) {
+      for (const std::uint64_t at : {linear + 2, linear + 3}) {
         const auto byte = walker_.locate(at);
         if (byte && memory_.is_ram(*byte, 1)) memory_.restore(*byte, 1);
       }
@@ -149,20 +151,20 @@ std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, s
 }
 
 /// The same for what IRET and far RET take from the stack.
-std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint32_t linear,
+std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint64_t linear,
                                                     std::span<const std::uint8_t> value) {
   if (accesses_++ == 0) first_access_ = linear;
-  if (value.size() != 4) return value;
+  if (value.size() != 4 || walker_.long_mode()) return value;
   // A return to virtual-8086 mode takes all selectors as dwords.
   constexpr std::uint32_t kFlagsAt = 8;
-  const std::uint32_t at = linear - first_access_;
+  const std::uint64_t at = linear - first_access_;
   if (insn.what.kind == InsnKind::iret && at == kFlagsAt)
     to_virtual8086_ = (dword_of(value) & kVirtual8086) != 0;
   return at == insn.what.stack_segment_at && !to_virtual8086_ ? value.first(2) : value;
 }
 
 /// Shows one access on the bus.
-void Recorder::transfer(bool store, std::uint32_t linear, std::uint32_t physical, bool device,
+void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical, bool device,
                         std::span<const std::uint8_t> value) {
   const auto show = [&](std::uint32_t at, std::span<const std::uint8_t> bytes) {
     if (store)
@@ -175,21 +177,21 @@ void Recorder::transfer(bool store, std::uint32_t linear, std::uint32_t physical
     show(physical, value);
     return;
   }
-  const std::size_t in_page = std::min<std::size_t>(value.size(), 0x1000 - (linear & 0xfff));
+  const std::size_t in_page = std::min<std::size_t>(value.size(), left_in_page(linear));
   show(walker_.translate_as(linear, store, physical), value.first(in_page));
   if (in_page == value.size()) return;
-  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), store))
+  if (const auto second = walker_.translate(linear + in_page, store))
     show(*second, value.subspan(in_page));
 }
 
 /// What is read of `value` by an instruction that is going to store there. A processor asks for the
 /// right to write to both its pages before it reads of them; the emulator finds out afterwards.
-std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint32_t linear,
+std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint64_t linear,
                                                    std::uint32_t physical,
                                                    std::span<const std::uint8_t> value) {
   if (!walker_.translate_for_update(linear, insn.user, physical)) return {};
-  const std::size_t in_page = std::min<std::size_t>(value.size(), 0x1000 - (linear & 0xfff));
-  const auto second = linear + static_cast<std::uint32_t>(in_page);
+  const std::size_t in_page = std::min<std::size_t>(value.size(), left_in_page(linear));
+  const std::uint64_t second = linear + in_page;
   const bool both =
       in_page == value.size() || walker_.translate_for_update(second, insn.user, std::nullopt);
   return both ? value : std::span<const std::uint8_t>();

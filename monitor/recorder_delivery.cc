@@ -10,11 +10,6 @@ namespace {
 constexpr std::uint32_t kWriteFault = 2;  // of a page fault's error code
 constexpr unsigned kDebug = 1, kNmi = 2, kProtection = 13, kPageFault = 14;
 
-/// Exceptions that push an error code (Intel SDM vol. 3, table 6-1).
-bool pushes_error_code(unsigned vector) {
-  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
-}
-
 /// Whether `following` says that INT n may not go through its gate: #GP that names the gate, which
 /// lies within the table (Intel SDM vol. 3, 6.13).
 bool is_refused_by_gate(const LoggedEvent& event, const LoggedEvent& following) {
@@ -56,15 +51,16 @@ void Recorder::take_log() {
   if (active_ && (may_have_interrupted || !real.empty())) take_real_events(real);
   if (item == LogItem::system_management)
     give_up(
-        "system management mode was entered, which this monitor does not record; leave it out of the "
+        "system management mode was entered, which this monitor does not record; leave it out of "
+        "the "
         "machine with -machine pc,smm=off");
 }
 
 /// What INT n reads before its gate refuses it.
 void Recorder::read_gate(const LoggedEvent& event) {
-  const std::uint32_t gate_at = event.before.idt_base + 8 * event.vector;
-  block_access(gate_at, 4, false);
-  block_access(gate_at + 4, 4, false);
+  const unsigned dwords = walker_.long_mode() ? 4 : 2;
+  const std::uint64_t gate_at = event.before.idt_base + 4 * dwords * event.vector;
+  for (unsigned n = 0; n < dwords; ++n) block_access(gate_at + 4 * n, 4, false);
 }
 
 void Recorder::deliver(const LoggedEvent& event, bool completed) {
@@ -92,7 +88,8 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
   if (!event.real_mode && event.before.cr0 != walker_.cr0())
-    walker_.set_control(event.before.cr0, event.before.cr3, event.before.cr4, false);
+    walker_.set_control({event.before.cr0, event.before.cr3, event.before.cr4, event.before.efer},
+                        false);
   if (event.hardware) {
     ++interrupts_;
     sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
@@ -108,7 +105,12 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   if (page_fault) find_first_page(event, at_flight);
   if (page_fault) walker_.faulting_walk(event.cr2);
   if (completed && event.real_mode) deliver_real(event, passed_bytes);
-  if (completed && !event.real_mode) deliver_protected(event, passed_bytes, error_code);
+  if (completed && !event.real_mode) {
+    if (walker_.long_mode())
+      deliver_long(event, passed_bytes, error_code);
+    else
+      deliver_protected(event, passed_bytes, error_code);
+  }
   code_base_known_ = false;
   code_base_hidden_ = !in_real_mode();
 
@@ -127,11 +129,11 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
 /// executed.
 void Recorder::find_first_page(const LoggedEvent& event, bool at_flight) {
   constexpr std::uint32_t kLongest = 15;
-  const std::uint32_t before = event.cr2 - event.pc;
+  const std::uint64_t before = event.cr2 - event.pc;
   if ((event.cr2 & 0xfff) != 0) return;
   if (at_flight && in_flight_->what.updates_memory) {
     // The emulator was about to read: it has not marked the page as written.
-    const std::uint32_t first = effective_address(*in_flight_, event.before);
+    const std::uint64_t first = effective_address(*in_flight_, event.before);
     if ((first | 0xfff) + 1 == event.cr2) (void)walker_.translate_own_store(first);
     return;
   }
@@ -149,12 +151,12 @@ void Recorder::write_corrected(std::uint32_t physical, std::span<const std::uint
   bus_.write(physical, bytes);
 }
 
-std::uint32_t Recorder::read_linear32(std::uint32_t linear) {
+std::uint32_t Recorder::read_linear32(std::uint64_t linear) {
   const std::uint32_t low = read_linear16(linear);
   return low | std::uint32_t{read_linear16(linear + 2)} << 16;
 }
 
-std::uint16_t Recorder::read_linear16(std::uint32_t linear) {
+std::uint16_t Recorder::read_linear16(std::uint64_t linear) {
   std::uint16_t value = 0;
   const auto physical = walker_.translate(linear, false);
   std::array<std::uint8_t, 2> bytes{};
@@ -164,8 +166,8 @@ std::uint16_t Recorder::read_linear16(std::uint32_t linear) {
 }
 
 Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigned selector) {
-  const std::uint32_t table = (selector & 4) != 0 ? state.ldtr.base : state.gdt_base;
-  const std::uint32_t at = table + (selector & ~7u);
+  const std::uint64_t table = (selector & 4) != 0 ? state.ldtr.base : state.gdt_base;
+  const std::uint64_t at = table + (selector & ~7u);
   block_access(at, 4, false);
   block_access(at + 4, 4, false);
   return {at, read_linear32(at), read_linear32(at + 4)};
@@ -178,7 +180,7 @@ Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigne
 void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes,
                                  std::uint32_t error_code) {
   const LoggedState& state = event.before;
-  const std::uint32_t gate_at = state.idt_base + 8 * event.vector;
+  const std::uint64_t gate_at = state.idt_base + 8 * event.vector;
   read_gate(event);
   const Descriptor gate{gate_at, read_linear32(gate_at), read_linear32(gate_at + 4)};
   const unsigned type = (gate.high >> 8) & 0xf;
@@ -192,13 +194,14 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   const bool virtual8086 = (state.eflags & kVirtual8086) != 0;
   const bool conforming = (code.high & 0x400) != 0;
 
-  std::uint32_t stack_base = state.segment[2].base, top = state.gpr[4];
+  std::uint64_t stack_base = state.segment[2].base;
+  auto top = static_cast<std::uint32_t>(state.gpr[4]);
   bool wide_stack = (state.segment[2].flags & 0x400000) != 0;
   unsigned pushes = 3;
   if (!conforming && code.dpl() < event.cpl) {
     // The task state segment names the inner stack; its 16-bit form is half as wide.
     const bool wide_tss = (state.tr.flags & 0x800) != 0;
-    const std::uint32_t slot = state.tr.base + (wide_tss ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl());
+    const std::uint64_t slot = state.tr.base + (wide_tss ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl());
     block_access(slot, wide_tss ? 4 : 2, false);
     block_access(slot + (wide_tss ? 4 : 2), 2, false);
     top = wide_tss ? read_linear32(slot) : read_linear16(slot);
@@ -215,7 +218,8 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
       passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
   if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
 
-  const auto behind = bytes_of(event.pc - state.segment[1].base + passed_bytes);
+  const auto behind =
+      bytes_of(static_cast<std::uint32_t>(event.pc - state.segment[1].base + passed_bytes));
   const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
   expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
   for (unsigned n = 0; n < pushes; ++n) {

@@ -40,7 +40,7 @@ void Recorder::change_mode() {
 /// Whether the INT n in flight has gone to its handler; `later_events` have been delivered since it
 /// started. INTO may go on, and an INT n whose vector lies beyond the table's limit has faulted.
 bool Recorder::software_interrupt_taken(std::size_t later_events) {
-  const std::uint32_t pushed = (stack_pointer_ - registers_.gpr(4)) & 0xffff;
+  const std::uint64_t pushed = (stack_pointer_ - registers_.gpr(4)) & 0xffff;
   return pushed == kFrameBytes * (later_events + 1);
 }
 
@@ -70,16 +70,16 @@ void Recorder::complete_real_event(LoggedEvent& event, unsigned frames_above) {
   state = registers_.state();
   const std::uint32_t mask = stack_mask(state);
   const auto sp = [&](unsigned bytes) {
-    return (state.gpr[4] + kFrameBytes * frames_above + bytes) & mask;
+    return static_cast<std::uint32_t>(state.gpr[4] + kFrameBytes * frames_above + bytes) & mask;
   };
-  const std::uint32_t stack = state.segment[2].base;
+  const std::uint64_t stack = state.segment[2].base;
   const std::uint16_t ip = read_linear16(stack + sp(0)), cs = read_linear16(stack + sp(2));
   state.eflags = (state.eflags & 0xffff0000) | read_linear16(stack + sp(4));
-  state.gpr[4] = (state.gpr[4] & ~mask) | sp(kFrameBytes);
-  const std::uint32_t base = cs == code_selector_ ? code_base_ : std::uint32_t{cs} << 4;
+  state.gpr[4] = (static_cast<std::uint32_t>(state.gpr[4]) & ~mask) | sp(kFrameBytes);
+  const std::uint64_t base = cs == code_selector_ ? code_base_ : std::uint32_t{cs} << 4;
   state.segment[1].selector = cs;
   state.segment[1].base = base;
-  event.pc = base + ip;
+  event.pc = static_cast<std::uint32_t>(base + ip);
 }
 
 /// What the processor reads and pushes (Intel SDM vol. 3, 20.1.4): a vector, then FLAGS, CS and IP.
@@ -88,12 +88,13 @@ void Recorder::deliver_real(const LoggedEvent& event, unsigned passed_bytes) {
   const LoggedState& state = event.before;
   const unsigned behind = event.software ? in_flight_->size : passed_bytes;
   block_access(state.idt_base + kVectorBytes * event.vector, kVectorBytes, false);
-  const std::uint32_t mask = stack_mask(state), base = state.segment[2].base;
+  const std::uint32_t mask = stack_mask(state);
+  const std::uint64_t base = state.segment[2].base;
   const std::uint16_t frame[3] = {
       static_cast<std::uint16_t>(state.eflags),
       static_cast<std::uint16_t>(state.segment[1].selector),
       static_cast<std::uint16_t>(event.pc - state.segment[1].base + behind)};
-  std::uint32_t top = state.gpr[4];
+  auto top = static_cast<std::uint32_t>(state.gpr[4]);
   expect_stores(base + ((top - kFrameBytes) & mask), kFrameBytes);
   for (unsigned n = 0; n < 3; ++n) {
     top = (top - 2) & mask;

@@ -15,7 +15,7 @@ constexpr std::uint32_t kNestedTask = 0x4000;  // EFLAGS.NT
 bool is_task_segment(std::uint32_t high) { return (high >> 8 & 0x15) == 1; }
 
 /// Where EFLAGS is kept in a task segment (Intel SDM vol. 3, figures 7-2 and 7-10).
-std::uint32_t flags_at(const LoggedSegment& task) {
+std::uint64_t flags_at(const LoggedSegment& task) {
   return task.base + ((task.flags & 0x800) != 0 ? 0x24 : 0x10);
 }
 
@@ -33,8 +33,8 @@ const Recorder::Tables& Recorder::tables() {
 
 /// A far transfer has read a dword: the second one of a task segment's descriptor begins a switch,
 /// or else a fault.
-void Recorder::note_descriptor(std::uint32_t linear, std::uint32_t high) {
-  const std::uint32_t at = linear - tables().gdt;
+void Recorder::note_descriptor(std::uint64_t linear, std::uint32_t high) {
+  const std::uint64_t at = linear - tables().gdt;
   if (task_ || at > tables().gdt_limit || at % 8 != 4 || !is_task_segment(high)) return;
   const std::uint32_t low = read_linear32(linear - 4);
   task_ = TaskSwitch{registers_.state().tr, Descriptor{linear - 4, low, high}.base(), false, {}};
@@ -42,12 +42,12 @@ void Recorder::note_descriptor(std::uint32_t linear, std::uint32_t high) {
 
 /// What a processor moves of `value` while it switches tasks.
 std::span<const std::uint8_t> Recorder::as_switched(const Insn& insn, bool store,
-                                                    std::uint32_t linear, std::uint32_t physical,
+                                                    std::uint64_t linear, std::uint32_t physical,
                                                     std::span<const std::uint8_t> value) {
   constexpr std::uint32_t kTrapAt = 0x64;
   // Descriptors are read after CR3 has been loaded.
-  if (registers_.control(3) != walker_.cr3())
-    walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4), true);
+  const ControlRegisters control = registers_.control();
+  if (control.cr3 != walker_.cr3()) walker_.set_control(control, true);
   // The word with the T bit; the emulator reads what follows it too.
   if (!store && linear == task_->new_base + kTrapAt) return value.first(2);
   if (!store || linear != flags_at(task_->old_task)) return value;
@@ -71,8 +71,8 @@ void Recorder::finish_transfer(const LoggedState* after) {
   if (switched) {
     tables_.reset();
     known_base_ = {};
-    walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4),
-                        registers_.control(3) != walker_.cr3());
+    const ControlRegisters control = registers_.control();
+    walker_.set_control(control, control.cr3 != walker_.cr3());
   }
   constexpr unsigned kCs = 1, kSs = 2, kSegments = 6;
   if (after != nullptr ? (after->eflags & kVirtual8086) != 0 : registers_.in_virtual8086()) return;
@@ -80,9 +80,10 @@ void Recorder::finish_transfer(const LoggedState* after) {
     return after != nullptr ? static_cast<std::uint16_t>(after->segment[n].selector)
                             : registers_.selector(n);
   };
+  // IRET of 64-bit mode loads SS whatever the level.
+  const bool loads_stack = (selector(kCs) & 3u) != level_ || returns_from_64_bits();
   for (unsigned n = 0; n < kSegments; ++n)
-    if (switched || n == kCs || (n == kSs && (selector(kCs) & 3u) != level_))
-      mark_loaded(selector(n));
+    if (switched || n == kCs || (n == kSs && loads_stack)) mark_loaded(selector(n));
 }
 
 void Recorder::mark_loaded(std::uint16_t selector) {
@@ -95,9 +96,9 @@ void Recorder::mark_loaded(std::uint16_t selector) {
 
 /// Sets the accessed bit of the descriptor at this linear address, which has been read: a write of
 /// one byte, where the bit was clear.
-void Recorder::mark_accessed(std::uint32_t descriptor) {
+void Recorder::mark_accessed(std::uint64_t descriptor) {
   constexpr std::uint8_t kAccessed = 1, kCodeOrData = 0x10;
-  const std::uint32_t linear = descriptor + 5;
+  const std::uint64_t linear = descriptor + 5;
   const auto at = walker_.translate(linear, false);
   if (!at || !memory_.is_readable(*at, 1)) return;
   std::uint8_t type = 0;

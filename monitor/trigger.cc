@@ -49,9 +49,7 @@ std::optional<Trigger> parse_trigger(std::string_view text) {
   }
   if (kind == "address") {
     out.kind = Trigger::Kind::address;
-    return parse_whole(without_0x(rest), 16, out.number) && out.number <= 0xffffffff
-               ? std::optional(out)
-               : std::nullopt;
+    return parse_whole(without_0x(rest), 16, out.number) ? std::optional(out) : std::nullopt;
   }
   if (kind == "port") {
     out.kind = Trigger::Kind::port;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <set>
 
 #include "cli/parsing/suggestion.h"
@@ -46,11 +45,7 @@ std::string with_address(const std::string& option, const std::string& trigger,
     throw UsageError(fmt::format(
         "{}: expected the name of one place, found {}, which is {}; say which", option, name, all));
   }
-  const auto address = static_cast<std::uint64_t>(places.begin()->value);
-  if (address > std::numeric_limits<std::uint32_t>::max())
-    throw UsageError(
-        fmt::format("{}: expected an address of 32 bits, found {} at {:x}", option, name, address));
-  return fmt::format("address:{:x}", address);
+  return fmt::format("address:{:x}", places.begin()->value);
 }
 
 }  // namespace citcat

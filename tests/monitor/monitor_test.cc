@@ -22,9 +22,9 @@
 namespace citcat::monitor {
 namespace {
 
-InsnClass classified(std::initializer_list<std::uint8_t> bytes, bool code32 = true) {
+InsnClass classified(std::initializer_list<std::uint8_t> bytes, CodeSize size = CodeSize::bits32) {
   const std::vector<std::uint8_t> copy(bytes);
-  return classify(copy, code32);
+  return classify(copy, size);
 }
 
 TEST(InsnClass, KnowsPortAccessesWithTheirSizeAndPort) {
@@ -33,7 +33,7 @@ TEST(InsnClass, KnowsPortAccessesWithTheirSizeAndPort) {
   EXPECT_TRUE(classified({0xec}).port_in_dx);
   EXPECT_EQ(classified({0xed}).operand_bytes, 4);
   EXPECT_EQ(classified({0x66, 0xed}).operand_bytes, 2);
-  EXPECT_EQ(classified({0xed}, false).operand_bytes, 2);
+  EXPECT_EQ(classified({0xed}, CodeSize::bits16).operand_bytes, 2);
   EXPECT_EQ(classified({0xe6, 0x80}).kind, InsnKind::out);
   EXPECT_EQ(classified({0xe6, 0x80}).port, 0x80);
   EXPECT_FALSE(classified({0xe6, 0x80}).port_in_dx);
@@ -54,16 +54,16 @@ TEST(InsnClass, KnowsBranchesWhichMayFollowThemselves) {
                             {0x0f, 0x84, 0, 0, 0, 0},
                             {0xff, 0xe0},
                             {0xc3}})
-    EXPECT_TRUE(classify(bytes, true).branch) << std::hex << int{bytes[0]};
+    EXPECT_TRUE(classify(bytes, CodeSize::bits32).branch) << std::hex << int{bytes[0]};
   EXPECT_FALSE(classified({0xff, 0x00}).branch);  // INC
   EXPECT_FALSE(classified({0x89, 0xc0}).branch);
 }
 
 TEST(InsnClass, TakesOperandSizesOfPortsFromTheCodeSegment) {
   const std::vector<std::uint8_t> in_dx{0xed}, prefixed{0x66, 0xed};
-  EXPECT_EQ(classify(in_dx, true).operand_bytes, 4);
-  EXPECT_EQ(classify(in_dx, false).operand_bytes, 2);
-  EXPECT_EQ(classify(prefixed, false).operand_bytes, 4);
+  EXPECT_EQ(classify(in_dx, CodeSize::bits32).operand_bytes, 4);
+  EXPECT_EQ(classify(in_dx, CodeSize::bits16).operand_bytes, 2);
+  EXPECT_EQ(classify(prefixed, CodeSize::bits16).operand_bytes, 4);
 }
 
 TEST(InsnClass, KnowsTheReturnOfAllRegisters) {
@@ -92,9 +92,9 @@ TEST(InsnClass, TellsLoadsOfCr3FromOtherControlRegisters) {
 TEST(InsnClass, TellsFxsaveFromItsRelatives) {
   EXPECT_EQ(classified({0x0f, 0xae, 0x00}).kind, InsnKind::fxsave);
   EXPECT_EQ(classified({0x0f, 0xae, 0x08}).kind, InsnKind::fxrstor);
-  EXPECT_EQ(classified({0x0f, 0xae, 0x10}).kind, InsnKind::plain);        // LDMXCSR
-  EXPECT_EQ(classified({0x0f, 0xae, 0x20}).kind, InsnKind::unsupported);  // XSAVE
-  EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);        // LFENCE
+  EXPECT_EQ(classified({0x0f, 0xae, 0x10}).kind, InsnKind::plain);           // LDMXCSR
+  EXPECT_EQ(classified({0x0f, 0xae, 0x20}).kind, InsnKind::extended_state);  // XSAVE
+  EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);           // LFENCE
 }
 
 TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {
@@ -126,14 +126,16 @@ TEST(InsnClass, KnowsWhatLoadsTheCodeSegment) {
   using Bytes = std::vector<std::uint8_t>;
   for (const Bytes& far : {Bytes{0xea, 0, 0, 0, 0, 8, 0}, Bytes{0x9a, 0, 0, 0, 0, 8, 0},
                            Bytes{0xff, 0x18}, Bytes{0xff, 0x6c, 0x24, 4}, Bytes{0xcb}, Bytes{0xcf}})
-    EXPECT_TRUE(loads_code_segment(classify(far, true).kind)) << int{far[0]};
+    EXPECT_TRUE(loads_code_segment(classify(far, CodeSize::bits32).kind)) << int{far[0]};
   for (const Bytes& near : {Bytes{0xe9, 0, 0, 0, 0}, Bytes{0xff, 0x10}, Bytes{0xff, 0x20},
                             Bytes{0xff, 0x30}, Bytes{0xc3}})
-    EXPECT_FALSE(loads_code_segment(classify(near, true).kind)) << int{near[0]};
+    EXPECT_FALSE(loads_code_segment(classify(near, CodeSize::bits32).kind)) << int{near[0]};
 }
 
 TEST(InsnClass, KnowsWhatMovesDescriptorTables) {
-  const auto kind = [](std::vector<std::uint8_t> bytes) { return classify(bytes, true).kind; };
+  const auto kind = [](std::vector<std::uint8_t> bytes) {
+    return classify(bytes, CodeSize::bits32).kind;
+  };
   EXPECT_EQ(kind({0x0f, 0x01, 0x15, 0, 0, 0, 0}), InsnKind::descriptor_table);  // LGDT
   EXPECT_EQ(kind({0x0f, 0x00, 0xd0}), InsnKind::descriptor_table);              // LLDT AX
   EXPECT_EQ(kind({0x0f, 0x01, 0x1d, 0, 0, 0, 0}), InsnKind::plain);             // LIDT
@@ -235,11 +237,12 @@ TEST(Trigger, ReadsEveryFormAndRefusesOthers) {
   EXPECT_FALSE(parse_trigger("process:"));
   EXPECT_EQ(parse_trigger("address:c1000000")->number, 0xc1000000u);
   EXPECT_EQ(parse_trigger("address:0xc1000000")->number, 0xc1000000u);
+  EXPECT_EQ(parse_trigger("address:ffffffff81000000")->number, 0xffffffff81000000u);
   EXPECT_EQ(parse_trigger("count:50000000")->number, 50000000u);
   EXPECT_EQ(parse_trigger("port:80=5a")->value, 0x5au);
   EXPECT_EQ(parse_trigger("console:login: ")->text, "login: ");
-  for (const char* bad : {"", "drive", "address:", "address:xyz", "address:100000000", "port:10000",
-                          "port:80=", "count:", "count:-1", "console:"})
+  for (const char* bad : {"", "drive", "address:", "address:xyz", "address:10000000000000000",
+                          "port:10000", "port:80=", "count:", "count:-1", "console:"})
     EXPECT_FALSE(parse_trigger(bad)) << bad;
 }
 

@@ -36,7 +36,7 @@ class PageWalkTest : public BusTest {
   }
   void start(std::uint32_t cr0, std::uint32_t cr4, CacheModel model = CacheModel::none) {
     prepare(model);
-    walker_->set_control(cr0, kDirectory, cr4, true);
+    walker_->set_control({cr0, kDirectory, cr4, 0}, true);
   }
 
   std::optional<BusModel> bus_;
@@ -157,9 +157,9 @@ TEST_F(PageWalkTest, PaePointersAreReadWithCr3AndKept) {
   wide_entry(kDirectory + 8, 0x304001);
   EXPECT_EQ(walker_->translate(kLinear, false), 0x123123u);
   EXPECT_EQ(seen().size(), 4u) << "of directory and table";
-  walker_->set_control(kPaging & ~0x10000u, kDirectory, kPae, false);
+  walker_->set_control({kPaging & ~0x10000u, kDirectory, kPae, 0}, false);
   EXPECT_TRUE(seen().empty()) << "CR0.WP";
-  walker_->set_control(kPaging, kDirectory, kPae | 0x80, false);
+  walker_->set_control({kPaging, kDirectory, kPae | 0x80, 0}, false);
   EXPECT_EQ(seen().size(), 8u) << "CR4.PGE";
   EXPECT_FALSE(walker_->translate(kLinear, false));
   EXPECT_FALSE(walker_->met_high_entry());
@@ -210,7 +210,7 @@ TEST_F(PageWalkTest, PaePointersKeepNoAccessedBit) {
   prepare();
   // The emulator fetches the next instruction before we hear of this one.
   ram_[kDirectory + 8] |= 0x20;
-  walker_->set_control(0x80010001, kDirectory, 0x20, true);
+  walker_->set_control({0x80010001, kDirectory, 0x20, 0}, true);
   EXPECT_EQ(seen().size(), 8u) << "nothing is written";
   ram_[kDirectory + 8] |= 0x20;
   walker_->take_back_pointer_marks();

@@ -36,13 +36,13 @@ class RealModeTest : public RecorderFixture {
     insn.first_in_block = true;
     std::copy(bytes.begin(), bytes.end(), insn.bytes.begin());
     std::copy(bytes.begin(), bytes.end(), ram_ + linear);
-    insn.what = classify({insn.bytes.data(), insn.size}, false);
+    insn.what = classify({insn.bytes.data(), insn.size}, CodeSize::bits16);
     return insn;
   }
   /// The recording begins with this instruction at the beginning of the code segment.
   void begin(std::initializer_list<std::uint8_t> bytes) {
     insn_ = insn_at(kCode, bytes);
-    registers_.state_.eip = 0;
+    registers_.state_.ip = 0;
     recorder_->begin(insn_, 0);
     ASSERT_TRUE(recorder_->active());
     recorder_->start(insn_);
@@ -56,7 +56,7 @@ class RealModeTest : public RecorderFixture {
     registers_.state_.gpr[4] -= sizeof frame;
     std::memcpy(ram_ + kStack + registers_.state_.gpr[4], frame, sizeof frame);
     registers_.state_.segment[1] = {kHandlerSegment, kHandlerSegment << 4, 0xffff, 0x9b00};
-    registers_.state_.eip = kHandler;
+    registers_.state_.ip = kHandler;
   }
   void log(const std::string& text) {
     ASSERT_EQ(write(log_file_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -104,7 +104,7 @@ TEST_F(RealModeTest, ABreakpointHasVector3) {
 
 TEST_F(RealModeTest, AnOverflowThatDidNotHappenDeliversNothing) {
   begin({0xce});
-  registers_.state_.eip = 1;
+  registers_.state_.ip = 1;
   const Insn next = insn_at(kCode + 1, {0x90});
   recorder_->start(next);
   for (const Seen& s : seen()) EXPECT_EQ(s.type, static_cast<int>(RecordType::code_read));
@@ -149,12 +149,12 @@ TEST_F(RealModeTest, AnInterruptBehindARepeatedInstructionThatIsDoneReturnsBehin
 TEST_F(RealModeTest, ASegmentKeepsTheBaseItHadBeforeItIsLoaded) {
   registers_.state_.segment[1] = {0xf000, 0x100000, 0xffff, 0x9b00};
   insn_ = insn_at(0x100000, {0xea, 0x44, 0x44, 0x00, 0x30});
-  registers_.state_.eip = 0;
+  registers_.state_.ip = 0;
   recorder_->begin(insn_, 0);
   recorder_->start(insn_);
   (void)seen();
   registers_.state_.segment[1] = {kHandlerSegment, kHandlerSegment << 4, 0xffff, 0x9b00};
-  registers_.state_.eip = kHandler;
+  registers_.state_.ip = kHandler;
   const Insn next = insn_at((kHandlerSegment << 4) + kHandler, {0x90});
   recorder_->start(next);
   const auto records = seen();

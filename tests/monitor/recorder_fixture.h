@@ -18,19 +18,19 @@ class FixedRegisters final : public Registers {
     state_.a20 = true;
     for (LoggedSegment& s : state_.segment) s = {0x10, 0, 0xffffffff, 0xcf9300};
   }
-  std::uint32_t gpr(unsigned n) override { return state_.gpr[n]; }
+  std::uint64_t gpr(unsigned n) override { return state_.gpr[n]; }
   std::uint16_t selector(unsigned n) override {
     return static_cast<std::uint16_t>(state_.segment[n].selector);
   }
-  std::uint32_t eip() override { return state_.eip; }
-  std::uint32_t control(unsigned n) override {
-    return n == 0 ? state_.cr0 : n == 2 ? state_.cr2 : n == 3 ? state_.cr3 : state_.cr4;
-  }
+  std::uint64_t ip() override { return state_.ip; }
+  ControlRegisters control() override { return {state_.cr0, state_.cr3, state_.cr4, state_.efer}; }
   bool in_virtual8086() override { return (state_.eflags & 0x20000) != 0; }
   LoggedState state() override { return state_; }
   void forget_segments() override {}
+  std::optional<LongModeRegisters> long_mode_registers() override { return long_mode_; }
 
   LoggedState state_;
+  std::optional<LongModeRegisters> long_mode_;
 };
 
 class RecorderFixture : public BusTest {

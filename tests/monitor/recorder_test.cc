@@ -30,12 +30,12 @@ class RecorderTest : public RecorderFixture {
 
   /// The recording begins with this instruction at kCode.
   void begin(std::initializer_list<std::uint8_t> bytes) {
-    insn_.linear = insn_.physical = registers_.state_.eip = kCode;
+    insn_.linear = insn_.physical = registers_.state_.ip = kCode;
     insn_.size = static_cast<std::uint8_t>(bytes.size());
     insn_.first_in_block = true;
     std::copy(bytes.begin(), bytes.end(), insn_.bytes.begin());
     std::copy(bytes.begin(), bytes.end(), ram_ + kCode);
-    insn_.what = classify({insn_.bytes.data(), insn_.size}, true);
+    insn_.what = classify({insn_.bytes.data(), insn_.size}, CodeSize::bits32);
     recorder_->begin(insn_, 0);
     ASSERT_TRUE(recorder_->active());
     recorder_->start(insn_);

@@ -26,7 +26,7 @@ class TransferTest : public RecorderFixture {
     LoggedState& now = registers_.state_;
     now.gdt_base = kGdt;
     now.gdt_limit = 0x2f;
-    now.eip = 0x5000;
+    now.ip = 0x5000;
     for (LoggedSegment& s : now.segment) s.selector = 0;
     now.segment[1] = {8, 0, ~0u, 0x00cf9a00};
     now.tr = {0x18, kOldTask, 0x67, 0x8b00};
@@ -44,11 +44,11 @@ class TransferTest : public RecorderFixture {
     out.size = static_cast<std::uint8_t>(bytes.size());
     out.first_in_block = true;
     std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
-    out.what = classify(bytes, true);
+    out.what = classify(bytes, CodeSize::bits32);
     return out;
   }
   void start(Recorder& recorder, const Insn& next) {
-    registers_.state_.eip = next.linear;
+    registers_.state_.ip = next.linear;
     recorder.start(next);
   }
   void load(Recorder& recorder, const Insn& of, std::uint32_t at, std::size_t size) {

@@ -1,0 +1,152 @@
+#include "monitor/qemu_registers.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace citcat::monitor {
+namespace {
+
+constexpr int kDumpFpu = 0x20000;  // CPU_DUMP_FPU of QEMU's include/hw/core/cpu.h
+
+/// "eax" is "rax" on a 64-bit processor, which may run 32-bit systems too.
+bool is_named(std::string_view name, std::string_view wanted) {
+  return name == wanted || (wanted[0] == 'e' && !name.empty() && name[0] == 'r' &&
+                            name.substr(1) == wanted.substr(1));
+}
+
+/// "FCW=037f FSW=0000 [ST=0] FTW=00 MXCSR=00001f80", "FPR0=M E FPR1=M E", "XMM00=H L XMM01=H L"
+void parse_fpu_line(const std::string& line, LoggedState& state) {
+  auto* const image = reinterpret_cast<std::uint8_t*>(state.fx);
+  unsigned fcw = 0, fsw = 0, st = 0, ftw = 0, mxcsr = 0, n = 0, m = 0, exponent[2];
+  unsigned long long value[4];
+  if (std::sscanf(line.c_str(), "FCW=%x FSW=%x [ST=%u] FTW=%x MXCSR=%x", &fcw, &fsw, &st, &ftw,
+                  &mxcsr) == 5) {
+    state.fx[0] = fcw | fsw << 16;
+    state.fx[1] = ftw;
+    state.fx[6] = mxcsr;
+    state.fx[7] = 0xffff;
+  } else if (std::sscanf(line.c_str(), "FPR%u=%llx %x FPR%u=%llx %x", &n, &value[0], &exponent[0],
+                         &m, &value[1], &exponent[1]) == 6) {
+    // FXSAVE keeps registers by their place in the stack, the dump by their number.
+    const unsigned top = (state.fx[0] >> 27) & 7;
+    const unsigned numbers[2] = {n, m};
+    for (unsigned k = 0; k < 2; ++k) {
+      std::uint8_t* const at = image + 32 + 16 * ((numbers[k] - top) & 7);
+      std::memcpy(at, &value[k], 8);
+      std::memcpy(at + 8, &exponent[k], 2);
+    }
+  } else if (std::sscanf(line.c_str(), "XMM%u=%llx %llx XMM%u=%llx %llx", &n, &value[0], &value[1],
+                         &m, &value[2], &value[3]) == 6 &&
+             n < 16 && m < 16) {
+    std::memcpy(image + 160 + 16 * n, &value[1], 8);
+    std::memcpy(image + 168 + 16 * n, &value[0], 8);
+    std::memcpy(image + 160 + 16 * m, &value[3], 8);
+    std::memcpy(image + 168 + 16 * m, &value[2], 8);
+  }
+}
+
+}  // namespace
+
+const std::array<const char*, QemuRegisters::kRegisters> QemuRegisters::kNames = {
+    "eax", "ecx",    "edx", "ebx", "esp", "ebp", "esi", "edi",  "r8",      "r9",      "r10",
+    "r11", "r12",    "r13", "r14", "r15", "es",  "cs",  "ss",   "ds",      "fs",      "gs",
+    "eip", "eflags", "cr0", "cr2", "cr3", "cr4", "cr8", "efer", "fs_base", "gs_base", "k_gs_base"};
+
+bool QemuRegisters::find_functions() {
+  get_cpu_ = reinterpret_cast<GetCpu>(dlsym(RTLD_DEFAULT, "qemu_get_cpu"));
+  dump_state_ = reinterpret_cast<DumpState>(dlsym(RTLD_DEFAULT, "cpu_dump_state"));
+  return get_cpu_ != nullptr && dump_state_ != nullptr;
+}
+
+bool QemuRegisters::find_registers() {
+  buffer_ = g_byte_array_new();
+  GArray* const list = qemu_plugin_get_registers();
+  const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
+  bool wide = false;  // a processor with long mode, whatever mode it is in
+  for (unsigned n = 0; n < list->len; ++n) {
+    wide |= std::string_view(entries[n].name) == "rax";
+    for (unsigned k = 0; k < kRegisters; ++k)
+      if (is_named(entries[n].name, kNames[k])) handles_[k] = entries[n].handle;
+  }
+  g_array_free(list, 1);
+  if (!wide) {
+    for (const unsigned only64 : {unsigned{kCr8}, unsigned{kEfer}, unsigned{kFsBase},
+                                  unsigned{kGsBase}, unsigned{kKernelGsBase}})
+      handles_[only64] = nullptr;
+  }
+  for (unsigned k = 0; k < kRegisters; ++k) {
+    const bool is_narrow = k < 8 || (k >= kSelectors && k <= kCr4);
+    if ((wide || is_narrow) && handles_[k] == nullptr) return false;
+  }
+  return true;
+}
+
+bool QemuRegisters::in_virtual8086() {
+  constexpr std::uint32_t kVirtual8086 = 1u << 17;
+  return (read(kFlags) & kVirtual8086) != 0;
+}
+
+CodeSize QemuRegisters::code_size() {
+  constexpr std::uint32_t kLocal = 4, kWide = 0x400000;
+  if (in_virtual8086()) return CodeSize::bits16;
+  const std::uint16_t cs = selector(1);
+  // What a local selector stands for may change at any time, and real mode has loaded whatever it
+  // was; asking costs.
+  if (!known_ || cs != known_code_ || (cs & kLocal) != 0 || in_real_mode()) {
+    known_ = true;
+    known_code_ = cs;
+    const LoggedState now = state();
+    known_size_ = now.code64                            ? CodeSize::bits64
+                  : (now.segment[1].flags & kWide) != 0 ? CodeSize::bits32
+                                                        : CodeSize::bits16;
+  }
+  return known_size_;
+}
+
+ControlRegisters QemuRegisters::control() {
+  return {control0(), read(kCr3), static_cast<std::uint32_t>(read(kCr4)),
+          has_long_mode() ? read(kEfer) : 0};
+}
+
+std::optional<LongModeRegisters> QemuRegisters::long_mode_registers() {
+  if (!has_long_mode()) return std::nullopt;
+  return LongModeRegisters{read(kCr8), read(kFsBase), read(kGsBase), read(kKernelGsBase)};
+}
+
+std::string QemuRegisters::dump() {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const file = open_memstream(&text, &size);
+  dump_state_(get_cpu_(0), file, kDumpFpu);
+  std::fclose(file);
+  std::string out(text, size);
+  std::free(text);
+  return out;
+}
+
+LoggedState QemuRegisters::state() {
+  LoggedState state;
+  const std::string text = dump();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    if (!parse_state_line(line, state)) parse_fpu_line(line, state);
+    at = end + 1;
+  }
+  return state;
+}
+
+std::uint64_t QemuRegisters::read(unsigned place) {
+  g_byte_array_set_size(buffer_, 0);
+  qemu_plugin_read_register(handles_[place], buffer_);
+  std::uint64_t value = 0;
+  std::memcpy(&value, buffer_->data, std::min<std::size_t>(buffer_->len, sizeof value));
+  return value;
+}
+
+}  // namespace citcat::monitor

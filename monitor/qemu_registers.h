@@ -1,0 +1,74 @@
+#pragma once
+// The registers of the processor that QEMU emulates. The plugin interface tells the visible ones;
+// hidden parts are in what cpu_dump_state prints.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "monitor/qemu_plugin_api.h"
+#include "monitor/recorder.h"
+
+namespace citcat::monitor {
+
+class QemuRegisters final : public Registers {
+ public:
+  /// False when this QEMU does not export what is needed.
+  bool find_functions();
+  /// To be called on the processor's thread. False when a register is missing.
+  bool find_registers();
+
+  bool in_virtual8086() override;
+  bool in_real_mode() { return (control0() & 1) == 0; }
+  bool at_user_level() { return !in_real_mode() && (in_virtual8086() || (selector(1) & 3) == 3); }
+  bool has_long_mode() const { return handles_[kEfer] != nullptr; }
+  /// EFER.LMA
+  bool in_long_mode() { return has_long_mode() && (read(kEfer) & 0x400) != 0; }
+  /// Of the code that the segment in CS holds now.
+  CodeSize code_size();
+  void forget_segments() override { known_ = false; }
+  std::uint16_t selector(unsigned n) override {
+    return static_cast<std::uint16_t>(read(kSelectors + n));
+  }
+  std::uint64_t ip() override { return read(kIp); }
+  std::uint64_t gpr(unsigned n) override { return read(n); }
+  ControlRegisters control() override;
+  LoggedState state() override;
+  std::optional<LongModeRegisters> long_mode_registers() override;
+  /// The state as QEMU prints it.
+  std::string dump();
+
+ private:
+  using GetCpu = void* (*)(int);
+  using DumpState = void (*)(void*, std::FILE*, int);
+  /// Places in `handles_`: general registers first, then the selectors in encoding order.
+  enum : unsigned {
+    kSelectors = 16,
+    kIp = kSelectors + 6,
+    kFlags,
+    kCr0,
+    kCr2,
+    kCr3,
+    kCr4,
+    kCr8,
+    kEfer,
+    kFsBase,
+    kGsBase,
+    kKernelGsBase,
+    kRegisters
+  };
+  static const std::array<const char*, kRegisters> kNames;
+
+  std::uint32_t control0() { return static_cast<std::uint32_t>(read(kCr0)); }
+  std::uint64_t read(unsigned place);
+
+  GetCpu get_cpu_ = nullptr;
+  DumpState dump_state_ = nullptr;
+  std::array<qemu_plugin_register*, kRegisters> handles_{};
+  GByteArray* buffer_ = nullptr;
+  std::uint16_t known_code_ = 0;  ///< the code segment that `known_size_` is of
+  CodeSize known_size_ = CodeSize::bits32;
+  bool known_ = false;
+};
+
+}  // namespace citcat::monitor

@@ -1,0 +1,250 @@
+// Long mode in the monitor's parts, without an emulator: how instructions are told apart there,
+// walks through four levels, the emulator's log, deliveries, and the state that a recording begins
+// with.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "driver-kmod/uapi/citcat_dump.h"
+#include "monitor/recorder.h"
+#include "tests/monitor/recorder_fixture.h"
+
+namespace citcat::monitor {
+namespace {
+
+InsnClass classified(std::initializer_list<std::uint8_t> bytes) {
+  const std::vector<std::uint8_t> copy(bytes);
+  return classify(copy, CodeSize::bits64);
+}
+
+TEST(LongModeInsn, TakesRexForAPrefix) {
+  EXPECT_EQ(classified({0xf3, 0x48, 0xa5}).operand_bytes, 8);  // REP MOVSQ
+  EXPECT_TRUE(classified({0xf3, 0x48, 0xa5}).repeated);
+  EXPECT_EQ(classified({0xf3, 0xa5}).operand_bytes, 4);
+  EXPECT_EQ(classified({0x48, 0xed}).operand_bytes, 4);  // ports have no eight bytes
+  EXPECT_TRUE(classified({0x0f, 0x22, 0xd8}).loads_cr3);
+  EXPECT_FALSE(classified({0x44, 0x0f, 0x22, 0xd8}).loads_cr3);  // of no register
+  EXPECT_EQ(classified({0x48, 0x0f, 0xae, 0x00}).rex, 0x48);
+  EXPECT_EQ(classified({0x67, 0x0f, 0xae, 0x00}).address_bytes, 4);
+  EXPECT_EQ(classified({0x0f, 0xae, 0x00}).address_bytes, 8);
+}
+
+TEST(LongModeInsn, KnowsWhatOpcodesMeanThereAlone) {
+  EXPECT_EQ(classified({0x06}).kind, InsnKind::plain);
+  EXPECT_EQ(classified({0x0f, 0xa0}).kind, InsnKind::plain);  // eight bytes, as anything pushed
+  EXPECT_EQ(classified({0xc5, 0xf8, 0x77}).kind, InsnKind::vector);
+  EXPECT_EQ(classified({0x0f, 0x01, 0xf9}).kind, InsnKind::rdtscp);
+  EXPECT_EQ(classified({0x0f, 0x01, 0xd0}).kind, InsnKind::extended_state);
+  EXPECT_EQ(classified({0x0f, 0xae, 0x38}).kind, InsnKind::flush_line);
+  EXPECT_TRUE(classified({0x0f, 0x05}).calls_system);
+  EXPECT_TRUE(classified({0x48, 0x0f, 0x07}).branch);
+  EXPECT_EQ(classified({0x48, 0xcf}).kind, InsnKind::iret);
+}
+
+class FourLevelWalk : public BusTest {
+ protected:
+  static constexpr std::uint32_t kTop = 0x300000, kPointers = 0x301000, kDirectory = 0x302000,
+                                 kTable = 0x303000;
+  static constexpr std::uint64_t kHigh = 0xffffffff80000000;  // entries 511 and 510
+
+  void SetUp() override {
+    BusTest::SetUp();
+    std::memset(ram_ + kTop, 0, 0x4000);
+    entry(kTop + 8 * 511, kPointers | 0x27);
+    entry(kPointers + 8 * 510, kDirectory | 0x27);
+    entry(kDirectory, kTable | 0x27);
+    entry(kDirectory + 8, 0x80000000002001e3);  // 2 MiB, no-execute
+    bus_.emplace(memory_, *sink_, CacheModel::none);
+    walker_.emplace(memory_, *bus_);
+  }
+  void entry(std::uint32_t at, std::uint64_t value) { std::memcpy(ram_ + at, &value, 8); }
+  void start() {
+    ASSERT_TRUE(memory_.snapshot());
+    bus_->clear();
+    walker_->set_control({0x80010001, kTop, 0x20, 0xd01}, true);
+    (void)seen();
+  }
+
+  std::optional<BusModel> bus_;
+  std::optional<PageWalker> walker_;
+};
+
+TEST_F(FourLevelWalk, WritesAMarkedEntryAsAWhole) {
+  entry(kTable + 8 * 5, 0x8000000000123003);
+  start();
+  ram_[kTable + 8 * 5] = 0x63;  // the emulator has made the store
+  EXPECT_EQ(walker_->translate(kHigh + 0x5010, true), 0x123010u);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 10u);  // four entries read, one written, in dwords
+  EXPECT_EQ(records[6].data[0], 0x03);
+  EXPECT_EQ(records[8].type, 3);
+  EXPECT_EQ(records[8].data[0], 0x63);
+  EXPECT_EQ(records[9].type, 3);
+  EXPECT_EQ(records[9].data[3], 0x80);
+  EXPECT_EQ(bus_->external_changes(), 0u);
+}
+
+TEST_F(FourLevelWalk, EndsAtALargePage) {
+  start();
+  EXPECT_EQ(walker_->translate(kHigh + 0x345678, true), 0x345678u);
+  EXPECT_EQ(seen().size(), 6u);
+  EXPECT_EQ(walker_->locate(kHigh + 0x3fffff), 0x3fffffu);
+  EXPECT_FALSE(walker_->met_high_entry());
+}
+
+TEST_F(FourLevelWalk, AFaultTakesTheEmulatorsMarksBack) {
+  entry(kDirectory, kTable | 0x07);
+  start();
+  ram_[kDirectory] |= 0x20;  // on the way to an entry that is not present
+  walker_->faulting_walk(kHigh + 0x6000);
+  EXPECT_EQ(ram_[kDirectory], 0x07);
+  for (const Seen& s : seen()) EXPECT_EQ(s.type, 2);
+}
+
+TEST_F(FourLevelWalk, NoticesAPageBeyond4GiB) {
+  entry(kTable + 8, 0x100123067);
+  start();
+  EXPECT_FALSE(walker_->translate(kHigh + 0x1000, false));
+  EXPECT_TRUE(walker_->met_high_entry());
+}
+
+/// Where linear memory is physical memory, and a second time at its upper end.
+class LongModeRecorder : public RecorderFixture {
+ protected:
+  static constexpr std::uint32_t kTop = 0x300000, kPointers = 0x301000, kDirectory = 0x302000,
+                                 kIdt = 0x310000, kGdt = 0x320000, kTask = 0x330000,
+                                 kCode = 0x100000, kInterruptStack = 0x240000;
+
+  void SetUp() override {
+    RecorderFixture::SetUp();
+    std::memset(ram_ + kTop, 0, 0x40000);
+    for (const unsigned top : {0u, 511u}) quad(kTop + 8 * top, kPointers | 0x67);
+    for (const unsigned pointer : {0u, 510u}) quad(kPointers + 8 * pointer, kDirectory | 0x67);
+    for (unsigned n = 0; n < 2; ++n) quad(kDirectory + 8 * n, 0x200000 * n | 0xe7);
+    quad(kIdt + 16 * 14, 0x00128e0100080000 | 0x3456);  // through the first interrupt stack
+    quad(kIdt + 16 * 14 + 8, 0xffffffff);
+    quad(kGdt + 8, 0x00af9b000000ffff);
+    quad(kTask + 0x24, kInterruptStack + 9);
+    LoggedState& now = registers_.state_;
+    now.cr0 = 0x80010001;
+    now.cr3 = kTop;
+    now.cr4 = 0x20;
+    now.efer = 0xd01;
+    now.code64 = true;
+    recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
+  }
+  void quad(std::uint32_t at, std::uint64_t value) { std::memcpy(ram_ + at, &value, 8); }
+  std::uint64_t quad_at(std::uint32_t at) const {
+    std::uint64_t value = 0;
+    std::memcpy(&value, ram_ + at, 8);
+    return value;
+  }
+  void begin(std::initializer_list<std::uint8_t> bytes) {
+    insn_.linear = registers_.state_.ip = kHigh + kCode;
+    insn_.physical = kCode;
+    insn_.size = static_cast<std::uint8_t>(bytes.size());
+    insn_.first_in_block = true;
+    insn_.code = CodeSize::bits64;
+    std::copy(bytes.begin(), bytes.end(), insn_.bytes.begin());
+    std::copy(bytes.begin(), bytes.end(), ram_ + kCode);
+    insn_.what = classify({insn_.bytes.data(), insn_.size}, CodeSize::bits64);
+    recorder_->begin(insn_, 0);
+  }
+
+  static constexpr unsigned long long kHigh = 0xffffffff80000000;
+  Insn insn_;
+  std::optional<Recorder> recorder_;
+};
+
+TEST_F(LongModeRecorder, BeginsWithAStateOf64Bits) {
+  registers_.long_mode_ = LongModeRegisters{3, 1, 2, 0xffff888000000000};
+  registers_.state_.gpr[15] = 0x123456789abcdef0;
+  recorder_->facts().note_cpuid(7, 1, {1, 2, 3, 4});
+  recorder_->facts().note_cpuid(1, 99, {5, 6, 7, 8});
+  begin({0x90});
+  std::vector<std::uint32_t> words;
+  for (const Seen& s : seen())
+    if (s.type == 3) words.push_back(dword_of(s.data));
+  const auto word = [&words](unsigned offset) { return words[offset / 4]; };
+  EXPECT_EQ(word(CITCAT_STATE_VERSION_OFFSET), 2u);
+  EXPECT_EQ(word(CITCAT_STATE2_GPR(15) + 4), 0x12345678u);
+  EXPECT_EQ(word(CITCAT_STATE2_RIP + 4), 0xffffffffu);
+  EXPECT_EQ(word(CITCAT_STATE2_CR8), 3u);
+  EXPECT_EQ(word(CITCAT_STATE2_CPUID_COUNT), 2u);
+  EXPECT_EQ(word(CITCAT_STATE2_CPUID_COUNT + 4), 1u) << "leaves in order";
+  constexpr unsigned kMsrs = CITCAT_STATE2_CPUID_COUNT + 4 + 2 * CITCAT_CPUID_BYTES;
+  EXPECT_EQ(word(kMsrs), 3u);
+  EXPECT_EQ(word(kMsrs + 4 + 2 * CITCAT_MSR_BYTES), 0xc0000102u);
+  EXPECT_EQ(words.back(), std::uint32_t{CITCAT_STATE_END});
+}
+
+TEST_F(LongModeRecorder, DeliversThroughTheInterruptStackTable) {
+  begin({0x90});
+  recorder_->start(insn_);
+  (void)seen();
+  char text[1024];
+  const int size = std::snprintf(
+      text, sizeof text,
+      "     0: v=0e e=0002 i=0 cpl=0 IP=0008:%016llx pc=%016llx SP=0010:%016llx CR2=%016llx\n"
+      "RAX=0000000000000000 RBX=0000000000000000 RCX=0000000000000000 RDX=0000000000000000\n"
+      "RSI=0000000000000000 RDI=0000000000000000 RBP=0000000000000000 RSP=0000000000280000\n"
+      "RIP=%016llx RFL=00010246 [---Z-P-] CPL=0 II=0 A20=1 SMM=0 HLT=0\n"
+      "CS =0008 0000000000000000 ffffffff 00af9b00 DPL=0 CS64 [-RA]\n"
+      "SS =0010 0000000000000000 ffffffff 00cf9300 DPL=0 DS   [-WA]\n"
+      "TR =0040 %016x 00000067 00008900 DPL=0 TSS64-avl\n"
+      "GDT=     %016x 0000007f\n"
+      "IDT=     %016x 00000fff\n"
+      "CR0=80010001 CR2=0000000000000000 CR3=%016x CR4=00000020\n"
+      "EFER=0000000000000d01\n",
+      kHigh + kCode, kHigh + kCode, 0x280000ull, kHigh + 0x7000000, kHigh + kCode, kTask, kGdt,
+      kIdt, kTop);
+  ASSERT_EQ(write(log_file_, text, static_cast<std::size_t>(size)), size);
+  // What the emulator has pushed.
+  const std::uint32_t frame = kInterruptStack - 48;
+  for (unsigned n = 0; n < 6; ++n) quad(frame + 8 * n, n + 1);
+  insn_.linear = registers_.state_.ip = kHigh + 0x123456;
+  recorder_->start(insn_);
+  std::vector<std::uint32_t> written;
+  std::vector<std::uint32_t> read;
+  for (const Seen& s : seen()) {
+    if (s.type == 3) written.push_back(s.address);
+    if (s.type == 2) read.push_back(s.address);
+  }
+  const std::vector<std::uint32_t> pushed = {frame + 40, frame + 44, frame + 32, frame + 36,
+                                             frame + 24, frame + 28, frame + 16, frame + 20,
+                                             frame + 8,  frame + 12, frame,      frame + 4};
+  EXPECT_EQ(written, pushed);
+  for (const std::uint32_t at : {kIdt + 16 * 14 + 12, kGdt + 8, kTask + 0x24, kTask + 0x28})
+    EXPECT_NE(std::find(read.begin(), read.end(), at), read.end()) << std::hex << at;
+  EXPECT_EQ(quad_at(frame), 1u);
+}
+
+TEST_F(LongModeRecorder, FindsAnOperandFromTheNextInstructionOn) {
+  begin({0x0f, 0xae, 0x05, 0xf9, 0xff, 0x00, 0x00});  // FXSAVE [RIP + fff9h]
+  recorder_->start(insn_);
+  (void)seen();
+  Insn next = insn_;
+  next.linear = registers_.state_.ip = kHigh + kCode + 7;
+  next.physical = kCode + 7;
+  recorder_->start(next);
+  std::vector<std::uint32_t> written;
+  for (const Seen& s : seen())
+    if (s.type == 3) written.push_back(s.address);
+  ASSERT_EQ(written.size(), 416u / 4);
+  EXPECT_EQ(written.front(), kCode + 0x10000);
+}
+
+TEST_F(LongModeRecorder, ReadsFiveLevelsNot) {
+  registers_.state_.cr4 |= 1 << 12;
+  begin({0x90});
+  EXPECT_FALSE(recorder_->active());
+}
+
+}  // namespace
+}  // namespace citcat::monitor
