@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "replay/verify/table_search.h"
+
 namespace citcat {
 
 namespace {
@@ -138,8 +140,7 @@ void ReadMatcher::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
     // Any store may fill its line first, whether the monitor says that it did or not.
     const bool single = !is_code && !p->t.has(kLine);
     const bool meant = is_code == code && (store || !p->t.has(kStoreFill)) &&
-                       overlap(a, size, first, bytes) &&
-                       !(single && taken.includes(first, bytes));
+                       overlap(a, size, first, bytes) && !(single && taken.includes(first, bytes));
     p->touched |= meant;
     // What a store has changed by the time it is told is not what was filled.
     if (meant && (store || equals(*p, memory))) {
@@ -285,6 +286,13 @@ std::optional<Mismatch> ReadMatcher::settle_uncached_data() {
     if (disagreement) return disagreement;
   }
   return std::nullopt;
+}
+
+/// A processor that has lost what it held of a page which the replay's TLB holds walks to it again,
+/// be it through tables that the replay has not seen.
+bool ReadMatcher::is_table(PhysAddr a) const {
+  if (table_frames_.contains(a.page())) return true;
+  return machine_ != nullptr && names_table(*machine_, a.page());
 }
 
 std::optional<Mismatch> ReadMatcher::missing_read(PhysAddr at) const {

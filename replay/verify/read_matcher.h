@@ -94,6 +94,8 @@ class ReadMatcher : private ReadMatcherProgress {
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory);
   void stored(PhysAddr a, std::uint32_t size, const Memory& memory);
 
+  /// The replay is of this machine.
+  void judges(const Machine& machine) { machine_ = &machine; }
   void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
   /// A page table is here, read where nothing is expected.
   void table(PhysAddr a) { table_frames_.insert(a.page()); }
@@ -216,8 +218,9 @@ class ReadMatcher : private ReadMatcherProgress {
   void forget_old_fetches();
   std::optional<Mismatch> missing_read(PhysAddr at) const;
   std::optional<Mismatch> extra_read(PhysAddr at) const;
-  bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
+  bool is_table(PhysAddr a) const;
 
+  const Machine* machine_ = nullptr;
   const Recording& recording_;
   const Schedule& schedule_;
   PackedCursor<ExternalWrites> external_writes_;  ///< of the schedule

@@ -31,7 +31,10 @@ class Verifier final : public BlockJudge {
   ~Verifier() override;
 
   // BlockJudge. Each throws ReplayStopped at the first disagreement.
-  void judges(Machine& machine) override { comparison_.machine = &machine; }
+  void judges(Machine& machine) override {
+    comparison_.machine = &machine;
+    if (comparison_.reads != nullptr) comparison_.reads->judges(machine);
+  }
   bool judges_blocks() const override { return plain(); }
   Wants wants() const override {
     return {.reads = comparison_.reads != nullptr || comparison_.orders_reads, .wide = true};

@@ -1,0 +1,46 @@
+#include "replay/verify/table_search.h"
+
+#include <cstring>
+
+#include "replay/machine/machine.h"
+
+namespace citcat {
+
+namespace {
+
+// Intel SDM vol. 3, 4.5: entries of all levels have eight bytes, and say below the first one
+// whether they map a page.
+constexpr unsigned kLastLevel = 2;  ///< whose entries name tables, from 0 at the top
+constexpr std::uint32_t kEntries = 512, kEntryBytes = 8, kPresent = 1, kLarge = 0x80;
+constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000, kLongModeActive = 0x400;
+
+/// The table that an entry of this level names, if it names one.
+bool names(std::uint64_t entry, unsigned level) {
+  const bool maps_page = level != 0 && (entry & kLarge) != 0;
+  return (entry & kPresent) != 0 && !maps_page && (entry & kEntryAddress) <= 0xffffffff;
+}
+
+bool table_names(const Memory& memory, PhysAddr table, unsigned level, std::uint32_t page) {
+  if (!memory.is_mapped(table.page())) return false;
+  for (std::uint32_t n = 0; n < kEntries; ++n) {
+    const PhysAddr at = table.plus32(kEntryBytes * n);
+    std::uint64_t entry = 0;
+    std::memcpy(&entry, memory.host(at), kEntryBytes);
+    if (!names(entry, level) || !memory.is_defined(at, kEntryBytes)) continue;
+    const PhysAddr below{static_cast<std::uint32_t>(entry & kEntryAddress)};
+    if (memory.captured(below).page() == page) return true;
+    if (level < kLastLevel && table_names(memory, below, level + 1, page)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool names_table(const Machine& machine, std::uint32_t page) {
+  const Engine& engine = machine.engine();
+  if (!machine.mmu().paging() || (engine.efer() & kLongModeActive) == 0) return false;
+  const PhysAddr top{static_cast<std::uint32_t>(engine.cr(3) & kEntryAddress)};
+  return table_names(machine.memory(), top, 0, page);
+}
+
+}  // namespace citcat

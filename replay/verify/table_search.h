@@ -1,0 +1,15 @@
+#pragma once
+// Which pages the page tables in use name as tables: a processor may look into these without an
+// access that needs it.
+
+#include <cstdint>
+
+namespace citcat {
+
+class Machine;
+
+/// Whether the four levels of long mode's tables name this page as one of them, below the top;
+/// false in other modes. Looks through some ten thousands of entries.
+bool names_table(const Machine& machine, std::uint32_t page);
+
+}  // namespace citcat
