@@ -130,16 +130,23 @@ void on_port_write(unsigned, void* user) {
     arm();
 }
 
-void on_user_block(unsigned, void*) {
-  if (monitor->phase != Phase::waiting) return;
-  (void)monitor->stop_process.block();
-  if (monitor->start_process.block()) arm();
+CodeSize size_from(void* user) {
+  return static_cast<CodeSize>(reinterpret_cast<std::uintptr_t>(user));
+}
+void* as_user_data(CodeSize size) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(size));
 }
 
-void on_system_call(unsigned, void*) {
+void on_user_block(unsigned, void* code) {
   if (monitor->phase != Phase::waiting) return;
-  (void)monitor->stop_process.call();
-  if (monitor->start_process.call()) arm();
+  (void)monitor->stop_process.block(size_from(code));
+  if (monitor->start_process.block(size_from(code))) arm();
+}
+
+void on_system_call(unsigned, void* code) {
+  if (monitor->phase != Phase::waiting) return;
+  (void)monitor->stop_process.call(size_from(code));
+  if (monitor->start_process.call(size_from(code))) arm();
 }
 
 void on_wrmsr(unsigned, void*) {
@@ -177,9 +184,11 @@ void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, InsnKind b
   // The driver dumps these itself.
   if (start.kind != Trigger::Kind::driver) watch_model(handle, *insn, before);
   if (insn->user && insn->first_in_block && monitor->watches_processes())
-    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_user_block, QEMU_PLUGIN_CB_R_REGS, nullptr);
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_user_block, QEMU_PLUGIN_CB_R_REGS,
+                                           as_user_data(insn->code));
   if (insn->user && insn->what.calls_system && monitor->watches_processes())
-    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_system_call, QEMU_PLUGIN_CB_R_REGS, nullptr);
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_system_call, QEMU_PLUGIN_CB_R_REGS,
+                                           as_user_data(insn->code));
   switch (start.kind) {
     case Trigger::Kind::driver:
       if (insn->what.kind == InsnKind::wbinvd)
@@ -262,8 +271,10 @@ bool should_stop(const Insn& insn) {
       return monitor->recorder.instructions() >= stop.number;
     case Trigger::Kind::process:
     case Trigger::Kind::exit: {
-      const bool begins = insn.user && insn.first_in_block && monitor->stop_process.block();
-      return begins || (insn.user && insn.what.calls_system && monitor->stop_process.call());
+      const bool begins =
+          insn.user && insn.first_in_block && monitor->stop_process.block(insn.code);
+      return begins ||
+             (insn.user && insn.what.calls_system && monitor->stop_process.call(insn.code));
     }
     default:
       return monitor->stop_next;
@@ -347,8 +358,9 @@ std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bo
   return insn;
 }
 
-/// While waiting: 16-bit code of protected mode is taken for 32-bit code, compatibility mode for
-/// 64-bit mode. No more than the size of what it writes to ports is seen otherwise.
+/// While waiting for no process: 16-bit code of protected mode is taken for 32-bit code,
+/// compatibility mode for 64-bit mode. No more than the size of what it writes to ports is seen
+/// otherwise.
 CodeSize likely_code_size(QemuRegisters& registers) {
   if (registers.in_long_mode()) return CodeSize::bits64;
   return registers.in_real_mode() ? CodeSize::bits16 : CodeSize::bits32;
@@ -360,8 +372,9 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = (monitor->phase != Phase::waiting || monitor->watches_processes()) &&
                     monitor->registers.at_user_level();
-  const CodeSize code = monitor->phase == Phase::waiting ? likely_code_size(monitor->registers)
-                                                         : monitor->registers.code_size();
+  const CodeSize code = monitor->phase == Phase::waiting && !user
+                            ? likely_code_size(monitor->registers)
+                            : monitor->registers.code_size();
   const Insn* before = nullptr;
   InsnKind kind_before = InsnKind::plain;
   for (std::size_t n = 0; n < count; ++n) {

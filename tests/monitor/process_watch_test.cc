@@ -56,60 +56,78 @@ class ProcessWatchTest : public ::testing::Test {
 TEST_F(ProcessWatchTest, AProgramBeginsWithZerosAndItsPathOnTheStack) {
   ProcessWatch watched = watch("process:ls");
   execute("/bin/cat", 0x1000);
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
   execute("/bin/ls", 0x2000);
   registers_.state_.gpr[5] = 1;
-  EXPECT_FALSE(watched.block()) << "it runs already";
+  EXPECT_FALSE(watched.block(CodeSize::bits32)) << "it runs already";
   registers_.state_.gpr[5] = 0;
-  EXPECT_TRUE(watched.block());
+  EXPECT_TRUE(watched.block(CodeSize::bits32));
 }
 
 TEST_F(ProcessWatchTest, ANameWithAFolderIsAWholePath) {
   ProcessWatch watched = watch("process:/usr/bin/ls");
   execute("/bin/ls", 0x1000);
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
   execute("/usr/bin/ls", 0x1000);
-  EXPECT_TRUE(watched.block());
+  EXPECT_TRUE(watched.block(CodeSize::bits32));
 }
 
 TEST_F(ProcessWatchTest, AStackThatIsNotThereNamesNoProgram) {
   ProcessWatch watched = watch("process:ls");
   execute("/bin/ls", 0x1000);
   registers_.state_.gpr[4] = 0x10;
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
 }
 
 TEST_F(ProcessWatchTest, AProgramMayGiveItselfAName) {
   ProcessWatch watched = watch("process:md5sum");
   execute("/proc/self/exe", 0x1000);
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
   put(kName, "md5sum");
   call(172, 15, kName);
-  EXPECT_TRUE(watched.call());
+  EXPECT_TRUE(watched.call(CodeSize::bits32));
 }
 
 TEST_F(ProcessWatchTest, AnEndIsThatOfAProgramThatHasTheName) {
   ProcessWatch watched = watch("exit:ls");
   execute("/bin/ls", 0x1000);
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
   call(252);
   registers_.state_.cr3 = 0x2000;
-  EXPECT_FALSE(watched.call()) << "another one";
+  EXPECT_FALSE(watched.call(CodeSize::bits32)) << "another one";
   registers_.state_.cr3 = 0x1000;
   call(4);
-  EXPECT_FALSE(watched.call()) << "write";
+  EXPECT_FALSE(watched.call(CodeSize::bits32)) << "write";
   call(252);
-  EXPECT_TRUE(watched.call());
+  EXPECT_TRUE(watched.call(CodeSize::bits32));
+}
+
+TEST_F(ProcessWatchTest, ProgramsOf64BitsHaveWordsOfEightBytesAndOtherCalls) {
+  ProcessWatch watched = watch("exit:ls");
+  execute("/bin/ls", 0x1000);
+  const std::uint32_t words[] = {1, kName, 0, kName, 0, 31, kPath, 0, 0};
+  for (std::uint32_t n = 0; n < std::size(words); ++n) {
+    put(kStack + 8 * n, words[n]);
+    put(kStack + 8 * n + 4, 0u);
+  }
+  registers_.state_.gpr[15] = 1;
+  EXPECT_FALSE(watched.block(CodeSize::bits64));
+  call(231);
+  EXPECT_FALSE(watched.call(CodeSize::bits64)) << "it ran already";
+  registers_.state_.gpr[0] = registers_.state_.gpr[15] = 0;
+  EXPECT_FALSE(watched.block(CodeSize::bits64));
+  call(60);
+  EXPECT_TRUE(watched.call(CodeSize::bits64));
 }
 
 TEST_F(ProcessWatchTest, PageTablesUsedAgainHaveTheNameOfTheirNewProgram) {
   ProcessWatch watched = watch("exit:ls");
   execute("/bin/ls", 0x1000);
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
   execute("/bin/cat", 0x1000);
-  EXPECT_FALSE(watched.block());
+  EXPECT_FALSE(watched.block(CodeSize::bits32));
   call(252);
-  EXPECT_FALSE(watched.call());
+  EXPECT_FALSE(watched.call(CodeSize::bits32));
 }
 
 }  // namespace
