@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "events/cpu_traits.h"
 #include "events/derive/recording_builder.h"
 #include "formats/io/error.h"
 #include "golden/process.h"
@@ -115,14 +116,15 @@ class CaseParser {
     const auto model = parse_cpu_model(name);
     if (!model) fail("a processor", name);
     recording_.initial.model = *model;
+    if (cpu_traits(*model).has_long_mode) recording_.initial.long_mode.emplace();
   }
 
   void registers() {
     while (next_ < words_.size()) {
       const std::string text = word("a register");
       const std::size_t equals = text.find('=');
-      if (equals == std::string::npos ||
-          !set_register(recording_.initial, text.substr(0, equals), hex(text.substr(equals + 1))))
+      if (equals == std::string::npos || !set_register(recording_.initial, text.substr(0, equals),
+                                                       number_of(text.substr(equals + 1), 16)))
         fail("register=value", text);
     }
   }

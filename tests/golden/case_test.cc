@@ -24,6 +24,8 @@ namespace citcat::testing {
 namespace {
 
 constexpr const char* kGprNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
+constexpr const char* kWideNames[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 constexpr const char* kSegmentNames[] = {"es", "cs", "ss", "ds", "fs", "gs"};
 
 std::string hex_bytes(std::span<const std::uint8_t> bytes) {
@@ -33,9 +35,24 @@ std::string hex_bytes(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
+std::uint64_t value_of(const CpuState& state, const char* name) {
+  return get_register(state, name).value_or(0);
+}
+
+/// Of the code that the processor is in.
+int code_bits(const CpuState& state) {
+  constexpr std::uint16_t kWide = 0x4000, kLong = 0x2000;
+  constexpr std::uint64_t kLongModeActive = 0x400;
+  const std::uint16_t attributes = state.segment[kCs].attributes;
+  const bool long_mode = state.long_mode && (state.long_mode->efer & kLongModeActive) != 0;
+  if (long_mode && (attributes & kLong) != 0) return 64;
+  return (attributes & kWide) != 0 ? 32 : 16;
+}
+
 /// Lists a run in the words of tests/golden/README.md, one line a report.
 class Lister final : public Observer {
  public:
+  Wants wants() const override { return Wants::changes().and_wide(); }
   void watch(const Machine& machine) override {
     machine_ = &machine;
     before_ = machine.save();
@@ -43,9 +60,9 @@ class Lister final : public Observer {
 
   void instruction(const ExecutedInstruction& e, Position) override {
     const std::span<const std::uint8_t> bytes(e.info->bytes.data(), e.info->length);
-    const bool wide = (machine_->save().segment[kCs].attributes & 0x4000) != 0;
-    std::string line = fmt::format("{:05x}  {:<20} {:<28}", e.linear.low32(), hex_bytes(bytes),
-                                   Disassembler(wide ? 32 : 16).text(bytes, e.linear.low32()));
+    const int bits = e.info->bits64 ? 64 : code_bits(machine_->save());
+    std::string line = fmt::format("{:05x}  {:<20} {:<28}", e.linear.value, hex_bytes(bytes),
+                                   Disassembler(bits).text(bytes, e.linear.low32()));
     for (int i = 0; i < e.ea_count; ++i) line += fmt::format(" ea={:05x}", e.ea[i].value);
     add(line + changed_registers());
   }
@@ -82,8 +99,9 @@ class Lister final : public Observer {
                          report.divergence->expected, report.divergence->found);
     } else {
       const CpuState state = machine_->save();
-      end += fmt::format(" after {}: {:04x}:{:04x} flags={:04x}", report.instructions,
-                         state.segment[kCs].selector, state.eip, state.eflags & 0xffff);
+      end += fmt::format(
+          " after {}: {:04x}:{:04x} flags={:04x}", report.instructions, state.segment[kCs].selector,
+          state.long_mode ? value_of(state, "rip") : state.eip, state.eflags & 0xffff);
     }
     add(end);
     return listing_;
@@ -100,7 +118,12 @@ class Lister final : public Observer {
   std::string changed_registers() {
     const CpuState now = machine_->save();
     std::string text;
-    for (std::size_t i = 0; i < std::size(kGprNames); ++i) {
+    for (const char* const name : kWideNames) {
+      if (!now.long_mode) break;
+      const std::uint64_t value = value_of(now, name);
+      if (value != value_of(before_, name)) text += fmt::format(" {}={:x}", name, value);
+    }
+    for (std::size_t i = 0; !now.long_mode && i < std::size(kGprNames); ++i) {
       if (now.gpr[i] != before_.gpr[i]) text += fmt::format(" {}={:x}", kGprNames[i], now.gpr[i]);
     }
     for (std::size_t i = 0; i < std::size(kSegmentNames); ++i) {

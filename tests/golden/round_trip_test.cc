@@ -134,6 +134,7 @@ class RoundTrip : public ::testing::TestWithParam<std::filesystem::path> {
 /// The same with branch trace messages, and with one of them sent elsewhere.
 TEST_P(RoundTrip, MatchesItsBranchTraceMessagesAndNoOthers) {
   const CaseFile file = load_case(GetParam());
+  if (file.recording.initial.long_mode) GTEST_SKIP() << "this bus is one of 32 bits";
   BusRecorder bus;
   bus.trace_branches();
   Replayer first(file.recording, &bus, {});
@@ -172,6 +173,7 @@ TEST_P(RoundTrip, MatchesItsBranchTraceMessagesAndNoOthers) {
 
 TEST_P(RoundTrip, MatchesTheBusItMade) {
   const CaseFile file = load_case(GetParam());
+  if (file.recording.initial.long_mode) GTEST_SKIP() << "this bus is one of 32 bits";
   BusRecorder bus;
   Replayer first(file.recording, &bus, {});
   const ReplayReport made = first.run();
