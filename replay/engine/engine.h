@@ -128,7 +128,7 @@ class EngineClient {
 /// Why Engine::run() came back.
 enum class EngineStop {
   requested,          ///< stop() was called by the client
-  translation_fault,  ///< on_translate() had none; see Engine::fault_page()
+  translation_fault,  ///< on_translate() had none; see Engine::translation_fault()
   failure,            ///< anything else; see Engine::failure()
 };
 
@@ -273,9 +273,12 @@ class Engine {
   void set_a20_mask(std::uint32_t mask);
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
-  /// Linear page and kind of the access that ended the run with translation_fault.
-  LinearAddr fault_page() const { return translation_fault_->page; }
-  EngineAccess fault_access() const { return translation_fault_->access; }
+  /// The access that ended the run with translation_fault.
+  struct TranslationFault {
+    LinearAddr page;
+    EngineAccess access;
+  };
+  const TranslationFault& translation_fault() const { return *translation_fault_; }
   /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1), of 64-bit mode where the
   /// processor has long mode.
   void read_fx(std::span<std::uint8_t, 512> image) const;
@@ -395,12 +398,7 @@ class Engine {
   bool running_ = false;   ///< inside run()
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool tlb_is_stale_ = false;  ///< to be flushed before it is used again
-  /// What on_translate() had none for, in the last run.
-  struct TranslationFault {
-    LinearAddr page;
-    EngineAccess access;
-  };
-  std::optional<TranslationFault> translation_fault_;
+  std::optional<TranslationFault> translation_fault_;  ///< of the last run
   std::exception_ptr pending_;
   std::string failure_;
   std::optional<PhysAddr> unmapped_frame_;  ///< met by the last run

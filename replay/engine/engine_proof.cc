@@ -189,9 +189,9 @@ void prove_translation(Proof& on) {
   on.engine.set_gpr(kEcx, 0x77);
   expect(on.engine.run() == EngineStop::translation_fault, "an absent page does not end the run");
   expect(on.engine.gpr(kEax) % 256 == 0x5a, "translations given are not used");
-  expect(on.engine.fault_page().value == kAbsent &&
-             on.engine.fault_access() == EngineAccess::read && on.engine.eip() == kCode + 5 &&
-             on.engine.gpr(kEcx) == 0x77,
+  expect(on.engine.translation_fault().page.value == kAbsent &&
+             on.engine.translation_fault().access == EngineAccess::read &&
+             on.engine.eip() == kCode + 5 && on.engine.gpr(kEcx) == 0x77,
          "the place of an absent page is not precise");
 }
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "replay/verify/table_search.h"
+#include "replay/machine/table_search.h"
 
 namespace citcat {
 

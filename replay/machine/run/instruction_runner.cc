@@ -277,8 +277,9 @@ void InstructionRunner::handle_native_fault() {
 void InstructionRunner::resolve_translation_fault() {
   const LinearAddr linear = cpu_.engine_address();
   // A transfer to itself that has changed what it leads to: the engine finds other code there.
-  const bool led_to_itself = cpu_.engine.fault_access() == EngineAccess::fetch && flight_.active &&
-                             !flight_.resuming && flight_.info->control_flow && !comes_again();
+  const bool led_to_itself = cpu_.engine.translation_fault().access == EngineAccess::fetch &&
+                             flight_.active && !flight_.resuming && flight_.info->control_flow &&
+                             !comes_again();
   settle_in_flight(linear, led_to_itself);
   if (flight_.active && flight_.repeat_done) {
     finish_repeat();
@@ -289,14 +290,15 @@ void InstructionRunner::resolve_translation_fault() {
     std::snprintf(text, sizeof text,
                   "the engine finds no translation for linear page %08" PRIx64
                   " where there is one",
-                  cpu_.engine.fault_page().value);
+                  cpu_.engine.translation_fault().page.value);
     throw ReplayStopped{cpu_.position, text};
   }
   try {
-    if (flight_.active && cpu_.engine.fault_access() != EngineAccess::fetch) {
-      const Access access =
-          cpu_.engine.fault_access() == EngineAccess::write ? Access::write : Access::read;
-      const LinearAddr page = cpu_.engine.fault_page();
+    if (flight_.active && cpu_.engine.translation_fault().access != EngineAccess::fetch) {
+      const Access access = cpu_.engine.translation_fault().access == EngineAccess::write
+                                ? Access::write
+                                : Access::read;
+      const LinearAddr page = cpu_.engine.translation_fault().page;
       if (translations_.lies_in_system_tables(page)) {
         cpu_.mmu.translate_implicitly(page, access);
       } else {

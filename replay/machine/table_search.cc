@@ -1,4 +1,4 @@
-#include "replay/verify/table_search.h"
+#include "replay/machine/table_search.h"
 
 #include <cstring>
 

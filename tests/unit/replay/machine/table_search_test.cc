@@ -1,6 +1,6 @@
 // Tables that a processor may walk to again, where the replay has not been.
 
-#include "replay/verify/table_search.h"
+#include "replay/machine/table_search.h"
 
 #include <gtest/gtest.h>
 
