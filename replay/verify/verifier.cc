@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "replay/machine/code_place.h"
+
 namespace citcat {
 
 namespace {
@@ -173,6 +175,7 @@ std::uint64_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
   const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point();
   if (specific) return ~std::uint64_t{0};
   if (const std::uint64_t bits = machine.reserved_bits(); bits != 0) return bits << 32 | bits;
+  if (bytes.size() == 8 && !in_long_mode(machine.engine())) return 0;
   return comparison_.undefined.in_image(bytes, [&] { return machine.engine().eflags(); });
 }
 
@@ -187,12 +190,13 @@ void Verifier::follow_untold_flags() {
 /// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
 std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
                                                       std::span<const std::uint8_t> bytes) {
-  const bool plain_store = (bytes.size() == 4 || bytes.size() == 8) && a.offset_in(4) == 0;
+  const bool wide = bytes.size() == 8 && in_long_mode(comparison_.machine->engine());
+  const bool plain_store = (bytes.size() == 4 || wide) && a.offset_in(4) == 0;
   if (!plain_store || !comparison_.write_back) return std::nullopt;
   follow_untold_flags();
   FlagImages::Image image{0, static_cast<std::uint32_t>(undefined_bits(bytes))};
   std::memcpy(&image.value, bytes.data(), sizeof image.value);
-  if (bytes.size() == 8) comparison_.images.stored(a.plus32(4), {});
+  if (wide) comparison_.images.stored(a.plus32(4), {});
   return comparison_.images.stored(a, image);
 }
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "capture/import/import.h"
 #include "replay/verify/verifier.h"
 #include "unit/replay/machine/long_mode_guest.h"
+#include "unit/replay/machine/paged_guest.h"
 
 namespace citcat {
 namespace {
@@ -67,6 +69,20 @@ TEST_F(WideFlagImages, PushfqMayStoreAnotherUndefinedFlag) {
 TEST_F(WideFlagImages, ItsUpperHalfIsDefined) {
   put(kCode + 3, {0x9c});
   stored(kStack - 8, flags_after_shift() | std::uint64_t{kOverflow} << 32);
+  EXPECT_NE(disagreement(2), "");
+}
+
+/// In 32 bits there are no images of eight bytes, whatever looks like one.
+TEST_F(WideFlagImages, OutsideLongModeEightBytesAreNone) {
+  constexpr std::uint32_t kTarget = 0x20000;
+  test::PagedGuest guest;
+  guest.add({0xc1, 0xe0, 0x03});  // shl eax, 3
+  guest.add({0x0f, 0xc7, 0x0f});  // cmpxchg8b [edi]: finds EDX:EAX, both 0, and stores ECX:EBX
+  recording_ = std::move(guest.recording);
+  recording_.initial.gpr[kEdi] = kTarget;
+  run(1);
+  recording_.initial.gpr[kEbx] = after_.eflags;
+  stored(kTarget, after_.eflags ^ kOverflow);
   EXPECT_NE(disagreement(2), "");
 }
 
