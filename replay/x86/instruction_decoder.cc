@@ -374,10 +374,15 @@ class InstructionDecoder {
     return info_;
   }
 
+  /// Ports have 4 bytes at most (Intel SDM vol. 2, IN, INS, OUT, OUTS).
+  static bool accesses_port(Kind kind) {
+    return kind == Kind::in || kind == Kind::out || kind == Kind::ins || kind == Kind::outs;
+  }
+
   std::uint8_t word_of(const OpcodeRow& row) const {
     if (!mode_.bits64) return mode_.bits32 != prefixes_.operand ? 4 : 2;
     if (wide_size(row.accesses) == WideSize::near_branch) return 8;
-    if ((prefixes_.rex & kRexW) != 0) return 8;
+    if ((prefixes_.rex & kRexW) != 0) return accesses_port(row.kind) ? 4 : 8;
     if (prefixes_.operand) return 2;
     return wide_size(row.accesses) == WideSize::stack ? 8 : 4;
   }

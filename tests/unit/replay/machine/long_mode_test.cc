@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/io/error.h"
 #include "replay/session/replayer.h"
@@ -19,6 +21,14 @@ struct Stores final : Observer {
     count += kind == AccessKind::data;
   }
   unsigned count = 0;
+};
+
+struct PortWrites final : Observer {
+  Wants wants() const override { return {.wide = true}; }
+  void io_write(std::uint16_t, std::uint32_t size, std::uint32_t value, Position) override {
+    list.emplace_back(size, value);
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> list;
 };
 
 /// Compares where each access is told to lie with its physical address, which is the same here.
@@ -50,6 +60,41 @@ TEST_F(LongModeGuest, AComparisonThatFindsEqualLeavesTheUpperHalfOfRaxAlone) {
   EXPECT_EQ(after("rax"), 0x1122334400000005u);
   run(5);
   EXPECT_EQ(after("rax"), 7u);
+}
+
+TEST_F(LongModeGuest, PortsTakeFourBytesBehindAWideRexPrefixToo) {
+  set_register(recording_.initial, "rax", ~std::uint64_t{0});
+  set_register(recording_.initial, "rdx", 0x61);
+  set_register(recording_.initial, "rsi", kData + 4);
+  set_register(recording_.initial, "rdi", kData);
+  put(kData + 4, {0xaa, 0xbb, 0xcc, 0xdd, 0xee});
+  put(kCode, {0x48, 0xed, 0x48, 0xef,                 // in rax, dx; out dx, rax
+              0x48, 0x6d, 0x48, 0x6f, 0x66, 0x48,     // insq; outsq
+              0xe5, 0x61, 0x8b, 0x0c, 0x25, 0, 0, 2,  // in rax, 61h, of 2 bytes without REX
+              0});                                    // mov ecx, [20000]
+  for (const std::uint32_t value : {0x11223344u, 0x55667788u, 0x99aabbccu}) {
+    IoRead read;
+    read.port = 0x61;
+    read.size = 4;
+    read.value = value;
+    recording_.io_reads.push_back(read);
+  }
+  for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+    PortWrites writes;
+    ReplayOptions options;
+    options.to = 6;
+    options.path = path;
+    Replayer replayer(recording_, &writes, options);
+    const ReplayReport report = replayer.run();
+    EXPECT_EQ(report.divergence ? report.divergence->reason : "", "");
+    after_ = replayer.machine().save();
+    EXPECT_THAT(writes.list,
+                testing::ElementsAre(std::pair{4u, 0x11223344u}, std::pair{4u, 0xddccbbaau}));
+    EXPECT_EQ(after("rax"), 0x99aabbccu);
+    EXPECT_EQ(after("rcx"), 0x55667788u);
+    EXPECT_EQ(after("rdi"), kData + 4);
+    EXPECT_EQ(after("rsi"), kData + 8);
+  }
 }
 
 TEST_F(LongModeGuest, AScanThatFindsNoBitLeavesItsDestinationAlone) {
