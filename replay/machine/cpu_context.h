@@ -199,6 +199,16 @@ struct CpuContext {
   bool is_held(LinearAddr at, Access access) {
     return mmu.held(at, access, user_mode()).has_value();
   }
+  /// The low `bytes` of a general register, as instructions have them that write 2, 4 or 8, or AL.
+  std::uint64_t low_part(int number, unsigned bytes) const {
+    return engine.wide().gpr(number) & part_mask(bytes);
+  }
+  /// Writes them. Of 4 bytes the upper half is cleared, of fewer the rest stays as it is.
+  void set_low_part(int number, std::uint64_t value, unsigned bytes) {
+    const std::uint64_t mask = part_mask(bytes);
+    const std::uint64_t kept = bytes < 4 ? engine.wide().gpr(number) & ~mask : 0;
+    engine.wide().set_gpr(number, kept | (value & mask));
+  }
   void move_stack_pointer(std::int64_t distance) {
     if (bits64()) {
       engine.wide().set_gpr(kEsp, engine.wide().gpr(kEsp) + static_cast<std::uint64_t>(distance));
@@ -208,6 +218,7 @@ struct CpuContext {
     const std::uint32_t mask = stack_bits(), esp = engine.gpr(kEsp);
     engine.set_gpr(kEsp, (esp & ~mask) | ((esp + by) & mask));
   }
+  static std::uint64_t part_mask(unsigned bytes) { return ~std::uint64_t{0} >> (64 - 8 * bytes); }
   /// Of an address of 64 bits: bits 47 to 63 are alike (SDM vol. 1, 3.3.7.1).
   static bool is_canonical(std::uint64_t value) {
     constexpr unsigned kUnused = 16;

@@ -452,13 +452,7 @@ void Emulator::read_random() {
   const bool seed = info.is(Operation::rdseed);
   const InternalRead known =
       model_registers_.random(seed ? InternalRead::Op::rdseed : InternalRead::Op::rdrand);
-  std::uint64_t value = known.value();
-  if (info.operand_bytes == 4) value = static_cast<std::uint32_t>(value);
-  if (info.operand_bytes == 2) {
-    constexpr std::uint64_t kKept = ~std::uint64_t{0xffff};
-    value = (cpu_.engine.wide().gpr(info.rm_field) & kKept) | (value & ~kKept);
-  }
-  cpu_.engine.wide().set_gpr(info.rm_field, value);
+  cpu_.set_low_part(info.rm_field, known.value(), info.operand_bytes);
   const std::uint32_t others = cpu_.engine.eflags() & ~kArithmeticFlags;
   cpu_.engine.set_eflags(others | (known.ecx & kCf));
 }

@@ -35,11 +35,7 @@ void NewerIntegers::write(OperandForm form, std::uint64_t value) {
     return operands_.write_stores(std::span(bytes).first(info.operand_bytes));
   }
   const int number = form == OperandForm::By ? info.vex_register : info.reg_field;
-  if (info.operand_bytes == 2) {
-    constexpr std::uint64_t kKept = ~std::uint64_t{0xffff};
-    value |= cpu_.engine.wide().gpr(number) & kKept;
-  }
-  cpu_.engine.wide().set_gpr(number, value);
+  cpu_.set_low_part(number, value, info.operand_bytes);
 }
 
 void NewerIntegers::execute() {

@@ -39,16 +39,12 @@ void PortAccesses::write(std::uint16_t port, std::uint32_t size, std::uint32_t v
 
 void PortAccesses::in() {
   const std::uint8_t size = flight_.info->operand_bytes;
-  const std::uint32_t value = read(port(), size);
-  const std::uint32_t mask = size == 4 ? 0xffffffff : (1u << 8 * size) - 1;
-  const std::uint64_t kept = size == 4 ? 0 : cpu_.engine.wide().gpr(kEax) & ~std::uint64_t{mask};
-  cpu_.engine.wide().set_gpr(kEax, kept | (value & mask));
+  cpu_.set_low_part(kEax, read(port(), size), size);
 }
 
 void PortAccesses::out() {
   const std::uint8_t size = flight_.info->operand_bytes;
-  const std::uint32_t mask = size == 4 ? 0xffffffff : (1u << 8 * size) - 1;
-  write(port(), size, cpu_.engine.gpr(kEax) & mask);
+  write(port(), size, static_cast<std::uint32_t>(cpu_.low_part(kEax, size)));
   if (has_moved_a20_gate()) {
     move_a20_gate();
     cpu_.engine.flush_tlb();

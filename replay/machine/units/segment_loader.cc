@@ -176,10 +176,8 @@ void SegmentLoader::load_far_pointer() {
   const std::uint32_t offset = operands_.part(info.operands[info.ea[0].argument], 0);
   const Segment loaded = loaded_segment(s, operand_selector());
   mark_watched();
-  const std::uint32_t kept =
-      info.operand_bytes == 4 ? 0 : cpu_.engine.gpr(info.rm_field) & 0xffff0000;
   cpu_.engine.set_segment(s, loaded);
-  cpu_.engine.set_gpr(info.rm_field, kept | offset);
+  cpu_.set_low_part(info.rm_field, offset, info.operand_bytes);
   cpu_.engine.sync_mode();
 }
 
