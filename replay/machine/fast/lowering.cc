@@ -34,7 +34,10 @@ class Lowering {
   }
 
   Lowered run() {
-    if (info_.state != DecodeState::ok || has_odd_prefix()) return out_;
+    // LOCK changes nothing for a processor alone on its bus, where it is allowed; F2 and F3 mean
+    // something on strings alone, and where they make another instruction of one it has another
+    // row.
+    if (info_.state != DecodeState::ok || info_.aliased) return out_;
     if (shape_.bits64 && is_gated()) return out_;
     if (info_.kind == InstructionClass::string) return lower_string();
     const bool found = info_.opcode_map == 0 ? one_byte() : info_.opcode_map == 1 && two_byte();
@@ -44,19 +47,6 @@ class Lowering {
 
  private:
   using Kind = Lowered::Kind;
-
-  /// LOCK changes nothing for a processor alone on its bus, where it is allowed; of what is made
-  /// here F2 and F3 mean something on strings alone, and F3 on bit scans of processors that may
-  /// have TZCNT and LZCNT.
-  bool has_odd_prefix() const {
-    const bool scan = info_.is(Operation::bsf) || info_.is(Operation::bsr);
-    if (scan && traits_.has_long_mode) {
-      for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
-        if (info_.bytes[i] == 0xf2 || info_.bytes[i] == 0xf3) return true;
-      }
-    }
-    return info_.aliased;
-  }
 
   /// In 64-bit mode: looked at in FeatureGate.
   bool is_gated() const {
