@@ -9,6 +9,7 @@
 
 #include "debugger/server/bus_window.h"
 #include "debugger/server/run_events.h"
+#include "events/address_space.h"
 #include "events/cpu_place.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
@@ -22,10 +23,9 @@ namespace {
 constexpr std::uint64_t kNestReach = 4'000'000;
 constexpr std::size_t kLines = 20, kMostLines = 10'000;
 
-/// CR3 without a process-context identifier, as AddressSpaces has it (Engine::address_space()).
+/// As AddressSpaces has it.
 std::uint32_t address_space(const CpuState& state) {
-  constexpr std::uint32_t kCr4Pcide = 1u << 17, kContext = 0xfff;
-  return (state.cr4 & kCr4Pcide) != 0 ? state.cr3 & ~kContext : state.cr3;
+  return address_space_of(state.cr3, state.cr4);
 }
 
 std::vector<std::string> words_of(const std::string& command) {

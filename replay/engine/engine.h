@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "events/address.h"
+#include "events/address_space.h"
 #include "events/cpu_state.h"
 #include "formats/memory/zeroed_array.h"
 #include "replay/engine/code_cache_watch.h"
@@ -235,11 +236,8 @@ class Engine {
   void set_rip(std::uint64_t v) { put(env_layout::kEip, v); }
   std::uint32_t eflags() const;
   void set_eflags(std::uint32_t v);
-  /// CR3 without a process-context identifier, of which an address space may have several.
-  std::uint32_t address_space() const {
-    constexpr std::uint32_t kCr4Pcide = 1u << 17, kContext = 0xfff;
-    return (cr(4) & kCr4Pcide) != 0 ? cr(3) & ~kContext : cr(3);
-  }
+  /// address_space_of() the control registers.
+  std::uint32_t address_space() const { return address_space_of(cr(3), cr(4)); }
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
   std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
   /// EFLAGS.DF, inside a run: string instructions go from high addresses to low ones.
