@@ -52,8 +52,7 @@ void Recorder::take_log() {
   if (item == LogItem::system_management)
     give_up(
         "system management mode was entered, which this monitor does not record; leave it out of "
-        "the "
-        "machine with -machine pc,smm=off");
+        "the machine with -machine pc,smm=off");
 }
 
 /// What INT n reads before its gate refuses it.

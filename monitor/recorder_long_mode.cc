@@ -1,4 +1,4 @@
-// Long mode: deliveries through gates of 16 bytes, and what no replayer holds of it.
+// Long mode: deliveries through gates of 16 bytes, and what is not recorded of it.
 
 #include "monitor/recorder.h"
 
@@ -16,14 +16,14 @@ bool pushes_error_code(unsigned vector) {
   return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
 }
 
-/// Ends the recording where paging is of a kind that nobody follows.
+/// Ends the recording where paging is of a kind that is not followed.
 void Recorder::refuse_unheld() {
   const std::uint32_t cr4 = registers_.control().cr4;
   if ((cr4 & kFiveLevels) != 0)
     give_up(
         "page tables of five levels are used, which no replayer holds; the kernel option no5lvl");
   else if ((cr4 & kProcessContexts) != 0)
-    give_up("CR4.PCIDE is set, which no replayer holds; the kernel option nopcid");
+    give_up("CR4.PCIDE is set, which this monitor does not record; the kernel option nopcid");
 }
 
 /// Outside 64-bit mode the emulator prints half of a base that LTR has loaded in it.
