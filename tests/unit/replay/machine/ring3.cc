@@ -56,6 +56,7 @@ void Ring3::run(std::uint64_t instructions) {
   const ReplayReport report = replayer.run();
   EXPECT_EQ(report.divergence ? report.divergence->reason : "", "");
   cpu = replayer.machine().save();
+  stats = replayer.machine().stats();
   for (std::uint32_t page = 0; page < PagedGuest::kFrames; ++page) {
     const std::uint8_t* const host = replayer.machine().memory().host(PhysAddr{page * kPageSize});
     memory.insert(memory.end(), host, host + kPageSize);

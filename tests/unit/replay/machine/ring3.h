@@ -54,6 +54,7 @@ class Ring3 : public testing::TestWithParam<ExecutionPath> {
   PagedGuest guest;
   Deliveries deliveries;
   CpuState cpu;
+  MachineStats stats;
   std::vector<std::uint8_t> memory;
 };
 

@@ -6,19 +6,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "replay/machine/machine_stats.h"
 #include "unit/replay/machine/both_paths.h"
 #include "unit/replay/machine/ring3.h"
 
 namespace citcat {
 namespace {
 
-using test::Deliveries;
 using test::PagedGuest;
 
 class SparedEngine : public test::Ring3 {
  protected:
-  static constexpr std::uint32_t kInner = kCode, kUserCode = 0x6000, kPort = 0x61;
+  static constexpr std::uint32_t kUserCode = 0x6000, kPort = 0x61;
   static constexpr int kCode0 = 8, kData0 = 0x10;
 
   /// Begins at level 0.
@@ -39,23 +37,16 @@ class SparedEngine : public test::Ring3 {
     end_ += 4;
   }
   void run_to(std::uint32_t eip) {
-    guest.recording.instructions = instructions_;
-    ReplayOptions options;
-    options.path = GetParam();
-    Replayer replayer(guest.recording, &deliveries, options);
-    const ReplayReport report = replayer.run();
-    EXPECT_EQ(report.divergence ? report.divergence->reason : "", "");
-    cpu = replayer.machine().save();
+    run(instructions_);
     EXPECT_EQ(cpu.eip, eip);
     EXPECT_TRUE(deliveries.list.empty());
-    const std::uint64_t engine_runs = replayer.machine().stats().engine_runs;
     if (GetParam() == ExecutionPath::blocks) {
-      EXPECT_EQ(engine_runs, 0U);
+      EXPECT_EQ(stats.engine_runs, 0U);
     } else {
-      EXPECT_NE(engine_runs, 0U);
+      EXPECT_NE(stats.engine_runs, 0U);
     }
   }
-  std::uint32_t end_ = kInner;
+  std::uint32_t end_ = kCode;
   std::uint64_t instructions_ = 0;
 };
 
