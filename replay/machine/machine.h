@@ -105,6 +105,8 @@ class Machine {
   /// environment wants a stop. False where control() ended the run before that, within an
   /// instruction. Throws ReplayStopped.
   bool run(Position until);
+  /// Tells observers what was only counted so far (Observer::counted()): before anybody asks them.
+  void tell_counts();
   /// For the judge, and for whoever drives the run.
   RunControl& control() { return cpu_.audience.control(); }
   const RunControl& control() const { return cpu_.audience.control(); }

@@ -129,7 +129,7 @@ class Observer {
   /// to instruction().
   virtual void block(const ExecutedBlock& block, Position first);
   /// So many more executions of a block, each of them whole: with Wants::counts, in any order, and at
-  /// the latest when Machine::run() returns. Addresses and references are not known.
+  /// the latest in Machine::tell_counts(). Addresses and references are not known.
   virtual void counted(const ExecutedBlock&, std::uint64_t /*executions*/) {}
   /// Before this instruction it need not be told of plain code. Asked again and again.
   virtual std::uint64_t attends_from() const { return 0; }

@@ -122,6 +122,7 @@ ReplayReport Replayer::run() {
     report_.divergence = make_divergence(stop);
     if (stop.position == machine_.position()) report_.divergence->linear = machine_.next_linear();
   }
+  machine_.tell_counts();
   report_.instructions = machine_.position().instruction;
   report_.interrupts = tally_->interrupts;
   report_.exceptions = tally_->exceptions;
@@ -178,12 +179,13 @@ void Replayer::restore(const Checkpoint& c) {
 bool Replayer::step_beyond() {
   const Position before = machine_.position();
   begin_run();
+  bool goes_on = false;
   try {
-    if (!machine_.run({before.instruction + 1, 0})) return false;
+    goes_on = machine_.run({before.instruction + 1, 0});
   } catch (const ReplayStopped&) {
-    return false;
   }
-  return machine_.position() > before;
+  machine_.tell_counts();
+  return goes_on && machine_.position() > before;
 }
 
 bool Replayer::finished() const {

@@ -107,10 +107,10 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
 Machine::~Machine() = default;
 
 bool Machine::run(Position until) {
-  const bool goes_on = goes_through([&] { units_->loop.run(until); });
-  units_->fast.tell_counts();
-  return goes_on;
+  return goes_through([&] { units_->loop.run(until); });
 }
+
+void Machine::tell_counts() { units_->fast.tell_counts(); }
 
 bool Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   return goes_through([&] { units_->delivery.interrupt(vector, kind); });

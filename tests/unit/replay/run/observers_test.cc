@@ -129,6 +129,48 @@ TEST(Observers, AreToldTheSameInAnyOrderOfAnOperatingSystem) {
   expect_order_changes_nothing(import_to_memory({capture / "busC.bin.zst"}, options));
 }
 
+// ---- Counts -------------------------------------------------------------------------------------
+
+/// Only wants to know how often blocks run.
+class Counting final : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true, .counts = true, .wide = true}; }
+  void instruction(const ExecutedInstruction& e, Position) override {
+    instructions += e.info->is_repeated() ? 0 : 1;
+  }
+  void block(const ExecutedBlock& block, Position) override { instructions += block.count(); }
+  void counted(const ExecutedBlock& block, std::uint64_t executions) override {
+    instructions += executions * block.count();
+    ++tellings;
+  }
+  std::uint64_t instructions = 0;  ///< but for repeated strings
+  std::uint64_t tellings = 0;
+};
+
+TEST(Observers, AreToldAllCountsWhenTheRunEndsHoweverItDoes) {
+  constexpr std::uint64_t kInstructions = 20'000;
+  Recording recording = random_guest(GuestMode::flat, 1, kInstructions, false);
+  const auto counts = [&recording](ReplayReport::End end) {
+    Counting counting;
+    Listeners listeners;
+    listeners.add(counting);
+    Replayer replayer(recording, listeners, {});
+    EXPECT_EQ(replayer.run().end, end);
+    EXPECT_NE(counting.tellings, 0U);
+    return counting.instructions;
+  };
+  const std::uint64_t complete = counts(ReplayReport::End::complete);
+  // One that no processor takes: the replay stops there.
+  Interrupt never;
+  never.vector = 0x20;
+  never.position = {kInstructions - 1, 1};
+  never.position_known = true;
+  recording.interrupts.push_back(never);
+  const std::uint64_t stopped = counts(ReplayReport::End::diverged);
+  EXPECT_LE(stopped, complete);
+  EXPECT_GE(stopped + 2, complete);
+}
+
 // ---- Digests ------------------------------------------------------------------------------------
 
 /// Has each access told, and keeps nothing.
