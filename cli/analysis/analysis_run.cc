@@ -133,8 +133,13 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   options.path = plan.path;
   options.walks = result.analysis->walks();
   options.cache = plan.cache;
-  if (plan.use_checkpoints && !from_beginning) {
-    options.start = checkpoints.start_for(plan.range, plan.policy.strict);
+  if (plan.use_checkpoints) {
+    if (!from_beginning) options.start = checkpoints.start_for(plan.range, plan.policy.strict);
+    // What was compared when checkpoints were taken need not be once more.
+    const bool asks_evidence = plan.cache != nullptr || plan.ended != nullptr;
+    if (!options.start && plan.check && !asks_evidence) {
+      options.start = checkpoints.beginning(plan.policy.strict);
+    }
     options.checkpoints = &checkpoints;
   }
   options.start_over = start_over;

@@ -29,6 +29,20 @@ TEST_F(Log, TellsDecisionsOfTheModulesAskedForOnStandardErrorAlone) {
   EXPECT_THAT(verify_with("session:off").err, Not(HasSubstr("[session]")));
 }
 
+TEST_F(Log, TellsThatAnAnalysisOfWhatWasComparedDoesNotCompareItAgain) {
+  import_sample("r.citcat");
+  const auto analyze = [this] {
+    return run_shell("CITCAT_LOG=session:info \"$CITCAT\" analyze -q r.citcat --tool cache --json",
+                     file("."));
+  };
+  const ProcessResult before = analyze();
+  EXPECT_THAT(before.err, HasSubstr("replay from instruction 0, compared with evidence"));
+  EXPECT_EQ(run({"checkpoint", "-q", "r.citcat", "--every", "1000"}).exit_code, 0);
+  const ProcessResult behind = analyze();
+  EXPECT_THAT(behind.err, HasSubstr("replay from instruction 0, compared with nothing"));
+  EXPECT_EQ(behind.out, before.out);
+}
+
 TEST_F(Log, RefusesASettingThatItDoesNotKnow) {
   import_sample("r.citcat");
   const ProcessResult wrong = verify_with("sesion:info");
