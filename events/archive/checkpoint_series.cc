@@ -246,7 +246,7 @@ CheckpointSeriesWriter::CheckpointSeriesWriter(InitialPages initial)
     : initial_(std::move(initial)) {}
 
 void CheckpointSeriesWriter::add(std::uint64_t instruction, std::span<const std::uint8_t> state,
-                                 const PageMap& pages) {
+                                 const SavedPageMap& pages) {
   Entry entry;
   entry.index.instruction = instruction;
   ByteWriter out;
@@ -278,7 +278,7 @@ void CheckpointSeriesWriter::add(std::uint64_t instruction, std::span<const std:
 
 void CheckpointSeriesWriter::thin_out() {
   CheckpointSeriesWriter kept(initial_);
-  PageMap now, changed;
+  SavedPageMap now, changed;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const CheckpointEntry& entry = entries_[i].index;
     Payload payload(ByteReader(entries_[i].payload, "checkpoint"), entry.pages.size());

@@ -21,7 +21,7 @@
 namespace citcat {
 
 /// Frames by number, each as it is at one moment.
-using PageMap = std::map<std::uint32_t, std::shared_ptr<const MemoryImage::Page>>;
+using SavedPageMap = std::map<std::uint32_t, std::shared_ptr<const MemoryImage::Page>>;
 
 /// What is known of the replay that took checkpoints.
 struct CheckpointRun {
@@ -35,7 +35,7 @@ struct CheckpointRun {
 struct StoredCheckpoint {
   std::uint64_t instruction = 0;  ///< instructions completed before it
   std::vector<std::uint8_t> state;
-  PageMap pages;
+  SavedPageMap pages;
 };
 
 /// What the difference of a stored frame is to.
@@ -74,7 +74,8 @@ class CheckpointSeriesWriter {
 
   /// The next checkpoint. `pages` are all frames that may have changed since the one before; state
   /// is taken as it is.
-  void add(std::uint64_t instruction, std::span<const std::uint8_t> state, const PageMap& pages);
+  void add(std::uint64_t instruction, std::span<const std::uint8_t> state,
+           const SavedPageMap& pages);
   /// Bytes the checkpoints will take in the archive, all but exactly.
   std::uint64_t stored_bytes() const { return stored_bytes_; }
   std::size_t size() const { return entries_.size(); }
@@ -113,7 +114,7 @@ class CheckpointSeries {
   /// An earlier checkpoint of the series, of which the frames are at hand.
   struct Known {
     std::size_t ordinal = 0;
-    PageMap pages;
+    SavedPageMap pages;
   };
   /// The checkpoint with this ordinal. `file` is the archive the series was read from. With
   /// `known`, which may be null, only what was stored after that checkpoint is read.

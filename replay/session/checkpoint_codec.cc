@@ -166,8 +166,8 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
   return c;
 }
 
-PageMap stored_pages(const Replayer::Checkpoint& checkpoint) {
-  PageMap pages;
+SavedPageMap stored_pages(const Replayer::Checkpoint& checkpoint) {
+  SavedPageMap pages;
   for (const Memory::SavedPage& saved : checkpoint.machine.pages) {
     auto page = std::make_shared<MemoryImage::Page>();
     page->data = saved.data;
@@ -177,7 +177,7 @@ PageMap stored_pages(const Replayer::Checkpoint& checkpoint) {
   return pages;
 }
 
-std::vector<Memory::SavedPage> saved_pages(const PageMap& pages) {
+std::vector<Memory::SavedPage> saved_pages(const SavedPageMap& pages) {
   std::vector<Memory::SavedPage> saved;
   saved.reserve(pages.size());
   for (const auto& [number, page] : pages) saved.push_back({number, page->data, page->valid});

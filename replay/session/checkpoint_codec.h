@@ -17,7 +17,7 @@ std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& ch
 Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& recording);
 
 /// Memory of a checkpoint.
-PageMap stored_pages(const Replayer::Checkpoint& checkpoint);
-std::vector<Memory::SavedPage> saved_pages(const PageMap& pages);
+SavedPageMap stored_pages(const Replayer::Checkpoint& checkpoint);
+std::vector<Memory::SavedPage> saved_pages(const SavedPageMap& pages);
 
 }  // namespace citcat

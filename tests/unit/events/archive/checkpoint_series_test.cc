@@ -91,7 +91,7 @@ class CheckpointSeriesTest : public test::TemporaryFolder {
     }
   }
 
-  PageMap memory_;
+  SavedPageMap memory_;
   std::mt19937 random_{3};
 };
 
