@@ -1,5 +1,7 @@
-// What tools find in the shared captures, held to decodings of the ground truth that share no code with
-// them, and to themselves where the run is told in another way or in parts.
+// What tools find in the shared captures, held to decodings of the ground truth that share no code
+// with them, and to themselves where the run is told in another way or in parts.
+
+#include "tools/host/analysis.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +16,6 @@
 
 #include "acceptance/machine_run.h"
 #include "formats/io/input.h"
-#include "tools/host/analysis.h"
 #include "tools/host/report_renderers.h"
 #include "tools/host/scope.h"
 #include "tools/host/tool_host.h"
@@ -86,7 +87,7 @@ ordered_json ask(const ImportedRecording& imported, const Asked& asked) {
 }
 
 /// Records of golden.bin (FORMAT.md, section 5): kind, then what belongs to it.
-struct GoldenRecord {
+struct NarrowRecord {
   std::uint8_t bytes[40];
   std::uint8_t kind() const { return bytes[0]; }
   std::uint32_t u32(std::size_t at) const {
@@ -102,10 +103,10 @@ struct GoldenRecord {
 };
 
 /// Up to the first record of instruction `to`.
-std::vector<GoldenRecord> golden_records(const std::string& name, std::uint64_t to) {
+std::vector<NarrowRecord> golden_records(const std::string& name, std::uint64_t to) {
   InputStream in(machine_folder() + "/" + name + "/golden.bin.zst");
-  std::vector<GoldenRecord> records;
-  for (GoldenRecord r; in.read({r.bytes, sizeof r.bytes}) == sizeof r.bytes;) {
+  std::vector<NarrowRecord> records;
+  for (NarrowRecord r; in.read({r.bytes, sizeof r.bytes}) == sizeof r.bytes;) {
     if (r.kind() == 1 && r.icount() >= to) break;
     records.push_back(r);
   }
@@ -119,7 +120,7 @@ bool is_prefix(std::uint8_t byte) {
 }
 
 /// An instruction that was started.
-struct Started {
+struct StartedCode {
   std::uint32_t linear = 0;
   std::string code;
   std::uint64_t icount = 0;
@@ -127,9 +128,9 @@ struct Started {
   std::uint32_t done = 0;  ///< of a REP: iterations when something happened
 };
 
-std::vector<Started> started(const std::vector<GoldenRecord>& records, std::uint64_t to) {
-  std::vector<Started> all;
-  for (const GoldenRecord& r : records) {
+std::vector<StartedCode> started(const std::vector<NarrowRecord>& records, std::uint64_t to) {
+  std::vector<StartedCode> all;
+  for (const NarrowRecord& r : records) {
     if (r.kind() == 1) {
       if (!all.empty()) all.back().completed = r.icount() > all.back().icount;
       const auto* const code = reinterpret_cast<const char*>(r.bytes + 16);
@@ -148,7 +149,7 @@ struct Branch {
 };
 
 /// Conditional branches that are seen to go to their target or behind themselves.
-std::vector<Branch> conditional_branches(const std::vector<Started>& all) {
+std::vector<Branch> conditional_branches(const std::vector<StartedCode>& all) {
   std::vector<Branch> branches;
   for (std::size_t i = 0; i + 1 < all.size(); ++i) {
     const std::string& code = all[i].code;
@@ -208,9 +209,10 @@ class SharedCaptures : public testing::Test {
 };
 
 TEST_F(SharedCaptures, BranchesArePredictedAsBySimpleModels) {
-  for (const Expected& e : {Expected{"lin_user_small", 'B', 300'000, 34'165, 1'934, 88.450, 89.788},
-                            Expected{"lin_procs_small", 'B', 400'000, 45'705, 2'178, 89.084, 90.406},
-                            Expected{"lin_kboot_medium", 'C', 200'000, 40'134, 349, 95.804, 96.195}}) {
+  for (const Expected& e :
+       {Expected{"lin_user_small", 'B', 300'000, 34'165, 1'934, 88.450, 89.788},
+        Expected{"lin_procs_small", 'B', 400'000, 45'705, 2'178, 89.084, 90.406},
+        Expected{"lin_kboot_medium", 'C', 200'000, 40'134, 349, 95.804, 96.195}}) {
     SCOPED_TRACE(e.name);
     const ordered_json found =
         ask(import(e.name, e.form), {{"bpred:entries=1024"}, 0, e.to})["tools"]["bpred"];
@@ -227,13 +229,14 @@ TEST_F(SharedCaptures, BranchesArePredictedAsBySimpleModels) {
 }
 
 TEST_F(SharedCaptures, InstructionsAreCountedAsInTheGoldenStream) {
-  for (const auto& [name, to] : {std::pair{"lin_user_tiny", 50'000}, {"bios486_tiny", 50'000},
+  for (const auto& [name, to] : {std::pair{"lin_user_tiny", 50'000},
+                                 {"bios486_tiny", 50'000},
                                  {"lin_procs_small", 100'000}}) {
     SCOPED_TRACE(name);
     const auto n = static_cast<std::uint64_t>(to);
     std::set<std::pair<std::uint32_t, std::string>> different;
     std::uint64_t executions = 0, completed = 0;
-    for (const Started& s : started(golden_records(name, n), n)) {
+    for (const StartedCode& s : started(golden_records(name, n), n)) {
       if (!s.completed && s.done == 0) continue;
       different.emplace(s.linear, s.code);
       ++executions;
@@ -254,10 +257,11 @@ TEST_F(SharedCaptures, AccessesAreCountedAsInTheGoldenStream) {
     SCOPED_TRACE(name);
     std::uint64_t read_bytes = 0, written_bytes = 0;
     std::set<std::uint32_t> written;
-    for (const GoldenRecord& r : golden_records(name, kWhole)) {
+    for (const NarrowRecord& r : golden_records(name, kWhole)) {
       if (r.kind() != 2 || r.bytes[3] != 0) continue;
       (r.bytes[2] == 1 ? written_bytes : read_bytes) += r.bytes[1];
-      for (std::uint32_t i = 0; r.bytes[2] == 1 && i < r.bytes[1]; ++i) written.insert(r.u32(8) + i);
+      for (std::uint32_t i = 0; r.bytes[2] == 1 && i < r.bytes[1]; ++i)
+        written.insert(r.u32(8) + i);
     }
     const ordered_json found = ask(import(name, 'A'), {{"memory", "footprint"}})["tools"];
     std::uint64_t reads = 0, writes = 0;
@@ -349,8 +353,8 @@ TEST_F(SharedCaptures, PartsPutTogetherAreTheWholeWhereverTheyAreCut) {
     setup.begins = i == 0;
     std::vector<tools::ToolOptions> again;
     for (const std::string& r : requests) again.push_back(tools::ToolOptions::parse(r));
-    auto loaded = std::make_unique<tools::Analysis>(std::move(again), setup,
-                                                    std::vector<tools::Split>{});
+    auto loaded =
+        std::make_unique<tools::Analysis>(std::move(again), setup, std::vector<tools::Split>{});
     ByteReader in(state.view(), "state");
     loaded->load(in);
     if (all == nullptr) {
@@ -375,8 +379,9 @@ TEST_F(SharedCaptures, WhatIsSplitAddsUpToTheWhole) {
   }
   EXPECT_EQ(sum, whole);
   const auto where = [&](const std::string& scope) {
-    return ask(imported, {{"count"}, 0, kWhole, ExecutionPath::blocks, scope})["tools"]["count"]
-                    ["executions"].get<std::uint64_t>();
+    return ask(imported,
+               {{"count"}, 0, kWhole, ExecutionPath::blocks, scope})["tools"]["count"]["executions"]
+        .get<std::uint64_t>();
   };
   EXPECT_EQ(where("level=3") + where("!level=3"), whole);
   EXPECT_EQ(where("interrupt") + where("!interrupt"), whole);
@@ -387,16 +392,17 @@ TEST_F(SharedCaptures, WhatIsSplitAddsUpToTheWhole) {
 TEST_F(SharedCaptures, TheLevelIsThatOfTheGoldenStreamsCodeSegment) {
   const char* const name = "lin_user_tiny";
   std::uint64_t user = 0;
-  for (const GoldenRecord& r : golden_records(name, kWhole)) {
+  for (const NarrowRecord& r : golden_records(name, kWhole)) {
     if (r.kind() == 1 && (r.bytes[2] & 3) == 3) ++user;
   }
   // Those that were refused first are started twice.
   std::uint64_t refused = 0;
-  for (const Started& s : started(golden_records(name, kWhole), 50'000)) {
+  for (const StartedCode& s : started(golden_records(name, kWhole), 50'000)) {
     refused += !s.completed && s.done == 0 && s.linear < 0xc0000000 ? 1 : 0;
   }
-  const ordered_json found = ask(import(name, 'B'), {{"count"}, 0, kWhole, ExecutionPath::blocks,
-                                                     "level=3"})["tools"]["count"];
+  const ordered_json found =
+      ask(import(name, 'B'),
+          {{"count"}, 0, kWhole, ExecutionPath::blocks, "level=3"})["tools"]["count"];
   EXPECT_EQ(found["executions"].get<std::uint64_t>(), user - refused);
 }
 

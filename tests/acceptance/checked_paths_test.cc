@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,11 +13,6 @@
 
 namespace citcat::test {
 namespace {
-
-bool full_run() {
-  const char* value = std::getenv("CITCAT_ACCEPTANCE");
-  return value != nullptr && std::strcmp(value, "full") == 0;
-}
 
 std::string count_text(const char* name, const CheckCount& c) {
   return fmt::format("{} {}/{}\n", name, c.equal, c.checked);
@@ -145,7 +138,7 @@ TEST_P(CheckedPaths, AgreeOnTheCaptureAndOnDamagedOnes) {
   }
   constexpr std::uint32_t kSeed = 19850217;
   std::mt19937 random(kSeed);
-  const int each = full_run() ? (tiny ? 30 : 3) : (tiny ? 1 : 0);
+  const int each = is_full_run() ? (tiny ? 30 : 3) : (tiny ? 1 : 0);
   int noticed = 0;
   for (int i = 0; i < each * kKindsOfDamage; ++i) {
     ImportedRecording damaged = import_machine(capture, IgnoreCounts::none);
@@ -201,7 +194,7 @@ TEST_P(CheckedPaths, ReachTheSameStatesOnTheWay) {
 
 // Without the shared data there is nothing to compare.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CheckedPaths);
-INSTANTIATE_TEST_SUITE_P(, CheckedPaths, testing::ValuesIn(acceptance_captures(!full_run())),
+INSTANTIATE_TEST_SUITE_P(, CheckedPaths, testing::ValuesIn(acceptance_captures(!is_full_run())),
                          [](const auto& test) { return capture_text(test.param); });
 
 }  // namespace

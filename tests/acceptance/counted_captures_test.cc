@@ -20,11 +20,7 @@
 namespace citcat::test {
 namespace {
 
-MachineData data_of(const MachineCapture& capture) {
-  return MachineData(machine_folder() + "/" + capture.name);
-}
-
-std::unique_ptr<CaptureReader> open_machine(const MachineCapture& capture) {
+std::unique_ptr<CaptureReader> open_bus(const MachineCapture& capture) {
   return open_capture({data_of(capture).path(std::string("bus") + capture.form + ".bin.zst")}, {});
 }
 
@@ -141,14 +137,14 @@ class CountedCaptures : public testing::TestWithParam<MachineCapture> {
 
 TEST_P(CountedCaptures, TakenBranchesPlaceInterrupts) {
   const auto counts = golden_branches(data_of(GetParam()).path("golden.bin.zst"));
-  Recounted reader(open_machine(GetParam()), counts.branches);
+  Recounted reader(open_bus(GetParam()), counts.branches);
   ImportedRecording imported = import_counted(reader, GetParam(), CountUnit::branches);
   expect_places(imported);
 }
 
 TEST_P(CountedCaptures, BlocksPlaceInterrupts) {
   const auto counts = golden_branches(data_of(GetParam()).path("golden.bin.zst"));
-  Recounted reader(open_machine(GetParam()), counts.blocks);
+  Recounted reader(open_bus(GetParam()), counts.blocks);
   ImportedRecording imported = import_counted(reader, GetParam(), CountUnit::blocks);
   expect_places(imported);
 }
@@ -210,7 +206,7 @@ void add_line(Traffic& traffic, const BusTransaction& half) {
 
 /// What the monitor shows behind its state dump, with these counts in place of its own.
 Traffic traffic_of(const MachineCapture& capture, const std::vector<std::uint64_t>* counts) {
-  const auto reader = open_machine(capture);
+  const auto reader = open_bus(capture);
   Traffic traffic;
   for (BusTransaction t; reader->next(t);) {
     if (t.has(kStateWindow)) continue;
@@ -256,10 +252,6 @@ TEST_P(CountedCaptures, PulsesOfTheBranchPinPlaceInterrupts) {
   expect_places(imported);
 }
 
-std::string parameter_name(const testing::TestParamInfo<MachineCapture>& info) {
-  return capture_text(info.param);
-}
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CountedCaptures);
 INSTANTIATE_TEST_SUITE_P(, CountedCaptures, testing::ValuesIn([] {
                            std::vector<MachineCapture> tiny;
@@ -267,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(, CountedCaptures, testing::ValuesIn([] {
                              if (capture.name.ends_with("_tiny")) tiny.push_back(capture);
                            return tiny;
                          }()),
-                         parameter_name);
+                         [](const auto& test) { return capture_text(test.param); });
 
 }  // namespace
 }  // namespace citcat::test

@@ -15,14 +15,15 @@
 #include <map>
 
 #include "acceptance/fault_injection.h"
+#include "acceptance/machine_run.h"
 #include "unit/capture/machine_data.h"
 
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kSeed = 19961121;
+constexpr std::uint32_t kFaultSeed = 19961121;
 
-struct Row {
+struct ExplainedRow {
   int explained = 0, first = 0, tied = 0, top_three = 0, named = 0, repairable = 0, repaired = 0;
 };
 
@@ -41,9 +42,9 @@ bool is_explained(FaultKind kind) {
 /// Of at least nine in ten faults the true cause is ranked first, or nothing in the capture tells
 /// it from the first; where it is the first, it repairs the run.
 void explain_faults(const std::string& title, FaultInjector& injector, int each) {
-  std::mt19937 random(kSeed);
-  std::map<FaultKind, Row> table;
-  Row all;
+  std::mt19937 random(kFaultSeed);
+  std::map<FaultKind, ExplainedRow> table;
+  ExplainedRow all;
   const bool verbose = std::getenv("CITCAT_INJECTION_VERBOSE") != nullptr;
   const char* const many = std::getenv("CITCAT_INJECTION_EACH");
   if (many != nullptr) each = std::atoi(many);
@@ -51,14 +52,16 @@ void explain_faults(const std::string& title, FaultInjector& injector, int each)
   const char* const begin = std::getenv("CITCAT_INJECTION_FROM");
   const int from = begin != nullptr ? std::atoi(begin) : 0;
   for (int kind = 0; kind < kFaultKinds; ++kind) {
-    if (!is_explained(static_cast<FaultKind>(kind)) || kind < from || (only != nullptr && std::atoi(only) != kind)) continue;
+    if (!is_explained(static_cast<FaultKind>(kind)) || kind < from ||
+        (only != nullptr && std::atoi(only) != kind))
+      continue;
     const auto what = static_cast<FaultKind>(kind);
     for (int i = 0; i < each; ++i) {
       const FaultOutcome outcome = injector.inject(what, random, true);
       ASSERT_NE(outcome.result, FaultOutcome::Result::crashed) << outcome.text;
       if (!outcome.diagnosis) continue;
       const Diagnosis& d = *outcome.diagnosis;
-      for (Row* row : {&table[what], &all}) {
+      for (ExplainedRow* row : {&table[what], &all}) {
         ++row->explained;
         row->first += d.rank == 1 ? 1 : 0;
         row->tied += d.rank > 1 && d.tied ? 1 : 0;
@@ -100,8 +103,8 @@ class ExplanationMachine : public testing::TestWithParam<InjectedCapture> {};
 TEST_P(ExplanationMachine, RanksTheTrueCauseFirst) {
   if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
   const auto [name, form] = GetParam();
-  // Trials take long. Of the short captures one is enough for each day, with lines that are written back;
-  // the sample of the IBM 5150 has every store of its own.
+  // Trials take long. Of the short captures one is enough for each day, with lines that are written
+  // back; the sample of the IBM 5150 has every store of its own.
   const bool seldom = is_large(GetParam()) || form != 'C';
   if (seldom && !is_full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
   FaultInjector injector = open_machine(GetParam());

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -564,11 +563,6 @@ Diagnosis FaultInjector::diagnose(ImportedRecording& imported, const Fault& faul
 
 bool is_large(const InjectedCapture& capture) {
   return !std::string_view(capture.first).ends_with("_tiny");
-}
-
-bool is_full_run() {
-  const char* const value = std::getenv("CITCAT_ACCEPTANCE");
-  return value != nullptr && std::string_view(value) == "full";
 }
 
 FaultInjector open_machine(const InjectedCapture& capture) {

@@ -142,8 +142,6 @@ inline constexpr std::array<InjectedCapture, 7> kInjectedCaptures{{{"lin_user_ti
                                                                    {"lin_disk_small", 'C'}}};
 /// Those of a million instructions and more are left to the full run.
 bool is_large(const InjectedCapture& capture);
-/// CITCAT_ACCEPTANCE=full.
-bool is_full_run();
 FaultInjector open_machine(const InjectedCapture& capture);
 /// The sample of the IBM 5150 from its first interrupt on.
 FaultInjector open_ibm5150();

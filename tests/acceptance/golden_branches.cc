@@ -11,7 +11,7 @@ namespace {
 
 enum class Kind : std::uint8_t { plain, conditional, transfer };
 
-bool is_prefix(std::uint8_t byte) {
+bool is_prefix_byte(std::uint8_t byte) {
   switch (byte) {
     case 0x26:
     case 0x2e:
@@ -33,7 +33,7 @@ bool is_prefix(std::uint8_t byte) {
 /// Intel SDM vol. 2, appendix A.
 Kind kind_of(const std::uint8_t* code, std::size_t length) {
   std::size_t at = 0;
-  while (at < length && is_prefix(code[at])) ++at;
+  while (at < length && is_prefix_byte(code[at])) ++at;
   const std::uint8_t op = code[at];
   const std::uint8_t second = at + 1 < length ? code[at + 1] : std::uint8_t{0};
   if ((op & 0xf0) == 0x70 || (op >= 0xe0 && op <= 0xe3) || op == 0xce) return Kind::conditional;
@@ -52,7 +52,7 @@ Kind kind_of(const std::uint8_t* code, std::size_t length) {
   return Kind::plain;
 }
 
-struct Started {
+struct StartedBranch {
   std::uint64_t icount = 0;
   std::uint32_t eip = 0, length = 0;
   Kind kind = Kind::plain;
@@ -68,7 +68,7 @@ T field(const std::array<std::uint8_t, 40>& record, std::size_t at) {
 /// Where the processor went behind each instruction settles whether a conditional one jumped.
 class Counter {
  public:
-  void started(const Started& next) {
+  void started(const StartedBranch& next) {
     gone_on_at(next.eip);
     // One that starts again had not completed.
     if (any_ && last_.icount != next.icount) complete();
@@ -92,7 +92,7 @@ class Counter {
   }
 
   GoldenCountsOfBranches counts_{{0}, {0}};
-  Started last_;
+  StartedBranch last_;
   std::uint32_t next_eip_ = 0;
   bool any_ = false, gone_on_ = false;
 };
@@ -108,7 +108,7 @@ GoldenCountsOfBranches golden_branches(const std::string& golden_path) {
   Counter counter;
   while (input.read(record) == record.size()) {
     if (record[0] == kInstruction) {
-      Started s;
+      StartedBranch s;
       s.length = record[1];
       s.eip = field<std::uint32_t>(record, 4);
       s.icount = field<std::uint64_t>(record, 32);

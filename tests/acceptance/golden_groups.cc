@@ -13,7 +13,7 @@ enum AccessClass : std::uint8_t { kData = 0, kWalk = 1, kPort = 2 };
 constexpr std::uint8_t kWrite = 1;
 
 template <class T>
-T field(const std::array<std::uint8_t, 40>& record, std::size_t at) {
+T group_field(const std::array<std::uint8_t, 40>& record, std::size_t at) {
   T value;
   std::memcpy(&value, record.data() + at, sizeof value);
   return value;
@@ -42,7 +42,7 @@ bool GoldenGroups::next(GoldenGroup& group) {
   while (read_record()) {
     // Records of registers carry no count: they belong to the instruction before.
     if (record_[0] != kRegisters) {
-      const auto icount = field<std::uint64_t>(record_, 32);
+      const auto icount = group_field<std::uint64_t>(record_, 32);
       if (any && icount != group.icount) return true;
       group.icount = icount;
       any = true;
@@ -57,10 +57,10 @@ void GoldenGroups::take(GoldenGroup& group) {
   switch (record_[0]) {
     case kInstruction: {
       GoldenStart start;
-      start.cs = field<std::uint16_t>(record_, 2);
-      start.eip = field<std::uint32_t>(record_, 4);
-      start.linear = field<std::uint32_t>(record_, 8);
-      start.physical = field<std::uint32_t>(record_, 12);
+      start.cs = group_field<std::uint16_t>(record_, 2);
+      start.eip = group_field<std::uint32_t>(record_, 4);
+      start.linear = group_field<std::uint32_t>(record_, 8);
+      start.physical = group_field<std::uint32_t>(record_, 12);
       start.bytes.assign(record_.begin() + 16, record_.begin() + 16 + record_[1]);
       group.starts.push_back(std::move(start));
       start_open_ = true;
@@ -72,15 +72,16 @@ void GoldenGroups::take(GoldenGroup& group) {
     case kEvent: {
       // Left before one iteration was done: it will start again, and counts then.
       const bool leaves = record_[1] == kException || record_[1] == kHardwareInterrupt;
-      const auto rep = field<std::uint32_t>(record_, 12);
+      const auto rep = group_field<std::uint32_t>(record_, 12);
       if (leaves && start_open_ && rep == 0) group.starts.pop_back();
       start_open_ = false;
       break;
     }
     case kRegisters: {
       GoldenRegisters after;
-      after.eflags = field<std::uint32_t>(record_, 4);
-      for (std::size_t i = 0; i < 8; ++i) after.gpr[i] = field<std::uint32_t>(record_, 8 + 4 * i);
+      after.eflags = group_field<std::uint32_t>(record_, 4);
+      for (std::size_t i = 0; i < 8; ++i)
+        after.gpr[i] = group_field<std::uint32_t>(record_, 8 + 4 * i);
       group.after = after;
       break;
     }
@@ -91,14 +92,14 @@ void GoldenGroups::take(GoldenGroup& group) {
 
 void GoldenGroups::take_access(GoldenGroup& group) {
   const std::uint8_t size = record_[1], kind = record_[2], what = record_[3];
-  const auto physical = field<std::uint32_t>(record_, 8);
-  const auto rep = field<std::uint32_t>(record_, 12);
+  const auto physical = group_field<std::uint32_t>(record_, 8);
+  const auto rep = group_field<std::uint32_t>(record_, 12);
   if (what == kPort) {
     group.ports.push_back({static_cast<std::uint16_t>(physical), size, kind == kWrite,
-                           field<std::uint32_t>(record_, 16)});
+                           group_field<std::uint32_t>(record_, 16)});
     return;
   }
-  if (what == kData) group.references.push_back({field<std::uint32_t>(record_, 4), rep});
+  if (what == kData) group.references.push_back({group_field<std::uint32_t>(record_, 4), rep});
   if (kind != kWrite) return;
   for (std::uint32_t i = 0; i < size; ++i) {
     group.written.push_back({physical + i, record_[16 + i]});

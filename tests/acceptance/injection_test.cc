@@ -13,26 +13,27 @@
 #include <map>
 
 #include "acceptance/fault_injection.h"
+#include "acceptance/machine_run.h"
 #include "unit/capture/machine_data.h"
 
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kSeed = 20240229;
+constexpr std::uint32_t kInjectionSeed = 20240229;
 
-struct Row {
+struct InjectedRow {
   int injected = 0, refused = 0, suspected = 0, no_effect = 0, latent = 0, crashed = 0;
   std::vector<std::int64_t> distances;
   std::vector<std::string> latent_texts;
 };
-using Table = std::map<FaultKind, Row>;
+using Table = std::map<FaultKind, InjectedRow>;
 
 void inject_into(FaultInjector& injector, int each, std::mt19937& random, Table& table) {
   for (int kind = 0; kind < kFaultKinds; ++kind) {
     for (int i = 0; i < each; ++i) {
       const auto what = static_cast<FaultKind>(kind);
       const FaultOutcome outcome = injector.inject(what, random);
-      Row& row = table[what];
+      InjectedRow& row = table[what];
       if (outcome.result != FaultOutcome::Result::impossible) ++row.injected;
       switch (outcome.result) {
         case FaultOutcome::Result::impossible:
@@ -98,8 +99,7 @@ void expect_nothing_slips_through(const Table& table, bool write_back, bool coun
     const bool must_notice =
         kind == FaultKind::write_bit || (kind == FaultKind::write_missing && !write_back) ||
         kind == FaultKind::interrupt_missing || kind == FaultKind::interrupt_vector ||
-        kind == FaultKind::interrupt_shifted ||
-        (kind == FaultKind::writes_swapped && counted);
+        kind == FaultKind::interrupt_shifted || (kind == FaultKind::writes_swapped && counted);
     if (must_notice) {
       EXPECT_EQ(row.suspected + row.no_effect + row.latent, 0) << fault_name(kind);
     }
@@ -119,11 +119,11 @@ TEST_P(InjectionMachine, FaultsAreNoticedOrHaveNoEffect) {
   if (is_large(GetParam()) && !is_full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
   FaultInjector injector = open_machine(GetParam());
   const auto [name, form] = GetParam();
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kInjectionSeed);
   Table table;
   inject_into(injector, is_full_run() ? (is_large(GetParam()) ? 6 : 30) : 2, random, table);
   print_table(fmt::format("{}, form {} ({} instructions, seed {})", name, form,
-                          injector.instructions(), kSeed),
+                          injector.instructions(), kInjectionSeed),
               table);
   expect_nothing_slips_through(table, form == 'C', true);
 }
@@ -135,11 +135,12 @@ INSTANTIATE_TEST_SUITE_P(, InjectionMachine, testing::ValuesIn(kInjectedCaptures
 
 TEST(InjectionIbm5150, FaultsAreNoticedOrHaveNoEffect) {
   FaultInjector injector = open_ibm5150();
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kInjectionSeed);
   Table table;
   inject_into(injector, is_full_run() ? 30 : 4, random, table);
-  print_table(fmt::format("IBM 5150 ({} instructions, seed {})", injector.instructions(), kSeed),
-              table);
+  print_table(
+      fmt::format("IBM 5150 ({} instructions, seed {})", injector.instructions(), kInjectionSeed),
+      table);
   expect_nothing_slips_through(table, false, false);
 }
 

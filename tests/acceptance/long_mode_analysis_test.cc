@@ -29,7 +29,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// A record of golden.bin.zst.
-struct GoldenRecord {
+struct WideRecord {
   std::uint8_t kind, a, b, c;
   std::uint32_t d;
   std::uint64_t linear, instruction;
@@ -40,19 +40,20 @@ struct GoldenRecord {
     return value;
   }
 };
-static_assert(sizeof(GoldenRecord) == 64);
-constexpr std::uint8_t kInstruction = 1, kAccess = 2, kEvent = 3, kRegisters = 4;
+static_assert(sizeof(WideRecord) == 64);
+constexpr std::uint8_t kInstructionRecord = 1, kAccessRecord = 2, kEventRecord = 3,
+                       kRegisterRecord = 4;
 
-std::vector<GoldenRecord> golden_records(const std::string& name) {
+std::vector<WideRecord> golden_records(const std::string& name) {
   const auto bytes =
       read_whole_file(machine64_folder() + "/" + name + "/golden.bin.zst", std::uint64_t{1} << 30);
-  std::vector<GoldenRecord> all(bytes.size() / sizeof(GoldenRecord));
-  std::memcpy(all.data(), bytes.data(), all.size() * sizeof(GoldenRecord));
+  std::vector<WideRecord> all(bytes.size() / sizeof(WideRecord));
+  std::memcpy(all.data(), bytes.data(), all.size() * sizeof(WideRecord));
   return all;
 }
 
 /// An instruction that was started.
-struct Started {
+struct StartedWide {
   std::uint64_t linear = 0, instruction = 0;
   std::string code;
   std::uint16_t cs = 0;
@@ -60,14 +61,14 @@ struct Started {
   std::uint32_t done = 0;  ///< of a REP: iterations when something happened
 };
 
-std::vector<Started> started(const std::vector<GoldenRecord>& records) {
-  std::vector<Started> all;
-  for (const GoldenRecord& r : records) {
-    if (r.kind == kInstruction) {
+std::vector<StartedWide> started(const std::vector<WideRecord>& records) {
+  std::vector<StartedWide> all;
+  for (const WideRecord& r : records) {
+    if (r.kind == kInstructionRecord) {
       if (!all.empty()) all.back().completed = r.instruction > all.back().instruction;
       all.push_back({r.linear, r.instruction, std::string(r.x.begin(), r.x.begin() + r.a),
                      static_cast<std::uint16_t>(r.b | r.c << 8), false, 0});
-    } else if (r.kind == kEvent && !all.empty() && r.a <= 2) {
+    } else if (r.kind == kEventRecord && !all.empty() && r.a <= 2) {
       std::uint32_t done = 0;
       std::memcpy(&done, &r.x[32], sizeof done);
       all.back().done = std::max(all.back().done, done);
@@ -144,7 +145,7 @@ class LongModeAnalysis : public TemporaryFolder {
     imported_ =
         std::make_unique<ImportedRecording>(import_machine64({kName, 'A'}, IgnoreCounts::none));
     golden_ = golden_records(kName);
-    std::erase_if(golden_, [](const GoldenRecord& r) { return r.instruction >= kTo; });
+    std::erase_if(golden_, [](const WideRecord& r) { return r.instruction >= kTo; });
   }
   static void TearDownTestSuite() {
     imported_.reset();
@@ -187,14 +188,14 @@ class LongModeAnalysis : public TemporaryFolder {
   }
 
   static inline std::unique_ptr<ImportedRecording> imported_;
-  static inline std::vector<GoldenRecord> golden_;
+  static inline std::vector<WideRecord> golden_;
 };
 
 TEST_F(LongModeAnalysis, InstructionsAreCountedAndCoveredAsInTheGoldenStream) {
   std::set<std::pair<std::uint64_t, std::string>> different;
   std::set<std::uint64_t> bytes;
   std::uint64_t executions = 0, completed = 0, kernel = 0, user = 0;
-  for (const Started& s : started(golden_)) {
+  for (const StartedWide& s : started(golden_)) {
     if (s.instruction + 1 == kTo) ++completed;  // nothing follows that shows it
     if (!s.completed && s.done == 0 && s.instruction + 1 != kTo) continue;
     different.emplace(s.linear, s.code);
@@ -228,8 +229,8 @@ TEST_F(LongModeAnalysis, AccessesAreThoseOfTheGoldenStreamWithTheirLinearAddress
   // Bytes of data by linear address and direction: how an access is parted does not matter.
   using Bytes = std::map<std::pair<std::uint64_t, bool>, std::uint64_t>;
   Bytes golden;
-  for (const GoldenRecord& r : golden_) {
-    if (r.kind != kAccess || r.c != 0) continue;
+  for (const WideRecord& r : golden_) {
+    if (r.kind != kAccessRecord || r.c != 0) continue;
     for (std::uint32_t i = 0; i < r.a; ++i) ++golden[{r.linear + i, r.b == 1}];
   }
   const ordered_json found = ask({"watch:at=0-ffffffffffffffff,reads,most=16777216", "memory"});
@@ -262,13 +263,13 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
   const std::vector<Traced> traced = read_drmemtrace(memtrace);
 
   std::vector<std::pair<std::uint64_t, std::string>> expected, found;
-  for (const Started& s : started(golden_)) {
+  for (const StartedWide& s : started(golden_)) {
     const bool executed = s.completed || s.done != 0 || s.instruction + 1 == kTo;
     if (executed) expected.emplace_back(s.linear, s.code);
   }
   std::map<std::pair<std::uint64_t, bool>, std::uint64_t> golden;
-  for (const GoldenRecord& r : golden_) {
-    if (r.kind != kAccess || r.c != 0) continue;
+  for (const WideRecord& r : golden_) {
+    if (r.kind != kAccessRecord || r.c != 0) continue;
     for (std::uint32_t i = 0; i < r.a; ++i) ++golden[{r.linear + i, r.b == 1}];
   }
   const std::size_t bytes = golden.size();
@@ -334,12 +335,12 @@ TEST_F(LongModeAnalysis, SystemCallsAreThoseThatTheMachineLogged) {
     std::array<std::uint64_t, 18> gpr{};
   };
   std::vector<Logged> calls, returns;
-  for (const GoldenRecord& r : golden_) {
-    if (r.kind == kRegisters && r.a < 3) {
+  for (const WideRecord& r : golden_) {
+    if (r.kind == kRegisterRecord && r.a < 3) {
       now[6u * r.a] = r.linear;
       for (std::size_t i = 0; i < 5; ++i) now[6u * r.a + 1 + i] = r.u64(8 * i);
     }
-    if (r.kind != kInstruction || r.instruction >= registers_known) continue;
+    if (r.kind != kInstructionRecord || r.instruction >= registers_known) continue;
     const bool user = (r.b & 3) == 3;
     if (user && r.a == 2 && r.x[0] == 0x0f && r.x[1] == 0x05) calls.push_back({r.instruction, now});
     if (r.a == 3 && r.x[0] == 0x48 && r.x[1] == 0x0f && r.x[2] == 0x07) {

@@ -29,24 +29,24 @@ namespace citcat::test {
 namespace {
 
 /// A record of golden.bin.zst (data/machine64/FORMAT64.md).
-struct GoldenRecord {
+struct StreamRecord {
   std::uint8_t kind, a, b, c;
   std::uint32_t d;
   std::uint64_t linear, instruction;
   std::uint8_t x[40];
 };
-static_assert(sizeof(GoldenRecord) == 64);
+static_assert(sizeof(StreamRecord) == 64);
 
-constexpr std::uint8_t kInstruction = 1;
+constexpr std::uint8_t kStreamInstruction = 1;
 
-std::vector<GoldenRecord> golden_instructions(const std::string& path) {
+std::vector<StreamRecord> golden_instructions(const std::string& path) {
   constexpr std::uint64_t kMaxFile = std::uint64_t{1} << 30;
   const auto bytes = read_whole_file(path, kMaxFile);
-  std::vector<GoldenRecord> all;
-  for (std::size_t at = 0; at + sizeof(GoldenRecord) <= bytes.size(); at += sizeof(GoldenRecord)) {
-    GoldenRecord record;
+  std::vector<StreamRecord> all;
+  for (std::size_t at = 0; at + sizeof(StreamRecord) <= bytes.size(); at += sizeof(StreamRecord)) {
+    StreamRecord record;
     std::memcpy(&record, &bytes[at], sizeof record);
-    if (record.kind == kInstruction) all.push_back(record);
+    if (record.kind == kStreamInstruction) all.push_back(record);
   }
   return all;
 }
@@ -77,7 +77,7 @@ void expect_row(const std::vector<std::string>& row, const Engine& engine) {
 /// Each record of the trace is the golden instruction at its place; an instruction that faulted has
 /// a golden record too, and none in the trace.
 std::uint64_t compare_trace(const std::vector<std::uint8_t>& trace,
-                            const std::vector<GoldenRecord>& golden) {
+                            const std::vector<StreamRecord>& golden) {
   KtReader reader(trace, "trace.kt");
   KtCounter counter;
   KtRecord record;

@@ -7,8 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include "acceptance/machine_run.h"
 #include "replay/infer/event_placer.h"
@@ -18,11 +16,6 @@ namespace citcat::test {
 namespace {
 
 using testing::IsEmpty;
-
-bool full_run() {
-  const char* value = std::getenv("CITCAT_ACCEPTANCE");
-  return value != nullptr && std::strcmp(value, "full") == 0;
-}
 
 std::string divergence_text(const ReplayReport& report) {
   if (!report.divergence) return "";
@@ -302,13 +295,9 @@ TEST_P(MachineCaptures, AdoptsWhatImplementationsDifferIn) {
   std::printf("  strict: %s\n", divergence_text(strict_run.report()).c_str());
 }
 
-std::string parameter_name(const testing::TestParamInfo<MachineCapture>& info) {
-  return capture_text(info.param);
-}
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MachineCaptures);
-INSTANTIATE_TEST_SUITE_P(, MachineCaptures, testing::ValuesIn(acceptance_captures(!full_run())),
-                         parameter_name);
+INSTANTIATE_TEST_SUITE_P(, MachineCaptures, testing::ValuesIn(acceptance_captures(!is_full_run())),
+                         [](const auto& test) { return capture_text(test.param); });
 
 }  // namespace
 }  // namespace citcat::test

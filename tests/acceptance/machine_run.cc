@@ -3,20 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "formats/io/error.h"
-#include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 #include "unit/kept_evidence.h"
 
 namespace citcat::test {
 namespace {
 
-constexpr std::size_t kMostListed = 12;
-
-MachineData data_of(const MachineCapture& capture) {
-  return MachineData(machine_folder() + "/" + capture.name);
-}
+constexpr std::size_t kMostGivenBack = 12;
 
 bool is_tiny(const std::string& name) { return name.ends_with("_tiny"); }
 
@@ -64,6 +61,15 @@ ImportedRecording import_from(const MachineData& data, char form, IgnoreCounts c
 
 std::string capture_text(const MachineCapture& capture) {
   return capture.name + "_" + capture.form;
+}
+
+MachineData data_of(const MachineCapture& capture) {
+  return MachineData(machine_folder() + "/" + capture.name);
+}
+
+bool is_full_run() {
+  const char* value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0;
 }
 
 std::vector<MachineCapture> acceptance_captures(bool fast) {
@@ -180,7 +186,7 @@ std::vector<std::string> final_memory_differences(const MachineCapture& capture,
       const bool by_dma = std::any_of(dma.begin(), dma.end(), [&](const MonitorDma& d) {
         return at.value - d.address < d.data.size() && d.data[at.value - d.address] == bytes[i];
       });
-      if (by_dma || lines.size() >= kMostListed) continue;
+      if (by_dma || lines.size() >= kMostGivenBack) continue;
       lines.push_back(fmt::format("{:08x} expected {:02x}, found {:02x}, at instruction {}",
                                   at.value, bytes[i], *byte, machine.position().instruction));
     }

@@ -11,6 +11,7 @@
 #include "replay/session/replayer.h"
 #include "replay/verify/cache_check.h"
 #include "replay/verify/verifier.h"
+#include "unit/capture/machine_data.h"
 
 namespace citcat::test {
 
@@ -20,6 +21,10 @@ struct MachineCapture {
   char form = 'A';
 };
 std::string capture_text(const MachineCapture& capture);
+MachineData data_of(const MachineCapture& capture);
+
+/// Whether all is to be run, not what is quick: CITCAT_ACCEPTANCE=full.
+bool is_full_run();
 
 /// What is there, tests of every run first: the small captures, and one form of a longer one that
 /// has processes and interrupts. `fast` leaves the others out.

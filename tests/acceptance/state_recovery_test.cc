@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 
+#include "acceptance/machine_run.h"
 #include "acceptance/verified_replay.h"
 #include "capture/import/import.h"
 #include "formats/io/error.h"
@@ -73,11 +73,6 @@ ImportedRecording import_at(const MachineData& data, std::size_t interrupt, Igno
   return import_to_memory({data.path("busA.bin.zst")}, options);
 }
 
-bool full_run() {
-  const char* value = std::getenv("CITCAT_ACCEPTANCE");
-  return value != nullptr && std::strcmp(value, "full") == 0;
-}
-
 class StateRecoveryMachine : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -115,7 +110,7 @@ class StateRecoveryMachine : public testing::TestWithParam<const char*> {
 
 TEST_P(StateRecoveryMachine, TheWholeRunFollowsFromAnyInterrupt) {
   const std::size_t interrupts = data_of(GetParam()).interrupts().size();
-  if (interrupts > 10 && !full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  if (interrupts > 10 && !is_full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
   for (std::size_t interrupt = 0; interrupt < interrupts; ++interrupt) {
     for (const IgnoreCounts counts : {IgnoreCounts::none, IgnoreCounts::all}) {
       if (counts == IgnoreCounts::all && interrupt % 10 != 0) continue;

@@ -7,7 +7,7 @@ namespace citcat::silicon {
 namespace {
 
 // Linear addresses. All of the memory is there twice, the second time with rights by page.
-constexpr std::uint32_t kLow = 0x10000, kLowPages = 16, kAll = 0x100000, kByRights = 0x200000,
+constexpr std::uint32_t kLow = 0x10000, kLowPages = 16, kWhole = 0x100000, kByRights = 0x200000,
                         kTop = 0xffffe000, kTopFrame = 5;
 constexpr std::uint32_t kFrames = kGuestRam / kPageSize;
 
@@ -38,7 +38,7 @@ std::vector<HostProcessor::Page> HostGuest::pages() {
     out.push_back({kLow + p * kPageSize, p, Rights::write});
   }
   for (std::uint32_t p = 0; p < kFrames; ++p) {
-    out.push_back({kAll + p * kPageSize, p, Rights::write});
+    out.push_back({kWhole + p * kPageSize, p, Rights::write});
     out.push_back({kByRights + p * kPageSize, p, rights_of(p)});
   }
   out.push_back({kTop, kTopFrame, Rights::write});
@@ -64,7 +64,7 @@ void HostGuest::make_ldt() {
   code.code = true;
   ldt_ = {code, flat};
   HostProcessor::Descriptor small;
-  small.base = kAll;
+  small.base = kWhole;
   small.limit = 0xffff;
   HostProcessor::Descriptor small_code = small;
   small_code.code = true;
@@ -82,7 +82,7 @@ HostProcessor::Descriptor HostGuest::random_descriptor() {
   d.present = !chance(10);
   d.empty = chance(16);
   const std::array<std::uint32_t, 6> bases{
-      0, kAll, kByRights, kAll + (pick(32) << 12), kByRights + pick(kGuestRam), 0xffff0000};
+      0, kWhole, kByRights, kWhole + (pick(32) << 12), kByRights + pick(kGuestRam), 0xffff0000};
   d.base = bases[pick(6)];
   if (chance(3)) {
     d.pages = true;
@@ -199,7 +199,7 @@ std::uint16_t HostGuest::pick_selector(bool code, bool stack) {
 /// Mostly close to the end of a page.
 std::uint32_t HostGuest::linear_address() {
   const std::uint32_t page = pick(kFrames) * kPageSize;
-  const std::array<std::uint32_t, 6> starts{kAll,
+  const std::array<std::uint32_t, 6> starts{kWhole,
                                             kByRights,
                                             kByRights,
                                             kLow + page % (kLowPages * kPageSize) - page,
@@ -280,7 +280,7 @@ CpuState HostGuest::next(StepMode mode) {
   const Segment& cs = s.segment[kCs];
   const bool wide = (cs.attributes & 0x4000) != 0;
   s.eip = chance(8) ? address_in(cs)
-                    : (chance(4) ? linear_address() : kAll + pick(kGuestRam - 16)) - cs.base;
+                    : (chance(4) ? linear_address() : kWhole + pick(kGuestRam - 16)) - cs.base;
   if (chance(6) && cs.limit < 0x100000) s.eip = cs.limit - pick(15);
   if (!wide) s.eip &= 0xffff;
   if (!chance(16) && s.eip > cs.limit) s.eip = cs.limit == 0 ? 0 : pick(cs.limit);

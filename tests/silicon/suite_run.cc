@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t kRealModeBytes = 0x110000;  ///< FFFF:FFFF is the highest address
 constexpr std::uint64_t kMaxInstructions = 64;      ///< the tested one, its handler and HLT
 constexpr unsigned kMaxSeconds = 10;
-constexpr std::uint16_t kArithmetic = 0x8d5;
+constexpr std::uint16_t kSuiteArithmetic = 0x8d5;
 
 struct WrittenByte {
   std::uint32_t address = 0;
@@ -105,8 +105,8 @@ std::string numbers_text(const char* format, std::size_t a, std::size_t b) {
   return text;
 }
 
-constexpr std::array<const char*, 13> kRegisters = {"ax", "cx", "dx", "bx", "sp", "bp", "si",
-                                                    "di", "es", "cs", "ss", "ds", "ip"};
+constexpr std::array<const char*, 13> kSuiteRegisters = {"ax", "cx", "dx", "bx", "sp", "bp", "si",
+                                                         "di", "es", "cs", "ss", "ds", "ip"};
 
 class Comparison {
  public:
@@ -140,7 +140,7 @@ class Comparison {
   }
 
   void registers(const CpuState& state) {
-    for (const char* name : kRegisters) {
+    for (const char* name : kSuiteRegisters) {
       const auto ours = static_cast<std::uint32_t>(get_register(state, name).value_or(0)) & 0xffff;
       const std::uint32_t theirs = after(name) & 0xffff;
       if (ours != theirs) {
@@ -233,7 +233,7 @@ std::string explain(const MooTest& test, const Differences& found, const Observa
                     const DecodedInstruction& info) {
   const bool divides = info.flag_rule == FlagRule::div || info.flag_rule == FlagRule::idiv;
   const bool trapped = test.exception && test.exception->number == 0;
-  if (trapped && seen.vector == 0 && divides && found.flags_within(kArithmetic)) {
+  if (trapped && seen.vector == 0 && divides && found.flags_within(kSuiteArithmetic)) {
     return "divide-error-flags";
   }
   if (trapped && seen.vector == 0 && info.flag_rule == FlagRule::aam && found.flags_within(4)) {

@@ -8,22 +8,23 @@ namespace citcat::silicon {
 namespace {
 
 // Linear addresses. All of the memory is there three times, once with rights by page.
-constexpr std::uint64_t kLow = 0x10000000, kByRights = 0x20000000, kHigh = 0x7e0000000000;
-constexpr std::uint32_t kFrames = WideGuest::kRam / kPageSize;
+constexpr std::uint64_t kWideLow = 0x10000000, kWideByRights = 0x20000000,
+                        kWideHigh = 0x7e0000000000;
+constexpr std::uint32_t kWideFrames = WideGuest::kRam / kPageSize;
 
-HostProcessor::Rights rights_of(std::uint32_t page) {
+HostProcessor::Rights wide_rights_of(std::uint32_t page) {
   constexpr std::array kRights{HostProcessor::Rights::write, HostProcessor::Rights::read,
                                HostProcessor::Rights::none, HostProcessor::Rights::write};
   return kRights[page % kRights.size()];
 }
 
 // Of the replay's tables, from kSystem on.
-constexpr std::uint32_t kGdt = 0, kIdt = 0x1000, kTss = 0x3000, kHandlers = 0x4000;
-constexpr std::uint32_t kTables = WideGuest::kRam;
+constexpr std::uint32_t kWideGdt = 0, kWideIdt = 0x1000, kWideTss = 0x3000, kWideHandlers = 0x4000;
+constexpr std::uint32_t kWideTables = WideGuest::kRam;
 constexpr std::uint16_t kKernelCode = 0x10;
-constexpr std::uint32_t kFlagIf = 0x200, kFlagDf = 0x400;
+constexpr std::uint32_t kWideFlagIf = 0x200, kWideFlagDf = 0x400;
 
-bool is_prefix(std::uint8_t op) {
+bool is_wide_prefix(std::uint8_t op) {
   constexpr std::array<std::uint8_t, 11> kAll{0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65,
                                               0x66, 0x67, 0xf0, 0xf2, 0xf3};
   return std::find(kAll.begin(), kAll.end(), op) != kAll.end();
@@ -40,16 +41,16 @@ bool has_modrm(std::uint8_t op) {
 
 /// Not executed: what begins vector instructions, what enters the kernel, and IRET, whose frame is
 /// looked at in an order that no manual gives.
-bool excluded_one(std::uint8_t op) {
+bool excluded_wide_one(std::uint8_t op) {
   constexpr std::array<std::uint8_t, 10> kAll{0x0f, 0x62, 0xc4, 0xc5, 0xca,
                                               0xcb, 0xcc, 0xcd, 0xcf, 0xf1};
   const bool rex = (op & 0xf0) == 0x40, x87 = op >= 0xd8 && op <= 0xdf;
-  return rex || x87 || is_prefix(op) || std::find(kAll.begin(), kAll.end(), op) != kAll.end();
+  return rex || x87 || is_wide_prefix(op) || std::find(kAll.begin(), kAll.end(), op) != kAll.end();
 }
 
 /// The same of the two-byte map, with what Linux emulates (UMIP), what depends on the model of the
 /// processor, and the vectors, which have a mode of their own.
-bool excluded_two(std::uint8_t op) {
+bool excluded_wide_two(std::uint8_t op) {
   constexpr std::array<std::uint8_t, 23> kAll{0x01, 0x05, 0x07, 0x0e, 0x0f, 0x24, 0x26, 0x31,
                                               0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a,
                                               0x78, 0x79, 0xa2, 0xa6, 0xa7, 0xae, 0xff};
@@ -76,20 +77,21 @@ const char* wide_mode_name(WideMode mode) {
 std::vector<HostProcessor::Page> WideGuest::pages() {
   std::vector<HostProcessor::Page> out;
   using Rights = HostProcessor::Rights;
-  for (std::uint32_t p = 0; p < kFrames; ++p) {
-    out.push_back({kLow + p * kPageSize, p, Rights::write});
-    out.push_back({kByRights + p * kPageSize, p, rights_of(p)});
-    out.push_back({kHigh + p * kPageSize, p, Rights::write});
+  for (std::uint32_t p = 0; p < kWideFrames; ++p) {
+    out.push_back({kWideLow + p * kPageSize, p, Rights::write});
+    out.push_back({kWideByRights + p * kPageSize, p, wide_rights_of(p)});
+    out.push_back({kWideHigh + p * kPageSize, p, Rights::write});
   }
   return out;
 }
 
 std::uint32_t WideGuest::physical(std::uint64_t linear) {
-  for (const std::uint64_t start : {kLow, kByRights, kHigh}) {
+  for (const std::uint64_t start : {kWideLow, kWideByRights, kWideHigh}) {
     const std::uint64_t at = linear - start;
     if (at >= kRam) continue;
-    const bool there = start != kByRights || rights_of(static_cast<std::uint32_t>(at) /
-                                                       kPageSize) != HostProcessor::Rights::none;
+    const bool there =
+        start != kWideByRights ||
+        wide_rights_of(static_cast<std::uint32_t>(at) / kPageSize) != HostProcessor::Rights::none;
     return there ? static_cast<std::uint32_t>(at) : kRam;
   }
   return kRam;
@@ -115,20 +117,21 @@ void WideGuest::make_tables() {
                                                       0xcffb000000ffff,
                                                       0xcff3000000ffff,
                                                       0xaffb000000ffff};
-  for (std::uint32_t i = 0; i < kDescriptors.size(); ++i) put(at + kGdt + 8 * i, kDescriptors[i]);
-  constexpr std::uint64_t kHandler = kSystem + kHandlers;
+  for (std::uint32_t i = 0; i < kDescriptors.size(); ++i)
+    put(at + kWideGdt + 8 * i, kDescriptors[i]);
+  constexpr std::uint64_t kHandler = kSystem + kWideHandlers;
   for (std::uint32_t vector = 0; vector < 256; ++vector) {
     const bool open = vector == 3 || vector == 4 || vector == 0x80;
-    put(at + kIdt + 16 * vector, (kHandler & 0xffff) | std::uint64_t{kKernelCode} << 16 |
-                                     std::uint64_t{open ? 0xee00u : 0x8e00u} << 32 |
-                                     (kHandler >> 16 & 0xffff) << 48);
-    put(at + kIdt + 16 * vector + 8, kHandler >> 32);
+    put(at + kWideIdt + 16 * vector, (kHandler & 0xffff) | std::uint64_t{kKernelCode} << 16 |
+                                         std::uint64_t{open ? 0xee00u : 0x8e00u} << 32 |
+                                         (kHandler >> 16 & 0xffff) << 48);
+    put(at + kWideIdt + 16 * vector + 8, kHandler >> 32);
   }
-  put(at + kTss + 4, kSystem + kKernelStack);
-  put(at + kTss + 0x66, 0x68, 2);
-  std::fill_n(ram_.begin() + at + kHandlers, kPageSize, std::uint8_t{0xf4});
+  put(at + kWideTss + 4, kSystem + kKernelStack);
+  put(at + kWideTss + 0x66, 0x68, 2);
+  std::fill_n(ram_.begin() + at + kWideHandlers, kPageSize, std::uint8_t{0xf4});
 
-  std::uint32_t used = kTables + kPageSize;
+  std::uint32_t used = kWideTables + kPageSize;
   const auto entry_of = [&](std::uint32_t table, std::uint64_t index) {
     const auto entry = static_cast<std::uint32_t>(table + 8 * (index & 0x1ff));
     std::uint64_t value = 0;
@@ -141,7 +144,7 @@ void WideGuest::make_tables() {
     return static_cast<std::uint32_t>(value & ~std::uint64_t{0xfff});
   };
   const auto map = [&](std::uint64_t linear, std::uint64_t entry) {
-    std::uint32_t table = kTables;
+    std::uint32_t table = kWideTables;
     for (const unsigned shift : {39u, 30u, 21u}) table = entry_of(table, linear >> shift);
     put(static_cast<std::uint32_t>(table + 8 * (linear >> 12 & 0x1ff)), entry);
   };
@@ -173,8 +176,9 @@ std::uint64_t WideGuest::value_for_memory() {
 
 /// Mostly close to the end of a page.
 std::uint64_t WideGuest::linear_address() {
-  constexpr std::array<std::uint64_t, 6> kStarts{kLow, kLow, kByRights, kByRights, kHigh, kHigh};
-  const std::uint64_t at = kStarts[pick(6)] + std::uint64_t{pick(kFrames)} * kPageSize;
+  constexpr std::array<std::uint64_t, 6> kStarts{kWideLow,      kWideLow,  kWideByRights,
+                                                 kWideByRights, kWideHigh, kWideHigh};
+  const std::uint64_t at = kStarts[pick(6)] + std::uint64_t{pick(kWideFrames)} * kPageSize;
   return at + (chance(2) ? pick(kPageSize) : kPageSize - pick(40));
 }
 
@@ -201,8 +205,8 @@ void WideGuest::set_registers(CpuState& s) {
   if (chance(3)) set_register(s, "rcx", pick(70));
   set_register(s, "fs.base", chance(2) ? linear_address() : 0);
   set_register(s, "gs.base", chance(2) ? linear_address() : 0);
-  s.eflags =
-      2 | kFlagIf | (static_cast<std::uint32_t>(random_()) & 0x8d5) | (chance(8) ? kFlagDf : 0);
+  s.eflags = 2 | kWideFlagIf | (static_cast<std::uint32_t>(random_()) & 0x8d5) |
+             (chance(8) ? kWideFlagDf : 0);
 }
 
 void WideGuest::set_floating_point(CpuState& s) {
@@ -230,24 +234,25 @@ CpuState WideGuest::next(WideMode mode) {
   s.model = CpuModel::x86_64;
   s.ram_bytes = kMachineRam;
   s.long_mode.emplace();
-  const std::pair<const char*, std::uint64_t> kSystemRegisters[] = {{"cr0", 0x80050033},
-                                                                    {"cr3", kTables},
-                                                                    {"cr4", 0x6b0},
-                                                                    {"efer", 0xd01},
-                                                                    {"gdtr.base", kSystem},
-                                                                    {"gdtr.limit", 0x7f},
-                                                                    {"idtr.limit", 0xfff},
-                                                                    {"idtr.base", kSystem + kIdt},
-                                                                    {"cs", 0x33},
-                                                                    {"cs.limit", ~0u},
-                                                                    {"cs.attributes", 0xa0fb},
-                                                                    {"ss", 0x2b},
-                                                                    {"ss.limit", ~0u},
-                                                                    {"ss.attributes", 0xc0f3},
-                                                                    {"tr", 0x40},
-                                                                    {"tr.base", kSystem + kTss},
-                                                                    {"tr.limit", 0x67},
-                                                                    {"tr.attributes", 0x8b}};
+  const std::pair<const char*, std::uint64_t> kSystemRegisters[] = {
+      {"cr0", 0x80050033},
+      {"cr3", kWideTables},
+      {"cr4", 0x6b0},
+      {"efer", 0xd01},
+      {"gdtr.base", kSystem},
+      {"gdtr.limit", 0x7f},
+      {"idtr.limit", 0xfff},
+      {"idtr.base", kSystem + kWideIdt},
+      {"cs", 0x33},
+      {"cs.limit", ~0u},
+      {"cs.attributes", 0xa0fb},
+      {"ss", 0x2b},
+      {"ss.limit", ~0u},
+      {"ss.attributes", 0xc0f3},
+      {"tr", 0x40},
+      {"tr.base", kSystem + kWideTss},
+      {"tr.limit", 0x67},
+      {"tr.attributes", 0x8b}};
   for (const auto& [name, value] : kSystemRegisters) set_register(s, name, value);
   if (mode == WideMode::newer) {
     // MOVBE; FSGSBASE, BMI1, BMI2 and ADX; LZCNT.
@@ -265,8 +270,8 @@ CpuState WideGuest::next(WideMode mode) {
   s.ldtr = {0, 0, 0, 0, true};
   set_registers(s);
   set_floating_point(s);
-  std::uint64_t rip = chance(6) ? linear_address() : kLow + pick(kRam - 16);
-  if (chance(3)) rip = kHigh + pick(kRam - 16);
+  std::uint64_t rip = chance(6) ? linear_address() : kWideLow + pick(kRam - 16);
+  if (chance(3)) rip = kWideHigh + pick(kRam - 16);
   set_register(s, "rip", rip);
   make_instruction(mode);
   for (std::size_t i = 0; i < instruction_.size(); ++i) {
@@ -335,7 +340,8 @@ void WideGuest::integer_instruction() {
   if (chance(3)) return two_byte_instruction();
   std::uint8_t op = byte();
   const auto is_loop = [](std::uint8_t o) { return o == 0xe0 || o == 0xe1; };
-  while (excluded_one(op) || (operand_ && is_near_branch(false, op)) || (repeat_ && is_loop(op))) {
+  while (excluded_wide_one(op) || (operand_ && is_near_branch(false, op)) ||
+         (repeat_ && is_loop(op))) {
     op = byte();
   }
   std::uint8_t modrm = byte();
@@ -353,7 +359,7 @@ void WideGuest::integer_instruction() {
 
 void WideGuest::two_byte_instruction() {
   std::uint8_t op = byte();
-  while (excluded_two(op) || (operand_ && is_near_branch(true, op))) op = byte();
+  while (excluded_wide_two(op) || (operand_ && is_near_branch(true, op))) op = byte();
   const bool counts_zeros = op == 0xbc || op == 0xbd;               // behind F3 TZCNT and LZCNT
   const bool far_pointer = op == 0xb2 || op == 0xb4 || op == 0xb5;  // of 64 bits on Intel's alone
   if ((counts_zeros && repeat_) || (far_pointer && (rex_ & 8) != 0)) op = 0xaf;

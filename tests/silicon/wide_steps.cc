@@ -10,12 +10,12 @@
 namespace citcat::silicon {
 namespace {
 
-constexpr std::array<const char*, 16> kRegisters{"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
-                                                 "rsi", "rdi", "r8",  "r9",  "r10", "r11",
-                                                 "r12", "r13", "r14", "r15"};
-constexpr std::array<std::pair<int, const char*>, 6> kSelectors{
+constexpr std::array<const char*, 16> kWideRegisters{"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
+                                                     "rsi", "rdi", "r8",  "r9",  "r10", "r11",
+                                                     "r12", "r13", "r14", "r15"};
+constexpr std::array<std::pair<int, const char*>, 6> kWideSelectors{
     {{kEs, "es"}, {kCs, "cs"}, {kSs, "ss"}, {kDs, "ds"}, {kFs, "fs"}, {kGs, "gs"}}};
-constexpr std::uint32_t kArithmetic = 0x8d5;
+constexpr std::uint32_t kWideArithmetic = 0x8d5;
 /// TF makes the single step, RF is in frames alone, and ID is what it is in the child process.
 constexpr std::uint32_t kCompared = ~((1u << 8) | (1u << 16) | (1u << 21));
 
@@ -37,7 +37,7 @@ struct WideLockStep::Facts {
       return;
     }
     if (instruction.cpu_flags != nullptr)
-      undefined = instruction.cpu_flags->undefined & kArithmetic;
+      undefined = instruction.cpu_flags->undefined & kWideArithmetic;
     ZydisFormatter formatter;
     ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
     char buffer[100];
@@ -219,7 +219,7 @@ std::vector<std::string> WideLockStep::differences(const Facts& facts, const Ste
     }
     if (host.vector == kPageFault && replay.cr2 != host.cr2) out.push_back("cr2");
   }
-  for (const char* const name : kRegisters) {
+  for (const char* const name : kWideRegisters) {
     if (value(replay.cpu, name) != value(host.cpu, name)) out.push_back("register");
   }
   if (value(replay.cpu, "rip") != value(host.cpu, "rip")) out.push_back("rip");
@@ -232,7 +232,7 @@ std::vector<std::string> WideLockStep::differences(const Facts& facts, const Ste
     std::snprintf(text, sizeof text, "flags %x", eflags);
     out.push_back(text);
   }
-  for (const auto& [i, name] : kSelectors) {
+  for (const auto& [i, name] : kWideSelectors) {
     const auto at = static_cast<std::size_t>(i);
     if (replay.cpu.segment[at].selector != host.cpu.segment[at].selector) out.push_back(name);
   }
@@ -287,14 +287,14 @@ std::string WideLockStep::text(const CpuState& before, const Facts& facts, const
       out += " vector " + std::to_string(end.vector) + " error " + hex(end.error_code) + " cr2 " +
              hex(end.cr2);
     }
-    for (const char* const name : kRegisters) {
+    for (const char* const name : kWideRegisters) {
       const std::uint64_t now = value(end.cpu, name);
       if (now != value(before, name)) out += std::string(" ") + name + "=" + hex(now);
     }
     out += " rip=" + hex(value(end.cpu, "rip")) + " rflags=" + hex(value(end.cpu, "rflags"));
   };
   out += "\n      before";
-  for (const char* const name : kRegisters) {
+  for (const char* const name : kWideRegisters) {
     out += std::string(" ") + name + "=" + hex(value(before, name));
   }
   out += " rip=" + hex(value(before, "rip")) + " rflags=" + hex(value(before, "rflags"));

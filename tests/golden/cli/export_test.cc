@@ -11,14 +11,13 @@
 #include <sstream>
 
 #include "golden/process.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
 
-constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
-constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
 /// Linux has itself, and nothing else, from there on.
-constexpr std::uint32_t kKernel = 0xc0000000;
+constexpr std::uint32_t kKernelHalf = 0xc0000000;
 
 std::uint64_t number_at(const std::string& bytes, std::size_t at, std::size_t size) {
   std::uint64_t value = 0;
@@ -55,14 +54,14 @@ class Export : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
-    good({"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "-q"});
-    const auto replay =
-        nlohmann::json::parse(good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "--json"}));
+    good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat", "-q"});
+    const auto replay = nlohmann::json::parse(
+        good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "--json"}));
     instructions_ = replay.at("instructions");
     records_ = read_kt(load("whole.kt"));
     for (const Record& r : records_) {
       ++(r.further ? further_ : fetched_);
-      if (!r.further && r.eip < kKernel) ++user_;
+      if (!r.further && r.eip < kKernelHalf) ++user_;
     }
   }
   static void TearDownTestSuite() {
@@ -156,8 +155,8 @@ TEST_F(Export, ChampsimHasARecordForEachOfKt) {
   for (std::size_t i = 0; i < records_.size(); ++i) {
     const std::size_t at = 64 * i;
     ASSERT_EQ(number_at(file, at, 8), records_[i].eip) << i;
-    // A branch that is taken goes on elsewhere than behind it, and no other instruction does but for
-    // what an interrupt does.
+    // A branch that is taken goes on elsewhere than behind it, and no other instruction does but
+    // for what an interrupt does.
     const bool branch = file[at + 8] != 0, taken = file[at + 9] != 0;
     ASSERT_FALSE(taken && !branch);
     if (i + 1 == records_.size()) break;
@@ -165,8 +164,8 @@ TEST_F(Export, ChampsimHasARecordForEachOfKt) {
     if (branch && !taken && !behind) ++interrupted;
     if (taken && behind) ++interrupted;
   }
-  // What is behind a branch is another instruction where an interrupt or an exception comes first; there
-  // are eleven of them (the sample's README).
+  // What is behind a branch is another instruction where an interrupt or an exception comes first;
+  // there are eleven of them (the sample's README).
   EXPECT_LE(interrupted, 11U);
 }
 
@@ -226,7 +225,7 @@ Entries read_entries(const std::string& file, std::size_t address_bytes,
     has_target = false;
     ++(type == 29 ? found.further : found.fetched);
     if (depth > 0 && type != 29) ++found.kernel;
-    if (r.eip < kKernel && depth != 0) problem("a program within an event", at);
+    if (r.eip < kKernelHalf && depth != 0) problem("a program within an event", at);
     ++next;
   }
   if (type != 26) problem("no footer", file.size());
@@ -235,8 +234,7 @@ Entries read_entries(const std::string& file, std::size_t address_bytes,
 
 TEST_F(Export, DrmemtraceOfTheWholeHasEveryInstruction) {
   for (const std::size_t bits : {64U, 32U}) {
-    const std::string file =
-        exported("run.drmemtrace", "drmemtrace:bits=" + std::to_string(bits));
+    const std::string file = exported("run.drmemtrace", "drmemtrace:bits=" + std::to_string(bits));
     const Entries found = read_entries(file, bits / 8, records_);
     EXPECT_TRUE(found.problems.empty()) << found.problems.front();
     EXPECT_EQ(found.fetched, fetched_);
@@ -251,7 +249,7 @@ TEST_F(Export, DrmemtraceOfTheWholeHasEveryInstruction) {
 TEST_F(Export, DrmemtraceOfAUserHasWhatPrograms) {
   std::vector<Record> programs;
   for (const Record& r : records_) {
-    if (r.eip < kKernel) programs.push_back(r);
+    if (r.eip < kKernelHalf) programs.push_back(r);
   }
   const std::string file = exported("user.drmemtrace", "drmemtrace:view=user");
   const Entries found = read_entries(file, 8, programs);
@@ -300,7 +298,8 @@ TEST_F(Export, FoldedStacksAddUpToTheInstructions) {
   std::size_t deepest = 0;
   for (std::string line; std::getline(lines, line);) {
     sum += std::stoull(line.substr(line.rfind(' ') + 1));
-    deepest = std::max<std::size_t>(deepest, static_cast<std::size_t>(std::count(line.begin(), line.end(), ';')));
+    deepest = std::max<std::size_t>(
+        deepest, static_cast<std::size_t>(std::count(line.begin(), line.end(), ';')));
   }
   EXPECT_EQ(sum, instructions_);
   EXPECT_GT(deepest, 5U);
@@ -453,11 +452,11 @@ TEST_F(Export, LcovCountsEachFetch) {
 // ---- all ---------------------------------------------------------------------------------------
 
 TEST_F(Export, TotalsAreTheSameInEachFormat) {
-  for (const char* const format : {"drmemtrace", "champsim", "din", "lackey", "simpoint", "callgrind",
-                                   "folded", "speedscope", "pprof", "perfetto"}) {
-    const auto json = nlohmann::json::parse(
-        good({"analyze", "linux.citcat", "--unchecked", "--json", "--tool",
-              std::string(format) + ":to=/dev/null"}));
+  for (const char* const format : {"drmemtrace", "champsim", "din", "lackey", "simpoint",
+                                   "callgrind", "folded", "speedscope", "pprof", "perfetto"}) {
+    const auto json =
+        nlohmann::json::parse(good({"analyze", "linux.citcat", "--unchecked", "--json", "--tool",
+                                    std::string(format) + ":to=/dev/null"}));
     const auto& totals = json.at("tools").at(format);
     EXPECT_EQ(totals.at("instructions"), instructions_) << format;
     EXPECT_EQ(totals.at("fetched"), fetched_) << format;

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // MOV AL, [1234h] / OUT 80h, AL / an interrupt / a DMA over what was read.
-constexpr const char* kCapture =
+constexpr const char* kOutputCapture =
     "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n"
     "0,0,0,0,CODE_RD,000ffff0,4,f,-,0,a03412e6\n"
     "1,0,0,2,CODE_RD,000ffff4,1,1,-,0,80\n"
@@ -30,7 +30,7 @@ constexpr const char* kCapture =
 class Files : public ::testing::Test {
  protected:
   void SetUp() override {
-    write("bus.csv", kCapture);
+    write("bus.csv", kOutputCapture);
     write("state.json", R"({"cpu":"386","registers":{"eip":"0xfff0","eax":"0x77"}})");
   }
   void write(const std::string& name, const std::string& content) const {
@@ -53,7 +53,7 @@ class Files : public ::testing::Test {
 
 TEST_F(Files, ACaptureDumpedAsCsvIsTheSameCapture) {
   const std::string first = good({"dump", "bus.csv", "--format", "csv"});
-  EXPECT_EQ(first, kCapture);
+  EXPECT_EQ(first, kOutputCapture);
   write("again.csv", first);
   EXPECT_EQ(good({"dump", "again.csv", "--format", "csv"}), first);
 }
@@ -124,7 +124,7 @@ TEST_F(Files, AnInterruptedCaptureAndItsRecordingSaySo) {
   const std::string whole = good({"info", "bus.csv"});
   EXPECT_THAT(whole, HasSubstr("end                  capture end\n"));
   EXPECT_THAT(whole, HasSubstr("interrupted          false\n"));
-  write("bus.csv", std::string(kCapture) + "7,,,,CUT,00000000,1,0,-,0,02\n");
+  write("bus.csv", std::string(kOutputCapture) + "7,,,,CUT,00000000,1,0,-,0,02\n");
   EXPECT_THAT(good({"dump", "bus.csv"}), HasSubstr("\ninterrupted: storage full\n"));
   EXPECT_THAT(good({"dump", "bus.csv", "--format", "csv"}), HasSubstr(",CUT,"));
   good({"convert", "bus.csv", "--to", "record-csv", "-o", "again.csv"});

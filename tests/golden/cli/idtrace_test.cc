@@ -9,12 +9,10 @@
 #include <sstream>
 
 #include "golden/citcat_test.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
-
-constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
-constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
 
 std::uint32_t word_at(const std::string& bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -26,7 +24,8 @@ std::uint32_t word_at(const std::string& bytes, std::size_t at) {
 
 /// The records of programs. Linux has itself, and nothing else, from C0000000h on: an oracle for
 /// the privilege level that no replay takes part in.
-std::string of_programs(const std::string& kt, std::uint64_t& records, std::uint64_t& instructions) {
+std::string of_programs(const std::string& kt, std::uint64_t& records,
+                        std::uint64_t& instructions) {
   constexpr std::uint32_t kKernel = 0xc0000000;
   std::string kept;
   std::uint32_t last = 0;
@@ -37,8 +36,8 @@ std::string of_programs(const std::string& kt, std::uint64_t& records, std::uint
     if (eip < kKernel) {
       kept += kt.substr(at, size);
       ++records;
-      const bool further = eip == last && (type >> 4) != 0 &&
-                           (kt[at + 5] == '\xf3' || kt[at + 5] == '\xf2');
+      const bool further =
+          eip == last && (type >> 4) != 0 && (kt[at + 5] == '\xf3' || kt[at + 5] == '\xf2');
       if (!further) ++instructions;
       last = eip;
     }
@@ -47,7 +46,7 @@ std::string of_programs(const std::string& kt, std::uint64_t& records, std::uint
   return kept;
 }
 
-std::set<std::string> lines_of(const std::string& text) {
+std::set<std::string> distinct_lines(const std::string& text) {
   std::set<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.insert(line);
@@ -57,7 +56,7 @@ std::set<std::string> lines_of(const std::string& text) {
 class Idtrace : public CitcatTest {
  protected:
   void SetUp() override {
-    good({"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "-q"});
+    good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat", "-q"});
     good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "-q"});
     programs_ = of_programs(read_file(file("whole.kt")), records_, instructions_);
   }
@@ -72,8 +71,7 @@ class Idtrace : public CitcatTest {
 TEST_F(Idtrace, ExecutionTraceIsTheKtOfThePrograms) {
   ASSERT_GT(records_, 400U);
   good({"replay", "linux.citcat", "-o", "run.trc", "-q"});
-  const auto converted =
-      json({"convert", "run.trc", "--to", "kt", "-o", "run.kt", "--json"});
+  const auto converted = json({"convert", "run.trc", "--to", "kt", "-o", "run.kt", "--json"});
   EXPECT_EQ(converted.at("written"), records_);
   EXPECT_TRUE(read_file(file("run.kt")) == programs_);
   const auto count = json({"count", "run.trc", "--json"});
@@ -93,7 +91,8 @@ TEST_F(Idtrace, KtOfAScopeIsTheKtOfThePrograms) {
 
 TEST_F(Idtrace, KtOfWindowsIsThatOfEachOneBehindTheOther) {
   std::string each;
-  for (const auto& [from, to] : {std::pair{"1000", "1500"}, {"70000", "70001"}, {"149000", "149957"}}) {
+  for (const auto& [from, to] :
+       {std::pair{"1000", "1500"}, {"70000", "70001"}, {"149000", "149957"}}) {
     good({"replay", "linux.citcat", "-o", "part.kt", "--from", from, "--to", to, "-q"});
     each += read_file(file("part.kt"));
   }
@@ -101,13 +100,15 @@ TEST_F(Idtrace, KtOfWindowsIsThatOfEachOneBehindTheOther) {
         "1000-1500, 70000-70001, 149000-149957", "-q"});
   EXPECT_TRUE(good({"cat", "windows.kt.zst"}) == each);
   // Each keeps its place in the run.
-  const std::string line = good({"cat", "linux.citcat", "--from", "70000", "--to", "70001", "--format", "csv"});
+  const std::string line =
+      good({"cat", "linux.citcat", "--from", "70000", "--to", "70001", "--format", "csv"});
   const std::string windows = good({"cat", "windows.kt.zst", "--format", "csv"});
   EXPECT_NE(windows.find(line.substr(line.find('\n') + 1)), std::string::npos) << line;
 }
 
 TEST_F(Idtrace, KtOfAScopeThatAlwaysHoldsIsThatOfTheRunWithItsEventsAndProcesses) {
-  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--processes"}, {"--addresses", "offset"}}) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--processes"}, {"--addresses", "offset"}}) {
     std::vector<std::string> all = {"replay", "linux.citcat", "-o", "all.kt.zst", "-q"};
     all.insert(all.end(), more.begin(), more.end());
     good(all);
@@ -121,13 +122,15 @@ TEST_F(Idtrace, KtOfAScopeThatAlwaysHoldsIsThatOfTheRunWithItsEventsAndProcesses
 
 TEST_F(Idtrace, EachRecordOfAScopeKeepsItsPlaceInTheRun) {
   const std::string whole = good({"cat", "linux.citcat", "--format", "csv"});
-  const std::set<std::string> lines = lines_of(whole);
-  for (const char* const where : {"level=3", "data=c1c33000-c1c33fff", "code=c43ed000-c43edfff", "interrupt"}) {
+  const std::set<std::string> lines = distinct_lines(whole);
+  for (const char* const where :
+       {"level=3", "data=c1c33000-c1c33fff", "code=c43ed000-c43edfff", "interrupt"}) {
     const std::set<std::string> selected =
-        lines_of(good({"cat", "linux.citcat", "--where", where, "--format", "csv"}));
+        distinct_lines(good({"cat", "linux.citcat", "--where", where, "--format", "csv"}));
     EXPECT_GT(selected.size(), 100U) << where;
     EXPECT_LT(selected.size(), lines.size()) << where;
-    EXPECT_TRUE(std::includes(lines.begin(), lines.end(), selected.begin(), selected.end())) << where;
+    EXPECT_TRUE(std::includes(lines.begin(), lines.end(), selected.begin(), selected.end()))
+        << where;
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kSamples = CITCAT_SOURCE_DIR "/samples/ibm5150/";
+const std::string kSampleFolder = CITCAT_SOURCE_DIR "/samples/ibm5150/";
 
 /// The section "## NAME" of docs/cli.md.
 std::string section_of(const std::string& command) {
@@ -63,9 +63,9 @@ class JsonKeys : public CitcatTest {
 };
 
 TEST_F(JsonKeys, OfEveryCommandAreInItsDocumentation) {
-  const std::string capture = kSamples + "area5150.sr", unnamed = kSamples + "unnamed.sr";
-  check({"import", capture, "--cpu", "8088", "--initial-state", kSamples + "state.json", "--start",
-         "interrupt:0", "-o", "r.citcat"});
+  const std::string capture = kSampleFolder + "area5150.sr", unnamed = kSampleFolder + "unnamed.sr";
+  check({"import", capture, "--cpu", "8088", "--initial-state", kSampleFolder + "state.json",
+         "--start", "interrupt:0", "-o", "r.citcat"});
   check({"import", "--list-formats"});
   check({"import", "--explain-channels", capture});
   check({"import", "--explain-channels", unnamed});

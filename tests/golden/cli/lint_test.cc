@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "golden/process.h"
+#include "golden/samples.h"
 #include "unit/capture/sample_writers.h"
 
 namespace citcat::testing {
@@ -18,8 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kSession = CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr";
-constexpr std::size_t kSamples = 20000;
+constexpr std::size_t kLintedSamples = 20000;
 
 class Lint : public ::testing::Test {
  protected:
@@ -73,7 +73,7 @@ std::string repeated(const std::string& byte, int times) {
 }
 
 TEST_F(Lint, ASoundCaptureIsSound) {
-  const Findings findings = lint_samples(test::read_samples(kSession, kSamples));
+  const Findings findings = lint_samples(test::read_samples(kArea5150, kLintedSamples));
   EXPECT_EQ(verdict_, "sound");
   for (const auto& [check, finding] : findings) EXPECT_EQ(finding.at("confidence"), "possible");
 }
@@ -82,7 +82,7 @@ TEST_F(Lint, ACycleThatCannotBe) {
   write_file(folder_.path() / "map.json",
              R"({"bus": "8088-max", "pins": {"QS0": "QS1", "QS1": "QS0"}})");
   const Findings findings =
-      lint_samples(test::read_samples(kSession, kSamples), {"--channels", "map.json"});
+      lint_samples(test::read_samples(kArea5150, kLintedSamples), {"--channels", "map.json"});
   EXPECT_EQ(confidence(findings, "not-decodable"), "certain");
   EXPECT_EQ(verdict_, "suspect");
 }
@@ -238,7 +238,7 @@ TEST_F(Lint, ACacheLineThatContradictsItself) {
 }
 
 TEST_F(Lint, GlitchesOnASlowChannel) {
-  test::Samples samples = test::read_samples(kSession, kSamples);
+  test::Samples samples = test::read_samples(kArea5150, kLintedSamples);
   // Vertical synchronisation of the screen, which no decoder looks at.
   const std::size_t channel = samples.channel("VS");
   for (std::size_t s = 0; s < samples.count(); ++s) samples.set(s, channel, s / 40 % 2 != 0);
@@ -251,7 +251,7 @@ TEST_F(Lint, GlitchesOnASlowChannel) {
 }
 
 TEST_F(Lint, ReadyThatDoesNotCome) {
-  test::Samples samples = test::read_samples(kSession, kSamples);
+  test::Samples samples = test::read_samples(kArea5150, kLintedSamples);
   const auto active = [&](std::size_t s) {
     return !samples.level(s, samples.channel("S0")) || !samples.level(s, samples.channel("S1")) ||
            !samples.level(s, samples.channel("S2"));

@@ -8,12 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "golden/process.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
-
-constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
-constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
 
 class LinuxSample : public ::testing::Test {
  protected:
@@ -23,7 +21,8 @@ class LinuxSample : public ::testing::Test {
     return nlohmann::json::parse(result.out, nullptr, false);
   }
   nlohmann::json import_it() const {
-    return run_json({"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "--json"});
+    return run_json(
+        {"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat", "--json"});
   }
 
   TemporaryFolder folder_;

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr const char* kState =
+constexpr const char* kLongModeState =
     R"({"cpu":"x86-64","registers":{"rip":"0x1001000","r9":"0x123456789abcdef0","efer":"0x901",
         "cs":8,"cs.limit":"0xffffffff","cs.attributes":"0xc09b","cr0":"0x11"}})";
 
@@ -25,7 +25,7 @@ class LongMode : public CitcatTest {
   /// Eight bytes fetched at once, one instruction each, before paging is turned on.
   void SetUp() override {
     write_capture("x86-64");
-    write_file(file("wide.json"), kState);
+    write_file(file("wide.json"), kLongModeState);
     good({"import", "wide.csv", "--initial-state", "wide.json", "-o", "wide.citcat"});
   }
   void write_capture(const std::string& cpu) const {
@@ -120,8 +120,8 @@ TEST_F(LongMode, IsTracedInShares) {
       good({"replay", "wide.citcat", "--shard", share, "-o", output});
     }
     const std::string whole = std::string("whole") + form;
-    good({"merge", std::string("part.0001-of-0002") + form,
-          std::string("part.0002-of-0002") + form, "-o", whole});
+    good({"merge", std::string("part.0001-of-0002") + form, std::string("part.0002-of-0002") + form,
+          "-o", whole});
     EXPECT_EQ(good({"cat", whole}), read_file(file("wide.kt"))) << form;
   }
 }
@@ -142,7 +142,7 @@ TEST_F(LongMode, IsReplayedToATraceOf64Bits) {
 }
 
 TEST_F(LongMode, NeedsAModeThatAgreesWithItself) {
-  std::string state = kState;
+  std::string state = kLongModeState;
   state.replace(state.find("0x901"), 5, "0xd01");  // LMA without paging
   write_file(file("wide.json"), state);
   good({"import", "wide.csv", "--initial-state", "wide.json", "-o", "other.citcat"});

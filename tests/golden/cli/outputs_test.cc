@@ -20,7 +20,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kSample = CITCAT_SOURCE_DIR "/samples/ibm5150/";
+constexpr const char* kSampleFolder5150 = CITCAT_SOURCE_DIR "/samples/ibm5150/";
 
 /// A command that writes a file: its command line up to the name of that, and what it reads.
 struct Writer {
@@ -29,7 +29,7 @@ struct Writer {
 };
 
 const std::vector<Writer>& writers() {
-  const std::string sample(kSample);
+  const std::string sample(kSampleFolder5150);
   static const std::vector<Writer> all = {
       {"import", "import " + sample + "area5150.sr --cpu 8088 --initial-state " + sample +
                      "state.json --start interrupt:0 -o "},

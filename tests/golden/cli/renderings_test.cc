@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "golden/process.h"
+#include "golden/samples.h"
 #include "unit/capture/sample_writers.h"
 
 namespace citcat::testing {
@@ -16,8 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kSession = CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr";
-constexpr std::size_t kSamples = 20000;
+constexpr std::size_t kRenderedSamples = 20000;
 
 /// Rows of the CSV form without the clock, which not every format has in samples.
 std::vector<std::string> without_clock(const std::string& csv) {
@@ -34,7 +34,7 @@ std::vector<std::string> without_clock(const std::string& csv) {
 class SampleRenderings : public ::testing::Test {
  protected:
   void SetUp() override {
-    samples_ = test::read_samples(kSession, kSamples);
+    samples_ = test::read_samples(kArea5150, kRenderedSamples);
     test::write_sigrok(samples_, file("session.sr"));
     write_file(file("state.json"), R"({"cpu": "8088", "registers": {"cs": 0, "ip": 0}})");
     expected_ = import({"session.sr"}, "session");

@@ -1,5 +1,5 @@
-// `citcat report`: the page holds what the other commands print, needs nothing from elsewhere, and a
-// browser shows of it what `cat` shows.
+// `citcat report`: the page holds what the other commands print, needs nothing from elsewhere, and
+// a browser shows of it what `cat` shows.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace citcat::testing {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -36,8 +36,9 @@ std::string between(const std::string& text, const std::string& begin, const std
   return text.substr(from + begin.size(), to - from - begin.size());
 }
 
-Json data_of(const std::string& page) {
-  return Json::parse(between(page, "<script type=\"application/json\" id=\"data\">", "</script>"));
+OrderedJson data_of(const std::string& page) {
+  return OrderedJson::parse(
+      between(page, "<script type=\"application/json\" id=\"data\">", "</script>"));
 }
 
 /// The arguments of "citcat analyze FILE ...", with `recording` as the file.
@@ -51,7 +52,8 @@ std::vector<std::string> arguments_of(const std::string& command, const std::str
 }
 
 /// The lines that `cat --format text` has of a record of the moments tool.
-void add_lines(const Json& record, const Json& code, std::vector<std::string>& lines) {
+void add_lines(const OrderedJson& record, const OrderedJson& code,
+               std::vector<std::string>& lines) {
   const auto instruction = record.at("instruction").get<std::uint64_t>();
   const auto first = record.at("iteration").get<std::uint64_t>();
   const auto position = [&](std::uint64_t iteration) {
@@ -59,10 +61,11 @@ void add_lines(const Json& record, const Json& code, std::vector<std::string>& l
                           : fmt::format("{}+{}", instruction, iteration);
   };
   if (record.at("code").is_string()) {
-    lines.push_back(fmt::format("{:>12} {}", position(first), record.at("event").get<std::string>()));
+    lines.push_back(
+        fmt::format("{:>12} {}", position(first), record.at("event").get<std::string>()));
     return;
   }
-  const Json& c = code.at(record.at("code").get<std::size_t>());
+  const OrderedJson& c = code.at(record.at("code").get<std::size_t>());
   for (std::uint64_t i = 0; i < record.at("iterations").get<std::uint64_t>(); ++i) {
     std::string line =
         fmt::format("{:>12} {} {:<22} {}", position(first + i), c.at("address").get<std::string>(),
@@ -86,17 +89,17 @@ class ReportTest : public CitcatTest {
   }
   std::string recording() const { return file("sample.citcat").string(); }
   std::string page_path() const { return file("report.html").string(); }
-  Json run_data() const { return data_of(page_).at("runs").at(0); }
+  OrderedJson run_data() const { return data_of(page_).at("runs").at(0); }
 
   std::string page_;
 };
 
 TEST_F(ReportTest, HoldsWhatTheOtherCommandsPrint) {
-  const Json data = run_data();
+  const OrderedJson data = run_data();
   const auto command = arguments_of(data.at("analyze_command").get<std::string>(), recording());
-  EXPECT_EQ(data.at("analyze"), Json::parse(good(command)));
-  EXPECT_EQ(data.at("verify"), Json::parse(good({"verify", recording(), "--json"})));
-  Json info = Json::parse(good({"info", recording(), "--json"}));
+  EXPECT_EQ(data.at("analyze"), OrderedJson::parse(good(command)));
+  EXPECT_EQ(data.at("verify"), OrderedJson::parse(good({"verify", recording(), "--json"})));
+  OrderedJson info = OrderedJson::parse(good({"info", recording(), "--json"}));
   info.erase("file");
   info.erase("kind");
   EXPECT_EQ(data.at("info"), info);
@@ -106,8 +109,8 @@ TEST_F(ReportTest, HoldsWhatTheOtherCommandsPrint) {
 TEST_F(ReportTest, OfDigestsSaysWhatVerifySays) {
   good({"slim", recording(), "-o", "slim.citcat"});
   good({"report", "slim.citcat", "-o", page_path()});
-  const Json found = data_of(read_file(page_path())).at("runs").at(0).at("verify");
-  EXPECT_EQ(found, Json::parse(good({"verify", "slim.citcat", "--json"})));
+  const OrderedJson found = data_of(read_file(page_path())).at("runs").at(0).at("verify");
+  EXPECT_EQ(found, OrderedJson::parse(good({"verify", "slim.citcat", "--json"})));
   EXPECT_EQ(found.at("verdict"), "match");
 }
 
@@ -124,11 +127,11 @@ TEST_F(ReportTest, ReferencesNothingElsewhere) {
 
 TEST_F(ReportTest, HoldsInstructionsAsCatShowsThem) {
   const std::vector<std::string> all = lines_of(good({"cat", recording(), "--format", "text"}));
-  const Json moments = run_data().at("analyze").at("tools").at("moments");
-  const Json& records = moments.at("records");
+  const OrderedJson moments = run_data().at("analyze").at("tools").at("moments");
+  const OrderedJson& records = moments.at("records");
   ASSERT_FALSE(moments.at("stretches").empty());
   auto from = all.begin();
-  for (const Json& stretch : moments.at("stretches")) {
+  for (const OrderedJson& stretch : moments.at("stretches")) {
     std::vector<std::string> lines;
     const auto first = stretch.at("first").get<std::size_t>();
     for (std::size_t i = 0; i < stretch.at("records").get<std::size_t>(); ++i) {
@@ -143,11 +146,13 @@ TEST_F(ReportTest, HoldsInstructionsAsCatShowsThem) {
 
 TEST_F(ReportTest, SumsOfStretchesDoNotDependOnTheirLength) {
   const auto sums = [&](const std::string& tool) {
-    const Json found = Json::parse(good({"analyze", recording(), "--tool", tool, "--json"}));
+    const OrderedJson found =
+        OrderedJson::parse(good({"analyze", recording(), "--tool", tool, "--json"}));
     std::map<std::string, std::uint64_t> sum;
-    for (const Json& row : found.at("stretches")) {
+    for (const OrderedJson& row : found.at("stretches")) {
       for (const auto& [key, value] : row.items()) {
-        if (value.is_number() && key != "from" && key != "process_executions") sum[key] += value.get<std::uint64_t>();
+        if (value.is_number() && key != "from" && key != "process_executions")
+          sum[key] += value.get<std::uint64_t>();
       }
     }
     return std::pair(sum, found.at("stretches").size());
@@ -161,24 +166,25 @@ TEST_F(ReportTest, SumsOfStretchesDoNotDependOnTheirLength) {
 }
 
 TEST_F(ReportTest, ComparesTwoRanges) {
-  good({"report", "--compare", recording() + ":0-300", recording() + ":300-600", "-o", page_path()});
-  const Json runs = data_of(read_file(page_path())).at("runs");
+  good(
+      {"report", "--compare", recording() + ":0-300", recording() + ":300-600", "-o", page_path()});
+  const OrderedJson runs = data_of(read_file(page_path())).at("runs");
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].at("analyze").at("to"), 300);
   EXPECT_EQ(runs[1].at("analyze").at("from"), 300);
   EXPECT_EQ(runs[0].at("analyze").at("tools").at("count").at("instructions"), 300);
-  const Json stretches = runs[1].at("analyze").at("tools").at("moments").at("records");
+  const OrderedJson stretches = runs[1].at("analyze").at("tools").at("moments").at("records");
   EXPECT_EQ(stretches.front().at("instruction"), 300);
   EXPECT_EQ(stretches.back().at("instruction"), 599);
   EXPECT_TRUE(runs[0].at("verify").is_null());
 }
 
 /// The levels of channels `stem``first` to `stem``last` in a sample, as a number.
-std::uint32_t lines_at(const Json& waveform, const std::string& stem, int first, int last,
+std::uint32_t lines_at(const OrderedJson& waveform, const std::string& stem, int first, int last,
                        std::uint64_t sample) {
   std::uint32_t value = 0;
   for (int n = first; n <= last; ++n) {
-    for (const Json& channel : waveform.at("channels")) {
+    for (const OrderedJson& channel : waveform.at("channels")) {
       if (channel.at("name") != stem + std::to_string(n)) continue;
       const auto at = sample - waveform.at("first").get<std::uint64_t>();
       value |= (channel.at("levels").get<std::string>().at(at) == '1' ? 1u : 0u) << n;
@@ -198,16 +204,20 @@ TEST_F(ReportTest, ShowsThePinsOfTheTransactionThatTheReplayLeft) {
   good({"import", capture, "--cpu", "8088", "--initial-state", file("wrong.json").string(),
         "--start", "interrupt:0", "-o", wrong});
   EXPECT_EQ(run({"report", wrong, "--capture", capture, "-o", page_path()}).exit_code, 1);
-  const Json data = data_of(read_file(page_path())).at("runs").at(0);
-  EXPECT_EQ(data.at("verify"), Json::parse(run({"verify", wrong, "--json"}).out));
-  const Json& divergence = data.at("verify").at("divergence");
+  const OrderedJson data = data_of(read_file(page_path())).at("runs").at(0);
+  EXPECT_EQ(data.at("verify"), OrderedJson::parse(run({"verify", wrong, "--json"}).out));
+  const OrderedJson& divergence = data.at("verify").at("divergence");
   EXPECT_EQ(data.at("explain").at("rounds").at(0).at("divergence"), divergence);
-  EXPECT_EQ(data.at("explain").at("rounds").at(0).at("causes").at(0).at("cause"), "initial_register");
-  const Json& waveform = data.at("waveform");
+  EXPECT_EQ(data.at("explain").at("rounds").at(0).at("causes").at(0).at("cause"),
+            "initial_register");
+  const OrderedJson& waveform = data.at("waveform");
   EXPECT_EQ(waveform.at("transaction"), divergence.at("transaction"));
-  // The 8088 shows the address on its lines when a cycle begins, and the byte on AD0-AD7 at its end.
-  const auto begin = waveform.at("begin").get<std::uint64_t>(), end = waveform.at("end").get<std::uint64_t>();
-  const std::uint32_t address = lines_at(waveform, "AD", 0, 7, begin) | lines_at(waveform, "A", 8, 19, begin);
+  // The 8088 shows the address on its lines when a cycle begins, and the byte on AD0-AD7 at its
+  // end.
+  const auto begin = waveform.at("begin").get<std::uint64_t>(),
+             end = waveform.at("end").get<std::uint64_t>();
+  const std::uint32_t address =
+      lines_at(waveform, "AD", 0, 7, begin) | lines_at(waveform, "A", 8, 19, begin);
   const auto expected = fmt::format("data_write of 1 bytes at {:08x} = {:02x}", address,
                                     lines_at(waveform, "AD", 0, 7, end));
   EXPECT_EQ(divergence.at("expected"), expected);
@@ -235,17 +245,20 @@ struct Browsed {
 std::optional<Browsed> browse(const std::string& url, const std::filesystem::path& where) {
   if (!std::filesystem::exists("/usr/bin/chromium")) return std::nullopt;
   const ProcessResult result = run_shell(
-      fmt::format("HOME=$PWD chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr "
-                  "--user-data-dir=$PWD/profile --virtual-time-budget=10000 --dump-dom '{}'",
-                  url),
+      fmt::format(
+          "HOME=$PWD chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr "
+          "--user-data-dir=$PWD/profile --virtual-time-budget=10000 --dump-dom '{}'",
+          url),
       where);
   return Browsed{result.out, result.err};
 }
 
 std::string unescaped(std::string text) {
-  const std::pair<const char*, const char*> kMarks[] = {{"<mark>", ""}, {"</mark>", ""}, {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}};
+  const std::pair<const char*, const char*> kMarks[] = {
+      {"<mark>", ""}, {"</mark>", ""}, {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}};
   for (const auto& [from, to] : kMarks) {
-    for (std::size_t at; (at = text.find(from)) != std::string::npos;) text.replace(at, std::string(from).size(), to);
+    for (std::size_t at; (at = text.find(from)) != std::string::npos;)
+      text.replace(at, std::string(from).size(), to);
   }
   return text;
 }
@@ -267,7 +280,7 @@ TEST_F(ReportTest, ABrowserZoomsToWhatCatShows) {
   EXPECT_TRUE(std::any_of(shown.begin(), shown.end(), [&](const std::string& line) {
     return line.starts_with(fmt::format("{:>12} ", kAt));
   }));
-  const Json verdict = run_data().at("verify");
+  const OrderedJson verdict = run_data().at("verify");
   EXPECT_NE(browsed->document.find("The replay is the run that was captured"), std::string::npos);
   std::string writes = std::to_string(verdict.at("writes").at("equal").get<std::uint64_t>());
   for (std::size_t at = writes.size(); at > 3; at -= 3) writes.insert(at - 3, ",");

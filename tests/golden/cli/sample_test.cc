@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "golden/process.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
@@ -16,8 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
-constexpr const char* kSample = CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr";
-constexpr const char* kState = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
+constexpr const char* kAreaState = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
 
 std::vector<std::string> keys(const nlohmann::json& object) {
   std::vector<std::string> names;
@@ -29,7 +29,7 @@ std::vector<std::string> keys(const nlohmann::json& object) {
 class Sample : public ::testing::Test {
  protected:
   void SetUp() override {
-    imported_ = run({"import", kSample, "--cpu", "8088", "--initial-state", kState, "--start",
+    imported_ = run({"import", kArea5150, "--cpu", "8088", "--initial-state", kAreaState, "--start",
                      "interrupt:0", "-o", "area5150.citcat", "--json"});
     ASSERT_EQ(imported_.exit_code, 0) << imported_.err;
   }
@@ -63,8 +63,8 @@ TEST_F(Sample, ImportReportsWhatItFound) {
 
 TEST_F(Sample, ImportIsReproducible) {
   const std::string first = read_file(file("area5150.citcat"));
-  const ProcessResult again = run({"import", kSample, "--cpu", "8088", "--initial-state", kState,
-                                   "--start", "interrupt:0", "-o", "again.citcat"});
+  const ProcessResult again = run({"import", kArea5150, "--cpu", "8088", "--initial-state",
+                                   kAreaState, "--start", "interrupt:0", "-o", "again.citcat"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_TRUE(first == read_file(file("again.citcat")));
 }
@@ -109,7 +109,7 @@ TEST_F(Sample, ReplayToStandardOutputIsTheSameTrace) {
 
 TEST_F(Sample, InfoKnowsCaptureRecordingAndTrace) {
   ASSERT_EQ(run({"replay", "area5150.citcat", "-o", "area5150.kt"}).exit_code, 0);
-  EXPECT_EQ(run_json({"info", kSample}).at("kind"), "capture");
+  EXPECT_EQ(run_json({"info", kArea5150}).at("kind"), "capture");
   EXPECT_EQ(run_json({"info", "area5150.citcat"}).at("kind"), "recording");
   EXPECT_TRUE(run_json({"info", "area5150.kt"}).is_object());
 }
@@ -123,12 +123,12 @@ TEST_F(Sample, DumpListsTheTraceForPeople) {
 }
 
 TEST_F(Sample, AWrongRegisterIsFoundOut) {
-  std::string state = read_file(kState);
+  std::string state = read_file(kAreaState);
   const std::string right = "\"ax\":\"0x0f4d\"";
   ASSERT_NE(state.find(right), std::string::npos);
   state.replace(state.find(right), right.size(), "\"ax\":\"0x0f4c\"");
   write_file(file("wrong.json"), state);
-  ASSERT_EQ(run({"import", kSample, "--cpu", "8088", "--initial-state", "wrong.json", "--start",
+  ASSERT_EQ(run({"import", kArea5150, "--cpu", "8088", "--initial-state", "wrong.json", "--start",
                  "interrupt:0", "-o", "wrong.citcat"})
                 .exit_code,
             0);
@@ -164,20 +164,20 @@ TEST_F(Sample, AFullDiskIsASystemError) {
 
 TEST_F(Sample, AnOutputThatFailsLeavesTheOldFileAsItWas) {
   write_file(file("old.citcat"), "precious");
-  write_file(file("cut.sr"), read_file(kSample).substr(0, 300000));
-  const ProcessResult result = run({"import", "cut.sr", "--cpu", "8088", "--initial-state", kState,
-                                    "--start", "interrupt:0", "-o", "old.citcat"});
+  write_file(file("cut.sr"), read_file(kArea5150).substr(0, 300000));
+  const ProcessResult result = run({"import", "cut.sr", "--cpu", "8088", "--initial-state",
+                                    kAreaState, "--start", "interrupt:0", "-o", "old.citcat"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_EQ(read_file(file("old.citcat")), "precious");
 }
 
 TEST_F(Sample, CapturesAreReadByTime) {
-  const nlohmann::json info = run_json({"info", kSample});
+  const nlohmann::json info = run_json({"info", kArea5150});
   EXPECT_DOUBLE_EQ(info.at("clock_hz").get<double>(), 9.52381e6);
   EXPECT_DOUBLE_EQ(info.at("seconds").get<double>(),
                    info.at("last_clock").get<double>() / info.at("clock_hz").get<double>());
   const ProcessResult some =
-      run({"dump", kSample, "--from", "1.5ms", "--to", "1600us", "--format", "json"});
+      run({"dump", kArea5150, "--from", "1.5ms", "--to", "1600us", "--format", "json"});
   ASSERT_EQ(some.exit_code, 0) << some.err;
   std::istringstream lines(some.out);
   std::size_t count = 0;
@@ -187,8 +187,8 @@ TEST_F(Sample, CapturesAreReadByTime) {
     EXPECT_LT(seconds, 0.0016);
   }
   EXPECT_GT(count, 10u);
-  EXPECT_EQ(run({"dump", kSample, "--from", "2ms", "--to", "1ms"}).exit_code, 2);
-  const ProcessResult behind = run({"dump", kSample, "--from", "1s"});
+  EXPECT_EQ(run({"dump", kArea5150, "--from", "2ms", "--to", "1ms"}).exit_code, 2);
+  const ProcessResult behind = run({"dump", kArea5150, "--from", "1s"});
   EXPECT_EQ(behind.exit_code, 2);
   EXPECT_THAT(behind.err, HasSubstr("expected a time within the capture"));
   const ProcessResult refused = run({"dump", "area5150.citcat", "--from", "1.5ms"});
@@ -244,7 +244,7 @@ TEST_F(Sample, EveryInstructionHasTheClockAtWhichItsPinsShowedIt) {
 }
 
 TEST_F(Sample, AWaveformHasTheInstructionStreamUnderThePins) {
-  const nlohmann::json made = run_json({"convert", kSample, "--replay", "area5150.citcat", "--to",
+  const nlohmann::json made = run_json({"convert", kArea5150, "--replay", "area5150.citcat", "--to",
                                         "vcd", "-o", "wave.vcd", "--from", "1ms"});
   EXPECT_TRUE(made.at("warnings").empty()) << made;
   const std::string wave = read_file(file("wave.vcd"));
@@ -255,7 +255,7 @@ TEST_F(Sample, AWaveformHasTheInstructionStreamUnderThePins) {
   // Pins, rate and numbers of samples are those of the capture.
   const nlohmann::json copy = run_json({"info", "wave.vcd"});
   EXPECT_DOUBLE_EQ(copy.at("clock_hz").get<double>(), 9.52381e6);
-  EXPECT_EQ(copy.at("last_clock"), run_json({"info", kSample}).at("last_clock"));
+  EXPECT_EQ(copy.at("last_clock"), run_json({"info", kArea5150}).at("last_clock"));
 }
 
 }  // namespace

@@ -10,22 +10,23 @@
 namespace citcat::testing {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class SizesTest : public CitcatTest {
  protected:
   void SetUp() override { import_sample("sample.citcat"); }
-  Json found(const std::string& tool) {
-    return Json::parse(good({"analyze", file("sample.citcat").string(), "--tool", tool, "--json"}));
+  OrderedJson found(const std::string& tool) {
+    return OrderedJson::parse(
+        good({"analyze", file("sample.citcat").string(), "--tool", tool, "--json"}));
   }
 };
 
 TEST_F(SizesTest, SeveralTranslationBuffersMissWhatEachMissesAlone) {
   for (const std::string ways : {"1", "2", "4"}) {
-    const Json rows = found("tlb:entries=4+16+32,ways=" + ways).at("pages");
+    const OrderedJson rows = found("tlb:entries=4+16+32,ways=" + ways).at("pages");
     ASSERT_EQ(rows.size(), 9u);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      Json row = rows.at(i);
+      OrderedJson row = rows.at(i);
       const auto entries = std::to_string(row.at("entries").get<int>());
       row.erase("entries");
       EXPECT_EQ(row, found("tlb:entries=" + entries + ",ways=" + ways).at("pages").at(i % 3))
@@ -35,10 +36,11 @@ TEST_F(SizesTest, SeveralTranslationBuffersMissWhatEachMissesAlone) {
 }
 
 TEST_F(SizesTest, SeveralTablesPredictWhatEachPredictsAlone) {
-  const Json rows = found("bpred:entries=1+16+1024").at("sizes");
+  const OrderedJson rows = found("bpred:entries=1+16+1024").at("sizes");
   ASSERT_EQ(rows.size(), 6u);
-  for (const Json& row : rows) {
-    const Json alone = found("bpred:entries=" + std::to_string(row.at("entries").get<int>()));
+  for (const OrderedJson& row : rows) {
+    const OrderedJson alone =
+        found("bpred:entries=" + std::to_string(row.at("entries").get<int>()));
     const auto counter = row.at("counter").get<std::string>();
     EXPECT_EQ(row.at("correct"), alone.at("correct").at(counter));
     EXPECT_EQ(row.at("percent"), alone.at("percent").at(counter));
@@ -54,7 +56,7 @@ TEST_F(SizesTest, SizesAreRefusedThatAreNoPowersOfTwoOrThereTwice) {
 }
 
 TEST_F(SizesTest, PathsOfFuncAreTheTree) {
-  const Json func = found("func:paths=50"), tree = found("tree:paths=50");
+  const OrderedJson func = found("func:paths=50"), tree = found("tree:paths=50");
   for (const char* const key : {"instructions", "paths", "not_kept", "tree"}) {
     EXPECT_EQ(func.at(key), tree.at(key)) << key;
   }

@@ -29,7 +29,7 @@ TEST_F(Slim, KeepsWhatTheSampleNeeds) {
 
 /// mov al,5; shl al,2; pushf; pop bx; mov [bx],al; hlt: the captured processor leaves AF set after
 /// SHL, where the manual leaves it undefined, and the address of the last store depends on it.
-constexpr const char* kCapture =
+constexpr const char* kShiftCapture =
     "#citcat-capture 1 cpu=386 cache=none bus=4\n"
     "icount,type,addr,size,data,flags\n"
     "0,CODE_RD,00010000,4,b005c0e0,-\n"
@@ -39,13 +39,13 @@ constexpr const char* kCapture =
     "4,CODE_RD,00010008,4,07f49090,-\n"
     "4,MEM_WR,00020016,1,14,-\n"
     "5,HALT,00000000,1,00,-\n";
-constexpr const char* kState =
+constexpr const char* kRealModeState =
     R"({"cpu":"386","registers":{"cs":"0x1000","eip":"0","eflags":"0x2","eax":"0","ebx":"0",)"
     R"("ds":"0x2000","ss":"0x2000","esp":"0x100"}})";
 
 TEST_F(Slim, KeepsResultsThatWereTakenOverFromTheBus) {
-  write_file(file("c.csv"), kCapture);
-  write_file(file("state.json"), kState);
+  write_file(file("c.csv"), kShiftCapture);
+  write_file(file("state.json"), kRealModeState);
   good({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat"});
   const auto whole = nlohmann::json::parse(good({"verify", "r.citcat", "--json"}));
   EXPECT_EQ(whole.at("verdict"), "match");

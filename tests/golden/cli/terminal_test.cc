@@ -9,6 +9,7 @@
 #include <string>
 
 #include "golden/citcat_test.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
@@ -18,7 +19,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kEscape = "\x1b[";
-const std::string kCapture = CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr";
+const std::string kLongCapture = kArea5150;
 
 class TerminalTest : public CitcatTest {
  protected:
@@ -60,7 +61,7 @@ TEST_F(TerminalTest, NobodyHasColoursWithNoColorOrOnADumbTerminal) {
 TEST_F(TerminalTest, APipeHasNeitherColoursNorTitles) {
   EXPECT_THAT(piped("$CITCAT verify r.citcat"), Not(HasSubstr(kEscape)));
   EXPECT_THAT(piped("$CITCAT info no-such-file.kt"), StartsWith("citcat: error: "));
-  EXPECT_THAT(piped("$CITCAT dump " + kCapture + " --to 4"), Not(HasSubstr("address")));
+  EXPECT_THAT(piped("$CITCAT dump " + kLongCapture + " --to 4"), Not(HasSubstr("address")));
 }
 
 TEST_F(TerminalTest, NothingThatAFileIsCalledOrHoldsCommandsIt) {
@@ -98,7 +99,7 @@ TEST_F(TerminalTest, DumpHasTitlesAboveItsColumns) {
     expect_titles_above_columns(shown("$CITCAT dump r.ktz --from 10 --to 12"), title);
   }
   for (const char* const title : {"operation", "address", "data"}) {
-    expect_titles_above_columns(shown("$CITCAT dump " + kCapture + " --to 9"), title);
+    expect_titles_above_columns(shown("$CITCAT dump " + kLongCapture + " --to 9"), title);
   }
   expect_titles_above_columns(shown("$CITCAT dump r.citcat --state"), "register");
   EXPECT_THAT(shown("$CITCAT dump r.ktz --to 3 --format json"), StartsWith("{"));

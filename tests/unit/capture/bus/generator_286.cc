@@ -6,7 +6,7 @@
 namespace citcat::test {
 namespace {
 
-struct Cycle {
+struct Cycle286 {
   const BusTransaction* t;
   std::uint32_t address;  ///< on the pins
   unsigned enables;       ///< active lanes
@@ -29,8 +29,8 @@ std::uint64_t data_on_lanes(const BusTransaction& t, unsigned bus_bytes, Random&
 }
 
 /// Bus cycles of the traffic: acknowledges twice, at address 4 and 0.
-std::vector<Cycle> cycles_of(const Traffic& traffic, unsigned bus_bytes) {
-  std::vector<Cycle> cycles;
+std::vector<Cycle286> cycles_of(const Traffic& traffic, unsigned bus_bytes) {
+  std::vector<Cycle286> cycles;
   for (const BusTransaction& t : traffic) {
     if (t.op == BusOp::interrupt_acknowledge) {
       cycles.push_back({&t, 4, 1});
@@ -103,7 +103,7 @@ std::unique_ptr<Wave> draw_286(const Traffic& traffic, Random& random) {
   wave->set(status, 2, 3);
   wave->set(ready, true);
   for (unsigned n = 1 + draw(random, 4); n != 0; --n) wave->tick();
-  for (const Cycle& cycle : cycles_of(traffic, 2)) {
+  for (const Cycle286& cycle : cycles_of(traffic, 2)) {
     for (unsigned idle = 2 * draw(random, 3); idle != 0; --idle) wave->tick();
     const bool high = (cycle.enables & 2) != 0, low = (cycle.enables & 1) != 0;
     wave->set(0, 24, cycle.address | (low ? 0u : 1u));
@@ -187,7 +187,7 @@ class Generator386 {
     wave_->tick();
   }
 
-  void show(const Cycle& cycle) {
+  void show(const Cycle286& cycle) {
     wave_->set(0, address_count_, cycle.address >> (bus_bytes_ == 4 ? 2 : 1));
     wave_->set(enables_, bus_bytes_, ~cycle.enables);
     wave_->set(definition_, 3, definition_386(cycle.t->op));
@@ -195,7 +195,7 @@ class Generator386 {
 
   /// T2 states until READY#. True when the next cycle's address was given meanwhile (T2P).
   bool data_phase(std::size_t i, bool began_pipelined) {
-    const Cycle& cycle = cycles_[i];
+    const Cycle286& cycle = cycles_[i];
     const unsigned waits = draw(random_, 3);
     // NA# is looked at in the first T2 of a nonpipelined cycle, so T2P cannot be before the second.
     const unsigned earliest = began_pipelined ? 0 : 1;
@@ -222,7 +222,7 @@ class Generator386 {
     return pipeline;
   }
 
-  std::uint64_t data_of(const Cycle& cycle) {
+  std::uint64_t data_of(const Cycle286& cycle) {
     const BusTransaction& t = *cycle.t;
     if (t.op == BusOp::interrupt_acknowledge) return (random_() & ~std::uint64_t{0xff}) | t.data[0];
     std::uint64_t value = data_on_lanes(t, bus_bytes_, random_);
@@ -238,7 +238,7 @@ class Generator386 {
   /// first asks for both.
   void join_narrow() {
     for (std::size_t i = 0; i < cycles_.size(); ++i) {
-      Cycle& cycle = cycles_[i];
+      Cycle286& cycle = cycles_[i];
       const bool moves =
           cycle.t->is_memory() || cycle.t->op == BusOp::io_read || cycle.t->op == BusOp::io_write;
       if (!moves) continue;
@@ -246,7 +246,7 @@ class Generator386 {
       if (!one_half || draw(random_, 2) == 0) continue;
       cycle.narrow = true;
       if (i + 1 == cycles_.size()) continue;
-      const Cycle& other = cycles_[i + 1];
+      const Cycle286& other = cycles_[i + 1];
       if (other.t->op == cycle.t->op && other.address == cycle.address &&
           (other.enables & 3) == 0 && (other.enables & 4) != 0 && (cycle.enables & 2) != 0)
         cycle.enables |= other.enables;
@@ -255,7 +255,7 @@ class Generator386 {
 
   Random& random_;
   unsigned bus_bytes_;
-  std::vector<Cycle> cycles_;
+  std::vector<Cycle286> cycles_;
   std::unique_ptr<Wave> wave_;
   unsigned address_count_ = 0;
   std::size_t data_ = 0, enables_ = 0, definition_ = 0, ads_ = 0, ready_ = 0;

@@ -8,7 +8,7 @@
 namespace citcat::test {
 namespace {
 
-struct Cycle {
+struct PentiumCycle {
   BusTransaction t;
   std::uint32_t address = 0;
   unsigned enables = 0;
@@ -56,7 +56,7 @@ class GeneratorPentium {
   static constexpr std::size_t kData = 29, kEnables = 93, kDefinition = 101, kTrace = 112;
 
   void add_cycles(const BusTransaction& t) {
-    Cycle cycle{t, t.address.low32() & ~7u, 0, false, false};
+    PentiumCycle cycle{t, t.address.low32() & ~7u, 0, false, false};
     if (t.op == BusOp::interrupt_acknowledge) {
       cycle.enables = 1;
       for (int i = 0; i < 2; ++i) {
@@ -85,7 +85,7 @@ class GeneratorPentium {
 
   /// A Pentium tells the target at once. An AMD-K5 tells the source first; its target is an offset
   /// in a segment of virtual-8086 or real mode where the linear address is below 1 MiB, else EIP.
-  void add_branch_trace(Cycle cycle) {
+  void add_branch_trace(PentiumCycle cycle) {
     cycle.enables = 1u << 5;
     if (tracing_ != Tracing::k5) {
       cycles_.push_back(cycle);
@@ -171,7 +171,7 @@ class GeneratorPentium {
     return begun != acknowledges_before(done_) || begun % 2 == 1;
   }
 
-  void address_phase(const Cycle& cycle) {
+  void address_phase(const PentiumCycle& cycle) {
     wave_->set(0, 29, cycle.address >> 3);
     wave_->set(kEnables, 8, ~cycle.enables);
     wave_->set(kDefinition, 3, definition_486(cycle.t.op));
@@ -181,7 +181,7 @@ class GeneratorPentium {
   }
 
   void data_phase(std::size_t outstanding) {
-    const Cycle& cycle = cycles_[done_];
+    const PentiumCycle& cycle = cycles_[done_];
     const bool memory_line = cycle.line;
     const bool ready = draw(random_, 2) == 0;
     const bool next = outstanding == 1 && !next_allowed_ && draw(random_, 4) == 0;
@@ -205,7 +205,7 @@ class GeneratorPentium {
     next_allowed_ = false;
   }
 
-  std::uint64_t data_of(const Cycle& cycle) {
+  std::uint64_t data_of(const PentiumCycle& cycle) {
     const BusTransaction& t = cycle.t;
     std::uint64_t value = random_();
     const auto put = [&](unsigned lane, std::uint8_t byte) {
@@ -236,7 +236,7 @@ class GeneratorPentium {
   Random& random_;
   Tracing tracing_;
   std::unique_ptr<Wave> wave_;
-  std::vector<Cycle> cycles_;
+  std::vector<PentiumCycle> cycles_;
   std::vector<std::size_t> acknowledges_;  ///< their numbers, two for each interrupt
   std::size_t begun_ = 0, done_ = 0;
   std::uint64_t pulses_ = 0;

@@ -4,17 +4,11 @@
 
 #include "formats/io/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/capture/whole_capture.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
-
-std::vector<BusTransaction> read_all(CaptureReader& capture) {
-  std::vector<BusTransaction> all;
-  BusTransaction transaction;
-  while (capture.next(transaction)) all.push_back(transaction);
-  return all;
-}
 
 void append(std::vector<std::uint8_t>& bytes, const ByuRecord& record) {
   const auto packed = pack_byu(record);
@@ -44,7 +38,7 @@ TEST_F(ByuCapture, ReadsRecordsAndLeavesOutACutOne) {
   options.format = "byu";
   const std::string path = write_file(bytes);
   const auto capture = open_capture({path}, options);
-  const auto all = read_all(*capture);
+  const auto all = test::read_all(*capture);
   ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all[0].op, BusOp::code_read);
   EXPECT_EQ(all[0].clock, 0u);
@@ -71,7 +65,7 @@ TEST_F(ByuCapture, NamesTheOffsetOfAnImpossibleRequest) {
   options.format = "byu";
   const std::string path = write_file(bytes);
   try {
-    read_all(*open_capture({path}, options));
+    test::read_all(*open_capture({path}, options));
     FAIL();
   } catch (const FormatError& error) {
     EXPECT_NE(std::string(error.what()).find(":16: "), std::string::npos) << error.what();
@@ -89,7 +83,7 @@ TEST_F(ByuPentiumCapture, ReadsBigEndianAddressesAndByteEnables) {
   options.format = "byu-pentium";
   const std::string path = write_file(bytes);
   const auto capture = open_capture({path}, options);
-  const auto all = read_all(*capture);
+  const auto all = test::read_all(*capture);
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[0].op, BusOp::code_read);
   EXPECT_EQ(all[0].address.value, 0x12340u);
@@ -108,11 +102,11 @@ TEST_F(ByuCapture, EqualsTheFullRecordsInAddressAndKind) {
   if (addresses.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
   const auto capture = open_capture({addresses}, {});
   EXPECT_EQ(capture->info().format, "byu");
-  const auto byu = read_all(*capture);
+  const auto byu = test::read_all(*capture);
   CaptureOptions options;
   options.format = "machine";
-  const auto full =
-      read_all(*open_capture({test::shared_file("machine/lin_rcp_tiny/busC.bin.zst")}, options));
+  const auto full = test::read_all(
+      *open_capture({test::shared_file("machine/lin_rcp_tiny/busC.bin.zst")}, options));
   ASSERT_GT(byu.size(), 1000u);
   // The address trace has one record a line and leaves out the monitor's own window.
   std::size_t at = 0, compared = 0;

@@ -18,14 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kSamples = 20000;
+constexpr std::size_t kContainedSamples = 20000;
 
 class Containers : public test::TemporaryFolder {
  protected:
   void SetUp() override {
     const std::string session = test::shared_file("logic-analyser-samples/ibm5150_first110k.sr");
     if (session.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
-    samples_ = test::read_samples(session, kSamples);
+    samples_ = test::read_samples(session, kContainedSamples);
     test::write_sigrok(samples_, folder_ / "cut.sr");
     expected_ = decode({(folder_ / "cut.sr").string()});
     ASSERT_GT(expected_.size(), 1000u);

@@ -10,6 +10,7 @@
 #include "capture/import/sample_formats.h"
 #include "formats/io/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/capture/whole_capture.h"
 
 namespace citcat {
 namespace {
@@ -17,11 +18,11 @@ namespace {
 constexpr char kSession[] = "ibm5150/ibm5150_samples_0_657000.sr";
 
 // The oracle was made from a longer capture: cycles that end beyond this one are not ours.
-constexpr std::uint64_t kSamples = 657000;
+constexpr std::uint64_t kLeadingSamples = 657000;
 
 std::vector<std::vector<std::string>> oracle_cycles() {
   auto rows = test::csv_rows(test::shared_file("ibm5150/oracle_cycles.csv.gz"));
-  while (!rows.empty() && std::stoull(rows.back()[2]) >= kSamples) rows.pop_back();
+  while (!rows.empty() && std::stoull(rows.back()[2]) >= kLeadingSamples) rows.pop_back();
   return rows;
 }
 
@@ -29,13 +30,6 @@ std::string hex5(std::uint32_t value) {
   char text[16];
   std::snprintf(text, sizeof text, "%05x", value);
   return text;
-}
-
-std::vector<BusTransaction> read_all(CaptureReader& capture) {
-  std::vector<BusTransaction> all;
-  BusTransaction transaction;
-  while (capture.next(transaction)) all.push_back(transaction);
-  return all;
 }
 
 class Ibm5150 : public testing::Test {
@@ -58,7 +52,7 @@ TEST_F(Ibm5150, EveryBusCycleEqualsTheOracle) {
   std::vector<PinCycle> cycles;
   const auto capture = open_capture_with_cycles(
       "sigrok", {path_}, {}, [&](const PinCycle& cycle) { cycles.push_back(cycle); });
-  read_all(*capture);
+  test::read_all(*capture);
   const auto rows = oracle_cycles();
   ASSERT_EQ(cycles.size(), rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -75,7 +69,7 @@ TEST_F(Ibm5150, EveryBusCycleEqualsTheOracle) {
 }
 
 TEST_F(Ibm5150, EveryTransactionIsACycleOfTheOracleInOrder) {
-  const auto transactions = read_all(*open_capture({path_}, {}));
+  const auto transactions = test::read_all(*open_capture({path_}, {}));
   const auto rows = oracle_cycles();
   std::size_t row = 0;
   std::uint64_t last_clock = 0;
@@ -99,7 +93,7 @@ TEST_F(Ibm5150, EveryTransactionIsACycleOfTheOracleInOrder) {
 }
 
 TEST_F(Ibm5150, EveryInstructionStartEqualsTheOracle) {
-  const auto transactions = read_all(*open_capture({path_}, {}));
+  const auto transactions = test::read_all(*open_capture({path_}, {}));
   const auto rows = test::csv_rows(test::shared_file("ibm5150/oracle_instr_qs.csv.gz"));
   std::size_t row = 0;
   for (const BusTransaction& t : transactions) {
@@ -117,7 +111,7 @@ TEST_F(Ibm5150, EveryInstructionStartEqualsTheOracle) {
 }
 
 TEST_F(Ibm5150, InterruptsStandWhereTheOracleCountsThem) {
-  const auto transactions = read_all(*open_capture({path_}, {}));
+  const auto transactions = test::read_all(*open_capture({path_}, {}));
   const auto rows = test::csv_rows(test::shared_file("ibm5150/oracle_events.csv.gz"));
   std::size_t row = 0;
   std::uint64_t broken_off = 0;

@@ -14,7 +14,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kBase = 0xfef00000;
+constexpr std::uint32_t kLogBase = 0xfef00000;
 
 BusTransaction transaction(BusOp op, std::uint32_t address, std::uint8_t value) {
   BusTransaction t;
@@ -73,7 +73,7 @@ TEST(Where, ReadsWhatItPrints) {
 }
 
 TEST(Import, StartsBehindTheDump) {
-  const Recording r = import_transactions(joined({dump_writes(kBase), traffic(0, 30)}));
+  const Recording r = import_transactions(joined({dump_writes(kLogBase), traffic(0, 30)}));
   EXPECT_EQ(r.initial.gpr[kEax], 0x10008u);
   EXPECT_EQ(r.totals.transactions, 63u);
   EXPECT_EQ(r.interrupts.size(), 3u);
@@ -83,7 +83,7 @@ TEST(Import, StartsBehindTheDump) {
 
 TEST(Import, DropsWhatStandsBeforeAndAmongTheDump) {
   auto noise = traffic(1000, 50);
-  auto dump = dump_writes(kBase);
+  auto dump = dump_writes(kLogBase);
   for (auto& t : dump) t = counted(t, 5000);
   std::mt19937 random(3);
   std::shuffle(dump.begin(), dump.end(), random);
@@ -96,7 +96,7 @@ TEST(Import, DropsWhatStandsBeforeAndAmongTheDump) {
 }
 
 TEST(Import, CountsFromBehindADriversLastStore) {
-  auto dump = dump_writes(kBase);
+  auto dump = dump_writes(kLogBase);
   for (std::size_t i = 0; i < dump.size(); ++i) dump[i] = counted(dump[i], 700 + i);
   const std::uint64_t next = 700 + dump.size();
   const Recording r = import_transactions(joined({dump, traffic(next, 20)}));
@@ -106,9 +106,9 @@ TEST(Import, CountsFromBehindADriversLastStore) {
 
 TEST(Import, StartsAtTheDriversMarker) {
   const auto window = [](std::uint32_t offset, std::uint32_t value, std::uint64_t at = 99) {
-    return std::vector<BusTransaction>{counted(memory_write(kBase + offset, value), at)};
+    return std::vector<BusTransaction>{counted(memory_write(kLogBase + offset, value), at)};
   };
-  const auto dumped = joined({window(CITCAT_MEMORY_MAP_COUNT, 0), dump_writes(kBase)});
+  const auto dumped = joined({window(CITCAT_MEMORY_MAP_COUNT, 0), dump_writes(kLogBase)});
   // The driver may run for long between its dump and the marker.
   const auto whole = joined({dumped, traffic(0, 6000),
                              window(CITCAT_MARK_OFFSET, CITCAT_MARK_START), traffic(100, 20),
@@ -120,7 +120,7 @@ TEST(Import, StartsAtTheDriversMarker) {
 }
 
 TEST(Import, TakesAnIncompleteDumpWithWarnings) {
-  auto dump = dump_writes(kBase);
+  auto dump = dump_writes(kLogBase);
   dump.erase(dump.begin() + 5);
   const Recording r = import_transactions(joined({dump, traffic(0, 5000)}));
   EXPECT_EQ(r.initial.unknown, (std::vector<std::string>{"ebx", "smbase"}));
@@ -196,8 +196,9 @@ TEST_F(ImportWithState, RefusesTheStateOfAnotherProcessor) {
     start("interrupt:2", traffic(0, 100));
     FAIL();
   } catch (const FormatError& error) {
-    EXPECT_NE(std::string(error.what()).find("processor 8088 (--cpu), found one of the processor 486"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what()).find("processor 8088 (--cpu), found one of the processor 486"),
+        std::string::npos)
         << error.what();
   }
 }
@@ -221,7 +222,7 @@ enum class Filler { zeros, none, stale };
 class ImportCounts : public testing::TestWithParam<Filler> {};
 
 TEST_P(ImportCounts, AreBelievedAtInterruptsAlone) {
-  std::vector<BusTransaction> all = joined({dump_writes(kBase), traffic(1, 3000)});
+  std::vector<BusTransaction> all = joined({dump_writes(kLogBase), traffic(1, 3000)});
   std::uint64_t last = 0;
   for (BusTransaction& t : all) {
     if (t.op == BusOp::interrupt_acknowledge) {
@@ -244,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(, ImportCounts,
                          testing::Values(Filler::zeros, Filler::none, Filler::stale));
 
 TEST(Import, BelievesNoCountsWhenAllAreZero) {
-  std::vector<BusTransaction> all = joined({dump_writes(kBase), traffic(1, 3000)});
+  std::vector<BusTransaction> all = joined({dump_writes(kLogBase), traffic(1, 3000)});
   for (BusTransaction& t : all) t.position = {};
   const Recording r = import_transactions(all);
   EXPECT_EQ(r.instructions, std::nullopt);
@@ -253,7 +254,7 @@ TEST(Import, BelievesNoCountsWhenAllAreZero) {
 
 TEST(Import, StopsBelievingCountsThatRunBackwards) {
   const Recording r =
-      import_transactions(joined({dump_writes(kBase), traffic(0, 2000), traffic(500, 2000)}));
+      import_transactions(joined({dump_writes(kLogBase), traffic(0, 2000), traffic(500, 2000)}));
   EXPECT_TRUE(r.io_reads[1999].position_known);
   EXPECT_FALSE(r.io_reads[2000].position_known);
   ASSERT_EQ(r.warnings.size(), 2u);

@@ -10,18 +10,11 @@
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/capture/whole_capture.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
-
-std::vector<BusTransaction> read_all(const std::string& path) {
-  const auto capture = open_capture({path}, {});
-  std::vector<BusTransaction> all;
-  BusTransaction transaction;
-  while (capture->next(transaction)) all.push_back(transaction);
-  return all;
-}
 
 bool equal(const BusTransaction& a, const BusTransaction& b) {
   return a.index == b.index && a.clock == b.clock && a.position == b.position &&
@@ -34,10 +27,10 @@ class Renderings : public testing::TestWithParam<const char*> {};
 TEST_P(Renderings, GiveTheTransactionsOfTheSession) {
   const std::string session = test::shared_file("logic-analyser-samples/ibm5150_first110k.sr");
   if (session.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
-  const auto expected = read_all(session);
+  const auto expected = test::read_all(session);
   ASSERT_GT(expected.size(), 5000u);
   const auto found =
-      read_all(test::shared_file(std::string("logic-analyser-samples/") + GetParam()));
+      test::read_all(test::shared_file(std::string("logic-analyser-samples/") + GetParam()));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i)
     ASSERT_TRUE(equal(found[i], expected[i])) << "transaction " << i;

@@ -25,11 +25,12 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint8_t kCode = 1, kRead = 2, kWrite = 3, kPort = 4, kAcknowledge = 6, kHalt = 7;
+constexpr std::uint8_t kCodeKind = 1, kReadKind = 2, kWriteKind = 3, kPortKind = 4,
+                       kAcknowledgeKind = 6, kHaltKind = 7;
 constexpr std::uint8_t kLineFlag = 1, kWriteBackFlag = 2, kStoreFillFlag = 32, kWindowFlag = 16;
 
 /// What a test asks of the traffic.
-struct Traffic {
+struct TrafficOptions {
   bool cached = false, counted = true;
   std::uint32_t disorder = 0;     ///< how far counts may stand behind
   std::uint32_t clock_step = 7;   ///< at most so much from one to the next
@@ -39,7 +40,7 @@ struct Traffic {
 /// Memory that the processor and, now and then, somebody else writes.
 class Machine {
  public:
-  Machine(unsigned seed, const Traffic& traffic) : random_(seed), traffic_(traffic) {
+  Machine(unsigned seed, const TrafficOptions& traffic) : random_(seed), traffic_(traffic) {
     memory_.resize(kFirst + traffic.memory + 0x1000);
     for (std::uint8_t& byte : memory_) byte = static_cast<std::uint8_t>(pick(256));
   }
@@ -74,18 +75,18 @@ class Machine {
     BusRecord r;
     switch (pick(200)) {
       case 0:
-        r.type = kPort;
+        r.type = kPortKind;
         r.size = 2;
         r.address = 0x1f0;
         r.data[0] = static_cast<std::uint8_t>(pick(256));
         return stamp(r);
       case 1:
-        r.type = kAcknowledge;
+        r.type = kAcknowledgeKind;
         r.size = 1;
         r.data[0] = 0x30;
         return stamp(r);
       case 2:
-        r.type = kHalt;
+        r.type = kHaltKind;
         return stamp(r);
       case 3:
         memory_[kFirst + pick(traffic_.memory)] ^= 0x55;
@@ -99,22 +100,22 @@ class Machine {
   BusRecord access() {
     BusRecord r;
     r.address = kFirst + pick(traffic_.memory);
-    r.type = static_cast<std::uint8_t>(kCode + pick(3));
+    r.type = static_cast<std::uint8_t>(kCodeKind + pick(3));
     if (traffic_.cached && pick(2) != 0) {
       r.flags = kLineFlag;
-      if (r.type == kWrite) r.flags = kLineFlag | kWriteBackFlag;
-      if (r.type == kRead && pick(4) == 0) r.flags = kLineFlag | kStoreFillFlag;
+      if (r.type == kWriteKind) r.flags = kLineFlag | kWriteBackFlag;
+      if (r.type == kReadKind && pick(4) == 0) r.flags = kLineFlag | kStoreFillFlag;
       r.size = 16;
       r.address &= ~15U;
       r.burst = static_cast<std::uint8_t>(r.address / 16 % 2);
     } else {
       r.size = static_cast<std::uint8_t>(1 + pick(4 - r.address % 4));
     }
-    if (r.type == kWrite && pick(500) == 0)
+    if (r.type == kWriteKind && pick(500) == 0)
       r.flags = static_cast<std::uint8_t>(r.flags | kWindowFlag);
     for (std::uint32_t i = 0; i < r.size; ++i) {
       std::uint8_t& byte = memory_[r.address + i];
-      if (r.type == kWrite && r.flags == 0) byte = static_cast<std::uint8_t>(pick(256));
+      if (r.type == kWriteKind && r.flags == 0) byte = static_cast<std::uint8_t>(pick(256));
       r.data[i] = byte;
     }
     return stamp(r);
@@ -131,12 +132,12 @@ class Machine {
       std::copy_n(memory_.begin() + address, 4, r.data.begin());
       records.push_back(r);
     };
-    for (std::uint32_t i = 1; i <= 128; ++i) put(kWrite, 0x40000 - 4 * i);
-    put(kCode, 0x38000);
+    for (std::uint32_t i = 1; i <= 128; ++i) put(kWriteKind, 0x40000 - 4 * i);
+    put(kCodeKind, 0x38000);
   }
 
   std::mt19937 random_;
-  Traffic traffic_;
+  TrafficOptions traffic_;
   std::vector<std::uint8_t> memory_;
   std::uint64_t instructions_ = 100;
   std::uint32_t clock_ = 0xfffff000;
@@ -175,7 +176,7 @@ TEST_F(RunImport, GivesTheSameArchiveForTrafficWithoutACache) {
 }
 
 TEST_F(RunImport, GivesTheSameArchiveForLineBursts) {
-  Traffic traffic;
+  TrafficOptions traffic;
   traffic.cached = true;
   const RecordingFile file = import_both(Machine(2, traffic).run(150'000));
   const Recording& recording = file.recording();
@@ -184,13 +185,13 @@ TEST_F(RunImport, GivesTheSameArchiveForLineBursts) {
 }
 
 TEST_F(RunImport, GivesTheSameArchiveWhereClocksWrapOften) {
-  Traffic traffic;
+  TrafficOptions traffic;
   traffic.clock_step = 0x20000000;
   import_both(Machine(3, traffic).run(20'000));
 }
 
 TEST_F(RunImport, GivesTheSameArchiveWithoutCounts) {
-  Traffic traffic;
+  TrafficOptions traffic;
   traffic.counted = false;
   const RecordingFile file = import_both(Machine(4, traffic).run(50'000));
   const Recording& recording = file.recording();
@@ -199,14 +200,14 @@ TEST_F(RunImport, GivesTheSameArchiveWithoutCounts) {
 
 TEST_F(RunImport, GivesTheSameArchiveWhereCountsAreOutOfOrder) {
   for (const unsigned disorder : {10U, 63U, 64U, 66U, 300U}) {
-    Traffic traffic;
+    TrafficOptions traffic;
     traffic.disorder = disorder;
     import_both(Machine(disorder, traffic).run(30'000));
   }
 }
 
 TEST_F(RunImport, GivesTheSameArchiveForAPlaceInTheMiddle) {
-  Traffic traffic;
+  TrafficOptions traffic;
   traffic.cached = true;
   const std::vector<BusRecord> records = Machine(5, traffic).run(60'000);
   ImportOptions options;
@@ -227,7 +228,7 @@ TEST_F(RunImport, GivesTheSameArchiveWhereRepetitionsAndLongPausesAlternate) {
   BusRecord r;
   for (std::size_t i = 0; i < 100'000; ++i) {
     constexpr std::uint32_t kSteps[] = {0, 1, 15, 16, 17, 0xff, 0x10000, 0x3fffffff};
-    r.type = static_cast<std::uint8_t>(kCode + pick(3));
+    r.type = static_cast<std::uint8_t>(kCodeKind + pick(3));
     r.size = static_cast<std::uint8_t>(1 << pick(3));
     r.address = pick(4) != 0 ? r.address + kSteps[pick(7)] : pick(8) * 0x10000001U;
     r.address &= 0x0fffffffU & ~(std::uint32_t{r.size} - 1);
@@ -247,7 +248,7 @@ TEST_F(RunImport, GivesTheSameArchiveForMoreKindsOfAccessesThanAreLookedAtTogeth
   std::vector<BusRecord> records;
   for (std::size_t i = 0; i < 30'000; ++i) {
     BusRecord r;
-    r.type = static_cast<std::uint8_t>(kCode + random() % 3);
+    r.type = static_cast<std::uint8_t>(kCodeKind + random() % 3);
     r.size = static_cast<std::uint8_t>(1 + random() % 4);
     r.flags = kFlags[random() % 4];
     r.address = static_cast<std::uint32_t>(random() % 0x800 * 4);
@@ -261,7 +262,8 @@ TEST_F(RunImport, GivesTheSameArchiveForMoreKindsOfAccessesThanAreLookedAtTogeth
 TEST_F(RunImport, GivesTheSameArchiveWhereReadsAreMarkedAsWriteBacks) {
   std::vector<BusRecord> records = Machine(12, {}).run(20'000);
   for (std::size_t i = 5000; i < records.size(); i += 7) {
-    if (records[i].type == kCode || records[i].type == kRead) records[i].flags |= kWriteBackFlag;
+    if (records[i].type == kCodeKind || records[i].type == kReadKind)
+      records[i].flags |= kWriteBackFlag;
   }
   const RecordingFile file = import_both(records);
   EXPECT_EQ(file.recording().bus.form, CacheForm::none);
@@ -330,14 +332,14 @@ TEST_F(RunImport, KeepsEventsInTheArchiveInOrderHoweverManyThereAre) {
   constexpr std::size_t kEvents = 150'000;
   for (std::size_t i = 0; i < kEvents; ++i) {
     BusRecord r;
-    r.type = kRead;
+    r.type = kReadKind;
     r.size = 2;
     r.address = 0x1000;
     r.instructions = 2 * i;
     r.data[0] = static_cast<std::uint8_t>(i);
     r.data[1] = static_cast<std::uint8_t>(i >> 8);
     records.push_back(r);
-    r.type = kPort;
+    r.type = kPortKind;
     r.address = 0x60;
     ++r.instructions;
     records.push_back(r);

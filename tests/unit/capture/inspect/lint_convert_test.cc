@@ -14,18 +14,11 @@
 #include "capture/inspect/lint.h"
 #include "formats/io/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/capture/whole_capture.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
-
-std::vector<BusTransaction> read_all(const std::string& path, const CaptureOptions& options = {}) {
-  const auto capture = open_capture({path}, options);
-  std::vector<BusTransaction> all;
-  BusTransaction t;
-  while (capture->next(t)) all.push_back(t);
-  return all;
-}
 
 class CaptureTools : public test::TemporaryFolder {
  protected:
@@ -51,8 +44,8 @@ class SampleTargets : public CaptureTools,
                       public testing::WithParamInterface<std::pair<const char*, const char*>> {};
 
 TEST_P(SampleTargets, DecodeToTheSameTransactions) {
-  const auto expected = read_all(session_);
-  const auto found = read_all(convert(GetParam().first, GetParam().second));
+  const auto expected = test::read_all(session_);
+  const auto found = test::read_all(convert(GetParam().first, GetParam().second));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_EQ(found[i].op, expected[i].op) << i;
@@ -78,12 +71,12 @@ TEST_P(SampleTargets, APartKeepsItsSamples) {
   std::vector<BusTransaction> expected;
   constexpr std::uint64_t kSettled =
       200;  // the first cycles were cut, the last ones are not complete
-  for (const BusTransaction& t : read_all(session_)) {
+  for (const BusTransaction& t : test::read_all(session_)) {
     if (t.clock >= part.range.from + kSettled && t.clock + kSettled < part.range.to)
       expected.push_back(t);
   }
   std::vector<BusTransaction> found;
-  for (BusTransaction& t : read_all(path(name))) {
+  for (BusTransaction& t : test::read_all(path(name))) {
     t.clock += moved;
     if (t.clock >= part.range.from + kSettled && t.clock + kSettled < part.range.to)
       found.push_back(t);
@@ -98,12 +91,12 @@ TEST_P(SampleTargets, APartKeepsItsSamples) {
 }
 
 TEST_F(CaptureTools, APartByTimeIsThatByTransactionsOfThen) {
-  const auto all = read_all(session_);
+  const auto all = test::read_all(session_);
   ConvertOptions part;
   part.range.from_seconds = 0.002;
   part.range.to_seconds = 0.003;
   convert_capture({session_}, {}, "record-csv", std::make_unique<FileSink>(path("part.csv")), part);
-  const auto found = read_all(path("part.csv"));
+  const auto found = test::read_all(path("part.csv"));
   ASSERT_FALSE(found.empty());
   const auto first = std::find_if(all.begin(), all.end(), [&](const BusTransaction& t) {
     return static_cast<double>(t.clock) >= 0.002 * 9.52381e6;
@@ -130,8 +123,8 @@ TEST_F(CaptureTools, TheShortNameOfRecordsAsCsvMeansThem) {
 }
 
 TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
-  const auto expected = read_all(session_);
-  const auto found = read_all(convert("record-csv", "records.csv"));
+  const auto expected = test::read_all(session_);
+  const auto found = test::read_all(convert("record-csv", "records.csv"));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_EQ(found[i].op, expected[i].op) << i;
@@ -142,8 +135,8 @@ TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
 }
 
 TEST_F(CaptureTools, NativeRecordsKeepEverything) {
-  const auto expected = read_all(session_);
-  const auto found = read_all(convert("native", "records.cap"));
+  const auto expected = test::read_all(session_);
+  const auto found = test::read_all(convert("native", "records.cap"));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_EQ(found[i].op, expected[i].op) << i;
@@ -164,11 +157,11 @@ TEST_F(CaptureTools, NativeRecordsKeepEverything) {
 }
 
 TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
-  auto expected = read_all(session_);
+  auto expected = test::read_all(session_);
   std::erase_if(expected, [](const BusTransaction& t) { return t.op == BusOp::instruction_start; });
   CaptureOptions options;
   options.format = "byu";
-  const auto found = read_all(convert("byu", "c.byu"), options);
+  const auto found = test::read_all(convert("byu", "c.byu"), options);
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_EQ(found[i].op, expected[i].op) << i;
@@ -227,7 +220,7 @@ TEST_F(HeaderlessRecords, InTheNativeFormDeclareTheBusThatAllOfThemShow) {
   const auto capture = open_capture({path("bus.cap")}, {});
   EXPECT_FALSE(capture->info().width_inferred);
   EXPECT_EQ(capture->info().bus.bus_bytes, 8U);
-  const auto expected = read_all(path("bus.bin")), found = read_all(path("bus.cap"));
+  const auto expected = test::read_all(path("bus.bin")), found = test::read_all(path("bus.cap"));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].address, expected[i].address);
@@ -249,7 +242,7 @@ TEST_F(HeaderlessRecords, ThatBecameAnAddressTraceHaveNoDataAsCsvEither) {
   const auto capture = open_capture({path("bus.csv")}, {});
   EXPECT_FALSE(capture->info().has_data);
   EXPECT_EQ(capture->info().warnings, std::vector<std::string>{std::string(kAddressesOnly)});
-  const auto expected = read_all(path("bus.bin")), found = read_all(path("bus.csv"));
+  const auto expected = test::read_all(path("bus.bin")), found = test::read_all(path("bus.csv"));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].address, expected[i].address);
   ImportOptions options;

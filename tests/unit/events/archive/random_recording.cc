@@ -142,7 +142,7 @@ BusTransaction RandomRecording::transaction(std::uint64_t index) {
 
 namespace {
 
-void expect_equal(const BusAnchor& a, const BusAnchor& b) { EXPECT_TRUE(a == b); }
+void expect_equal_anchor(const BusAnchor& a, const BusAnchor& b) { EXPECT_TRUE(a == b); }
 
 void expect_equal_events(const Recording& a, const Recording& b) {
   ASSERT_EQ(a.interrupts.size(), b.interrupts.size());
@@ -153,7 +153,7 @@ void expect_equal_events(const Recording& a, const Recording& b) {
     EXPECT_EQ(x.position_known, y.position_known);
     EXPECT_TRUE(x.position == y.position);
     EXPECT_EQ(x.count, y.count);
-    expect_equal(x.anchor, y.anchor);
+    expect_equal_anchor(x.anchor, y.anchor);
     EXPECT_EQ(x.transaction, y.transaction);
   }
   ASSERT_EQ(a.external_writes.size(), b.external_writes.size());
@@ -163,8 +163,8 @@ void expect_equal_events(const Recording& a, const Recording& b) {
     EXPECT_EQ(x.data, y.data);
     EXPECT_EQ(x.position_known, y.position_known);
     EXPECT_TRUE(x.position == y.position);
-    expect_equal(x.anchor, y.anchor);
-    expect_equal(x.window_begin, y.window_begin);
+    expect_equal_anchor(x.anchor, y.anchor);
+    expect_equal_anchor(x.window_begin, y.window_begin);
     EXPECT_EQ(x.transaction, y.transaction);
   }
   ASSERT_EQ(a.io_reads.size(), b.io_reads.size());

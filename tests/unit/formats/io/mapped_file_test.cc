@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-std::string sample(std::size_t size) {
+std::string sample_text(std::size_t size) {
   std::mt19937 random(7);
   std::string bytes(size, '\0');
   for (std::size_t i = 0; i < size; i += 61) bytes[i] = static_cast<char>(random());
@@ -55,7 +55,7 @@ class MappedFileTest : public test::TemporaryFolder {
 };
 
 TEST_F(MappedFileTest, ShowsAnyPartOfTheFile) {
-  const std::string bytes = sample(20'000'001);
+  const std::string bytes = sample_text(20'000'001);
   store("file", bytes);
   const auto file = open("file");
   ASSERT_NE(file, nullptr);
@@ -74,7 +74,7 @@ TEST_F(MappedFileTest, ShowsAnyPartOfTheFile) {
 }
 
 TEST_F(MappedFileTest, IsNotMadeOfSmallFilesNorOfPipes) {
-  store("small", sample(MappedFile::kLeastBytes - 1));
+  store("small", sample_text(MappedFile::kLeastBytes - 1));
   EXPECT_EQ(open("small"), nullptr);
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -83,7 +83,7 @@ TEST_F(MappedFileTest, IsNotMadeOfSmallFilesNorOfPipes) {
 }
 
 TEST_F(MappedFileTest, SaysThatPagesAreLostInPlaceOfEndingTheProgram) {
-  store("file", sample(2'000'000));
+  store("file", sample_text(2'000'000));
   const auto file = open("file");
   ASSERT_NE(file, nullptr);
   const auto shown = file->at(0, 2'000'000);
@@ -96,7 +96,7 @@ TEST_F(MappedFileTest, SaysThatPagesAreLostInPlaceOfEndingTheProgram) {
 }
 
 TEST_F(MappedFileTest, FindsThatItWasWrittenTo) {
-  store("file", sample(2'000'000));
+  store("file", sample_text(2'000'000));
   const auto file = open("file");
   ASSERT_NE(file, nullptr);
   // Another time than that of its making, however coarse the clock of the file system is.
@@ -107,7 +107,7 @@ TEST_F(MappedFileTest, FindsThatItWasWrittenTo) {
 }
 
 TEST_F(MappedFileTest, LeavesOtherBusErrorsAlone) {
-  store("file", sample(2'000'000));
+  store("file", sample_text(2'000'000));
   const auto file = open("file");
   ASSERT_NE(file, nullptr);
   // By the signal, or by what a sanitizer makes of it.
@@ -122,7 +122,7 @@ TEST_F(MappedFileTest, LeavesOtherBusErrorsAlone) {
 
 TEST_F(MappedFileTest, IsReadInsteadWhereTooManyAreMapped) {
   constexpr std::size_t kSome = 1'000'000;
-  const std::string bytes = sample(1'200'000);
+  const std::string bytes = sample_text(1'200'000);
   store("file", bytes);
   std::vector<std::unique_ptr<InputStream>> all;
   for (int i = 0; i < PageGuard::kMax + 2; ++i)
@@ -133,7 +133,7 @@ TEST_F(MappedFileTest, IsReadInsteadWhereTooManyAreMapped) {
 class InputInPlace : public MappedFileTest {};
 
 TEST_F(InputInPlace, IsReadAndHashedInAnyPieces) {
-  const std::string bytes = sample(21'000'123);
+  const std::string bytes = sample_text(21'000'123);
   store("file", bytes);
   InputStream in(path("file"));
   std::mt19937 random(1);
@@ -153,7 +153,7 @@ TEST_F(InputInPlace, IsReadAndHashedInAnyPieces) {
 }
 
 TEST_F(InputInPlace, EndsWithAnErrorWhenTheFileIsCutMeanwhile) {
-  store("file", sample(30'000'000));
+  store("file", sample_text(30'000'000));
   InputStream in(path("file"));
   const auto read_all = [&] {
     while (!in.next_block().empty()) {
@@ -165,7 +165,7 @@ TEST_F(InputInPlace, EndsWithAnErrorWhenTheFileIsCutMeanwhile) {
 }
 
 TEST_F(InputInPlace, EndsWithAnErrorWhenTheFileGrowsMeanwhile) {
-  store("file", sample(3'000'000));
+  store("file", sample_text(3'000'000));
   InputStream in(path("file"));
   in.next_block();
   std::ofstream(path("file"), std::ios::binary | std::ios::app) << "more";

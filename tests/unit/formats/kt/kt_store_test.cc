@@ -19,9 +19,9 @@ namespace {
 using ::testing::HasSubstr;
 using Bytes = std::vector<std::uint8_t>;
 
-class VectorSink final : public ByteSink {
+class StoredBytes final : public ByteSink {
  public:
-  explicit VectorSink(Bytes& target) : target_(target) {}
+  explicit StoredBytes(Bytes& target) : target_(target) {}
   void write(std::span<const std::uint8_t> bytes) override {
     target_.insert(target_.end(), bytes.begin(), bytes.end());
   }
@@ -38,7 +38,7 @@ class Program {
 
   Bytes run(int instructions) {
     Bytes kt;
-    VectorSink sink(kt);
+    StoredBytes sink(kt);
     KtWriter writer(sink);
     for (int n = 0; n < instructions; ++n) step(writer);
     writer.flush();
@@ -95,7 +95,7 @@ class Program {
 Bytes noise(std::uint32_t seed, int records) {
   std::mt19937 random(seed);
   Bytes kt;
-  VectorSink sink(kt);
+  StoredBytes sink(kt);
   KtWriter writer(sink);
   for (int n = 0; n < records; ++n) {
     KtInstruction i;
@@ -112,7 +112,7 @@ Bytes noise(std::uint32_t seed, int records) {
 
 Bytes store_kt(const Bytes& kt, std::size_t piece) {
   Bytes stored;
-  StoredKtSink sink(std::make_unique<VectorSink>(stored));
+  StoredKtSink sink(std::make_unique<StoredBytes>(stored));
   for (std::size_t at = 0; at < kt.size(); at += piece) {
     sink.write(std::span(kt).subspan(at, std::min(piece, kt.size() - at)));
   }
@@ -120,7 +120,7 @@ Bytes store_kt(const Bytes& kt, std::size_t piece) {
   return stored;
 }
 
-Bytes read_all(const Bytes& stored) {
+Bytes instructions_in(const Bytes& stored) {
   InputStream in(stored, "trace.ktz");
   EXPECT_EQ(in.compression(), Compression::stored_kt);
   Bytes all;
@@ -133,11 +133,11 @@ Bytes read_all(const Bytes& stored) {
 TEST(StoredKt, GivesBackWhatWasStored) {
   for (const std::uint32_t seed : {1U, 2U, 3U}) {
     const Bytes program = Program(seed).run(200000);
-    EXPECT_TRUE(read_all(store_kt(program, 100000)) == program);
+    EXPECT_TRUE(instructions_in(store_kt(program, 100000)) == program);
     const Bytes random = noise(seed, 20000);
-    EXPECT_TRUE(read_all(store_kt(random, 1000)) == random);
+    EXPECT_TRUE(instructions_in(store_kt(random, 1000)) == random);
   }
-  EXPECT_EQ(read_all(store_kt({}, 1)), Bytes{});
+  EXPECT_EQ(instructions_in(store_kt({}, 1)), Bytes{});
 }
 
 TEST(StoredKt, IsTheSameInWhateverPiecesItIsGiven) {
@@ -174,7 +174,7 @@ TEST(StoredKt, NeverTakesACutFileForAWholeOne) {
   const std::size_t indexes = 8 + (8 + 4 + 72 + 8) + 8 + 4 * 8 + 9;
   for (std::size_t size = kStoredKtMagicBytes; size < stored.size() - indexes; ++size) {
     const Bytes cut(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_THROW(read_all(cut), FormatError) << size;
+    EXPECT_THROW(instructions_in(cut), FormatError) << size;
   }
 }
 
@@ -185,7 +185,7 @@ TEST(StoredKt, NeverGivesOtherKtForFlippedBytes) {
     Bytes flipped = stored;
     flipped[i] ^= 0x20;
     try {
-      EXPECT_TRUE(read_all(flipped) == kt) << i;
+      EXPECT_TRUE(instructions_in(flipped) == kt) << i;
     } catch (const FormatError&) {
     }
   }

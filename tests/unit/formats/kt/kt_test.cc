@@ -1,11 +1,11 @@
 #include "formats/kt/kt.h"
-#include "unit/formats/kt/kt_errors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "unit/formats/kt/kt_errors.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-class VectorSink final : public ByteSink {
+class RecordBytes final : public ByteSink {
  public:
   void write(std::span<const std::uint8_t> bytes) override {
     EXPECT_EQ(bytes.size() % 4, 0U);
@@ -57,7 +57,7 @@ Bytes read_error_bytes(std::initializer_list<int> values) {
 }
 
 TEST(Kt, WritesInstructionsAsTheFormatDefinesThem) {
-  VectorSink sink;
+  RecordBytes sink;
   KtWriter writer(sink);
   std::mt19937 random(1);
   Bytes expected;
@@ -74,7 +74,7 @@ TEST(Kt, WritesInstructionsAsTheFormatDefinesThem) {
 }
 
 TEST(Kt, WritesProcessAndTranslationRecords) {
-  VectorSink sink;
+  RecordBytes sink;
   KtWriter writer(sink);
   writer.process(0x1234);
   writer.translation(0x000b8, 0xc00b8fff);
@@ -84,7 +84,7 @@ TEST(Kt, WritesProcessAndTranslationRecords) {
 }
 
 TEST(Kt, ReadsBackWhatWasWritten) {
-  VectorSink sink;
+  RecordBytes sink;
   KtWriter writer(sink);
   std::mt19937 random(2);
   std::vector<KtRecord> expected;
@@ -129,7 +129,7 @@ TEST(Kt, NamesTheOffsetOfARecordThatIsCut) {
                                         4, 0, 0, 0, 8,    0,    0,    0});
   for (std::size_t size = 9; size < whole.size(); ++size) {
     expect_kt_error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)),
-                 "bad.kt:8: a");
+                    "bad.kt:8: a");
   }
 }
 

@@ -16,14 +16,14 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kCode = 0x10000, kHandler = 0x12000, kIdt = 0x14000, kGdt = 0x15000,
-                        kStack = 0x16800, kTask = 0x17000, kDirectory = 0x18000, kTable = 0x19000,
-                        kData = 0x20000, kInnerStack = 0x16f00;
+constexpr std::uint32_t kOuterCode = 0x10000, kHandler = 0x12000, kIdt = 0x14000, kGdt = 0x15000,
+                        kOuterStack = 0x16800, kTask = 0x17000, kDirectory = 0x18000,
+                        kTable = 0x19000, kData = 0x20000, kInnerStack = 0x16f00;
 constexpr std::uint32_t kLinear = 0xc0000000;  ///< of physical 0, where there is paging
 constexpr std::uint8_t kVector = 0x30;
 
 /// What a bus of four bytes' width carries.
-class Bus final : public Observer {
+class DwordBus final : public Observer {
  public:
   Wants wants() const override { return Wants::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
@@ -80,8 +80,8 @@ class Bus final : public Observer {
 class ProtectedRecoveryTest : public testing::Test {
  protected:
   ProtectedRecoveryTest() {
-    for (std::uint32_t a = kCode; a < kData + 0x1000; ++a) image_.set(PhysAddr{a}, 0);
-    for (std::uint32_t a = kCode; a < kCode + 0x100; ++a) image_.set(PhysAddr{a}, 0x90);
+    for (std::uint32_t a = kOuterCode; a < kData + 0x1000; ++a) image_.set(PhysAddr{a}, 0);
+    for (std::uint32_t a = kOuterCode; a < kOuterCode + 0x100; ++a) image_.set(PhysAddr{a}, 0x90);
     descriptor(1, 0x00cf9b000000ffff);  // 08: code of level 0
     descriptor(2, 0x00cf93000000ffff);  // 10: data of level 0
     descriptor(3, 0x00cffb000000ffff);  // 18: code of level 3
@@ -90,14 +90,14 @@ class ProtectedRecoveryTest : public testing::Test {
     state_.model = CpuModel::p6;
     state_.cr0 = 0x50033;
     state_.cr4 = 0x6d0;
-    state_.eip = kCode;
+    state_.eip = kOuterCode;
     state_.eflags = 0x202;
     state_.segment[kCs] = {0x08, 0, 0xffffffff, 0xc09b, false};
     for (const int s : {kEs, kSs, kDs, kFs, kGs}) {
       state_.segment[static_cast<std::size_t>(s)] = {0x10, 0, 0xffffffff, 0xc093, false};
     }
-    state_.gpr = {0x11111111, 0x22222222, 0x33333333, 0x44444444,
-                  kStack,     0x55555555, 0x66666666, 0x77777777};
+    state_.gpr = {0x11111111,  0x22222222, 0x33333333, 0x44444444,
+                  kOuterStack, 0x55555555, 0x66666666, 0x77777777};
     state_.gdtr = {kGdt, 0x2f};
     state_.idtr = {kIdt, 0x7ff};
     state_.tr = {0x40, kTask, 0x67, 0x8b, false};
@@ -121,7 +121,7 @@ class ProtectedRecoveryTest : public testing::Test {
     state_.cr0 |= 1u << 31;
     state_.cr3 = kDirectory;
     put(kDirectory + 4 * (kLinear >> 22), kTable | 0x63);
-    for (std::uint32_t page = kCode; page < kData + 0x1000; page += 0x1000) {
+    for (std::uint32_t page = kOuterCode; page < kData + 0x1000; page += 0x1000) {
       put(kTable + page / 0x1000 * 4, page | 0x63);
     }
     state_.eip += kLinear;
@@ -148,7 +148,7 @@ class ProtectedRecoveryTest : public testing::Test {
     Interrupt& i = known.interrupts.emplace_back();
     i.vector = kVector;
     i.position_known = true;
-    Bus bus;
+    DwordBus bus;
     Replayer replayer(known, &bus, {});
     const ReplayReport report = replayer.run();
     ASSERT_EQ(report.instructions, instructions) << report.divergence->reason;
@@ -179,13 +179,13 @@ class ProtectedRecoveryTest : public testing::Test {
 
 TEST_F(ProtectedRecoveryTest, TheInterruptShowsTheFrameAndTheTables) {
   code(kHandler, {0xcf});  // iret
-  code(kCode, {0x90, 0x90});
+  code(kOuterCode, {0x90, 0x90});
   const RecoveredState state = recover(2);
   ASSERT_FALSE(state.divergence) << state.divergence->reason;
-  EXPECT_EQ(reg(state, "eip").value, kCode);
+  EXPECT_EQ(reg(state, "eip").value, kOuterCode);
   EXPECT_EQ(reg(state, "cs").value, 8u);
   EXPECT_EQ(reg(state, "eflags").value, 0x202u);
-  EXPECT_EQ(reg(state, "esp").value, kStack);
+  EXPECT_EQ(reg(state, "esp").value, kOuterStack);
   EXPECT_EQ(reg(state, "gdtr.base").value, kGdt);
   EXPECT_EQ(reg(state, "idtr.base").value, kIdt);
   EXPECT_EQ(state.state.cr0 >> 31, 0u) << "the handler was fetched from its linear address";
@@ -207,7 +207,7 @@ TEST_F(ProtectedRecoveryTest, AnAddressOrAValueGivesARegisterThatNothingSaves) {
   state_.gpr[kEbx] = kData + 0x40;
   state_.gpr[kEdx] = 0x12345678;
   code(kHandler, {0xcf});
-  code(kCode, {0x89, 0x53, 0x10, 0x90});  // mov [ebx+10],edx
+  code(kOuterCode, {0x89, 0x53, 0x10, 0x90});  // mov [ebx+10],edx
   const RecoveredState state = recover(3);
   ASSERT_FALSE(state.divergence) << state.divergence->reason;
   EXPECT_EQ(reg(state, "ebx").source, RegisterSource::solved);
@@ -219,11 +219,11 @@ TEST_F(ProtectedRecoveryTest, PageTablesOnTheBusGiveTheDirectoryAndLinearAddress
   use_paging();
   state_.gpr[kEbx] = kLinear + kData + 0x40;
   code(kHandler, {0xcf});
-  code(kCode, {0x8b, 0x43, 0x10, 0x90});  // mov eax,[ebx+10]
+  code(kOuterCode, {0x8b, 0x43, 0x10, 0x90});  // mov eax,[ebx+10]
   const RecoveredState state = recover(3);
   ASSERT_FALSE(state.divergence) << state.divergence->reason;
   EXPECT_EQ(reg(state, "cr3").value, kDirectory);
-  EXPECT_EQ(reg(state, "esp").value, kLinear + kStack);
+  EXPECT_EQ(reg(state, "esp").value, kLinear + kOuterStack);
   EXPECT_EQ(reg(state, "idtr.base").value, kLinear + kIdt);
   EXPECT_EQ(reg(state, "gdtr.base").value, kLinear + kGdt);
   EXPECT_EQ(reg(state, "ebx").value, kLinear + kData + 0x40);
@@ -237,7 +237,7 @@ TEST_F(ProtectedRecoveryTest, TheTaskSegmentIsWhereTheInnerStackIsRead) {
   ASSERT_FALSE(state.divergence) << state.divergence->reason;
   EXPECT_EQ(reg(state, "tr.base").value, kTask);
   EXPECT_EQ(reg(state, "ss").value, 0x23u);
-  EXPECT_EQ(reg(state, "esp").value, kStack);
+  EXPECT_EQ(reg(state, "esp").value, kOuterStack);
   EXPECT_EQ(reg(state, "cs").value, 0x1bu);
 }
 
@@ -245,7 +245,7 @@ TEST_F(ProtectedRecoveryTest, ASegmentIsOneOfTheTableThatGivesTheAddress) {
   state_.segment[kGs] = {0x28, kData, 0xffffffff, 0xc093, false};
   // mov ax,28; mov fs,ax; iret: the bus shows the descriptor
   code(kHandler, {0x66, 0xb8, 0x28, 0x00, 0x8e, 0xe0, 0xcf});
-  code(kCode, {0x65, 0xa3, 0x40, 0x00, 0x00, 0x00, 0x90});  // mov gs:[40],eax
+  code(kOuterCode, {0x65, 0xa3, 0x40, 0x00, 0x00, 0x00, 0x90});  // mov gs:[40],eax
   const RecoveredState state = recover(5);
   ASSERT_FALSE(state.divergence) << state.divergence->reason;
   EXPECT_EQ(state.state.segment[kGs].base, kData);
@@ -253,7 +253,7 @@ TEST_F(ProtectedRecoveryTest, ASegmentIsOneOfTheTableThatGivesTheAddress) {
 
 TEST_F(ProtectedRecoveryTest, TrafficThatNoRegisterExplainsIsADivergence) {
   code(kHandler, {0xcf});
-  code(kCode, {0xc6, 0x05, 0x40, 0x00, 0x02, 0x00, 0x07, 0x90});  // mov byte [20040],7
+  code(kOuterCode, {0xc6, 0x05, 0x40, 0x00, 0x02, 0x00, 0x07, 0x90});  // mov byte [20040],7
   record(3);
   for (BusTransaction& t : imported_.evidence) {
     if (t.op == BusOp::data_write && t.address.value == 0x20040) t.data[0] = 8;

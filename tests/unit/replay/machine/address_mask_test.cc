@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kBit20 = 1u << 20;
 
-struct Row {
+struct MaskRow {
   CpuModel model;
   std::uint32_t mask;
   bool follows_gate;  ///< port 92h of this machine opens and closes it
@@ -21,7 +21,7 @@ struct Row {
 
 // 24 address pins of the 80286, 26 of the 386EX, 32 of the others (their data sheets); 20 of the
 // 8088. From the 486 on A20M# is a pin of the processor. Before, gates are behind the pins.
-constexpr Row kRows[] = {
+constexpr MaskRow kRows[] = {
     {CpuModel::i8088, 0x000fffff, false},  {CpuModel::i8088, 0xffffffff, false},
     {CpuModel::i286, 0x00ffffff, false},   {CpuModel::i286, 0xffffffff, false},
     {CpuModel::i286, 0x00efffff, true},    {CpuModel::i286, 0xffefffff, true},
@@ -32,12 +32,12 @@ constexpr Row kRows[] = {
     {CpuModel::p6, 0xffefffff, true},
 };
 
-std::string row_name(const testing::TestParamInfo<Row>& row) {
+std::string row_name(const testing::TestParamInfo<MaskRow>& row) {
   return "Model" + std::to_string(static_cast<int>(row.param.model)) + "Mask" +
          std::to_string(row.index);
 }
 
-class AddressMask : public testing::TestWithParam<Row> {
+class AddressMask : public testing::TestWithParam<MaskRow> {
  protected:
   AddressMask() {
     CpuState& s = recording_.initial;

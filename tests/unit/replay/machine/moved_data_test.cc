@@ -14,22 +14,22 @@ namespace {
 
 using test::PagedGuest;
 
-constexpr std::uint32_t kCode = 0x10800, kData = 0x10900, kOtherData = 0x10904;
+constexpr std::uint32_t kShortCode = 0x10800, kFirstData = 0x10900, kOtherData = 0x10904;
 /// The same places in the frame to which the page is moved.
 constexpr std::uint32_t kMovedCode = 0x13800, kMovedData = 0x13900, kMovedOtherData = 0x13904;
-constexpr std::uint32_t kHere = 0x11111111, kMoved = 0x22222222;
+constexpr std::uint32_t kHere = 0x11111111, kMovedValue = 0x22222222;
 
 class MovedData : public testing::TestWithParam<ExecutionPath> {
  protected:
   /// Says in DL, when it is called, in which frame it is executed; beside it a dword says that too.
   static PagedGuest guest_of(CpuModel model) {
     PagedGuest guest(model);
-    guest.put(kCode, {0xb2, 0x11, 0xc3});       // mov dl,11h; ret
+    guest.put(kShortCode, {0xb2, 0x11, 0xc3});  // mov dl,11h; ret
     guest.put(kMovedCode, {0xb2, 0x22, 0xc3});  // mov dl,22h; ret
-    guest.put_word(kData, kHere);
-    guest.put_word(kMovedData, kMoved);
-    guest.add({0xb9}, {kCode});     // mov ecx,kCode
-    guest.add({0xbb}, {0x410800});  // mov ebx,410800h
+    guest.put_word(kFirstData, kHere);
+    guest.put_word(kMovedData, kMovedValue);
+    guest.add({0xb9}, {kShortCode});  // mov ecx,kShortCode
+    guest.add({0xbb}, {0x410800});    // mov ebx,410800h
     return guest;
   }
   static constexpr std::uint64_t kFirst = 2;  ///< instructions of this
@@ -37,7 +37,7 @@ class MovedData : public testing::TestWithParam<ExecutionPath> {
   static constexpr std::uint64_t kCall = 3;
   /// Of code that shares the entry of the TLB for code.
   static void call_other(PagedGuest& guest) { guest.add({0xff, 0xd3}); }
-  static void read(PagedGuest& guest) { guest.add({0xa1}, {kData}); }        // mov eax,[kData]
+  static void read(PagedGuest& guest) { guest.add({0xa1}, {kFirstData}); }   // mov eax,[kFirstData]
   static void store(PagedGuest& guest) { guest.add({0xa3}, {kOtherData}); }  // mov [...],eax
 
   /// Executes code of the page, moves it, and uses its data.
@@ -71,8 +71,8 @@ class MovedData : public testing::TestWithParam<ExecutionPath> {
 
 TEST_P(MovedData, IsUsedWhereItIsThoughItsPagesCodeIsElsewhere) {
   const PagedGuest::Outcome found = move_after_code(CpuModel::p6);
-  EXPECT_EQ(found.cpu.gpr[kEax], kMoved);
-  EXPECT_EQ(found.word(kMovedOtherData), kMoved);
+  EXPECT_EQ(found.cpu.gpr[kEax], kMovedValue);
+  EXPECT_EQ(found.word(kMovedOtherData), kMovedValue);
   EXPECT_EQ(found.word(kOtherData), 0u);
   EXPECT_EQ(dl(found), 0x11u);
 }
@@ -115,7 +115,7 @@ TEST_P(MovedData, IsUsedWhereTheFirstStoreFoundIt) {
   store(guest);
   read(guest);
   const PagedGuest::Outcome found = guest.run(kFirst + 4, GetParam());
-  EXPECT_EQ(found.cpu.gpr[kEax], kMoved);
+  EXPECT_EQ(found.cpu.gpr[kEax], kMovedValue);
   EXPECT_EQ(found.word(kMovedOtherData), kHere);
   EXPECT_EQ(found.word(kOtherData), 0u);
 }
@@ -139,7 +139,7 @@ TEST_P(MovedData, IsReadWhereItIsAfterAPageFault) {
   store(guest);
   read(guest);
   const PagedGuest::Outcome found = guest.run(kFirst + 2 + 3 + 1, GetParam());
-  EXPECT_EQ(found.cpu.gpr[kEax], kMoved);
+  EXPECT_EQ(found.cpu.gpr[kEax], kMovedValue);
   EXPECT_EQ(found.word(kMovedOtherData), 0u);
   EXPECT_EQ(found.word(kOtherData), 0u);
 }

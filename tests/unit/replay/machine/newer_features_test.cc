@@ -17,10 +17,10 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint32_t kFsGsBase = 1u << 0, kBmi1 = 1u << 3, kBmi2 = 1u << 8, kInvpcid = 1u << 10,
-                        kAdx = 1u << 19, kSmap = 1u << 20;
-constexpr std::uint32_t kPcid = 1u << 17, kMovbe = 1u << 22, kRdrand = 1u << 30;
-constexpr std::uint32_t kRdpid = 1u << 22, kRdseed = 1u << 18, kLzcnt = 1u << 5;
+constexpr std::uint32_t kFsGsBase = 1u << 0, kIdBmi1 = 1u << 3, kIdBmi2 = 1u << 8,
+                        kInvpcid = 1u << 10, kIdAdx = 1u << 19, kSmap = 1u << 20;
+constexpr std::uint32_t kPcid = 1u << 17, kIdMovbe = 1u << 22, kRdrand = 1u << 30;
+constexpr std::uint32_t kRdpid = 1u << 22, kRdseed = 1u << 18, kIdLzcnt = 1u << 5;
 
 /// Both paths; the page at 200000 is the user's, the one at 0 the supervisor's.
 class NewerFeatures : public LongModeGuest, public testing::WithParamInterface<ExecutionPath> {
@@ -213,7 +213,7 @@ TEST_P(NewerFeatures, StacIsUndefinedWithoutSmapAndOutsideLevel0) {
 /// better.
 constexpr std::initializer_list<int> kMovesPage = {0xc7, 0x04, 0x25, 0x08, 0x30, 0,
                                                    0,    0x87, 0,    0,    0};
-constexpr std::uint32_t kMoved = 11;
+constexpr std::uint32_t kTimesMoved = 11;
 
 TEST_P(NewerFeatures, ALoadOfCr3ThatKeepsItsContextKeepsWhatTheTlbKnows) {
   set_features(kPcid, 0);
@@ -222,11 +222,11 @@ TEST_P(NewerFeatures, ALoadOfCr3ThatKeepsItsContextKeepsWhatTheTlbKnows) {
   set("rdx", kTables);
   put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
   put(kCode + 7, kMovesPage);
-  put(kCode + 7 + kMoved, {0x0f, 0x22, 0xd8,                    // mov cr3, rax
-                           0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0,  // mov ebx, [200010]
-                           0x0f, 0x22, 0xda,                    // mov cr3, rdx
-                           0x8b, 0x2c, 0x25, 0x10, 0, 0x20, 0,  // mov ebp, [200010]
-                           0x0f, 0x20, 0xde});                  // mov rsi, cr3
+  put(kCode + 7 + kTimesMoved, {0x0f, 0x22, 0xd8,                    // mov cr3, rax
+                                0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0,  // mov ebx, [200010]
+                                0x0f, 0x22, 0xda,                    // mov cr3, rdx
+                                0x8b, 0x2c, 0x25, 0x10, 0, 0x20, 0,  // mov ebp, [200010]
+                                0x0f, 0x20, 0xde});                  // mov rsi, cr3
   EXPECT_EQ(go(7).exceptions, 0u);
   EXPECT_EQ(after("rcx"), 0x11u);
   EXPECT_EQ(after("rbx"), 0x11u);
@@ -242,11 +242,11 @@ TEST_P(NewerFeatures, AContextHasItsOwnTranslationsAndLosesNoneOfTheOthers) {
   set("rdx", std::uint64_t{1} << 63 | kTables);
   put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
   put(kCode + 7, kMovesPage);
-  put(kCode + 7 + kMoved, {0x0f, 0x22, 0xd8,                      // mov cr3, rax
-                           0x0f, 0x22, 0xda,                      // mov cr3, rdx
-                           0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0,    // mov ebx, [200010]
-                           0x0f, 0x22, 0xd8,                      // mov cr3, rax
-                           0x8b, 0x2c, 0x25, 0x10, 0, 0x20, 0});  // mov ebp, [200010]
+  put(kCode + 7 + kTimesMoved, {0x0f, 0x22, 0xd8,                      // mov cr3, rax
+                                0x0f, 0x22, 0xda,                      // mov cr3, rdx
+                                0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0,    // mov ebx, [200010]
+                                0x0f, 0x22, 0xd8,                      // mov cr3, rax
+                                0x8b, 0x2c, 0x25, 0x10, 0, 0x20, 0});  // mov ebp, [200010]
   EXPECT_EQ(go(7).exceptions, 0u);
   EXPECT_EQ(after("rbx"), 0x11u);
   EXPECT_EQ(after("rbp"), 0x22u);
@@ -257,8 +257,8 @@ TEST_P(NewerFeatures, InvpcidDropsWhatItNames) {
   set_features(kPcid, kInvpcid);
   put(kCode, {0x8b, 0x0c, 0x25, 0x10, 0, 0x20, 0});  // mov ecx, [200010]
   put(kCode + 7, kMovesPage);
-  put(kCode + 7 + kMoved, {0x66, 0x0f, 0x38, 0x82, 0x07,          // invpcid rax, [rdi]
-                           0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0});  // mov ebx, [200010]
+  put(kCode + 7 + kTimesMoved, {0x66, 0x0f, 0x38, 0x82, 0x07,          // invpcid rax, [rdi]
+                                0x8b, 0x1c, 0x25, 0x10, 0, 0x20, 0});  // mov ebx, [200010]
   set("rdi", kData);
   struct Row {
     std::uint64_t type, context, page;
@@ -336,7 +336,7 @@ TEST_P(NewerFeatures, Bit63OfCr3IsReservedWithoutContexts) {
 // Integer instructions
 
 TEST_P(NewerFeatures, BitManipulationInRegistersAndMemory) {
-  set_features(kMovbe, kBmi1 | kBmi2 | kAdx, 0, kLzcnt);
+  set_features(kIdMovbe, kIdBmi1 | kIdBmi2 | kIdAdx, 0, kIdLzcnt);
   put_quad(kData, 0xff00);
   set("rcx", 0x80);
   set("rbx", 0xf000);
@@ -369,7 +369,7 @@ TEST_P(NewerFeatures, ScansBehindF3AreCountsOnlyWhereCpuidSaysSo) {
   go(2);
   EXPECT_EQ(after("rax"), 0x1234u);
   EXPECT_EQ(after("rdx"), 0x80u);
-  set_features(0, kBmi1, 0, kLzcnt);
+  set_features(0, kIdBmi1, 0, kIdLzcnt);
   go(2);
   EXPECT_EQ(after("rax"), 64u);
   EXPECT_EQ(after("rdx"), 64u);

@@ -1,6 +1,6 @@
-// In which order an instruction's words go over the bus, and what the comparison makes of another
-// one. Expected orders: of the 80286 from the bus cycles of its single-step suite (forms 60, 9A,
-// CD); of later processors as Bochs stores (docs/fidelity.md says what is assumed).
+// In which order an instruction's stack_words go over the bus, and what the comparison makes of
+// another one. Expected orders: of the 80286 from the bus cycles of its single-step suite (forms
+// 60, 9A, CD); of later processors as Bochs stores (docs/fidelity.md says what is assumed).
 
 #include <gtest/gtest.h>
 
@@ -16,49 +16,51 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kCode = 0x10000, kStack = 0x20000, kTop = 0x100, kBase = 0x180;
+constexpr std::uint32_t kStoringCode = 0x10000, kStoringStack = 0x20000, kStackTop = 0x100,
+                        kFrameBase = 0x180;
 
-struct Row {
+struct StoreRow {
   const char* name;
   CpuModel model;
   std::vector<std::uint8_t> code;
-  std::vector<std::uint32_t> offsets;  ///< of the words in the stack segment, as they are stored
-  bool known;                          ///< from pins, and so held to by the comparison
+  std::vector<std::uint32_t>
+      offsets;  ///< of the stack_words in the stack segment, as they are stored
+  bool known;   ///< from pins, and so held to by the comparison
 };
 
-std::vector<std::uint32_t> words(std::uint32_t first, int step, std::size_t count) {
+std::vector<std::uint32_t> stack_words(std::uint32_t first, int step, std::size_t count) {
   std::vector<std::uint32_t> offsets;
   for (std::size_t i = 0; i < count; ++i, first += static_cast<std::uint32_t>(step))
     offsets.push_back(first);
   return offsets;
 }
 
-std::vector<Row> rows() {
+std::vector<StoreRow> store_rows() {
   const std::vector<std::uint8_t> pusha{0x60}, call{0x9a, 0, 1, 0, 0x10}, interrupt{0xcd, 0x21},
       enter{0xc8, 0, 0, 3};
-  const auto down8 = words(kTop - 2, -2, 8);
-  std::vector<Row> all{
-      {"Pusha", CpuModel::i286, pusha, words(kTop - 16, 2, 8), true},
-      {"Enter", CpuModel::i286, enter, words(kTop - 2, -2, 4), false},
-      {"Call", CpuModel::i8088, call, words(kTop - 2, -2, 2), true},
-      {"Call", CpuModel::i286, call, words(kTop - 2, -2, 2), true},
-      {"Int", CpuModel::i8088, interrupt, words(kTop - 2, -2, 3), true},
-      {"Int", CpuModel::i286, interrupt, words(kTop - 2, -2, 3), true},
+  const auto down8 = stack_words(kStackTop - 2, -2, 8);
+  std::vector<StoreRow> all{
+      {"Pusha", CpuModel::i286, pusha, stack_words(kStackTop - 16, 2, 8), true},
+      {"Enter", CpuModel::i286, enter, stack_words(kStackTop - 2, -2, 4), false},
+      {"Call", CpuModel::i8088, call, stack_words(kStackTop - 2, -2, 2), true},
+      {"Call", CpuModel::i286, call, stack_words(kStackTop - 2, -2, 2), true},
+      {"Int", CpuModel::i8088, interrupt, stack_words(kStackTop - 2, -2, 3), true},
+      {"Int", CpuModel::i286, interrupt, stack_words(kStackTop - 2, -2, 3), true},
   };
   for (const CpuModel later : {CpuModel::i386, CpuModel::i486, CpuModel::pentium, CpuModel::p6}) {
     all.push_back({"Pusha", later, pusha, down8, false});
-    all.push_back({"Enter", later, enter, words(kTop - 2, -2, 4), false});
-    all.push_back({"Call", later, call, words(kTop - 2, -2, 2), false});
-    all.push_back({"Int", later, interrupt, words(kTop - 2, -2, 3), false});
+    all.push_back({"Enter", later, enter, stack_words(kStackTop - 2, -2, 4), false});
+    all.push_back({"Call", later, call, stack_words(kStackTop - 2, -2, 2), false});
+    all.push_back({"Int", later, interrupt, stack_words(kStackTop - 2, -2, 3), false});
   }
   return all;
 }
 
-std::string row_name(const testing::TestParamInfo<Row>& row) {
+std::string store_row_name(const testing::TestParamInfo<StoreRow>& row) {
   return std::string(row.param.name) + "Of" + std::string(cpu_model_name(row.param.model));
 }
 
-class Stores final : public Observer {
+class SeenStores final : public Observer {
  public:
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     all.push_back({a, {bytes.begin(), bytes.end()}});
@@ -70,40 +72,41 @@ class Stores final : public Observer {
   std::vector<Store> all;
 };
 
-class OrderOfStores : public testing::TestWithParam<Row> {
+class StoreOrder : public testing::TestWithParam<StoreRow> {
  protected:
-  OrderOfStores() {
+  StoreOrder() {
     CpuState& s = recording_.initial;
     s.model = GetParam().model;
-    set_register(s, "cs", kCode >> 4);
-    set_register(s, "ss", kStack >> 4);
-    set_register(s, "sp", kTop);
-    set_register(s, "bp", kBase);
+    set_register(s, "cs", kStoringCode >> 4);
+    set_register(s, "ss", kStoringStack >> 4);
+    set_register(s, "sp", kStackTop);
+    set_register(s, "bp", kFrameBase);
     std::uint16_t value = 0x1111;
     for (const char* name : {"ax", "cx", "dx", "bx", "si", "di"}) {
       set_register(s, name, value);
       value = static_cast<std::uint16_t>(value + 0x1111);
     }
-    put(kCode, GetParam().code);
-    put(kCode + static_cast<std::uint32_t>(GetParam().code.size()), {0xf4});
+    put(kStoringCode, GetParam().code);
+    put(kStoringCode + static_cast<std::uint32_t>(GetParam().code.size()), {0xf4});
     put(0x21 * 4, {0, 1, 0, 0x10});  // INT 21h goes to 1000:0100
-    put(kCode + 0x100, {0xf4});
-    put(kStack + kBase - 8, {1, 2, 3, 4, 5, 6, 7, 8});  // frame pointers of outer levels
+    put(kStoringCode + 0x100, {0xf4});
+    put(kStoringStack + kFrameBase - 8,
+        {1, 2, 3, 4, 5, 6, 7, 8});  // frame pointers of outer levels
   }
   void put(std::uint32_t at, const std::vector<std::uint8_t>& bytes) {
     recording_.image.set(PhysAddr{at}, bytes);
   }
-  std::vector<Stores::Store> stores() {
-    Stores stores;
+  std::vector<SeenStores::Store> stores() {
+    SeenStores stores;
     Replayer replayer(recording_, &stores, {});
     EXPECT_NE(replayer.run().end, ReplayReport::End::diverged);
     return stores.all;
   }
   /// A comparison with a bus that shows these stores, of which nobody counted the instructions
   /// unless `counted`.
-  ReplayReport compared_with(const std::vector<Stores::Store>& stores, bool counted) {
+  ReplayReport compared_with(const std::vector<SeenStores::Store>& stores, bool counted) {
     RecordingBuilder builder({{CacheForm::none, 0, 2, 0xffffffff}}, &evidence_);
-    for (const Stores::Store& store : stores) {
+    for (const SeenStores::Store& store : stores) {
       BusTransaction t;
       t.op = BusOp::data_write;
       t.address = store.address;
@@ -136,22 +139,22 @@ class OrderOfStores : public testing::TestWithParam<Row> {
   std::uint64_t index_ = 0;
 };
 
-TEST_P(OrderOfStores, IsTheProcessors) {
+TEST_P(StoreOrder, IsTheProcessors) {
   std::vector<std::uint32_t> offsets;
-  for (const Stores::Store& store : stores()) {
+  for (const SeenStores::Store& store : stores()) {
     EXPECT_EQ(store.bytes.size(), 2u);
-    offsets.push_back(store.address.low32() - kStack);
+    offsets.push_back(store.address.low32() - kStoringStack);
   }
   EXPECT_EQ(offsets, GetParam().offsets);
 }
 
-TEST_P(OrderOfStores, AgreesWithABusThatShowsIt) {
+TEST_P(StoreOrder, AgreesWithABusThatShowsIt) {
   const auto all = stores();
   const ReplayReport report = compared_with(all, false);
   EXPECT_FALSE(report.divergence) << report.divergence->reason;
 }
 
-TEST_P(OrderOfStores, IsHeldToWhereItIsKnown) {
+TEST_P(StoreOrder, IsHeldToWhereItIsKnown) {
   auto all = stores();
   std::swap(all[0], all[1]);
   const ReplayReport report = compared_with(all, false);
@@ -163,14 +166,14 @@ TEST_P(OrderOfStores, IsHeldToWhereItIsKnown) {
 }
 
 /// Who counts instructions is no pins, but another machine with an order of its own.
-TEST_P(OrderOfStores, IsFreeWhereAMonitorCounts) {
+TEST_P(StoreOrder, IsFreeWhereAMonitorCounts) {
   auto all = stores();
   std::swap(all[0], all[1]);
   const ReplayReport report = compared_with(all, true);
   EXPECT_FALSE(report.divergence) << report.divergence->reason;
 }
 
-INSTANTIATE_TEST_SUITE_P(, OrderOfStores, testing::ValuesIn(rows()), row_name);
+INSTANTIATE_TEST_SUITE_P(, StoreOrder, testing::ValuesIn(store_rows()), store_row_name);
 
 }  // namespace
 }  // namespace citcat

@@ -44,9 +44,9 @@ struct Deliveries final : Observer {
 
 /// Every access but those of page walks, by instruction or with blocks. Of the blocks, some must
 /// not run and some are taken back, at random. Without `stores`: every read.
-class Accesses final : public BlockJudge {
+class ToldAccesses final : public BlockJudge {
  public:
-  Accesses(bool by_blocks, std::uint64_t seed, bool stores = true)
+  ToldAccesses(bool by_blocks, std::uint64_t seed, bool stores = true)
       : by_blocks_(by_blocks), stores_(stores), random_(seed) {}
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return by_blocks_; }
@@ -189,7 +189,7 @@ std::uint64_t programs() { return environment_number("CITCAT_RANDOM_PROGRAMS", 4
 std::uint64_t first_program() { return environment_number("CITCAT_RANDOM_SEED", 1); }
 
 /// The same accesses by the same instructions.
-void expect_equal(const Accesses& a, const Accesses& b) {
+void expect_equal(const ToldAccesses& a, const ToldAccesses& b) {
   for (auto x = a.list.begin(), y = b.list.begin(); x != a.list.end() || y != b.list.end();
        ++x, ++y) {
     ASSERT_TRUE(x != a.list.end() && y != b.list.end());
@@ -341,7 +341,7 @@ TEST_P(RandomPrograms, RunTheSameWhenOnlySomeBlocksAreCompared) {
 TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAreTakenBack) {
   std::uint64_t blocks = 0, taken_back = 0;
   each_program(kLength, [&](std::uint64_t seed, const Recording& recording) {
-    Accesses reference(false, seed), found(true, seed);
+    ToldAccesses reference(false, seed), found(true, seed);
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
     expect_equal(recording, a, b);
@@ -357,7 +357,7 @@ TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAr
 TEST_P(RandomPrograms, TellTheSameReadsBeforeAndBehindBlocksThatStoreToOnePlaceMoreThanOnce) {
   std::uint64_t blocks = 0;
   each_program(kLength, [&](std::uint64_t seed, const Recording& recording) {
-    Accesses reference(false, seed, false), found(true, seed, false);
+    ToldAccesses reference(false, seed, false), found(true, seed, false);
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
     expect_equal(recording, a, b);
@@ -378,7 +378,7 @@ TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
   guest.add({0xeb, 0xf5});                   // jmp again
   guest.recording.instructions = 40'002;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    Accesses reference(false, seed), found(true, seed);
+    ToldAccesses reference(false, seed), found(true, seed);
     const Outcome a = replay(guest.recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(guest.recording, ExecutionPath::blocks, true, &found);
     expect_equal(guest.recording, a, b);
@@ -386,9 +386,9 @@ TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
 }
 
 /// Expects no access at any place, and is to be told of every store all the same.
-class Stores final : public BlockJudge {
+class ToldStores final : public BlockJudge {
  public:
-  explicit Stores(bool by_blocks) : by_blocks_(by_blocks) {}
+  explicit ToldStores(bool by_blocks) : by_blocks_(by_blocks) {}
   Wants wants() const override { return {.wide = true}; }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return by_blocks_; }
@@ -423,7 +423,7 @@ class Stores final : public BlockJudge {
 TEST_P(RandomPrograms, TellEveryStoreWhereNothingElseIsExpected) {
   std::uint64_t blocks = 0, storing = 0;
   each_program(kLength, [&](std::uint64_t, const Recording& recording) {
-    Stores reference(false), found(true);
+    ToldStores reference(false), found(true);
     replay(recording, ExecutionPath::instructions, false, &reference);
     replay(recording, ExecutionPath::blocks, false, &found);
     EXPECT_TRUE(reference.list == found.list);

@@ -100,7 +100,7 @@ const std::vector<BusRow> kBuses{
 enum class Form : std::uint8_t { immediate, dx, string, repeated };
 constexpr Form kForms[] = {Form::immediate, Form::dx, Form::string, Form::repeated};
 
-struct Access {
+struct SeenAccess {
   bool out = false;
   Form form = Form::immediate;
   std::uint32_t size = 1, alignment = 0;
@@ -136,12 +136,12 @@ struct Access {
   }
 };
 
-constexpr std::uint32_t kCode = 0x1000, kData = 0x3000, kOldEax = 0x55443322;
+constexpr std::uint32_t kPortCode = 0x1000, kPortData = 0x3000, kOldEax = 0x55443322;
 
 /// nop, the access, hlt in real mode, and what the bus shows of them.
-class Guest {
+class PortGuest {
  public:
-  Guest(const BusRow& bus, Access access, bool counted)
+  PortGuest(const BusRow& bus, SeenAccess access, bool counted)
       : bus_(bus), access_(std::move(access)), counted_(counted) {
     const std::vector<std::uint8_t> code = access_.code();
     fetch(0, {0x90});
@@ -166,7 +166,7 @@ class Guest {
     ReplayReport report;
     VerifyTotals totals;
     CpuState cpu;
-    std::vector<std::uint8_t> memory;  ///< from kData
+    std::vector<std::uint8_t> memory;  ///< from kPortData
     bool matches() const { return report.end == ReplayReport::End::complete; }
   };
   /// Imports `shown`, replays and compares.
@@ -204,12 +204,16 @@ class Guest {
   CpuState initial() const {
     CpuState state;
     state.model = bus_.model;
-    for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::uint32_t>>{
-             {"cs", kCode >> 4}, {"ds", kData >> 4}, {"es", kData >> 4}, {"ip", 0}, {"cx", 3}}) {
+    for (const auto& [name, value] :
+         std::initializer_list<std::pair<const char*, std::uint32_t>>{{"cs", kPortCode >> 4},
+                                                                      {"ds", kPortData >> 4},
+                                                                      {"es", kPortData >> 4},
+                                                                      {"ip", 0},
+                                                                      {"cx", 3}}) {
       set_register(state, name, value);
     }
     set_register(state, "dx", access_.port());
-    state.gpr[kEax] = access_.out ? Access::value(0, 4) : kOldEax;
+    state.gpr[kEax] = access_.out ? SeenAccess::value(0, 4) : kOldEax;
     return state;
   }
 
@@ -227,31 +231,32 @@ class Guest {
     result.cpu = replayer.machine().save();
     for (std::uint32_t i = 0; i < access_.size * access_.count(); ++i) {
       result.memory.push_back(
-          replayer.machine().memory().defined_byte(PhysAddr{kData + i}).value_or(0));
+          replayer.machine().memory().defined_byte(PhysAddr{kPortData + i}).value_or(0));
     }
     return result;
   }
 
   void iterate(std::uint32_t n) {
     at_ = {1, access_.form == Form::repeated ? n : 0};
-    const std::uint32_t data = kData + n * access_.size;
+    const std::uint32_t data = kPortData + n * access_.size;
     if (access_.is_string() && access_.out) move(BusOp::data_read, data, n);
     for (const Part& part : access_.parts) {
       std::vector<std::uint8_t> bytes;
       for (std::uint32_t i = 0; i < part.size; ++i) {
-        bytes.push_back(Access::byte(n, part.offset + i));
+        bytes.push_back(SeenAccess::byte(n, part.offset + i));
       }
       show(access_.out ? BusOp::io_write : BusOp::io_read, access_.port() + part.offset, bytes);
     }
     if (access_.is_string() && !access_.out) move(BusOp::data_write, data, n);
   }
   void move(BusOp op, std::uint32_t address, std::uint32_t n) {
-    for (std::uint32_t i = 0; i < access_.size; ++i) show(op, address + i, {Access::byte(n, i)});
+    for (std::uint32_t i = 0; i < access_.size; ++i)
+      show(op, address + i, {SeenAccess::byte(n, i)});
   }
   void fetch(std::uint32_t offset, const std::vector<std::uint8_t>& bytes) {
     at_ = {offset == 0 ? 0u : at_.instruction == 0 ? 1u : at_.instruction, 0};
     for (std::uint32_t i = 0; i < bytes.size(); ++i) {
-      show(BusOp::code_read, kCode + offset + i, {bytes[i]});
+      show(BusOp::code_read, kPortCode + offset + i, {bytes[i]});
     }
   }
   void show(BusOp op, std::uint32_t address, const std::vector<std::uint8_t>& bytes) {
@@ -267,7 +272,7 @@ class Guest {
   }
 
   const BusRow& bus_;
-  Access access_;
+  SeenAccess access_;
   bool counted_;
   Position at_;
 };
@@ -290,7 +295,7 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
           const bool has_strings = cpu_traits(bus().model).instructions >= InstructionSet::i286;
           if (strings && !has_strings) continue;
           for (const bool out : {false, true}) {
-            check(Access{out, form, size, alignment, parts});
+            check(SeenAccess{out, form, size, alignment, parts});
           }
         }
       }
@@ -298,17 +303,17 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
   }
   /// Without counts and with them, by instructions and by blocks.
   template <class F>
-  static void for_each_way(const Access& access, F&& check) {
+  static void for_each_way(const SeenAccess& access, F&& check) {
     for (const bool counted : {false, true}) {
       for (const auto path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
         SCOPED_TRACE(access.text() + (counted ? ", counted" : "") +
                      (path == ExecutionPath::blocks ? ", by blocks" : ""));
-        check(Guest(bus(), access, counted), path);
+        check(PortGuest(bus(), access, counted), path);
       }
     }
   }
 
-  static void expect_agreement(const Access& access, const Guest::Result& found) {
+  static void expect_agreement(const SeenAccess& access, const PortGuest::Result& found) {
     EXPECT_TRUE(found.matches()) << found.report.divergence->reason << ": expected "
                                  << found.report.divergence->expected << ", found "
                                  << found.report.divergence->found;
@@ -319,18 +324,18 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
     if (access.out) return;
     if (access.is_string()) {
       for (std::uint32_t i = 0; i < found.memory.size(); ++i) {
-        EXPECT_EQ(found.memory[i], Access::byte(i / access.size, i % access.size)) << i;
+        EXPECT_EQ(found.memory[i], SeenAccess::byte(i / access.size, i % access.size)) << i;
       }
     } else {
       const std::uint32_t mask = access.size == 4 ? ~0u : (1u << 8 * access.size) - 1;
-      EXPECT_EQ(found.cpu.gpr[kEax], (kOldEax & ~mask) | Access::value(0, access.size));
+      EXPECT_EQ(found.cpu.gpr[kEax], (kOldEax & ~mask) | SeenAccess::value(0, access.size));
     }
   }
 };
 
 TEST_P(PortTransfers, OfEveryWidthAlignmentAndFormAreTheAccessThatTheInstructionMakes) {
-  for_each_access([](const Access& access) {
-    for_each_way(access, [&](const Guest& guest, ExecutionPath path) {
+  for_each_access([](const SeenAccess& access) {
+    for_each_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       expect_agreement(access, guest.run(path));
     });
   });
@@ -338,19 +343,19 @@ TEST_P(PortTransfers, OfEveryWidthAlignmentAndFormAreTheAccessThatTheInstruction
 
 /// As monitors above the bus show them.
 TEST_P(PortTransfers, MayBeShownAsOneWhateverTheBus) {
-  for_each_access([](Access access) {
+  for_each_access([](SeenAccess access) {
     access.parts = {{0, access.size}};
-    for_each_way(access, [&](const Guest& guest, ExecutionPath path) {
+    for_each_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       expect_agreement(access, guest.run(path));
     });
   });
 }
 
 TEST_P(PortTransfers, DifferWhereOneOfThemIsMissing) {
-  for_each_access([](const Access& access) {
-    for_each_way(access, [&](const Guest& guest, ExecutionPath path) {
+  for_each_access([](const SeenAccess& access) {
+    for_each_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       for (const std::size_t at : guest.port_transactions()) {
-        Guest changed = guest;
+        PortGuest changed = guest;
         changed.shown.erase(changed.shown.begin() + static_cast<std::ptrdiff_t>(at));
         EXPECT_FALSE(changed.run(path).matches()) << at;
       }
@@ -359,15 +364,15 @@ TEST_P(PortTransfers, DifferWhereOneOfThemIsMissing) {
 }
 
 TEST_P(PortTransfers, DifferInEachBitOfEachByteThatIsWritten) {
-  for_each_access([](const Access& access) {
+  for_each_access([](const SeenAccess& access) {
     if (!access.out) return;
-    const Guest guest(bus(), access, true);
+    const PortGuest guest(bus(), access, true);
     SCOPED_TRACE(access.text());
     for (const std::size_t at : guest.port_transactions()) {
       for (std::uint32_t i = 0; i < guest.shown[at].size; ++i) {
-        Guest changed = guest;
+        PortGuest changed = guest;
         changed.shown[at].data[i] ^= static_cast<std::uint8_t>(1u << (at + i) % 8);
-        const Guest::Result found = changed.run(ExecutionPath::instructions);
+        const PortGuest::Result found = changed.run(ExecutionPath::instructions);
         ASSERT_FALSE(found.matches()) << at;
         EXPECT_EQ(found.report.divergence->transaction, at);
       }
@@ -376,11 +381,11 @@ TEST_P(PortTransfers, DifferInEachBitOfEachByteThatIsWritten) {
 }
 
 TEST_P(PortTransfers, DifferAtAnotherPort) {
-  for_each_access([](const Access& access) {
-    const Guest guest(bus(), access, true);
+  for_each_access([](const SeenAccess& access) {
+    const PortGuest guest(bus(), access, true);
     SCOPED_TRACE(access.text());
     for (const std::size_t at : guest.port_transactions()) {
-      Guest changed = guest;
+      PortGuest changed = guest;
       changed.shown[at].address = changed.shown[at].address.plus32(1);
       EXPECT_FALSE(changed.run(ExecutionPath::instructions).matches()) << at;
     }
@@ -388,11 +393,11 @@ TEST_P(PortTransfers, DifferAtAnotherPort) {
 }
 
 TEST_P(PortTransfers, DifferInTheOtherDirection) {
-  for_each_access([](const Access& access) {
-    Guest guest(bus(), access, true);
+  for_each_access([](const SeenAccess& access) {
+    PortGuest guest(bus(), access, true);
     SCOPED_TRACE(access.text());
     for (const std::size_t at : guest.port_transactions()) {
-      Guest changed = guest;
+      PortGuest changed = guest;
       changed.shown[at].op = access.out ? BusOp::io_read : BusOp::io_write;
       EXPECT_FALSE(changed.run(ExecutionPath::instructions).matches()) << at;
     }
@@ -401,13 +406,13 @@ TEST_P(PortTransfers, DifferInTheOtherDirection) {
 
 /// The capture ends between two transfers: all that it shows agrees, and the access is not made.
 TEST_P(PortTransfers, EndTheReplayInFrontOfAnAccessThatIsCutOff) {
-  for_each_access([](const Access& access) {
-    for_each_way(access, [&](const Guest& guest, ExecutionPath path) {
+  for_each_access([](const SeenAccess& access) {
+    for_each_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       const std::vector<std::size_t> ports = guest.port_transactions();
       for (std::size_t n = 0; n + 1 < access.parts.size(); ++n) {
-        Guest cut = guest;
+        PortGuest cut = guest;
         cut.shown.resize(ports[n] + 1);
-        const Guest::Result found = cut.run(path);
+        const PortGuest::Result found = cut.run(path);
         EXPECT_TRUE(found.matches()) << n << " " << found.report.divergence->reason;
         EXPECT_EQ(found.report.instructions, 1u);
         EXPECT_EQ((access.out ? found.totals.io_writes : found.totals.io_reads).equal, n + 1);
@@ -445,10 +450,10 @@ TEST(PortTransfersThatNoBusMakes, AreRefused) {
   for (const Wrong& w : wrong) {
     const BusRow row{"", w.model, w.bus_bytes, {}, {}};
     for (const bool out : {false, true}) {
-      const Access access{out, Form::dx, w.size, w.alignment, w.parts};
+      const SeenAccess access{out, Form::dx, w.size, w.alignment, w.parts};
       SCOPED_TRACE(std::string(w.what) + ": " + access.text());
-      EXPECT_FALSE(Guest(row, access, true).run(ExecutionPath::instructions).matches());
-      EXPECT_FALSE(Guest(row, access, false).run(ExecutionPath::instructions).matches());
+      EXPECT_FALSE(PortGuest(row, access, true).run(ExecutionPath::instructions).matches());
+      EXPECT_FALSE(PortGuest(row, access, false).run(ExecutionPath::instructions).matches());
     }
   }
 }
@@ -460,14 +465,14 @@ std::uint32_t bl_after(CpuModel model, std::uint32_t bus_bytes, PortUnit unit, s
   recording.bus = {CacheForm::none, 0, bus_bytes, 0xfffff};
   recording.port_unit = unit;
   recording.initial.model = model;
-  set_register(recording.initial, "cs", kCode >> 4);
-  set_register(recording.initial, "ds", kData >> 4);
+  set_register(recording.initial, "cs", kPortCode >> 4);
+  set_register(recording.initial, "ds", kPortData >> 4);
   set_register(recording.initial, "dx", 0x3d5);
   const std::uint8_t code[] = {0xa0, 0, 0, 0xef, 0x8a, 0x1e, 0, 0, 0xee, 0xf4};
-  recording.image.set(PhysAddr{kCode}, code);
-  recording.image.set(PhysAddr{kData}, 1);
+  recording.image.set(PhysAddr{kPortCode}, code);
+  recording.image.set(PhysAddr{kPortData}, 1);
   ExternalWrite write;
-  write.address = PhysAddr{kData};
+  write.address = PhysAddr{kPortData};
   write.data = {2};
   write.anchor.io = io;
   recording.external_writes.push_back(write);

@@ -20,9 +20,9 @@ constexpr std::uint32_t kGdt = 0x1000, kIdt = 0x1800, kTss = 0x2000, kStubs = 0x
                         kRealHandler = 0x600;
 constexpr std::uint32_t kMemory = 0x40000;
 
-class Guest : private RandomDraws {
+class NarrowGuest : private RandomDraws {
  public:
-  Guest(GuestMode mode, bool patches, std::mt19937_64& random)
+  NarrowGuest(GuestMode mode, bool patches, std::mt19937_64& random)
       : RandomDraws(random), mode_(mode), patches_(patches), random_(random), ram_(kMemory) {
     wide_ = is_wide(mode);
   }
@@ -228,7 +228,7 @@ Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instruc
   // Of code that stores to itself less runs unreported.
   const bool patches = seed % 2 != 0;
   if (is_64_bit(mode)) return random_wide_guest(mode, patches, random, instructions, events);
-  return Guest(mode, patches, random).make(instructions, events);
+  return NarrowGuest(mode, patches, random).make(instructions, events);
 }
 
 Recording long_random_guest(GuestMode mode, std::uint64_t instructions) {

@@ -15,16 +15,17 @@ namespace {
 
 using namespace random_layout;
 
-constexpr std::uint32_t kGdt = 0x1000, kTss = 0x2000, kStubs = 0x3000, kSkip = 0x3800,
-                        kRepair = 0x3900, kNmi = 0x3a00, kState = 0x5000, kIdt = 0x6000,
-                        kPointers4 = 0x7000, kPointers3 = 0x8000, kDirectory = 0x9000,
-                        kTable = 0xa000, kKernelStack = 0x34f00;
-constexpr std::uint32_t kMemory = 0x40000, kChunkBytes = 160;
+constexpr std::uint32_t kWideGdt = 0x1000, kWideTss = 0x2000, kWideStubs = 0x3000,
+                        kWideSkip = 0x3800, kWideRepair = 0x3900, kWideNmi = 0x3a00,
+                        kWideState = 0x5000, kWideIdt = 0x6000, kPointers4 = 0x7000,
+                        kPointers3 = 0x8000, kWideDirectory = 0x9000, kWideTable = 0xa000,
+                        kWideKernelStack = 0x34f00;
+constexpr std::uint32_t kWideMemory = 0x40000, kWideChunkBytes = 160;
 /// Linear memory is there again and again, every 2 MiB: pages that share an entry of the TLB drop
 /// each other.
-constexpr std::uint32_t kAgain = 0x400000;
+constexpr std::uint32_t kWideAgain = 0x400000;
 /// As random_code.cc has them: a page of code that is there twice.
-constexpr std::uint32_t kTwicePage = 0x11000, kOtherFrame = 0x13000;
+constexpr std::uint32_t kWideTwicePage = 0x11000, kWideOtherFrame = 0x13000;
 
 /// Code, whose addresses are those of physical memory above `base`.
 class WideCode : private RandomEmitter {
@@ -36,9 +37,11 @@ class WideCode : private RandomEmitter {
   void make() {
     for (std::uint32_t c = 0; c < kChunks; ++c) chunk(c);
     // What takes the place of the page that is there twice is the same but for some bytes.
-    for (std::uint32_t i = 0; i < kPageSize; ++i) ram_[kOtherFrame + i] = ram_[kTwicePage + i];
+    for (std::uint32_t i = 0; i < kPageSize; ++i)
+      ram_[kWideOtherFrame + i] = ram_[kWideTwicePage + i];
     for (const std::uint32_t at : patchable) {
-      if (at / kPageSize == kTwicePage / kPageSize) ram_[kOtherFrame + at % kPageSize] = byte();
+      if (at / kPageSize == kWideTwicePage / kPageSize)
+        ram_[kWideOtherFrame + at % kPageSize] = byte();
     }
   }
   std::vector<std::uint32_t> patchable;
@@ -96,7 +99,7 @@ class WideCode : private RandomEmitter {
   }
 
   void chunk(std::uint32_t number) {
-    const std::uint32_t begin = kCode + number * kChunkBytes;
+    const std::uint32_t begin = kCode + number * kWideChunkBytes;
     at_ = begin;
     load(4, base_ + kStack);
     for (const std::uint32_t r : {3u, 5u, 6u, 7u, 11u, 13u, 14u, 15u}) {
@@ -106,10 +109,10 @@ class WideCode : private RandomEmitter {
     if (chance(3)) load(0, std::uint64_t{any()} << 32 | any());
     if (chance(40)) load(3, std::uint64_t{any()} << 32 | any());
     // Room for the longest thing below and the jump.
-    while (at_ < begin + kChunkBytes - 44) instruction();
-    const std::uint32_t next = kCode + (number + 1) % kChunks * kChunkBytes;
+    while (at_ < begin + kWideChunkBytes - 44) instruction();
+    const std::uint32_t next = kCode + (number + 1) % kChunks * kWideChunkBytes;
     emit({0xe9});
-    imm(next - (at_ + 4) + (chance(4) ? kAgain : 0), 4);
+    imm(next - (at_ + 4) + (chance(4) ? kWideAgain : 0), 4);
   }
 
   void instruction() {
@@ -379,7 +382,7 @@ class WideGuest : private RandomDraws {
         base_(user_ ? 0x00007f5540000000 : 0xffffffff80000000),
         patches_(patches),
         random_(random),
-        ram_(kMemory) {}
+        ram_(kWideMemory) {}
 
   Recording make(std::uint64_t instructions, bool events) {
     for (std::uint32_t a = kData; a < kData + kDataPages * kPageSize; ++a) ram_[a] = byte();
@@ -389,7 +392,7 @@ class WideGuest : private RandomDraws {
     code.make();
     Recording r;
     r.initial = state();
-    for (std::uint32_t a = 0; a < kMemory; a += kPageSize) {
+    for (std::uint32_t a = 0; a < kWideMemory; a += kPageSize) {
       r.image.set(PhysAddr{a}, std::span(ram_).subspan(a, kPageSize));
     }
     r.instructions = instructions;
@@ -411,55 +414,57 @@ class WideGuest : private RandomDraws {
                                                         0x00cf93000000ffff,
                                                         0x00affb000000ffff,
                                                         0x00cff3000000ffff,
-                                                        0x00008b0000000067 | kTss << 16,
+                                                        0x00008b0000000067 | kWideTss << 16,
                                                         0};
-    for (std::uint32_t i = 0; i < 7; ++i) put_quad(kGdt + 8 * i, kDescriptors[i]);
-    put_quad(kTss + 4, kKernelStack);
-    put(kTss + 0x66, {0x68});  // no port is allowed
+    for (std::uint32_t i = 0; i < 7; ++i) put_quad(kWideGdt + 8 * i, kDescriptors[i]);
+    put_quad(kWideTss + 4, kWideKernelStack);
+    put(kWideTss + 0x66, {0x68});  // no port is allowed
     for (std::uint32_t v = 0; v < 256; ++v) {
-      const std::uint32_t stub = kStubs + (v < 32 ? 16 * v : 16 * 31);
-      put_quad(kIdt + 16 * v, 0xee0000080000 | stub);
+      const std::uint32_t stub = kWideStubs + (v < 32 ? 16 * v : 16 * 31);
+      put_quad(kWideIdt + 16 * v, 0xee0000080000 | stub);
     }
     for (std::uint32_t i = 0; i < 512; ++i) {
       put_quad(kPointers4 + 8 * i, kPointers3 | 7);
-      put_quad(kPointers3 + 8 * i, kDirectory | 7);
-      put_quad(kDirectory + 8 * i, kTable | 7);
+      put_quad(kPointers3 + 8 * i, kWideDirectory | 7);
+      put_quad(kWideDirectory + 8 * i, kWideTable | 7);
     }
-    for (std::uint32_t p = 0; p < kMemory / kPageSize; ++p) put_quad(kTable + 8 * p, p << 12 | 7);
+    for (std::uint32_t p = 0; p < kWideMemory / kPageSize; ++p)
+      put_quad(kWideTable + 8 * p, p << 12 | 7);
     // Data pages: absent, read-only, never used, dirty.
     for (std::uint32_t p = 0; p < kDataPages; ++p) {
       constexpr std::array<std::uint32_t, 4> kRights{6, 5, 7, 0x67};
-      put_quad(kTable + 8 * (kData / kPageSize + p), (kData + p * kPageSize) | kRights[pick(4)]);
+      put_quad(kWideTable + 8 * (kData / kPageSize + p),
+               (kData + p * kPageSize) | kRights[pick(4)]);
     }
-    put_quad(kState + 8, base_ + kCode);
+    put_quad(kWideState + 8, base_ + kCode);
   }
 
   void handlers() {
     for (std::uint32_t v = 0; v < 32; ++v) {
       const bool has_code = v == 8 || (v >= 10 && v <= 14) || v == 17;
-      const std::uint32_t at = kStubs + 16 * v;
-      const std::uint32_t target = v == 14 ? kRepair : v == 2 ? kNmi : kSkip;
+      const std::uint32_t at = kWideStubs + 16 * v;
+      const std::uint32_t target = v == 14 ? kWideRepair : v == 2 ? kWideNmi : kWideSkip;
       const std::uint32_t jump = !has_code && v != 2 ? at + 2 : at;
       if (jump != at) put(at, {0x6a, 0});
       put(jump, {0xe9});
       jump_from(jump + 1, target);
     }
     // To the next chunk, without single steps: its number times 160.
-    put(kSkip, {0x50, 0xff, 0x04, 0x25, 0x00, 0x50, 0,    0,    0x8b, 0x04, 0x25, 0x00, 0x50,
-                0,    0,    0x83, 0xe0, 0x3f, 0x69, 0xc0, 0xa0, 0,    0,    0,    0x48, 0x03,
-                0x04, 0x25, 0x08, 0x50, 0,    0,    0x48, 0x89, 0x44, 0x24, 0x10, 0x80, 0x64,
-                0x24, 0x21, 0xfe, 0x58, 0x48, 0x83, 0xc4, 0x08, 0x48, 0xcf});
+    put(kWideSkip, {0x50, 0xff, 0x04, 0x25, 0x00, 0x50, 0,    0,    0x8b, 0x04, 0x25, 0x00, 0x50,
+                    0,    0,    0x83, 0xe0, 0x3f, 0x69, 0xc0, 0xa0, 0,    0,    0,    0x48, 0x03,
+                    0x04, 0x25, 0x08, 0x50, 0,    0,    0x48, 0x89, 0x44, 0x24, 0x10, 0x80, 0x64,
+                    0x24, 0x21, 0xfe, 0x58, 0x48, 0x83, 0xc4, 0x08, 0x48, 0xcf});
     // A data page is made present and writable; other page faults are skipped.
-    put(kRepair,
+    put(kWideRepair,
         {0x50, 0x51, 0x0f, 0x20, 0xd0, 0x48, 0x89, 0xc1, 0x48, 0xc1, 0xe9, 0x0c, 0x81, 0xe1, 0xff,
          0x01, 0,    0,    0x83, 0xe9, 0x20, 0x83, 0xf9, 0x08, 0x72, 0x07, 0x59, 0x58, 0xe9});
-    jump_from(kRepair + 29, kSkip);
-    put(kRepair + 33, {0x80, 0x0c, 0xcd, 0x00, 0xa1, 0, 0, 0x07, 0x0f, 0x01, 0x38, 0x59, 0x58, 0x48,
-                       0x83, 0xc4, 0x08, 0x48, 0xcf});
+    jump_from(kWideRepair + 29, kWideSkip);
+    put(kWideRepair + 33, {0x80, 0x0c, 0xcd, 0x00, 0xa1, 0, 0, 0x07, 0x0f, 0x01, 0x38, 0x59, 0x58,
+                           0x48, 0x83, 0xc4, 0x08, 0x48, 0xcf});
     // One data page goes, one loses its marks, a code page moves, and the TLB is dropped.
-    put(kNmi, {0x50, 0x80, 0x24, 0x25, 0x08, 0xa1, 0,    0,    0xf8, 0x80, 0x24, 0x25,
-               0x18, 0xa1, 0,    0,    0x9f, 0x80, 0x34, 0x25, 0x89, 0xa0, 0,    0,
-               0x20, 0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0x58, 0x48, 0xcf});
+    put(kWideNmi, {0x50, 0x80, 0x24, 0x25, 0x08, 0xa1, 0,    0,    0xf8, 0x80, 0x24, 0x25,
+                   0x18, 0xa1, 0,    0,    0x9f, 0x80, 0x34, 0x25, 0x89, 0xa0, 0,    0,
+                   0x20, 0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0x58, 0x48, 0xcf});
   }
   /// The four bytes at `at`, which end a branch.
   void jump_from(std::uint32_t at, std::uint32_t target) {
@@ -470,7 +475,7 @@ class WideGuest : private RandomDraws {
   CpuState state() const {
     CpuState s;
     s.model = CpuModel::x86_64;
-    s.ram_bytes = kMemory;
+    s.ram_bytes = kWideMemory;
     s.long_mode.emplace();
     const std::uint64_t rights = user_ ? 0x60 : 0;
     const std::vector<std::pair<const char*, std::uint64_t>> registers = {
@@ -487,15 +492,15 @@ class WideGuest : private RandomDraws {
         {"ss", user_ ? 0x23 : 0x10},
         {"ss.limit", ~0u},
         {"ss.attributes", 0xc093 | rights},
-        {"fs.base", base_ + kAgain},
-        {"gs.base", base_ - kAgain + 24},
+        {"fs.base", base_ + kWideAgain},
+        {"gs.base", base_ - kWideAgain + 24},
         {"tr", 0x28},
-        {"tr.base", kTss},
+        {"tr.base", kWideTss},
         {"tr.limit", 0x67},
         {"tr.attributes", 0x8b},
-        {"gdtr.base", kGdt},
+        {"gdtr.base", kWideGdt},
         {"gdtr.limit", 55},
-        {"idtr.base", kIdt},
+        {"idtr.base", kWideIdt},
         {"idtr.limit", 0xfff}};
     for (const auto& [name, value] : registers) {
       CITCAT_ASSERT(set_register(s, name, value));

@@ -123,7 +123,7 @@ TEST_P(RepeatedStrings, ScanUpToTheElementThatIsSought) {
 /// The instructions that a replay traces: address and bytes.
 using Trace = std::vector<std::pair<std::uint32_t, std::vector<std::uint8_t>>>;
 
-class Bytes final : public ByteSink {
+class StringTrace final : public ByteSink {
  public:
   void write(std::span<const std::uint8_t> b) override {
     bytes.insert(bytes.end(), b.begin(), b.end());
@@ -133,7 +133,7 @@ class Bytes final : public ByteSink {
 };
 
 Trace trace_of(const Recording& recording, ExecutionPath path) {
-  Bytes kt;
+  StringTrace kt;
   KtWriter writer(kt);
   KtSink sink(writer, {});
   ReplayOptions options;

@@ -12,9 +12,9 @@ namespace {
 BusModel bus_8088() { return {CacheForm::none, 0, 1, 0xfffff}; }
 
 /// What a bus of one byte's width carries.
-class Bus final : public Observer {
+class ByteBus final : public Observer {
  public:
-  Bus(const std::vector<Interrupt>& interrupts, std::size_t nmi_earlier)
+  ByteBus(const std::vector<Interrupt>& interrupts, std::size_t nmi_earlier)
       : interrupts_(interrupts), nmi_earlier_(nmi_earlier) {}
   Wants wants() const override { return Wants::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
@@ -133,7 +133,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   known.interrupts = interrupts_;
   known.internal_reads.append(internal_reads_);
   known.io_reads.append(io_reads_);
-  Bus bus(interrupts_, nmi_earlier_);
+  ByteBus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
   replayer.run();
 

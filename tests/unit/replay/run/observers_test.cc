@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Bytes final : public ByteSink {
+class ObservedBytes final : public ByteSink {
  public:
   void write(std::span<const std::uint8_t> b) override {
     content.insert(content.end(), b.begin(), b.end());
@@ -36,7 +36,7 @@ class Bytes final : public ByteSink {
 /// A trace, and what it came to.
 struct Trace {
   explicit Trace(const KtOptions& options) : writer(bytes), sink(writer, options) {}
-  Bytes bytes;
+  ObservedBytes bytes;
   KtWriter writer;
   KtSink sink;
 };

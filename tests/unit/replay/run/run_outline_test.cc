@@ -11,9 +11,9 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint64_t kLength = 20'000;
+constexpr std::uint64_t kOutlineLength = 20'000;
 
-Recording guest(GuestMode mode) { return long_random_guest(mode, kLength); }
+Recording guest(GuestMode mode) { return long_random_guest(mode, kOutlineLength); }
 
 class RunOutlineTest : public TemporaryFolder {
  protected:
@@ -35,7 +35,7 @@ TEST_F(RunOutlineTest, IsTheSameByEitherPath) {
     const Recording recording = guest(mode);
     const auto by_blocks = outline(recording, ExecutionPath::blocks);
     ASSERT_TRUE(by_blocks);
-    EXPECT_EQ(by_blocks->end, (Position{kLength, 0}));
+    EXPECT_EQ(by_blocks->end, (Position{kOutlineLength, 0}));
     EXPECT_EQ(by_blocks->interrupts, recording.interrupts.size());
     EXPECT_TRUE(by_blocks == outline(recording, ExecutionPath::instructions));
   }

@@ -16,7 +16,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint64_t kLength = 6'000;
+constexpr std::uint64_t kStopsLength = 6'000;
 
 /// Everything that may be looked for, in the order of time, told one by one.
 class Accesses final : public Observer {
@@ -77,8 +77,8 @@ class TimelineStops : public TemporaryFolder {
   }
   static Recording guest(GuestMode mode) {
     for (std::uint64_t seed = 1;; ++seed) {
-      Recording recording = random_guest(mode, seed, kLength, true);
-      if (Replayer(recording, nullptr, {}).run().instructions == kLength) return recording;
+      Recording recording = random_guest(mode, seed, kStopsLength, true);
+      if (Replayer(recording, nullptr, {}).run().instructions == kStopsLength) return recording;
     }
   }
   static std::vector<Accesses::Access> accesses_of(const Recording& recording) {
@@ -127,7 +127,7 @@ TEST_F(TimelineStops, AreMetWhereEachAccessIsToldByItself) {
       // What a delivery touches, and other masters, have places of their own: below.
       if (wanted.delivered || wanted.outside) continue;
       const StopSet stops = stops_for(wanted);
-      timeline.seek({random() % kLength, 0});
+      timeline.seek({random() % kStopsLength, 0});
       const Moment from = timeline.moment();
       SCOPED_TRACE(testing::Message() << guest_mode_name(mode) << " try " << i << " kind "
                                       << static_cast<int>(wanted.kind));
@@ -186,7 +186,7 @@ TEST_F(TimelineStops, TheLastStoreIsTheSameWithABreakpointBeside) {
       delivered += store.delivered ? 1 : 0;
       // From anywhere behind it, or right behind it.
       const std::uint64_t at = store.at.position.instruction;
-      timeline.seek({at + 1 + (i % 2 == 0 ? random() % (kLength - at) : 0), 0});
+      timeline.seek({at + 1 + (i % 2 == 0 ? random() % (kStopsLength - at) : 0), 0});
       const auto size = static_cast<std::uint32_t>(1 + random() % 8);
       const std::uint32_t room = kPageSize - store.address.offset_in_page();
       expect_same_last_store(timeline, store.address, std::min(size, room));

@@ -14,7 +14,7 @@
 namespace citcat {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using CheckpointBytes = std::vector<std::uint8_t>;
 
 /// Real-mode code of a 486 that calls, stores and loops, all over its first 64 KiB.
 Recording small_recording() {
@@ -22,21 +22,21 @@ Recording small_recording() {
   recording.initial.model = CpuModel::i486;
   recording.initial.eip = 0x100;
   recording.initial.gpr[4] = 0x8000;
-  const Bytes code{0x40, 0x89, 0x06, 0x00, 0x20, 0x50, 0xe8,
-                   0x01, 0x00, 0xf4, 0x58, 0x58, 0xeb, 0xf2};
+  const CheckpointBytes code{0x40, 0x89, 0x06, 0x00, 0x20, 0x50, 0xe8,
+                             0x01, 0x00, 0xf4, 0x58, 0x58, 0xeb, 0xf2};
   for (std::uint32_t at = 0; at < 0x10000; ++at) {
     recording.image.set(PhysAddr{at}, at < 0x100 ? 0 : code[at % 0x100 % code.size()]);
   }
   return recording;
 }
 
-Bytes state_of(const Recording& recording, std::uint64_t instructions) {
+CheckpointBytes state_of(const Recording& recording, std::uint64_t instructions) {
   Replayer replayer(recording, nullptr, {});
   replayer.run_to(instructions);
   return encode_checkpoint_state(replayer.checkpoint());
 }
 
-Replayer::Checkpoint decode(const Bytes& state, const Recording& recording) {
+Replayer::Checkpoint decode(const CheckpointBytes& state, const Recording& recording) {
   ByteReader in(state, "state");
   return decode_checkpoint_state(in, recording);
 }
@@ -53,13 +53,13 @@ struct Patience final : Observer {
 
 TEST(CheckpointCodec, GivesBackWhatItWasGiven) {
   const Recording recording = small_recording();
-  const Bytes state = state_of(recording, 100);
+  const CheckpointBytes state = state_of(recording, 100);
   EXPECT_EQ(encode_checkpoint_state(decode(state, recording)), state);
 }
 
 TEST(CheckpointCodec, RefusesEveryCut) {
   const Recording recording = small_recording();
-  const Bytes state = state_of(recording, 100);
+  const CheckpointBytes state = state_of(recording, 100);
   for (std::size_t size = 0; size < state.size(); ++size) {
     EXPECT_THROW(
         decode({state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size)}, recording),
@@ -69,13 +69,13 @@ TEST(CheckpointCodec, RefusesEveryCut) {
 
 TEST(CheckpointCodec, RefusesDamageOrGoesOnFromIt) {
   const Recording recording = small_recording();
-  const Bytes state = state_of(recording, 100);
+  const CheckpointBytes state = state_of(recording, 100);
   std::mt19937 random(19850101);
   Patience patience;
   Replayer replayer(recording, &patience, {});
   int restored = 0;
   for (int i = 0; i < 1000; ++i) {
-    Bytes damaged = state;
+    CheckpointBytes damaged = state;
     for (std::size_t flips = 1 + random() % 4; flips != 0; --flips) {
       damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
     }

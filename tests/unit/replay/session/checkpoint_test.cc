@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything a trace says of an instruction.
-struct Trace final : Observer {
+struct CheckpointTrace final : Observer {
   std::vector<std::uint64_t> words;
   void instruction(const ExecutedInstruction& e, Position now) override {
     words.push_back(e.linear.value << 32 | e.info->length << 16 | e.ea_count);
@@ -30,7 +30,7 @@ struct Trace final : Observer {
 
 void expect_same_run_from_checkpoints(const ImportedRecording& imported, std::uint64_t end) {
   for (const std::uint64_t at : {end / 7, end / 3, end / 2, end - 3}) {
-    Trace trace;
+    CheckpointTrace trace;
     Replayer replayer(imported.recording, &trace, {});
     replayer.run_to(at);
     const Replayer::Checkpoint checkpoint = replayer.checkpoint();

@@ -24,7 +24,7 @@ namespace citcat {
 namespace {
 
 namespace fs = std::filesystem;
-using Bytes = std::vector<std::uint8_t>;
+using TraceBytes = std::vector<std::uint8_t>;
 
 /// Where in the whole trace each instruction begins, with the records before it that belong to it.
 struct Cuts final : Observer {
@@ -93,7 +93,7 @@ class TraceReaderTest : public test::TemporaryFolder {
     taker.append_to(path("r"), end_, {});
   }
   /// The trace of [from, to) from the nearest checkpoint. `started`: where that is.
-  Bytes part(std::uint64_t from, std::uint64_t to, std::uint64_t& started) const {
+  TraceBytes part(std::uint64_t from, std::uint64_t to, std::uint64_t& started) const {
     const RecordingFile file = RecordingFile::open(path("r"));
     const Checkpoints checkpoints(file);
     VectorSink sink;
@@ -123,15 +123,15 @@ class TraceReaderTest : public test::TemporaryFolder {
       if (i % 4 == 2) from = std::min(from / every * every + 1, instructions_ - 1);
       const std::uint64_t to = std::min(instructions_, from + 1 + random() % (2 * every));
       std::uint64_t started = 0;
-      const Bytes found = part(from, to, started);
-      const Bytes expected(whole_.begin() + static_cast<std::ptrdiff_t>(begins_[from]),
-                           whole_.begin() + static_cast<std::ptrdiff_t>(begins_[to]));
+      const TraceBytes found = part(from, to, started);
+      const TraceBytes expected(whole_.begin() + static_cast<std::ptrdiff_t>(begins_[from]),
+                                whole_.begin() + static_cast<std::ptrdiff_t>(begins_[to]));
       EXPECT_TRUE(found == expected) << "[" << from << ", " << to << ") from " << started;
       EXPECT_EQ(started, from == 0 ? 0 : (from - 1) / every * every);
     }
   }
 
-  Bytes whole_;
+  TraceBytes whole_;
   std::vector<std::uint64_t> begins_;
   std::uint64_t instructions_ = 0;
   Position end_;
@@ -162,10 +162,10 @@ TEST_F(TraceReaderTest, CheckpointsKeepWithinTheirSize) {
   const Checkpoints checkpoints(file);
   EXPECT_GE(checkpoints.count(), 5U);
   std::uint64_t started = 0;
-  const Bytes found = part(40000, 40100, started);
+  const TraceBytes found = part(40000, 40100, started);
   EXPECT_GT(started, 0U);
-  EXPECT_TRUE(found == Bytes(whole_.begin() + static_cast<std::ptrdiff_t>(begins_[40000]),
-                             whole_.begin() + static_cast<std::ptrdiff_t>(begins_[40100])));
+  EXPECT_TRUE(found == TraceBytes(whole_.begin() + static_cast<std::ptrdiff_t>(begins_[40000]),
+                                  whole_.begin() + static_cast<std::ptrdiff_t>(begins_[40100])));
 }
 
 /// Runs `replay` as it is verified and as it goes on from a checkpoint.
@@ -215,8 +215,8 @@ TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
     second.run_to(instructions_);
     part_writer.flush();
     EXPECT_TRUE(part.all ==
-                Bytes(sink.all.begin() + static_cast<std::ptrdiff_t>(cuts.begins[from]),
-                      sink.all.end()));
+                TraceBytes(sink.all.begin() + static_cast<std::ptrdiff_t>(cuts.begins[from]),
+                           sink.all.end()));
     EXPECT_TRUE(second.machine().save() == end_state) << from;
   }
 }

@@ -5,7 +5,7 @@
 namespace citcat {
 namespace {
 
-constexpr Position kFirst{7, 0}, kSecond{8, 0};
+constexpr Position kFirstClock{7, 0}, kSecond{8, 0};
 
 BusTransaction at(std::uint64_t clock, BusOp op = BusOp::data_write) {
   BusTransaction t;
@@ -24,31 +24,31 @@ BusTransaction counted(std::uint64_t clock, std::uint64_t instruction) {
 
 TEST(BusTimes, AnInstructionIsWhenTheBusBeganToShowIt) {
   BusTimes times;
-  times.agreed(at(120), kFirst);
-  times.agreed(at(100), kFirst);
-  EXPECT_EQ(times.take(kFirst), 100);
-  EXPECT_EQ(times.take(kFirst), std::nullopt);
+  times.agreed(at(120), kFirstClock);
+  times.agreed(at(100), kFirstClock);
+  EXPECT_EQ(times.take(kFirstClock), 100);
+  EXPECT_EQ(times.take(kFirstClock), std::nullopt);
 }
 
 TEST(BusTimes, AStartThatPinsReportTellsMoreThanAnythingElse) {
   BusTimes times;
-  times.agreed(at(100), kFirst);
-  times.started(at(110), kFirst);
-  times.started(at(112), kFirst);  // behind a prefix
-  times.agreed(at(105), kFirst);
-  EXPECT_EQ(times.take(kFirst), 110);
+  times.agreed(at(100), kFirstClock);
+  times.started(at(110), kFirstClock);
+  times.started(at(112), kFirstClock);  // behind a prefix
+  times.agreed(at(105), kFirstClock);
+  EXPECT_EQ(times.take(kFirstClock), 110);
 }
 
 TEST(BusTimes, WhatADeliveryPushesTellsNothingOfTheInstructionBehindIt) {
   BusTimes times;
-  times.agreed(at(100), kFirst);
+  times.agreed(at(100), kFirstClock);
   times.forget();
-  EXPECT_EQ(times.take(kFirst), std::nullopt);
+  EXPECT_EQ(times.take(kFirstClock), std::nullopt);
 }
 
 TEST(BusTimes, OfWhatNoTransactionBelongsToNothingIsKnown) {
   BusTimes times;
-  times.agreed(at(100), kFirst);
+  times.agreed(at(100), kFirstClock);
   EXPECT_EQ(times.at(kSecond), std::nullopt);
 }
 
@@ -56,8 +56,8 @@ TEST(BusTimes, ATransactionWithoutAClockTellsNothing) {
   BusTimes times;
   BusTransaction t = at(100);
   t.flags = 0;
-  times.agreed(t, kFirst);
-  EXPECT_EQ(times.at(kFirst), std::nullopt);
+  times.agreed(t, kFirstClock);
+  EXPECT_EQ(times.at(kFirstClock), std::nullopt);
 }
 
 TEST(BusTimes, WhatIsCountedToAnInstructionIsItsOwn) {
@@ -65,7 +65,7 @@ TEST(BusTimes, WhatIsCountedToAnInstructionIsItsOwn) {
   times.captured(counted(90, 6));
   times.captured(counted(100, 7));
   times.captured(counted(110, 8));
-  EXPECT_EQ(times.take(kFirst), 100);
+  EXPECT_EQ(times.take(kFirstClock), 100);
   EXPECT_EQ(times.take(kSecond), 110);
 }
 
@@ -75,23 +75,23 @@ TEST(BusTimes, AWriteBackTellsNothingOfTheInstructionThatItIsCountedTo) {
   line.op = BusOp::data_write;
   line.flags |= kWriteBack;
   times.captured(line);
-  EXPECT_EQ(times.at(kFirst), std::nullopt);
+  EXPECT_EQ(times.at(kFirstClock), std::nullopt);
 }
 
 TEST(BusTimes, AnInterruptIsWhenItWasAcknowledged) {
   BusTimes times;
   times.captured(at(100, BusOp::interrupt_acknowledge));
   times.captured(at(200, BusOp::interrupt_acknowledge));
-  times.interrupted(kFirst);
-  EXPECT_EQ(times.take(kFirst), 100);
+  times.interrupted(kFirstClock);
+  EXPECT_EQ(times.take(kFirstClock), 100);
   times.interrupted(kSecond);
   EXPECT_EQ(times.take(kSecond), 200);
 }
 
 TEST(BusTimes, AnAcknowledgeThatIsReadLateIsNotTheNextInterrupts) {
   BusTimes times;
-  times.interrupted(kFirst);
-  EXPECT_EQ(times.take(kFirst), std::nullopt);
+  times.interrupted(kFirstClock);
+  EXPECT_EQ(times.take(kFirstClock), std::nullopt);
   times.captured(at(100, BusOp::interrupt_acknowledge));
   times.captured(at(200, BusOp::interrupt_acknowledge));
   times.interrupted(kSecond);

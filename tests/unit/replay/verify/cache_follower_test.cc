@@ -13,7 +13,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kWay = 4096, kLineBytes = 16, kFirst = 0x10000;
+constexpr std::uint32_t kFollowedWay = 4096, kFollowedLine = 16, kFirstLine = 0x10000;
 constexpr unsigned kBurst = kLine;
 
 class CacheFollowerTest : public testing::Test {
@@ -23,11 +23,11 @@ class CacheFollowerTest : public testing::Test {
     recording_.initial.ram_bytes = 1u << 20;
   }
   /// The bus shows the line filled.
-  void fill(std::uint32_t line) { show(BusOp::data_read, line, kLineBytes, kBurst); }
+  void fill(std::uint32_t line) { show(BusOp::data_read, line, kFollowedLine, kBurst); }
   void write_back(std::uint32_t line, std::uint8_t value) {
-    show(BusOp::data_write, line, kLineBytes, kBurst | kWriteBack);
+    show(BusOp::data_write, line, kFollowedLine, kBurst | kWriteBack);
     bus_.back().data.fill(0);
-    std::fill_n(bus_.back().data.begin(), kLineBytes, value);
+    std::fill_n(bus_.back().data.begin(), kFollowedLine, value);
   }
   /// Traffic without a line.
   void port() { show(BusOp::io_write, 0x80, 1, 0); }
@@ -80,34 +80,34 @@ class CacheFollowerTest : public testing::Test {
 };
 
 TEST_F(CacheFollowerTest, AgreesWithTheLinesThatTheBusShows) {
-  fill(kFirst);
-  fill(kFirst + kLineBytes);
+  fill(kFirstLine);
+  fill(kFirstLine + kFollowedLine);
   begin();
-  read(kFirst + 4);
+  read(kFirstLine + 4);
   settle();
-  read(kFirst + 8);
+  read(kFirstLine + 8);
   settle();
-  read(kFirst + kLineBytes);
+  read(kFirstLine + kFollowedLine);
   settle();
   EXPECT_TRUE(follower_->next_lines(1, ~std::uint64_t{0}).empty());
 }
 
 TEST_F(CacheFollowerTest, TakesTheLinesOfOneInstructionInAnyOrder) {
-  fill(kFirst + kLineBytes);
-  fill(kFirst);
+  fill(kFirstLine + kFollowedLine);
+  fill(kFirstLine);
   begin();
-  read(kFirst);
-  read(kFirst + kLineBytes);
+  read(kFirstLine);
+  read(kFirstLine + kFollowedLine);
   EXPECT_NO_THROW(settle());
 }
 
 TEST_F(CacheFollowerTest, StopsAtALineThatTheBusDoesNotShow) {
-  fill(kFirst);
-  fill(kFirst + kLineBytes);
+  fill(kFirstLine);
+  fill(kFirstLine + kFollowedLine);
   begin();
-  read(kFirst);
+  read(kFirstLine);
   settle();
-  read(kFirst + 2 * kLineBytes);
+  read(kFirstLine + 2 * kFollowedLine);
   try {
     settle();
     FAIL() << "did not stop";
@@ -118,76 +118,76 @@ TEST_F(CacheFollowerTest, StopsAtALineThatTheBusDoesNotShow) {
 }
 
 TEST_F(CacheFollowerTest, EndsWithTheEvidence) {
-  fill(kFirst);
+  fill(kFirstLine);
   begin();
-  read(kFirst);
+  read(kFirstLine);
   settle();
-  read(kFirst + kLineBytes);
+  read(kFirstLine + kFollowedLine);
   EXPECT_FALSE(settle());
   EXPECT_FALSE(follower_->closed());
 }
 
 TEST_F(CacheFollowerTest, MovesNoLineBehindItsLimit) {
-  fill(kFirst);
+  fill(kFirstLine);
   port();
-  fill(kFirst + kLineBytes);
+  fill(kFirstLine + kFollowedLine);
   begin();
   follower_->set_limit(1);
-  read(kFirst);
+  read(kFirstLine);
   settle();
   EXPECT_TRUE(follower_->at(1));
-  read(kFirst + kLineBytes);
+  read(kFirstLine + kFollowedLine);
   EXPECT_FALSE(settle());
   EXPECT_TRUE(follower_->closed());
 }
 
 TEST_F(CacheFollowerTest, TellsWhichLinesAreStillToBeMovedBeforeATransaction) {
-  fill(kFirst);
-  fill(kFirst + kLineBytes);
+  fill(kFirstLine);
+  fill(kFirstLine + kFollowedLine);
   port();
   begin();
   EXPECT_FALSE(follower_->at(2));
-  read(kFirst);
+  read(kFirstLine);
   settle();
   EXPECT_FALSE(follower_->at(2));
-  read(kFirst + kLineBytes);
+  read(kFirstLine + kFollowedLine);
   settle();
   EXPECT_TRUE(follower_->at(2));
 }
 
 TEST_F(CacheFollowerTest, HandsOnWhatIsWrittenBack) {
-  fill(kFirst);
-  for (std::uint32_t way = 1; way < 4; ++way) fill(kFirst + way * kWay);
-  write_back(kFirst, 0x5a);
-  fill(kFirst + 4 * kWay);
+  fill(kFirstLine);
+  for (std::uint32_t way = 1; way < 4; ++way) fill(kFirstLine + way * kFollowedWay);
+  write_back(kFirstLine, 0x5a);
+  fill(kFirstLine + 4 * kFollowedWay);
   begin();
-  read(kFirst);
+  read(kFirstLine);
   settle();
-  write(kFirst);
+  write(kFirstLine);
   settle();
   for (std::uint32_t way = 1; way < 5; ++way) {
-    read(kFirst + way * kWay);
+    read(kFirstLine + way * kFollowedWay);
     settle();
   }
   ASSERT_EQ(seen_.size(), 1u);
-  EXPECT_EQ(seen_[0].traffic.line.value, kFirst);
+  EXPECT_EQ(seen_[0].traffic.line.value, kFirstLine);
   EXPECT_EQ(seen_[0].transaction, 4u);
   EXPECT_EQ(seen_[0].data[7], 0x5a);
 }
 
 TEST_F(CacheFollowerTest, GoesOnFromWhereItIsPutBack) {
-  fill(kFirst);
-  fill(kFirst + kLineBytes);
+  fill(kFirstLine);
+  fill(kFirstLine + kFollowedLine);
   begin();
-  read(kFirst);
+  read(kFirstLine);
   settle();
   const CacheFollower::Checkpoint checkpoint = follower_->checkpoint();
-  read(kFirst + 2 * kLineBytes);
+  read(kFirstLine + 2 * kFollowedLine);
   EXPECT_THROW(settle(), ReplayStopped);
   follower_->restore(checkpoint);
-  read(kFirst);
+  read(kFirstLine);
   EXPECT_NO_THROW(settle()) << "it is held";
-  read(kFirst + kLineBytes);
+  read(kFirstLine + kFollowedLine);
   EXPECT_NO_THROW(settle());
 }
 
@@ -196,17 +196,17 @@ TEST_F(CacheFollowerTest, LogsAccessesBoundaryByBoundary) {
   CacheLog log;
   follower_->ignore_bus(true);
   follower_->start_log(log, now_);
-  read(kFirst);
+  read(kFirstLine);
   settle();
-  read(kFirst + 4);
+  read(kFirstLine + 4);
   settle();
   follower_->stop_log();
-  read(kFirst + 8);
+  read(kFirstLine + 8);
   ASSERT_EQ(log.size(), 4u);
   EXPECT_EQ(log[0].kind, CacheOp::Kind::read);
-  EXPECT_EQ(log[0].address.value, kFirst);
+  EXPECT_EQ(log[0].address.value, kFirstLine);
   EXPECT_EQ(log[1].kind, CacheOp::Kind::boundary);
-  EXPECT_EQ(log[2].address.value, kFirst + 4);
+  EXPECT_EQ(log[2].address.value, kFirstLine + 4);
   EXPECT_EQ(log[3].kind, CacheOp::Kind::boundary);
 }
 

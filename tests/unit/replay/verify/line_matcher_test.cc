@@ -10,13 +10,13 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kLine = 0x1010;
+constexpr std::uint32_t kMatchedLine = 0x1010;
 
 class LineMatcherTest : public testing::Test {
  protected:
-  /// Four bytes at kLine, as memory holds them but for the first.
+  /// Four bytes at kMatchedLine, as memory holds them but for the first.
   static BusTransaction line(std::uint8_t first, std::uint64_t at) {
-    return counted(BusOp::data_write, kLine, {first, 0x11, 0x12, 0x13}, at, kWriteBack);
+    return counted(BusOp::data_write, kMatchedLine, {first, 0x11, 0x12, 0x13}, at, kWriteBack);
   }
   std::size_t agreed_through(std::uint64_t next) {
     std::size_t agreed = 0;
@@ -26,7 +26,7 @@ class LineMatcherTest : public testing::Test {
   }
   std::size_t agreed_in_window() {
     std::size_t agreed = 0;
-    lines_.observe_window(window_of(PhysAddr{kLine}), machine_.memory(),
+    lines_.observe_window(window_of(PhysAddr{kMatchedLine}), machine_.memory(),
                           [&](const LineMatcher::Pending&) { ++agreed; });
     return agreed;
   }
@@ -38,7 +38,7 @@ class LineMatcherTest : public testing::Test {
 TEST_F(LineMatcherTest, ALineAgreesOnceMemoryHoldsIt) {
   lines_.expect(line(0x77, 5), 1);
   EXPECT_EQ(agreed_through(5), 0u);
-  machine_.store(kLine, {0x77});
+  machine_.store(kMatchedLine, {0x77});
   EXPECT_EQ(agreed_through(4), 0u) << "it is still in the cache";
   EXPECT_EQ(agreed_through(5), 1u);
   EXPECT_TRUE(lines_.empty());
@@ -46,9 +46,9 @@ TEST_F(LineMatcherTest, ALineAgreesOnceMemoryHoldsIt) {
 
 TEST_F(LineMatcherTest, EachByteAgreesForItself) {
   lines_.expect(line(0x77, 5), 1);
-  machine_.store(kLine, {0x77, 0xee});
+  machine_.store(kMatchedLine, {0x77, 0xee});
   EXPECT_EQ(agreed_through(5), 0u);
-  machine_.store(kLine, {0xee, 0x11});
+  machine_.store(kMatchedLine, {0xee, 0x11});
   EXPECT_EQ(agreed_through(5), 1u);
 }
 
@@ -66,11 +66,11 @@ TEST_F(LineMatcherTest, ALineIsDueWithTheInstructionThatGaveItUp) {
 TEST_F(LineMatcherTest, WhatIsOverwrittenIsExcusedWhereItMayDiffer) {
   lines_.expect(line(0x77, 5), 1);
   agreed_through(5);
-  lines_.excuse({PhysAddr{kLine}, 1, 0x76, 0x02}, {5, 0});
+  lines_.excuse({PhysAddr{kMatchedLine}, 1, 0x76, 0x02}, {5, 0});
   EXPECT_EQ(lines_[0].unmatched, 1u) << "bit 0 differs too";
-  lines_.excuse({PhysAddr{kLine}, 1, 0x76, 0x01}, {4, 0});
+  lines_.excuse({PhysAddr{kMatchedLine}, 1, 0x76, 0x01}, {4, 0});
   EXPECT_EQ(lines_[0].unmatched, 1u) << "it was given up later";
-  lines_.excuse({PhysAddr{kLine}, 1, 0x76, 0x01}, {5, 0});
+  lines_.excuse({PhysAddr{kMatchedLine}, 1, 0x76, 0x01}, {5, 0});
   EXPECT_EQ(lines_[0].unmatched, 0u);
 }
 
@@ -85,19 +85,19 @@ TEST_F(LineMatcherTest, WithoutCountsLinesOfAWindowAgreeInTheirOrder) {
   lines_.expect(uncounted(line(0x77, 0)), 1);
   lines_.expect(uncounted(line(0x10, 0)), 1);
   EXPECT_EQ(agreed_in_window(), 1u);
-  machine_.store(kLine, {0x77});
+  machine_.store(kMatchedLine, {0x77});
   EXPECT_EQ(agreed_in_window(), 1u);
   EXPECT_EQ(lines_.any_in_windows().data[0], 0x10);
-  machine_.store(kLine, {0x10});
+  machine_.store(kMatchedLine, {0x10});
   EXPECT_EQ(agreed_in_window(), 1u);
   EXPECT_FALSE(lines_.has_windows());
 }
 
 TEST_F(LineMatcherTest, AForgivenLineIsNotWaitedFor) {
   lines_.expect(uncounted(line(0x77, 0)), 1);
-  lines_.forgive(PhysAddr{kLine + 8});
+  lines_.forgive(PhysAddr{kMatchedLine + 8});
   EXPECT_TRUE(lines_.has_windows()) << "not of this line";
-  lines_.forgive(PhysAddr{kLine + 3});
+  lines_.forgive(PhysAddr{kMatchedLine + 3});
   EXPECT_FALSE(lines_.has_windows());
 }
 

@@ -16,7 +16,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint64_t kPush = 1, kOther = 2;  // identities
+constexpr std::uint64_t kPush = 1, kOtherCode = 2;  // identities
 constexpr Position kNow{7, 0}, kLater{9, 0};
 
 class OrderOfStoresTest : public testing::Test {
@@ -62,9 +62,9 @@ TEST_F(OrderOfStoresTest, MayBeAnyAtFirstAndIsTheSameFromThenOn) {
 
 TEST_F(OrderOfStoresTest, IsAnotherOfAnotherInstructionOrOfOtherStores) {
   EXPECT_EQ(make(kPush, {2, 1}), "");
-  EXPECT_EQ(make(kOther, {3, 4}), "");
+  EXPECT_EQ(make(kOtherCode, {3, 4}), "");
   EXPECT_EQ(make(kPush, {5, 6, 7}), "") << "it stores more";
-  EXPECT_NE(make(kOther, {9, 8}), "");
+  EXPECT_NE(make(kOtherCode, {9, 8}), "");
 }
 
 TEST_F(OrderOfStoresTest, IsThatOfTheProgramBetweenInstructions) {
@@ -127,7 +127,7 @@ class Pushes : public testing::TestWithParam<bool> {
     explicit Stores(std::vector<BusTransaction>& shown) : shown_(shown) {}
     void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) override {
       BusTransaction t = test::counted(BusOp::data_write, a.u32(),
-                                 static_cast<std::uint8_t>(bytes.size()), now.instruction);
+                                       static_cast<std::uint8_t>(bytes.size()), now.instruction);
       t.index = shown_.size();
       std::copy(bytes.begin(), bytes.end(), t.data.begin());
       shown_.push_back(t);
@@ -175,9 +175,8 @@ TEST_P(Pushes, DoNotAgreeWhereOneIsInAnotherOrder) {
             "the processor wrote memory in another order than when it did the same before");
 }
 
-INSTANTIATE_TEST_SUITE_P(, Pushes, testing::Bool(), [](const auto& plain) {
-  return plain.param ? "InBlocks" : "OneByOne";
-});
+INSTANTIATE_TEST_SUITE_P(, Pushes, testing::Bool(),
+                         [](const auto& plain) { return plain.param ? "InBlocks" : "OneByOne"; });
 
 }  // namespace
 }  // namespace citcat::test

@@ -9,7 +9,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr const char* kOther = "the processor read other data than the replay";
+constexpr const char* kOtherData = "the processor read other data than the replay";
 
 class OrderedReadsTest : public testing::Test {
  protected:
@@ -44,17 +44,17 @@ TEST_F(OrderedReadsTest, AReadThatStandsTwiceIsNotWhatIsReadNext) {
   captured(0x1000);
   captured(0x1000);
   captured(0x1001);
-  EXPECT_EQ(read(0x1000, 2), kOther);
+  EXPECT_EQ(read(0x1000, 2), kOtherData);
 }
 
 TEST_F(OrderedReadsTest, AReadThatIsMissingIsNotPassedOver) {
   captured(0x1001);
-  EXPECT_EQ(read(0x1000, 2), kOther);
+  EXPECT_EQ(read(0x1000, 2), kOtherData);
 }
 
 TEST_F(OrderedReadsTest, AReadOfMoreThanTheAccessIsAnotherOne) {
   captured(0x1000, 2);
-  EXPECT_EQ(read(0x1000, 1), kOther);
+  EXPECT_EQ(read(0x1000, 1), kOtherData);
 }
 
 TEST_F(OrderedReadsTest, AMismatchShowsBothSides) {
@@ -78,7 +78,7 @@ TEST_F(OrderedReadsTest, OfACoprocessorsOperandAnyNumberOfReadsIsRight) {
 TEST_F(OrderedReadsTest, OutsideACoprocessorsOperandNoneIs) {
   reads_.leave_to_coprocessor(PhysAddr{0x3000});
   captured(0x2fff);
-  EXPECT_EQ(read(0x1000, 1), kOther);
+  EXPECT_EQ(read(0x1000, 1), kOtherData);
 }
 
 }  // namespace

@@ -14,18 +14,19 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kCode = 0x1000, kReal = 0x2000, kByte = 0x3000, kOther = 0x3010;
+constexpr std::uint32_t kPinCode = 0x1000, kReal = 0x2000, kByte = 0x3000, kOtherByte = 0x3010;
 
 class PinComparison : public testing::Test {
  protected:
   PinComparison() {
     recording_.initial.model = CpuModel::i8088;
-    recording_.initial.eip = kCode;
+    recording_.initial.eip = kPinCode;
     for (Segment& s : recording_.initial.segment) s.limit = 0xffff;
     recording_.bus.bus_bytes = 1;
     recording_.bus.address_mask = 0xfffff;
     for (std::uint32_t i = 0; i < 0x20; ++i) {
-      recording_.image.set(PhysAddr{kCode + i}, 0x90);  // nop, also behind the end of the capture
+      recording_.image.set(PhysAddr{kPinCode + i},
+                           0x90);  // nop, also behind the end of the capture
       recording_.image.set(PhysAddr{kReal + i}, 0);
       recording_.image.set(PhysAddr{kByte + i}, static_cast<std::uint8_t>(i));
     }
@@ -60,16 +61,16 @@ class PinComparison : public testing::Test {
 
   Recording recording_;
   ImportedRecording bus_;  ///< its evidence alone
-  std::uint32_t end_ = kCode;
+  std::uint32_t end_ = kPinCode;
   std::uint64_t compared_ = 0;
 };
 
 TEST_F(PinComparison, ReadsAreThoseOfTheReplayInTheirOrder) {
   executed({0xa0, 0x00, 0x30});  // mov al, [kByte]
   read(kByte);
-  executed({0x8b, 0x1e, 0x10, 0x30});  // mov bx, [kOther]
-  read(kOther);
-  read(kOther + 1);
+  executed({0x8b, 0x1e, 0x10, 0x30});  // mov bx, [kOtherByte]
+  read(kOtherByte);
+  read(kOtherByte + 1);
   executed({0x90});
   EXPECT_EQ(disagreement(), "");
   EXPECT_EQ(compared_, 3u);
@@ -80,8 +81,8 @@ TEST_F(PinComparison, AReadThatStandsTwiceIsNotOneOfTheReplay) {
   read(kByte);
   read(kByte);
   executed({0x8b, 0x1e, 0x10, 0x30});
-  read(kOther);
-  read(kOther + 1);
+  read(kOtherByte);
+  read(kOtherByte + 1);
   executed({0x90});
   EXPECT_EQ(disagreement(), "the processor read other data than the replay");
 }
@@ -91,7 +92,7 @@ TEST_F(PinComparison, OfAnOperandOfTheCoprocessorAnyPartMayBeRead) {
   for (const std::uint32_t bytes : {2u, 4u}) {
     bus_.evidence.clear();
     recording_.totals.instruction_starts = 0;
-    end_ = kCode;
+    end_ = kPinCode;
     executed({0xd9, 0x06, 0x00, 0x20});  // fld dword [kReal]
     for (std::uint32_t i = 0; i < bytes; ++i) read(kReal + i);
     executed({0xa0, 0x00, 0x30});

@@ -19,21 +19,21 @@ namespace {
 
 using test::PagedGuest;
 
-constexpr std::uint32_t kFrom = 0x20100, kTo = 0x21200, kBehind = 0x22000, kLineBytes = 16;
-constexpr std::uint32_t kCount = 40;
+constexpr std::uint32_t kRepeatFrom = 0x20100, kTo = 0x21200, kBehind = 0x22000, kRepeatLine = 16;
+constexpr std::uint32_t kRepeats = 40;
 constexpr std::uint64_t kRepeat = 4, kInstructions = kRepeat + 3;
 
 /// The registers are loaded, a string instruction is repeated, a dword is stored.
-PagedGuest guest_of(std::initializer_list<int> string, std::uint32_t from = kFrom,
+PagedGuest guest_of(std::initializer_list<int> string, std::uint32_t from = kRepeatFrom,
                     std::uint32_t to = kTo) {
   PagedGuest guest;
-  for (std::uint32_t i = 0; i < 4 * kCount; ++i) {
-    guest.put(kFrom + i, {static_cast<int>(7 * i & 0xff)});
+  for (std::uint32_t i = 0; i < 4 * kRepeats; ++i) {
+    guest.put(kRepeatFrom + i, {static_cast<int>(7 * i & 0xff)});
     guest.put(kTo + i, {0});
   }
   guest.add({0xbe}, {from});
   guest.add({0xbf}, {to});
-  guest.add({0xb9}, {kCount});
+  guest.add({0xb9}, {kRepeats});
   guest.add({0xb8}, {0x44332211});
   guest.add(string);
   guest.add({0xa3}, {kBehind});  // mov [kBehind],eax
@@ -43,9 +43,9 @@ PagedGuest guest_of(std::initializer_list<int> string, std::uint32_t from = kFro
 }
 
 /// What a bus shows of a run.
-class Bus final : public Observer {
+class RepeatBus final : public Observer {
  public:
-  Bus(CacheForm form, std::vector<BusTransaction>& shown) : form_(form), shown_(shown) {}
+  RepeatBus(CacheForm form, std::vector<BusTransaction>& shown) : form_(form), shown_(shown) {}
   Wants wants() const override { return Wants::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     if (now.iteration == 0) show_read(BusOp::code_read, a, size, now);
@@ -74,9 +74,9 @@ class Bus final : public Observer {
       show(op, a, size, now);
       return;
     }
-    for (std::uint32_t line = a.low32() / kLineBytes; line <= (a.low32() + size - 1) / kLineBytes;
+    for (std::uint32_t line = a.low32() / kRepeatLine; line <= (a.low32() + size - 1) / kRepeatLine;
          ++line) {
-      if (lines_.insert(line).second) show(op, PhysAddr{line * kLineBytes}, kLineBytes, now);
+      if (lines_.insert(line).second) show(op, PhysAddr{line * kRepeatLine}, kRepeatLine, now);
     }
   }
 
@@ -90,9 +90,9 @@ class RepeatComparison : public testing::TestWithParam<CacheForm> {
   void show(PagedGuest guest) {
     guest_ = std::move(guest);
     Recording& recording = guest_.recording;
-    recording.bus = {GetParam(), kLineBytes, 4, 0xffffffff};
+    recording.bus = {GetParam(), kRepeatLine, 4, 0xffffffff};
     bus_.evidence.clear();
-    Bus bus(GetParam(), bus_.evidence);
+    RepeatBus bus(GetParam(), bus_.evidence);
     ReplayOptions options;
     options.path = ExecutionPath::instructions;
     Replayer(recording, &bus, options).run();
@@ -146,23 +146,23 @@ const std::vector<std::pair<const char*, std::function<PagedGuest()>>> kGuests{
      }},
     {"movsw",
      [] {
-       return guest_of({0x66, 0xf3, 0xa5}, kFrom + 1, kTo + 3);
+       return guest_of({0x66, 0xf3, 0xa5}, kRepeatFrom + 1, kTo + 3);
      }},
     {"movsd up by 4",
      [] {
-       return guest_of({0xf3, 0xa5}, kFrom, kFrom + 4);
+       return guest_of({0xf3, 0xa5}, kRepeatFrom, kRepeatFrom + 4);
      }},
     {"movsd up by 23",
      [] {
-       return guest_of({0xf3, 0xa5}, kFrom, kFrom + 23);
+       return guest_of({0xf3, 0xa5}, kRepeatFrom, kRepeatFrom + 23);
      }},
     {"movsd down by 3",
      [] {
-       return guest_of({0xf3, 0xa5}, kFrom + 3, kFrom);
+       return guest_of({0xf3, 0xa5}, kRepeatFrom + 3, kRepeatFrom);
      }},
     {"movsd over a page",
      [] {
-       return guest_of({0xf3, 0xa5}, kFrom, 0x21fc4);
+       return guest_of({0xf3, 0xa5}, kRepeatFrom, 0x21fc4);
      }},
     {"stosd",
      [] {
@@ -182,7 +182,7 @@ const std::vector<std::pair<const char*, std::function<PagedGuest()>>> kGuests{
      }},
     {"repe cmpsb",
      [] {
-       return guest_of({0xf3, 0xa6}, kTo, kTo + kCount);
+       return guest_of({0xf3, 0xa6}, kTo, kTo + kRepeats);
      }},
 };
 
@@ -296,13 +296,13 @@ TEST(StringIterations, AreForetoldAsTheyAreMade) {
   for (const auto& [what, guest] : kGuests) {
     SCOPED_TRACE(what);
     std::vector<std::pair<std::uint32_t, std::uint8_t>> expected;
-    for (const std::uint32_t most : {0u, 1u, 3u, kCount}) {
+    for (const std::uint32_t most : {0u, 1u, 3u, kRepeats}) {
       PagedGuest each = guest();
       Taker taker(most);
       Replayer(each.recording, &taker, ReplayOptions{}).run();
       if (most == 0) expected = taker.stores;
       EXPECT_EQ(taker.stores, expected) << most;
-      EXPECT_TRUE(most < kCount || expected.empty() || taker.asked > kCount / 2);
+      EXPECT_TRUE(most < kRepeats || expected.empty() || taker.asked > kRepeats / 2);
     }
   }
 }

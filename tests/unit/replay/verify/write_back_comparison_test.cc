@@ -14,11 +14,11 @@ namespace {
 
 using test::PagedGuest;
 
-constexpr std::uint32_t kLineBytes = 32;
+constexpr std::uint32_t kWrittenLine = 32;
 
 class WriteBackComparison : public testing::Test {
  protected:
-  WriteBackComparison() { recording().bus = {CacheForm::write_back, kLineBytes, 8, 0xffffffff}; }
+  WriteBackComparison() { recording().bus = {CacheForm::write_back, kWrittenLine, 8, 0xffffffff}; }
   Recording& recording() { return guest_.recording; }
 
   /// What the bus shows next, when so many instructions have been completed.
@@ -35,7 +35,7 @@ class WriteBackComparison : public testing::Test {
   }
   /// Of data. Compared only where more is shown of later instructions: the capture may end in one.
   void filled(std::uint32_t address, std::uint64_t after, BusOp op = BusOp::data_read) {
-    shown(op, address, kLineBytes, after);
+    shown(op, address, kWrittenLine, after);
     ++recording().totals.line_fills;
   }
 
@@ -128,7 +128,7 @@ class LineGivenUp : public WriteBackComparison, public testing::WithParamInterfa
   }
   /// In one transaction.
   void given_up() {
-    put_value(&shown(BusOp::data_write, kAt, kLineBytes, 2, kWriteBack).data[GetParam()]);
+    put_value(&shown(BusOp::data_write, kAt, kWrittenLine, 2, kWriteBack).data[GetParam()]);
   }
   void comes_back() {
     filled(kAt, 3);
@@ -207,7 +207,7 @@ class InterruptedRepeat : public WriteBackComparison {
   }
   void given_up_after(std::uint32_t iterations) {
     bus_.evidence.clear();
-    BusTransaction& t = shown(BusOp::data_write, kAt, kLineBytes, kRepeat, kWriteBack);
+    BusTransaction& t = shown(BusOp::data_write, kAt, kWrittenLine, kRepeat, kWriteBack);
     for (std::uint32_t i = 0; i < iterations; ++i) t.data[i] = 0x55;
   }
 };

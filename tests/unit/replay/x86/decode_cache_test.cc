@@ -12,14 +12,14 @@
 namespace citcat {
 namespace {
 
-using Bytes = std::array<std::uint8_t, kMaxInstructionBytes>;
+using CodeBytes = std::array<std::uint8_t, kMaxInstructionBytes>;
 
 /// Beginnings that need more bytes or fewer by what follows: prefixes, ModRM, SIB, immediates.
-Bytes random_bytes(std::mt19937_64& random) {
+CodeBytes random_bytes(std::mt19937_64& random) {
   static constexpr std::array<std::uint8_t, 24> kFirst = {
       0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x64, 0x0f, 0x8b, 0x89, 0xc7, 0x81, 0x83,
       0xff, 0xe8, 0x74, 0x50, 0xb8, 0xa1, 0xc8, 0xea, 0xf6, 0xd9, 0x90, 0xc3};
-  Bytes bytes{};
+  CodeBytes bytes{};
   for (std::uint8_t& b : bytes) {
     b = static_cast<std::uint8_t>(random() % 3 == 0 ? kFirst[random() % kFirst.size()]
                                                     : random() % 8);
@@ -57,12 +57,12 @@ TEST(DecodeCache, SaysWhatDecodingSaysInEveryModeAndUpToEveryEndOfAPage) {
   std::mt19937_64 random(1);
   for (const CpuModel model : {CpuModel::i386, CpuModel::p6}) {
     DecodeCache cache(model);
-    std::vector<Bytes> seen;
+    std::vector<CodeBytes> seen;
     for (int i = 0; i < 200'000; ++i) {
       // Half of them begin like one before, and end otherwise.
-      Bytes bytes = random_bytes(random);
+      CodeBytes bytes = random_bytes(random);
       if (!seen.empty() && random() % 2 == 0) {
-        const Bytes& old = seen[random() % seen.size()];
+        const CodeBytes& old = seen[random() % seen.size()];
         std::copy_n(old.begin(), 1 + random() % bytes.size(), bytes.begin());
       }
       if (seen.size() < 2000) seen.push_back(bytes);

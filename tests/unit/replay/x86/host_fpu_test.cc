@@ -57,7 +57,8 @@ class HostFpuTest : public testing::Test {
   FpuForm form_;
 };
 
-constexpr unsigned kInvalid = 1, kZeroDivide = 4, kOverflow = 8, kPrecision = 32, kStackFault = 64;
+constexpr unsigned kInvalid = 1, kZeroDivide = 4, kFpuOverflow = 8, kPrecision = 32,
+                   kStackFault = 64;
 
 TEST_F(HostFpuTest, SetsTheFlagsThatGoWithAResult) {
   load(1.0);
@@ -181,7 +182,7 @@ TEST_F(HostFpuTest, AStoreWithAnUnmaskedExceptionStoresNothingAndKeepsTheStack) 
   load(1e300);
   set_control(0x377);                           // overflow unmasked
   EXPECT_EQ(run({0xd9, 0x18}).store_bytes, 0);  // FSTP m32
-  EXPECT_EQ(flags() & kOverflow, kOverflow);
+  EXPECT_EQ(flags() & kFpuOverflow, kFpuOverflow);
   run({0xdb, 0xe2});
   EXPECT_EQ(pop_double(), 1e300);
 }

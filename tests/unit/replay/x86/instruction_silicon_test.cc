@@ -17,14 +17,14 @@ namespace {
 using test::BusAccess;
 using test::Registers16;
 
-struct AccessByte {
+struct SiliconByte {
   std::uint32_t address;
   bool write;
-  bool operator==(const AccessByte&) const = default;
+  bool operator==(const SiliconByte&) const = default;
 };
 
-std::vector<AccessByte> on_the_bus(const MooTest& one) {
-  std::vector<AccessByte> bytes;
+std::vector<SiliconByte> on_the_bus(const MooTest& one) {
+  std::vector<SiliconByte> bytes;
   for (const BusAccess& access : test::data_accesses(one)) {
     for (std::uint32_t i = 0; i < access.size; ++i) {
       bytes.push_back({access.address + i, access.write});
@@ -34,9 +34,9 @@ std::vector<AccessByte> on_the_bus(const MooTest& one) {
 }
 
 /// Iterations of a string until as many bytes are predicted as the bus has, or one execution.
-std::vector<AccessByte> predicted(const DecodedInstruction& info, const Registers16& before,
-                                  std::size_t wanted, bool writes_happen) {
-  std::vector<AccessByte> bytes;
+std::vector<SiliconByte> predicted(const DecodedInstruction& info, const Registers16& before,
+                                   std::size_t wanted, bool writes_happen) {
+  std::vector<SiliconByte> bytes;
   std::array<std::uint64_t, 8> gpr = before.gpr;
   do {
     for_each_access(info, gpr.data(), before.bases.data(), false, [&](const DataAccess& access) {
@@ -54,7 +54,7 @@ std::vector<AccessByte> predicted(const DecodedInstruction& info, const Register
   return bytes;
 }
 
-std::string text(const std::vector<AccessByte>& bytes) {
+std::string text(const std::vector<SiliconByte>& bytes) {
   std::string out;
   char buffer[16];
   for (std::size_t i = 0; i < bytes.size() && i < 20; ++i) {
@@ -80,10 +80,10 @@ TEST(InstructionSilicon, PredictsEveryDataAccessOfAn80286) {
       }
       ASSERT_EQ(info.state, DecodeState::ok) << path << " " << one.name;
       const Registers16 before = test::registers_before(one);
-      const std::vector<AccessByte> bus = on_the_bus(one);
+      const std::vector<SiliconByte> bus = on_the_bus(one);
       bool writes = false;
-      for (const AccessByte& byte : bus) writes = writes || byte.write;
-      const std::vector<AccessByte> ours = predicted(info, before, bus.size(), writes);
+      for (const SiliconByte& byte : bus) writes = writes || byte.write;
+      const std::vector<SiliconByte> ours = predicted(info, before, bus.size(), writes);
       ++compared;
       bytes += bus.size();
       if (ours == bus || ++wrong > 2) continue;

@@ -61,7 +61,7 @@ BOTH(adox, "adox %[b], %[v]", "adox %k[b], %k[v]")
 ON_HOST(tzcnt16, "movzwl %w[v], %k[v]\n\ttzcnt %w[a], %w[v]\n\tmovzwl %w[v], %k[v]")
 ON_HOST(lzcnt16, "movzwl %w[v], %k[v]\n\tlzcnt %w[a], %w[v]\n\tmovzwl %w[v], %k[v]")
 
-struct Row {
+struct IntegerRow {
   const char* name;
   Operation operation;
   unsigned bits;
@@ -72,7 +72,7 @@ struct Row {
 constexpr std::uint32_t kOfBits = flag_facts::bits.undefined,
                         kOfCount = flag_facts::count_zeros.undefined,
                         kOfField = flag_facts::bextr.undefined;
-constexpr Row kRows[] = {
+constexpr IntegerRow kIntegerRows[] = {
     {"ANDN", Operation::andn, 64, andn64, kOfBits},
     {"ANDN", Operation::andn, 32, andn32, kOfBits},
     {"BLSI", Operation::blsi, 64, blsi64, kOfBits},
@@ -141,7 +141,7 @@ class RandomInput {
 TEST(NewerIntegers, ComputeWhatTheHostsProcessorDoes) {
   if (!host_has_all()) GTEST_SKIP() << "the host's processor lacks BMI1, BMI2, LZCNT, MOVBE or ADX";
   RandomInput random;
-  for (const Row& row : kRows) {
+  for (const IntegerRow& row : kIntegerRows) {
     for (int i = 0; i < 3000; ++i) {
       const NewerIntegerInput in = random.next(row.bits);
       const NewerIntegerResult host = row.on_host(in), ours = newer_integer(row.operation, in);
