@@ -45,8 +45,8 @@ class OutputLock {
  public:
   explicit OutputLock(const std::string& output) : path_(output + ".lock") {
     lock_ = Descriptor(open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
-    if (!lock_.is_open()) throw IoError(system_message(path_));
-    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    if (lock_.value() < 0) throw IoError(system_message(path_));
+    if (flock(lock_.value(), LOCK_EX | LOCK_NB) != 0)
       throw IoError(output + ": another recording is writing this file");
   }
   ~OutputLock() { unlink(path_.c_str()); }
@@ -98,7 +98,7 @@ constexpr std::chrono::seconds kPatience{20};
 bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pipe& data,
                  Pipe& control, Progress& progress) {
   std::optional<Clock::time_point> stopped;
-  pollfd ends[2] = {{data.read.get(), POLLIN, 0}, {control.read.get(), POLLIN, 0}};
+  pollfd ends[2] = {{data.read.value(), POLLIN, 0}, {control.read.value(), POLLIN, 0}};
   while (ends[0].fd >= 0 || ends[1].fd >= 0) {
     if (poll(ends, 2, 500) < 0 && errno != EINTR) throw IoError(system_message("poll"));
     if (!stopped && (interrupt_requested() || receiver.disk_full())) {
@@ -252,7 +252,7 @@ Captured capture_bus(const RecordArguments& capture, MonitorReceiver& receiver,
   const LogFile log;
   Pipe data, control;
   const auto command =
-      monitored_command(capture, log.path(), data.write.get(), control.write.get());
+      monitored_command(capture, log.path(), data.write.value(), control.write.value());
   const auto begin = Clock::now();
   Captured result;
   RecordedEmulator emulator(command, data, control);

@@ -15,7 +15,7 @@
 namespace citcat {
 namespace {
 
-std::string system_message(const std::string& what) { return what + ": " + std::strerror(errno); }
+std::string child_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 /// In the child.
 [[noreturn]] void become(const std::vector<std::string>& command, const Pipe& data,
@@ -25,24 +25,19 @@ std::string system_message(const std::string& what) { return what + ": " + std::
   argv.push_back(nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);  // it is gone already
-  fcntl(data.write.get(), F_SETFD, 0);
-  fcntl(control.write.get(), F_SETFD, 0);
+  fcntl(data.write.value(), F_SETFD, 0);
+  fcntl(control.write.value(), F_SETFD, 0);
   execvp(argv[0], argv.data());
-  const std::string message = system_message(std::string("citcat: error: ") + argv[0]) + "\n";
+  const std::string message = child_error(std::string("citcat: error: ") + argv[0]) + "\n";
   (void)!::write(STDERR_FILENO, message.data(), message.size());
   _exit(127);
 }
 
 }  // namespace
 
-void Descriptor::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
 Pipe::Pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw IoError(system_message("pipe"));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw IoError(child_error("pipe"));
   read = Descriptor(ends[0]);
   write = Descriptor(ends[1]);
   // Larger than the default, so that emulator and compressor wait for each other less often.
@@ -53,10 +48,10 @@ RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe
                                    Pipe& control) {
   const pid_t parent = getpid();
   child_ = fork();
-  if (child_ < 0) throw IoError(system_message("fork"));
+  if (child_ < 0) throw IoError(child_error("fork"));
   if (child_ == 0) become(command, data, control, parent);
-  data.write.close();
-  control.write.close();
+  data.write = Descriptor();
+  control.write = Descriptor();
 }
 
 RecordedEmulator::~RecordedEmulator() {

@@ -4,29 +4,11 @@
 #include <sys/types.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "formats/io/descriptor.h"
+
 namespace citcat {
-
-/// A file descriptor that is closed when its owner goes.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
 
 struct Pipe {
   Descriptor read, write;
