@@ -97,7 +97,7 @@ LineCheck::Levels LineCheck::levels_above_page(unsigned line) const {
   return levels;
 }
 
-std::optional<Confidence> LineCheck::judge(unsigned line, const Levels& levels,
+std::optional<FindingConfidence> LineCheck::judge(unsigned line, const Levels& levels,
                                            std::uint32_t mask) {
   if (levels.moves()) return std::nullopt;
   bool enough = false;
@@ -106,9 +106,9 @@ std::optional<Confidence> LineCheck::judge(unsigned line, const Levels& levels,
              levels.surroundings >= (line < kPagePartLine ? kEnoughWithinPage : kEnoughPageParts);
   } else {
     enough = levels.surroundings >= (mask <= kFewAddresses ? kEnoughOfFew : kEnoughOfMany);
-    if (!enough && levels.surroundings >= kSome) return Confidence::possible;
+    if (!enough && levels.surroundings >= kSome) return FindingConfidence::possible;
   }
-  return enough ? std::optional(Confidence::likely) : std::nullopt;
+  return enough ? std::optional(FindingConfidence::likely) : std::nullopt;
 }
 
 void LineCheck::find_stuck_address_lines(std::uint32_t mask, std::vector<Finding>& out) const {
@@ -149,7 +149,7 @@ void LineCheck::find_stuck_data_lines(std::uint32_t bus_bytes, std::vector<Findi
     if (!off && lane.values.count() < kEnoughValues) continue;
     for (unsigned bit = 0; bit < 8; ++bit) {
       if (((high | low) >> bit & 1) == 0) continue;
-      out.push_back({"stuck-data-line", Confidence::likely,
+      out.push_back({"stuck-data-line", FindingConfidence::likely,
                      "data line " + line_name('D', 8 * i + bit) + " stays " +
                          ((high >> bit & 1) != 0 ? "high" : "low") + " in all " +
                          std::to_string(lane.bytes) + " bytes of its lane"});
@@ -169,7 +169,7 @@ void LineCheck::find_disorder(std::uint32_t mask, std::vector<Finding>& out) con
   }
   for (unsigned line = 0; line < kPageLines; ++line) {
     if ((mask >> line & 1) == 0 || crossed[line] || !expected[line]) continue;
-    out.push_back({"line-order", Confidence::likely,
+    out.push_back({"line-order", FindingConfidence::likely,
                    "no fetch goes on from the one before by a step of address line " +
                        line_name('A', line) +
                        ", though some do by lines above it: swapped with another?"});

@@ -16,7 +16,7 @@
 namespace citcat {
 
 /// How sure it is that something is wrong with the capture, rather than unusual in the machine.
-enum class Confidence : std::uint8_t { possible, likely, certain };
+enum class FindingConfidence : std::uint8_t { possible, likely, certain };
 
 /// Memory: as MemoryImage, with the pages touched.
 class LineCheck {
@@ -28,7 +28,7 @@ class LineCheck {
 
   struct Finding {
     const char* check = "";  ///< "stuck-line", "stuck-data-line", "line-order"
-    Confidence confidence = Confidence::possible;
+    FindingConfidence confidence = FindingConfidence::possible;
     std::string text;
   };
   std::vector<Finding> findings(const BusModel& bus) const;
@@ -52,7 +52,7 @@ class LineCheck {
   };
 
   /// Whether a line that was at one level only is stuck: nothing when that is not known.
-  static std::optional<Confidence> judge(unsigned line, const Levels& levels, std::uint32_t mask);
+  static std::optional<FindingConfidence> judge(unsigned line, const Levels& levels, std::uint32_t mask);
   static std::size_t size_class(const BusTransaction& t);
   Starts& starts_of(std::uint32_t page);
   void follow_fetches(const BusTransaction& t, std::size_t size);

@@ -66,18 +66,18 @@ class Linter {
   void report(const CaptureInfo& info, std::vector<LintFinding>& out) const {
     report_lines(info.bus, out);
     report_data(out);
-    report(out, "line-shape", Confidence::certain, shape_,
+    report(out, "line-shape", FindingConfidence::certain, shape_,
            "line transfers that are not aligned to their size, or none of a line's size");
-    report(out, "clock-backwards", Confidence::certain, backwards_,
+    report(out, "clock-backwards", FindingConfidence::certain, backwards_,
            "transactions earlier than the one before");
-    report(out, "many-wait-states", Confidence::possible, waits_,
+    report(out, "many-wait-states", FindingConfidence::possible, waits_,
            "bus cycles of more than " + std::to_string(kManyWaits) +
                " wait states: is READY probed, did the clock stop?");
     report_jumps(out);
   }
 
  private:
-  static void report(std::vector<LintFinding>& out, const char* check, Confidence confidence,
+  static void report(std::vector<LintFinding>& out, const char* check, FindingConfidence confidence,
                      const Tally& tally, const std::string& text) {
     if (tally.count != 0)
       out.push_back({check, confidence, tally.count, tally.transaction, tally.clock, text});
@@ -139,20 +139,20 @@ class Linter {
     for (int bit = 0; bit < kBits; ++bit) {
       const std::uint64_t here = single_bit_[static_cast<std::size_t>(bit)];
       if (here < kOneBitFault || here * 10 < changed_.count * 9) continue;
-      report(out, "data-line", Confidence::likely, changed_,
+      report(out, "data-line", FindingConfidence::likely, changed_,
              "reads differ from the last value of their byte in bit " + std::to_string(bit) +
                  " alone: look at its data line");
       return;
     }
     // Devices and DMA change a few places; a bad probe changes everything.
     const bool everywhere = changed_.count * 20 > compared_ && changed_pages_.size() > 8;
-    report(out, "changed-without-writer", everywhere ? Confidence::likely : Confidence::possible,
+    report(out, "changed-without-writer", everywhere ? FindingConfidence::likely : FindingConfidence::possible,
            changed_,
            "bytes read that nobody was seen writing, in " + std::to_string(changed_pages_.size()) +
                " pages of 4 KiB: DMA, a device in memory, or a read decoded wrongly");
-    report(out, "changed-code", Confidence::possible, changed_code_,
+    report(out, "changed-code", FindingConfidence::possible, changed_code_,
            "of these are instruction fetches");
-    report(out, "cache-line", Confidence::possible, changed_lines_,
+    report(out, "cache-line", FindingConfidence::possible, changed_lines_,
            "of these came with line fills that contradict the line's last contents");
   }
 
@@ -161,7 +161,7 @@ class Linter {
     const double mean = static_cast<double>(distance_sum_) / static_cast<double>(distances_);
     if (static_cast<double>(longest_) <= mean * kJumpFactor) return;
     Tally tally{1, longest_at_.index, longest_at_.clock};
-    report(out, "clock-jump", Confidence::possible, tally,
+    report(out, "clock-jump", FindingConfidence::possible, tally,
            "a pause of " + std::to_string(longest_) +
                " clocks before this transaction: a halt, or "
                "samples that are missing");
@@ -206,7 +206,7 @@ class GlitchFinder {
       const Channel& channel = channels_[i];
       // Rare among longer ones: a channel that always moves like that is a clock.
       if (channel.pulses == 0 || channel.pulses * 50 > channel.edges) continue;
-      out.push_back({"glitch", Confidence::possible, channel.pulses, 0, channel.first,
+      out.push_back({"glitch", FindingConfidence::possible, channel.pulses, 0, channel.first,
                      "pulses of one sample on channel '" + info_.channels[i] + "' among " +
                          std::to_string(channel.edges) + " changes"});
     }
@@ -246,13 +246,13 @@ void find_glitches(std::string_view format, const std::vector<std::string>& path
 
 }  // namespace
 
-const char* confidence_name(Confidence confidence) {
+const char* confidence_name(FindingConfidence confidence) {
   switch (confidence) {
-    case Confidence::possible:
+    case FindingConfidence::possible:
       return "possible";
-    case Confidence::likely:
+    case FindingConfidence::likely:
       return "likely";
-    case Confidence::certain:
+    case FindingConfidence::certain:
       return "certain";
   }
   return "";
@@ -287,7 +287,7 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
       linter->begin_segment();
     } while (capture->next_segment());
   } catch (const FormatError& error) {
-    report.findings.push_back({"not-decodable", Confidence::certain, 1,
+    report.findings.push_back({"not-decodable", FindingConfidence::certain, 1,
                                linter ? linter->transactions() : 0, 0, error.what()});
   }
   if (linter) {
@@ -295,7 +295,7 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
     report.transactions = linter->transactions();
     linter->report(report.info, report.findings);
     if (report.transactions == 0 && report.findings.empty())
-      report.findings.push_back({"no-transactions", Confidence::certain, 1, 0, 0,
+      report.findings.push_back({"no-transactions", FindingConfidence::certain, 1, 0, 0,
                                  "not one bus transaction in the whole capture"});
     if (format != nullptr) find_glitches(format->id, paths, report.findings);
   }

@@ -12,11 +12,11 @@
 
 namespace citcat {
 
-const char* confidence_name(Confidence confidence);
+const char* confidence_name(FindingConfidence confidence);
 
 struct LintFinding {
   std::string check;  ///< identifier: "stuck-line", "changed-without-writer", ...
-  Confidence confidence = Confidence::possible;
+  FindingConfidence confidence = FindingConfidence::possible;
   std::uint64_t count = 0;        ///< occurrences
   std::uint64_t transaction = 0;  ///< index of the first one
   std::uint64_t clock = 0;        ///< sample or clock of the first one

@@ -60,7 +60,7 @@ ExitCode run_lint(const LintArguments& arguments, const Console& console) {
       arguments.captures, options, [&progress](std::uint64_t done) { progress.update(done); });
   const bool sound = std::none_of(
       report.findings.begin(), report.findings.end(),
-      [](const LintFinding& finding) { return finding.confidence != Confidence::possible; });
+      [](const LintFinding& finding) { return finding.confidence != FindingConfidence::possible; });
   if (arguments.json) {
     print_json(report, sound, console);
   } else {

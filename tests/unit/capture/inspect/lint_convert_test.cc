@@ -300,7 +300,7 @@ TEST_F(CaptureTools, LintFindsNothingSureInASoundCapture) {
   const LintReport report = lint_capture({session_}, {});
   EXPECT_GT(report.transactions, 5000u);
   for (const LintFinding& finding : report.findings)
-    EXPECT_EQ(finding.confidence, Confidence::possible) << finding.text;
+    EXPECT_EQ(finding.confidence, FindingConfidence::possible) << finding.text;
 }
 
 TEST_F(CaptureTools, LintFindsADataLineThatFlickers) {
