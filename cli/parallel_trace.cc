@@ -188,10 +188,10 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
 
 // ---- The process that puts them together --------------------------------------------------------
 
-class Worker {
+class TraceWorker {
  public:
-  Worker(const RecordingFile& file, const Checkpoints& checkpoints, const std::vector<Part>& parts,
-         const KtOptions& kt, bool notes)
+  TraceWorker(const RecordingFile& file, const Checkpoints& checkpoints,
+              const std::vector<Part>& parts, const KtOptions& kt, bool notes)
       : ring_(kRingBytes) {
     std::fflush(nullptr);
     process_ = ::fork();
@@ -200,13 +200,13 @@ class Worker {
     }
     if (process_ == 0) work(file, checkpoints, parts, kt, ring_, notes);
   }
-  ~Worker() {
+  ~TraceWorker() {
     if (process_ <= 0) return;
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
   }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
+  TraceWorker(const TraceWorker&) = delete;
+  TraceWorker& operator=(const TraceWorker&) = delete;
 
   /// Hands on what the process tells of its next part, and waits for the end of it.
   ReplayReport take(KtWriter& writer) {
@@ -290,12 +290,12 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
   const std::uint64_t end =
       std::min(options.range.to, file.recording().instructions.value_or(options.range.to));
   Progress progress = console.progress("replaying", "instructions", end);
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<TraceWorker>> workers;
   for (std::size_t w = 0; w < std::min<std::size_t>(processes, parts.size()); ++w) {
     std::vector<Part> its_own;
     for (std::size_t i = w; i < parts.size(); i += processes) its_own.push_back(parts[i]);
     workers.push_back(
-        std::make_unique<Worker>(file, checkpoints, its_own, kt, writer.keeps_notes()));
+        std::make_unique<TraceWorker>(file, checkpoints, its_own, kt, writer.keeps_notes()));
   }
   TraceRunResult result;
   result.started_at = parts.front().start.instruction;

@@ -10,20 +10,20 @@
 namespace citcat {
 namespace {
 
-struct KindRow {
+struct MarkerRow {
   OnChipMarker::Kind kind;
   BusOp op;
   std::string_view name;
 };
-constexpr std::array<KindRow, 3> kKinds{{
+constexpr std::array<MarkerRow, 3> kMarkerKinds{{
     {OnChipMarker::Kind::io_write, BusOp::io_write, "io-write"},
     {OnChipMarker::Kind::memory_write, BusOp::data_write, "mem-write"},
     {OnChipMarker::Kind::memory_read, BusOp::data_read, "mem-read"},
 }};
 
-const KindRow& row_of(OnChipMarker::Kind kind) {
-  return *std::find_if(kKinds.begin(), kKinds.end(),
-                       [kind](const KindRow& row) { return row.kind == kind; });
+const MarkerRow& marker_row(OnChipMarker::Kind kind) {
+  return *std::find_if(kMarkerKinds.begin(), kMarkerKinds.end(),
+                       [kind](const MarkerRow& row) { return row.kind == kind; });
 }
 
 [[noreturn]] void refuse(std::string_view text) {
@@ -70,7 +70,7 @@ std::optional<std::vector<std::uint8_t>> value_bytes(std::string_view text) {
 }  // namespace
 
 bool OnChipMarker::shown_by(const BusTransaction& t) const {
-  if (t.op != row_of(kind).op || t.has(kWriteBack)) return false;
+  if (t.op != marker_row(kind).op || t.has(kWriteBack)) return false;
   const std::uint32_t offset = address.minus32(t.address);
   const std::size_t wanted = bytes ? bytes->size() : 1;
   if (offset >= t.size || t.size - offset < wanted) return false;
@@ -82,9 +82,9 @@ OnChipMarker parse_on_chip_marker(std::string_view text) {
   OnChipMarker marker;
   const auto vector = hexadecimal(take_until(rest, '='), 0xff);
   const std::string_view kind = take_until(rest, ':');
-  const auto* const row = std::find_if(kKinds.begin(), kKinds.end(),
-                                       [kind](const KindRow& k) { return k.name == kind; });
-  if (!vector || row == kKinds.end()) refuse(text);
+  const auto* const row = std::find_if(kMarkerKinds.begin(), kMarkerKinds.end(),
+                                       [kind](const MarkerRow& k) { return k.name == kind; });
+  if (!vector || row == kMarkerKinds.end()) refuse(text);
   const bool is_port = row->kind == OnChipMarker::Kind::io_write;
   const auto address = hexadecimal(take_until(rest, ':'), is_port ? 0xffff : ~std::uint32_t{0});
   if (!address) refuse(text);
@@ -101,8 +101,8 @@ OnChipMarker parse_on_chip_marker(std::string_view text) {
 std::string on_chip_marker_text(const OnChipMarker& marker) {
   char text[48];
   std::snprintf(text, sizeof text, "%02x=%.*s:%x", marker.vector,
-                static_cast<int>(row_of(marker.kind).name.size()), row_of(marker.kind).name.data(),
-                marker.address.u32());
+                static_cast<int>(marker_row(marker.kind).name.size()),
+                marker_row(marker.kind).name.data(), marker.address.u32());
   std::string result = text;
   if (!marker.bytes) return result;
   result += ':';

@@ -3,7 +3,8 @@
 namespace citcat {
 namespace {
 
-constexpr CacheForm kForms[] = {CacheForm::none, CacheForm::write_through, CacheForm::write_back};
+constexpr CacheForm kFormNames[] = {CacheForm::none, CacheForm::write_through,
+                                    CacheForm::write_back};
 
 }  // namespace
 
@@ -20,7 +21,7 @@ std::string_view cache_form_name(CacheForm form) {
 }
 
 std::optional<CacheForm> parse_cache_form(std::string_view name) {
-  for (const CacheForm form : kForms) {
+  for (const CacheForm form : kFormNames) {
     if (cache_form_name(form) == name) return form;
   }
   return std::nullopt;

@@ -21,7 +21,7 @@ constexpr Kind kStatus8088Min[8] = {
 // data sheet, table "S4, S3").
 constexpr std::uint64_t kCodeSegment = 2;
 
-enum Control : unsigned { kAle, kRd, kWr, kInta, kIo, kDt, kSso, kBhe };
+enum Control : unsigned { kAleMin, kRdMin, kWrMin, kIntaMin, kIoMin, kDtMin, kSsoMin, kBheMin };
 
 class Decoder8086Min final : public ClockedDecoder {
  public:
@@ -49,16 +49,16 @@ class Decoder8086Min final : public ClockedDecoder {
   void clock(const Period& period) override {
     const std::uint64_t control = control_(period.last);
     const auto low = [&](unsigned pin) { return ((control >> pin) & 1) == 0; };
-    if (!low(kAle)) {
+    if (!low(kAleMin)) {
       end_cycle();
       begin(period, control);
       return;
     }
     if (!open_) return;
-    const bool strobe = low(kRd) || low(kWr) || low(kInta);
+    const bool strobe = low(kRdMin) || low(kWrMin) || low(kIntaMin);
     if (strobe) {
       // The last clock of the strobe has the data.
-      if (!strobed_) kind_ = kind_of_strobe(low(kRd), low(kWr), period);
+      if (!strobed_) kind_ = kind_of_strobe(low(kRdMin), low(kWrMin), period);
       data_value_ = data_(period.last);
       strobed_ = true;
     } else if (strobed_) {
@@ -75,11 +75,11 @@ class Decoder8086Min final : public ClockedDecoder {
     begin_ = period.begin;
     place_ = PhysAddr{static_cast<std::uint32_t>(address_(period.last))};
     high_lane_ = wide_ && enable_(period.last) == 0;
-    const bool io_high = ((control >> kIo) & 1) != 0;
+    const bool io_high = ((control >> kIoMin) & 1) != 0;
     // IO/M# of the 8088 is M/IO# of the 8086.
     io_ = wide_ ? !io_high : io_high;
-    const std::uint64_t status =
-        ((control >> kSso) & 1) | ((control >> kDt) & 1) << 1 | ((control >> kIo) & 1) << 2;
+    const std::uint64_t status = ((control >> kSsoMin) & 1) | ((control >> kDtMin) & 1) << 1 |
+                                 ((control >> kIoMin) & 1) << 2;
     status_kind_ = has_sso_ ? kStatus8088Min[status] : Kind::none;
   }
 

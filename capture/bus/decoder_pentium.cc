@@ -18,9 +18,9 @@ namespace {
 
 using Kind = CycleKind;
 
-constexpr std::uint32_t kLineBytes = 32;
-constexpr unsigned kItemBytes = 8;
-constexpr unsigned kItems = kLineBytes / kItemBytes;
+constexpr std::uint32_t kLineBytesPentium = 32;
+constexpr unsigned kItemBytesPentium = 8;
+constexpr unsigned kItemsPentium = kLineBytesPentium / kItemBytesPentium;
 // NA# lets one more cycle begin before the last one has ended (Pentium data sheet, "Pipelined
 // cycles").
 constexpr std::size_t kOutstanding = 2;
@@ -48,17 +48,17 @@ constexpr const char* kTargetPins[] = {"BT0", "BT1", "BT2"};
 
 /// Control pins in the order they are gathered; BE0 to BE7 follow.
 enum ControlPentium : unsigned {
-  kWr,
-  kDc,
-  kMio,
-  kAds,
-  kBrdy,
-  kCache,
-  kKen,
-  kBoff,
-  kHitm,
-  kNa,
-  kBe0
+  kWrPentium,
+  kDcPentium,
+  kMioPentium,
+  kAdsPentium,
+  kBrdyPentium,
+  kCachePentium,
+  kKenPentium,
+  kBoffPentium,
+  kHitmPentium,
+  kNaPentium,
+  kBe0Pentium
 };
 
 class DecoderPentium final : public ClockedDecoder {
@@ -70,7 +70,8 @@ class DecoderPentium final : public ClockedDecoder {
         data_(pins.gather("D", 0, 63)),
         control_(pins.gather({"WR", "DC", "MIO", "ADS", "BRDY", "CACHE", "KEN", "BOFF", "HITM",
                               "NA", "BE0", "BE1", "BE2", "BE3", "BE4", "BE5", "BE6", "BE7"})) {
-    absent_ = pins.absent({{"KEN", kKen}, {"BOFF", kBoff}, {"HITM", kHitm}, {"NA", kNa}});
+    absent_ = pins.absent(
+        {{"KEN", kKenPentium}, {"BOFF", kBoffPentium}, {"HITM", kHitmPentium}, {"NA", kNaPentium}});
     // Without KEN# a read that asks for a line is believed to get it.
     has_ken_ = pins.has("KEN");
     for (const BranchTraceRow& row : kBranchTraces)
@@ -106,7 +107,7 @@ class DecoderPentium final : public ClockedDecoder {
     const auto low = [&](unsigned pin) { return ((control >> pin) & 1) == 0; };
     const std::uint64_t counted = pulses_.value();
     if (pulses_.counts()) pulses_.clock(period.last);
-    if (low(kBoff)) {
+    if (low(kBoffPentium)) {
       // All outstanding cycles are run again in their entirety (Pentium data sheet, "BOFF#").
       backed_off_ += cycles_.size();
       cycles_.clear();
@@ -115,10 +116,11 @@ class DecoderPentium final : public ClockedDecoder {
     if (!cycles_.empty()) {
       Cycle& current = cycles_.front();
       // KEN# is taken with the first BRDY# or with NA#, whichever comes first.
-      if (!current.cache_known && (low(kBrdy) || low(kNa))) settle_cache(current, low(kKen));
-      if (low(kBrdy)) transfer(current, period);
+      if (!current.cache_known && (low(kBrdyPentium) || low(kNaPentium)))
+        settle_cache(current, low(kKenPentium));
+      if (low(kBrdyPentium)) transfer(current, period);
     }
-    if (low(kAds)) {
+    if (low(kAdsPentium)) {
       begin(period, control);
       cycles_.back().counted = counted;
     }
@@ -136,7 +138,7 @@ class DecoderPentium final : public ClockedDecoder {
     bool asks_for_line = false;  ///< CACHE# low
     bool cache_known = false, burst = false, snoop = false;
     unsigned items = 0;
-    std::array<std::uint8_t, kLineBytes> data{};
+    std::array<std::uint8_t, kLineBytesPentium> data{};
   };
   static constexpr std::uint32_t kTargetMessage = 1U << 31;
 
@@ -150,9 +152,9 @@ class DecoderPentium final : public ClockedDecoder {
     cycle.kind = kDefinition486[control & 7];
     cycle.clock = period.begin;
     cycle.start = PhysAddr{static_cast<std::uint32_t>(address_(period.last) << 3)};
-    cycle.lanes = static_cast<unsigned>(~control >> kBe0) & 0xff;
-    cycle.asks_for_line = ((control >> kCache) & 1) == 0 && is_memory(cycle.kind);
-    cycle.snoop = ((control >> kHitm) & 1) == 0;
+    cycle.lanes = static_cast<unsigned>(~control >> kBe0Pentium) & 0xff;
+    cycle.asks_for_line = ((control >> kCachePentium) & 1) == 0 && is_memory(cycle.kind);
+    cycle.snoop = ((control >> kHitmPentium) & 1) == 0;
     const bool moves = cycle.kind != Kind::special && cycle.kind != Kind::interrupt_acknowledge;
     if (cycle.kind == Kind::none || (moves && !cycle.asks_for_line && !is_one_run(cycle.lanes)))
       throw FormatError(name(), period.begin,
@@ -171,11 +173,11 @@ class DecoderPentium final : public ClockedDecoder {
   void transfer(Cycle& cycle, const Period& period) {
     const std::uint64_t data = data_(period.last);
     if (cycle.burst) {
-      const PhysAddr item = burst_address(cycle.start, cycle.items, kItemBytes);
-      for (unsigned lane = 0; lane < kItemBytes; ++lane)
-        cycle.data[item.offset_in(kLineBytes) + lane] =
+      const PhysAddr item = burst_address(cycle.start, cycle.items, kItemBytesPentium);
+      for (unsigned lane = 0; lane < kItemBytesPentium; ++lane)
+        cycle.data[item.offset_in(kLineBytesPentium) + lane] =
             static_cast<std::uint8_t>(data >> (8 * lane));
-      if (++cycle.items == kItems) finish_line(cycle);
+      if (++cycle.items == kItemsPentium) finish_line(cycle);
       return;
     }
     if (cycle.kind == Kind::special && cycle.lanes == kBranchTrace) {
@@ -193,8 +195,8 @@ class DecoderPentium final : public ClockedDecoder {
     line.flags = kClockKnown | kLine;
     if (is_write(cycle.kind)) line.flags |= kWriteBack;
     if (is_write(cycle.kind) && cycle.snoop) line.flags |= kSnoop;
-    line.address = cycle.start.begin_of(kLineBytes);
-    line.size = kLineBytes;
+    line.address = cycle.start.begin_of(kLineBytesPentium);
+    line.size = kLineBytesPentium;
     line.data = cycle.data;
     output_.push(line);
     cycles_.pop_front();
@@ -212,7 +214,7 @@ class DecoderPentium final : public ClockedDecoder {
       if (target_low_) {
         start.address.value |= static_cast<std::uint32_t>((*target_low_)(period.last));
       } else {
-        start.size = kItemBytes;
+        start.size = kItemBytesPentium;
       }
     } else if ((cycle.start.value & kTargetMessage) == 0) {
       return;

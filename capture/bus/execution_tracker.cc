@@ -170,7 +170,7 @@ std::size_t immediate_bytes(std::uint8_t opcode) {
 }
 
 // An acknowledge reads four vector bytes and pushes six; nothing but prefetches comes between.
-constexpr std::uint32_t kVectorBytes = 4;
+constexpr std::uint32_t kRealVectorBytes = 4;
 // So many instructions whose bytes differ from their encoding are no accident any more.
 constexpr std::uint64_t kOddLengthLimit = 16;
 
@@ -351,7 +351,7 @@ void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64
 /// Family User's Manual, 2.6). The pushed address tells whether the last instruction was complete.
 void ExecutionTracker::follow_entry(const BusTransaction& transaction,
                                     std::span<const std::uint8_t> data) {
-  if (transaction.op == BusOp::data_read && entry_->vector_bytes < kVectorBytes) {
+  if (transaction.op == BusOp::data_read && entry_->vector_bytes < kRealVectorBytes) {
     const PhysAddr expected{entry_->vector * 4u + entry_->vector_bytes};
     if (transaction.address.masked32(setup_.address_mask) != expected.masked32(setup_.address_mask))
       fail(transaction.clock, "expected vector " + hex(entry_->vector, 2) + " to be read from " +
@@ -361,7 +361,7 @@ void ExecutionTracker::follow_entry(const BusTransaction& transaction,
     entry_->vector_bytes += transaction.size;
     return;
   }
-  if (transaction.op != BusOp::data_write || entry_->vector_bytes < kVectorBytes) {
+  if (transaction.op != BusOp::data_write || entry_->vector_bytes < kRealVectorBytes) {
     fail(transaction.clock, "expected the entry of interrupt " + hex(entry_->vector, 2) +
                                 " (vector read, then three words pushed), found " +
                                 std::string(bus_op_name(transaction.op)) +

@@ -16,11 +16,11 @@ constexpr std::size_t kBlock = 128;
 /// In one that another thread reads: handing it over takes as long as reading a hundred.
 constexpr std::size_t kHandedBlock = 2048;
 /// Blocks that wake a thread that waits for some.
-constexpr std::size_t kEnough = 2;
+constexpr std::size_t kEnoughAhead = 2;
 /// Blocks that go round; all of them together stay in the second-level cache. A thread that waits
-/// for `kEnough` leaves one less lying on the way here, while one is looked at.
+/// for `kEnoughAhead` leaves one less lying on the way here, while one is looked at.
 constexpr std::size_t kBlocks = 6;
-static_assert(kBlocks >= (kEnough - 1) + 1 + kEnough);
+static_assert(kBlocks >= (kEnoughAhead - 1) + 1 + kEnoughAhead);
 /// A thread is started for segments longer than this.
 constexpr std::uint64_t kFewTransactions = 1 << 12;
 
@@ -47,8 +47,8 @@ struct ReadAhead::Thread {
     read.close();
   }
 
-  Pool<Block> idle{kBlocks, kEnough};
-  Handover<std::shared_ptr<Block>> read{kEnough};
+  Pool<Block> idle{kBlocks, kEnoughAhead};
+  Handover<std::shared_ptr<Block>> read{kEnoughAhead};
   std::thread worker;  ///< last: it uses the others
 };
 

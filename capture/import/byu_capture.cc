@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kNoTime = 0xffffffff;
 constexpr std::uint8_t kWriteBackMemory = 3;
 constexpr std::uint8_t kUncacheableMemory = 0;
-constexpr std::size_t kLineBytes = 16;  // the smallest line of these processors
+constexpr std::size_t kSmallestLine = 16;  // the smallest line of these processors
 
 struct RequestOp {
   ByuRequest request;
@@ -41,7 +41,7 @@ constexpr RequestOp kOps[] = {
 };
 
 /// Files of records of one size, each a segment; a cut record at the end is left out.
-class RecordCapture : public CaptureReader {
+class ByuRecords : public CaptureReader {
  public:
   const CaptureInfo& info() const override { return info_; }
 
@@ -72,8 +72,8 @@ class RecordCapture : public CaptureReader {
   }
 
  protected:
-  RecordCapture(const char* format, const std::vector<std::string>& paths,
-                const CaptureOptions& options, std::size_t record_bytes)
+  ByuRecords(const char* format, const std::vector<std::string>& paths,
+             const CaptureOptions& options, std::size_t record_bytes)
       : paths_(paths), record_bytes_(record_bytes) {
     if (paths_.empty()) throw UsageError("no capture file was given");
     info_.format = format;
@@ -122,10 +122,10 @@ class RecordCapture : public CaptureReader {
   std::uint64_t index_ = 0, left_out_ = 0;
 };
 
-class ByuCapture final : public RecordCapture {
+class ByuCapture final : public ByuRecords {
  public:
   ByuCapture(const std::vector<std::string>& paths, const CaptureOptions& options)
-      : RecordCapture("byu", paths, options, kByuRecordBytes) {
+      : ByuRecords("byu", paths, options, kByuRecordBytes) {
     info_.has_clock = true;
   }
 
@@ -160,7 +160,7 @@ class ByuCapture final : public RecordCapture {
     std::uint16_t flags = kClockKnown;
     const bool memory = record.request <= static_cast<std::uint8_t>(ByuRequest::write);
     if (!memory) return flags;
-    const bool line = record.size >= kLineBytes;
+    const bool line = record.size >= kSmallestLine;
     if (line) flags |= kLine;
     if ((record.attribute & 3) == kUncacheableMemory) flags |= kUncacheable;
     if (record.request == static_cast<std::uint8_t>(ByuRequest::read_invalidate))
@@ -173,10 +173,10 @@ class ByuCapture final : public RecordCapture {
   std::uint64_t clock_ = 0;
 };
 
-class ByuPentiumCapture final : public RecordCapture {
+class ByuPentiumCapture final : public ByuRecords {
  public:
   ByuPentiumCapture(const std::vector<std::string>& paths, const CaptureOptions& options)
-      : RecordCapture("byu-pentium", paths, options, kByuPentiumRecordBytes) {
+      : ByuRecords("byu-pentium", paths, options, kByuPentiumRecordBytes) {
     if (!is_known(info_.cpu)) info_.cpu = CpuModel::pentium;
   }
 

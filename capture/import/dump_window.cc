@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kWord = 4;
+constexpr std::uint32_t kWindowWord = 4;
 // A window begins at any page. The header leaves that to the machine; a driver can only reserve
 // whole pages.
 constexpr std::uint32_t kAlignment = kPageSize;
@@ -22,7 +22,7 @@ constexpr std::uint32_t kMaxMsr = CITCAT_STATE_MAX_BYTES / CITCAT_MSR_BYTES;
 
 // The block of 64 bits beside one of version 1.
 constexpr std::uint32_t kWideBegin = CITCAT_STATE64_MAGIC_OFFSET;
-constexpr std::uint32_t kWideBytes = CITCAT_STATE64_END_OFFSET + kWord - kWideBegin;
+constexpr std::uint32_t kWideWindow = CITCAT_STATE64_END_OFFSET + kWindowWord - kWideBegin;
 
 bool in_block(PhysAddr base, const BusTransaction& t) {
   return t.address.is_within32(base, CITCAT_STATE_MAX_BYTES);
@@ -32,7 +32,7 @@ bool in_block(PhysAddr base, const BusTransaction& t) {
 
 std::optional<std::uint32_t> DumpFinder::word(PhysAddr base, std::uint32_t offset) const {
   std::uint32_t value = 0;
-  for (std::uint32_t i = 0; i < kWord; ++i) {
+  for (std::uint32_t i = 0; i < kWindowWord; ++i) {
     const auto byte = written_.byte(base.plus32(offset + i));
     if (!byte) return std::nullopt;
     value |= std::uint32_t{*byte} << (8 * i);
@@ -93,7 +93,7 @@ bool DumpFinder::take(const BusTransaction& t) {
     written_.set(t.address, t.bytes());
     if (t.has(kStateWindow)) note_mark(t);
     note_magic(t);
-  } else if (t.address.is_within32(candidates_[*complete_].base.plus32(kWideBegin), kWideBytes)) {
+  } else if (t.address.is_within32(candidates_[*complete_].base.plus32(kWideBegin), kWideWindow)) {
     // A driver in a 64-bit kernel writes its general registers into both blocks last.
     written_.set(t.address, t.bytes());
   }
@@ -130,7 +130,7 @@ bool DumpFinder::concerns(const AccessRun& run) const {
 /// A begin word at the beginning of a possible window makes it a candidate.
 void DumpFinder::note_magic(const BusTransaction& t) {
   // The word may be written in parts: look at the window's first word whenever it is touched.
-  if (t.address.offset_in(kAlignment) >= kWord) return;
+  if (t.address.offset_in(kAlignment) >= kWindowWord) return;
   const PhysAddr base = t.address.begin_of(kAlignment);
   if (word(base, 0) != CITCAT_STATE_MAGIC) return;
   const bool known = std::any_of(candidates_.begin(), candidates_.end(),
@@ -154,8 +154,8 @@ void DumpFinder::note_mark(const BusTransaction& t) {
 /// Returns true when the write completes the candidate.
 bool DumpFinder::update(Candidate& c, const BusTransaction& t) {
   if (c.end) {
-    const std::uint32_t first = t.address.minus32(c.base) & ~(kWord - 1);
-    for (std::uint32_t at = first; at < t.address.minus32(c.base) + t.size; at += kWord) {
+    const std::uint32_t first = t.address.minus32(c.base) & ~(kWindowWord - 1);
+    for (std::uint32_t at = first; at < t.address.minus32(c.base) + t.size; at += kWindowWord) {
       if (word(c.base, at)) c.missing.erase(at);
     }
     return c.missing.empty();
@@ -165,7 +165,7 @@ bool DumpFinder::update(Candidate& c, const BusTransaction& t) {
   const auto end = its ? end_by_counts(c.base, *its) : std::nullopt;
   if (!end || word(c.base, *end) != CITCAT_STATE_END) return false;
   c.end = end;
-  for (std::uint32_t at = 0; at <= *end; at += kWord) {
+  for (std::uint32_t at = 0; at <= *end; at += kWindowWord) {
     if (!word(c.base, at)) c.missing.insert(at);
   }
   return c.missing.empty();
@@ -214,7 +214,7 @@ std::optional<DumpedState> DumpFinder::take_state() {
   dumped.base = window->base;
   DumpCounts counts{std::min(word(window->base, its.cpuid_count).value_or(0), kMaxCpuid), 0};
   if (end) {
-    dumped.end = *end + kWord;
+    dumped.end = *end + kWindowWord;
     counts = counts_before(window->base, its, *end).value_or(counts);
   } else {
     dumped.warnings.push_back("state dump: its end is missing; MSRs are unknown");
@@ -242,7 +242,7 @@ std::optional<DumpCounts> DumpFinder::counts_before(PhysAddr base, const DumpLay
   for (std::uint32_t leaves = 0; leaves <= kMaxCpuid; ++leaves) {
     if (word(base, its.cpuid_count).value_or(leaves) != leaves || its.msr_count(leaves) >= end)
       continue;
-    const std::uint32_t rest = end - its.msr_count(leaves) - kWord;
+    const std::uint32_t rest = end - its.msr_count(leaves) - kWindowWord;
     const std::uint32_t count = rest / CITCAT_MSR_BYTES;
     if (rest % CITCAT_MSR_BYTES != 0) continue;
     if (word(base, its.msr_count(leaves)).value_or(count) == count) {

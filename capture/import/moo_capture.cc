@@ -40,7 +40,7 @@ struct MooBus {
   std::uint32_t flags_loaded;  ///< bits of FLAGS that the rig loads
 };
 
-constexpr MooBus kBuses[] = {
+constexpr MooBus kMooBuses[] = {
     {MooCpu::i8088, CpuModel::i8088, 1, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
     {MooCpu::i8086, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
     {MooCpu::v20, CpuModel::i8088, 1, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
@@ -51,7 +51,7 @@ constexpr MooBus kBuses[] = {
 };
 
 const MooBus& bus_of(MooCpu cpu) {
-  for (const MooBus& bus : kBuses)
+  for (const MooBus& bus : kMooBuses)
     if (bus.cpu == cpu) return bus;
   throw InternalError("MOO processor without a bus");
 }

@@ -14,7 +14,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::string_view kHeader = "seq,icount,rep,clk,type,addr,size,be,flags,burst,data";
+constexpr std::string_view kRecordHeader = "seq,icount,rep,clk,type,addr,size,be,flags,burst,data";
 
 enum Column { kSeq, kIcount, kRep, kClk, kType, kAddr, kSize, kBe, kFlags, kBurst, kData };
 constexpr std::size_t kColumns = kData + 1;
@@ -158,7 +158,7 @@ void CsvRecordFile::parse_header(std::string_view line) {
     const auto* const name = std::find(kColumnNames.begin(), kColumnNames.end(), fields_[i]);
     if (name == kColumnNames.end()) {
       lines_.fail("unknown column \"" + std::string(fields_[i]) + "\"; known are " +
-                  std::string(kHeader));
+                  std::string(kRecordHeader));
     }
     place_[static_cast<std::size_t>(name - kColumnNames.begin())] = static_cast<int>(i);
   }
@@ -223,7 +223,7 @@ unsigned byte_enables(const BusTransaction& t) {
 
 }  // namespace
 
-std::string_view record_csv_header() { return kHeader; }
+std::string_view record_csv_header() { return kRecordHeader; }
 
 std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes, bool has_data) {
   if (t.size > kBusRecordData) {

@@ -7,7 +7,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::size_t kDataLines = 8;     // AD0-AD7 carry addresses and data
+constexpr std::size_t kSharedLines = 8;   // AD0-AD7 carry addresses and data
 constexpr std::size_t kPointerBytes = 4;  // offset and segment
 constexpr std::size_t kFirstStatus = 16;  // A16-A19 carry S3-S6 from T2 on
 
@@ -29,7 +29,7 @@ class AddressFinder {
           bit == 0 ? "changes from one code fetch to the next"
                    : "changes when the lines below it wrap in code fetches");
     out_.in_order = chain_.size();
-    if (chain_.size() < kDataLines) return std::move(out_);
+    if (chain_.size() < kSharedLines) return std::move(out_);
     find_status_lines();
     find_middle_lines();
     return std::move(out_);
@@ -221,7 +221,7 @@ class AddressFinder {
 
   std::uint8_t data_of(const UnnamedCycle& cycle) const {
     unsigned byte = 0;
-    for (std::size_t bit = 0; bit < kDataLines; ++bit)
+    for (std::size_t bit = 0; bit < kSharedLines; ++bit)
       byte |= at_clock(activity_.at_end(chain_[bit]), cycle.end) ? 1U << bit : 0U;
     return static_cast<std::uint8_t>(byte);
   }

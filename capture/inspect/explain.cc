@@ -76,7 +76,7 @@ void explain_failure(const SampleInfo& samples, const ChannelMap& map, ChannelEx
 }
 
 /// `names` with commas between.
-std::string joined(const std::vector<std::string>& names) {
+std::string comma_list(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -139,7 +139,7 @@ std::vector<std::string> channel_lines(const ChannelExplanation& e) {
     lines.push_back("bus: " + std::string(e.bus->bus->id) + ", " +
                     std::string(e.bus->bus->description));
     explain_pins(*e.bus, lines);
-    if (!e.unused.empty()) lines.push_back("channels nobody uses: " + joined(e.unused));
+    if (!e.unused.empty()) lines.push_back("channels nobody uses: " + comma_list(e.unused));
   }
   for (const std::string& note : e.notes) lines.push_back("note: " + note);
   if (e.no_bus.empty()) {

@@ -46,8 +46,8 @@ const std::vector<std::string> kTools = {"count:blocks=40,listing=2000",
                                          "tlb:entries=16+32+64+128",
                                          "bpred:entries=64+256+1024+4096"};
 
-/// For a shell: quoted where it could be taken for something else.
-std::string quoted(const std::string& text) {
+/// For a shell: shell_quoted where it could be taken for something else.
+std::string shell_quoted(const std::string& text) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-./:=,@+").find(c) != std::string_view::npos;
@@ -60,10 +60,10 @@ std::string quoted(const std::string& text) {
 
 /// The command that prints the JSON of the analysis.
 std::string analyze_command(const ReportedRange& what, const ReportOptions& options) {
-  std::string text = "citcat analyze " + quoted(what.recording);
+  std::string text = "citcat analyze " + shell_quoted(what.recording);
   if (what.range.from != 0) text += fmt::format(" --from {}", what.range.from);
   if (what.range.to != ReplayRange{}.to) text += fmt::format(" --to {}", what.range.to);
-  for (const std::string& symbols : options.symbols) text += " --symbols " + quoted(symbols);
+  for (const std::string& symbols : options.symbols) text += " --symbols " + shell_quoted(symbols);
   for (const std::string& tool : kTools) text += " --tool " + tool;
   return text + " --json";
 }

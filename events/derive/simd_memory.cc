@@ -24,31 +24,31 @@ std::size_t SimdMemory::before_watched(std::size_t first, std::size_t end) const
 
 namespace {
 
-constexpr std::size_t kAtOnce = 16;
+constexpr std::size_t kStepsAtOnce = 16;
 constexpr unsigned kWholeBits = 28;
 static_assert(MemoryModel::kWholeWord == 0xfU << kWholeBits);
 
-CITCAT_WIDE inline __attribute__((always_inline)) __m512i all_of(std::uint32_t value) {
+CITCAT_WIDE inline __attribute__((always_inline)) __m512i every_dword(std::uint32_t value) {
   return _mm512_set1_epi32(static_cast<int>(value));
 }
 
 CITCAT_WIDE inline __attribute__((always_inline)) __mmask16 has(__m512i shape, unsigned flag) {
-  return _mm512_test_epi32_mask(shape, all_of(flag << kShapeFlagsShift));
+  return _mm512_test_epi32_mask(shape, every_dword(flag << kShapeFlagsShift));
 }
 
 CITCAT_WIDE inline __attribute__((always_inline)) __mmask16 is_op(__m512i shape, BusOp op) {
-  return _mm512_cmpeq_epi32_mask(_mm512_and_si512(shape, all_of(3)),
-                                 all_of(static_cast<std::uint32_t>(op)));
+  return _mm512_cmpeq_epi32_mask(_mm512_and_si512(shape, every_dword(3)),
+                                 every_dword(static_cast<std::uint32_t>(op)));
 }
 
 CITCAT_WIDE inline __attribute__((always_inline)) __m512i size_of(__m512i shape) {
-  return _mm512_and_si512(_mm512_srli_epi32(shape, kShapeSizeShift), all_of(31));
+  return _mm512_and_si512(_mm512_srli_epi32(shape, kShapeSizeShift), every_dword(31));
 }
 
 CITCAT_WIDE inline __attribute__((always_inline)) __mmask16 is_watched(
     __m512i address, const SmmEntryDetector::Watch& watch) {
-  return _mm512_cmpeq_epi32_mask(_mm512_and_si512(address, all_of(watch.mask)),
-                                 all_of(watch.value));
+  return _mm512_cmpeq_epi32_mask(_mm512_and_si512(address, every_dword(watch.mask)),
+                                 every_dword(watch.value));
 }
 
 inline std::uint64_t count_of(unsigned mask) {
@@ -88,17 +88,17 @@ CITCAT_WIDE void SimdMemory::prepare(const AccessRun& run) {
   const AccessColumns& columns = *run.columns;
   const auto by_write = SmmEntryDetector::watch_of(BusOp::data_write, 0);
   const auto by_fill = SmmEntryDetector::watch_of(BusOp::data_read, kStoreFill);
-  const __m512i one = all_of(1);
+  const __m512i one = every_dword(1);
   Counter counter;
-  for (std::size_t i = 0; i < run.size(); i += kAtOnce) {
+  for (std::size_t i = 0; i < run.size(); i += kStepsAtOnce) {
     const std::size_t at = run.column + i;
-    const auto live =
-        static_cast<__mmask16>(run.size() - i >= kAtOnce ? 0xffffU : (1U << (run.size() - i)) - 1);
+    const auto live = static_cast<__mmask16>(
+        run.size() - i >= kStepsAtOnce ? 0xffffU : (1U << (run.size() - i)) - 1);
     const __m512i shape = _mm512_maskz_loadu_epi32(live, &columns.shape[at]);
     const __m512i address = _mm512_maskz_loadu_epi32(live, &columns.address[at]);
     const __mmask16 writes = is_op(shape, BusOp::data_write);
     const __m512i bytes = _mm512_sub_epi32(_mm512_sllv_epi32(one, size_of(shape)), one);
-    const __m512i offset = _mm512_and_si512(address, all_of(MemoryModel::kLineBytes - 1));
+    const __m512i offset = _mm512_and_si512(address, every_dword(MemoryModel::kLineBytes - 1));
     const __m512i cover = _mm512_sllv_epi32(bytes, offset);
     _mm512_store_si512(&cover_[i], cover);
     _mm512_store_si512(&read_[i], _mm512_mask_mov_epi32(cover, writes, _mm512_setzero_si512()));
@@ -106,7 +106,7 @@ CITCAT_WIDE void SimdMemory::prepare(const AccessRun& run) {
                     _mm_movm_epi8(static_cast<__mmask16>(~writes)));
     const unsigned watched = (writes & is_watched(address, by_write)) |
                              (~writes & has(shape, kStoreFill) & is_watched(address, by_fill));
-    watched_[i / kAtOnce] = static_cast<std::uint16_t>(watched & live);
+    watched_[i / kStepsAtOnce] = static_cast<std::uint16_t>(watched & live);
     counter.add(shape, live);
   }
   totals_ = counter.totals();
@@ -155,9 +155,9 @@ CITCAT_WIDE AccessTotals SimdMemory::totals(const AccessRun& run, std::size_t fi
                                             std::size_t count) const {
   if (count == run.size()) return totals_;
   Counter counter;
-  for (std::size_t i = 0; i < count; i += kAtOnce) {
+  for (std::size_t i = 0; i < count; i += kStepsAtOnce) {
     const auto live =
-        static_cast<__mmask16>(count - i >= kAtOnce ? 0xffffU : (1U << (count - i)) - 1);
+        static_cast<__mmask16>(count - i >= kStepsAtOnce ? 0xffffU : (1U << (count - i)) - 1);
     counter.add(_mm512_maskz_loadu_epi32(live, &run.columns->shape[run.column + first + i]), live);
   }
   return counter.totals();

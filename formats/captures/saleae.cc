@@ -14,7 +14,7 @@ namespace citcat {
 namespace {
 
 constexpr std::string_view kMagic = "<SALEAE>";
-constexpr double kNanoseconds = 1e9;
+constexpr double kClockWithoutRate = 1e9;
 constexpr std::uint32_t kDigital = 0;
 
 /// The changes of one channel, one after the other.
@@ -158,7 +158,7 @@ class SaleaeSource final : public SampleSource {
   void queue(std::size_t channel) {
     double time = 0;
     if (!streams_[channel]->next(time)) return;
-    const double rate = info_.sample_rate_hz > 0 ? info_.sample_rate_hz : kNanoseconds;
+    const double rate = info_.sample_rate_hz > 0 ? info_.sample_rate_hz : kClockWithoutRate;
     const double number = std::round((time - begin_) * rate);
     if (!(number >= 0 && number < 9e18))
       throw FormatError(streams_[channel]->name(), 0, "expected times within the capture");

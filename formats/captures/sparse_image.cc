@@ -10,11 +10,11 @@
 namespace citcat {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> kMagic{'C', 'I', 'T', 'C', 'A', 'T', 'M', 'I'};
+constexpr std::array<std::uint8_t, 8> kSparseMagic{'C', 'I', 'T', 'C', 'A', 'T', 'M', 'I'};
 // History: 1 is the first.
 constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kHeaderBytes = kMagic.size() + 4 + 4;  // magic, version, reserved
-constexpr std::size_t kRangeBytes = 4 + 4;                   // address, length
+constexpr std::size_t kHeaderBytes = kSparseMagic.size() + 4 + 4;  // magic, version, reserved
+constexpr std::size_t kRangeBytes = 4 + 4;                         // address, length
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kPageRecordBytes = 4 + kPage;
 constexpr std::uint64_t kMemoryEnd = std::uint64_t{1} << 32;
@@ -47,7 +47,8 @@ std::string_view memory_file_form_name(MemoryFileForm form) {
 }
 
 MemoryFileForm memory_file_form_of(std::span<const std::uint8_t> prefix) {
-  if (prefix.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) {
+  if (prefix.size() >= kSparseMagic.size() &&
+      std::equal(kSparseMagic.begin(), kSparseMagic.end(), prefix.begin())) {
     return MemoryFileForm::ranges;
   }
   return looks_like_pages(prefix) ? MemoryFileForm::pages : MemoryFileForm::raw;
@@ -122,10 +123,11 @@ void MemoryFileReader::read_header() {
   std::array<std::uint8_t, kHeaderBytes> header{};
   take_exact(header, "header of a memory image");
   ByteReader in(header, input_->name());
-  in.skip(kMagic.size(), "magic");
+  in.skip(kSparseMagic.size(), "magic");
   const std::uint32_t version = in.u32("version");
   if (version != kVersion) {
-    in.fail_at(kMagic.size(), "memory image: expected version 1, found " + std::to_string(version));
+    in.fail_at(kSparseMagic.size(),
+               "memory image: expected version 1, found " + std::to_string(version));
   }
 }
 
@@ -169,7 +171,7 @@ void MemoryFileReader::check_end() {
 
 MemoryFileWriter::MemoryFileWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {
   ByteWriter header;
-  header.bytes(kMagic);
+  header.bytes(kSparseMagic);
   header.u32(kVersion);
   header.u32(0);
   put(header.view());

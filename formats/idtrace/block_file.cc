@@ -10,7 +10,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 16, kBlockBytes = 6, kInstructionBytes = 4;
+constexpr std::size_t kBlockHeader = 16, kBlockFileBytes = 6, kInstructionBytes = 4;
 constexpr unsigned kMaxInstruction = 15;
 constexpr int kMaxEntries = 2;
 
@@ -34,12 +34,14 @@ IdtraceInstruction read_instruction(ByteReader& in, const std::string& name, std
   i.bytes = in.u8("size of an instruction");
   i.entries = static_cast<std::int8_t>(in.u8("entries"));
   if (i.bytes == 0 || i.bytes > kMaxInstruction) {
-    throw FormatError(name, at + 2, "size of an instruction: expected 1 to 15 bytes, found " +
-                                        std::to_string(i.bytes));
+    throw FormatError(
+        name, at + 2,
+        "size of an instruction: expected 1 to 15 bytes, found " + std::to_string(i.bytes));
   }
   if (i.entries > kMaxEntries || i.entries < -kMaxEntries) {
-    throw FormatError(name, at + 3,
-                      "entries of an instruction: expected -2 to 2, found " + std::to_string(i.entries));
+    throw FormatError(
+        name, at + 3,
+        "entries of an instruction: expected -2 to 2, found " + std::to_string(i.entries));
   }
   return i;
 }
@@ -64,7 +66,7 @@ IdtraceBlocks IdtraceBlocks::load(std::unique_ptr<InputStream> input) {
   IdtraceBlocks file;
   file.name_ = input->name();
   std::vector<std::uint8_t> buffer;
-  ByteReader header = take(*input, kHeaderBytes, buffer, "header");
+  ByteReader header = take(*input, kBlockHeader, buffer, "header");
   const std::uint32_t count = header.u32("blocks");
   file.text_offset_ = header.u32("oldt_offset");
   file.magic_.original = header.u32("magic of the original");
@@ -72,11 +74,12 @@ IdtraceBlocks IdtraceBlocks::load(std::unique_ptr<InputStream> input) {
   while (!input->at_end()) {
     const std::uint64_t at = input->offset();
     if (file.blocks_.size() == count) {
-      throw FormatError(file.name_, at, "expected the end after " + std::to_string(count) +
-                                            " blocks, found more bytes");
+      throw FormatError(
+          file.name_, at,
+          "expected the end after " + std::to_string(count) + " blocks, found more bytes");
     }
     if (at > 0xffffffff) throw FormatError(file.name_, at, "expected at most 4 GiB, found more");
-    ByteReader head = take(*input, kBlockBytes, buffer, "block");
+    ByteReader head = take(*input, kBlockFileBytes, buffer, "block");
     IdtraceBlock block;
     block.position = static_cast<std::uint32_t>(at);
     block.address = head.u32("address");
@@ -93,8 +96,9 @@ IdtraceBlocks IdtraceBlocks::load(std::unique_ptr<InputStream> input) {
     file.blocks_.push_back(std::move(block));
   }
   if (file.blocks_.size() != count) {
-    throw FormatError(file.name_, 0, "blocks: expected " + std::to_string(count) + ", found " +
-                                         std::to_string(file.blocks_.size()) + " before the end");
+    throw FormatError(file.name_, 0,
+                      "blocks: expected " + std::to_string(count) + ", found " +
+                          std::to_string(file.blocks_.size()) + " before the end");
   }
   return file;
 }
@@ -107,14 +111,14 @@ const IdtraceBlock* IdtraceBlocks::at(std::uint32_t position) const {
 }
 
 bool looks_like_idtrace_blocks(std::span<const std::uint8_t> prefix, bool whole_file) {
-  if (prefix.size() < kHeaderBytes + kBlockBytes) return false;
+  if (prefix.size() < kBlockHeader + kBlockFileBytes) return false;
   const std::uint32_t expected = ByteReader(prefix, {}).u32("blocks");
-  std::size_t at = kHeaderBytes;
+  std::size_t at = kBlockHeader;
   std::uint32_t found = 0;
-  while (prefix.size() - at >= kBlockBytes) {
-    const std::size_t end = at + kBlockBytes + kInstructionBytes * prefix[at + 4];
+  while (prefix.size() - at >= kBlockFileBytes) {
+    const std::size_t end = at + kBlockFileBytes + kInstructionBytes * prefix[at + 4];
     if (prefix[at + 4] == 0) return false;
-    for (std::size_t i = at + kBlockBytes; i < end && i + kInstructionBytes <= prefix.size();
+    for (std::size_t i = at + kBlockFileBytes; i < end && i + kInstructionBytes <= prefix.size();
          i += kInstructionBytes) {
       const int entries = static_cast<std::int8_t>(prefix[i + 3]);
       if (prefix[i + 2] == 0 || prefix[i + 2] > kMaxInstruction || entries > kMaxEntries ||
@@ -132,7 +136,7 @@ bool looks_like_idtrace_blocks(std::span<const std::uint8_t> prefix, bool whole_
 std::uint32_t IdtraceBlockWriter::add(std::uint32_t address,
                                       std::span<const IdtraceInstruction> instructions) {
   CITCAT_ASSERT(!instructions.empty() && instructions.size() <= kIdtraceMaxWritten);
-  const std::uint64_t position = kHeaderBytes + records_.size();
+  const std::uint64_t position = kBlockHeader + records_.size();
   if (position > 0xffffffff) {
     throw IoError("a trace names blocks by 32 bits: the blocks of this run need more than 4 GiB");
   }

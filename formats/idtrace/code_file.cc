@@ -11,9 +11,9 @@
 namespace citcat {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> kMagic{'C', 'I', 'T', 'C', 'A', 'T', 'B', 'C'};
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kHeaderBytes = kMagic.size() + 4 + 4 + 8;
+constexpr std::array<std::uint8_t, 8> kCodeMagic{'C', 'I', 'T', 'C', 'A', 'T', 'B', 'C'};
+constexpr std::uint32_t kCodeVersion = 1;
+constexpr std::size_t kCodeHeader = kCodeMagic.size() + 4 + 4 + 8;
 /// Programs are smaller, and so is the code of those that ran together.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
@@ -39,27 +39,28 @@ IdtraceCode IdtraceCode::load(std::unique_ptr<InputStream> input, const IdtraceB
   code.blocks_ = &blocks;
   code.name_ = input->name();
   code.bytes_ = read_all(*input);
-  const bool ours = code.bytes_.size() >= kMagic.size() &&
-                    std::equal(kMagic.begin(), kMagic.end(), code.bytes_.begin());
+  const bool ours = code.bytes_.size() >= kCodeMagic.size() &&
+                    std::equal(kCodeMagic.begin(), kCodeMagic.end(), code.bytes_.begin());
   if (!ours) return code;
   ByteReader in(code.bytes_, code.name_);
-  in.skip(kMagic.size(), "magic");
+  in.skip(kCodeMagic.size(), "magic");
   const std::uint32_t version = in.u32("version");
-  if (version != kVersion) {
-    throw FormatError(code.name_, kMagic.size(),
+  if (version != kCodeVersion) {
+    throw FormatError(code.name_, kCodeMagic.size(),
                       "version: expected 1, found " + std::to_string(version));
   }
   const std::uint32_t magic = in.u32("magic");
   if (magic != blocks.magic().original) {
-    throw FormatError(code.name_, kMagic.size() + 4,
+    throw FormatError(code.name_, kCodeMagic.size() + 4,
                       "magic: expected that of " + blocks.name() + ", found another");
   }
   const std::uint64_t hash = in.u64("hash");
-  const auto content = std::span(code.bytes_).subspan(kHeaderBytes);
+  const auto content = std::span(code.bytes_).subspan(kCodeHeader);
   if (hash != hash64(content)) {
-    throw FormatError(code.name_, kMagic.size() + 8, "hash: expected that of the code, found another");
+    throw FormatError(code.name_, kCodeMagic.size() + 8,
+                      "hash: expected that of the code, found another");
   }
-  code.find_blocks(kHeaderBytes);
+  code.find_blocks(kCodeHeader);
   return code;
 }
 
@@ -67,8 +68,9 @@ void IdtraceCode::find_blocks(std::size_t at) {
   for (std::size_t i = 0; i < blocks_->size(); ++i) {
     const std::size_t end = at + 1 + (*blocks_)[i].code_bytes();
     if (end > bytes_.size()) {
-      throw FormatError(name_, at, "expected the code of " + std::to_string(blocks_->size()) +
-                                       " blocks, found the end after " + std::to_string(i));
+      throw FormatError(name_, at,
+                        "expected the code of " + std::to_string(blocks_->size()) +
+                            " blocks, found the end after " + std::to_string(i));
     }
     if (bytes_[at] != 16 && bytes_[at] != 32) {
       throw FormatError(name_, at, "bits: expected 16 or 32, found " + std::to_string(bytes_[at]));
@@ -88,9 +90,10 @@ std::span<const std::uint8_t> IdtraceCode::code(const IdtraceBlock& block) const
   }
   const std::uint32_t at = block.address - blocks_->text_offset();
   if (at > bytes_.size() || size > bytes_.size() - at) {
-    throw FormatError(name_, at, "expected " + std::to_string(size) +
-                                     " bytes of code of the block at " + blocks_->name() + ":" +
-                                     std::to_string(block.position) + ", found the end");
+    throw FormatError(name_, at,
+                      "expected " + std::to_string(size) + " bytes of code of the block at " +
+                          blocks_->name() + ":" + std::to_string(block.position) +
+                          ", found the end");
   }
   return std::span(bytes_).subspan(at, size);
 }
@@ -105,12 +108,14 @@ void IdtraceCodeWriter::add(unsigned bits, std::span<const std::uint8_t> code) {
   bytes_.insert(bytes_.end(), code.begin(), code.end());
 }
 
-std::uint32_t IdtraceCodeWriter::magic() const { return static_cast<std::uint32_t>(hash64(bytes_)); }
+std::uint32_t IdtraceCodeWriter::magic() const {
+  return static_cast<std::uint32_t>(hash64(bytes_));
+}
 
 void IdtraceCodeWriter::write(ByteSink& sink) const {
   ByteWriter header;
-  header.bytes(kMagic);
-  header.u32(kVersion);
+  header.bytes(kCodeMagic);
+  header.u32(kCodeVersion);
   header.u32(magic());
   header.u64(hash64(bytes_));
   sink.write(header.view());

@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-std::string hex_byte(unsigned value) {
+std::string byte_text(unsigned value) {
   std::array<char, 8> text{};
   std::snprintf(text.data(), text.size(), "%02xh", value);
   return text.data();
@@ -28,7 +28,8 @@ class Plausibility {
       case IdtraceKind::cache:
         return entry.tag != IdtraceTag::line || entry.value % kLeastLine == 0;
       case IdtraceKind::execution:
-        return entry.tag != IdtraceTag::block || (entry.value >= kBlockHeader && entry.value % 2 == 0);
+        return entry.tag != IdtraceTag::block ||
+               (entry.value >= kBlockHeader && entry.value % 2 == 0);
     }
     return false;
   }
@@ -59,8 +60,10 @@ IdtraceReader::IdtraceReader(std::unique_ptr<InputStream> input) : input_(std::m
   if (first.empty()) return;
   const auto kind = idtrace_kind_of(first[0]);
   if (!kind) {
-    fail("first entry: expected a tag of 10h to 4fh or 60h (cache), 70h (branch) or 80h (execution "
-         "trace), found " + hex_byte(first[0]));
+    fail(
+        "first entry: expected a tag of 10h to 4fh or 60h (cache), 70h (branch) or 80h (execution "
+        "trace), found " +
+        byte_text(first[0]));
   }
   kind_ = *kind;
 }
@@ -77,18 +80,18 @@ bool IdtraceReader::next(IdtraceEntry& out) {
   const auto tag = static_cast<IdtraceTag>(byte & 0xf0);
   if (tag > IdtraceTag::control_two || !idtrace_has(kind_, tag)) {
     fail("tag: expected one of " + std::string(idtrace_kind_name(kind_)) + " traces, found " +
-         hex_byte(byte));
+         byte_text(byte));
   }
   out = IdtraceEntry{};
   out.tag = tag;
   const unsigned low = byte & 0x0f;
   if (is_idtrace_reference(tag)) {
     if (low == 0 || low > kIdtraceMaxSizeCode) {
-      fail("size of a reference: expected 1 to 5 in the tag, found " + hex_byte(byte));
+      fail("size of a reference: expected 1 to 5 in the tag, found " + byte_text(byte));
     }
     out.size_code = static_cast<std::uint8_t>(low);
   } else if (low != 0) {
-    fail("tag: expected " + hex_byte(byte & 0xf0) + ", found " + hex_byte(byte));
+    fail("tag: expected " + byte_text(byte & 0xf0) + ", found " + byte_text(byte));
   }
   const std::size_t bytes = out.bytes();
   if (head.size() < bytes) {

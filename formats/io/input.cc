@@ -14,7 +14,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::size_t kBufferBytes = StoredBytes::kBufferBytes;
+constexpr std::size_t kInputBuffer = StoredBytes::kBufferBytes;
 
 }  // namespace
 
@@ -68,8 +68,8 @@ bool InputStream::fill(std::size_t wanted) {
     unread_ = stored_->extend(unread_);
     return unread_.size() != kept;
   }
-  if (buffer_.size() < std::max(wanted, kBufferBytes)) {
-    std::vector<std::uint8_t> larger(std::max(wanted, kBufferBytes));
+  if (buffer_.size() < std::max(wanted, kInputBuffer)) {
+    std::vector<std::uint8_t> larger(std::max(wanted, kInputBuffer));
     std::copy(unread_.begin(), unread_.end(), larger.begin());
     buffer_ = std::move(larger);
   } else {

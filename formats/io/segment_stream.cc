@@ -13,7 +13,7 @@ namespace {
 /// A segment costs much less than a byte an instruction, except where code is all new.
 constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 28;
 /// A length that lies is noticed before more than this was made room for.
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 16;
+constexpr std::uint64_t kSegmentPiece = std::uint64_t{1} << 16;
 
 /// Set before main(), and constant from then on.
 SegmentDecoders segment_decoders = nullptr;
@@ -54,7 +54,7 @@ bool SegmentStream::begin_segment(const Pull& pull) {
   std::vector<std::uint8_t> content;
   while (content.size() < size) {
     const std::size_t begin = content.size();
-    content.resize(begin + static_cast<std::size_t>(std::min(size - begin, kPieceBytes)));
+    content.resize(begin + static_cast<std::size_t>(std::min(size - begin, kSegmentPiece)));
     if (!read_exact(pull, std::span(content).subspan(begin))) return false;
   }
   if (segment_decoders == nullptr) fail_("this program has no decoder for stored traces");

@@ -16,7 +16,7 @@ namespace citcat {
 namespace {
 
 // More members than any analyser writes: a session of 1 TB in chunks of 4 MiB.
-constexpr zip_int64_t kMaxEntries = 1 << 18;
+constexpr zip_int64_t kMaxZipEntries = 1 << 18;
 
 // Members up to this size are decompressed whole, by a library that does nothing else and is more
 // than twice as fast. Analysers write chunks of 2 to 4 MiB.
@@ -152,9 +152,9 @@ ZipReader::~ZipReader() = default;
 
 void ZipReader::load_directory() {
   const zip_int64_t count = zip_get_num_entries(archive_->handle, 0);
-  if (count < 0 || count > kMaxEntries)
+  if (count < 0 || count > kMaxZipEntries)
     throw FormatError(name_, 0,
-                      "expected at most " + std::to_string(kMaxEntries) + " members, found " +
+                      "expected at most " + std::to_string(kMaxZipEntries) + " members, found " +
                           std::to_string(count));
   entries_.reserve(static_cast<std::size_t>(count));
   for (zip_int64_t i = 0; i < count; ++i) {

@@ -7,7 +7,7 @@ namespace {
 
 /// RFC 8878, 3.1.1 and 3.1.2; the last four bits of a skippable frame's are free.
 constexpr std::uint64_t kFrameMagic = 0xfd2fb528;
-constexpr std::uint64_t kSkippableMagic = 0x184d2a50;
+constexpr std::uint64_t kFirstSkippable = 0x184d2a50;
 
 /// 3.1.1.1.1: bytes of the fields by the flags in the descriptor.
 constexpr std::array<std::size_t, 4> kDictionaryBytes{0, 1, 2, 4};
@@ -66,7 +66,7 @@ void ZstdFrames::take_field() {
 
 void ZstdFrames::begin_frame(std::uint64_t magic) {
   if (magic == kFrameMagic) return expect(Part::descriptor, 1);
-  if ((magic & ~std::uint64_t{0xf}) == kSkippableMagic) return expect(Part::skippable_size, 4);
+  if ((magic & ~std::uint64_t{0xf}) == kFirstSkippable) return expect(Part::skippable_size, 4);
   expect(Part::unknown, 0);
 }
 

@@ -16,8 +16,8 @@ namespace {
 constexpr std::array<std::uint8_t, 8> kHeaderText{'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
 /// 1: first version. 2: frames of notes behind those of segments, and the second version of the
 /// index; both lie in skippable frames, and what a reader of version 1 decodes is the same.
-constexpr std::uint32_t kVersion = 2;
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::uint32_t kStoreVersion = 2;
+constexpr std::size_t kStoreBlock = std::size_t{1} << 20;
 constexpr std::size_t kQueuedBlocks = 8;
 constexpr std::size_t kDecodedBytes = std::size_t{1} << 16;
 constexpr ZstdOptions kFrameCompression{3, 0};
@@ -26,7 +26,7 @@ constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 32;
 std::vector<std::uint8_t> header_frame() {
   ByteWriter body;
   body.bytes(kHeaderText);
-  body.u32(kVersion);
+  body.u32(kStoreVersion);
   body.u32(0);
   return skippable_frame(kSkippableMagic, body.view());
 }
@@ -147,7 +147,7 @@ StoredKtSink::~StoredKtSink() {
 
 void StoredKtSink::write(std::span<const std::uint8_t> bytes) {
   block_.insert(block_.end(), bytes.begin(), bytes.end());
-  if (block_.size() >= kBlockBytes) hand_over();
+  if (block_.size() >= kStoreBlock) hand_over();
 }
 
 void StoredKtSink::hand_over() {
