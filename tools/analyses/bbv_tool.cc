@@ -64,7 +64,8 @@ class BbvTool final : public Tool {
       unknown_[interval] += n;
     }
   }
-  /// What ran before control came to a place that was told: of the first part it begins where that does.
+  /// What ran before control came to a place that was told: of the first part it begins where that
+  /// does.
   std::map<std::uint64_t, Vector> all() const {
     std::map<std::uint64_t, Vector> whole = intervals_;
     for (const auto& [interval, n] : unknown_) whole[interval][*first_] += n;
@@ -166,7 +167,7 @@ void BbvTool::report(Report& out) const {
   for (const auto& [leader, n] : number) table.row({n, hexadecimal(leader.value)});
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_bbv(ToolOptions& options, const Setup&) {
   return std::make_unique<BbvTool>(options.number("every", 100'000, 1, std::uint64_t{1} << 60));
 }
 
@@ -177,6 +178,6 @@ extern const ToolRow kBbvTool{"bbv",
                               "every=N  instructions of an interval (100000)\n",
                               "citcat analyze boot.citcat --tool bbv:every=1M --json",
                               ToolRow::Merging::exact,
-                              make};
+                              make_bbv};
 
 }  // namespace citcat::tools

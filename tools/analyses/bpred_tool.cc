@@ -141,7 +141,7 @@ void BpredTool::report(Report& out) const {
   }
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_bpred(ToolOptions& options, const Setup& setup) {
   return std::make_unique<BpredTool>(options.powers_of_two("entries", 1024, 1, 1u << 24),
                                      setup.begins);
 }
@@ -154,6 +154,6 @@ extern const ToolRow kBpredTool{"bpred",
                                 "           several: 64+256+1024\n",
                                 "citcat analyze boot.citcat --tool bpred:entries=256",
                                 ToolRow::Merging::exact,
-                                make};
+                                make_bpred};
 
 }  // namespace citcat::tools

@@ -1,5 +1,5 @@
-// branches: where control goes: conditional branches, jumps, calls and returns, one by one and by class.
-// Formula and facts: docs/tools/branches.md.
+// branches: where control goes: conditional branches, jumps, calls and returns, one by one and by
+// class. Formula and facts: docs/tools/branches.md.
 
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kClasses[] = {"conditional", "jump", "call", "return"};
 
 std::size_t class_of(const FollowedBranch& b) {
-  return b.is_conditional()                     ? 0
+  return b.is_conditional()                 ? 0
          : b.kind == InstructionClass::jump ? 1
          : b.kind == InstructionClass::call ? 2
                                             : 3;
@@ -202,7 +202,7 @@ void BranchesTool::report(Report& out) const {
   }
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_branches(ToolOptions& options, const Setup&) {
   return std::make_unique<BranchesTool>(options.number("show", 20, 0, 1u << 24));
 }
 
@@ -213,6 +213,6 @@ extern const ToolRow kBranchesTool{"branches",
                                    "show=N  show the N busiest (20)\n",
                                    "citcat analyze boot.citcat --tool branches:show=100",
                                    ToolRow::Merging::exact,
-                                   make};
+                                   make_branches};
 
 }  // namespace citcat::tools

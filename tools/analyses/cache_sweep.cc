@@ -256,8 +256,9 @@ void StackBank::report(Report& out, const CacheParts& parts, std::uint64_t flush
 }
 
 template <class Bank>
-std::unique_ptr<Tool> make(std::shared_ptr<const Sweep> sweep, std::uint64_t flush_every,
-                           const MachineFacts& machine) {
+std::unique_ptr<Tool> make_cache_sweep_tool(std::shared_ptr<const Sweep> sweep,
+                                            std::uint64_t flush_every,
+                                            const MachineFacts& machine) {
   using Feed = CacheFeed<Bank>;
   typename Feed::Plan plan;
   plan.make = [sweep] { return Bank(sweep); };
@@ -279,9 +280,9 @@ std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t mo
   sweep->shapes = shapes_of(what, most, base);
   const bool fills_always = base.allocates_on_write && base.write_hit_is_use;
   if (fills_always && base.replacement == Replacement::lru) {
-    return make<StackBank>(std::move(sweep), flush_every, machine);
+    return make_cache_sweep_tool<StackBank>(std::move(sweep), flush_every, machine);
   }
-  return make<CacheBank>(std::move(sweep), flush_every, machine);
+  return make_cache_sweep_tool<CacheBank>(std::move(sweep), flush_every, machine);
 }
 
 }  // namespace citcat::tools

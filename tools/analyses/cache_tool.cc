@@ -56,7 +56,7 @@ std::unique_ptr<Tool> make_cache(const CacheDescriptor& base, std::uint64_t flus
   return std::make_unique<Feed>(std::move(plan));
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_cache_tool(ToolOptions& options, const Setup& setup) {
   const std::string model = options.text("model", "");
   const std::uint64_t flush = options.number("flush", 0, 0, std::uint64_t{1} << 62);
   const CacheDescriptor base = model.empty() ? described(options) : known(model);
@@ -84,6 +84,6 @@ extern const ToolRow kCacheTool{
     "most=N        of a sweep over bytes: the largest (256k)\n",
     "citcat analyze boot.citcat --tool cache:bytes=16k,ways=2,line=32,allocate,sweep=bytes+ways",
     ToolRow::Merging::serial,
-    make};
+    make_cache_tool};
 
 }  // namespace citcat::tools

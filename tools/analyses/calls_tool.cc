@@ -70,8 +70,9 @@ class CallsTool final : public CallTool {
   std::size_t deepest_ = 0;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<CallsTool>(options.number("arcs", CallsTool::kShown, 0, CallsTool::kMostShown), setup.names);
+std::unique_ptr<Tool> make_calls(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<CallsTool>(
+      options.number("arcs", CallsTool::kShown, 0, CallsTool::kMostShown), setup.names);
 }
 
 }  // namespace
@@ -81,6 +82,6 @@ extern const ToolRow kCallsTool{"calls",
                                 "arcs=N  show the N with most calls (50)\n",
                                 "citcat analyze boot.citcat --tool calls --symbols System.map",
                                 ToolRow::Merging::serial,
-                                make};
+                                make_calls};
 
 }  // namespace citcat::tools

@@ -1,5 +1,5 @@
-// count: how often each instruction ran; from that the mix of mnemonics and the blocks where the time
-// goes. Formula and facts: docs/tools/count.md.
+// count: how often each instruction ran; from that the mix of mnemonics and the blocks where the
+// time goes. Formula and facts: docs/tools/count.md.
 
 #include <algorithm>
 #include <deque>
@@ -177,7 +177,8 @@ std::vector<Block> CountTool::blocks_of(const Table_& table) {
   LinearAddr next;
   bool goes_on = false;
   for (const auto& [key, counts] : table) {
-    const bool same = goes_on && key.linear == next && blocks.back().executions == counts.executions;
+    const bool same =
+        goes_on && key.linear == next && blocks.back().executions == counts.executions;
     if (!same) blocks.push_back({key.linear, 0, counts.executions});
     ++blocks.back().instructions;
     next = key.behind();
@@ -204,14 +205,15 @@ void CountTool::report_mix(const Table_& table, Report& out) {
     classes[class_name(key.decoded().kind)] += counts.executions;
     all += counts.executions;
   }
-  mix_table(mnemonics, all,
-            out.table("mix", "mix",
-                      {{"mnemonic", "mnemonic", ""}, {"count", "executions", ""},
-                       {"percent", "share", "%"}}));
-  mix_table(classes, all,
-            out.table("classes", "mix by class",
-                      {{"class", "class", ""}, {"count", "executions", ""},
-                       {"percent", "share", "%"}}));
+  mix_table(
+      mnemonics, all,
+      out.table(
+          "mix", "mix",
+          {{"mnemonic", "mnemonic", ""}, {"count", "executions", ""}, {"percent", "share", "%"}}));
+  mix_table(
+      classes, all,
+      out.table("classes", "mix by class",
+                {{"class", "class", ""}, {"count", "executions", ""}, {"percent", "share", "%"}}));
 }
 
 void CountTool::report_blocks(const Table_& table, Report& out) const {
@@ -283,7 +285,7 @@ void CountTool::report(Report& out) const {
   if (listed_ != 0) report_listing(all, out);
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_count(ToolOptions& options, const Setup&) {
   return std::make_unique<CountTool>(options.number("blocks", 20, 0, 1u << 20),
                                      options.number("listing", 0, 0, 1u << 20));
 }
@@ -296,6 +298,6 @@ extern const ToolRow kCountTool{"count",
                                 "listing=N  list the N instructions with most executions (0)\n",
                                 "citcat analyze boot.citcat --tool count",
                                 ToolRow::Merging::exact,
-                                make};
+                                make_count};
 
 }  // namespace citcat::tools

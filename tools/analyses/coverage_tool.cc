@@ -59,13 +59,11 @@ class CoverageTool final : public Tool {
     out.value("instructions", "different instructions", std::uint64_t{ran.size()});
     out.value("bytes", "bytes of code", bytes, "bytes");
     out.value("ranges", "ranges", std::uint64_t{ranges.size()});
-    Table& table = out.table("executed", "what ran",
-                             {{"begin", "from", ""},
-                              {"end", "up to before", ""},
-                              {"instructions", "instructions", ""}});
+    Table& table = out.table(
+        "executed", "what ran",
+        {{"begin", "from", ""}, {"end", "up to before", ""}, {"instructions", "instructions", ""}});
     for (std::size_t i = 0; i < std::min(shown_, ranges.size()); ++i) {
-      table.row({hexadecimal(ranges[i].begin), hexadecimal(ranges[i].end),
-                 ranges[i].instructions});
+      table.row({hexadecimal(ranges[i].begin), hexadecimal(ranges[i].end), ranges[i].instructions});
     }
   }
 
@@ -96,7 +94,7 @@ class CoverageTool final : public Tool {
   Instructions merged_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_coverage(ToolOptions& options, const Setup&) {
   return std::make_unique<CoverageTool>(options.number("show", 1u << 24, 0, 1u << 24));
 }
 
@@ -107,6 +105,6 @@ extern const ToolRow kCoverageTool{"coverage",
                                    "show=N  show the first N ranges (all)\n",
                                    "citcat analyze boot.citcat --tool coverage --json",
                                    ToolRow::Merging::exact,
-                                   make};
+                                   make_coverage};
 
 }  // namespace citcat::tools

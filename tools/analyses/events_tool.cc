@@ -1,5 +1,5 @@
-// events: interrupts, exceptions, system calls and whatever else happens besides instructions. Formula
-// and facts: docs/tools/events.md.
+// events: interrupts, exceptions, system calls and whatever else happens besides instructions.
+// Formula and facts: docs/tools/events.md.
 
 #include <fmt/format.h>
 
@@ -57,7 +57,8 @@ class EventsTool final : public Tool {
                               {"from_user", "of these at level 3", ""},
                               {"first", "first at", "instruction"},
                               {"last", "last at", "instruction"}});
-    for (const auto& [name, h] : happened_) table.row({name, h.count, h.from_user, h.first, h.last});
+    for (const auto& [name, h] : happened_)
+      table.row({name, h.count, h.from_user, h.first, h.last});
   }
 
  private:
@@ -109,7 +110,9 @@ class EventsTool final : public Tool {
   std::map<std::string, Happened> happened_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions&, const Setup&) { return std::make_unique<EventsTool>(); }
+std::unique_ptr<Tool> make_events(ToolOptions&, const Setup&) {
+  return std::make_unique<EventsTool>();
+}
 
 }  // namespace
 
@@ -118,6 +121,6 @@ extern const ToolRow kEventsTool{"events",
                                  "",
                                  "citcat analyze boot.citcat --tool events",
                                  ToolRow::Merging::exact,
-                                 make};
+                                 make_events};
 
 }  // namespace citcat::tools

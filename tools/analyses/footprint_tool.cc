@@ -1,5 +1,5 @@
-// footprint: how much memory the run touches, byte by byte: code, what was read, what was written. Formula
-// and facts: docs/tools/footprint.md.
+// footprint: how much memory the run touches, byte by byte: code, what was read, what was written.
+// Formula and facts: docs/tools/footprint.md.
 
 #include <array>
 #include <deque>
@@ -10,8 +10,8 @@
 namespace citcat::tools {
 namespace {
 
-constexpr const char* kKinds[] = {"code", "read", "written", "tables"};
-enum : std::size_t { kCode, kRead, kWritten, kTables, kKindCount };
+constexpr const char* kFootprintKinds[] = {"code", "read", "written", "tables"};
+enum : std::size_t { kCodeTouched, kReadTouched, kWrittenTouched, kTablesTouched, kKindCount };
 
 class FootprintTool final : public Tool {
  public:
@@ -26,7 +26,7 @@ class FootprintTool final : public Tool {
   void accesses(std::span<const OtherAccess> accesses, const Context&) override {
     for (const OtherAccess& a : accesses) {
       if (a.code) {
-        marks_[kCode].mark(a.physical, a.size);
+        marks_[kCodeTouched].mark(a.physical, a.size);
       } else {
         mark(a);
       }
@@ -59,8 +59,8 @@ class FootprintTool final : public Tool {
     };
     FrameMarks data, all;
     for (std::size_t k = 0; k < kKindCount; ++k) {
-      row(kKinds[k], marks_[k]);
-      if (k == kRead || k == kWritten) data.add(marks_[k]);
+      row(kFootprintKinds[k], marks_[k]);
+      if (k == kReadTouched || k == kWrittenTouched) data.add(marks_[k]);
       all.add(marks_[k]);
     }
     row("data", data);
@@ -76,12 +76,14 @@ class FootprintTool final : public Tool {
     piece.marked = true;
     for (const StaticInstruction& i : piece.block->instructions()) {
       const std::uint32_t here = i.bytes_in_first_page();
-      marks_[kCode].mark(i.physical, here);
-      if (here < i.info.length) marks_[kCode].mark(i.physical_rest, i.info.length - here);
+      marks_[kCodeTouched].mark(i.physical, here);
+      if (here < i.info.length) marks_[kCodeTouched].mark(i.physical_rest, i.info.length - here);
     }
   }
   void mark(const Reference& r) {
-    const std::size_t kind = r.kind != AccessKind::data ? kTables : r.write ? kWritten : kRead;
+    const std::size_t kind = r.kind != AccessKind::data ? kTablesTouched
+                             : r.write                  ? kWrittenTouched
+                                                        : kReadTouched;
     marks_[kind].mark(r.physical, r.size);
   }
 
@@ -89,7 +91,7 @@ class FootprintTool final : public Tool {
   std::deque<Piece> pieces_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions&, const Setup&) {
+std::unique_ptr<Tool> make_footprint(ToolOptions&, const Setup&) {
   return std::make_unique<FootprintTool>();
 }
 
@@ -100,6 +102,6 @@ extern const ToolRow kFootprintTool{"footprint",
                                     "",
                                     "citcat analyze boot.citcat --tool footprint --where level=3",
                                     ToolRow::Merging::exact,
-                                    make};
+                                    make_footprint};
 
 }  // namespace citcat::tools

@@ -96,7 +96,7 @@ class FuncTool final : public CallTool {
   std::vector<Count> counts_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_func(ToolOptions& options, const Setup& setup) {
   return std::make_unique<FuncTool>(
       options.number("procedures", FuncTool::kShown, 0, FuncTool::kMostShown),
       options.number("paths", 0, 0, FuncTool::kMostShown), setup.names);
@@ -110,6 +110,6 @@ extern const ToolRow kFuncTool{"func",
                                "paths=N       the N call paths, too, as tree does (0)\n",
                                "citcat analyze boot.citcat --tool func --symbols System.map",
                                ToolRow::Merging::serial,
-                               make};
+                               make_func};
 
 }  // namespace citcat::tools

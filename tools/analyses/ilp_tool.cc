@@ -98,14 +98,14 @@ class IlpTool final : public Tool {
   bool branches_;
   std::uint64_t window_;
   std::deque<Piece> pieces_;
-  std::array<std::uint64_t, kUsedRegisters> registers_{};  ///< when each is there
+  std::array<std::uint64_t, kUsedRegisters> registers_{};    ///< when each is there
   std::unordered_map<std::uint32_t, std::uint64_t> memory_;  ///< the same by dword
-  std::vector<std::uint64_t> ends_;  ///< of the last `window_` instructions
-  std::uint64_t barrier_ = 0;        ///< nothing begins before
+  std::vector<std::uint64_t> ends_;                          ///< of the last `window_` instructions
+  std::uint64_t barrier_ = 0;                                ///< nothing begins before
   std::uint64_t longest_ = 0, issued_ = 0;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_ilp(ToolOptions& options, const Setup&) {
   const bool branches = options.flag("branches");
   return std::make_unique<IlpTool>(branches, options.number("window", 0, 0, 1u << 20));
 }
@@ -118,6 +118,6 @@ extern const ToolRow kIlpTool{"ilp",
                               "window=N  of N instructions at most (0: any number)\n",
                               "citcat analyze boot.citcat --tool ilp:window=64",
                               ToolRow::Merging::serial,
-                              make};
+                              make_ilp};
 
 }  // namespace citcat::tools

@@ -103,7 +103,7 @@ class IoTool final : public Tool {
   std::uint64_t external_ = 0, external_bytes_ = 0;
 };
 
-std::unique_ptr<Tool> make(ToolOptions&, const Setup&) { return std::make_unique<IoTool>(); }
+std::unique_ptr<Tool> make_io(ToolOptions&, const Setup&) { return std::make_unique<IoTool>(); }
 
 }  // namespace
 
@@ -112,6 +112,6 @@ extern const ToolRow kIoTool{"io",
                              "",
                              "citcat analyze boot.citcat --tool io",
                              ToolRow::Merging::exact,
-                             make};
+                             make_io};
 
 }  // namespace citcat::tools

@@ -1,5 +1,5 @@
-// memory: accesses to data by size and alignment, and the pages with most of them. Formula and facts:
-// docs/tools/memory.md.
+// memory: accesses to data by size and alignment, and the pages with most of them. Formula and
+// facts: docs/tools/memory.md.
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 namespace citcat::tools {
 namespace {
 
-constexpr const char* kKinds[] = {"data", "page walk", "system"};
+constexpr const char* kAccessKinds[] = {"data", "page walk", "system"};
 
 class MemoryTool final : public Tool {
  public:
@@ -100,7 +100,7 @@ void MemoryTool::report(Report& out) const {
     const auto& [k, write, size, misaligned] = kind;
     (write ? writes : reads) += n;
     bytes += n * size;
-    kinds.row({std::string(kKinds[static_cast<std::size_t>(k)]),
+    kinds.row({std::string(kAccessKinds[static_cast<std::size_t>(k)]),
                std::string(write ? "write" : "read"), std::uint64_t{size},
                std::string(misaligned ? "yes" : "no"), n});
   }
@@ -111,17 +111,16 @@ void MemoryTool::report(Report& out) const {
   std::vector<std::pair<std::uint32_t, Page>> busiest(pages_.begin(), pages_.end());
   std::stable_sort(busiest.begin(), busiest.end(),
                    [](const auto& a, const auto& b) { return a.second.all() > b.second.all(); });
-  Table& table = out.table("busiest", "the busiest page frames",
-                           {{"address", "physical address", ""},
-                            {"reads", "reads", ""},
-                            {"writes", "writes", ""}});
+  Table& table = out.table(
+      "busiest", "the busiest page frames",
+      {{"address", "physical address", ""}, {"reads", "reads", ""}, {"writes", "writes", ""}});
   for (std::size_t i = 0; i < std::min(shown_, busiest.size()); ++i) {
     const auto& [page, p] = busiest[i];
     table.row({hexadecimal(std::uint64_t{page} * kPageSize), p.reads, p.writes});
   }
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_memory(ToolOptions& options, const Setup&) {
   return std::make_unique<MemoryTool>(options.number("show", 20, 0, 1u << 20));
 }
 
@@ -132,6 +131,6 @@ extern const ToolRow kMemoryTool{"memory",
                                  "show=N  show the N busiest page frames (20)\n",
                                  "citcat analyze boot.citcat --tool memory",
                                  ToolRow::Merging::exact,
-                                 make};
+                                 make_memory};
 
 }  // namespace citcat::tools

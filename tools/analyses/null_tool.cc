@@ -20,7 +20,7 @@ class NullTool final : public Tool {
   Wants wants_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_null(ToolOptions& options, const Setup&) {
   const std::string asks =
       options.one_of("wants", "executions",
                      {"counts", "executions", "references", "walks", "registers", "values"});
@@ -42,6 +42,6 @@ extern const ToolRow kNullTool{
     "wants=WHAT  counts, executions (default), references, walks, registers or values\n",
     "citcat analyze boot.citcat --tool null:wants=references",
     ToolRow::Merging::exact,
-    make};
+    make_null};
 
 }  // namespace citcat::tools

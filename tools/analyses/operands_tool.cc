@@ -19,7 +19,7 @@ constexpr const char* kRegisters[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", 
 constexpr const char* kWideRegisters[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
                                           "rsi", "rdi", "r8",  "r9",  "r10", "r11",
                                           "r12", "r13", "r14", "r15", "rip"};
-constexpr const char* kSegments[] = {"es", "cs", "ss", "ds", "fs", "gs"};
+constexpr const char* kSegmentNames[] = {"es", "cs", "ss", "ds", "fs", "gs"};
 
 /// Rows of one table.
 using Tally = std::map<std::string, std::uint64_t>;
@@ -27,11 +27,21 @@ using Tally = std::map<std::string, std::uint64_t>;
 /// What one instruction adds to the tables, by table and row.
 using Traits = std::vector<std::pair<std::size_t, std::string>>;
 
-enum : std::size_t { kLength, kSize, kMode, kBase, kIndex, kDisplacement, kImmediate, kPrefix, kTables };
+enum : std::size_t {
+  kLength,
+  kSize,
+  kMode,
+  kBase,
+  kIndex,
+  kDisplacement,
+  kImmediate,
+  kPrefix,
+  kTables
+};
 struct TableName {
   const char *key, *title, *row;
 };
-constexpr TableName kNames[kTables] = {
+constexpr TableName kTableNames[kTables] = {
     {"length", "bytes of an instruction", "bytes"},
     {"operand_size", "operand size", "bytes"},
     {"mode", "addressing modes of explicit memory operands", "mode"},
@@ -87,17 +97,16 @@ void memory_traits(const MemoryOperand& operand, bool bits64, Traits& traits) {
       break;
   }
   traits.emplace_back(kMode, mode);
-  const bool is_explicit = operand.kind == OperandKind::address ||
-                           operand.kind == OperandKind::address_after_pop ||
-                           operand.kind == OperandKind::bit_string ||
-                           operand.kind == OperandKind::absolute;
+  const bool is_explicit =
+      operand.kind == OperandKind::address || operand.kind == OperandKind::address_after_pop ||
+      operand.kind == OperandKind::bit_string || operand.kind == OperandKind::absolute;
   if (!is_explicit) return;
   const char* const* const registers = bits64 ? kWideRegisters : kRegisters;
   if (operand.base >= 0) traits.emplace_back(kBase, registers[operand.base]);
   if (operand.index >= 0) traits.emplace_back(kIndex, registers[operand.index]);
-  traits.emplace_back(kDisplacement,
-                      signed_bits(bits64 ? operand.displacement
-                                         : static_cast<std::int32_t>(operand.displacement)));
+  traits.emplace_back(
+      kDisplacement,
+      signed_bits(bits64 ? operand.displacement : static_cast<std::int32_t>(operand.displacement)));
 }
 
 /// With its sign. One of eight bytes ends the instruction, and DecodedInstruction has half of it.
@@ -120,7 +129,8 @@ Traits traits_of(const DecodedInstruction& info) {
   Traits traits;
   traits.emplace_back(kLength, two_digits(info.length));
   if (info.operand_bytes != 0) traits.emplace_back(kSize, std::to_string(info.operand_bytes));
-  for (unsigned i = 0; i < info.operand_count; ++i) memory_traits(info.operands[i], info.bits64, traits);
+  for (unsigned i = 0; i < info.operand_count; ++i)
+    memory_traits(info.operands[i], info.bits64, traits);
   if (info.row != nullptr) {
     for (const OperandForm form : info.row->operands) {
       if (!takes_immediate(form, info.bits64)) continue;
@@ -134,7 +144,7 @@ Traits traits_of(const DecodedInstruction& info) {
   if (info.lock) traits.emplace_back(kPrefix, "lock");
   if (info.is_repeated()) traits.emplace_back(kPrefix, "repeat");
   if (info.segment_override >= 0) {
-    traits.emplace_back(kPrefix, kSegments[info.segment_override]);
+    traits.emplace_back(kPrefix, kSegmentNames[info.segment_override]);
   }
   return traits;
 }
@@ -179,8 +189,8 @@ class OperandsTool final : public Tool {
     for (std::size_t t = 0; t < kTables; ++t) {
       std::uint64_t sum = 0;
       for (const auto& [row, n] : tables[t]) sum += n;
-      Table& table = out.table(kNames[t].key, kNames[t].title,
-                               {{kNames[t].row, kNames[t].row, ""},
+      Table& table = out.table(kTableNames[t].key, kTableNames[t].title,
+                               {{kTableNames[t].row, kTableNames[t].row, ""},
                                 {"count", "executions", ""},
                                 {"percent", "share", "%"}});
       for (const auto& [row, n] : tables[t]) {
@@ -209,7 +219,9 @@ class OperandsTool final : public Tool {
   std::array<Tally, kTables> merged_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions&, const Setup&) { return std::make_unique<OperandsTool>(); }
+std::unique_ptr<Tool> make_operands(ToolOptions&, const Setup&) {
+  return std::make_unique<OperandsTool>();
+}
 
 }  // namespace
 
@@ -218,6 +230,6 @@ extern const ToolRow kOperandsTool{"operands",
                                    "",
                                    "citcat analyze boot.citcat --tool operands --where level=3",
                                    ToolRow::Merging::exact,
-                                   make};
+                                   make_operands};
 
 }  // namespace citcat::tools

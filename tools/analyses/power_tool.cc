@@ -51,11 +51,19 @@ class Lines {
 /// The code that differs in one bit from one number to the next.
 std::uint32_t gray(std::uint32_t n) { return n ^ n >> 1; }
 
-enum : std::size_t { kCodeAddress, kCodeGray, kCode, kDataAddress, kDataGray, kData, kSets };
-constexpr const char* kKeys[kSets] = {"code_address", "code_address_gray", "code",
-                                      "data_address", "data_address_gray", "data"};
-constexpr const char* kTitles[kSets] = {"addresses of code", "the same in Gray code", "code",
-                                        "addresses of data", "the same in Gray code", "data"};
+enum : std::size_t {
+  kCodeAddress,
+  kCodeGray,
+  kCodeLines,
+  kDataAddress,
+  kDataGray,
+  kDataLines,
+  kLineSets
+};
+constexpr const char* kKeys[kLineSets] = {"code_address", "code_address_gray", "code",
+                                          "data_address", "data_address_gray", "data"};
+constexpr const char* kTitles[kLineSets] = {"addresses of code", "the same in Gray code", "code",
+                                            "addresses of data", "the same in Gray code", "data"};
 
 class PowerTool final : public Tool {
  public:
@@ -70,7 +78,7 @@ class PowerTool final : public Tool {
   }
   std::unique_ptr<Tool> part() const override { return std::make_unique<PowerTool>(); }
   void follow(Tool&& tool) override {
-    for (std::size_t s = 0; s < kSets; ++s) {
+    for (std::size_t s = 0; s < kLineSets; ++s) {
       sets_[s].follow(static_cast<const PowerTool&>(tool).sets_[s]);
     }
   }
@@ -87,11 +95,11 @@ class PowerTool final : public Tool {
                               {"values", "values", ""},
                               {"changes", "changes", ""},
                               {"each", "of each value", ""}});
-    for (std::size_t s = 0; s < kSets; ++s) {
+    for (std::size_t s = 0; s < kLineSets; ++s) {
       const Lines& l = sets_[s];
-      const double each = l.values() != 0 ? static_cast<double>(l.toggles()) /
-                                                static_cast<double>(l.values())
-                                          : 0.0;
+      const double each = l.values() != 0
+                              ? static_cast<double>(l.toggles()) / static_cast<double>(l.values())
+                              : 0.0;
       table.row({std::string(kKeys[s]), std::string(kTitles[s]), l.values(), l.toggles(), each});
     }
   }
@@ -101,18 +109,19 @@ class PowerTool final : public Tool {
   void fetch(const StaticInstruction& i) {
     const std::uint32_t here = i.bytes_in_first_page();
     for (std::uint32_t b = 0; b < i.info.length; b += 4) {
-      const auto at = static_cast<std::uint32_t>(
-          b < here ? i.physical.value + b : i.physical_rest.value + (b - here));
+      const auto at = static_cast<std::uint32_t>(b < here ? i.physical.value + b
+                                                          : i.physical_rest.value + (b - here));
       std::uint64_t word = 0;
       for (std::uint32_t n = 0; n < 4 && b + n < i.info.length; ++n) {
         word |= std::uint64_t{i.info.bytes[b + n]} << 8 * n;
       }
-      put(kCodeAddress, kCodeGray, kCode, at, word);
+      put(kCodeAddress, kCodeGray, kCodeLines, at, word);
     }
   }
   void access(const Reference& r) {
     if (r.kind == AccessKind::data && r.size <= 8) {
-      put(kDataAddress, kDataGray, kData, static_cast<std::uint32_t>(r.physical.value), r.value);
+      put(kDataAddress, kDataGray, kDataLines, static_cast<std::uint32_t>(r.physical.value),
+          r.value);
     }
   }
   void put(std::size_t address, std::size_t in_gray, std::size_t data, std::uint32_t at,
@@ -122,10 +131,12 @@ class PowerTool final : public Tool {
     sets_[data].put(value);
   }
 
-  std::array<Lines, kSets> sets_;
+  std::array<Lines, kLineSets> sets_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions&, const Setup&) { return std::make_unique<PowerTool>(); }
+std::unique_ptr<Tool> make_power(ToolOptions&, const Setup&) {
+  return std::make_unique<PowerTool>();
+}
 
 }  // namespace
 
@@ -134,6 +145,6 @@ extern const ToolRow kPowerTool{"power",
                                 "",
                                 "citcat analyze boot.citcat --tool power",
                                 ToolRow::Merging::exact,
-                                make};
+                                make_power};
 
 }  // namespace citcat::tools

@@ -119,7 +119,7 @@ class ReuseTool final : public Tool {
   std::uint64_t touches_ = 0;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_reuse(ToolOptions& options, const Setup&) {
   const auto line = options.power_of_two("line", 16, 1, kPageSize);
   const std::string of = options.one_of("of", "all", {"all", "code", "data"});
   return std::make_unique<ReuseTool>(static_cast<unsigned>(std::countr_zero(line)), of != "data",
@@ -134,6 +134,6 @@ extern const ToolRow kReuseTool{"reuse",
                                 "of=WHAT  all (default), code or data\n",
                                 "citcat analyze boot.citcat --tool reuse:line=64,of=data",
                                 ToolRow::Merging::exact,
-                                make};
+                                make_reuse};
 
 }  // namespace citcat::tools

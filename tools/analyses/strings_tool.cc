@@ -108,8 +108,9 @@ class StringsTool final : public Tool {
       sum += k;
       table.row({name, k.executions, k.iterations, k.bytes, k.nothing});
     }
-    Table& lengths = out.table("lengths", "executions by their iterations",
-                               {{"below", "below", "iterations"}, {"executions", "executions", ""}});
+    Table& lengths =
+        out.table("lengths", "executions by their iterations",
+                  {{"below", "below", "iterations"}, {"executions", "executions", ""}});
     for (std::size_t i = 0; i < sum.lengths.size(); ++i) {
       if (sum.lengths[i] != 0) lengths.row({std::uint64_t{1} << i, sum.lengths[i]});
     }
@@ -145,7 +146,9 @@ class StringsTool final : public Tool {
   std::uint32_t open_length_ = 0;
 };
 
-std::unique_ptr<Tool> make(ToolOptions&, const Setup&) { return std::make_unique<StringsTool>(); }
+std::unique_ptr<Tool> make_strings(ToolOptions&, const Setup&) {
+  return std::make_unique<StringsTool>();
+}
 
 }  // namespace
 
@@ -154,6 +157,6 @@ extern const ToolRow kStringsTool{"strings",
                                   "",
                                   "citcat analyze boot.citcat --tool strings",
                                   ToolRow::Merging::exact,
-                                  make};
+                                  make_strings};
 
 }  // namespace citcat::tools

@@ -84,10 +84,11 @@ class SwitchesTool final : public Tool {
   std::vector<Row> rows_;
 };
 
-constexpr std::uint64_t kListed = 1000, kMostListed = 1u << 24;
+constexpr std::uint64_t kListedSwitches = 1000, kMostListedSwitches = 1u << 24;
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<SwitchesTool>(options.number("list", kListed, 0, kMostListed), setup);
+std::unique_ptr<Tool> make_switches(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<SwitchesTool>(
+      options.number("list", kListedSwitches, 0, kMostListedSwitches), setup);
 }
 
 }  // namespace
@@ -97,6 +98,6 @@ extern const ToolRow kSwitchesTool{"switches",
                                    "list=N  list the first N (1000)\n",
                                    "citcat analyze boot.citcat --tool switches",
                                    ToolRow::Merging::serial,
-                                   make};
+                                   make_switches};
 
 }  // namespace citcat::tools

@@ -107,10 +107,10 @@ class SyscallsTool final : public Tool {
   std::vector<Row> rows_;
 };
 
-constexpr std::uint64_t kListed = 10000, kMostListed = 1u << 24;
+constexpr std::uint64_t kListedCalls = 10000, kMostListedCalls = 1u << 24;
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<SyscallsTool>(options.number("list", kListed, 0, kMostListed),
+std::unique_ptr<Tool> make_syscalls(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<SyscallsTool>(options.number("list", kListedCalls, 0, kMostListedCalls),
                                         setup.names);
 }
 
@@ -121,6 +121,6 @@ extern const ToolRow kSyscallsTool{"syscalls",
                                    "list=N  list the first N calls that ended (10000)\n",
                                    "citcat analyze boot.citcat --tool syscalls",
                                    ToolRow::Merging::serial,
-                                   make};
+                                   make_syscalls};
 
 }  // namespace citcat::tools

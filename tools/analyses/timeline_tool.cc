@@ -53,7 +53,7 @@ class SpaceCounts {
   }
 
   std::vector<Count> counts_;
-  std::size_t last_ = 0;  ///< that something was added to
+  std::size_t last_ = 0;                                   ///< that something was added to
   std::unordered_map<std::uint32_t, std::size_t> places_;  ///< where there are more than a few
 };
 
@@ -245,13 +245,13 @@ class TimelineTool final : public Tool {
 
   std::uint64_t every_;
   std::uint64_t most_;
-  const NameSource* names_;  ///< may be null
-  std::map<std::uint64_t, Stretch> stretches_;  ///< by number
-  Stretch* last_ = nullptr;  ///< of the stretch that was asked for last, ...
+  const NameSource* names_;                      ///< may be null
+  std::map<std::uint64_t, Stretch> stretches_;   ///< by number
+  Stretch* last_ = nullptr;                      ///< of the stretch that was asked for last, ...
   std::uint64_t last_begin_ = 0, last_end_ = 0;  ///< ... which is of these instructions
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_timeline(ToolOptions& options, const Setup& setup) {
   const std::uint64_t most = options.number("stretches", 0, 0, std::uint64_t{1} << 20);
   const std::uint64_t every =
       options.number("every", most != 0 ? 1 : 100'000, 1, std::uint64_t{1} << 60);
@@ -267,6 +267,6 @@ extern const ToolRow kTimelineTool{
     "stretches=N  at most so many, each twice as long as often as it takes (0: any number)\n",
     "citcat analyze boot.citcat --tool timeline:every=1M --csv",
     ToolRow::Merging::exact,
-    make};
+    make_timeline};
 
 }  // namespace citcat::tools

@@ -14,9 +14,9 @@
 namespace citcat::tools {
 namespace {
 
-/// kUncounted: what only warms the buffers up.
-enum : std::uint8_t { kCode, kRead, kWrite, kKinds, kUncounted = kKinds };
-constexpr const char* kNames[] = {"code", "read", "write"};
+/// kTlbUncounted: what only warms the buffers up.
+enum : std::uint8_t { kTlbCode, kTlbRead, kTlbWrite, kTlbKinds, kTlbUncounted = kTlbKinds };
+constexpr const char* kTlbNames[] = {"code", "read", "write"};
 using PageNumber = LinearAddr::PageNumber;
 
 struct Shape {
@@ -98,7 +98,7 @@ class Buffers {
       tables_[t].follow(later.tables_[t], [&](std::uint8_t kind, bool hit) {
         if (!hit) ++misses_[t][kind];
       });
-      for (std::size_t k = 0; k < kKinds; ++k) misses_[t][k] += later.misses_[t][k];
+      for (std::size_t k = 0; k < kTlbKinds; ++k) misses_[t][k] += later.misses_[t][k];
     }
     latest_.clear();
   }
@@ -107,19 +107,19 @@ class Buffers {
       LruTable table = tables_[t];
       latest_.each([&](PageNumber page) { use_known(table, t, page); });
       table.save(out);
-      for (std::size_t k = 0; k < kKinds; ++k) out.varint(misses_[t][k]);
+      for (std::size_t k = 0; k < kTlbKinds; ++k) out.varint(misses_[t][k]);
     }
   }
   void load(ByteReader& in) {
     for (std::size_t t = 0; t < tables_.size(); ++t) {
       tables_[t].load(in);
-      for (std::size_t k = 0; k < kKinds; ++k) misses_[t][k] = in.varint("misses");
+      for (std::size_t k = 0; k < kTlbKinds; ++k) misses_[t][k] = in.varint("misses");
     }
   }
 
  private:
   void use_known(LruTable& table, std::size_t number, PageNumber page) const {
-    table.access(page & (sets_[number] - 1), page, kRead);
+    table.access(page & (sets_[number] - 1), page, kTlbRead);
   }
   void settle() {
     latest_.tell([this](PageNumber page) {
@@ -138,7 +138,7 @@ class Buffers {
   LatestPages latest_;
   std::vector<std::size_t> sets_;
   std::vector<LruTable> tables_;
-  std::vector<std::array<std::uint64_t, kKinds + 1>> misses_;
+  std::vector<std::array<std::uint64_t, kTlbKinds + 1>> misses_;
 };
 
 class TlbTool final : public Tool {
@@ -158,7 +158,7 @@ class TlbTool final : public Tool {
     if (execution.first().iteration != 0) {
       for (const Reference& r : references) look(r, 0);
     } else {
-      accesses_[counted(kCode)] += code.lookups;
+      accesses_[counted(kTlbCode)] += code.lookups;
       run_code(code, execution.block().count(), references);
     }
     if (execution.iterations() > 1) run_further(execution);
@@ -172,17 +172,17 @@ class TlbTool final : public Tool {
   void follow(Tool&& tool) override {
     auto& later = static_cast<TlbTool&>(tool);
     for (std::size_t b = 0; b < buffers_.size(); ++b) buffers_[b].follow(later.buffers_[b]);
-    for (std::size_t k = 0; k < kKinds; ++k) accesses_[k] += later.accesses_[k];
+    for (std::size_t k = 0; k < kTlbKinds; ++k) accesses_[k] += later.accesses_[k];
     flushes_ += later.flushes_;
   }
   void save(ByteWriter& out) const override {
     for (const Buffers& b : buffers_) b.save(out);
-    for (std::size_t k = 0; k < kKinds; ++k) out.varint(accesses_[k]);
+    for (std::size_t k = 0; k < kTlbKinds; ++k) out.varint(accesses_[k]);
     out.varint(flushes_);
   }
   void load(ByteReader& in) override {
     for (Buffers& b : buffers_) b.load(in);
-    for (std::size_t k = 0; k < kKinds; ++k) accesses_[k] = in.varint("accesses");
+    for (std::size_t k = 0; k < kTlbKinds; ++k) accesses_[k] = in.varint("accesses");
     flushes_ = in.varint("flushes");
   }
   void report(Report& out) const override;
@@ -208,7 +208,7 @@ class TlbTool final : public Tool {
     return code;
   }
   std::uint8_t counted(std::uint8_t kind) const {
-    return warming_ ? static_cast<std::uint8_t>(kUncounted) : kind;
+    return warming_ ? static_cast<std::uint8_t>(kTlbUncounted) : kind;
   }
   Buffers& of_code() { return buffers_[shape_.split ? 1 : 0]; }
 
@@ -220,22 +220,22 @@ class TlbTool final : public Tool {
     Buffers& buffers = of_code();
     const PageNumber page = code.of.front().first;
     std::uint32_t fetched = 0;
-    buffers.look_up(page, counted(kCode));
+    buffers.look_up(page, counted(kTlbCode));
     for (const Reference& r : references) {
       if (r.instruction != fetched) {
-        buffers.look_up(page, counted(kCode));
+        buffers.look_up(page, counted(kTlbCode));
         fetched = r.instruction;
       }
       look(r, 0);
     }
-    if (fetched + 1 < count) buffers.look_up(page, counted(kCode));
+    if (fetched + 1 < count) buffers.look_up(page, counted(kTlbCode));
   }
   void run_pages(const CodePages& code, std::span<const Reference> references) {
     std::size_t r = 0;
     for (std::uint32_t i = 0; i < code.of.size(); ++i) {
       const auto [page, last] = code.of[i];
-      of_code().look_up(page, counted(kCode));
-      if (last != page) of_code().look_up(last, counted(kCode));
+      of_code().look_up(page, counted(kTlbCode));
+      if (last != page) of_code().look_up(last, counted(kTlbCode));
       for (; r < references.size() && references[r].instruction == i; ++r) look(references[r], 0);
     }
   }
@@ -257,7 +257,7 @@ class TlbTool final : public Tool {
       if (r.kind == AccessKind::data) accesses_[kind_of(r)] += further - 1;
     }
   }
-  std::uint8_t kind_of(const Reference& r) const { return counted(r.write ? kWrite : kRead); }
+  std::uint8_t kind_of(const Reference& r) const { return counted(r.write ? kTlbWrite : kTlbRead); }
   void look(const Reference& r, std::uint32_t by) {
     if (r.kind != AccessKind::data) return;
     const std::uint8_t kind = kind_of(r);
@@ -272,7 +272,7 @@ class TlbTool final : public Tool {
   const bool begins_;
   std::array<Buffers, 2> buffers_;  ///< of data, or all; of code
   std::deque<CodePages> code_;
-  std::array<std::uint64_t, kKinds + 1> accesses_{};
+  std::array<std::uint64_t, kTlbKinds + 1> accesses_{};
   std::uint64_t flushes_ = 0;
   bool warming_ = false;
 };
@@ -289,18 +289,18 @@ void TlbTool::report(Report& out) const {
   if (!one) columns.insert(columns.begin(), {"entries", "entries", ""});
   Table& table = out.table("pages", "pages looked up", columns);
   for (std::size_t t = 0; t < shape_.entries.size(); ++t) {
-    for (std::size_t k = 0; k < kKinds; ++k) {
+    for (std::size_t k = 0; k < kTlbKinds; ++k) {
       const double share = accesses_[k] != 0 ? 100.0 * static_cast<double>(misses(t, k)) /
                                                    static_cast<double>(accesses_[k])
                                              : 0.0;
-      std::vector<Cell> cells = {std::string(kNames[k]), accesses_[k], misses(t, k), share};
+      std::vector<Cell> cells = {std::string(kTlbNames[k]), accesses_[k], misses(t, k), share};
       if (!one) cells.insert(cells.begin(), shape_.entries[t]);
       table.row(std::move(cells));
     }
   }
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_tlb(ToolOptions& options, const Setup& setup) {
   Shape shape;
   shape.entries = options.powers_of_two("entries", 32, 1, 1u << 20);
   shape.ways = options.power_of_two("ways", 4, 1, 256);
@@ -320,6 +320,6 @@ extern const ToolRow kTlbTool{"tlb",
                               "split      one for code and one for data\n",
                               "citcat analyze boot.citcat --tool tlb:entries=64",
                               ToolRow::Merging::exact,
-                              make};
+                              make_tlb};
 
 }  // namespace citcat::tools

@@ -1,5 +1,5 @@
-// watch: every access to a range of addresses, with its place, instruction and value. Formula and facts:
-// docs/tools/watch.md.
+// watch: every access to a range of addresses, with its place, instruction and value. Formula and
+// facts: docs/tools/watch.md.
 
 #include <fmt/format.h>
 
@@ -123,7 +123,7 @@ class WatchTool final : public Tool {
   std::vector<Access> accesses_;  ///< the first of them
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_watch(ToolOptions& options, const Setup&) {
   const std::string at = options.text("at", "");
   if (at.empty()) throw UsageError("--tool watch: expected at=FIRST-LAST");
   const LinearRange range = parse_linear_range(at, "--tool watch: at=");
@@ -135,14 +135,15 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
 
 }  // namespace
 
-extern const ToolRow kWatchTool{"watch",
-                                "List the accesses to a range of addresses",
-                                "at=FIRST-LAST  addresses, hexadecimal; or one\n"
-                                "physical       they are physical\n"
-                                "reads          reads too\n"
-                                "most=N         list the first N (1000)\n",
-                                "citcat analyze boot.citcat --tool watch:at=c0100000-c0100fff,reads",
-                                ToolRow::Merging::exact,
-                                make};
+extern const ToolRow kWatchTool{
+    "watch",
+    "List the accesses to a range of addresses",
+    "at=FIRST-LAST  addresses, hexadecimal; or one\n"
+    "physical       they are physical\n"
+    "reads          reads too\n"
+    "most=N         list the first N (1000)\n",
+    "citcat analyze boot.citcat --tool watch:at=c0100000-c0100fff,reads",
+    ToolRow::Merging::exact,
+    make_watch};
 
 }  // namespace citcat::tools

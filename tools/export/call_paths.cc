@@ -46,8 +46,9 @@ std::string CallPaths::name(const Node& node) const {
     case Kind::root:
       return "all";
     case Kind::process:
-      return "process " + (names_ != nullptr ? names_->process_of(static_cast<std::uint32_t>(node.value))
-                                             : fmt::format("{:08x}", node.value));
+      return "process " + (names_ != nullptr
+                               ? names_->process_of(static_cast<std::uint32_t>(node.value))
+                               : fmt::format("{:08x}", node.value));
     case Kind::system:
       return "system";
     case Kind::function:
@@ -63,7 +64,8 @@ std::string CallPaths::name(const Node& node) const {
 }
 
 std::uint64_t CallPaths::key(std::uint32_t parent, Kind kind, std::uint64_t value) {
-  return ((std::uint64_t{parent} << 32) ^ value) * 0x9e3779b97f4a7c15u + static_cast<unsigned>(kind);
+  return ((std::uint64_t{parent} << 32) ^ value) * 0x9e3779b97f4a7c15u +
+         static_cast<unsigned>(kind);
 }
 
 std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint64_t value,
@@ -118,7 +120,8 @@ CallPaths::Stack& CallPaths::stack_at(std::uint64_t stack, std::uint32_t level,
 CallPaths::Stack& CallPaths::stack_of(const Step& step) {
   const bool user = step.level == kUser;
   if (delivered_ && !user) {
-    return stack_at(stack_key(step.level, step.address_space, stack_), step.level, step.address_space);
+    return stack_at(stack_key(step.level, step.address_space, stack_), step.level,
+                    step.address_space);
   }
   const bool same = step.level == level_ && (!user || step.address_space == address_space_);
   if (same) return stack_at(current_, step.level, step.address_space);
@@ -157,14 +160,15 @@ void CallPaths::end_delivery(Stack& stack) {
   if (found != stack.rend()) stack.resize(static_cast<std::size_t>(stack.rend() - found) - 1);
 }
 
-void CallPaths::happened(const Happening& h) {
+void CallPaths::happened(const StepEvent& h) {
   switch (h.event.kind) {
     case MachineEvent::Kind::delivered:
       delivered_ = true;
       delivery_ = h.event.delivery.kind == DeliveredEvent::Kind::exception  ? Kind::exception
                   : h.event.delivery.kind == DeliveredEvent::Kind::software ? Kind::call
                                                                             : Kind::interrupt;
-      vector_ = h.event.delivery.kind == DeliveredEvent::Kind::software ? 0 : h.event.delivery.vector;
+      vector_ =
+          h.event.delivery.kind == DeliveredEvent::Kind::software ? 0 : h.event.delivery.vector;
       stack_ = h.stack.value;
       return;
     case MachineEvent::Kind::fast_call:
@@ -218,7 +222,8 @@ std::uint32_t CallPaths::step(const Step& step, const Context* next) {
     call(step, node, next);
   } else if (is_return(info)) {
     return_from(step);
-  } else if (info.kind == InstructionClass::iret && step.level != kUser && step.address_count != 0) {
+  } else if (info.kind == InstructionClass::iret && step.level != kUser &&
+             step.address_count != 0) {
     // What is popped there tells which stack goes on.
     stack_at(stack_key(step.level, step.address_space, step.addresses[0].value), step.level,
              step.address_space);

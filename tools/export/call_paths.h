@@ -1,15 +1,16 @@
 #pragma once
 // Who called whom, as far as calls and returns tell: a tree of paths, each with what ran in it.
 //
-// A call pushes a frame that is known by where it stored its return address; a return pops the frame
-// that stored it there, and all that were left without one (longjmp, tail calls). Each stack of the
-// machine has frames of its own: of a program that of its address space, of the system the eight
-// kilobytes that its stack pointer lies in (Linux on i386; sixteen on amd64), so that a task that is left and comes
-// back finds its frames. A delivery is a frame, too.
+// A call pushes a frame that is known by where it stored its return address; a return pops the
+// frame that stored it there, and all that were left without one (longjmp, tail calls). Each stack
+// of the machine has frames of its own: of a program that of its address space, of the system the
+// eight kilobytes that its stack pointer lies in (Linux on i386; sixteen on amd64), so that a task
+// that is left and comes back finds its frames. A delivery is a frame, too.
 //
-// The system leaves a stack in two ways. A call whose return address is on another one goes on there,
-// as handlers do on the stack for interrupts: the frames go along. A task is switched to when the
-// stack pointer becomes that of one that was left: its last frame is of that stack, and is kept.
+// The system leaves a stack in two ways. A call whose return address is on another one goes on
+// there, as handlers do on the stack for interrupts: the frames go along. A task is switched to
+// when the stack pointer becomes that of one that was left: its last frame is of that stack, and is
+// kept.
 
 #include <cstdint>
 #include <string>
@@ -42,7 +43,7 @@ class CallPaths {
   /// Each step, in program order, before what happened behind it. Returns the node it ran in.
   /// `next`: the run where the next step begins; null: there is none.
   std::uint32_t step(const Step& step, const Context* next);
-  void happened(const Happening& h);
+  void happened(const StepEvent& h);
 
   /// Parents come before their children.
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -56,8 +57,7 @@ class CallPaths {
   };
   using Stack = std::vector<Frame>;
 
-  std::uint32_t child(std::uint32_t parent, Kind kind, std::uint64_t value,
-                      std::uint32_t name = 0);
+  std::uint32_t child(std::uint32_t parent, Kind kind, std::uint64_t value, std::uint32_t name = 0);
   std::uint32_t function(std::uint32_t parent, LinearAddr at, const Context* context);
   void enter(Stack& stack, std::uint32_t node, std::uint64_t slot);
   Stack& stack_at(std::uint64_t stack, std::uint32_t level, std::uint32_t address_space);
@@ -91,7 +91,7 @@ class CallPaths {
   Kind delivery_ = Kind::interrupt;
   std::uint32_t vector_ = 0;
   std::uint64_t stack_ = 0;  ///< its pointer, at the last delivery
-  bool returned_ = false;  ///< from a delivery, since the last step
+  bool returned_ = false;    ///< from a delivery, since the last step
 };
 
 }  // namespace citcat::tools

@@ -165,7 +165,7 @@ class ChampsimTool final : public StepTool {
   std::uint64_t accesses_left_out_ = 0;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_champsim(ToolOptions& options, const Setup& setup) {
   return std::make_unique<ChampsimTool>(ExportFile(options, setup));
 }
 
@@ -176,6 +176,6 @@ extern const ToolRow kChampsimTool{"champsim",
                                    "to=FILE  where it goes",
                                    "citcat replay boot.citcat -o boot.champsim",
                                    ToolRow::Merging::serial,
-                                   make};
+                                   make_champsim};
 
 }  // namespace citcat::tools

@@ -28,17 +28,16 @@ struct CodeKey {
 constexpr std::uint64_t kMaxKeys = std::uint64_t{1} << 26;
 
 /// How often each instruction ran. What is put together is a sum, so that parts of a run merge.
-class CoverageTool : public Tool {
+class CoveredCodeTool : public Tool {
  public:
-  explicit CoverageTool(ExportFile file) : file_(std::move(file)) {}
+  explicit CoveredCodeTool(ExportFile file) : file_(std::move(file)) {}
 
   Wants wants() const override { return {.counts = true}; }
   void* code(const StaticBlock& block) override {
     Block& known = blocks_.emplace_back();
     for (const StaticInstruction& i : block.instructions()) {
       const auto* const bytes = reinterpret_cast<const char*>(i.info.bytes.data());
-      CodeKey key{i.linear.value, code_bits(i.info),
-                  std::string(bytes, i.info.length)};
+      CodeKey key{i.linear.value, code_bits(i.info), std::string(bytes, i.info.length)};
       known.counts.push_back(&counts_[std::move(key)]);
     }
     return &known;
@@ -52,7 +51,7 @@ class CoverageTool : public Tool {
   void iterated(void* mine, std::uint64_t begun, std::uint64_t) override { counted(mine, begun); }
 
   void follow(Tool&& later) override {
-    for (const auto& [key, count] : static_cast<CoverageTool&>(later).counts_)
+    for (const auto& [key, count] : static_cast<CoveredCodeTool&>(later).counts_)
       counts_[key] += count;
   }
   void save(ByteWriter& out) const override {
@@ -81,7 +80,7 @@ class CoverageTool : public Tool {
       executed += count;
       if (count != 0) ++distinct;
     }
-    auto& self = const_cast<CoverageTool&>(*this);
+    auto& self = const_cast<CoveredCodeTool&>(*this);
     if (!written_) self.write(self.file_);
     self.written_ = true;
     out.value("fetched", "instructions fetched", executed);
@@ -108,9 +107,9 @@ class CoverageTool : public Tool {
 
 /// Version 2 of the format, with a module for each 4 GiB of the linear address space in which code
 /// ran: an entry says where it lies in its module with 32 bits.
-class DrcovTool final : public CoverageTool {
+class DrcovTool final : public CoveredCodeTool {
  public:
-  using CoverageTool::CoverageTool;
+  using CoveredCodeTool::CoveredCodeTool;
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<DrcovTool>(ExportFile(file().path()));
   }
@@ -153,11 +152,12 @@ class DrcovTool final : public CoverageTool {
       table += fmt::format("  {}, {:#010x}, {:#010x}, 0x00000000, memory\n", module, base,
                            base + 0xffffffff);
     }
-    out.write(fmt::format("DRCOV VERSION: 2\nDRCOV FLAVOR: citcat\n"
-                          "Module Table: version 2, count {}\n"
-                          "Columns: id, base, end, entry, path\n"
-                          "{}BB Table: {} bbs\n",
-                          modules.size(), table, blocks.size()));
+    out.write(
+        fmt::format("DRCOV VERSION: 2\nDRCOV FLAVOR: citcat\n"
+                    "Module Table: version 2, count {}\n"
+                    "Columns: id, base, end, entry, path\n"
+                    "{}BB Table: {} bbs\n",
+                    modules.size(), table, blocks.size()));
     ByteWriter entries;
     for (const Run& run : blocks) {
       entries.u32(static_cast<std::uint32_t>(run.begin));
@@ -170,9 +170,9 @@ class DrcovTool final : public CoverageTool {
 };
 
 /// There is no source, so a listing is made beside the file, a line for each instruction that ran.
-class LcovTool final : public CoverageTool {
+class LcovTool final : public CoveredCodeTool {
  public:
-  explicit LcovTool(ExportFile file) : CoverageTool(std::move(file)) {
+  explicit LcovTool(ExportFile file) : CoveredCodeTool(std::move(file)) {
     require_place_beside(this->file().path(), "lcov");
   }
   std::unique_ptr<Tool> part() const override {
@@ -201,7 +201,7 @@ class LcovTool final : public CoverageTool {
 };
 
 template <class T>
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_coverage(ToolOptions& options, const Setup& setup) {
   return std::make_unique<T>(ExportFile(options, setup));
 }
 
@@ -212,13 +212,13 @@ extern const ToolRow kDrcovTool{"drcov",
                                 "to=FILE  where it goes",
                                 "citcat replay boot.citcat -o boot.drcov",
                                 ToolRow::Merging::exact,
-                                make<DrcovTool>};
+                                make_coverage<DrcovTool>};
 
 extern const ToolRow kLcovTool{"lcov",
                                "Write how often each instruction ran, for genhtml",
                                "to=FILE  where it goes; a listing goes to FILE.asm",
                                "citcat replay boot.citcat -o boot.info",
                                ToolRow::Merging::exact,
-                               make<LcovTool>};
+                               make_coverage<LcovTool>};
 
 }  // namespace citcat::tools

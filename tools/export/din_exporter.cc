@@ -85,7 +85,7 @@ class LackeyTool final : public StepTool {
 };
 
 template <class T>
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_din(ToolOptions& options, const Setup& setup) {
   return std::make_unique<T>(LineFile(options, setup));
 }
 
@@ -96,13 +96,13 @@ extern const ToolRow kDinTool{"din",
                               "to=FILE  where it goes",
                               "citcat replay boot.citcat -o boot.din",
                               ToolRow::Merging::serial,
-                              make<DinTool>};
+                              make_din<DinTool>};
 
 extern const ToolRow kLackeyTool{"lackey",
                                  "Write references as Valgrind's lackey traces memory",
                                  "to=FILE  where it goes",
                                  "citcat replay boot.citcat -o boot.lackey",
                                  ToolRow::Merging::serial,
-                                 make<LackeyTool>};
+                                 make_din<LackeyTool>};
 
 }  // namespace citcat::tools

@@ -17,8 +17,8 @@ namespace {
 
 /// trace_type_t of DynamoRIO's trace_entry.h.
 enum EntryType : std::uint16_t {
-  kRead = 0,
-  kWrite = 1,
+  kMemoryRead = 0,
+  kMemoryWrite = 1,
   kInstruction = 10,
   kDirectJump = 11,
   kIndirectJump = 12,
@@ -42,23 +42,23 @@ enum EntryType : std::uint16_t {
 enum MarkerType : std::uint16_t {
   kKernelEvent = 0,
   kKernelTransfer = 1,
-  kTimestamp = 2,
+  kTimestampMarker = 2,
   kCpu = 3,
   kFileType = 9,
   kCacheLineSize = 10,
   kVersionMarker = 12,
   kPageSizeMarker = 18,
-  kSystemCall = 25,
+  kSystemCallMarker = 25,
   kBranchTarget = 29,
   kHardwareEvent = 41,
   kHardwareReturn = 42,
 };
 
 /// offline_file_type_t of the same.
-constexpr std::uint64_t kArchX86_32 = 0x20, kArchX86_64 = 0x40, kEncodings = 0x200, kSystemCallNumbers = 0x400,
-                        kWholeSystem = 0x40000;
+constexpr std::uint64_t kArchX86_32 = 0x20, kArchX86_64 = 0x40, kEncodings = 0x200,
+                        kSystemCallNumbers = 0x400, kWholeSystem = 0x40000;
 /// TRACE_ENTRY_VERSION_BRANCH_INFO: taken and untaken jumps, targets of indirect branches.
-constexpr std::uint64_t kVersion = 5;
+constexpr std::uint64_t kTraceVersion = 5;
 /// Instructions stand in for time: DynamoRIO's is in microseconds, and 0 means none.
 constexpr std::uint64_t kFirstTimestamp = 1;
 
@@ -119,8 +119,8 @@ class DrmemtraceTool final : public StepTool {
   void write_encoding(const StaticInstruction& code);
   void write_discontinuity(const Step& step);
   void step(const Step& step) override;
-  void happened(const Happening& h) override;
-  void happened_in_system(const Happening& h);
+  void happened(const StepEvent& h) override;
+  void happened_in_system(const StepEvent& h);
   void hardware_event(LinearAddr from);
   void end() override;
 
@@ -136,10 +136,11 @@ class DrmemtraceTool final : public StepTool {
   std::uint64_t written_ = 0;  ///< instructions
   /// What was encoded last at an address.
   std::unordered_map<std::uint64_t, const StaticInstruction*> encoded_;
-  unsigned depth_ = 0;                        ///< hardware events that have not returned
-  LinearAddr last_next_;                      ///< where the last step of the whole went on
-  std::optional<LinearAddr> returned_from_;   ///< an IRET, SYSEXIT or SYSRET was the last step: its address
-  LinearAddr last_behind_;                    ///< the address behind it
+  unsigned depth_ = 0;    ///< hardware events that have not returned
+  LinearAddr last_next_;  ///< where the last step of the whole went on
+  std::optional<LinearAddr>
+      returned_from_;       ///< an IRET, SYSEXIT or SYSRET was the last step: its address
+  LinearAddr last_behind_;  ///< the address behind it
   /// User view, by thread: where it goes on, unless the system makes it go on elsewhere.
   struct Expected {
     LinearAddr next;
@@ -153,8 +154,8 @@ void DrmemtraceTool::begin(const Step& step) {
   begun_ = true;
   std::uint64_t type = (long_mode_ ? kArchX86_64 : kArchX86_32) | kEncodings;
   type |= view_ == View::whole ? kWholeSystem : kSystemCallNumbers;
-  entry(kHeader, 0, kVersion);
-  marker(kVersionMarker, kVersion);
+  entry(kHeader, 0, kTraceVersion);
+  marker(kVersionMarker, kTraceVersion);
   marker(kFileType, type);
   thread_ = thread_of(step.address_space);
   entry(kThread, 4, thread_);
@@ -163,7 +164,7 @@ void DrmemtraceTool::begin(const Step& step) {
   constexpr std::uint64_t kLine = 32, kWideLine = 64;
   marker(kCacheLineSize, long_mode_ ? kWideLine : kLine);
   marker(kPageSizeMarker, kPageSize);
-  marker(kTimestamp, kFirstTimestamp);
+  marker(kTimestampMarker, kFirstTimestamp);
   marker(kCpu, 0);
   // A run that begins within the system has left user code before.
   if (view_ == View::whole && step.level != 3) hardware_event(step.code->linear);
@@ -185,7 +186,7 @@ void DrmemtraceTool::enter_thread(std::uint32_t address_space) {
   thread_ = thread;
   entry(kThread, 4, thread);
   entry(kProcess, 4, thread);
-  marker(kTimestamp, kFirstTimestamp + written_);
+  marker(kTimestampMarker, kFirstTimestamp + written_);
   marker(kCpu, 0);
 }
 
@@ -244,7 +245,7 @@ void DrmemtraceTool::step(const Step& step) {
   if (type != kNoFetch) write_encoding(*step.code);
   entry(type, step.code->info.length, step.code->linear.value);
   for (const StepAccess& a : step.accesses) {
-    entry(a.write ? kWrite : kRead, static_cast<std::uint16_t>(a.size), a.linear.value);
+    entry(a.write ? kMemoryWrite : kMemoryRead, static_cast<std::uint16_t>(a.size), a.linear.value);
   }
   ++written_;
   last_next_ = step.next;
@@ -252,11 +253,11 @@ void DrmemtraceTool::step(const Step& step) {
   expected_[thread_] = {step.next, false};
 }
 
-void DrmemtraceTool::happened_in_system(const Happening& h) {
+void DrmemtraceTool::happened_in_system(const StepEvent& h) {
   switch (h.event.kind) {
     case MachineEvent::Kind::delivered:
-      return hardware_event(
-          h.event.delivery.kind == DeliveredEvent::Kind::software ? last_behind_ : last_next_);
+      return hardware_event(h.event.delivery.kind == DeliveredEvent::Kind::software ? last_behind_
+                                                                                    : last_next_);
     case MachineEvent::Kind::fast_call:
       return hardware_event(last_behind_);
     case MachineEvent::Kind::returned:
@@ -268,7 +269,7 @@ void DrmemtraceTool::happened_in_system(const Happening& h) {
   }
 }
 
-void DrmemtraceTool::happened(const Happening& h) {
+void DrmemtraceTool::happened(const StepEvent& h) {
   if (!begun_) return;
   if (view_ == View::whole) return happened_in_system(h);
   constexpr std::uint8_t kLinuxSystemCall = 0x80;
@@ -276,7 +277,7 @@ void DrmemtraceTool::happened(const Happening& h) {
                             h.event.delivery.kind == DeliveredEvent::Kind::software &&
                             h.event.delivery.vector == kLinuxSystemCall;
   if (!by_interrupt && h.event.kind != MachineEvent::Kind::fast_call) return;
-  marker(kSystemCall, h.eax);
+  marker(kSystemCallMarker, h.eax);
   const bool returns_behind = by_interrupt || h.event.value == 1;
   if (returns_behind) {
     expected_[thread_] = {last_behind_, true};
@@ -292,7 +293,7 @@ void DrmemtraceTool::end() {
       --depth_;
       marker(kHardwareReturn, last_next_.value);
     }
-    marker(kTimestamp, kFirstTimestamp + written_);
+    marker(kTimestampMarker, kFirstTimestamp + written_);
     marker(kCpu, 0);
     entry(kThreadExit, 4, thread_);
     entry(kFooter, 0, 0);
@@ -300,7 +301,7 @@ void DrmemtraceTool::end() {
   file_.finish();
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_drmemtrace(ToolOptions& options, const Setup& setup) {
   const std::string view = options.one_of("view", "whole", {"whole", "user"});
   const std::uint64_t bits = options.power_of_two("bits", 64, 32, 64);
   return std::make_unique<DrmemtraceTool>(ExportFile(options, setup),
@@ -318,6 +319,6 @@ extern const ToolRow kDrmemtraceTool{
     "bits=64|32  of the build of DynamoRIO that reads it (64)",
     "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user",
     ToolRow::Merging::serial,
-    make};
+    make_drmemtrace};
 
 }  // namespace citcat::tools

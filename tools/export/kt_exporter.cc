@@ -46,7 +46,8 @@ class KtTool final : public Tool {
       return;
     }
     for (std::uint32_t i = 0; i < execution.block().count(); ++i) {
-      sink.instruction(executed(execution, i), {first.instruction + i, i == 0 ? first.iteration : 0});
+      sink.instruction(executed(execution, i),
+                       {first.instruction + i, i == 0 ? first.iteration : 0});
     }
     expected_ = {first.instruction + execution.block().count(), 0};
   }
@@ -77,7 +78,9 @@ class KtTool final : public Tool {
     }
   }
 
-  std::unique_ptr<Tool> part() const override { return std::make_unique<KtTool>(path_, options_, form_); }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<KtTool>(path_, options_, form_);
+  }
   bool merges() const override { return false; }
   void follow(Tool&&) override {}
   void save(ByteWriter&) const override {}
@@ -106,9 +109,8 @@ class KtTool final : public Tool {
     const bool begins = expected_ == kNowhere;
     if (begins) sink_->watch(context.machine());
     // Behind an iteration of a REP the next one follows, or the next instruction.
-    const bool follows =
-        now == expected_ ||
-        (!begins && expected_.iteration != 0 && now == Position{expected_.instruction + 1, 0});
+    const bool follows = now == expected_ || (!begins && expected_.iteration != 0 &&
+                                              now == Position{expected_.instruction + 1, 0});
     if (!follows) sink_->set_range(now, kEnd, begins && options_.begins_trace);
     expected_ = now;
     return *sink_;
@@ -126,7 +128,7 @@ class KtTool final : public Tool {
   Position expected_ = kNowhere;  ///< of what is told next, if nothing is left out
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_kt(ToolOptions& options, const Setup& setup) {
   KtOptions kt;
   kt.offsets = options.one_of("addresses", "linear", {"linear", "offset"}) == "offset";
   kt.process_records = options.flag("processes");
@@ -142,6 +144,6 @@ extern const ToolRow kKtTool{"kt",
                              "processes  records of address spaces, too\n",
                              "citcat replay boot.citcat -o user.kt.zst --where level=3",
                              ToolRow::Merging::serial,
-                             make};
+                             make_kt};
 
 }  // namespace citcat::tools

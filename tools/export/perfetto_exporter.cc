@@ -151,7 +151,7 @@ class PerfettoTool final : public StepTool {
     return "";
   }
 
-  void happened(const Happening& h) override {
+  void happened(const StepEvent& h) override {
     if (!described_) describe_tracks();
     const MachineEvent& e = h.event;
     const std::uint64_t time = now(e.position);
@@ -203,7 +203,7 @@ class PerfettoTool final : public StepTool {
   std::size_t open_ = 0;  ///< deliveries
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_perfetto(ToolOptions& options, const Setup& setup) {
   return std::make_unique<PerfettoTool>(ExportFile(options, setup));
 }
 
@@ -214,6 +214,6 @@ extern const ToolRow kPerfettoTool{"perfetto",
                                    "to=FILE  where it goes",
                                    "citcat replay boot.citcat -o boot.perfetto-trace",
                                    ToolRow::Merging::serial,
-                                   make};
+                                   make_perfetto};
 
 }  // namespace citcat::tools

@@ -29,7 +29,7 @@ class ProfileTool : public StepTool {
 
  private:
   void step(const Step& step) final { paths_.step(step, context()); }
-  void happened(const Happening& h) final { paths_.happened(h); }
+  void happened(const StepEvent& h) final { paths_.happened(h); }
   void end() final {
     write(paths_);
     file_.finish();

@@ -72,7 +72,7 @@ class SimpointTool final : public StepTool {
   std::map<std::uint32_t, std::uint64_t> weights_;        ///< instructions, by id
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_simpoint(ToolOptions& options, const Setup& setup) {
   constexpr std::uint64_t kInterval = 100'000, kMost = std::uint64_t{1} << 40;
   const std::uint64_t interval = options.number("interval", kInterval, 1, kMost);
   return std::make_unique<SimpointTool>(ExportFile(options, setup), interval);
@@ -86,6 +86,6 @@ extern const ToolRow kSimpointTool{
     "to=FILE  where it goes\ninterval=N  instructions of an interval (100000); a block is not cut",
     "citcat replay boot.citcat -o boot.bb --format simpoint:interval=1000000",
     ToolRow::Merging::serial,
-    make};
+    make_simpoint};
 
 }  // namespace citcat::tools

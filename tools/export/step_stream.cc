@@ -109,14 +109,14 @@ void StepTool::settle(LinearAddr next, std::uint64_t instruction) {
 }
 
 void StepTool::tell_events() {
-  for (const Happening& h : events_) happened(h);
+  for (const StepEvent& h : events_) happened(h);
   events_.clear();
 }
 
 void StepTool::event(const MachineEvent& event, const Context& context) {
   context_ = &context;
-  // Only a delivery says where the run would have gone on. A step before another event is settled by
-  // the instruction behind that.
+  // Only a delivery says where the run would have gone on. A step before another event is settled
+  // by the instruction behind that.
   const bool tells = event.kind == MachineEvent::Kind::delivered &&
                      event.delivery.kind != DeliveredEvent::Kind::software;
   if (is_pending_ && tells) {
@@ -124,8 +124,8 @@ void StepTool::event(const MachineEvent& event, const Context& context) {
            event.position.instruction);
   }
   const Engine& engine = context.machine().engine();
-  events_.push_back({event, context.level(), context.address_space(), engine.gpr(kEax),
-                     stack_pointer(engine)});
+  events_.push_back(
+      {event, context.level(), context.address_space(), engine.gpr(kEax), stack_pointer(engine)});
   if (!is_pending_) tell_events();
 }
 

@@ -39,7 +39,7 @@ struct Step {
 };
 
 /// An event where the steps around it are known.
-struct Happening {
+struct StepEvent {
   MachineEvent event;
   std::uint32_t level = 0;          ///< behind it
   std::uint32_t address_space = 0;  ///< the same
@@ -76,7 +76,7 @@ class StepTool : public Tool {
  protected:
   virtual void step(const Step& step) = 0;
   /// Between two steps.
-  virtual void happened(const Happening&) {}
+  virtual void happened(const StepEvent&) {}
   /// The run is over.
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
@@ -93,7 +93,7 @@ class StepTool : public Tool {
   Step pending_;
   bool is_pending_ = false;
   std::vector<StepAccess> accesses_;  ///< of the pending one
-  std::vector<Happening> events_;     ///< behind the pending one
+  std::vector<StepEvent> events_;     ///< behind the pending one
   StepTotals totals_;
   const Context* context_ = nullptr;
   bool ended_ = false;

@@ -12,7 +12,7 @@ namespace citcat::tools {
 
 namespace {
 
-constexpr std::string_view kCode = "/Code/";
+constexpr std::string_view kCodeFolder = "/Code/";
 
 /// Sorted, and without gaps between those that meet.
 std::vector<LinearRange> joined(std::vector<LinearRange> ranges) {
@@ -105,8 +105,8 @@ std::vector<LinearRange> GuestNames::procedures(const std::string& module,
 }
 
 std::vector<LinearRange> GuestNames::code(const std::string& pattern) const {
-  if (pattern.starts_with(kCode)) {
-    const std::string path = pattern.substr(kCode.size());
+  if (pattern.starts_with(kCodeFolder)) {
+    const std::string path = pattern.substr(kCodeFolder.size());
     const std::size_t slash = path.find('/');
     const std::string procedure = slash == std::string::npos ? "*" : path.substr(slash + 1);
     return procedures(path.substr(0, slash), procedure, pattern);

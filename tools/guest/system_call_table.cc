@@ -24,11 +24,11 @@ constexpr bool comes_before(const SystemCallRow& a, const SystemCallRow& b) {
 static_assert(std::is_sorted(kRows.begin(), kRows.end(), comes_before));
 static_assert(std::is_sorted(kWideRows.begin(), kWideRows.end(), comes_before));
 
-struct Meaning {
+struct MeaningRow {
   std::string_view name;
   SystemCallMeaning meaning;
 };
-constexpr Meaning kMeanings[] = {
+constexpr MeaningRow kMeanings[] = {
     {"exit", SystemCallMeaning::exit},
     {"fork", SystemCallMeaning::fork},
     {"execve", SystemCallMeaning::execve},
@@ -58,7 +58,7 @@ SystemCallMeaning system_call_meaning(std::uint32_t number, SystemCallInterface 
   const SystemCallRow* const row = find_system_call(number, of);
   if (row == nullptr) return SystemCallMeaning::other;
   const auto* const found = std::find_if(std::begin(kMeanings), std::end(kMeanings),
-                                         [&](const Meaning& m) { return m.name == row->name; });
+                                         [&](const MeaningRow& m) { return m.name == row->name; });
   return found != std::end(kMeanings) ? found->meaning : SystemCallMeaning::other;
 }
 

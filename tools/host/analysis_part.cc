@@ -16,7 +16,7 @@ namespace citcat::tools {
 namespace {
 
 constexpr std::string_view kMagic = "CITCATAP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kPartVersion = 1;
 constexpr std::uint64_t kMaxText = 1u << 16, kMaxTools = 1u << 10;
 constexpr std::size_t kHashBytes = 16;
 
@@ -32,8 +32,7 @@ bool is_analysis_part(const std::string& path) {
   try {
     InputStream in(path);
     const auto bytes = in.next_block();
-    return bytes.size() >= kMagic.size() &&
-           std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
+    return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
   } catch (const FormatError&) {
     return false;  // not even compressed as it says
   }
@@ -42,7 +41,7 @@ bool is_analysis_part(const std::string& path) {
 void write_analysis_part(const std::string& path, const AnalysisPart& part) {
   ByteWriter out;
   for (const char c : kMagic) out.u8(static_cast<std::uint8_t>(c));
-  out.u32(kVersion);
+  out.u32(kPartVersion);
   out.string(part.recording);
   out.string(part.identity);
   out.varint(part.tools.size());
@@ -73,8 +72,8 @@ AnalysisPart parse_analysis_part(std::span<const std::uint8_t> bytes, const std:
     in.fail_at(0, "expected a share of an analysis");
   }
   const std::uint32_t version = in.u32("version");
-  if (version != kVersion) {
-    in.fail_at(kMagic.size(), "expected version " + std::to_string(kVersion) + ", found " +
+  if (version != kPartVersion) {
+    in.fail_at(kMagic.size(), "expected version " + std::to_string(kPartVersion) + ", found " +
                                   std::to_string(version));
   }
   if (in.remaining() < kHashBytes) in.fail("expected a hash at the end");

@@ -70,10 +70,11 @@ class IdtraceTool final : public Tool {
   bool finished_ = false;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_idtrace(ToolOptions& options, const Setup& setup) {
   if (cpu_traits(setup.machine.model).has_long_mode) {
-    throw UsageError("idtrace: IDtrace's files have addresses of 32 bits, and recordings of the processor " +
-                     std::string(cpu_model_name(setup.machine.model)) + " have more");
+    throw UsageError(
+        "idtrace: IDtrace's files have addresses of 32 bits, and recordings of the processor " +
+        std::string(cpu_model_name(setup.machine.model)) + " have more");
   }
   const std::string path = tool_output(options, setup);
   IdtraceOptions chosen;
@@ -108,6 +109,6 @@ extern const ToolRow kIdtraceTool{
     "repeats  of a cache trace: references of REP have tags of their own",
     "citcat replay boot.citcat -o boot.trc --format idtrace:content=cache,line=32",
     ToolRow::Merging::serial,
-    make};
+    make_idtrace};
 
 }  // namespace citcat::tools

@@ -55,7 +55,7 @@ class MdlTool final : public Tool {
   std::unique_ptr<mdl::MdlRun> run_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_mdl(ToolOptions& options, const Setup& setup) {
   auto question = std::make_shared<MdlQuestion>();
   for (const std::string& file : options.list("file")) question->library.add_file(file);
   for (const std::string& metric : options.list("metric")) {
@@ -78,6 +78,6 @@ extern const ToolRow kMdlTool{
     "/Interrupt/V /Syscall/S /Port/N /Data/FIRST-LAST /Window/N, with wildcards\n",
     "citcat analyze boot.citcat --tool 'mdl:metric=cpu@/Process/*'",
     ToolRow::Merging::serial,
-    make};
+    make_mdl};
 
 }  // namespace citcat::tools

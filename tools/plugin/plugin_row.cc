@@ -16,7 +16,7 @@ const ToolRow* find_plugin_tool(const std::string& name);
 
 namespace {
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_plugin(ToolOptions& options, const Setup& setup) {
   const PluginSetup mine{setup.from, setup.begins, setup.machine.ram_bytes};
   if (!setup.isolate) {
     return std::make_unique<PluginTool>(std::make_shared<const PluginLibrary>(options.tool()),
@@ -26,10 +26,10 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
   return std::make_unique<IsolatedTool>(options, mine, *setup.isolate);
 }
 
-/// What it says of itself differs from file to file (describe_plugin()); whether parts of it are put
-/// together, Tool::merges() says.
-const ToolRow kPluginTool{"FILE", "A tool of a shared object", "", "",
-                          ToolRow::Merging::exact, make};
+/// What it says of itself differs from file to file (describe_plugin()); whether parts of it are
+/// put together, Tool::merges() says.
+const ToolRow kPluginTool{"FILE", "A tool of a shared object", "",
+                          "",     ToolRow::Merging::exact,     make_plugin};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// map: the physical memory that a run uses, region by region: what of it the run began with, what was
-// executed, read and written there, by whom, and what other bus masters wrote (docs/tools/map.md).
+// map: the physical memory that a run uses, region by region: what of it the run began with, what
+// was executed, read and written there, by whom, and what other bus masters wrote
+// (docs/tools/map.md).
 
 #include <algorithm>
 #include <array>
@@ -23,9 +24,11 @@ constexpr std::uint32_t kSpacesKept = 8;
 
 /// Of a page frame, or of several.
 struct Region {
-  std::uint64_t image_bytes = 0;  ///< known before the run, because it was read before it was written
-  std::uint64_t code_bytes = 0;   ///< different bytes of instructions that were executed
-  std::uint64_t reads = 0, writes = 0, tables = 0, user = 0, external_writes = 0, external_bytes = 0;
+  std::uint64_t image_bytes =
+      0;  ///< known before the run, because it was read before it was written
+  std::uint64_t code_bytes = 0;  ///< different bytes of instructions that were executed
+  std::uint64_t reads = 0, writes = 0, tables = 0, user = 0, external_writes = 0,
+                external_bytes = 0;
   /// Address spaces that accessed it, in the order of their coming.
   std::array<std::uint32_t, kSpacesKept> spaces{};
   std::uint32_t space_count = 0;
@@ -50,13 +53,14 @@ struct Region {
   }
 };
 
-/// Addresses that are no memory in a PC: the window of the display adapter, and what lies beyond its
-/// memory (IBM Personal Computer AT Technical Reference, "System memory map").
+/// Addresses that are no memory in a PC: the window of the display adapter, and what lies beyond
+/// its memory (IBM Personal Computer AT Technical Reference, "System memory map").
 bool is_device(PhysAddr address, const MachineFacts& machine) {
   constexpr std::uint64_t kDisplay = 0xa0000, kBehindDisplay = 0xc0000;
   if (address.value >= kDisplay && address.value < kBehindDisplay) return true;
   constexpr std::uint64_t kFirmware = 0x100000;
-  return machine.ram_bytes != 0 && address.value >= std::max<std::uint64_t>(machine.ram_bytes, kFirmware);
+  return machine.ram_bytes != 0 &&
+         address.value >= std::max<std::uint64_t>(machine.ram_bytes, kFirmware);
 }
 
 class MapTool final : public Tool {
@@ -125,7 +129,8 @@ class MapTool final : public Tool {
     std::uint32_t space;
     std::uint64_t user;
   };
-  /// The frame that was asked for last is nearly always asked for again, one of reads, one of writes.
+  /// The frame that was asked for last is nearly always asked for again, one of reads, one of
+  /// writes.
   Region& frame(PhysAddr at, bool write) {
     const std::uint32_t page = at.page();
     Latest& latest = latest_[write ? 1 : 0];
@@ -192,7 +197,8 @@ std::string MapTool::processes(const Region& region) const {
     const std::uint32_t space = region.spaces[i];
     std::string name =
         setup_.names != nullptr ? setup_.names->process_of(space) : hexadecimal(space);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
   }
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -226,8 +232,8 @@ void MapTool::report(Report& out) const {
                             {"processes", "processes", ""}});
   for (const auto& [number, r] : regions) {
     const std::uint64_t address = number * bytes;
-    table.row({hexadecimal(address), r.image_bytes, r.code_bytes, r.reads, r.writes, r.user, r.tables,
-               r.external_writes, r.external_bytes,
+    table.row({hexadecimal(address), r.image_bytes, r.code_bytes, r.reads, r.writes, r.user,
+               r.tables, r.external_writes, r.external_bytes,
                std::string(is_device(PhysAddr{static_cast<std::uint32_t>(address)}, setup_.machine)
                                ? "yes"
                                : "no"),
@@ -235,17 +241,19 @@ void MapTool::report(Report& out) const {
   }
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<MapTool>(options.number("regions", 1024, 1, std::uint64_t{1} << 20), setup);
+std::unique_ptr<Tool> make_map(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<MapTool>(options.number("regions", 1024, 1, std::uint64_t{1} << 20),
+                                   setup);
 }
 
 }  // namespace
 
-extern const ToolRow kMapTool{"map",
-                              "Map the physical memory that the run uses, with what touched it",
-                              "regions=N  at most so many, each twice as large as often as it takes (1024)\n",
-                              "citcat analyze boot.citcat --tool map:regions=256",
-                              ToolRow::Merging::serial,
-                              make};
+extern const ToolRow kMapTool{
+    "map",
+    "Map the physical memory that the run uses, with what touched it",
+    "regions=N  at most so many, each twice as large as often as it takes (1024)\n",
+    "citcat analyze boot.citcat --tool map:regions=256",
+    ToolRow::Merging::serial,
+    make_map};
 
 }  // namespace citcat::tools

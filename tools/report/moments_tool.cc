@@ -1,5 +1,5 @@
-// moments: the run instruction by instruction where it is worth a look: at its beginning, at its end,
-// around events of every kind; and the events with their places (docs/tools/moments.md).
+// moments: the run instruction by instruction where it is worth a look: at its beginning, at its
+// end, around events of every kind; and the events with their places (docs/tools/moments.md).
 
 #include <array>
 #include <map>
@@ -22,14 +22,14 @@ namespace {
 enum Kind : std::size_t {
   kInterrupt,
   kException,
-  kSystemCall,
+  kSystemCallMoment,
   kPort,
   kExternalWrite,
   kSwitch,
   kHalt,
-  kKinds,
+  kMomentKinds,
 };
-constexpr std::array<const char*, kKinds> kKindNames{
+constexpr std::array<const char*, kMomentKinds> kKindNames{
     "interrupt", "exception", "system call", "port", "external write", "switch", "halt"};
 
 struct MomentsOptions {
@@ -40,7 +40,7 @@ class MomentsTool final : public Tool {
  public:
   MomentsTool(const MomentsOptions& options, const Setup& setup)
       : options_(options), setup_(setup), kept_(options.edge, options.around) {
-    for (std::size_t k = 0; k < kKinds; ++k) {
+    for (std::size_t k = 0; k < kMomentKinds; ++k) {
       kinds_.push_back({EvenChoice(options.events), EvenChoice(options.places), {}});
     }
   }
@@ -93,7 +93,7 @@ Kind kind_of(DeliveredEvent::Kind kind) {
     case DeliveredEvent::Kind::exception:
       return kException;
     case DeliveredEvent::Kind::software:
-      return kSystemCall;
+      return kSystemCallMoment;
     default:
       return kInterrupt;
   }
@@ -140,8 +140,7 @@ void MomentsTool::happened(Kind kind, std::uint32_t which, Position position,
 
   const std::uint64_t place_stride = state.places.stride();
   const bool chosen = state.places.next();
-  const bool first =
-      firsts_.size() < kMostFirsts && firsts_.insert({kind, which}).second;
+  const bool first = firsts_.size() < kMostFirsts && firsts_.insert({kind, which}).second;
   if (chosen || first) kept_.keep({text, kind, ordinal, first});
   if (state.places.stride() != place_stride) kept_.thin(kind, state.places.stride());
 }
@@ -154,7 +153,8 @@ void MomentsTool::event(const MachineEvent& event, const Context&) {
       return happened(kind_of(event.delivery.kind), event.delivery.vector, event.position,
                       kt_note_text(*note));
     case MachineEvent::Kind::fast_call:
-      return happened(kSystemCall, ~0u, event.position, event.value == 1 ? "SYSCALL" : "SYSENTER");
+      return happened(kSystemCallMoment, ~0u, event.position,
+                      event.value == 1 ? "SYSCALL" : "SYSENTER");
     case MachineEvent::Kind::port_read:
     case MachineEvent::Kind::port_write:
       return happened(kPort, event.port, event.position, kt_note_text(*note));
@@ -162,9 +162,10 @@ void MomentsTool::event(const MachineEvent& event, const Context&) {
       return happened(kExternalWrite, 0, event.position, kt_note_text(*note));
     case MachineEvent::Kind::address_space:
       if (event.before == event.value) return;
-      return happened(kSwitch, 0, event.position,
-                      "switch to " + (setup_.names != nullptr ? setup_.names->process_of(event.value)
-                                                              : hexadecimal(event.value)));
+      return happened(
+          kSwitch, 0, event.position,
+          "switch to " + (setup_.names != nullptr ? setup_.names->process_of(event.value)
+                                                  : hexadecimal(event.value)));
     case MachineEvent::Kind::halted:
     case MachineEvent::Kind::shutdown:
       return happened(kHalt, 0, event.position, kt_note_text(*note));
@@ -176,7 +177,7 @@ void MomentsTool::event(const MachineEvent& event, const Context&) {
 void MomentsTool::report_events(Report& out) const {
   Table& kinds = out.table("kinds", "Events by kind; of each every so-manieth is listed",
                            {{"kind", "kind", ""}, {"count", "count", ""}, {"every", "every", ""}});
-  for (std::size_t k = 0; k < kKinds; ++k) {
+  for (std::size_t k = 0; k < kMomentKinds; ++k) {
     kinds.row({std::string(kKindNames[k]), kinds_[k].listed.count(), kinds_[k].listed.stride()});
   }
   Table& table = out.table("events", "Events",
@@ -184,7 +185,7 @@ void MomentsTool::report_events(Report& out) const {
                             {"instruction", "instruction", ""},
                             {"iteration", "iteration", ""},
                             {"text", "event", ""}});
-  for (std::size_t k = 0; k < kKinds; ++k) {
+  for (std::size_t k = 0; k < kMomentKinds; ++k) {
     for (const Listed& e : kinds_[k].events) {
       table.row({std::string(kKindNames[k]), e.position.instruction,
                  std::uint64_t{e.position.iteration}, e.text});
@@ -201,19 +202,18 @@ std::string addresses_text(const ToldRecord& record) {
 }
 
 void MomentsTool::report_stretches(const std::vector<KeptStretch>& stretches, Report& out) {
-  Table& pieces = out.table("stretches", "Stretches that were kept; records count from 0",
-                            {{"first", "first record", ""},
-                             {"records", "records", ""},
-                             {"why", "because of", ""}});
-  Table& records = out.table(
-      "records", "Instructions by their number in the list of code, and events",
-      {{"instruction", "instruction", ""},
-       {"iteration", "iteration", ""},
-       {"code", "code", ""},
-       {"addresses", "addresses", ""},
-       {"iterations", "iterations told together", ""},
-       {"step", "bytes from one to the next", "bytes"},
-       {"event", "event", ""}});
+  Table& pieces = out.table(
+      "stretches", "Stretches that were kept; records count from 0",
+      {{"first", "first record", ""}, {"records", "records", ""}, {"why", "because of", ""}});
+  Table& records =
+      out.table("records", "Instructions by their number in the list of code, and events",
+                {{"instruction", "instruction", ""},
+                 {"iteration", "iteration", ""},
+                 {"code", "code", ""},
+                 {"addresses", "addresses", ""},
+                 {"iterations", "iterations told together", ""},
+                 {"step", "bytes from one to the next", "bytes"},
+                 {"event", "event", ""}});
   std::map<InstructionKey, std::uint64_t> numbers;
   std::vector<InstructionKey> code;
   for (const KeptStretch& stretch : stretches) {
@@ -237,8 +237,9 @@ void MomentsTool::report_stretches(const std::vector<KeptStretch>& stretches, Re
                    r.code == nullptr ? kt_note_text(r.event) : std::string()});
     }
   }
-  Table& table = out.table("code", "Their code",
-                           {{"address", "address", ""}, {"bytes", "bytes", ""}, {"text", "text", ""}});
+  Table& table =
+      out.table("code", "Their code",
+                {{"address", "address", ""}, {"bytes", "bytes", ""}, {"text", "text", ""}});
   for (const InstructionKey& key : code) {
     table.row({hexadecimal(key.linear.value), key.bytes_text(), key.text()});
   }
@@ -249,7 +250,7 @@ void MomentsTool::report(Report& out) const {
   report_stretches(kept_.all(), out);
 }
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_moments(ToolOptions& options, const Setup& setup) {
   MomentsOptions moments;
   moments.edge = options.number("edge", 256, 0, 1u << 20);
   moments.around = options.number("around", 24, 0, 1u << 16);
@@ -269,6 +270,6 @@ extern const ToolRow kMomentsTool{
     "places=N  events of a kind that are looked at closely, at most about (12)\n",
     "citcat analyze boot.citcat --tool moments:around=100 --json",
     ToolRow::Merging::serial,
-    make};
+    make_moments};
 
 }  // namespace citcat::tools

@@ -39,18 +39,19 @@ class TreeTool final : public CallTool {
   CallTree tree_;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_tree(ToolOptions& options, const Setup& setup) {
   return std::make_unique<TreeTool>(
       options.number("paths", CallTree::kShown, 0, TreeTool::kMostShown), setup.names);
 }
 
 }  // namespace
 
-extern const ToolRow kTreeTool{"tree",
-                               "Count instructions by call path, for a flame graph",
-                               "paths=N  show the N with most instructions (1000)\n",
-                               "citcat analyze boot.citcat --tool tree:paths=100 --symbols System.map",
-                               ToolRow::Merging::serial,
-                               make};
+extern const ToolRow kTreeTool{
+    "tree",
+    "Count instructions by call path, for a flame graph",
+    "paths=N  show the N with most instructions (1000)\n",
+    "citcat analyze boot.citcat --tool tree:paths=100 --symbols System.map",
+    ToolRow::Merging::serial,
+    make_tree};
 
 }  // namespace citcat::tools
