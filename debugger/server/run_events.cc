@@ -26,7 +26,7 @@ std::string value_text(std::uint32_t value, std::uint32_t size) {
   return fmt::format("{:0{}x}", value, 2 * size);
 }
 
-std::string bytes_text(std::span<const std::uint8_t> bytes) {
+std::string stored_text(std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kMost = 16;
   std::string text;
   for (const std::uint8_t b : bytes.first(std::min(bytes.size(), kMost))) {
@@ -83,7 +83,7 @@ void EventLog::delivered(const DeliveredEvent& event, Position now) {
 
 void EventLog::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
   lines_.push_back({now, fmt::format("another bus master writes {} bytes at physical {:08x}: {}",
-                                     bytes.size(), at.value, bytes_text(bytes))});
+                                     bytes.size(), at.value, stored_text(bytes))});
 }
 
 void EventLog::halted(Position now) { lines_.push_back({now, "HLT"}); }
@@ -116,7 +116,8 @@ LinearAddr InterruptNest::frame_in_long_mode(const DeliveredEvent& event) const 
   const std::uint64_t number = value_at(LinearAddr{gate + 4}, 1) & 7;
   const std::uint64_t table =
       (selector & 4) != 0 ? engine.wide().ldtr_base() : engine.wide().gdtr_base();
-  const std::uint64_t level = value_at(LinearAddr{table + (selector & ~std::uint64_t{7}) + 4}, 4) >> 13 & 3;
+  const std::uint64_t level =
+      value_at(LinearAddr{table + (selector & ~std::uint64_t{7}) + 4}, 4) >> 13 & 3;
   const auto stack_at = [&](std::uint64_t offset) {
     return value_at(LinearAddr{engine.wide().tr_base() + offset}, 8);
   };
@@ -204,7 +205,7 @@ void AccessLog::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position n
 void AccessLog::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
                       Position now) {
   lines_.push_back(
-      {now, fmt::format("write  {:08x} {}{}", a.value, bytes_text(bytes), kind_text(kind))});
+      {now, fmt::format("write  {:08x} {}{}", a.value, stored_text(bytes), kind_text(kind))});
 }
 
 void AccessLog::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {

@@ -7,7 +7,7 @@
 namespace citcat {
 namespace {
 
-std::string trimmed(const std::string& text) {
+std::string trimmed_copy(const std::string& text) {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == std::string::npos) return "";
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
@@ -26,7 +26,7 @@ KeyFile parse_key_file(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   std::string line;
   for (std::uint64_t number = 1; std::getline(lines, line); ++number) {
-    line = trimmed(line);
+    line = trimmed_copy(line);
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line[0] == '[' && line.back() == ']') {
       file.groups.push_back({line.substr(1, line.size() - 2), {}});
@@ -35,7 +35,8 @@ KeyFile parse_key_file(const std::string& text, const std::string& name) {
     const auto equals = line.find('=');
     if (equals == std::string::npos || file.groups.empty())
       throw FormatError(name, number, "expected '[group]' or 'key=value' on this line");
-    file.groups.back().values[trimmed(line.substr(0, equals))] = trimmed(line.substr(equals + 1));
+    file.groups.back().values[trimmed_copy(line.substr(0, equals))] =
+        trimmed_copy(line.substr(equals + 1));
   }
   return file;
 }

@@ -30,12 +30,10 @@ std::size_t follower_slot(std::uint32_t number, std::size_t slot, std::uint32_t 
   return kt_hash((std::uint64_t{number} * 2 + slot) << 32 | last);
 }
 
-std::uint32_t zigzag(std::uint32_t v) { return v << 1 ^ (v >> 31 != 0 ? ~std::uint32_t{0} : 0); }
-std::uint32_t unzigzag(std::uint32_t v) { return v >> 1 ^ (~(v & 1) + 1); }
+std::uint32_t zigzag32(std::uint32_t v) { return v << 1 ^ (v >> 31 != 0 ? ~std::uint32_t{0} : 0); }
+std::uint32_t unzigzag32(std::uint32_t v) { return v >> 1 ^ (~(v & 1) + 1); }
 
-[[noreturn]] void fail_damaged() {
-  throw DamagedSegment();
-}
+[[noreturn]] void fail_damaged() { throw DamagedSegment(); }
 
 std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -438,7 +436,7 @@ std::uint32_t KtModel::code_address(Coder& coder, Template& t, std::size_t slot,
 template <typename Coder>
 std::uint32_t KtModel::code_far(Coder& coder, std::uint32_t base, unsigned kind,
                                 std::uint32_t value) {
-  const std::uint32_t folded = zigzag(value - base);
+  const std::uint32_t folded = zigzag32(value - base);
   const std::uint32_t size =
       models_->far_size[kind].code(coder, static_cast<std::uint32_t>(std::bit_width(folded)));
   if (size > 32) fail_damaged();
@@ -457,7 +455,7 @@ std::uint32_t KtModel::code_far(Coder& coder, std::uint32_t base, unsigned kind,
     }
     result = result << 1 | (coded ? 1 : 0);
   }
-  return base + unzigzag(result);
+  return base + unzigzag32(result);
 }
 
 // ---- Records
@@ -466,12 +464,12 @@ std::uint32_t KtModel::code_far(Coder& coder, std::uint32_t base, unsigned kind,
 template <typename Coder>
 std::uint32_t KtModel::code_word(Coder& coder, unsigned kind, std::uint32_t value) {
   std::uint32_t& last = models_->last_word[kind];
-  const std::uint32_t change = zigzag(value - last);
+  const std::uint32_t change = zigzag32(value - last);
   std::uint32_t result = 0;
   for (unsigned byte = 4; byte-- > 0;) {
     result = result << 8 | models_->word[kind * 4 + byte].code(coder, change >> (8 * byte) & 0xff);
   }
-  last += unzigzag(result);
+  last += unzigzag32(result);
   return last;
 }
 

@@ -10,7 +10,7 @@
 namespace citcat::test {
 namespace {
 
-std::size_t below(std::mt19937& random, std::size_t limit) {
+std::size_t place_below(std::mt19937& random, std::size_t limit) {
   return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
 }
 
@@ -29,16 +29,15 @@ std::optional<FaultInjector::Fault> FaultInjector::repeat_transfer(std::mt19937&
   std::vector<std::size_t> candidates;
   for (std::size_t i = first_; i < transactions_.size(); ++i) {
     const BusTransaction& t = transactions_[i];
-    const bool moved =
-        t.op == BusOp::code_read || t.op == BusOp::data_read || t.has(kWriteBack);
+    const bool moved = t.op == BusOp::code_read || t.op == BusOp::data_read || t.has(kWriteBack);
     if (moved && !t.has(kStateWindow)) candidates.push_back(i);
   }
   if (candidates.empty()) return std::nullopt;
-  const std::size_t at = candidates[below(random, candidates.size())];
+  const std::size_t at = candidates[place_below(random, candidates.size())];
   const BusTransaction& t = transactions_[at];
   inserted_ = {at, t};
-  Fault fault{positions_[at], fmt::format("{} at {:08x}, transaction {}, twice",
-                                          bus_op_name(t.op), t.address.value, t.index)};
+  Fault fault{positions_[at], fmt::format("{} at {:08x}, transaction {}, twice", bus_op_name(t.op),
+                                          t.address.value, t.index)};
   fault.transaction = t.index;
   return fault;
 }
@@ -58,7 +57,7 @@ std::optional<FaultInjector::Fault> FaultInjector::swap_writes(std::mt19937& ran
     }
   }
   if (candidates.empty()) return std::nullopt;
-  const std::size_t at = candidates[below(random, candidates.size())];
+  const std::size_t at = candidates[place_below(random, candidates.size())];
   BusTransaction& first = transactions_[at];
   swap_contents(first, transactions_[at + 1]);
   swapped_ = at;

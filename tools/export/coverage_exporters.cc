@@ -201,7 +201,7 @@ class LcovTool final : public CoveredCodeTool {
 };
 
 template <class T>
-std::unique_ptr<Tool> make_coverage(ToolOptions& options, const Setup& setup) {
+std::unique_ptr<Tool> make_coverage_exporter(ToolOptions& options, const Setup& setup) {
   return std::make_unique<T>(ExportFile(options, setup));
 }
 
@@ -212,13 +212,13 @@ extern const ToolRow kDrcovTool{"drcov",
                                 "to=FILE  where it goes",
                                 "citcat replay boot.citcat -o boot.drcov",
                                 ToolRow::Merging::exact,
-                                make_coverage<DrcovTool>};
+                                make_coverage_exporter<DrcovTool>};
 
 extern const ToolRow kLcovTool{"lcov",
                                "Write how often each instruction ran, for genhtml",
                                "to=FILE  where it goes; a listing goes to FILE.asm",
                                "citcat replay boot.citcat -o boot.info",
                                ToolRow::Merging::exact,
-                               make_coverage<LcovTool>};
+                               make_coverage_exporter<LcovTool>};
 
 }  // namespace citcat::tools

@@ -45,7 +45,7 @@ class RandomCode : private RandomEmitter {
       switch (mode_ == GuestMode::flat ? 0 : pick(5)) {
         case 0:
           emit({f | 5});
-          imm(kData + pick(kDataPages * kPageSize), 4);
+          imm(kDataAt + pick(kDataPages * kPageSize), 4);
           break;
         case 1:
           emit({0x40 | f | 4, pick(4) << 6 | 1u << 3 | 3u, byte()});  // [ebx+ecx*n+d]
@@ -74,7 +74,7 @@ class RandomCode : private RandomEmitter {
   }
 
   void set_registers() {
-    const std::uint32_t data = wide_ ? kData : 0;
+    const std::uint32_t data = wide_ ? kDataAt : 0;
     const auto load = [&](std::uint32_t r, std::uint32_t value) {
       emit({0xb8 | r});
       imm(value, word());
@@ -92,23 +92,23 @@ class RandomCode : private RandomEmitter {
   }
 
   void chunk(std::uint32_t number) {
-    const std::uint32_t begin = kCode + number * kChunkBytes;
+    const std::uint32_t begin = kCodeAt + number * kChunkBytes;
     at_ = begin;
     emit({0xbc});  // the stack
-    imm(wide_ ? kStack : 0x8f00, word());
+    imm(wide_ ? kStackAt : 0x8f00, word());
     set_registers();
     fill_chunk(number);
   }
 
   /// Instructions from here to the end of the chunk.
   void fill_chunk(std::uint32_t number) {
-    const std::uint32_t begin = kCode + number * kChunkBytes;
+    const std::uint32_t begin = kCodeAt + number * kChunkBytes;
     // Room for the longest thing below and the jump.
     while (at_ < begin + kChunkBytes - 34) {
       instruction();
       if (number == kCrossing && beyond_ == 0 && at_ >= kTwicePage) beyond_ = at_;
     }
-    const std::uint32_t next = kCode + (number + 1) % kChunks * kChunkBytes;
+    const std::uint32_t next = kCodeAt + (number + 1) % kChunks * kChunkBytes;
     const std::uint32_t size = 1 + word();
     const bool same = mode_ == GuestMode::flat || !chance(4);
     emit({0xe9});
@@ -190,7 +190,7 @@ class RandomCode : private RandomEmitter {
         if (mode_ == GuestMode::flat) {
           for (const std::uint32_t r : {6u, 7u}) {
             emit({0xb8 | r});
-            imm(kData + 64 + pick(kDataPages * kPageSize - 128), 4);
+            imm(kDataAt + 64 + pick(kDataPages * kPageSize - 128), 4);
           }
         }
         if (chance(2) || mode_ == GuestMode::flat) {
@@ -443,7 +443,7 @@ class RandomCode : private RandomEmitter {
       imm(begin - before, 4);
     } else {
       emit({0x2e, 0x81, 0x36});
-      imm(begin - before - kCode, 2);
+      imm(begin - before - kCodeAt, 2);
     }
     const std::uint32_t changed = (1u << 8 * before) - 1;
     imm(any() & changed, wide_ ? 4 : 2);
@@ -461,7 +461,7 @@ class RandomCode : private RandomEmitter {
     } else {
       emit({0x2e, 0xc6, 6});  // faults in protected mode, where code is not writable
       if (own) where = at_ + 4;
-      imm(where - kCode, 2);
+      imm(where - kCodeAt, 2);
       emit({byte()});
     }
     if (own) patch_place();

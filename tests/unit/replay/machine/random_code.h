@@ -12,7 +12,7 @@ namespace citcat {
 namespace random_layout {
 
 // Physical (and, with paging, linear) addresses.
-inline constexpr std::uint32_t kCode = 0x10040, kData = 0x20000, kStack = 0x30f00;
+inline constexpr std::uint32_t kCodeAt = 0x10040, kDataAt = 0x20000, kStackAt = 0x30f00;
 inline constexpr std::uint32_t kChunks = 64, kDataPages = 8;
 
 }  // namespace random_layout

@@ -28,7 +28,7 @@ class NarrowGuest : private RandomDraws {
   }
 
   Recording make(std::uint64_t instructions, bool events) {
-    for (std::uint32_t a = kData; a < kData + kDataPages * kPageSize; ++a) ram_[a] = byte();
+    for (std::uint32_t a = kDataAt; a < kDataAt + kDataPages * kPageSize; ++a) ram_[a] = byte();
     tables();
     handlers();
     patchable_ = put_random_code(mode_, patches_, random_, ram_);
@@ -67,9 +67,9 @@ class NarrowGuest : private RandomDraws {
     descriptor(3, 0, 0xfffff, 0xfb, 0xc);  // 1b: code 32, ring 3
     descriptor(4, 0, 0xfffff, 0xf3, 0xc);  // 23: data, ring 3
     descriptor(5, kTss, 0x67, 0x8b, 0);
-    descriptor(6, kCode, 0xfffff, 0xfb, 0x8);  // 33: code 16, ring 3
-    descriptor(7, 0x20, 0xfffff, 0x92, 0xc);   // 38: data, base 20h, not yet accessed
-    descriptor(8, kData, 0xfffff, 0xf3, 0x8);  // 43: data 16, ring 3
+    descriptor(6, kCodeAt, 0xfffff, 0xfb, 0x8);  // 33: code 16, ring 3
+    descriptor(7, 0x20, 0xfffff, 0x92, 0xc);     // 38: data, base 20h, not yet accessed
+    descriptor(8, kDataAt, 0xfffff, 0xf3, 0x8);  // 43: data 16, ring 3
     put32(kTss + 4, kKernelStack);
     put32(kTss + 8, 0x10);
     put32(kTss + 0x64, 0x680000);
@@ -85,9 +85,9 @@ class NarrowGuest : private RandomDraws {
     // Data pages: absent, read-only, never used, dirty.
     for (std::uint32_t p = 0; p < kDataPages; ++p) {
       constexpr std::array<std::uint32_t, 4> kRights{6, 5, 7, 0x67};
-      put32(kTable + 4 * (kData / kPageSize + p), (kData + p * kPageSize) | kRights[pick(4)]);
+      put32(kTable + 4 * (kDataAt / kPageSize + p), (kDataAt + p * kPageSize) | kRights[pick(4)]);
     }
-    put32(kState + 4, wide_ ? kCode : 0);
+    put32(kState + 4, wide_ ? kCodeAt : 0);
   }
 
   void handlers() {
@@ -133,7 +133,7 @@ class NarrowGuest : private RandomDraws {
     s.gdtr = {kGdt, 0x47};
     s.idtr = {kIdt, 0x7ff};
     s.tr = {0x28, kTss, 0x67, 0x8b, false};
-    s.eip = wide_ ? kCode : 0;
+    s.eip = wide_ ? kCodeAt : 0;
     const Segment code0{8, 0, 0xffffffff, 0xc09b, false}, data0{0x10, 0, 0xffffffff, 0xc093, false};
     s.segment.fill(data0);
     s.segment[kCs] = code0;
@@ -150,20 +150,20 @@ class NarrowGuest : private RandomDraws {
         break;
       case GuestMode::protected16:
         s.cr0 |= 0x80000000;
-        s.segment.fill({0x43, kData, 0xffffffff, 0x80f3, false});
-        s.segment[kCs] = {0x33, kCode, 0xffffffff, 0x80fb, false};
+        s.segment.fill({0x43, kDataAt, 0xffffffff, 0x80f3, false});
+        s.segment[kCs] = {0x33, kCodeAt, 0xffffffff, 0x80fb, false};
         break;
       case GuestMode::real:
         s.cr0 = 0x10;
         s.idtr = {0, 0x3ff};
-        s.segment.fill({kData >> 4, kData, 0xffff, 0x93, false});
-        s.segment[kCs] = {kCode >> 4, kCode, 0xffff, 0x9b, false};
+        s.segment.fill({kDataAt >> 4, kDataAt, 0xffff, 0x93, false});
+        s.segment[kCs] = {kCodeAt >> 4, kCodeAt, 0xffff, 0x9b, false};
         break;
       case GuestMode::virtual8086:
         s.cr0 |= 0x80000000;
         s.eflags |= 0x23000;
-        s.segment.fill({kData >> 4, kData, 0xffff, 0xf3, false});
-        s.segment[kCs] = {kCode >> 4, kCode, 0xffff, 0xf3, false};
+        s.segment.fill({kDataAt >> 4, kDataAt, 0xffff, 0xf3, false});
+        s.segment[kCs] = {kCodeAt >> 4, kCodeAt, 0xffff, 0xf3, false};
         break;
       case GuestMode::kernel64:
       case GuestMode::user64:
@@ -201,7 +201,7 @@ class RandomEvents : private RandomDraws {
         w.address = PhysAddr{patchable[pick(static_cast<std::uint32_t>(patchable.size()))]};
         w.data = {byte()};
       } else {
-        w.address = PhysAddr{kData + pick(kDataPages * kPageSize - 8)};
+        w.address = PhysAddr{kDataAt + pick(kDataPages * kPageSize - 8)};
         w.data = {byte(), byte(), byte(), byte()};
       }
       r.external_writes.push_back(w);

@@ -48,7 +48,7 @@ class WideCode : private RandomEmitter {
 
  private:
   std::uint32_t near_page_end() {
-    return kData + pick(kDataPages) * kPageSize +
+    return kDataAt + pick(kDataPages) * kPageSize +
            (chance(2) ? kPageSize - pick(24) : pick(kPageSize));
   }
 
@@ -99,9 +99,9 @@ class WideCode : private RandomEmitter {
   }
 
   void chunk(std::uint32_t number) {
-    const std::uint32_t begin = kCode + number * kWideChunkBytes;
+    const std::uint32_t begin = kCodeAt + number * kWideChunkBytes;
     at_ = begin;
-    load(4, base_ + kStack);
+    load(4, base_ + kStackAt);
     for (const std::uint32_t r : {3u, 5u, 6u, 7u, 11u, 13u, 14u, 15u}) {
       if (chance(3)) load(r, base_ + near_page_end());
     }
@@ -110,7 +110,7 @@ class WideCode : private RandomEmitter {
     if (chance(40)) load(3, std::uint64_t{any()} << 32 | any());
     // Room for the longest thing below and the jump.
     while (at_ < begin + kWideChunkBytes - 44) instruction();
-    const std::uint32_t next = kCode + (number + 1) % kChunks * kWideChunkBytes;
+    const std::uint32_t next = kCodeAt + (number + 1) % kChunks * kWideChunkBytes;
     emit({0xe9});
     imm(next - (at_ + 4) + (chance(4) ? kWideAgain : 0), 4);
   }
@@ -385,7 +385,7 @@ class WideGuest : private RandomDraws {
         ram_(kWideMemory) {}
 
   Recording make(std::uint64_t instructions, bool events) {
-    for (std::uint32_t a = kData; a < kData + kDataPages * kPageSize; ++a) ram_[a] = byte();
+    for (std::uint32_t a = kDataAt; a < kDataAt + kDataPages * kPageSize; ++a) ram_[a] = byte();
     tables();
     handlers();
     WideCode code(base_, user_, patches_, random_, ram_);
@@ -433,10 +433,10 @@ class WideGuest : private RandomDraws {
     // Data pages: absent, read-only, never used, dirty.
     for (std::uint32_t p = 0; p < kDataPages; ++p) {
       constexpr std::array<std::uint32_t, 4> kRights{6, 5, 7, 0x67};
-      put_quad(kWideTable + 8 * (kData / kPageSize + p),
-               (kData + p * kPageSize) | kRights[pick(4)]);
+      put_quad(kWideTable + 8 * (kDataAt / kPageSize + p),
+               (kDataAt + p * kPageSize) | kRights[pick(4)]);
     }
-    put_quad(kWideState + 8, base_ + kCode);
+    put_quad(kWideState + 8, base_ + kCodeAt);
   }
 
   void handlers() {
@@ -483,8 +483,8 @@ class WideGuest : private RandomDraws {
         {"cr3", kPointers4},
         {"cr4", 0x620},
         {"efer", 0xd01},
-        {"rip", base_ + kCode},
-        {"rsp", base_ + kStack},
+        {"rip", base_ + kCodeAt},
+        {"rsp", base_ + kStackAt},
         {"rflags", 2},
         {"cs", user_ ? 0x1b : 8},
         {"cs.limit", ~0u},

@@ -36,7 +36,7 @@ CheckpointBytes state_of(const Recording& recording, std::uint64_t instructions)
   return encode_checkpoint_state(replayer.checkpoint());
 }
 
-Replayer::Checkpoint decode(const CheckpointBytes& state, const Recording& recording) {
+Replayer::Checkpoint decode_state(const CheckpointBytes& state, const Recording& recording) {
   ByteReader in(state, "state");
   return decode_checkpoint_state(in, recording);
 }
@@ -54,7 +54,7 @@ struct Patience final : Observer {
 TEST(CheckpointCodec, GivesBackWhatItWasGiven) {
   const Recording recording = small_recording();
   const CheckpointBytes state = state_of(recording, 100);
-  EXPECT_EQ(encode_checkpoint_state(decode(state, recording)), state);
+  EXPECT_EQ(encode_checkpoint_state(decode_state(state, recording)), state);
 }
 
 TEST(CheckpointCodec, RefusesEveryCut) {
@@ -62,7 +62,7 @@ TEST(CheckpointCodec, RefusesEveryCut) {
   const CheckpointBytes state = state_of(recording, 100);
   for (std::size_t size = 0; size < state.size(); ++size) {
     EXPECT_THROW(
-        decode({state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size)}, recording),
+        decode_state({state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size)}, recording),
         FormatError);
   }
 }
@@ -80,7 +80,7 @@ TEST(CheckpointCodec, RefusesDamageOrGoesOnFromIt) {
       damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
     }
     try {
-      const Replayer::Checkpoint checkpoint = decode(damaged, recording);
+      const Replayer::Checkpoint checkpoint = decode_state(damaged, recording);
       replayer.restore(checkpoint);
       patience.writes = 0;
       ++restored;

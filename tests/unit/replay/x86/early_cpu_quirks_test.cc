@@ -12,8 +12,8 @@ namespace {
 
 using test::Registers16;
 
-DecodedInstruction decode(std::initializer_list<std::uint8_t> bytes,
-                          CpuModel model = CpuModel::i286) {
+DecodedInstruction decode_early(std::initializer_list<std::uint8_t> bytes,
+                                CpuModel model = CpuModel::i286) {
   return decode_instruction(std::span(bytes.begin(), bytes.size()), CodeMode{false, true}, model);
 }
 
@@ -104,13 +104,13 @@ TEST(EarlyCpuQuirks, ShiftsByZeroWriteNothingOnTheBusOfAn80286) {
 TEST(EarlyCpuQuirks, TwoWordOperandsWrapAtTheEndOfTheSegment) {
   std::array<std::uint64_t, 8> gpr{};
   gpr[kEbx] = 0xfffe;
-  EXPECT_TRUE(wraps_between_words(decode({0xc4, 0x07}), gpr.data()));
-  EXPECT_TRUE(wraps_between_words(decode({0xff, 0x2f}), gpr.data()));
-  EXPECT_FALSE(wraps_between_words(decode({0x8b, 0x07}), gpr.data()));
+  EXPECT_TRUE(wraps_between_words(decode_early({0xc4, 0x07}), gpr.data()));
+  EXPECT_TRUE(wraps_between_words(decode_early({0xff, 0x2f}), gpr.data()));
+  EXPECT_FALSE(wraps_between_words(decode_early({0x8b, 0x07}), gpr.data()));
   gpr[kEbx] = 0xfffc;
-  EXPECT_FALSE(wraps_between_words(decode({0xc4, 0x07}), gpr.data()));
+  EXPECT_FALSE(wraps_between_words(decode_early({0xc4, 0x07}), gpr.data()));
   gpr[kEsp] = 0xfffe;
-  EXPECT_TRUE(wraps_between_words(decode({0xcb}), gpr.data()));
+  EXPECT_TRUE(wraps_between_words(decode_early({0xcb}), gpr.data()));
 }
 
 TEST(EarlyCpuQuirks, EachEarlyProcessorHasItsOwnUpperFlagBits) {
@@ -122,8 +122,9 @@ TEST(EarlyCpuQuirks, EachEarlyProcessorHasItsOwnUpperFlagBits) {
 
 TEST(EarlyCpuQuirks, The8088DiffersInShiftCountsPushSpAndDivideErrors) {
   EXPECT_EQ(shift_count_mask(CpuModel::i8088), 0xff);
-  EXPECT_FALSE(shift_writes_nothing(decode({0xd3, 0x27}, CpuModel::i8088), CpuModel::i8088, 0x20));
-  EXPECT_TRUE(shift_writes_nothing(decode({0xd3, 0x27}), CpuModel::i286, 0x20));
+  EXPECT_FALSE(
+      shift_writes_nothing(decode_early({0xd3, 0x27}, CpuModel::i8088), CpuModel::i8088, 0x20));
+  EXPECT_TRUE(shift_writes_nothing(decode_early({0xd3, 0x27}), CpuModel::i286, 0x20));
   EXPECT_EQ(pushed_stack_pointer(CpuModel::i8088, 0x100), 0xfe);
   EXPECT_EQ(pushed_stack_pointer(CpuModel::i286, 0x100), 0x100);
   EXPECT_TRUE(divide_error_points_past(CpuModel::i8088));
@@ -131,13 +132,13 @@ TEST(EarlyCpuQuirks, The8088DiffersInShiftCountsPushSpAndDivideErrors) {
 }
 
 TEST(EarlyCpuQuirks, AamByZeroClearsFlagsBeforeItFaultsOnThe286) {
-  EXPECT_EQ(divide_error_flags(decode({0xd4, 0x00}), CpuModel::i286, 0xfd7), 0x706u);
-  EXPECT_EQ(divide_error_flags(decode({0xf6, 0xf0}), CpuModel::i286, 0xfd7), 0xfd7u);
+  EXPECT_EQ(divide_error_flags(decode_early({0xd4, 0x00}), CpuModel::i286, 0xfd7), 0x706u);
+  EXPECT_EQ(divide_error_flags(decode_early({0xf6, 0xf0}), CpuModel::i286, 0xfd7), 0xfd7u);
 }
 
 TEST(EarlyCpuQuirks, AnEscWithoutAnAnswerBecomesFiveOrThreePortWrites) {
-  EXPECT_EQ(coprocessor_cycles(decode({0xd8, 0x07}), 0x100, 0x2000, 0x34, 0x3000).size(), 5u);
-  EXPECT_EQ(coprocessor_cycles(decode({0xd8, 0xc1}), 0x100, 0x2000, 0, 0).size(), 3u);
+  EXPECT_EQ(coprocessor_cycles(decode_early({0xd8, 0x07}), 0x100, 0x2000, 0x34, 0x3000).size(), 5u);
+  EXPECT_EQ(coprocessor_cycles(decode_early({0xd8, 0xc1}), 0x100, 0x2000, 0, 0).size(), 3u);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST(UndefinedFlags, BringBackWhatA80286LeftInEveryRecordedTest) {
   EXPECT_GT(compared, 1000u);
 }
 
-DecodedInstruction decode(std::initializer_list<std::uint8_t> bytes) {
+DecodedInstruction decode_plain(std::initializer_list<std::uint8_t> bytes) {
   return decode_instruction(std::span(bytes.begin(), bytes.size()), CodeMode{true, false},
                             CpuModel::p6);
 }
@@ -111,15 +111,16 @@ TEST(UndefinedFlags, BitTestsChangeOnlyTheCarryFromThe386On) {
   FlagInputs before;
   before.eflags = 0x8d4;
   const std::array<std::uint64_t, 8> gpr{};
-  EXPECT_EQ(fixed_flags(decode({0x0f, 0xa3, 0xc8}), CpuModel::p6, before, 0x203, gpr.data(), 0),
-            0xad7u);
+  EXPECT_EQ(
+      fixed_flags(decode_plain({0x0f, 0xa3, 0xc8}), CpuModel::p6, before, 0x203, gpr.data(), 0),
+      0xad7u);
 }
 
 TEST(UndefinedFlags, BitScansLeaveTheParityOfTheirResultOrNothingButZero) {
   FlagInputs before;
   before.eflags = 0x8d5;
   std::array<std::uint64_t, 8> gpr{};
-  const DecodedInstruction scan = decode({0x0f, 0xbc, 0xc8});  // BSF ECX, EAX
+  const DecodedInstruction scan = decode_plain({0x0f, 0xbc, 0xc8});  // BSF ECX, EAX
   gpr[kEcx] = 3;
   EXPECT_EQ(fixed_flags(scan, CpuModel::i486, before, 0x202, gpr.data(), 0), 0x206u);
   gpr[kEcx] = 4;
@@ -132,8 +133,8 @@ TEST(UndefinedFlags, ProcessorsWithoutEvidenceKeepTheEnginesFlags) {
   const DecodedInstruction shift =
       decode_instruction(std::array<std::uint8_t, 2>{0xd1, 0xe8}, CodeMode{}, CpuModel::i8088);
   EXPECT_FALSE(has_flag_rule(shift, CpuModel::i8088));
-  EXPECT_FALSE(has_flag_rule(decode({0xc1, 0xe8, 4}), CpuModel::p6));
-  EXPECT_TRUE(has_flag_rule(decode({0x0f, 0xbc, 0xc8}), CpuModel::unknown));
+  EXPECT_FALSE(has_flag_rule(decode_plain({0xc1, 0xe8, 4}), CpuModel::p6));
+  EXPECT_TRUE(has_flag_rule(decode_plain({0x0f, 0xbc, 0xc8}), CpuModel::unknown));
 }
 
 }  // namespace
