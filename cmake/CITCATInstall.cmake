@@ -25,7 +25,8 @@ install(EXPORT citcat NAMESPACE citcat:: FILE citcat-targets.cmake DESTINATION $
 if(TARGET citcat)
   set_target_properties(citcat PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_private}")
   # Where `record` finds the monitor, from the program's folder on.
-  set_source_files_properties(cli/commands/emulator_command.cc PROPERTIES COMPILE_DEFINITIONS
+  set_source_files_properties(cli/commands/emulator_command.cc PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS
     CITCAT_PRIVATE_FOLDER="${bin_to_private}")
   install(TARGETS citcat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
   set(pages ${CMAKE_BINARY_DIR}/pages)
