@@ -174,7 +174,8 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     vector_ = vector;
     return item;
   }
-  if (line.substr(0, 3) == "SMM") return LogItem::system_management;
+  if (line.starts_with("SMM")) return LogItem::system_management;
+  if (line.starts_with("CPU Reset")) return LogItem::reset;
 
   // "  count: v=VV e=EEEE i=N cpl=N IP=SSSS:OOOOOOOO pc=PPPPPPPP SP=... CR2=..."
   std::uint32_t value = 0;

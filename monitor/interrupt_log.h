@@ -1,8 +1,8 @@
 #pragma once
-// Interrupts and exceptions. The plugin interface does not report them; QEMU's own log does
-// (-d int), with the whole state before the delivery; in real mode it names no more than the
-// vector. QEMU writes it from the processor's thread, so at any callback of ours the log holds
-// everything that has happened and nothing more.
+// Interrupts, exceptions and resets. The plugin interface does not report them; QEMU's own log does
+// (-d int,cpu_reset), with the whole state before the delivery; in real mode it names no more than
+// the vector, and nothing of an NMI. QEMU writes it from the processor's thread, so at any callback
+// of ours the log holds everything that has happened and nothing more.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,10 +54,14 @@ struct LoggedEvent {
   std::uint64_t pc = 0;   ///< linear address of the instruction that was next
   std::uint64_t cr2 = 0;  ///< of a page fault
   LoggedState before;
+
+  bool nmi() const { return vector == 2 && !software; }
+  /// Comes between two instructions, or two iterations of a REP, and not from one.
+  bool interrupts() const { return hardware || nmi(); }
 };
 
 /// What a line of the log completed.
-enum class LogItem { nothing, event, system_management };
+enum class LogItem { nothing, event, system_management, reset };
 
 /// Follows the log file as it grows.
 class InterruptLog {

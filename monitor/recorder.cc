@@ -160,7 +160,7 @@ std::uint64_t Recorder::code_base(std::uint64_t ip, std::uint64_t translated_at)
 
 void Recorder::start(const Insn& insn) {
   walker_.take_back_pointer_marks();
-  take_log();
+  take_log(insn);
   if (!active_) return;
   if (walker_.met_high_entry()) {
     give_up(

@@ -115,14 +115,18 @@ class Recorder {
   }
 
   // recorder_delivery.cc
-  void take_log();
+  void take_log(const Insn& next);
   void read_gate(const LoggedEvent& event);
   void deliver(const LoggedEvent& event, bool completed);
   void deliver_protected(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
 
   // recorder_real_mode.cc
-  void take_real_events(std::span<LoggedEvent> events);
+  void take_real_events(std::vector<LoggedEvent> events, const Insn& next);
   bool software_interrupt_taken(std::size_t later_events);
+  std::uint32_t real_vector(unsigned number);
+  bool nmi_taken(std::span<const LoggedEvent> events);
+  bool goes_on_at(std::uint32_t place);
+  void refuse_unexplained();
   void complete_real_event(LoggedEvent& event, unsigned frames_above);
   void deliver_real(const LoggedEvent& event, unsigned passed_bytes);
   bool in_real_mode() const;
@@ -154,6 +158,7 @@ class Recorder {
     std::uint32_t gdt_limit;
     std::uint64_t ldt;
     std::uint32_t ldt_limit;
+    std::uint64_t idt;
   };
   void change_mode();
   struct TaskSwitch {

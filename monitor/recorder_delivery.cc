@@ -1,6 +1,7 @@
 // Interrupts and exceptions: what a processor reads and pushes on its way into their handlers.
 
 #include <cstring>
+#include <utility>
 
 #include "monitor/recorder.h"
 
@@ -8,7 +9,7 @@ namespace citcat::monitor {
 namespace {
 
 constexpr std::uint32_t kWriteFault = 2;  // of a page fault's error code
-constexpr unsigned kDebug = 1, kNmi = 2, kProtection = 13, kPageFault = 14;
+constexpr unsigned kDebug = 1, kProtection = 13, kPageFault = 14;
 
 /// Whether `following` says that INT n may not go through its gate: #GP that names the gate, which
 /// lies within the table (Intel SDM vol. 3, 6.13).
@@ -29,30 +30,38 @@ bool Recorder::repeat_used_up(const LoggedState& state) const {
 
 /// A delivery that itself faults is followed in the log by another event at the same instruction;
 /// it did not happen then.
-void Recorder::take_log() {
-  const bool may_have_interrupted = in_flight_ != nullptr && in_real_mode() &&
-                                    in_flight_->what.kind == InsnKind::software_interrupt;
+/// `next`: the instruction that is about to start.
+void Recorder::take_log(const Insn& next) {
+  const bool real_mode = in_flight_ != nullptr && in_real_mode();
+  const bool may_have_interrupted =
+      real_mode && (next.first_in_block || in_flight_->what.kind == InsnKind::software_interrupt);
   if (!log_.pending() && !may_have_interrupted) return;
   std::vector<LoggedEvent> real;
   LoggedEvent event, following;
   LogItem item = log_.next(event);
   while (item == LogItem::event && active_) {
     item = log_.next(following);
-    const bool aborted = item == LogItem::event && !following.hardware && !following.software &&
+    const bool aborted = item == LogItem::event && !following.interrupts() && !following.software &&
                          following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
     if (event.real_mode)
       real.push_back(event);
-    else if (!aborted || event.hardware)
+    else if (!aborted || event.interrupts())
       deliver(event, !aborted);
     else if (is_refused_by_gate(event, following))
       read_gate(event);
     std::swap(event, following);
   }
-  if (active_ && (may_have_interrupted || !real.empty())) take_real_events(real);
-  if (item == LogItem::system_management)
+  // What real mode delivered right before these can be told no more: the registers are others.
+  if (active_ && item == LogItem::system_management)
     give_up(
         "system management mode was entered, which this monitor does not record; leave it out of "
         "the machine with -machine pc,smm=off");
+  else if (active_ && item == LogItem::reset)
+    give_up(
+        "the processor was reset, which no replayer goes through; with -no-reboot the emulator "
+        "ends there");
+  else if (active_ && (may_have_interrupted || !real.empty()))
+    take_real_events(std::move(real), next);
 }
 
 /// What INT n reads before its gate refuses it.
@@ -65,15 +74,16 @@ void Recorder::read_gate(const LoggedEvent& event) {
 void Recorder::deliver(const LoggedEvent& event, bool completed) {
   const bool at_flight = in_flight_ != nullptr && in_flight_linear_ == event.pc;
   const bool own_software = event.software && at_flight;
-  const bool exception = !event.hardware && !event.software;
+  const bool interrupt = event.interrupts();
+  const bool exception = !interrupt && !event.software;
   const bool traps = exception && event.vector == kDebug;
   const bool page_fault = exception && event.vector == kPageFault;
   // Before a fault the instruction has not ended, and never does in this attempt. An interrupt or a
   // trap finds it ended, unless it is a REP that is to go on. INT n ends by its delivery.
-  const bool used_up = at_flight && (event.hardware || traps) && repeat_used_up(event.before);
+  const bool used_up = at_flight && (interrupt || traps) && repeat_used_up(event.before);
   const bool to_itself = traps && at_flight && in_flight_->what.branch;
   const bool unfinished = at_flight && !used_up && !to_itself &&
-                          (event.hardware ? in_flight_->what.repeated : !event.software);
+                          (interrupt ? in_flight_->what.repeated : !event.software);
   const unsigned passed_bytes = used_up ? in_flight_->size : 0;
   const bool update_fails = page_fault && at_flight && in_flight_->what.updates_memory;
   const std::uint32_t error_code = event.error_code | (update_fails ? kWriteFault : 0);
@@ -92,7 +102,7 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   if (event.hardware) {
     ++interrupts_;
     sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
-  } else if (event.vector == kNmi && !event.software) {
+  } else if (event.nmi()) {
     ++interrupts_;
     sink_.event(RecordType::nmi, 0, 0);
   } else {
@@ -215,7 +225,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   // block.
   const bool ended_resume =
       passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
-  if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
+  if (!event.interrupts() && !event.software && pushes_error_code(event.vector)) ++pushes;
 
   const auto behind =
       bytes_of(static_cast<std::uint32_t>(event.pc - state.segment[1].base + passed_bytes));
@@ -226,7 +236,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
     // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A
     // processor pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
     const auto physical = walker_.translate(stack_base + top, true);
-    if (n == flags_push && (event.hardware || ended_resume) && push_bytes == 4 && physical)
+    if (n == flags_push && (event.interrupts() || ended_resume) && push_bytes == 4 && physical)
       write_corrected(*physical, bytes_of(ended_resume ? state.eflags & ~kResume : state.eflags));
     else if (n == flags_push + 3 && error_code != event.error_code && push_bytes == 4 && physical)
       write_corrected(*physical, bytes_of(error_code));

@@ -72,12 +72,12 @@ void Recorder::deliver_long(const LoggedEvent& event, unsigned passed_bytes,
   const std::uint32_t low = read_linear32(gate_at), high = read_linear32(gate_at + 4);
   const Descriptor code = read_descriptor(state, low >> 16);
   std::uint64_t top = long_mode_stack(event, high & 7, code);
-  const bool has_code = !event.hardware && !event.software && pushes_error_code(event.vector);
+  const bool has_code = !event.interrupts() && !event.software && pushes_error_code(event.vector);
   const unsigned pushes = has_code ? 6 : 5;
   const bool ended_resume =
       passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
   // The emulator pushes RF set for interrupts, and behind a REP.
-  const bool corrects_flags = event.hardware || ended_resume;
+  const bool corrects_flags = event.interrupts() || ended_resume;
   const std::uint64_t flags = ended_resume ? state.eflags & ~kResume : state.eflags;
   const std::uint64_t behind = event.pc - (state.code64 ? 0 : state.segment[1].base) + passed_bytes;
 

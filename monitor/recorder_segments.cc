@@ -26,7 +26,7 @@ void Recorder::follow_a20() { walker_.set_a20(registers_.state().a20); }
 const Recorder::Tables& Recorder::tables() {
   if (!tables_) {
     const LoggedState state = registers_.state();
-    tables_ = {state.gdt_base, state.gdt_limit, state.ldtr.base, state.ldtr.limit};
+    tables_ = {state.gdt_base, state.gdt_limit, state.ldtr.base, state.ldtr.limit, state.idt_base};
   }
   return *tables_;
 }

@@ -123,7 +123,7 @@ std::vector<std::string> monitored_command(const RecordArguments& arguments, con
   add({"-machine", "memory-backend=citcat-ram"});
   // Time by instructions: else the slower the recording, the more timer interrupts it sees.
   if (!option_value(arguments.command, "icount")) add({"-icount", "shift=5,sleep=off"});
-  add({"-D", log, "-d", "int"});
+  add({"-D", log, "-d", "int,cpu_reset"});
   std::string plugin =
       fmt::format("{},data={},control={},log={},ram=memory-backend-memfd,cache={},start={}",
                   escaped(find_monitor(arguments.monitor)), data, control, escaped(log),

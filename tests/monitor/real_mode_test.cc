@@ -146,6 +146,96 @@ TEST_F(RealModeTest, AnInterruptBehindARepeatedInstructionThatIsDoneReturnsBehin
   EXPECT_EQ(ram_[kStack + kTop - 6], 2) << "the machine goes on with what its bus has shown";
 }
 
+// ---- NMIs, of which nothing tells
+// ---------------------------------------------------------------
+
+class NmiTest : public RealModeTest {
+ protected:
+  /// The handler's flags, for the frames that deliver() makes.
+  void SetUp() override {
+    RealModeTest::SetUp();
+    registers_.state_.eflags = 0x0046;
+  }
+  static bool any_nmi(std::span<const Seen> records) {
+    return std::any_of(records.begin(), records.end(),
+                       [](const Seen& s) { return s.type == static_cast<int>(RecordType::nmi); });
+  }
+};
+
+TEST_F(NmiTest, IsShownBehindTheInstructionByTheFrameThatItPushed) {
+  begin({0x90});
+  deliver(2, 1);
+  const auto records = start_handler();
+  ASSERT_EQ(records.size(), 5u);
+  EXPECT_EQ(records[0].type, static_cast<int>(RecordType::nmi));
+  EXPECT_EQ(records[0].instructions, 1u);
+  expect_delivery(std::span(records).subspan(1), 2, 1);
+}
+
+TEST_F(NmiTest, LeavesARepeatedInstructionToGoOn) {
+  begin({0xf3, 0xaa});
+  recorder_->access(insn_, true, 0x30000, 0x30000, false, std::vector<std::uint8_t>{7});
+  (void)seen();
+  registers_.state_.gpr[1] = 5;
+  deliver(2, 0);
+  const auto records = start_handler();
+  ASSERT_TRUE(any_nmi(records));
+  EXPECT_EQ(records[0].instructions, 0u);
+  EXPECT_EQ(records[0].iterations, 1u);
+}
+
+TEST_F(NmiTest, BehindASoftwareInterruptIsTheSecondOfTwoDeliveries) {
+  begin({0xcd, 0x21});
+  deliver(0x21, 2);
+  const std::uint16_t frame[3] = {kHandler, kHandlerSegment, 0x0046};
+  std::memcpy(ram_ + 8, ram_ + 4 * 0x21, 4);
+  registers_.state_.gpr[4] -= sizeof frame;
+  std::memcpy(ram_ + kStack + registers_.state_.gpr[4], frame, sizeof frame);
+  const auto records = start_handler();
+  ASSERT_EQ(records.size(), 9u);
+  expect_delivery(std::span(records).first(4), 0x21, 2);
+  EXPECT_EQ(records[4].type, static_cast<int>(RecordType::nmi));
+  EXPECT_EQ(records[4].instructions, 1u);
+}
+
+TEST_F(NmiTest, IsNoneThatAProgramMakesItselfByInt2OrByACallOfItsHandler) {
+  begin({0xcd, 0x02});
+  deliver(2, 2);
+  EXPECT_FALSE(any_nmi(start_handler()));
+  registers_.state_.segment[1] = {kCodeSegment, kCode, 0xffff, 0x9b00};
+  registers_.state_.gpr[4] = kTop;
+  recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
+  begin({0x9a, 0x44, 0x44, 0x00, 0x30});
+  deliver(2, 5);
+  EXPECT_FALSE(any_nmi(start_handler()));
+}
+
+TEST_F(NmiTest, IsNoneWhereTheFrameLeadsElsewhere) {
+  begin({0xeb, 0x10});
+  deliver(2, 0x12);
+  ram_[kStack + kTop - 4] = 0x77;  // another segment
+  EXPECT_FALSE(any_nmi(start_handler()));
+}
+
+TEST_F(RealModeTest, AProgramThatGoesOnElsewhereAndNothingTellsWhyEndsTheRecording) {
+  begin({0x90});
+  registers_.state_.ip = 0x77;
+  const Insn next = insn_at(kCode + 0x77, {0x90});
+  recorder_->start(next);
+  EXPECT_FALSE(recorder_->active());
+}
+
+TEST_F(RealModeTest, AResetEndsTheRecordingBeforeAnythingThatCameRightBeforeIt) {
+  begin({0x90});
+  log("Servicing hardware INT=0x08\nCPU Reset (CPU 0)\n");
+  registers_.state_.segment[1] = {0xf000, 0xffff0000, 0xffff, 0x9b00};
+  registers_.state_.ip = 0xfff0;
+  const Insn next = insn_at(kCode + 0x100, {0x90});
+  recorder_->start(next);
+  EXPECT_FALSE(recorder_->active());
+  EXPECT_TRUE(seen().empty());
+}
+
 TEST_F(RealModeTest, ASegmentKeepsTheBaseItHadBeforeItIsLoaded) {
   registers_.state_.segment[1] = {0xf000, 0x100000, 0xffff, 0x9b00};
   insn_ = insn_at(0x100000, {0xea, 0x44, 0x44, 0x00, 0x30});

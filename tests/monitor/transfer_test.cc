@@ -192,6 +192,26 @@ TEST_F(TransferTest, IntPushesRfOnlyRightAfterTheReturnThatLoadedIt) {
   EXPECT_EQ(pushed_by_int(false), 0x00000202u);
 }
 
+TEST_F(TransferTest, AnNmiFindsAJumpToItselfEndedAndPushesRfAsItIs) {
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  put(kIdt + 8 * 2, 0x00085100);
+  put(kIdt + 8 * 2 + 4, 0x00008e00);
+  const Insn jump = insn(0x5000, {0xeb, 0xfe}), handler = insn(0x5100, {0x90});
+  recorder.begin(jump, 0);
+  start(recorder, jump);
+  (void)seen();
+  put(0x47fc, 0x00010202);  // as the emulator pushes EFLAGS
+  log_event("v=02 e=0000 i=0 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+  start(recorder, handler);
+  const auto records = seen();
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records[0].type, static_cast<int>(RecordType::nmi));
+  EXPECT_EQ(records[0].instructions, 1u);
+  std::uint32_t flags = 0;
+  std::memcpy(&flags, ram_ + 0x47fc, sizeof flags);
+  EXPECT_EQ(flags, 0x00000202u);
+}
+
 TEST_F(TransferTest, FnsaveStoresAProcessorsPointersAndOnes) {
   Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
   registers_.state_.segment[3] = {0x10, 0, ~0u, 0x00cf9300};

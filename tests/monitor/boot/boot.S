@@ -1,12 +1,12 @@
 // A boot sector and what it loads, for recordings of a PC without an operating system: the BIOS's
 // services, interrupts and exceptions through the vector table, 16-bit protected mode and back,
-// segments that stay large, the A20 gate, screen memory, ports. It writes 5Ah to port 80h when it
+// segments that stay large, the A20 gate, screen memory, ports, NMIs. It writes 5Ah to port 80h when it
 // begins and A5h when it is done; the checksum of what it saw goes to port 81h before.
   .code16
   .globl _start
 
   .set kStack, 0x7c00
-  .set kSectors, 7
+  .set kSectors, 8
   .set kBuffer, 0x0600          // where the disk is read again, and strings go
   .set kGate286, 0x8600
   .set kTrap286, 0x8700
@@ -55,6 +55,7 @@ more:
   call screen
   call gate_a20
   call large_segments
+  call nonmaskable
   call protected16
   call protected16
   call ports
@@ -431,6 +432,66 @@ large_segments:
   xorw %ax, %ax
   movw %ax, %gs
   ret
+
+// NMIs: one that the local APIC is told to send, by the segment of 4 GiB, and those that it makes of
+// the timer's interrupts (Intel SDM vol. 3, 10.5.1), in strings, behind jumps and calls, in HLT.
+nonmaskable:
+  cli
+  movw $on_nmi, 2 * 4
+  movw $0, 2 * 4 + 2
+  movb $0, ticks
+  movl $0xfee00300, %edi                // the interrupt command: NMI, to itself
+  movl $0x00044400, %fs:(%edi)
+  addw $1, %ax
+  movl $0x00044400, %fs:(%edi)
+  jmp 1f
+1:
+  movl $0xfee00350, %edi                // the interrupt controller's line: NMI
+  movl %fs:(%edi), %ebx
+  movl $0x400, %fs:(%edi)
+  inb $0x21, %al
+  movb %al, %ch
+  movb $0xfe, %al
+  outb %al, $0x21
+  movb $0x34, %al
+  outb %al, $0x43
+  xorb %al, %al
+  outb %al, $0x40
+  movb $0x01, %al
+  outb %al, $0x40
+  pushw %cx
+2:
+  movw $200, %cx
+  movw $kBuffer, %si
+  movw $kBuffer + 0x100, %di
+  rep movsb
+  call near_back
+  lcall $0, $far_back
+  cmpb $30, ticks
+  jb 2b
+3:
+  hlt
+  cmpb $34, ticks
+  jb 3b
+  popw %cx
+  movl $0xfee00350, %edi
+  movl %ebx, %fs:(%edi)
+  movb %ch, %al
+  outb %al, $0x21
+  sti
+  ret
+far_back:
+  lret
+on_nmi:
+  pushw %ax
+  movb $0x0c, %al                       // poll: takes the place of the acknowledge
+  outb %al, $0x20
+  inb $0x20, %al
+  movb $0x20, %al
+  outb %al, $0x20
+  popw %ax
+  incb %cs:ticks
+  iret
 
 // 16-bit protected mode by LMSW: gates of the 286 for INT n, an exception and the timer, a task
 // register, a local table; and back by MOV.

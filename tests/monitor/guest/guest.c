@@ -3,8 +3,8 @@
 // in between. What each does to registers and memory, and which exceptions it ends with, shows on
 // the bus.
 //
-// The loader's command line: seed=NUMBER programs=NUMBER pae=1, for tables of PAE. A write of 5Ah
-// to port 80h begins it, of A5h ends it.
+// The loader's command line: seed=NUMBER programs=NUMBER pae=1, for tables of PAE, nmi=1, for a timer
+// that sends NMIs instead of interrupts. A write of 5Ah to port 80h begins it, of A5h ends it.
 
 #include <stdbool.h>
 
@@ -26,6 +26,7 @@ enum {
   kBegins = 0x5a,
   kEnds = 0xa5,
   kDebug = 1,
+  kNmi = 2,
   kPageFault = 14,
   kTimer = 0x20,
   kTrapFlag = 0x100,
@@ -42,7 +43,7 @@ void leave(void) __attribute__((noreturn));
 void handle(struct frame* frame);
 void guest_main(const uint32_t* information);
 
-static uint8_t supervisor_stack[8192] __attribute__((aligned(16)));
+static uint8_t program_stack[8192] __attribute__((aligned(16)));
 
 // What the program that runs has met so far, and how much of it is enough.
 static bool running;
@@ -85,7 +86,18 @@ static void stop(void) {
   for (;;) __asm__ volatile("cli\n hlt");
 }
 
+// NMIs interrupt the kernel, too.
+static bool in_program(const struct frame* frame) {
+  return (frame->cs & 3) != 0 || (frame->eflags & kVirtual8086) != 0 || frame->cs != kKernelCode ||
+         is_test_page(frame->eip);
+}
+
 void handle(struct frame* frame) {
+  if (frame->vector == kNmi) {
+    end_timer_nmi();
+    if (running && in_program(frame) && ++ticks >= kMostTicks) leave();
+    return;
+  }
   if (frame->vector == kTimer) {
     end_timer_interrupt();
     if (running && ++ticks >= kMostTicks) leave();
@@ -140,10 +152,11 @@ static void set_segments(struct frame* frame, enum mode mode, uint32_t linear) {
   frame->esp = 0x100 + (random_below(0xe000) & ~3u);
 }
 
-// Of level 0 the frame lies on the stack that the program goes on with: IRET pops no other.
-static void enter_supervisor(const struct frame* frame) {
+// The frame lies on a stack of its own, which a program of level 0 goes on with: IRET pops no other.
+// Nothing is below it that an NMI would overwrite while it is popped.
+static void enter_program(const struct frame* frame) {
   struct frame* const own =
-      (struct frame*)(supervisor_stack + sizeof supervisor_stack - sizeof(struct frame));
+      (struct frame*)(program_stack + sizeof program_stack - sizeof(struct frame));
   *own = *frame;
   enter(own);
 }
@@ -180,11 +193,7 @@ static void run_program(void) {
   faults = steps = ticks = 0;
   set_timer((uint16_t)(20 + random_below(one_in(2) ? 40 : 2000)));
   running = true;
-  if (mode >= kSupervisor32) {
-    enter_supervisor(&frame);
-  } else {
-    enter(&frame);
-  }
+  enter_program(&frame);
   running = false;
 }
 
@@ -208,6 +217,7 @@ void guest_main(const uint32_t* information) {
   const uint32_t seed = number_after(line, "seed=", 1);
   const uint32_t programs = number_after(line, "programs=", 100);
   seed_random(seed);
+  if (number_after(line, "nmi=", 0) != 0) make_timer_nmi();
   set_up_machine(number_after(line, "pae=", 0) != 0);
   const uint32_t usual0 = cr0(), usual4 = cr4();
   uint32_t* const frames = (uint32_t*)kFrames;

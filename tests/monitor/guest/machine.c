@@ -237,3 +237,16 @@ void set_timer(uint16_t period) {
 }
 
 void end_timer_interrupt(void) { write_port(0x20, 0x20); }
+
+void make_timer_nmi(void) {
+  enum { kApicBase = 0xfee00000, kLine0 = 0x350, kNmi = 0x400 };
+  *(volatile uint32_t*)(kApicBase + kLine0) = kNmi;
+}
+
+void end_timer_nmi(void) {
+  enum { kPoll = 0x0c };
+  uint8_t pending;
+  write_port(0x20, kPoll);
+  __asm__ volatile("inb $0x20, %0" : "=a"(pending));
+  if ((pending & 0x80) != 0) end_timer_interrupt();
+}

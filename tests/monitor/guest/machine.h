@@ -83,6 +83,12 @@ void set_timer(uint16_t period);
 // Tells the controller that the timer's interrupt was taken.
 void end_timer_interrupt(void);
 
+// From now on the local APIC makes an NMI of what the controller has for the processor (Intel SDM vol.
+// 3, 10.5.1). Before paging is on: its registers are on no page.
+void make_timer_nmi(void);
+// Takes the timer's interrupt by a poll, as nothing acknowledges it.
+void end_timer_nmi(void);
+
 void write_port(uint16_t port, uint8_t value);
 
 void set_cr0(uint32_t value);
