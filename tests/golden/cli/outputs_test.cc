@@ -134,6 +134,30 @@ TEST_F(Outputs, ANamedPipeAndTheStandardOutputAreWrittenThrough) {
   }
 }
 
+TEST_F(Outputs, AnInputIsNoOutput) {
+  const std::string recording = read_file(file("r.citcat"));
+  std::filesystem::create_hard_link(file("r.citcat"), file("hard"));
+  std::filesystem::create_symlink("r.citcat", file("soft"));
+  for (const char* name : {"r.citcat", "./r.citcat", "hard", "soft"}) {
+    for (const char* command : {"replay r.citcat -o ", "slim r.citcat -o ", "repair r.citcat -o ",
+                                "report r.citcat@1 -o ", "explain r.citcat -o "}) {
+      const ProcessResult result = shell("\"$CITCAT\" " + std::string(command) + name);
+      EXPECT_EQ(result.exit_code, 2) << command << name;
+      EXPECT_THAT(result.err, HasSubstr("is an input")) << command << name;
+    }
+  }
+  EXPECT_TRUE(read_file(file("r.citcat")) == recording);
+}
+
+TEST_F(Outputs, AnOutputHasAName) {
+  for (const Writer& writer : writers()) {
+    const ProcessResult result = shell("\"$CITCAT\" " + writer.command + "\"$nothing\" -q");
+    EXPECT_EQ(result.exit_code, 2) << writer.name;
+    EXPECT_THAT(result.err, HasSubstr("the name is empty")) << writer.name;
+  }
+  EXPECT_EQ(files(), before_);
+}
+
 TEST_F(Outputs, AFullDeviceIsAnErrorAndLeavesNothing) {
   for (const Writer& writer : writers()) {
     const ProcessResult result = shell("\"$CITCAT\" " + writer.command + "/dev/full -q");
