@@ -25,8 +25,9 @@ std::string section_of(const std::string& command) {
   return page.substr(begin, page.find("\n## ", begin + 1) - begin);
 }
 
-/// Keys of objects whose keys are what the capture has, not words of this program: registers.
-bool is_of_data(const std::string& key) { return key == "registers"; }
+/// Keys of objects whose keys are what the capture has, or options of `import`, not words of this
+/// output: registers.
+bool is_of_data(const std::string& key) { return key == "registers" || key == "options"; }
 
 void collect(const Json& value, std::set<std::string>& keys) {
   if (value.is_array()) {
@@ -76,6 +77,11 @@ TEST_F(JsonKeys, OfEveryCommandAreInItsDocumentation) {
   for (const std::string& file : {std::string("r.citcat"), std::string("r.kt"), capture})
     check({"info", file});
   check({"lint", capture});
+  const std::string linux = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
+  check({"lint", linux});
+  good({"import", linux, "-o", "l.citcat", "-q"});
+  check({"info", "l.citcat", "--trace"});
+  check({"analyze", "--list-tools"});
   check({"convert", capture, "--to", "csv", "-o", "c.csv"});
   check({"check", "r.citcat"});
   check({"repair", "r.citcat", "-o", "repaired.citcat"});
@@ -90,15 +96,46 @@ TEST_F(JsonKeys, OfEveryCommandAreInItsDocumentation) {
   check({"help", "import"});
 }
 
+/// All tools, those that need options with some.
+std::vector<std::string> every_tool(const Json& list) {
+  std::vector<std::string> tools;
+  for (const Json& tool : list) {
+    std::string name = tool.at("name");
+    if (name == "watch") name += ":at=0-ffff,most=5,reads";
+    if (name == "mdl") name += ":metric=cpu@/Code";
+    tools.push_back(name);
+  }
+  return tools;
+}
+
 TEST_F(JsonKeys, OfAnalysesAreInTheirPages) {
   import_sample("r.citcat");
-  for (const std::string name : {"count", "bpred", "cache"}) {
-    const std::string pages = section_of("analyze") +
-                              read_file(CITCAT_SOURCE_DIR "/docs/tools/" + name + ".md") + '`' +
-                              name + '`';
-    check({"analyze", "r.citcat", "--tool", name}, pages);
-    check({name, "r.citcat"}, pages);
+  good({"import", CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst", "-o", "l.citcat", "-q"});
+  const std::string readme = read_file(CITCAT_SOURCE_DIR "/docs/tools/README.md");
+  for (const char* recording : {"r.citcat", "l.citcat"}) {
+    std::vector<std::string> arguments = {"analyze", recording, "--to", "60000", "--json"};
+    for (const std::string& tool :
+         every_tool(Json::parse(good({"analyze", "--list-tools", "--json"}))))
+      arguments.insert(arguments.end(), {"--tool", tool});
+    const Json run = Json::parse(good(arguments));
+    EXPECT_GT(run.at("tools").size(), 20u);
+    for (const auto& tool : run.at("tools").items()) {
+      const std::string page =
+          readme + read_file(CITCAT_SOURCE_DIR "/docs/tools/" + tool.key() + ".md");
+      std::set<std::string> keys;
+      collect(tool.value(), keys);
+      for (const std::string& key : keys)
+        EXPECT_TRUE(page.find('"' + key + '"') != std::string::npos ||
+                    page.find('`' + key + '`') != std::string::npos)
+            << tool.key() << " prints \"" << key << "\", which its page does not have";
+    }
+    for (const char* key : {"instructions", "from", "to", "end", "divergence", "tools"})
+      EXPECT_TRUE(run.contains(key)) << key;
+    EXPECT_EQ(run.size(), 6u);
   }
+  for (const std::string name : {"count", "bpred", "cache"})
+    check({name, "r.citcat"}, readme + section_of("analyze") + '`' + name + '`' +
+                                  read_file(CITCAT_SOURCE_DIR "/docs/tools/" + name + ".md"));
 }
 
 }  // namespace
