@@ -55,7 +55,7 @@ class ElfReader {
   }
 
   std::vector<Symbol> symbols(std::uint64_t shift) const {
-    for (const Elf64_Word table : {SHT_SYMTAB, SHT_DYNSYM}) {
+    for (const auto table : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}}) {
       std::vector<Symbol> found;
       for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
         GElf_Shdr head;
