@@ -34,7 +34,7 @@ void classify_0f01(std::uint8_t modrm, InsnClass& out) {
   if (reg == 6) {
     out.kind = InsnKind::control_register;  // LMSW
   } else if (modrm < 0xc0) {
-    if (reg == 2) out.kind = InsnKind::descriptor_table;  // LGDT
+    if (reg == 2 || reg == 3) out.kind = InsnKind::descriptor_table;  // LGDT, LIDT
     if (reg == 7) out.kind = InsnKind::invlpg;
   } else if (modrm == 0xd0 || modrm == 0xd1) {
     out.kind = InsnKind::extended_state;  // XGETBV, XSETBV

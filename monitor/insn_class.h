@@ -30,7 +30,7 @@ enum class InsnKind : std::uint8_t {
   wrmsr,
   rdpmc,
   control_register,  ///< MOV CRn, LMSW: paging or caching may change
-  descriptor_table,  ///< LGDT, LLDT: where descriptors are
+  descriptor_table,  ///< LGDT, LIDT, LLDT: where descriptors and vectors are
   invlpg,
   flush_line,  ///< CLFLUSH and its relatives
   invd,

@@ -87,9 +87,9 @@ bool Recorder::goes_on_at(std::uint32_t place) {
 /// program would have gone on.
 bool Recorder::nmi_taken(std::span<const LoggedEvent> events) {
   constexpr std::uint32_t kInterruptAndTrap = 0x300;  // EFLAGS.IF and TF, which a delivery clears
-  if (in_flight_ == nullptr ||
-      real_vector(kNmi) != far_pointer(registers_.selector(1), registers_.ip()))
-    return false;
+  if (in_flight_ == nullptr) return false;
+  if (in_flight_->what.kind == InsnKind::descriptor_table) tables_.reset();
+  if (real_vector(kNmi) != far_pointer(registers_.selector(1), registers_.ip())) return false;
   const LoggedState state = registers_.state();
   const auto word = [&](unsigned n) {
     const auto sp = static_cast<std::uint32_t>(state.gpr[4] + 2 * n) & stack_mask(state);

@@ -210,6 +210,19 @@ TEST_F(NmiTest, IsNoneThatAProgramMakesItselfByInt2OrByACallOfItsHandler) {
   EXPECT_FALSE(any_nmi(start_handler()));
 }
 
+TEST_F(NmiTest, GoesThroughTheTableThatLidtHasLoaded) {
+  begin({0x90});
+  const Insn load = insn_at(kCode + 1, {0x0f, 0x01, 0x1e, 0x00, 0x06});
+  registers_.state_.ip = 1;
+  recorder_->start(load);
+  (void)seen();
+  registers_.state_.idt_base = 0x500;
+  deliver(2, 6);
+  std::memcpy(ram_ + 0x508, ram_ + 8, 4);
+  std::memset(ram_ + 8, 0, 4);
+  EXPECT_TRUE(any_nmi(start_handler()));
+}
+
 TEST_F(NmiTest, IsNoneWhereTheFrameLeadsElsewhere) {
   begin({0xeb, 0x10});
   deliver(2, 0x12);
