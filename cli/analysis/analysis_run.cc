@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cli/interrupt.h"
+#include "cli/part_failure.h"
 #include "cli/replay_progress.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
@@ -210,7 +211,7 @@ class Worker {
 };
 
 /// Kinds of what a process tells.
-enum class Piece : std::uint8_t { part, diverged, failed };
+enum class Piece : std::uint8_t { part, diverged, failed, bad_input };
 
 void put_divergence(ByteWriter& out, const Divergence& d) {
   out.u8(static_cast<std::uint8_t>(Piece::diverged));
@@ -236,7 +237,7 @@ void Worker::work(const RecordingFile& file, const AnalysisPlan& plan, bool begi
       result.analysis->save(out);
     }
   } catch (const std::exception& e) {
-    out.u8(static_cast<std::uint8_t>(Piece::failed));
+    out.u8(static_cast<std::uint8_t>(is_bad_input(e) ? Piece::bad_input : Piece::failed));
     out.string(e.what());
   }
   std::span<const std::uint8_t> rest = out.view();
@@ -252,7 +253,8 @@ void Worker::work(const RecordingFile& file, const AnalysisPlan& plan, bool begi
 void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
               AnalysisResult& result) {
   constexpr std::uint64_t kMaxText = 1u << 16;
-  switch (static_cast<Piece>(in.u8("kind"))) {
+  const auto piece = static_cast<Piece>(in.u8("kind"));
+  switch (piece) {
     case Piece::part: {
       result.report.instructions = in.varint("instructions");
       result.report.end = static_cast<ReplayReport::End>(in.u8("end"));
@@ -280,7 +282,9 @@ void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
       break;
     }
     case Piece::failed:
-      throw IoError("in a part of the run: " + in.string("text", kMaxText));
+    case Piece::bad_input:
+      throw_of_part(piece == Piece::bad_input,
+                    "in a part of the run: " + in.string("text", kMaxText));
   }
 }
 

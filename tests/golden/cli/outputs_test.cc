@@ -182,6 +182,16 @@ TEST_F(Outputs, WhatCannotBeReadIsNotTakenForAShareOfAnotherKind) {
   EXPECT_THAT(folder.err, HasSubstr("expected a file, found a directory"));
 }
 
+TEST_F(Outputs, DamageThatAProcessOfSeveralMeetsIsBadInput) {
+  good({"checkpoint", "r.citcat", "--every", "100"});
+  std::string bytes = read_file(file("r.citcat"));
+  bytes[200] = static_cast<char>(bytes[200] ^ 1);  // of the evidence, which each process reads
+  write_file(file("r.citcat"), bytes);
+  const ProcessResult result = run({"analyze", "r.citcat", "--tool", "count", "--jobs", "2"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("in a part of the run: r.citcat:24"));
+}
+
 TEST_F(Outputs, WhatMayNotGrowFurtherIsAnErrorAndTheOldFileStays) {
   for (const Writer& writer : writers()) {
     write_file(file("out"), "old");
