@@ -55,13 +55,18 @@ void read_all(Bytes block_file, Bytes count_file, Bytes code_file) {
   }
 }
 
+/// Two bytes, the lowest first.
+std::size_t size_at(const std::uint8_t* bytes) {
+  return static_cast<std::size_t>(bytes[0] | bytes[1] << 8);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 4) return 0;
   const Bytes rest(data + 4, size - 4);
-  const std::size_t first = std::min<std::size_t>(data[0] | data[1] << 8, rest.size());
-  const std::size_t second = std::min<std::size_t>(data[2] | data[3] << 8, rest.size() - first);
+  const std::size_t first = std::min(size_at(data), rest.size());
+  const std::size_t second = std::min(size_at(data + 2), rest.size() - first);
   try {
     read_all(rest.first(first), rest.subspan(first, second), rest.subspan(first + second));
   } catch (const citcat::FormatError&) {
