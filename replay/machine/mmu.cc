@@ -212,6 +212,10 @@ std::uint64_t Mmu::pdpte(LinearAddr address, bool effects) {
     if (effects) entry = observer_.missing_pdpte(index, address);
     if (!entry) throw UndefinedMemory{at, 8, "page-directory-pointer entry"};
   }
+  if ((*entry & kPresent) != 0 && *entry >> 32 != 0) {
+    const PhysAddr at{(cr3_ & ~0x1fu) + 8 * index};
+    throw UndefinedMemory{at, 8, "page directory beyond 4 GiB"};
+  }
   return *entry;
 }
 

@@ -359,6 +359,18 @@ TEST_F(ExtendedStateGuest, AvxAmongTheComponentsIsRefusedByName) {
   EXPECT_THAT([&] { run(1); }, ThrowsMessage<UsageError>(HasSubstr("AVX")));
 }
 
+TEST_F(ExtendedStateGuest, WhatIsInUseIsRefusedByNameWhereTheProcessorTellsIt) {
+  set_register(recording_.initial, "rcx", 1);
+  recording_.initial.cpuid = {{0, 13, 0, 0, 0},
+                              {1, 0, 0, kXsave, 0},
+                              {13, 3, 0, 0, 0},
+                              {13, 4, 0, 0, 0}};  // sub-leaf 1: XGETBV of 1
+  put(kCode, xgetbv);
+  const ReplayReport report = run(1);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("XGETBV of the components in use"));
+}
+
 TEST_F(ExtendedStateGuest, TheSystemMayUseItOnlyWhereCpuidHasItAndCpuidShowsThatItDoes) {
   set_register(recording_.initial, "cr4", 0x620);
   set_register(recording_.initial, "rcx", 0x620 | kOsXsave);

@@ -359,6 +359,80 @@ TEST_F(LongModeGuest, FiveLevelsOfPageTablesAreRefusedByName) {
   EXPECT_THAT(report.divergence->reason, HasSubstr("LA57"));
 }
 
+TEST_F(LongModeGuest, BitsOfCr4ThatNobodyExecutesAreRefusedByNameWhereTheProcessorHasThem) {
+  constexpr std::pair<unsigned, const char*> kRefused[] = {{12, "LA57"}, {13, "VMXE"}, {14, "SMXE"},
+                                                           {22, "PKE"},  {23, "CET"},  {24, "PKS"}};
+  put(kCode, {0x0f, 0x22, 0xe0});  // mov cr4, rax
+  put(kHandler, {0x90});
+  for (const auto& [bit, name] : kRefused) {
+    set_register(recording_.initial, "rax", 0x620 | 1u << bit);
+    recording_.initial.cpuid = {{0, 7, 0, 0, 0}, {1, 0, 0, 3u << 5, 0}, {7, 0, 0, 0x80010088, 0}};
+    const ReplayReport report = run(1);
+    ASSERT_EQ(report.end, ReplayReport::End::diverged) << name;
+    EXPECT_THAT(report.divergence->reason, HasSubstr(name));
+    set_cpuid(0);
+    EXPECT_EQ(run(1).exceptions, 1u) << name;
+    set_register(recording_.initial, "cr4", 0x620 | 1u << bit);
+    EXPECT_THAT([&] { run(1); }, ThrowsMessage<UsageError>(HasSubstr(name)));
+    set_register(recording_.initial, "cr4", 0x620);
+  }
+}
+
+TEST_F(LongModeGuest, WhatLiesBeyond4GiBIsRefusedByNameAtEveryLevelOfTheTables) {
+  constexpr std::uint64_t kBeyond = 0x100000000;
+  struct Case {
+    std::uint32_t at;  ///< entry of a table
+    std::uint64_t entry, linear;
+    const char* said;
+  };
+  const Case cases[] = {
+      {kTables + 8, kBeyond | kTables | 0x1007, 0x8000000000, "page table beyond 4 GiB"},
+      {kTables + 0x1008, kBeyond | kTables | 0x2007, 0x40000000, "page table beyond 4 GiB"},
+      {kTables + 0x1008, kBeyond | 0x87, 0x40000000, "page beyond 4 GiB"},
+      {kTables + 0x2008, kBeyond | 0x7007, 0x200000, "page table beyond 4 GiB"},
+      {kTables + 0x2008, kBeyond | 0x200087, 0x200000, "page beyond 4 GiB"},
+      {0x7000, kBeyond | 0x1007, 0x200000, "page beyond 4 GiB"}};
+  put_quad(kTables + 0x2008, 0x7007);
+  put(kCode, {0x90, 0x48, 0x8b, 0x03});  // nop; mov rax, [rbx]
+  for (const Case& c : cases) {
+    put_quad(c.at, c.entry);
+    set_register(recording_.initial, "rbx", c.linear);
+    const ReplayReport report = run(2);
+    ASSERT_EQ(report.end, ReplayReport::End::diverged) << c.at;
+    EXPECT_EQ(report.instructions, 1u);
+    EXPECT_THAT(report.divergence->reason, HasSubstr(c.said));
+    put_quad(c.at, c.at == kTables + 0x2008 ? 0x7007 : 0);
+  }
+}
+
+TEST_F(LongModeGuest, TablesThatBeginBeyond4GiBAreRefusedByName) {
+  put(kCode, {0x0f, 0x22, 0xd8});  // mov cr3, rax
+  set_register(recording_.initial, "rax", 0x100000000 | kTables);
+  const ReplayReport report = run(1);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("page tables beyond 4 GiB"));
+  set_register(recording_.initial, "cr3", 0x100000000 | kTables);
+  EXPECT_THAT([&] { run(1); }, ThrowsMessage<UsageError>(HasSubstr("page tables beyond 4 GiB")));
+}
+
+TEST_F(LongModeGuest, APageDirectoryBeyond4GiBIsRefusedByNameOutsideLongModeToo) {
+  for (const auto& [name, value] : {std::pair<const char*, std::uint64_t>{"efer", 0},
+                                    {"cs.attributes", 0xc09b},
+                                    {"ds", 16},
+                                    {"ds.limit", ~0u},
+                                    {"ds.attributes", 0xc093},
+                                    {"rbx", 0x40000000}}) {
+    ASSERT_TRUE(set_register(recording_.initial, name, value)) << name;
+  }
+  put_quad(kTables, (kTables + 0x2000) | 1);
+  put_quad(kTables + 8, 0x100000000 | (kTables + 0x2000) | 1);
+  put(kCode, {0x90, 0x8b, 0x03});  // nop; mov eax, [ebx]
+  const ReplayReport report = run(2);
+  ASSERT_EQ(report.end, ReplayReport::End::diverged);
+  EXPECT_EQ(report.instructions, 1u);
+  EXPECT_THAT(report.divergence->reason, HasSubstr("page directory beyond 4 GiB"));
+}
+
 TEST_F(LongModeGuest, ListenersThatTakeAddressesOf32BitsAreRefused) {
   Observer narrow;
   EXPECT_THAT([&] { Replayer(recording_, &narrow, ReplayOptions{}); },
