@@ -13,22 +13,38 @@ namespace citcat {
 
 namespace {
 
+/// By whole registers: not those behind 67h in 64-bit mode.
 bool is_string_made_here(const DecodedInstruction& info) {
   const bool moves = info.is(Operation::movs) || info.is(Operation::stos);
-  return info.address_bits == 32 && (moves || compares_strings(info));
+  return info.address_bits == (info.bits64 ? 64 : 32) && (moves || compares_strings(info));
 }
 
 }  // namespace
 
+std::uint64_t StringRunner::pointer(int number) const {
+  return cpu_.bits64() ? cpu_.engine.wide().gpr(number) : cpu_.engine.gpr(number);
+}
+
+void StringRunner::set_pointer(int number, std::uint64_t value) {
+  if (cpu_.bits64()) {
+    cpu_.engine.wide().set_gpr(number, value);
+  } else {
+    cpu_.engine.set_gpr(number, static_cast<std::uint32_t>(value));
+  }
+}
+
 /// What an operand of a repeated string covers from here to the end of its page.
 std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOperand& operand) {
   StringRun run;
-  const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
-  const std::uint8_t unlimited = operand.write ? rights_.written : rights_.read;
-  const std::uint32_t offset = cpu_.engine.gpr(operand.base);
-  const LinearAddr linear = linear32(cpu_.engine.segment_base(operand.segment), offset);
-  run.bytes = std::min(kPageSize - linear.offset_in_page(), 0xffffffff - offset);
-  if ((unlimited & bit) == 0) return std::nullopt;
+  const std::uint64_t offset = pointer(operand.base);
+  const LinearAddr linear = linear_at(cpu_.base_of(operand.segment), offset, operand.width);
+  run.bytes = kPageSize - linear.offset_in_page();
+  if (!cpu_.bits64()) {
+    const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
+    const std::uint8_t unlimited = operand.write ? rights_.written : rights_.read;
+    if ((unlimited & bit) == 0) return std::nullopt;
+    run.bytes = std::min(run.bytes, 0xffffffff - static_cast<std::uint32_t>(offset));
+  }
   const Access access = operand.write ? Access::write : Access::read;
   const auto page = cpu_.mmu.held(linear.page_begin(), access, cpu_.user_mode());
   if (!page || !cpu_.memory.is_mapped(page->frame.page())) return std::nullopt;
@@ -42,9 +58,9 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
 /// Iterations from the one that is prepared on can be made here, as far as their operands go.
 bool StringRunner::may_repeat_quickly() const {
   const DecodedInstruction& info = *flight_.info;
-  if (!cpu_.by_blocks || cpu_.traits.has_long_mode || cpu_.must_tell_each_now() || cpu_.polling ||
-      cpu_.traits.sixteen_bit || flight_.wants_patch)
+  if (!cpu_.by_blocks || cpu_.must_tell_each_now() || cpu_.polling || flight_.wants_patch) {
     return false;
+  }
   // Those that are told are told to lie in one page.
   if (expectation_.compares && cpu_.linear.offset_in_page() + info.length > kPageSize) return false;
   if (!is_string_made_here(info) || debug_.watches_code() || cpu_.engine.inhibited()) return false;
@@ -56,7 +72,7 @@ std::uint32_t StringRunner::count_quick_iterations() {
   if (!may_repeat_quickly()) return 0;
   const DecodedInstruction& info = *flight_.info;
   if (rights_.stale) rights_.refresh(cpu_);
-  std::uint64_t n = cpu_.engine.gpr(kEcx) - 1u;
+  std::uint64_t n = pointer(kEcx) - 1;
   const bool ends_within = cpu_.until.instruction == cpu_.position.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);
   // The flags of a comparison show only when it is the last one, or the next one faults.
@@ -85,10 +101,10 @@ std::uint32_t StringRunner::count_equal_or_different(std::uint32_t count) const 
   const std::size_t size = flight_.info->operand_bytes;
   const bool while_equal = flight_.info->repeat == RepeatPrefix::rep;
   const bool scans = flight_.info->operand_count == 1;
-  const std::uint32_t eax = cpu_.engine.gpr(kEax);
+  const std::uint64_t rax = cpu_.engine.wide().gpr(kEax);
   for (std::uint32_t i = 0; i < count; ++i) {
     const void* const other =
-        scans ? static_cast<const void*>(&eax) : string_runs_[1].host + i * size;
+        scans ? static_cast<const void*>(&rax) : string_runs_[1].host + i * size;
     const bool equal = std::memcmp(string_runs_[0].host + i * size, other, size) == 0;
     if (equal != while_equal) return i;
   }
@@ -110,8 +126,7 @@ bool StringRunner::repeat() {
     if (told) {
       tell_iteration();
     } else if (cpu_.audience.hears_instructions()) {
-      cpu_.audience.iterations(retirement_.executed(), count, flight_.info->operand_bytes,
-                               cpu_.position);
+      tell_iterations(count);
     }
     pass_iterations(count);
     left -= count;
@@ -153,7 +168,7 @@ std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
 std::span<const std::uint8_t> StringRunner::speculate_stores(std::uint32_t& count) {
   const std::size_t size = flight_.info->operand_bytes;
   if (flight_.info->operand_count != 2) {
-    fill_elements(string_pattern_.data(), cpu_.engine.gpr(kEax), size, count * size);
+    fill_elements(string_pattern_.data(), cpu_.engine.wide().gpr(kEax), size, count * size);
     return std::span(string_pattern_).first(count * size);
   }
   const std::uint8_t *const from = string_runs_[0].host, *const to = string_runs_[1].host;
@@ -163,6 +178,19 @@ std::span<const std::uint8_t> StringRunner::speculate_stores(std::uint32_t& coun
   return {from, count * size};
 }
 
+/// Those that are about to be passed. Observers are told many together of machines with addresses
+/// of 32 bits alone.
+void StringRunner::tell_iterations(std::uint32_t count) {
+  ExecutedInstruction e = retirement_.executed();
+  const std::uint32_t size = flight_.info->operand_bytes;
+  if (!cpu_.bits64()) return cpu_.audience.iterations(e, count, size, cpu_.position);
+  Position now = cpu_.position;
+  for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
+    cpu_.audience.iteration(e, now);
+    for (LinearAddr& ea : e.ea) ea.value += size;
+  }
+}
+
 void StringRunner::store_string(std::uint32_t count) {
   const std::size_t size = flight_.info->operand_bytes, bytes = count * size;
   const bool moves = flight_.info->operand_count == 2;
@@ -170,7 +198,7 @@ void StringRunner::store_string(std::uint32_t count) {
   if (moves) {
     move_elements(to.host, string_runs_[0].host, size, bytes);
   } else {
-    fill_elements(to.host, cpu_.engine.gpr(kEax), size, bytes);
+    fill_elements(to.host, cpu_.engine.wide().gpr(kEax), size, bytes);
   }
   cpu_.memory.mark_defined(to.at, count * flight_.info->operand_bytes);
   if (expectation_.compares && moves) {
@@ -182,15 +210,17 @@ void StringRunner::pass_iterations(std::uint32_t count) {
   const std::uint32_t bytes = count * flight_.info->operand_bytes;
   cpu_.position.iteration += count;
   cpu_.stats.string_iterations += count;
-  cpu_.engine.set_gpr(kEcx, cpu_.engine.gpr(kEcx) - count);
+  set_pointer(kEcx, pointer(kEcx) - count);
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
-    const int pointer = flight_.info->operands[i].base;
-    cpu_.engine.set_gpr(pointer, cpu_.engine.gpr(pointer) + bytes);
-    string_runs_[i].linear = string_runs_[i].linear.plus32(bytes);
+    const int base = flight_.info->operands[i].base;
+    set_pointer(base, pointer(base) + bytes);
+    string_runs_[i].linear = cpu_.onward(string_runs_[i].linear, bytes);
     string_runs_[i].at = string_runs_[i].at.plus32(bytes);
     string_runs_[i].host += bytes;
   }
-  for (unsigned a = 0; a < flight_.ea_count; ++a) flight_.ea[a] = flight_.ea[a].plus32(bytes);
+  for (unsigned a = 0; a < flight_.ea_count; ++a) {
+    flight_.ea[a] = cpu_.onward(flight_.ea[a], bytes);
+  }
 }
 
 /// What is told of an iteration when it is prepared.

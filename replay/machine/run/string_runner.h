@@ -50,6 +50,9 @@ class StringRunner {
     std::uint32_t bytes = 0;
   };
 
+  /// A general register with the bits that addresses have in the mode.
+  std::uint64_t pointer(int number) const;
+  void set_pointer(int number, std::uint64_t value);
   std::optional<StringRun> string_run(const MemoryOperand& operand);
   bool may_repeat_quickly() const;
   std::uint32_t count_quick_iterations();
@@ -57,6 +60,7 @@ class StringRunner {
   std::uint32_t count_untold(std::uint32_t left, bool prepared);
   std::uint32_t agree_on_iterations(std::uint32_t most);
   std::span<const std::uint8_t> speculate_stores(std::uint32_t& count);
+  void tell_iterations(std::uint32_t count);
   void store_string(std::uint32_t count);
   void pass_iterations(std::uint32_t count);
   void tell_iteration_reads();

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "formats/io/error.h"
+#include "replay/machine/block_judge.h"
 #include "replay/session/replayer.h"
 #include "unit/replay/machine/long_mode_guest.h"
 
@@ -431,6 +433,45 @@ TEST_F(LongModeGuest, APageDirectoryBeyond4GiBIsRefusedByNameOutsideLongModeToo)
   ASSERT_EQ(report.end, ReplayReport::End::diverged);
   EXPECT_EQ(report.instructions, 1u);
   EXPECT_THAT(report.divergence->reason, HasSubstr("page directory beyond 4 GiB"));
+}
+
+/// Expects every store, and takes iterations of a string for what they are going to do.
+class Agreeing final : public BlockJudge {
+ public:
+  Wants wants() const override { return {.wide = true}; }
+  void judges(Machine&) override {}
+  bool judges_blocks() const override { return true; }
+  std::uint32_t agreed_iterations(const StringIterations& all, Position) override {
+    return all.count;
+  }
+};
+
+TEST_F(LongModeGuest, IterationsThatAreComparedAreMadeManyAtATime) {
+  constexpr std::uint64_t kCount = 400;
+  set_register(recording_.initial, "rcx", kCount);
+  set_register(recording_.initial, "rax", 0x1122334455667788);
+  set_register(recording_.initial, "rdi", kData);
+  set_register(recording_.initial, "rsi", kData - 8);
+  for (const int opcode : {0xab, 0xa5}) {
+    put(kCode, {0xf3, 0x48, opcode, 0x90});  // rep stosq, or movsq; nop
+    put_quad(kData - 8, 0x8877665544332211);
+    Agreeing judge;
+    Listeners listeners;
+    listeners.add(judge);
+    ReplayOptions options;
+    options.to = 2;
+    Replayer replayer(recording_, listeners, options);
+    ASSERT_EQ(replayer.run().instructions, 2u);
+    const MachineStats stats = replayer.machine().stats();
+    EXPECT_EQ(stats.string_iterations, kCount - 1);
+    EXPECT_LE(stats.engine_runs, 4u);
+    const CpuState after = replayer.machine().save();
+    EXPECT_EQ(get_register(after, "rcx"), 0u);
+    EXPECT_EQ(get_register(after, "rdi"), kData + 8 * kCount);
+    std::uint64_t last = 0;
+    std::memcpy(&last, replayer.machine().memory().host(PhysAddr{kData + 8 * (kCount - 1)}), 8);
+    EXPECT_EQ(last, opcode == 0xab ? 0x1122334455667788 : 0x8877665544332211);
+  }
 }
 
 TEST_F(LongModeGuest, ListenersThatTakeAddressesOf32BitsAreRefused) {
