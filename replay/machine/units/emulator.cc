@@ -217,7 +217,7 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::ldmxcsr, &Emulator::floating_point},
       {Class::stmxcsr, &Emulator::floating_point},
       {Class::mmx, &Emulator::floating_point, whole, &Emulator::is_mmx_of_host},
-      {Class::sse, &Emulator::floating_point, whole, &Emulator::adds_horizontally},
+      {Class::sse, &Emulator::floating_point, whole, &Emulator::is_sse_of_host},
   };
   static constexpr std::size_t kClasses = static_cast<std::size_t>(Class::stmxcsr) + 1;
   static constexpr std::array<const Row*, kClasses> kByClass = [] {
@@ -308,9 +308,13 @@ bool Emulator::is_mmx_of_host() const {
   return info.row->operands[1] == OperandForm::Qd && !info.register_form;
 }
 
-/// PHADDW and its like, which the engine makes wrongly of a register and itself (the same host).
-bool Emulator::adds_horizontally() const {
-  switch (flight_.info->row->operation) {
+/// What SSE and SSE2 have, which every host has; but for the one store that is made byte by byte.
+/// And PHADDW and its like, which the engine makes wrongly of a register and itself (the same
+/// host).
+bool Emulator::is_sse_of_host() const {
+  const DecodedInstruction& info = *flight_.info;
+  if (spares_engine() && info.opcode_map == 1 && !info.is(Operation::maskmovdqu)) return true;
+  switch (info.row->operation) {
     case Operation::phaddw:
     case Operation::phaddd:
     case Operation::phaddsw:

@@ -77,7 +77,7 @@ class Emulator {
   bool wraps() const;
   bool pushes_before_a_page() const;
   bool is_mmx_of_host() const;
-  bool adds_horizontally() const;
+  bool is_sse_of_host() const;
   bool spares_engine() const;
   bool loads_segment() const;
   bool has_long_mode() const { return cpu_.traits.has_long_mode; }

@@ -474,6 +474,27 @@ TEST_F(LongModeGuest, IterationsThatAreComparedAreMadeManyAtATime) {
   }
 }
 
+TEST_F(LongModeGuest, IntegerVectorsNeedNoEngine) {
+  put_quad(kData, 0x1111222233334444);
+  put_quad(kData + 8, 0x5555666677778888);
+  set_register(recording_.initial, "rbx", kData);
+  put(kCode, {0x66, 0x44, 0x0f, 0x6f, 0x03,          // movdqa xmm8, [rbx]
+              0x66, 0x41, 0x0f, 0x70, 0xc0, 0x4e,    // pshufd xmm0, xmm8, 4eh
+              0x66, 0x44, 0x0f, 0xef, 0xc0,          // pxor xmm8, xmm0
+              0x66, 0x4c, 0x0f, 0x7e, 0xc0,          // movq rax, xmm8
+              0xf3, 0x44, 0x0f, 0x7f, 0x43, 0x11});  // movdqu [rbx+11h], xmm8
+  ReplayOptions options;
+  options.to = 5;
+  Replayer replayer(recording_, nullptr, options);
+  ASSERT_EQ(replayer.run().instructions, 5u);
+  EXPECT_EQ(replayer.machine().stats().engine_runs, 0u);
+  constexpr std::uint64_t kBoth = 0x1111222233334444 ^ 0x5555666677778888;
+  EXPECT_EQ(get_register(replayer.machine().save(), "rax"), kBoth);
+  std::uint64_t stored = 0;
+  std::memcpy(&stored, replayer.machine().memory().host(PhysAddr{kData + 0x19}), 8);
+  EXPECT_EQ(stored, kBoth);
+}
+
 TEST_F(LongModeGuest, ListenersThatTakeAddressesOf32BitsAreRefused) {
   Observer narrow;
   EXPECT_THAT([&] { Replayer(recording_, &narrow, ReplayOptions{}); },
