@@ -159,7 +159,8 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   const Position last{now.instruction, now.iteration + count - 1};
   if (!range_.begun() && last < range_.from()) return;
   const bool begins_among = !range_.begun() && now < range_.from();
-  if (begins_among || (now < range_.to() && last >= range_.to())) {
+  const bool ends_among = now < range_.to() && last >= range_.to();
+  if (begins_among || ends_among || writer_.is_wide()) {
     Observer::iterations(first, count, step, now);
     return;
   }

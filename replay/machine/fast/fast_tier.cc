@@ -84,13 +84,23 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
 bool FastTier::applies() {
   // What an instruction that is to be begun anew has read was told already.
   const bool begun = flight_.active || flight_.resuming || flight_.reads_to_skip != 0;
-  if (!cpu_.runs_blocks() || begun || cpu_.position.iteration != 0 || cpu_.polling ||
+  if (!cpu_.by_blocks || begun || cpu_.position.iteration != 0 || cpu_.polling ||
       debug_.pending() != 0 || debug_.watches_code() ||
-      (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited()) {
+      (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited() ||
+      keeps_upper_halves()) {
     return false;
   }
   cpu_.find_block_limit();
   return cpu_.position.instruction < cpu_.blocks_until;
+}
+
+/// Something is left in the upper half of a register that 64-bit mode alone shows, and that outside
+/// of it the handlers would clear before an instruction does.
+bool FastTier::keeps_upper_halves() const {
+  if (!cpu_.traits.has_long_mode || cpu_.bits64()) return false;
+  std::uint64_t any = 0;
+  for (int i = 0; i < 8; ++i) any |= cpu_.engine.wide().gpr(i);
+  return any >> 32 != 0;
 }
 
 void FastTier::forget_pages() {
@@ -430,7 +440,8 @@ FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
   if (cpu_.audience.counts_suffice()) {
     return run_chain(exact_ ? Policy::exact_counted : Policy::counted, limit_, whole_blocks);
   }
-  if (records_ != nullptr) {
+  // Records of 64 bits are those of 64-bit mode.
+  if (records_ != nullptr && (shape_.bits64 || !cpu_.traits.has_long_mode)) {
     if (const auto room = records_->open({position(), 0})) return run_recorded(*room, whole_blocks);
   }
   return run_told(whole_blocks);

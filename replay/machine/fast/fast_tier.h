@@ -47,6 +47,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
 
  private:
   bool applies();
+  bool keeps_upper_halves() const;
   void begin();
   void end();
   void take_segments();

@@ -38,7 +38,7 @@ class Lowering {
     // something on strings alone, and where they make another instruction of one it has another
     // row.
     if (info_.state != DecodeState::ok || info_.aliased) return out_;
-    if (shape_.bits64 && is_gated()) return out_;
+    if (traits_.has_long_mode && is_gated()) return out_;
     if (info_.kind == InstructionClass::string) return lower_string();
     const bool found = info_.opcode_map == 0 ? one_byte() : info_.opcode_map == 1 && two_byte();
     if (!found || out_.op.handler == nullptr) out_.kind = Lowered::Kind::careful;
@@ -48,10 +48,10 @@ class Lowering {
  private:
   using Kind = Lowered::Kind;
 
-  /// In 64-bit mode: looked at in FeatureGate.
+  /// Of a processor with long mode: looked at in FeatureGate.
   bool is_gated() const {
     constexpr std::uint8_t kPrefixes[4] = {0x26, 0x2e, 0x36, 0x3e};  // ES, CS, SS, DS
-    for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
+    for (unsigned i = 0; shape_.bits64 && i < info_.prefix_bytes; ++i) {
       for (unsigned segment = 0; segment < 4; ++segment) {
         const bool flat = (shape_.flat >> segment & 1) != 0;
         if (info_.bytes[i] == kPrefixes[segment] && !flat) return true;

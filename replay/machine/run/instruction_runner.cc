@@ -364,7 +364,7 @@ void InstructionRunner::finish_repeat() {
 }
 
 void InstructionRunner::meet(LinearAddr linear) {
-  const bool completes = flight_.active && cpu_.runs_blocks();
+  const bool completes = flight_.active && cpu_.by_blocks;
   if (!settle_before(linear)) return;
   if (completes) {  // what follows may be the fast tier's
     cpu_.linear = linear;

@@ -58,7 +58,7 @@ bool RunLoop::begin_here() {
 bool RunLoop::step() {
   cpu_.after_stop = AfterStop::none;
   rights_.stale = true;
-  if (cpu_.runs_blocks()) {
+  if (cpu_.by_blocks) {
     units_.fast.run();
     if (begin_here()) {
       finish_step();

@@ -495,6 +495,30 @@ TEST_F(LongModeGuest, IntegerVectorsNeedNoEngine) {
   EXPECT_EQ(stored, kBoth);
 }
 
+TEST_F(LongModeGuest, ProgramsOf32BitsRunInBlocksWhereNoUpperHalfIsLeft) {
+  for (const auto& [name, value] : {std::pair<const char*, std::uint64_t>{"cs", 0x1b},
+                                    {"cs.attributes", 0xc0fb},
+                                    {"ss", 0x23},
+                                    {"ss.attributes", 0xc0f3},
+                                    {"rcx", 1000}}) {
+    ASSERT_TRUE(set_register(recording_.initial, name, value)) << name;
+  }
+  put(kCode, {0x40, 0x49, 0x75, 0xfc, 0x90});  // again: inc eax; dec ecx; jnz again; nop
+  for (const std::uint64_t upper : {0u, 1u}) {
+    set_register(recording_.initial, "r8", ~0ull);
+    set_register(recording_.initial, "rdx", upper << 32 | 5);
+    ReplayOptions options;
+    options.to = 3000;
+    Replayer replayer(recording_, nullptr, options);
+    ASSERT_EQ(replayer.run().instructions, 3000u);
+    const CpuState after = replayer.machine().save();
+    EXPECT_EQ(get_register(after, "rax"), 1000u);
+    EXPECT_EQ(get_register(after, "rdx"), upper << 32 | 5);
+    EXPECT_EQ(get_register(after, "r8"), ~0ull);
+    EXPECT_EQ(replayer.machine().stats().alone > 10, upper != 0);
+  }
+}
+
 TEST_F(LongModeGuest, ListenersThatTakeAddressesOf32BitsAreRefused) {
   Observer narrow;
   EXPECT_THAT([&] { Replayer(recording_, &narrow, ReplayOptions{}); },

@@ -167,6 +167,7 @@ class NarrowGuest : private RandomDraws {
         break;
       case GuestMode::kernel64:
       case GuestMode::user64:
+      case GuestMode::compatibility:
         break;  // random_wide_guest.cc
     }
     return s;
@@ -217,8 +218,9 @@ void add_random_events(Recording& r, std::uint64_t instructions,
 }
 
 std::string guest_mode_name(GuestMode mode) {
-  constexpr std::array<const char*, 8> kNames{"Kernel", "User",        "Flat",     "Protected16",
-                                              "Real",   "Virtual8086", "Kernel64", "User64"};
+  constexpr std::array<const char*, 9> kNames{"Kernel",      "User",   "Flat",
+                                              "Protected16", "Real",   "Virtual8086",
+                                              "Kernel64",    "User64", "Compatibility"};
   return kNames[static_cast<std::size_t>(mode)];
 }
 
@@ -227,7 +229,7 @@ Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instruc
   std::mt19937_64 random(seed * 2654435761u + static_cast<unsigned>(mode));
   // Of code that stores to itself less runs unreported.
   const bool patches = seed % 2 != 0;
-  if (is_64_bit(mode)) return random_wide_guest(mode, patches, random, instructions, events);
+  if (is_long_mode(mode)) return random_wide_guest(mode, patches, random, instructions, events);
   return NarrowGuest(mode, patches, random).make(instructions, events);
 }
 

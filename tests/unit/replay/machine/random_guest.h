@@ -19,15 +19,16 @@ enum class GuestMode : std::uint8_t {
   protected16,  ///< ring 3, 16-bit code without limits, paging
   real,
   virtual8086,
-  kernel64,  ///< ring 0 of 64-bit mode, at the end of linear memory
-  user64,    ///< ring 3 of 64-bit mode
+  kernel64,       ///< ring 0 of 64-bit mode, at the end of linear memory
+  user64,         ///< ring 3 of 64-bit mode
+  compatibility,  ///< ring 3, 32 bits, in long mode
 };
 inline constexpr GuestMode kGuestModes[] = {
-    GuestMode::kernel, GuestMode::user,        GuestMode::flat,     GuestMode::protected16,
-    GuestMode::real,   GuestMode::virtual8086, GuestMode::kernel64, GuestMode::user64};
-constexpr bool is_64_bit(GuestMode mode) {
-  return mode == GuestMode::kernel64 || mode == GuestMode::user64;
-}
+    GuestMode::kernel,      GuestMode::user,   GuestMode::flat,
+    GuestMode::protected16, GuestMode::real,   GuestMode::virtual8086,
+    GuestMode::kernel64,    GuestMode::user64, GuestMode::compatibility};
+/// Of a processor in long mode.
+constexpr bool is_long_mode(GuestMode mode) { return mode >= GuestMode::kernel64; }
 std::string guest_mode_name(GuestMode mode);
 /// 32-bit code.
 constexpr bool is_wide(GuestMode mode) {
@@ -40,7 +41,7 @@ Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instruc
 /// The first of such programs, with events, that does not end before its time.
 Recording long_random_guest(GuestMode mode, std::uint64_t instructions);
 
-/// That of a mode of 64 bits. `patches`: it stores to itself.
+/// That of a mode of long mode. `patches`: it stores to itself.
 Recording random_wide_guest(GuestMode mode, bool patches, std::mt19937_64& random,
                             std::uint64_t instructions, bool events);
 /// Adds NMIs and external writes, some to the bytes at `patchable`.

@@ -1,4 +1,5 @@
-// Random programs of 64-bit mode: as random_guest.cc and random_code.cc have them for other modes.
+// Random programs of 64-bit mode, as random_guest.cc and random_code.cc have them for other modes;
+// and the surroundings of those in compatibility mode.
 
 #include <array>
 #include <initializer_list>
@@ -116,7 +117,7 @@ class WideCode : private RandomEmitter {
   }
 
   void instruction() {
-    switch (pick(34)) {
+    switch (pick(36)) {
       case 0:
       case 1:
       case 2:
@@ -249,6 +250,10 @@ class WideCode : private RandomEmitter {
         imm(any(), bytes);
         break;
       }
+      case 33:
+      case 34:
+        vector();
+        break;
       case 32:  // through a register, and back
         emit({0x48, 0x8d, 0x05});
         imm(chance(2) ? 3 : 2, 4);
@@ -310,6 +315,21 @@ class WideCode : private RandomEmitter {
         }
         break;
     }
+  }
+
+  /// SSE and SSE2, any encoding but arithmetic.
+  void vector() {
+    constexpr std::array<std::uint32_t, 3> kFirst{0x10, 0x28, 0x54}, kMany{8, 2, 4};
+    if (!chance(4)) emit({chance(3) ? 0xf2 | pick(2) : 0x66u});
+    if (chance(2)) emit({0x40 | pick(16)});
+    const std::uint32_t kind = pick(7);
+    if (kind < 3) {
+      emit({0x0f, kFirst[kind] + pick(kMany[kind])});
+    } else {
+      emit({0x0f, kind < 5 ? 0x60 | pick(32) : kind == 5 ? 0xc4 | pick(3) : 0xd0 | pick(48)});
+    }
+    operand(pick(8));
+    if (ram_[at_ - 1] % 2 == 0) emit({0x0f, 0x77});
   }
 
   void rare() {
@@ -378,8 +398,11 @@ class WideGuest : private RandomDraws {
  public:
   WideGuest(GuestMode mode, bool patches, std::mt19937_64& random)
       : RandomDraws(random),
-        user_(mode == GuestMode::user64),
-        base_(user_ ? 0x00007f5540000000 : 0xffffffff80000000),
+        user_(mode != GuestMode::kernel64),
+        compatibility_(mode == GuestMode::compatibility),
+        base_(compatibility_ ? 0
+              : user_        ? 0x00007f5540000000
+                             : 0xffffffff80000000),
         patches_(patches),
         random_(random),
         ram_(kWideMemory) {}
@@ -388,19 +411,24 @@ class WideGuest : private RandomDraws {
     for (std::uint32_t a = kDataAt; a < kDataAt + kDataPages * kPageSize; ++a) ram_[a] = byte();
     tables();
     handlers();
-    WideCode code(base_, user_, patches_, random_, ram_);
-    code.make();
+    const std::vector<std::uint32_t> patchable = put_code();
     Recording r;
     r.initial = state();
     for (std::uint32_t a = 0; a < kWideMemory; a += kPageSize) {
       r.image.set(PhysAddr{a}, std::span(ram_).subspan(a, kPageSize));
     }
     r.instructions = instructions;
-    if (events) add_random_events(r, instructions, code.patchable, random_);
+    if (events) add_random_events(r, instructions, patchable, random_);
     return r;
   }
 
  private:
+  std::vector<std::uint32_t> put_code() {
+    if (compatibility_) return put_random_code(GuestMode::user, patches_, random_, ram_);
+    WideCode code(base_, user_, patches_, random_, ram_);
+    code.make();
+    return std::move(code.patchable);
+  }
   void put(std::uint32_t at, std::initializer_list<int> bytes) {
     for (const int b : bytes) ram_[at++] = static_cast<std::uint8_t>(b);
   }
@@ -409,14 +437,15 @@ class WideGuest : private RandomDraws {
   }
 
   void tables() {
-    constexpr std::array<std::uint64_t, 7> kDescriptors{0,
+    constexpr std::array<std::uint64_t, 8> kDescriptors{0,
                                                         0x00af9b000000ffff,
                                                         0x00cf93000000ffff,
                                                         0x00affb000000ffff,
                                                         0x00cff3000000ffff,
                                                         0x00008b0000000067 | kWideTss << 16,
-                                                        0};
-    for (std::uint32_t i = 0; i < 7; ++i) put_quad(kWideGdt + 8 * i, kDescriptors[i]);
+                                                        0,
+                                                        0x00cffb000000ffff};
+    for (std::uint32_t i = 0; i < 8; ++i) put_quad(kWideGdt + 8 * i, kDescriptors[i]);
     put_quad(kWideTss + 4, kWideKernelStack);
     put(kWideTss + 0x66, {0x68});  // no port is allowed
     for (std::uint32_t v = 0; v < 256; ++v) {
@@ -449,11 +478,13 @@ class WideGuest : private RandomDraws {
       put(jump, {0xe9});
       jump_from(jump + 1, target);
     }
-    // To the next chunk, without single steps: its number times 160.
-    put(kWideSkip, {0x50, 0xff, 0x04, 0x25, 0x00, 0x50, 0,    0,    0x8b, 0x04, 0x25, 0x00, 0x50,
-                    0,    0,    0x83, 0xe0, 0x3f, 0x69, 0xc0, 0xa0, 0,    0,    0,    0x48, 0x03,
-                    0x04, 0x25, 0x08, 0x50, 0,    0,    0x48, 0x89, 0x44, 0x24, 0x10, 0x80, 0x64,
-                    0x24, 0x21, 0xfe, 0x58, 0x48, 0x83, 0xc4, 0x08, 0x48, 0xcf});
+    // To the next chunk, without single steps: its number times the bytes of one.
+    const int chunk_bytes = compatibility_ ? 128 : kWideChunkBytes;
+    put(kWideSkip,
+        {0x50, 0xff, 0x04, 0x25, 0x00, 0x50, 0,    0,           0x8b, 0x04, 0x25, 0x00, 0x50,
+         0,    0,    0x83, 0xe0, 0x3f, 0x69, 0xc0, chunk_bytes, 0,    0,    0,    0x48, 0x03,
+         0x04, 0x25, 0x08, 0x50, 0,    0,    0x48, 0x89,        0x44, 0x24, 0x10, 0x80, 0x64,
+         0x24, 0x21, 0xfe, 0x58, 0x48, 0x83, 0xc4, 0x08,        0x48, 0xcf});
     // A data page is made present and writable; other page faults are skipped.
     put(kWideRepair,
         {0x50, 0x51, 0x0f, 0x20, 0xd0, 0x48, 0x89, 0xc1, 0x48, 0xc1, 0xe9, 0x0c, 0x81, 0xe1, 0xff,
@@ -486,9 +517,11 @@ class WideGuest : private RandomDraws {
         {"rip", base_ + kCodeAt},
         {"rsp", base_ + kStackAt},
         {"rflags", 2},
-        {"cs", user_ ? 0x1b : 8},
+        {"cs", compatibility_ ? 0x3b
+               : user_        ? 0x1b
+                              : 8},
         {"cs.limit", ~0u},
-        {"cs.attributes", 0xa09b | rights},
+        {"cs.attributes", (compatibility_ ? 0xc09b : 0xa09b) | rights},
         {"ss", user_ ? 0x23 : 0x10},
         {"ss.limit", ~0u},
         {"ss.attributes", 0xc093 | rights},
@@ -499,16 +532,21 @@ class WideGuest : private RandomDraws {
         {"tr.limit", 0x67},
         {"tr.attributes", 0x8b},
         {"gdtr.base", kWideGdt},
-        {"gdtr.limit", 55},
+        {"gdtr.limit", 63},
         {"idtr.base", kWideIdt},
         {"idtr.limit", 0xfff}};
     for (const auto& [name, value] : registers) {
       CITCAT_ASSERT(set_register(s, name, value));
     }
+    if (!compatibility_) return s;
+    for (const SegmentRegister i : {kDs, kEs, kFs, kGs}) {
+      s.segment[i] = {0x23, 0, 0xffffffff, 0xc0f3, false};
+    }
+    s.long_mode->base_high = {};
     return s;
   }
 
-  bool user_;
+  bool user_, compatibility_;
   std::uint64_t base_;
   bool patches_;
   std::mt19937_64& random_;
