@@ -453,8 +453,14 @@ class Lowering {
     }
     const unsigned size = (opcode & 1) == 0 ? 0 : size_;
     switch (opcode) {
+      case 0x0d:
+      case 0x18:  // PREFETCH, which tells no address
+        return !is_register() && plain(t_.nothing);
       case 0x1f:
         return plain(t_.nothing);
+      case 0xae:  // LFENCE, MFENCE, SFENCE
+        return is_register() && info_.mandatory_prefix == 0 && !info_.operand_prefix &&
+               extension() >= 5 && plain(t_.nothing);
       case 0xa0:
       case 0xa8:
         return push_segment();
@@ -550,7 +556,7 @@ class Lowering {
   unsigned size_ = 0;        ///< of the operand, where it is a word: index among 1, 2, 4, 8 bytes
   unsigned word_ = 0;        ///< the same among 2, 4, 8 bytes
   unsigned stack_word_ = 0;  ///< the same of what is pushed and popped, and of near branches
-  bool stack_ = false;  ///< the stack is flat
+  bool stack_ = false;       ///< the stack is flat
 
  public:
   bool second_slot_ = false;  ///< what the operation puts down is the second address

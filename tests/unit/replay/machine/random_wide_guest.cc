@@ -268,7 +268,7 @@ class WideCode : private RandomEmitter {
   void two_byte() {
     constexpr std::array<std::uint32_t, 4> kBits{0xa3, 0xab, 0xb3, 0xbb};
     constexpr std::array<std::uint32_t, 4> kExtend{0xb6, 0xb7, 0xbe, 0xbf};
-    constexpr std::array<std::uint32_t, 6> kBinary{0xaf, 0xb0, 0xb1, 0xc0, 0xc1, 0x1f};
+    constexpr std::array<std::uint32_t, 7> kBinary{0xaf, 0xb0, 0xb1, 0xc0, 0xc1, 0x1f, 0x18};
     prefixes();
     switch (pick(9)) {
       case 0:
@@ -291,7 +291,7 @@ class WideCode : private RandomEmitter {
         break;
       case 3:
       case 4:
-        emit({0x0f, kBinary[pick(6)]});
+        emit({0x0f, kBinary[pick(7)]});
         operand(reg());
         break;
       case 5:
@@ -317,12 +317,16 @@ class WideCode : private RandomEmitter {
     }
   }
 
-  /// SSE and SSE2, any encoding but arithmetic.
+  /// SSE and SSE2, any encoding but arithmetic, fences among them.
   void vector() {
     constexpr std::array<std::uint32_t, 3> kFirst{0x10, 0x28, 0x54}, kMany{8, 2, 4};
     if (!chance(4)) emit({chance(3) ? 0xf2 | pick(2) : 0x66u});
     if (chance(2)) emit({0x40 | pick(16)});
     const std::uint32_t kind = pick(7);
+    if (chance(8)) {
+      emit({0x0f, 0xae, 0xe8 | pick(3) << 3});  // LFENCE, MFENCE, SFENCE
+      return;
+    }
     if (kind < 3) {
       emit({0x0f, kFirst[kind] + pick(kMany[kind])});
     } else {
