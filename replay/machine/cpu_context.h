@@ -151,9 +151,6 @@ struct CpuContext {
     return long_mode() ? LinearAddr{at.value + bytes}
                        : at.plus32(static_cast<std::uint32_t>(bytes));
   }
-  /// The code that the processor is in may run unreported. Of a processor with long mode that of
-  /// 64-bit mode alone: what is told of it has addresses of 64 bits.
-  bool runs_blocks() const { return by_blocks && (!traits.has_long_mode || bits64()); }
   /// EIP, or RIP.
   std::uint64_t ip() const { return bits64() ? engine.rip() : engine.eip(); }
   void set_ip(std::uint64_t ip) { engine.set_rip(ip); }
