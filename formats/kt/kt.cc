@@ -33,7 +33,7 @@ std::string hex_byte(unsigned value) {
 /// Input streams read stored traces in every program that reads KT: it is part of this file.
 [[maybe_unused]] const bool registered = [] {
   decode_segments_by([](std::vector<std::uint8_t> content,
-                                     const std::string& name) -> std::unique_ptr<SegmentDecoder> {
+                        const std::string& name) -> std::unique_ptr<SegmentDecoder> {
     return std::make_unique<KtSegmentDecoder>(std::move(content), name);
   });
   return true;
@@ -64,9 +64,7 @@ KtWriter::KtWriter(ByteSink& sink, KtForm form, bool begins) : KtWriter(sink) {
   form_ = form;
   if (!is_wide()) return;
   if (trace_ != nullptr && !trace_->takes_wide()) {
-    throw UsageError(
-        "traces of 64 bits cannot be written as .ktz, which holds addresses of 32 bits: "
-        "a name like trace.kt.zst writes KT itself");
+    throw UsageError("traces of 64 bits cannot be written to a file that holds addresses of 32");
   }
   if (!begins) return;
   std::memcpy(room(), kKtWideMark.data(), kKtWideMark.size());

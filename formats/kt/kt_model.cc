@@ -1,11 +1,10 @@
-#include "formats/kt/kt_model.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
+#include "formats/kt/kt_form_model.h"
 
 namespace citcat {
 
@@ -23,42 +22,42 @@ enum Source : std::uint8_t { kReturn, kFar, kNear, kSuccessor, kInterrupted, kSo
 /// Masks for comparing the fixed part of a record, by its length in words of four bytes.
 constexpr std::uint64_t kLow = 0xffffffff;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
-constexpr std::array<std::array<std::uint64_t, 3>, 6> kFixedMasks{
-    {{0, 0, 0}, {kLow, 0, 0}, {kAll, 0, 0}, {kAll, kLow, 0}, {kAll, kAll, 0}, {kAll, kAll, kLow}}};
+constexpr std::array<std::array<std::uint64_t, 3>, 7> kFixedMasks{{{0, 0, 0},
+                                                                   {kLow, 0, 0},
+                                                                   {kAll, 0, 0},
+                                                                   {kAll, kLow, 0},
+                                                                   {kAll, kAll, 0},
+                                                                   {kAll, kAll, kLow},
+                                                                   {kAll, kAll, kAll}}};
 
-std::size_t follower_slot(std::uint32_t number, std::size_t slot, std::uint32_t last) {
-  return kt_hash((std::uint64_t{number} * 2 + slot) << 32 | last);
+std::size_t follower_slot(std::uint32_t number, std::size_t slot, std::uint64_t last) {
+  return kt_hash((std::uint64_t{number} * 2 + slot) << 32 ^ last);
 }
 
-std::uint32_t zigzag32(std::uint32_t v) { return v << 1 ^ (v >> 31 != 0 ? ~std::uint32_t{0} : 0); }
-std::uint32_t unzigzag32(std::uint32_t v) { return v >> 1 ^ (~(v & 1) + 1); }
+template <class Word>
+Word zigzag32(Word v) {
+  return v << 1 ^ (v >> (8 * sizeof(Word) - 1) != 0 ? ~Word{0} : 0);
+}
+template <class Word>
+Word unzigzag32(Word v) {
+  return v >> 1 ^ (~(v & 1) + 1);
+}
+
+/// The key of an address in EipTable. Where two share it, what has the other address is passed
+/// over.
+std::uint32_t table_key(std::uint64_t eip) { return static_cast<std::uint32_t>(eip ^ eip >> 32); }
 
 [[noreturn]] void fail_damaged() { throw DamagedSegment(); }
 
-std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t at) {
-  std::uint32_t value = 0;
-  std::memcpy(&value, bytes.subspan(at, 4).data(), 4);
+template <class Word>
+Word word_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+  Word value = 0;
+  std::memcpy(&value, bytes.subspan(at, sizeof value).data(), sizeof value);
   return value;
 }
 
 [[noreturn]] void fail_not_kt(const char* what) {
   throw FormatError("KT", 0, std::string("expected records as the format has them, found ") + what);
-}
-
-/// The instruction at the beginning of `bytes`, without its addresses. Padding that is not zero is
-/// refused, because a template would not give it back.
-KtInstruction instruction_at(std::span<const std::uint8_t> bytes) {
-  KtInstruction i;
-  i.eip = word_at(bytes, 0);
-  i.size = bytes[4] & 15;
-  i.address_count = bytes[4] >> 4;
-  if (i.size == 0 || i.address_count > kKtMaxAddresses) fail_not_kt("an impossible instruction");
-  std::copy_n(bytes.subspan(5).begin(), i.size, i.code.begin());
-  const auto padding = bytes.first(kt_fixed_bytes(i.size)).subspan(std::size_t{5} + i.size);
-  if (std::any_of(padding.begin(), padding.end(), [](std::uint8_t b) { return b != 0; })) {
-    fail_not_kt("padding that is not zero");
-  }
-  return i;
 }
 
 void learn_score(std::uint8_t& score, bool right) {
@@ -75,7 +74,8 @@ void push_history(std::uint8_t& history, bool hit) {
 
 }  // namespace
 
-struct KtModel::Models {
+template <class Form>
+struct KtFormModel<Form>::Models {
   static constexpr std::size_t kFlows = 5;
   std::array<std::array<std::array<AdaptiveBit, 8>, 8>, kSources> next_hit;  // confidence, history
   std::array<std::array<AdaptiveBit, kFlows>, 4> next_other;                 // candidate
@@ -92,47 +92,71 @@ struct KtModel::Models {
   std::array<std::array<std::array<AdaptiveBit, 8>, 2>, KtAddressRule::kKinds> second;
   std::array<std::array<AdaptiveBit, 8>, KtAddressRule::kKinds> third;
   static constexpr std::size_t kFarKinds = KtAddressRule::kKinds + 1;
-  std::array<AdaptiveNumber<6>, kFarKinds> far_size;
-  std::array<std::array<std::array<AdaptiveBit, 8>, 33>, kFarKinds> far_top;
-  std::array<std::array<std::array<AdaptiveBit, 4>, 33>, kFarKinds> far_low;
+  std::array<AdaptiveNumber<Form::kSizeBits>, kFarKinds> far_size;
+  static constexpr std::size_t kSizes = 8 * sizeof(Word) + 1;
+  std::array<std::array<std::array<AdaptiveBit, 8>, kSizes>, kFarKinds> far_top;
+  std::array<std::array<std::array<AdaptiveBit, 4>, kSizes>, kFarKinds> far_low;
   AdaptiveBit other_kind;
-  std::array<AdaptiveNumber<8>, 3 * 4> word;
-  std::array<std::uint32_t, 16> recent_eips{};
+  std::array<AdaptiveNumber<8>, 3 * sizeof(Word)> word;
+  std::array<Word, 16> recent_eips{};
   std::uint32_t recent_at = 0;
-  std::array<std::uint32_t, 3> last_word{};
+  std::array<Word, 3> last_word{};
 };
 
-KtModel::KtModel()
+template <class Form>
+KtFormModel<Form>::KtFormModel()
     : models_(std::make_unique<Models>()),
       far_(kKtTableSlots),
       near_(kKtTableSlots),
       followers_(kKtTableSlots) {}
 
-KtModel::~KtModel() = default;
+template <class Form>
+KtFormModel<Form>::~KtFormModel() = default;
 
-bool KtModel::matches(std::uint32_t number, const Window& window) const {
+/// The instruction at the beginning of `bytes`, without its addresses. Padding that is not zero is
+/// refused, because a template would not give it back.
+template <class Form>
+typename KtFormModel<Form>::Code KtFormModel<Form>::code_at(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t kHead = sizeof(Word) + 1;
+  Code c;
+  c.eip = word_at<Word>(bytes, 0);
+  c.type = bytes[kHead - 1];
+  if (c.size() == 0 || Form::addresses(c.type) > kKtMaxAddresses) {
+    fail_not_kt("an impossible instruction");
+  }
+  std::copy_n(bytes.subspan(kHead).begin(), c.size(), c.bytes.begin());
+  const auto padding = bytes.first(Form::fixed_bytes(c.size())).subspan(kHead + c.size());
+  if (std::any_of(padding.begin(), padding.end(), [](std::uint8_t b) { return b != 0; })) {
+    fail_not_kt("padding that is not zero");
+  }
+  return c;
+}
+
+template <class Form>
+bool KtFormModel<Form>::matches(std::uint32_t number, const Window& window) const {
   if (number == 0) return false;
   const Template& t = templates_[number - 1];
   const auto& mask = kFixedMasks[t.fixed_bytes / 4U];
   std::uint64_t difference = 0;
   for (std::size_t i = 0; i < 3; ++i) difference |= (window.words[i] ^ t.fixed[i]) & mask[i];
   if (difference != 0) return false;
-  return !t.target_is_static || word_at(window.bytes, t.fixed_bytes) == t.operands.target;
+  return !t.target_is_static || word_at<Word>(window.bytes, t.fixed_bytes) == t.operands.target;
 }
 
-std::uint32_t KtModel::add_template(const KtInstruction& instruction, bool target_is_static) {
+template <class Form>
+std::uint32_t KtFormModel<Form>::add_template(const Code& code, bool target_is_static) {
   Template t;
-  t.eip = instruction.eip;
-  t.next_eip = instruction.eip + instruction.size;
+  t.eip = code.eip;
+  t.next_eip = static_cast<Word>(code.eip + code.size());
   std::array<std::uint8_t, 24> fixed{};
-  std::memcpy(fixed.data(), &instruction.eip, 4);
-  fixed[4] = static_cast<std::uint8_t>(instruction.address_count << 4 | instruction.size);
-  std::copy_n(instruction.code.begin(), instruction.size, fixed.begin() + 5);
+  std::memcpy(fixed.data(), &code.eip, sizeof(Word));
+  fixed[sizeof(Word)] = code.type;
+  std::copy_n(code.bytes.begin(), code.size(), fixed.begin() + sizeof(Word) + 1);
   std::memcpy(t.fixed.data(), fixed.data(), sizeof fixed);
-  t.fixed_bytes = static_cast<std::uint8_t>(kt_fixed_bytes(instruction.size));
-  t.address_count = instruction.address_count;
+  t.fixed_bytes = static_cast<std::uint8_t>(Form::fixed_bytes(code.size()));
+  t.address_count = static_cast<std::uint8_t>(Form::addresses(code.type));
   t.target_is_static = target_is_static;
-  t.operands = kt_operands(instruction.eip, instruction.bytes());
+  t.operands = kt_operands(code.eip, code.code(), Form::is_of_64_bit_mode(code.type));
   t.flow = t.operands.flow;
   t.effect = t.operands.effect;
   for (std::size_t slot = 0; slot < t.rule.size(); ++slot) {
@@ -140,29 +164,26 @@ std::uint32_t KtModel::add_template(const KtInstruction& instruction, bool targe
     t.address[slot].model_score = t.address[slot].stride_score = kStartScore;
   }
   const auto number = static_cast<std::uint32_t>(templates_.size() + 1);
-  t.same_eip = by_eip_.exchange(t.eip, number);
+  t.same_eip = by_eip_.exchange(table_key(t.eip), number);
   templates_.push_back(t);
   return number;
-}
-
-void KtModel::write_run() {
-  runs_.varint(std::exchange(run_, 0));
-  ++run_count_;
 }
 
 // ---- The instruction that comes next
 // -------------------------------------------------------------
 
 /// Number + 1 of the next template, or 0 for a record that is no instruction.
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_instruction(Coder& coder, const Window& window) {
+std::uint32_t KtFormModel<Form>::code_instruction(Coder& coder, const Window& window) {
   if (current_ == 0) return code_escape(coder, window);
   Template& t = templates_[current_ - 1];
   return t.flow == KtFlow::next ? code_plain_next(coder, window, t) : code_branch(coder, window, t);
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_plain_next(Coder& coder, const Window& window, Template& t) {
+std::uint32_t KtFormModel<Form>::code_plain_next(Coder& coder, const Window& window, Template& t) {
   const std::uint32_t guess = t.successor[0];
   if (guess == 0) {
     const std::uint32_t next = code_escape(coder, window);
@@ -200,8 +221,9 @@ std::uint32_t KtModel::code_plain_next(Coder& coder, const Window& window, Templ
   return next;
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_branch(Coder& coder, const Window& window, Template& t) {
+std::uint32_t KtFormModel<Form>::code_branch(Coder& coder, const Window& window, Template& t) {
   const GuessPlace place = guess_place();
   const Choice choice = choose(t, place);
   std::uint32_t next = choice.number;
@@ -217,9 +239,10 @@ std::uint32_t KtModel::code_branch(Coder& coder, const Window& window, Template&
 }
 
 /// What else may follow when `tried` does not.
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_others(Coder& coder, const Window& window, const Template& t,
-                                   std::uint32_t tried) {
+std::uint32_t KtFormModel<Form>::code_others(Coder& coder, const Window& window, const Template& t,
+                                             std::uint32_t tried) {
   const std::array<std::uint32_t, 3> others{t.successor[0], t.successor[1], t.fall};
   for (std::size_t i = 0; i < others.size(); ++i) {
     const auto* const end = others.begin() + i;
@@ -233,21 +256,23 @@ std::uint32_t KtModel::code_others(Coder& coder, const Window& window, const Tem
   return code_escape(coder, window);
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_escape(Coder& coder, const Window& window) {
+std::uint32_t KtFormModel<Form>::code_escape(Coder& coder, const Window& window) {
   bool is_other = false;
-  std::uint32_t eip = 0;
+  Word eip = 0;
   if constexpr (!Coder::kDecodes) {
-    is_other = window.bytes[4] >= 0x40;
-    eip = word_at(window.bytes, 0);
+    is_other = !Form::is_instruction(window.bytes[sizeof(Word)]);
+    eip = word_at<Word>(window.bytes, 0);
   }
   if (coder.bit(models_->other_record, is_other)) return 0;
   return code_template(coder, window, code_eip(coder, eip));
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_eip(Coder& coder, std::uint32_t eip) {
-  std::uint32_t fall = 0;
+typename KtFormModel<Form>::Word KtFormModel<Form>::code_eip(Coder& coder, Word eip) {
+  Word fall = 0;
   if (current_ != 0) {
     const Template& t = templates_[current_ - 1];
     const auto flow = static_cast<std::size_t>(t.flow);
@@ -255,7 +280,7 @@ std::uint32_t KtModel::code_eip(Coder& coder, std::uint32_t eip) {
     if (coder.bit(models_->eip_fall[flow], eip == fall)) return fall;
     if (t.address_count != 0) {
       const bool second = t.effect == KtEffect::call_indirect && t.operands.reg == 2;
-      const std::uint32_t target = addresses_[second ? 1 : 0];
+      const Word target = addresses_[second ? 1 : 0];
       if (coder.bit(models_->eip_target[flow], eip == target)) return target;
     }
   }
@@ -265,47 +290,47 @@ std::uint32_t KtModel::code_eip(Coder& coder, std::uint32_t eip) {
   if (coder.bit(models_->eip_recent, !Coder::kDecodes && found != recent.end())) {
     return recent[models_->eip_which.code(coder, index)];
   }
-  const std::uint32_t result = code_far(coder, fall, KtAddressRule::kKinds, eip);
+  const Word result = code_far(coder, fall, KtAddressRule::kKinds, eip);
   recent[models_->recent_at++ % recent.size()] = result;
   return result;
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_template(Coder& coder, const Window& window, std::uint32_t eip) {
-  std::uint32_t number = by_eip_.find(eip);
+std::uint32_t KtFormModel<Form>::code_template(Coder& coder, const Window& window, Word eip) {
+  std::uint32_t number = by_eip_.find(table_key(eip));
   for (int i = 0; i < kMaxSameEip && number != 0; ++i) {
     if (coder.bit(models_->same_eip, !Coder::kDecodes && matches(number, window))) return number;
     number = templates_[number - 1].same_eip;
   }
-  KtInstruction i;
-  if constexpr (!Coder::kDecodes) i = instruction_at(window.bytes);
-  i.eip = eip;
-  const std::uint32_t type =
-      models_->type.code(coder, std::uint32_t{i.address_count} << 4 | i.size);
-  i.size = type & 15;
-  i.address_count = static_cast<std::uint8_t>(type >> 4);
-  if (i.size == 0 || i.address_count > kKtMaxAddresses || templates_.size() >= kMaxTemplates) {
+  Code made;
+  if constexpr (!Coder::kDecodes) made = code_at(window.bytes);
+  made.eip = eip;
+  made.type = static_cast<std::uint8_t>(models_->type.code(coder, made.type));
+  if (made.size() == 0 || !Form::is_instruction(made.type) ||
+      Form::addresses(made.type) > kKtMaxAddresses || templates_.size() >= kMaxTemplates) {
     fail_damaged();
   }
-  std::uint32_t before = i.size;
-  for (std::size_t at = 0; at < i.size; ++at) {
+  auto before = static_cast<std::uint32_t>(made.size());
+  for (std::size_t at = 0; at < made.size(); ++at) {
     const std::size_t context = std::min<std::size_t>(at, 2) * 256 + before;
-    before = models_->code[context].code(coder, i.code[at]);
-    i.code[at] = static_cast<std::uint8_t>(before);
+    before = models_->code[context].code(coder, made.bytes[at]);
+    made.bytes[at] = static_cast<std::uint8_t>(before);
   }
-  const KtOperands operands = kt_operands(eip, i.bytes());
-  bool target_is_static = operands.has_target && i.address_count != 0;
+  const KtOperands operands = kt_operands(eip, made.code(), Form::is_of_64_bit_mode(made.type));
+  bool target_is_static = operands.has_target && Form::addresses(made.type) != 0;
   if (target_is_static) {
     bool agrees = false;
     if constexpr (!Coder::kDecodes) {
-      agrees = word_at(window.bytes, kt_fixed_bytes(i.size)) == operands.target;
+      agrees = word_at<Word>(window.bytes, Form::fixed_bytes(made.size())) == operands.target;
     }
     target_is_static = coder.bit(models_->static_target, agrees);
   }
-  return add_template(i, target_is_static);
+  return add_template(made, target_is_static);
 }
 
-KtModel::GuessPlace KtModel::guess_place() const {
+template <class Form>
+typename KtFormModel<Form>::GuessPlace KtFormModel<Form>::guess_place() const {
   const std::uint64_t key = std::uint64_t{current_} << 32;
   GuessPlace place;
   place.far = kt_hash(key ^ (path_ & 0xffff) * 0x10001);
@@ -314,7 +339,9 @@ KtModel::GuessPlace KtModel::guess_place() const {
   return place;
 }
 
-KtModel::Choice KtModel::choose(const Template& t, const GuessPlace& place) const {
+template <class Form>
+typename KtFormModel<Form>::Choice KtFormModel<Form>::choose(const Template& t,
+                                                             const GuessPlace& place) const {
   if (t.effect == KtEffect::iret) {
     const std::uint32_t guess = interrupted_[interrupted_top_ % interrupted_.size()];
     if (guess != 0) return {guess, kInterrupted, 0};
@@ -330,7 +357,8 @@ KtModel::Choice KtModel::choose(const Template& t, const GuessPlace& place) cons
   return {t.successor[0], kSuccessor, 0};
 }
 
-void KtModel::learn_plain_next(Template& t, std::uint32_t next) {
+template <class Form>
+void KtFormModel<Form>::learn_plain_next(Template& t, std::uint32_t next) {
   const bool falls = templates_[next - 1].eip == t.next_eip;
   if (falls) t.fall = next;
   if (t.effect == KtEffect::call) calls_[++call_top_ % calls_.size()] = current_;
@@ -341,7 +369,8 @@ void KtModel::learn_plain_next(Template& t, std::uint32_t next) {
   if (!regular) t.successor[1] = next;
 }
 
-void KtModel::learn_return(const Template& t, std::uint32_t next) {
+template <class Form>
+void KtFormModel<Form>::learn_return(const Template& t, std::uint32_t next) {
   if (t.effect == KtEffect::iret) {
     --interrupted_top_;
   } else if (t.effect == KtEffect::ret) {
@@ -352,7 +381,8 @@ void KtModel::learn_return(const Template& t, std::uint32_t next) {
   }
 }
 
-void KtModel::learn_branch(Template& t, const GuessPlace& place, std::uint32_t next) {
+template <class Form>
+void KtFormModel<Form>::learn_branch(Template& t, const GuessPlace& place, std::uint32_t next) {
   const bool falls = templates_[next - 1].eip == t.next_eip;
   if (falls) t.fall = next;
   if (t.effect == KtEffect::call_indirect) calls_[++call_top_ % calls_.size()] = current_;
@@ -384,34 +414,38 @@ void KtModel::learn_branch(Template& t, const GuessPlace& place, std::uint32_t n
 // ---- Addresses
 // -----------------------------------------------------------------------------------
 
+template <class Form>
 template <typename Coder>
-void KtModel::code_addresses(Coder& coder, const Window& window, Template& t) {
+void KtFormModel<Form>::code_addresses(Coder& coder, const Window& window, Template& t) {
   for (std::size_t slot = 0; slot < t.address_count; ++slot) {
     if (slot == 0 && t.target_is_static) {
-      addresses_[0] = t.operands.target;
+      addresses_[0] = static_cast<Word>(t.operands.target);
       continue;
     }
-    std::uint32_t address = 0;
-    if constexpr (!Coder::kDecodes) address = word_at(window.bytes, t.fixed_bytes + 4 * slot);
+    Word address = 0;
+    if constexpr (!Coder::kDecodes) {
+      address = word_at<Word>(window.bytes, t.fixed_bytes + sizeof(Word) * slot);
+    }
     addresses_[slot] = code_address(coder, t, slot, address);
     registers_.learn_address(t.rule[slot], addresses_[slot]);
   }
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_address(Coder& coder, Template& t, std::size_t slot,
-                                    std::uint32_t address) {
+typename KtFormModel<Form>::Word KtFormModel<Form>::code_address(Coder& coder, Template& t,
+                                                                 std::size_t slot, Word address) {
   Predictor& p = t.address[slot];
   const std::size_t kind = t.rule[slot].kind;
-  const std::uint32_t by_model = registers_.expected_address(t.rule[slot]);
-  const std::uint32_t by_stride = p.last + p.stride;
-  std::uint32_t& follower = followers_[follower_slot(current_, slot, p.last)];
+  const Word by_model = registers_.expected_address(t.rule[slot]);
+  const Word by_stride = p.last + p.stride;
+  Word& follower = followers_[follower_slot(current_, slot, p.last)];
   const bool model_first = p.model_score >= p.stride_score;
-  const std::uint32_t first = model_first ? by_model : by_stride;
-  const std::uint32_t second = model_first ? by_stride : by_model;
+  const Word first = model_first ? by_model : by_stride;
+  const Word second = model_first ? by_stride : by_model;
   const std::size_t which = model_first ? 1 : 0;
   const bool hit = coder.bit(models_->first[kind][which][p.history & 63], address == first);
-  std::uint32_t result = first;
+  Word result = first;
   if (!hit) {
     if (second != first &&
         coder.bit(models_->second[kind][which][p.history & 7], address == second)) {
@@ -433,15 +467,16 @@ std::uint32_t KtModel::code_address(Coder& coder, Template& t, std::size_t slot,
   return result;
 }
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_far(Coder& coder, std::uint32_t base, unsigned kind,
-                                std::uint32_t value) {
-  const std::uint32_t folded = zigzag32(value - base);
+typename KtFormModel<Form>::Word KtFormModel<Form>::code_far(Coder& coder, Word base, unsigned kind,
+                                                             Word value) {
+  const Word folded = zigzag32<Word>(value - base);
   const std::uint32_t size =
       models_->far_size[kind].code(coder, static_cast<std::uint32_t>(std::bit_width(folded)));
-  if (size > 32) fail_damaged();
+  if (size > 8 * sizeof(Word)) fail_damaged();
   if (size == 0) return base;
-  std::uint32_t result = 1;
+  Word result = 1;
   for (std::uint32_t i = size - 1; i-- > 0;) {
     const bool value_bit = (folded >> i & 1) != 0;
     const std::uint32_t from_top = size - 2 - i;
@@ -455,72 +490,78 @@ std::uint32_t KtModel::code_far(Coder& coder, std::uint32_t base, unsigned kind,
     }
     result = result << 1 | (coded ? 1 : 0);
   }
-  return base + unzigzag32(result);
+  return base + unzigzag32<Word>(result);
 }
 
 // ---- Records
 // -------------------------------------------------------------------------------------
 
+template <class Form>
 template <typename Coder>
-std::uint32_t KtModel::code_word(Coder& coder, unsigned kind, std::uint32_t value) {
-  std::uint32_t& last = models_->last_word[kind];
-  const std::uint32_t change = zigzag32(value - last);
-  std::uint32_t result = 0;
-  for (unsigned byte = 4; byte-- > 0;) {
-    result = result << 8 | models_->word[kind * 4 + byte].code(coder, change >> (8 * byte) & 0xff);
+typename KtFormModel<Form>::Word KtFormModel<Form>::code_word(Coder& coder, unsigned kind,
+                                                              Word value) {
+  Word& last = models_->last_word[kind];
+  const Word change = zigzag32<Word>(value - last);
+  Word result = 0;
+  for (unsigned byte = sizeof(Word); byte-- > 0;) {
+    const auto given = static_cast<std::uint32_t>(change >> (8 * byte) & 0xff);
+    result = result << 8 | models_->word[kind * sizeof(Word) + byte].code(coder, given);
   }
-  last += unzigzag32(result);
+  last += unzigzag32<Word>(result);
   return last;
 }
 
+template <class Form>
 template <typename Coder>
-KtRecord KtModel::code_other_record(Coder& coder, const Window& window) {
-  KtRecord record;
-  std::uint32_t first = 0;
-  std::uint32_t second = 0;
+typename KtFormModel<Form>::OtherRecord KtFormModel<Form>::code_other_record(Coder& coder,
+                                                                             const Window& window) {
+  constexpr Word kInPage = 0xfff;
+  OtherRecord record, given;
   if constexpr (!Coder::kDecodes) {
-    first = word_at(window.bytes, 0);
-    second = word_at(window.bytes, 4);
-    const bool known = second == kKtProcess || (second & 0xfff) == kKtTranslation;
+    const Word type = word_at<Word>(window.bytes, sizeof(Word));
+    given.first = word_at<Word>(window.bytes, 0);
+    given.process = type == kKtProcess;
+    bool known = given.process || (type & kInPage) == kKtTranslation;
+    if (Form::kNarrow) {
+      given.page = type & ~kInPage;
+    } else if (!given.process) {
+      given.page = word_at<Word>(window.bytes, 2 * sizeof(Word));
+      known = type == kKtTranslation && (given.page & kInPage) == 0;
+    }
     if (!known) fail_not_kt("a reserved type or padding that is not zero");
   }
-  if (coder.bit(models_->other_kind, (second & 0xff) == kKtProcess)) {
-    record.kind = KtRecord::Kind::process;
-    record.pid = code_word(coder, 0, first);
-  } else {
-    record.kind = KtRecord::Kind::translation;
-    record.frame = code_word(coder, 1, first);
-    record.page = code_word(coder, 2, second >> 12) << 12;
-  }
+  record.process = coder.bit(models_->other_kind, given.process);
+  record.first = code_word(coder, record.process ? 0 : 1, given.first);
+  if (!record.process) record.page = code_word(coder, 2, given.page >> 12) << 12;
   return record;
 }
 
-std::size_t KtModel::encode(RangeEncoder& coder, std::span<const std::uint8_t> record) {
+template <class Form>
+std::size_t KtFormModel<Form>::encode(RangeEncoder& coder, std::span<const std::uint8_t> record) {
   Window window;
   window.bytes = record;
   std::memcpy(window.words.data(), record.first(sizeof window.words).data(), sizeof window.words);
   const std::uint32_t next = code_instruction(coder, window);
-  if (next == 0) {
-    code_other_record(coder, window);
-    return 8;
-  }
+  if (next == 0) return Form::bytes_of_other(code_other_record(coder, window).process);
   current_ = next;
   Template& t = templates_[next - 1];
   code_addresses(coder, window, t);
   registers_.apply(t.operands, addresses_[0]);
-  return t.fixed_bytes + std::size_t{4} * t.address_count;
+  return t.fixed_bytes + sizeof(Word) * t.address_count;
 }
 
-std::size_t KtModel::decode(RangeDecoder& coder, std::span<std::uint8_t> record) {
+template <class Form>
+std::size_t KtFormModel<Form>::decode(RangeDecoder& coder, std::span<std::uint8_t> record) {
   const Window none;
   const std::uint32_t next = code_instruction(coder, none);
   if (next == 0) {
-    const KtRecord other = code_other_record(coder, none);
-    const bool is_process = other.kind == KtRecord::Kind::process;
-    const std::array<std::uint32_t, 2> words{is_process ? other.pid : other.frame,
-                                             is_process ? kKtProcess : other.page | kKtTranslation};
-    std::memcpy(record.first(8).data(), words.data(), 8);
-    return 8;
+    const OtherRecord other = code_other_record(coder, none);
+    const Word type = other.process ? kKtProcess : kKtTranslation;
+    const std::array<Word, 3> words{other.first, Form::kNarrow ? type | other.page : type,
+                                    other.page};
+    const std::size_t bytes = Form::bytes_of_other(other.process);
+    std::memcpy(record.first(bytes).data(), words.data(), bytes);
+    return bytes;
   }
   current_ = next;
   Template& t = templates_[next - 1];
@@ -529,7 +570,12 @@ std::size_t KtModel::decode(RangeDecoder& coder, std::span<std::uint8_t> record)
   std::memcpy(record.first(sizeof t.fixed).data(), t.fixed.data(), sizeof t.fixed);
   std::memcpy(record.subspan(t.fixed_bytes, sizeof addresses_).data(), addresses_.data(),
               sizeof addresses_);
-  return t.fixed_bytes + std::size_t{4} * t.address_count;
+  return t.fixed_bytes + sizeof(Word) * t.address_count;
+}
+
+std::unique_ptr<KtModel> KtModel::make(KtForm form) {
+  if (form == KtForm::wide) return std::make_unique<KtFormModel<KtWideRecords>>();
+  return std::make_unique<KtFormModel<KtNarrowRecords>>();
 }
 
 }  // namespace citcat

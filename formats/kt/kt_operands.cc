@@ -26,6 +26,10 @@ class CodeCursor {
     for (int shift = 0; shift < 32; shift += 8) value |= std::uint32_t{u8()} << shift;
     return static_cast<std::int32_t>(value);
   }
+  std::int64_t i64() {
+    const auto low = static_cast<std::uint32_t>(i32());
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(i32()) << 32 | low);
+  }
 
  private:
   std::span<const std::uint8_t> code_;
@@ -35,21 +39,47 @@ class CodeCursor {
 /// Decodes one instruction into KtOperands.
 class OperandDecoder {
  public:
-  OperandDecoder(std::uint32_t eip, std::span<const std::uint8_t> code)
-      : next_(eip + static_cast<std::uint32_t>(code.size())), in_(code) {}
+  OperandDecoder(std::uint64_t ip, std::span<const std::uint8_t> code, bool bits64)
+      : next_(ip + code.size()), in_(code), bits64_(bits64) {}
 
   KtOperands run() {
     take_prefixes();
+    if (bits64_) take_rex();
     const std::uint8_t opcode = in_.u8();
     if (opcode == 0x0f) {
       two_byte(in_.u8());
     } else {
       one_byte(opcode);
     }
+    if (bits64_ && moves_stack()) out_.width = out_.width == 2 ? 2 : 8;
     return out_;
   }
 
  private:
+  /// Those of which the operand has 64 bits in 64-bit mode without a prefix.
+  bool moves_stack() const {
+    switch (out_.effect) {
+      case KtEffect::push_register:
+      case KtEffect::push_other:
+      case KtEffect::pop_register:
+      case KtEffect::pop_other:
+      case KtEffect::call:
+      case KtEffect::call_indirect:
+      case KtEffect::ret:
+      case KtEffect::leave:
+        return true;
+      default:
+        return false;
+    }
+  }
+  void take_rex() {
+    if ((in_.peek() & 0xf0) == 0x40) rex_ = in_.u8();
+    const bool whole = (rex_ & 8) != 0;
+    if (whole) out_.width = 8;
+    out_.cut = !whole && out_.width == 4;
+  }
+  /// What a bit of REX adds to the number of a register.
+  std::uint8_t rex(std::uint8_t bit) const { return (rex_ & bit) != 0 ? 8 : 0; }
   void take_prefixes() {
     for (;;) {
       switch (in_.peek()) {
@@ -79,30 +109,40 @@ class OperandDecoder {
   void mod_rm() {
     const std::uint8_t byte = in_.u8();
     mod_ = byte >> 6;
-    out_.reg = byte >> 3 & 7;
+    out_.reg = static_cast<std::uint8_t>((byte >> 3 & 7) | rex(kRexR));
     std::uint8_t rm = byte & 7;
     if (mod_ == 3) {
-      out_.rm = rm;
+      out_.rm = static_cast<std::uint8_t>(rm | rex(kRexB));
       return;
     }
     out_.has_memory = true;
+    bool has_sib = false;
     if (rm == kEspRegister) {
       const std::uint8_t sib = in_.u8();
       out_.scale = sib >> 6;
-      const std::uint8_t index = sib >> 3 & 7;
+      const auto index = static_cast<std::uint8_t>((sib >> 3 & 7) | rex(kRexX));
       if (index != kEspRegister) out_.index = index;
       rm = sib & 7;
+      has_sib = true;
     }
     const bool absolute = rm == kEbpRegister && mod_ == 0;
-    if (!absolute) out_.base = rm;
+    if (!absolute) out_.base = static_cast<std::uint8_t>(rm | rex(kRexB));
     if (mod_ == 1) out_.displacement = in_.i8();
     if (mod_ == 2 || absolute) out_.displacement = in_.i32();
+    // From the next instruction (Intel SDM vol. 2, 2.2.1.6).
+    if (absolute && bits64_ && !has_sib) out_.displacement += static_cast<std::int64_t>(next_);
+  }
+  /// ModRM with an extension of the opcode in place of a register.
+  void mod_rm_of_group() {
+    mod_rm();
+    out_.reg &= 7;
   }
 
   void set(KtEffect effect) { out_.effect = effect; }
   void jump_to(std::int32_t relative, KtFlow flow) {
     out_.has_target = true;
-    out_.target = next_ + static_cast<std::uint32_t>(relative);
+    out_.target = next_ + static_cast<std::uint64_t>(std::int64_t{relative});
+    if (!bits64_) out_.target = static_cast<std::uint32_t>(out_.target);
     out_.flow = flow;
   }
   void string(KtEffect effect, std::uint8_t opcode) {
@@ -143,7 +183,7 @@ class OperandDecoder {
   }
 
   void group1(bool byte_operand, bool byte_constant) {
-    mod_rm();
+    mod_rm_of_group();
     if (out_.has_memory || out_.reg == 7) return;
     set(KtEffect::overwrite);
     if (byte_operand) return;
@@ -157,16 +197,16 @@ class OperandDecoder {
   }
 
   void shift(bool by_one) {
-    mod_rm();
+    mod_rm_of_group();
     if (out_.has_memory) return;
-    out_.constant = by_one ? 1 : in_.i8() & 31;
+    out_.constant = by_one ? 1 : in_.i8() & (rex(kRexW) != 0 ? 63 : 31);
     set(out_.reg == 4   ? KtEffect::shift_left
         : out_.reg == 5 ? KtEffect::shift_right
                         : KtEffect::overwrite);
   }
 
   void group5() {
-    mod_rm();
+    mod_rm_of_group();
     switch (out_.reg) {
       case 0:
       case 1:
@@ -201,7 +241,7 @@ class OperandDecoder {
       case 0x8b:
         return set(out_.has_memory ? KtEffect::load : KtEffect::move_register);
       case 0x8a:
-        out_.rm = out_.reg & 3;
+        out_.rm = rex_ != 0 ? out_.reg : out_.reg & 3;
         return set(KtEffect::overwrite);
       default:
         return;
@@ -209,7 +249,7 @@ class OperandDecoder {
   }
 
   void stack_register(std::uint8_t opcode) {
-    out_.reg = opcode & 7;
+    out_.reg = static_cast<std::uint8_t>((opcode & 7) | rex(kRexB));
     set(opcode < 0x58 ? KtEffect::push_register : KtEffect::pop_register);
   }
 
@@ -228,19 +268,47 @@ class OperandDecoder {
     if (opcode >= 0x70 && opcode < 0x80) return jump_to(in_.i8(), KtFlow::branch);
     if (opcode >= 0x91 && opcode < 0x98) {
       out_.reg = 0;
-      out_.rm = opcode & 7;
+      out_.rm = static_cast<std::uint8_t>((opcode & 7) | rex(kRexB));
       return set(KtEffect::exchange);
     }
     if (opcode >= 0xb8 && opcode < 0xc0) {
-      out_.reg = opcode & 7;
-      out_.constant = in_.i32();
+      out_.reg = static_cast<std::uint8_t>((opcode & 7) | rex(kRexB));
+      out_.constant = rex(kRexW) != 0 ? in_.i64() : in_.i32();
       return set(KtEffect::load_constant);
     }
     if (opcode >= 0xd8 && opcode < 0xe0) return mod_rm();  // floating point
     one_byte_single(opcode);
   }
 
+  /// What 64-bit mode has otherwise. False: nothing.
+  bool one_byte_of_64_bits(std::uint8_t opcode) {
+    switch (opcode) {
+      case 0x63:  // MOVSXD
+        mod_rm();
+        out_.rm = out_.reg;
+        set(KtEffect::overwrite);
+        return true;
+      case 0xc7:
+        mod_rm_of_group();
+        if (out_.has_memory) return true;
+        out_.constant = in_.i32();
+        out_.reg = out_.rm;
+        set(KtEffect::load_constant);
+        return true;
+      case 0xa0:
+      case 0xa1:
+      case 0xa2:
+      case 0xa3:
+        out_.has_memory = true;
+        out_.displacement = in_.i64();
+        return true;
+      default:
+        return false;
+    }
+  }
+
   void one_byte_single(std::uint8_t opcode) {
+    if (bits64_ && one_byte_of_64_bits(opcode)) return;
     switch (opcode) {
       case 0x60:
         return set(KtEffect::push_all);
@@ -426,8 +494,12 @@ class OperandDecoder {
     }
   }
 
-  std::uint32_t next_;
+  static constexpr std::uint8_t kRexB = 1, kRexX = 2, kRexR = 4, kRexW = 8;
+
+  std::uint64_t next_;
   CodeCursor in_;
+  bool bits64_;
+  std::uint8_t rex_ = 0;
   KtOperands out_;
   unsigned mod_ = 0;
   bool repeated_ = false;
@@ -449,12 +521,12 @@ bool is_string(KtEffect effect) {
   return effect == KtEffect::lods || effect == KtEffect::stos || effect == KtEffect::movs;
 }
 
-KtAddressRule stack_rule(std::uint8_t base, std::uint32_t displacement) {
+KtAddressRule stack_rule(std::uint8_t base, std::uint64_t displacement) {
   return {KtAddressRule::stack, base, KtOperands::kNone, 0, displacement};
 }
 KtAddressRule memory_rule(const KtOperands& o) {
   return {KtAddressRule::memory, o.base, o.index, o.scale,
-          static_cast<std::uint32_t>(o.displacement)};
+          static_cast<std::uint64_t>(o.displacement)};
 }
 KtAddressRule target_rule(const KtOperands& o) {
   if (o.has_target)
@@ -465,7 +537,7 @@ KtAddressRule target_rule(const KtOperands& o) {
 }  // namespace
 
 KtAddressRule kt_address_rule(const KtOperands& o, std::size_t slot) {
-  const std::uint32_t width = o.width;
+  const std::uint64_t width = o.width;
   const KtAddressRule push = stack_rule(kEspRegister, 0 - width);
   if (o.effect == KtEffect::call) return slot == 0 ? target_rule(o) : push;
   if (o.effect == KtEffect::call_indirect) {
@@ -485,8 +557,8 @@ KtAddressRule kt_address_rule(const KtOperands& o, std::size_t slot) {
   return o.has_memory ? memory_rule(o) : target_rule(o);
 }
 
-KtOperands kt_operands(std::uint32_t eip, std::span<const std::uint8_t> code) {
-  return OperandDecoder(eip, code).run();
+KtOperands kt_operands(std::uint64_t ip, std::span<const std::uint8_t> code, bool bits64) {
+  return OperandDecoder(ip, code, bits64).run();
 }
 
 }  // namespace citcat

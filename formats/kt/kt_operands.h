@@ -51,21 +51,22 @@ enum class KtFlow : std::uint8_t { next, branch, indirect, ret, repeat };
 
 /// The parts of an instruction the model looks at.
 struct KtOperands {
-  static constexpr std::uint8_t kNone = 8;
+  static constexpr std::uint8_t kNone = 16;
   KtEffect effect = KtEffect::none;
   KtFlow flow = KtFlow::next;
   std::uint8_t base = kNone, index = kNone, scale = 0;  ///< of the memory operand
   std::uint8_t reg = kNone, rm = kNone;                 ///< registers the effect names
   std::uint8_t width = 4;                               ///< bytes a string or stack operation moves
   bool has_memory = false;
-  std::int32_t displacement = 0;
-  std::int32_t constant = 0;
+  bool cut = false;  ///< of 64-bit code: what it leaves in a register has 32 bits
+  std::int64_t displacement = 0;
+  std::int64_t constant = 0;
   bool has_target = false;  ///< address 0 is a jump target given by the bytes
-  std::uint32_t target = 0;
+  std::uint64_t target = 0;
 };
-/// Looks at an instruction as 32-bit code. Never fails: bytes that are cut or unknown have no
-/// effect.
-KtOperands kt_operands(std::uint32_t eip, std::span<const std::uint8_t> code);
+/// Looks at an instruction as 32-bit code, or as that of 64-bit mode. Never fails: bytes that are cut
+/// or unknown have no effect.
+KtOperands kt_operands(std::uint64_t ip, std::span<const std::uint8_t> code, bool bits64 = false);
 
 /// How one address of an instruction is expected to come about: base + (index << scale) +
 /// displacement, of registers as far as they are known.
@@ -75,7 +76,7 @@ struct KtAddressRule {
   static constexpr std::size_t kKinds = 4;
   Kind kind = memory;
   std::uint8_t base = KtOperands::kNone, index = KtOperands::kNone, scale = 0;
-  std::uint32_t displacement = 0;
+  std::uint64_t displacement = 0;  ///< modulo what addresses have
 };
 KtAddressRule kt_address_rule(const KtOperands& operands, std::size_t slot);
 

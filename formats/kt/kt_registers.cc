@@ -13,13 +13,19 @@ constexpr std::uint8_t kEdi = 7;
 
 }  // namespace
 
-void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
-  const std::uint32_t width = o.width;
-  const std::uint32_t constant = static_cast<std::uint32_t>(o.constant);
+template <class Word>
+void KtRegisters<Word>::apply(const KtOperands& o, Word address) {
+  const Word width = o.width;
+  const Word constant = static_cast<Word>(o.constant);
+  constexpr Word kShift = 8 * sizeof(Word) - 1;
   auto& r = values_;
-  const auto set = [&](std::uint8_t reg, std::uint32_t value, std::uint32_t origin) {
-    r[reg] = value;
+  const auto set = [&](std::uint8_t reg, Word value, Word origin) {
+    r[reg] = o.cut ? static_cast<std::uint32_t>(value) : value;
     origin_[reg] = origin;
+  };
+  const auto advance = [&](std::uint8_t reg, Word by) {
+    r[reg] += by;
+    origin_[reg] = 0;
   };
   switch (o.effect) {
     case KtEffect::none:
@@ -37,7 +43,8 @@ void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
       break;
     case KtEffect::pop_register:
       r[kEsp] = address + width;
-      set(o.reg, recall(address), address);
+      r[o.reg] = recall(address);
+      origin_[o.reg] = address;
       break;
     case KtEffect::pop_other:
     case KtEffect::ret:
@@ -54,11 +61,12 @@ void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
       r[kEsp] = address + 32;
       break;
     case KtEffect::iret:
-      r[kEsp] += 12;
+      r[kEsp] += o.width == 8 ? Word{40} : Word{12};  // of 64-bit mode behind REX.W
       break;
     case KtEffect::leave:
       r[kEsp] = address + width;
-      set(kEbp, recall(address), address);
+      r[kEbp] = recall(address);
+      origin_[kEbp] = address;
       break;
     case KtEffect::move_register:
       set(o.reg, r[o.rm], 0);
@@ -76,8 +84,7 @@ void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
       remember(address, r[o.reg]);
       break;
     case KtEffect::load_address:
-      set(o.reg, r[o.base] + (r[o.index] << o.scale) + static_cast<std::uint32_t>(o.displacement),
-          0);
+      set(o.reg, r[o.base] + (r[o.index] << o.scale) + static_cast<Word>(o.displacement), 0);
       break;
     case KtEffect::load_constant:
       set(o.reg, constant, 0);
@@ -95,10 +102,10 @@ void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
       set(o.rm, r[o.rm] - r[o.reg], 0);
       break;
     case KtEffect::shift_left:
-      set(o.rm, r[o.rm] << (constant & 31), 0);
+      set(o.rm, r[o.rm] << (constant & kShift), 0);
       break;
     case KtEffect::shift_right:
-      set(o.rm, r[o.rm] >> (constant & 31), 0);
+      set(o.rm, r[o.rm] >> (constant & kShift), 0);
       break;
     case KtEffect::clear:
       set(o.rm, 0, 0);
@@ -108,14 +115,14 @@ void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
       std::swap(origin_[o.reg], origin_[o.rm]);
       break;
     case KtEffect::lods:
-      set(kEsi, r[kEsi] + width, 0);
+      advance(kEsi, width);
       break;
     case KtEffect::stos:
-      set(kEdi, r[kEdi] + width, 0);
+      advance(kEdi, width);
       break;
     case KtEffect::movs:
-      set(kEsi, r[kEsi] + width, 0);
-      set(kEdi, r[kEdi] + width, 0);
+      advance(kEsi, width);
+      advance(kEdi, width);
       break;
     case KtEffect::overwrite:
       origin_[o.rm] = 0;
@@ -123,5 +130,8 @@ void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
   }
   r[KtOperands::kNone] = 0;
 }
+
+template class KtRegisters<std::uint32_t>;
+template class KtRegisters<std::uint64_t>;
 
 }  // namespace citcat

@@ -11,16 +11,19 @@
 
 namespace citcat {
 
+/// `Word`: an address, of 32 bits or of 64.
+template <class Word>
 class KtRegisters {
  public:
   KtRegisters() : memory_(kKtTableSlots) {}
 
-  std::uint32_t expected_address(const KtAddressRule& rule) const {
-    return values_[rule.base] + (values_[rule.index] << rule.scale) + rule.displacement;
+  Word expected_address(const KtAddressRule& rule) const {
+    return static_cast<Word>(values_[rule.base] + (values_[rule.index] << rule.scale) +
+                             rule.displacement);
   }
   /// `address` came about by the rule.
-  void learn_address(const KtAddressRule& rule, std::uint32_t address) {
-    const std::uint32_t sum = address - rule.displacement;
+  void learn_address(const KtAddressRule& rule, Word address) {
+    const Word sum = address - static_cast<Word>(rule.displacement);
     if (rule.index == KtOperands::kNone) {
       learn(rule.base, sum);
     } else {
@@ -28,28 +31,27 @@ class KtRegisters {
     }
   }
   /// An instruction was executed whose first address is `address`.
-  void apply(const KtOperands& o, std::uint32_t address);
+  void apply(const KtOperands& o, Word address);
 
  private:
   struct Remembered {
-    std::uint32_t address = 0;
-    std::uint32_t value = 0;
+    Word address = 0;
+    Word value = 0;
   };
-  std::uint32_t recall(std::uint32_t address) const {
+  Word recall(Word address) const {
     const Remembered& r = memory_[kt_hash(address)];
     return r.address == address ? r.value : 0;
   }
-  void remember(std::uint32_t address, std::uint32_t value) {
-    memory_[kt_hash(address)] = {address, value};
-  }
-  void learn(std::uint8_t reg, std::uint32_t value) {
+  void remember(Word address, Word value) { memory_[kt_hash(address)] = {address, value}; }
+  void learn(std::uint8_t reg, Word value) {
     if (reg == KtOperands::kNone || values_[reg] == value) return;
     values_[reg] = value;
     if (origin_[reg] != 0) remember(origin_[reg], value);
   }
 
-  std::array<std::uint32_t, 9> values_{};
-  std::array<std::uint32_t, 9> origin_{};  ///< where the register was loaded from; 0: elsewhere
+  std::array<Word, KtOperands::kNone + 1> values_{};
+  std::array<Word, KtOperands::kNone + 1>
+      origin_{};  ///< where the register was loaded from; 0: elsewhere
   std::vector<Remembered> memory_;
 };
 

@@ -8,6 +8,7 @@
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
 #include "formats/io/zstd_stream.h"
+#include "formats/kt/kt_form_model.h"
 
 namespace citcat {
 
@@ -15,26 +16,47 @@ namespace {
 
 constexpr std::array<std::uint8_t, 8> kHeaderText{'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
 /// 1: first version. 2: frames of notes behind those of segments, and the second version of the
-/// index; both lie in skippable frames, and what a reader of version 1 decodes is the same.
-constexpr std::uint32_t kStoreVersion = 2;
+/// index; both lie in skippable frames, and what a reader of version 1 decodes is the same. 3:
+/// records of the wide form.
+constexpr std::uint32_t kStoreVersion = 2, kWideVersion = 3;
+/// In the number of a segment's records: they are of the wide form; and its mark stands before
+/// them.
+constexpr std::uint64_t kWideRecords = std::uint64_t{1} << 40,
+                        kMarkedRecords = std::uint64_t{1} << 41;
 constexpr std::size_t kStoreBlock = std::size_t{1} << 20;
 constexpr std::size_t kQueuedBlocks = 8;
 constexpr std::size_t kDecodedBytes = std::size_t{1} << 16;
 constexpr ZstdOptions kFrameCompression{3, 0};
 constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 32;
 
-std::vector<std::uint8_t> header_frame() {
+std::vector<std::uint8_t> header_frame(KtForm form) {
   ByteWriter body;
   body.bytes(kHeaderText);
-  body.u32(kStoreVersion);
+  body.u32(form == KtForm::wide ? kWideVersion : kStoreVersion);
   body.u32(0);
   return skippable_frame(kSkippableMagic, body.view());
 }
 
-/// Length of the record that begins with these five bytes.
-std::size_t record_bytes(std::span<const std::uint8_t> head) {
-  if (head[4] >= 0x40) return 8;
-  return kt_fixed_bytes(head[4] & 15U) + std::size_t{4} * (head[4] >> 4);
+/// Bytes from which the length of a record is known.
+std::size_t head_bytes(KtForm form) { return form == KtForm::wide ? 9 : 5; }
+
+template <class Form>
+std::size_t record_bytes(std::uint8_t type) {
+  if (!Form::is_instruction(type)) return Form::bytes_of_other(type == kKtProcess);
+  return Form::fixed_bytes(type & 15U) + sizeof(typename Form::Word) * Form::addresses(type);
+}
+/// Length of the record that begins with these, head_bytes() at least.
+std::size_t record_bytes(std::span<const std::uint8_t> head, KtForm form) {
+  return form == KtForm::wide ? record_bytes<KtWideRecords>(head[8])
+                              : record_bytes<KtNarrowRecords>(head[4]);
+}
+bool begins_with_instruction(std::span<const std::uint8_t> record, KtForm form) {
+  return form == KtForm::wide ? KtWideRecords::is_instruction(record[8])
+                              : KtNarrowRecords::is_instruction(record[4]);
+}
+bool begins_with_mark(std::span<const std::uint8_t> records) {
+  return records.size() >= kKtWideMark.size() &&
+         std::equal(kKtWideMark.begin(), kKtWideMark.end(), records.begin());
 }
 
 void write_hash(ByteWriter& out, const Hash128& hash) {
@@ -46,7 +68,8 @@ void write_hash(ByteWriter& out, const Hash128& hash) {
 
 // ---- One segment --------------------------------------------------------------------------------
 
-KtSegmentEncoder::KtSegmentEncoder() : model_(std::make_unique<KtModel>()) {}
+KtSegmentEncoder::KtSegmentEncoder(KtForm form, bool begins)
+    : form_(form), begins_(begins), model_(KtModel::make(form)) {}
 KtSegmentEncoder::~KtSegmentEncoder() = default;
 
 bool KtSegmentEncoder::full() const {
@@ -56,9 +79,13 @@ bool KtSegmentEncoder::full() const {
 
 std::size_t KtSegmentEncoder::add(std::span<const std::uint8_t> records, std::size_t size) {
   std::size_t at = 0;
+  if (has_mark(records)) {
+    marked_ = true;
+    at = kKtWideMark.size();
+  }
   while (at < size && !full()) {
     const auto record = records.subspan(at, KtModel::kSlack);
-    instructions_ += record[4] < 0x40 ? 1 : 0;
+    instructions_ += begins_with_instruction(record, form_) ? 1 : 0;
     at += model_->encode(coder_, record);
     ++records_;
   }
@@ -67,10 +94,16 @@ std::size_t KtSegmentEncoder::add(std::span<const std::uint8_t> records, std::si
   return at;
 }
 
+/// Before the first record of the trace.
+bool KtSegmentEncoder::has_mark(std::span<const std::uint8_t> records) const {
+  return begins_ && kt_bytes_ == 0 && form_ == KtForm::wide && begins_with_mark(records);
+}
+
 std::vector<std::uint8_t> KtSegmentEncoder::finish() {
   model_->finish_runs();
   ByteWriter out;
-  out.varint(records_);
+  const std::uint64_t form = form_ == KtForm::wide ? kWideRecords : 0;
+  out.varint(records_ | form | (marked_ ? kMarkedRecords : 0));
   out.varint(instructions_);
   out.varint(kt_bytes_);
   write_hash(out, hasher_.value());
@@ -83,11 +116,13 @@ std::vector<std::uint8_t> KtSegmentEncoder::finish() {
 }
 
 KtSegmentDecoder::KtSegmentDecoder(std::vector<std::uint8_t> content, std::string name)
-    : content_(std::move(content)), name_(std::move(name)), model_(std::make_unique<KtModel>()) {
+    : content_(std::move(content)), name_(std::move(name)) {
   ByteReader in(content_, name_);
-  records_left_ = in.count("records", kMaxRecords);
+  read_records(in);
+  model_ = KtModel::make(form_);
   in.count("instructions", records_left_);
-  bytes_left_ = in.count("KT bytes", records_left_ * kKtMaxRecordBytes);
+  const std::uint64_t most = form_ == KtForm::wide ? kKtMaxWideRecordBytes : kKtMaxRecordBytes;
+  bytes_left_ = in.count("KT bytes", records_left_ * most + (marked_ ? kKtWideMark.size() : 0));
   expected_hash_.low = in.u64("KT hash");
   expected_hash_.high = in.u64("KT hash");
   // Each run but the last one is ended by a record of its own.
@@ -103,9 +138,29 @@ KtSegmentDecoder::KtSegmentDecoder(std::vector<std::uint8_t> content, std::strin
 
 KtSegmentDecoder::~KtSegmentDecoder() = default;
 
+/// Their number, and what form they have.
+void KtSegmentDecoder::read_records(ByteReader& in) {
+  ByteReader ahead = in;
+  const std::uint64_t number = ahead.varint("records");
+  const std::uint64_t form = number & (kWideRecords | kMarkedRecords);
+  const bool wide = (form & kWideRecords) != 0 && (number ^ form) <= kMaxRecords;
+  if (!wide) {
+    records_left_ = in.count("records", kMaxRecords);
+    return;
+  }
+  in = ahead;
+  form_ = KtForm::wide;
+  marked_ = (form & kMarkedRecords) != 0;
+  records_left_ = number ^ form;
+}
+
 void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
   out.resize(kDecodedBytes + KtModel::kSlack);
   std::size_t at = 0;
+  if (marked_ && decoded_bytes_ == 0) {
+    at = kKtWideMark.size();
+    std::copy(kKtWideMark.begin(), kKtWideMark.end(), out.begin());
+  }
   try {
     while (at < kDecodedBytes && records_left_ != 0) {
       at += model_->decode(*coder_, std::span(out).subspan(at, KtModel::kSlack));
@@ -190,25 +245,35 @@ void StoredKtSink::encode(Block block) {
   for (const KtNote& note : block.notes) book_.add(note);
   std::vector<std::uint8_t>& records = block.records;
   records.insert(records.begin(), rest_.begin(), rest_.end());
-  // Whole records only; the beginning of the last one waits for its rest.
-  std::size_t whole = 0;
-  while (records.size() - whole >= 5) {
-    const std::size_t size = record_bytes(std::span(records).subspan(whole, 5));
-    if (size > records.size() - whole) break;
-    whole += size;
-  }
+  // What is put together of shares does not say so beforehand.
+  if (kt_bytes_ == 0 && !encoder_ && begins_with_mark(records)) form_ = KtForm::wide;
+  book_.set_form(form_);
+  const std::size_t whole = whole_records(records);
   rest_.assign(records.begin() + static_cast<std::ptrdiff_t>(whole), records.end());
   records.resize(whole + KtModel::kSlack);
   std::size_t at = 0;
   while (at < whole) {
     const bool begins = !encoder_;
-    if (begins) encoder_ = std::make_unique<KtSegmentEncoder>();
+    if (begins) encoder_ = std::make_unique<KtSegmentEncoder>(form_, kt_bytes_ == 0);
     const std::size_t taken = encoder_->add(std::span(records).subspan(at), whole - at);
     const KtPlace first = book_.pass(std::span(records).subspan(at, taken));
     if (begins) place_ = first;
     at += taken;
     if (encoder_->full()) write_segment(book_.take());
   }
+}
+
+/// Bytes of whole records; the beginning of the last one waits for its rest.
+std::size_t StoredKtSink::whole_records(std::span<const std::uint8_t> records) const {
+  const std::size_t head = head_bytes(form_);
+  const bool begins = form_ == KtForm::wide && kt_bytes_ == 0 && !encoder_;
+  std::size_t whole = begins && begins_with_mark(records) ? kKtWideMark.size() : 0;
+  while (records.size() - whole >= head) {
+    const std::size_t size = record_bytes(records.subspan(whole, head), form_);
+    if (size > records.size() - whole) break;
+    whole += size;
+  }
+  return whole;
 }
 
 void StoredKtSink::write_segment(std::vector<std::uint8_t> notes) {
@@ -238,7 +303,7 @@ void StoredKtSink::write_segment(std::vector<std::uint8_t> notes) {
 
 /// With what it begins, so that a trace without records leaves nothing when it is abandoned.
 void StoredKtSink::write_header() {
-  const std::vector<std::uint8_t> header = header_frame();
+  const std::vector<std::uint8_t> header = header_frame(form_);
   target_->write(header);
   file_bytes_ = header.size();
   frames_.push_back({header.size(), 0});
@@ -263,7 +328,7 @@ void StoredKtSink::finish() {
     throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");
   }
   if (!encoder_ && book_.has_rest()) {  // what happened behind the last record
-    encoder_ = std::make_unique<KtSegmentEncoder>();
+    encoder_ = std::make_unique<KtSegmentEncoder>(form_);
     place_ = book_.pass({});
   }
   if (encoder_) write_segment(book_.take_all());

@@ -30,7 +30,8 @@ inline constexpr std::uint64_t kKtSegmentInstructions = std::uint64_t{1} << 24;
 /// Encodes one segment.
 class KtSegmentEncoder {
  public:
-  KtSegmentEncoder();
+  /// `begins`: the trace, at whose beginning a mark may stand.
+  explicit KtSegmentEncoder(KtForm form = KtForm::narrow, bool begins = false);
   ~KtSegmentEncoder();
   /// The next records. `records` has whole records and, behind them, KtModel::kSlack more bytes;
   /// `size` counts the records only. Returns what it took, less than `size` when the segment is
@@ -43,6 +44,10 @@ class KtSegmentEncoder {
   std::vector<std::uint8_t> finish();
 
  private:
+  bool has_mark(std::span<const std::uint8_t> records) const;
+
+  KtForm form_;
+  bool begins_, marked_ = false;
   std::unique_ptr<KtModel> model_;
   RangeEncoder coder_;
   Hasher128 hasher_;
@@ -59,8 +64,12 @@ class KtSegmentDecoder final : public SegmentDecoder {
   void next(std::vector<std::uint8_t>& out) override;
 
  private:
+  void read_records(ByteReader& in);
+
   std::vector<std::uint8_t> content_;
   std::string name_;
+  KtForm form_ = KtForm::narrow;
+  bool marked_ = false;
   std::unique_ptr<KtModel> model_;
   std::unique_ptr<RangeDecoder> coder_;
   Hasher128 hasher_;
@@ -79,6 +88,10 @@ class StoredKtSink final : public TraceSink {
   void write(std::span<const std::uint8_t> bytes) override;
   bool keeps_notes() const override { return true; }
   void note(const KtNote& note) override { notes_.push_back(note); }
+  bool takes_wide() override {
+    form_ = KtForm::wide;
+    return true;
+  }
   void finish() override;
 
  private:
@@ -91,12 +104,14 @@ class StoredKtSink final : public TraceSink {
   void stop_worker();
   void run_worker();
   void encode(Block block);
+  std::size_t whole_records(std::span<const std::uint8_t> records) const;
   void write_segment(std::vector<std::uint8_t> notes);
   void write_header();
   void write_frame(std::span<const std::uint8_t> content, KtSegment& segment);
   void write_end();
 
   std::unique_ptr<ByteSink> target_;
+  KtForm form_ = KtForm::narrow;     ///< not changed once anything was written
   std::vector<std::uint8_t> block_;  ///< given but not yet handed to the worker
   std::vector<KtNote> notes_;        ///< the same
 

@@ -58,11 +58,24 @@ TEST_F(LongMode, IsRefusedWhereAddressesHave32Bits) {
       run({"replay", "wide.citcat", "--format", "idtrace", "-o", "wide.idt"});
   EXPECT_EQ(idtrace.exit_code, 2);
   EXPECT_THAT(idtrace.err, HasSubstr("IDtrace's files have addresses of 32 bits"));
-  const ProcessResult stored = run({"replay", "wide.citcat", "-o", "wide.ktz"});
-  EXPECT_EQ(stored.exit_code, 2);
-  EXPECT_THAT(stored.err, HasSubstr("traces of 64 bits cannot be written as .ktz"));
-  EXPECT_FALSE(std::filesystem::exists(file("wide.ktz")));
-  EXPECT_FALSE(std::filesystem::exists(file("wide.ktz.partial")));
+}
+
+TEST_F(LongMode, IsTheSameTraceInEveryFormOfFile) {
+  good({"replay", "wide.citcat", "-o", "plain.kt"});
+  const std::string plain = good({"dump", "plain.kt", "--format", "json"});
+  for (const char* const name : {"stored.ktz", "seekable.kt.zst"}) {
+    good({"replay", "wide.citcat", "-o", name});
+    EXPECT_EQ(good({"cat", name}), read_file(file("plain.kt"))) << name;
+    EXPECT_EQ(good({"cat", name, "--from", "2"}), good({"cat", "wide.citcat", "--from", "2"}));
+    EXPECT_EQ(Json::parse(good({"info", name, "--json"})).at("instructions"), 5) << name;
+  }
+  EXPECT_EQ(good({"dump", "stored.ktz", "--format", "json"}),
+            good({"dump", "seekable.kt.zst", "--format", "json"}));
+  for (const char* const share : {"1/2", "2/2"}) {
+    good({"replay", "wide.citcat", "--shard", share, "-o", "share.ktz"});
+  }
+  good({"merge", "share.0001-of-0002.ktz", "share.0002-of-0002.ktz", "-o", "merged.ktz"});
+  EXPECT_EQ(good({"cat", "merged.ktz"}), read_file(file("plain.kt")));
 }
 
 TEST_F(LongMode, ReplaysWithoutItsEvidence) {

@@ -110,9 +110,60 @@ Bytes noise(std::uint32_t seed, int records) {
   return kt;
 }
 
+/// The same trace as one of 64-bit mode with addresses in both halves of linear memory, every
+/// hundredth instruction in compatibility mode.
+Bytes widened(const Bytes& kt) {
+  Bytes wide;
+  StoredBytes sink(wide);
+  KtWriter writer(sink, KtForm::wide);
+  KtReader reader(kt, "narrow");
+  std::uint64_t number = 0;
+  for (KtRecord r; reader.next(r);) {
+    if (r.kind == KtRecord::Kind::process) {
+      writer.process(r.pid);
+    } else if (r.kind == KtRecord::Kind::translation) {
+      writer.translation(r.frame, std::uint64_t{0xffff8880} << 32 | r.page);
+    } else {
+      KtInstruction i = r.instruction;
+      i.bits = ++number % 100 == 0 ? 32 : 64;
+      if (i.bits == 64) i.eip_high = 0xffffffff;
+      for (std::size_t a = 0; a < i.address_count && i.bits == 64; ++a) {
+        i.address_high[a] = i.address[a] < 0x2000 ? 0xffffffff : 0x00007fff;
+      }
+      writer.instruction(i);
+    }
+  }
+  writer.flush();
+  return wide;
+}
+
+/// Records of the wide form without any sense.
+Bytes wide_noise(std::uint32_t seed, int records) {
+  std::mt19937_64 random(seed);
+  Bytes kt;
+  StoredBytes sink(kt);
+  KtWriter writer(sink, KtForm::wide);
+  for (int n = 0; n < records; ++n) {
+    KtInstruction i;
+    i.set_wide_eip(random() % 3 == 0 ? random() : random() % 5);
+    i.size = static_cast<std::uint8_t>(1 + random() % 15);
+    for (std::size_t k = 0; k < i.size; ++k) i.code[k] = static_cast<std::uint8_t>(random());
+    i.address_count = static_cast<std::uint8_t>(random() % 3);
+    for (std::size_t a = 0; a < i.address_count; ++a) i.set_wide_address(a, random());
+    i.bits = static_cast<std::uint8_t>(16 << random() % 3);
+    writer.instruction(i);
+    if (random() % 50 == 0) writer.process(static_cast<std::uint32_t>(random()));
+    if (random() % 50 == 0) writer.translation(static_cast<std::uint32_t>(random()), random());
+  }
+  writer.flush();
+  return kt;
+}
+
+/// The form is that of what begins with a mark.
 Bytes store_kt(const Bytes& kt, std::size_t piece) {
   Bytes stored;
   StoredKtSink sink(std::make_unique<StoredBytes>(stored));
+  if (kt.size() >= 4 && kt[0] == 'K' && kt[1] == 'T') sink.takes_wide();
   for (std::size_t at = 0; at < kt.size(); at += piece) {
     sink.write(std::span(kt).subspan(at, std::min(piece, kt.size() - at)));
   }
@@ -136,21 +187,29 @@ TEST(StoredKt, GivesBackWhatWasStored) {
     EXPECT_TRUE(instructions_in(store_kt(program, 100000)) == program);
     const Bytes random = noise(seed, 20000);
     EXPECT_TRUE(instructions_in(store_kt(random, 1000)) == random);
+    if (seed != 1) continue;
+    const Bytes wide = widened(program), wide_random = wide_noise(seed, 20000);
+    EXPECT_TRUE(instructions_in(store_kt(wide, 100000)) == wide);
+    EXPECT_TRUE(instructions_in(store_kt(wide_random, 1000)) == wide_random);
   }
   EXPECT_EQ(instructions_in(store_kt({}, 1)), Bytes{});
 }
 
 TEST(StoredKt, IsTheSameInWhateverPiecesItIsGiven) {
-  const Bytes kt = Program(1).run(5000);
-  const Bytes whole = store_kt(kt, kt.size());
-  for (const std::size_t piece : {1U, 7U, 4096U}) EXPECT_EQ(store_kt(kt, piece), whole);
+  const Bytes narrow = Program(1).run(5000);
+  for (const Bytes& kt : {narrow, widened(narrow)}) {
+    const Bytes whole = store_kt(kt, kt.size());
+    for (const std::size_t piece : {1U, 7U, 4096U}) EXPECT_EQ(store_kt(kt, piece), whole);
+  }
 }
 
 TEST(StoredKt, IsMuchSmallerThanZstdAtItsBest) {
-  const Bytes kt = Program(1).run(200000);
-  Bytes frame(ZSTD_compressBound(kt.size()));
-  frame.resize(ZSTD_compress(frame.data(), frame.size(), kt.data(), kt.size(), 19));
-  EXPECT_LT(store_kt(kt, kt.size()).size() * 2, frame.size());
+  const Bytes narrow = Program(1).run(200000);
+  for (const Bytes& kt : {narrow, widened(Program(1).run(30000))}) {
+    Bytes frame(ZSTD_compressBound(kt.size()));
+    frame.resize(ZSTD_compress(frame.data(), frame.size(), kt.data(), kt.size(), 19));
+    EXPECT_LT(store_kt(kt, kt.size()).size() * 2, frame.size());
+  }
 }
 
 TEST(StoredKt, IsAChainOfZstdFrames) {
@@ -168,25 +227,27 @@ TEST(StoredKt, IsAChainOfZstdFrames) {
 }
 
 TEST(StoredKt, NeverTakesACutFileForAWholeOne) {
-  const Bytes kt = Program(1).run(300);
-  const Bytes stored = store_kt(kt, 1000);
-  // What follows the end segment are indexes, which a stream does not need.
-  const std::size_t indexes = 8 + (8 + 4 + 72 + 8) + 8 + 4 * 8 + 9;
-  for (std::size_t size = kStoredKtMagicBytes; size < stored.size() - indexes; ++size) {
-    const Bytes cut(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_THROW(instructions_in(cut), FormatError) << size;
+  for (const Bytes& kt : {Program(1).run(300), widened(Program(1).run(100))}) {
+    const Bytes stored = store_kt(kt, 1000);
+    // What follows the end segment are indexes, which a stream does not need.
+    const std::size_t indexes = 8 + (8 + 4 + 72 + 8) + 8 + 4 * 8 + 9;
+    for (std::size_t size = kStoredKtMagicBytes; size < stored.size() - indexes; ++size) {
+      const Bytes cut(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_THROW(instructions_in(cut), FormatError) << size;
+    }
   }
 }
 
 TEST(StoredKt, NeverGivesOtherKtForFlippedBytes) {
-  const Bytes kt = Program(1).run(300);
-  const Bytes stored = store_kt(kt, 1000);
-  for (std::size_t i = kStoredKtMagicBytes; i < stored.size(); ++i) {
-    Bytes flipped = stored;
-    flipped[i] ^= 0x20;
-    try {
-      EXPECT_TRUE(instructions_in(flipped) == kt) << i;
-    } catch (const FormatError&) {
+  for (const Bytes& kt : {Program(1).run(300), widened(Program(1).run(100))}) {
+    const Bytes stored = store_kt(kt, 1000);
+    for (std::size_t i = kStoredKtMagicBytes; i < stored.size(); ++i) {
+      Bytes flipped = stored;
+      flipped[i] ^= 0x20;
+      try {
+        EXPECT_TRUE(instructions_in(flipped) == kt) << i;
+      } catch (const FormatError&) {
+      }
     }
   }
 }
@@ -197,6 +258,43 @@ TEST(StoredKt, RefusesWhatIsNoKt) {
   EXPECT_THROW(store_kt({1, 2, 3, 4, 0x01, 0x90, 1, 0}, 8), FormatError);            // padding
   EXPECT_THROW(store_kt({1, 2, 3, 4, 0x80, 0, 0, 1}, 8), FormatError);               // padding
   EXPECT_THROW(store_kt({1, 2, 3, 4, 0x01}, 8), FormatError);                        // cut
+}
+
+TEST(StoredKt, RefusesWhatIsNoKtOf64Bits) {
+  const auto refused = [](std::initializer_list<int> record) {
+    Bytes kt(kKtWideMark.begin(), kKtWideMark.end());
+    for (const int byte : record) kt.push_back(static_cast<std::uint8_t>(byte));
+    EXPECT_THROW(store_kt(kt, kt.size()), FormatError);
+  };
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x82, 0, 0, 0, 0, 0, 0, 0});        // reserved type
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x10, 0, 0, 0, 0, 0, 0, 0});        // no bytes
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0x90, 1, 0, 0, 0, 0, 0});     // padding
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x31, 0x90, 0, 0, 0, 0, 0, 0, 1});  // three addresses
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0, 0, 1, 0, 0, 0, 0});        // padding
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x81, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0});  // no page
+  refused({1, 2, 3, 4, 5, 6, 7, 8, 0x01});                                               // cut
+}
+
+TEST(KtSegment, HasTheMarkOfTheWideFormWhereTheTraceBegins) {
+  const Bytes wide = widened(Program(1).run(2000));
+  Bytes padded = wide;
+  padded.resize(wide.size() + KtModel::kSlack);
+  const Bytes records(padded.begin() + kKtWideMark.size(), padded.end());
+  const auto decoded = [](KtSegmentEncoder& encoder) {
+    KtSegmentDecoder decoder(encoder.finish(), "segment");
+    Bytes all;
+    for (Bytes piece(1); !piece.empty(); all.insert(all.end(), piece.begin(), piece.end())) {
+      decoder.next(piece);
+    }
+    return all;
+  };
+  KtSegmentEncoder first(KtForm::wide, true), later(KtForm::wide, false);
+  EXPECT_EQ(first.add(padded, wide.size()), wide.size());
+  EXPECT_EQ(later.add(records, wide.size() - kKtWideMark.size()), wide.size() - kKtWideMark.size());
+  EXPECT_EQ(first.instructions(), later.instructions());
+  EXPECT_TRUE(decoded(first) == wide);
+  Bytes without(wide.begin() + kKtWideMark.size(), wide.end());
+  EXPECT_TRUE(decoded(later) == without);
 }
 
 /// What a segment says before its coded decisions: so many records, and runs of length zero.

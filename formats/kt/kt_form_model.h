@@ -1,0 +1,162 @@
+#pragma once
+// The KT model of one form of records.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "formats/captures/eip_table.h"
+#include "formats/kt/kt_model.h"
+#include "formats/kt/kt_operands.h"
+#include "formats/kt/kt_registers.h"
+
+namespace citcat {
+
+/// Records with addresses of 32 bits.
+struct KtNarrowRecords {
+  using Word = std::uint32_t;
+  static constexpr bool kNarrow = true;
+  /// Of the number that tells how many bits a difference has.
+  static constexpr unsigned kSizeBits = 6;
+  static bool is_instruction(std::uint8_t type) { return type < 0x40; }
+  static unsigned addresses(std::uint8_t type) { return type >> 4; }
+  static bool is_of_64_bit_mode(std::uint8_t /*type*/) { return false; }
+  static std::size_t fixed_bytes(std::size_t code) { return kt_fixed_bytes(code); }
+  static std::size_t bytes_of_other(bool /*process*/) { return 8; }
+};
+/// Those of the wide form, whose types tell the mode of the code.
+struct KtWideRecords {
+  using Word = std::uint64_t;
+  static constexpr bool kNarrow = false;
+  static constexpr unsigned kSizeBits = 7;
+  static bool is_instruction(std::uint8_t type) { return (type & 0xc0) != 0x80; }
+  static unsigned addresses(std::uint8_t type) { return type >> 4 & 3; }
+  static bool is_of_64_bit_mode(std::uint8_t type) { return (type & 0xc0) == 0; }
+  static std::size_t fixed_bytes(std::size_t code) { return (9 + code + 7) & ~std::size_t{7}; }
+  static std::size_t bytes_of_other(bool process) { return process ? 16 : 24; }
+};
+
+template <class Form>
+class KtFormModel final : public KtModel {
+ public:
+  using Word = typename Form::Word;
+
+  KtFormModel();
+  ~KtFormModel() override;
+  std::size_t encode(RangeEncoder& coder, std::span<const std::uint8_t> record) override;
+  std::size_t decode(RangeDecoder& coder, std::span<std::uint8_t> record) override;
+  std::size_t template_count() const override { return templates_.size(); }
+
+ private:
+  struct Predictor {
+    Word last = 0;
+    Word stride = 0;
+    std::uint8_t history = 0;  ///< outcomes of the first choice, newest in bit 0
+    std::uint8_t model_score = 8;
+    std::uint8_t stride_score = 8;
+  };
+  /// An instruction: record bytes up to the addresses, and what is known of its executions.
+  struct Template {
+    std::array<std::uint64_t, 3> fixed{};
+    std::uint8_t fixed_bytes = 8;
+    std::uint8_t address_count = 0;
+    std::uint8_t history = 0;
+    bool target_is_static = false;  ///< address 0 is always operands.target
+    KtFlow flow = KtFlow::next;
+    KtEffect effect = KtEffect::none;
+    Word eip = 0, next_eip = 0;
+    std::array<std::uint32_t, 2> successor{};  ///< template numbers + 1, last first
+    std::uint32_t fall = 0;                    ///< template number + 1 of what follows in memory
+    std::uint32_t same_eip = 0;                ///< chain: template number + 1
+    KtOperands operands;
+    std::array<KtAddressRule, kKtMaxAddresses> rule;
+    std::array<Predictor, kKtMaxAddresses> address;
+  };
+  /// What a record has of an instruction, without its addresses.
+  struct Code {
+    Word eip = 0;
+    std::uint8_t type = 0;
+    std::array<std::uint8_t, kKtMaxInstructionBytes> bytes{};
+    std::size_t size() const { return type & 15; }
+    std::span<const std::uint8_t> code() const { return {bytes.data(), size()}; }
+  };
+  static Code code_at(std::span<const std::uint8_t> bytes);
+  struct Guess {
+    std::uint32_t number = 0;  ///< template number + 1
+    std::uint16_t tag = 0;
+    std::uint8_t confidence = 0;
+  };
+  /// Where the guesses for the current branch lie.
+  struct GuessPlace {
+    std::uint32_t far = 0, near = 0;
+    std::uint16_t tag = 0;
+  };
+  struct Choice {
+    std::uint32_t number = 0;
+    std::uint8_t source = 0;
+    std::uint8_t confidence = 0;
+  };
+  struct Models;
+  /// A process or translation record.
+  struct OtherRecord {
+    bool process = false;
+    Word first = 0, page = 0;  ///< process, or page frame and page
+  };
+  /// The record to encode, or what decoding needs in its place.
+  struct Window {
+    std::array<std::uint64_t, 3> words{};
+    std::span<const std::uint8_t> bytes;
+  };
+
+  template <typename Coder>
+  std::uint32_t code_instruction(Coder& coder, const Window& window);
+  template <typename Coder>
+  std::uint32_t code_plain_next(Coder& coder, const Window& window, Template& t);
+  template <typename Coder>
+  std::uint32_t code_branch(Coder& coder, const Window& window, Template& t);
+  template <typename Coder>
+  std::uint32_t code_others(Coder& coder, const Window& window, const Template& t,
+                            std::uint32_t tried);
+  template <typename Coder>
+  std::uint32_t code_escape(Coder& coder, const Window& window);
+  template <typename Coder>
+  Word code_eip(Coder& coder, Word eip);
+  template <typename Coder>
+  std::uint32_t code_template(Coder& coder, const Window& window, Word eip);
+  template <typename Coder>
+  void code_addresses(Coder& coder, const Window& window, Template& t);
+  template <typename Coder>
+  Word code_address(Coder& coder, Template& t, std::size_t slot, Word address);
+  template <typename Coder>
+  Word code_far(Coder& coder, Word base, unsigned kind, Word value);
+  template <typename Coder>
+  Word code_word(Coder& coder, unsigned kind, Word value);
+  template <typename Coder>
+  OtherRecord code_other_record(Coder& coder, const Window& window);
+
+  bool matches(std::uint32_t number, const Window& window) const;
+  std::uint32_t add_template(const Code& code, bool target_is_static);
+  Choice choose(const Template& t, const GuessPlace& place) const;
+  GuessPlace guess_place() const;
+  void learn_plain_next(Template& t, std::uint32_t next);
+  void learn_branch(Template& t, const GuessPlace& place, std::uint32_t next);
+  void learn_return(const Template& t, std::uint32_t next);
+
+  std::unique_ptr<Models> models_;
+  std::vector<Template> templates_;
+  EipTable by_eip_;  ///< the newest template of each, number + 1
+  std::vector<Guess> far_, near_;
+  std::vector<Word> followers_;  ///< address that followed an address of a template
+  KtRegisters<Word> registers_;
+  std::array<std::uint32_t, 64> calls_{};  ///< return stack of template numbers + 1
+  std::uint32_t call_top_ = 0;
+  std::array<std::uint32_t, 16> interrupted_{};  ///< template numbers + 1 that interrupts put off
+  std::uint32_t interrupted_top_ = 0;
+  std::uint32_t current_ = 0;                      ///< number of the template executed last + 1
+  std::array<Word, kKtMaxAddresses> addresses_{};  ///< of that execution
+  std::uint64_t path_ = 0;                         ///< outcomes of recent branches, newest in bit 0
+};
+
+}  // namespace citcat
