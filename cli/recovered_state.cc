@@ -52,6 +52,7 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   ImportOptions first = options;
   first.initial_state.emplace();
   first.initial_state->model = options.capture.cpu;
+  first.recovers_state = true;
   import_capture(captures, first, traffic);
   const RecordingFile file = RecordingFile::open(traffic);
   Progress progress = console.progress("recovering the state", "");

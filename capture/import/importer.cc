@@ -473,6 +473,14 @@ void Importer::settle_smbase(Recording& recording) {
 void Importer::require_width(const CpuState& state) const {
   const std::string wide(cpu_model_name(CpuModel::x86_64)), cpu(cpu_model_name(state.model));
   const bool has_long_mode = cpu_traits(state.model).has_long_mode;
+  if (has_long_mode && options_.recovers_state) {
+    throw UsageError(
+        "--recover-state: registers of a processor with long mode are not recovered. An interrupt "
+        "shows SS, RSP, RFLAGS, CS and RIP; R8 to R15, the upper halves of the others, EFER, CR3 "
+        "and "
+        "the bases of FS and GS have to come from a state dump of layout version 2 or "
+        "--initial-state");
+  }
   if (!state.long_mode && (has_long_mode || was_in_long_mode(state))) {
     throw FormatError(name(), 0,
                       "expected a state of 64 bits (a state dump of layout version 2, or "

@@ -164,6 +164,18 @@ TEST_F(LongMode, NeedsAModeThatAgreesWithItself) {
   EXPECT_THAT(result.err, HasSubstr("EFER.LMA other than CR0.PG and EFER.LME make it"));
 }
 
+TEST_F(LongMode, IsNotRecoveredFromTheBusAndSaysWhatThatWouldLeaveOpen) {
+  write_file(file("interrupted.csv"),
+             "#citcat-capture 1 cpu=x86-64 cache=none bus=8 mask=ffffffff\n"
+             "icount,rep,type,addr,size,data\n"
+             "1,0,INTA,0,1,20\n"
+             "1,0,CODE_RD,1001000,8,9090909090909090\n");
+  const ProcessResult recovered = run(
+      {"import", "interrupted.csv", "--recover-state", "--start", "interrupt:0", "-o", "x.citcat"});
+  EXPECT_EQ(recovered.exit_code, 2);
+  EXPECT_THAT(recovered.err, HasSubstr("R8 to R15, the upper halves of the others, EFER, CR3"));
+}
+
 TEST_F(LongMode, NeedsAStateOfItsOwnWidth) {
   write_file(file("narrow.json"), R"({"registers":{"eip":4096}})");
   const ProcessResult narrow =
