@@ -35,11 +35,11 @@ std::size_t follower_slot(std::uint32_t number, std::size_t slot, std::uint64_t 
 }
 
 template <class Word>
-Word zigzag32(Word v) {
+Word zigzag_word(Word v) {
   return v << 1 ^ (v >> (8 * sizeof(Word) - 1) != 0 ? ~Word{0} : 0);
 }
 template <class Word>
-Word unzigzag32(Word v) {
+Word unzigzag_word(Word v) {
   return v >> 1 ^ (~(v & 1) + 1);
 }
 
@@ -471,7 +471,7 @@ template <class Form>
 template <typename Coder>
 typename KtFormModel<Form>::Word KtFormModel<Form>::code_far(Coder& coder, Word base, unsigned kind,
                                                              Word value) {
-  const Word folded = zigzag32<Word>(value - base);
+  const Word folded = zigzag_word<Word>(value - base);
   const std::uint32_t size =
       models_->far_size[kind].code(coder, static_cast<std::uint32_t>(std::bit_width(folded)));
   if (size > 8 * sizeof(Word)) fail_damaged();
@@ -490,7 +490,7 @@ typename KtFormModel<Form>::Word KtFormModel<Form>::code_far(Coder& coder, Word 
     }
     result = result << 1 | (coded ? 1 : 0);
   }
-  return base + unzigzag32<Word>(result);
+  return base + unzigzag_word<Word>(result);
 }
 
 // ---- Records
@@ -501,13 +501,13 @@ template <typename Coder>
 typename KtFormModel<Form>::Word KtFormModel<Form>::code_word(Coder& coder, unsigned kind,
                                                               Word value) {
   Word& last = models_->last_word[kind];
-  const Word change = zigzag32<Word>(value - last);
+  const Word change = zigzag_word<Word>(value - last);
   Word result = 0;
   for (unsigned byte = sizeof(Word); byte-- > 0;) {
     const auto given = static_cast<std::uint32_t>(change >> (8 * byte) & 0xff);
     result = result << 8 | models_->word[kind * sizeof(Word) + byte].code(coder, given);
   }
-  last += unzigzag32<Word>(result);
+  last += unzigzag_word<Word>(result);
   return last;
 }
 
