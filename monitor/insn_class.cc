@@ -334,7 +334,7 @@ bool is_branch(std::uint8_t opcode, std::uint8_t modrm) {
 
 struct Prefixes {
   std::size_t size = 0;
-  bool operand = false, address = false, repeat = false;
+  bool operand = false, address = false, repeat = false, lock = false;
 };
 
 Prefixes take_prefixes(std::span<const std::uint8_t> bytes, CodeSize size, InsnClass& out) {
@@ -360,7 +360,9 @@ Prefixes take_prefixes(std::span<const std::uint8_t> bytes, CodeSize size, InsnC
       out.segment_override = 4;
     else if (b == 0x65)
       out.segment_override = 5;
-    else if (b != 0xf0)
+    else if (b == 0xf0)
+      found.lock = true;
+    else
       break;
   }
   if (size != CodeSize::bits64) return found;
@@ -395,6 +397,10 @@ bool is_other_in_64_bits(std::uint8_t opcode) {
     default:
       return false;
   }
+}
+
+bool is_neg(std::uint8_t opcode, std::uint8_t modrm) {
+  return (opcode & 0xfe) == 0xf6 && (modrm >> 3 & 7) == 3;
 }
 
 bool is_vector_prefix(std::uint8_t opcode) {
@@ -452,6 +458,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
     classify_far(opcode, bytes.subspan(at + 1), operand16, out);
   } else {
     out.updates_memory = updates_memory(opcode, next);
+    if (prefixes.lock && is_neg(opcode, next)) out.kind = InsnKind::locked_neg;
   }
   return out;
 }

@@ -39,6 +39,7 @@ enum class InsnKind : std::uint8_t {
   push_segment,
   pop_segment,
   pop_all,
+  locked_neg,  ///< LOCK NEG of memory, whose operand the emulator reads twice
   iret,
   far_return,
   far_transfer,  ///< JMP and CALL to another segment

@@ -66,6 +66,9 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
   set_position();
   const InsnKind kind = insn.what.kind;
   if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
+  // The emulator reads it, then compares and exchanges, which reads it again
+  // (QEMU 7.2, target/i386/tcg/translate.c, disas_insn(), F6 /3).
+  if (kind == InsnKind::locked_neg && !store && accesses_++ == 0) return;
   if (kind == InsnKind::cmps) {
     StringRead read{linear, physical, device, value.size(), {}};
     std::copy(value.begin(), value.end(), read.bytes.begin());

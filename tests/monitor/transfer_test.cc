@@ -212,6 +212,26 @@ TEST_F(TransferTest, AnNmiFindsAJumpToItselfEndedAndPushesRfAsItIs) {
   EXPECT_EQ(flags, 0x00000202u);
 }
 
+TEST_F(TransferTest, LockNegReadsItsOperandOnce) {
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  const Insn neg = insn(0x5000, {0xf0, 0xf7, 0x1d, 0, 0x40, 0, 0});  // lock neg dword [4000h]
+  const Insn plain = insn(0x5007, {0xf7, 0x1d, 0, 0x40, 0, 0});
+  put(0x4000, 1);
+  recorder.begin(neg, 0);
+  start(recorder, neg);
+  (void)shown();
+  load(recorder, neg, 0x4000, 4);  // as QEMU does: first alone, then to compare and exchange
+  load(recorder, neg, 0x4000, 4);
+  store(recorder, neg, 0x4000, ~0u);
+  const Shown once = shown();
+  EXPECT_EQ(once.reads, (std::vector<Write>{{0x4000, {1, 0, 0, 0}}}));
+  EXPECT_EQ(once.writes, (std::vector<Write>{{0x4000, {0xff, 0xff, 0xff, 0xff}}}));
+  start(recorder, plain);
+  (void)shown();
+  load(recorder, plain, 0x4000, 4);
+  EXPECT_EQ(shown().reads.size(), 1U) << "without LOCK it is read once";
+}
+
 TEST_F(TransferTest, FnsaveStoresAProcessorsPointersAndOnes) {
   Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
   registers_.state_.segment[3] = {0x10, 0, ~0u, 0x00cf9300};
