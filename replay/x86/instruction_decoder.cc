@@ -14,6 +14,7 @@
 #include "replay/x86/opcode_table.h"
 #include "replay/x86/register_effect_decoder.h"
 #include "replay/x86/vex_prefix.h"
+#include "replay/x86/wide_size.h"
 
 namespace citcat {
 namespace {
@@ -172,35 +173,6 @@ void resolve_alias(std::span<std::uint8_t> code, const CpuTraits& traits, bool b
 
 // ---------------------------------------------------------------------------------------------
 // Putting it together.
-
-/// How an instruction's operand size is found in 64-bit mode.
-enum class WideSize : std::uint8_t { as_encoded, stack, near_branch };
-
-/// Intel SDM vol. 2, 2.2.1.7, and vol. 1, 6.2.5 and table 6-1: what uses the stack pointer has 64
-/// bits, or 16; a near branch always 64.
-WideSize wide_size(AccessPattern accesses) {
-  using enum AccessPattern;
-  switch (accesses) {
-    case push:
-    case push_operand:
-    case push_segment:
-    case pop:
-    case pop_operand:
-    case pop_segment:
-    case enter:
-    case leave:
-    case interrupt:
-      return WideSize::stack;
-    case branch:
-    case call:
-    case ret:
-    case jump_indirect:
-    case call_indirect:
-      return WideSize::near_branch;
-    default:
-      return WideSize::as_encoded;
-  }
-}
 
 bool has_operand(const OpcodeRow& row, OperandForm form) {
   return std::find(row.operands.begin(), row.operands.end(), form) != row.operands.end();
@@ -374,17 +346,13 @@ class InstructionDecoder {
     return info_;
   }
 
-  /// Ports have 4 bytes at most (Intel SDM vol. 2, IN, INS, OUT, OUTS).
-  static bool accesses_port(Kind kind) {
-    return kind == Kind::in || kind == Kind::out || kind == Kind::ins || kind == Kind::outs;
-  }
-
   std::uint8_t word_of(const OpcodeRow& row) const {
     if (!mode_.bits64) return mode_.bits32 != prefixes_.operand ? 4 : 2;
-    if (wide_size(row.accesses) == WideSize::near_branch) return 8;
-    if ((prefixes_.rex & kRexW) != 0) return accesses_port(row.kind) ? 4 : 8;
+    const WideSize size = wide_size(row);
+    if (size == WideSize::near_branch) return 8;
+    if ((prefixes_.rex & kRexW) != 0) return size == WideSize::port ? 4 : 8;
     if (prefixes_.operand) return 2;
-    return wide_size(row.accesses) == WideSize::stack ? 8 : 4;
+    return size == WideSize::stack ? 8 : 4;
   }
 
   /// CR8 is the only control register beyond CR7, and there are no debug registers (Intel SDM vol.
@@ -512,7 +480,7 @@ class InstructionDecoder {
     }
     // The engine takes the operand size from it, as AMD's processors do; Intel's take no notice.
     const bool narrows = mode_.bits64 && prefixes_.operand && (prefixes_.rex & kRexW) == 0 &&
-                         wide_size(info_.row->accesses) == WideSize::near_branch;
+                         wide_size(*info_.row) == WideSize::near_branch;
     for (std::size_t i = 0; narrows && i < prefixes_.count; ++i) {
       if (bytes_[i] != 0x66) continue;
       info_.canonical[i] = segment_prefix_byte(kDs);
