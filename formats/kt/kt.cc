@@ -22,8 +22,6 @@ constexpr std::uint32_t kPageBits = 12;
 constexpr unsigned kMode64 = 0x00, kMode32 = 0x40, kMode16 = 0xc0, kModeMask = 0xc0, kOther = 0x80;
 constexpr std::size_t kWideHead = 16;
 
-constexpr std::size_t up_to_eight(std::size_t bytes) { return (bytes + 7) & ~std::size_t{7}; }
-
 std::string hex_byte(unsigned value) {
   std::array<char, 8> text{};
   std::snprintf(text.data(), text.size(), "%02xh", value);
@@ -84,7 +82,7 @@ void KtWriter::wide_instruction(const KtInstruction& instruction) {
   std::memcpy(record.data(), &ip, 8);
   record[8] = static_cast<std::uint8_t>(mode | addresses << 4 | size);
   std::copy_n(instruction.code.begin(), size, record.begin() + 9);
-  std::size_t at = up_to_eight(9 + size);
+  std::size_t at = kt_wide_fixed_bytes(size);
   for (std::size_t i = 0; i < addresses; ++i, at += 8) {
     const std::uint64_t address = instruction.wide_address(i);
     std::memcpy(&record[at], &address, 8);
@@ -202,7 +200,7 @@ void KtReader::read_wide_instruction(std::uint64_t ip, unsigned type, KtRecord& 
   if (size == 0) fail("instruction record: expected 1 to 15 instruction bytes, found none");
   if (addresses > kKtMaxAddresses)
     fail("instruction record: expected at most 2 addresses, found 3");
-  const std::size_t fixed = up_to_eight(9 + size), total = fixed + 8 * addresses;
+  const std::size_t fixed = kt_wide_fixed_bytes(size), total = fixed + 8 * addresses;
   ByteReader in(need(total, "an instruction record"), {});
   out = KtRecord{};
   KtInstruction& i = out.instruction;

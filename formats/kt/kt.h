@@ -9,6 +9,7 @@
 // The wide form, of processors with 64-bit registers, begins with kKtWideMark, and its records are
 // multiples of eight bytes (docs/formats/kt.md, "Traces of 64 bits").
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,10 +40,19 @@ inline constexpr std::size_t kKtMaxWideRecordBytes = 24 + 8 * kKtMaxAddresses;
 
 /// Which of the two forms a trace has.
 enum class KtForm : std::uint8_t { narrow, wide };
+/// Whether a trace that begins so has the wide form.
+inline bool begins_with_wide_mark(std::span<const std::uint8_t> bytes) {
+  return bytes.size() >= kKtWideMark.size() &&
+         std::equal(kKtWideMark.begin(), kKtWideMark.end(), bytes.begin());
+}
 
 /// Bytes of an instruction record before its addresses: 5 + N, filled up to a multiple of four.
 constexpr std::size_t kt_fixed_bytes(std::size_t instruction_bytes) {
   return (5 + instruction_bytes + 3) & ~std::size_t{3};
+}
+/// The same in the wide form: 9 + N, filled up to a multiple of eight.
+constexpr std::size_t kt_wide_fixed_bytes(std::size_t instruction_bytes) {
+  return (9 + instruction_bytes + 7) & ~std::size_t{7};
 }
 
 /// An instruction record prepared once and written many times: only the addresses change between

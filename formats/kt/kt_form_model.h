@@ -10,33 +10,10 @@
 #include "formats/captures/eip_table.h"
 #include "formats/kt/kt_model.h"
 #include "formats/kt/kt_operands.h"
+#include "formats/kt/kt_records.h"
 #include "formats/kt/kt_registers.h"
 
 namespace citcat {
-
-/// Records with addresses of 32 bits.
-struct KtNarrowRecords {
-  using Word = std::uint32_t;
-  static constexpr bool kNarrow = true;
-  /// Of the number that tells how many bits a difference has.
-  static constexpr unsigned kSizeBits = 6;
-  static bool is_instruction(std::uint8_t type) { return type < 0x40; }
-  static unsigned addresses(std::uint8_t type) { return type >> 4; }
-  static bool is_of_64_bit_mode(std::uint8_t /*type*/) { return false; }
-  static std::size_t fixed_bytes(std::size_t code) { return kt_fixed_bytes(code); }
-  static std::size_t bytes_of_other(bool /*process*/) { return 8; }
-};
-/// Those of the wide form, whose types tell the mode of the code.
-struct KtWideRecords {
-  using Word = std::uint64_t;
-  static constexpr bool kNarrow = false;
-  static constexpr unsigned kSizeBits = 7;
-  static bool is_instruction(std::uint8_t type) { return (type & 0xc0) != 0x80; }
-  static unsigned addresses(std::uint8_t type) { return type >> 4 & 3; }
-  static bool is_of_64_bit_mode(std::uint8_t type) { return (type & 0xc0) == 0; }
-  static std::size_t fixed_bytes(std::size_t code) { return (9 + code + 7) & ~std::size_t{7}; }
-  static std::size_t bytes_of_other(bool process) { return process ? 16 : 24; }
-};
 
 template <class Form>
 class KtFormModel final : public KtModel {

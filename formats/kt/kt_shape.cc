@@ -1,10 +1,10 @@
 #include "formats/kt/kt_shape.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "formats/io/error.h"
+#include "formats/kt/kt_records.h"
 
 namespace citcat {
 
@@ -15,58 +15,40 @@ namespace {
                                       std::to_string(type));
 }
 
-KtShape narrow_shape(std::span<const std::uint8_t> records, std::uint64_t offset) {
+/// docs/formats/kt.md.
+template <class Form>
+KtShape shape_of(std::span<const std::uint8_t> records, std::uint64_t offset) {
+  constexpr std::size_t kType = sizeof(typename Form::Word);
   KtShape shape;
-  if (records.size() < 5) return shape;
-  const std::uint8_t type = records[4];
-  shape.instruction = type < 0x30 && (type & 15) != 0;
-  if (!shape.instruction && type != kKtProcess && type != kKtTranslation) refuse(type, offset + 4);
+  if (records.size() <= kType) return shape;
+  const std::uint8_t type = records[kType];
   const std::size_t code = type & 15U;
-  shape.addresses = type >> 4;
-  const std::size_t bytes =
-      shape.instruction ? kt_fixed_bytes(code) + std::size_t{4} * shape.addresses : 8;
+  shape.addresses = Form::addresses(type);
+  shape.instruction = Form::is_instruction(type) && code != 0 && shape.addresses <= kKtMaxAddresses;
+  if (!shape.instruction && type != kKtProcess && type != kKtTranslation) {
+    refuse(type, offset + kType);
+  }
+  const std::size_t bytes = kt_record_bytes<Form>(type);
   if (bytes > records.size()) return shape;
   shape.bytes = bytes;
   if (!shape.instruction) return shape;
   std::memcpy(&shape.ip, records.data(), sizeof shape.ip);
-  shape.code = records.subspan(5, code);
-  return shape;
-}
-
-/// docs/formats/kt.md, "Traces of 64 bits".
-KtShape wide_shape(std::span<const std::uint8_t> records, std::uint64_t offset) {
-  constexpr std::size_t kHead = 9;
-  KtShape shape;
-  if (records.size() < kHead) return shape;
-  const std::uint8_t type = records[8];
-  const std::size_t code = type & 15U;
-  shape.instruction = (type & 0xc0) != 0x80 && code != 0 && (type >> 4 & 3) <= kKtMaxAddresses;
-  if (!shape.instruction && type != kKtProcess && type != kKtTranslation) refuse(type, offset + 8);
-  shape.addresses = type >> 4 & 3;
-  const std::size_t fixed = (kHead + code + 7) & ~std::size_t{7};
-  const std::size_t bytes = shape.instruction      ? fixed + std::size_t{8} * shape.addresses
-                            : type == kKtProcess ? 16
-                                                 : 24;
-  if (bytes > records.size()) return shape;
-  shape.bytes = bytes;
-  if (!shape.instruction) return shape;
-  std::memcpy(&shape.ip, records.data(), sizeof shape.ip);
-  shape.code = records.subspan(kHead, code);
-  shape.bits64 = (type & 0xc0) == 0;
+  shape.code = records.subspan(kType + 1, code);
+  shape.bits64 = Form::is_of_64_bit_mode(type);
   return shape;
 }
 
 }  // namespace
 
 KtShape kt_shape(std::span<const std::uint8_t> records, std::uint64_t offset, KtForm& form) {
-  if (offset == 0 && records.size() >= kKtWideMark.size() &&
-      std::equal(kKtWideMark.begin(), kKtWideMark.end(), records.begin())) {
+  if (offset == 0 && begins_with_wide_mark(records)) {
     form = KtForm::wide;
     KtShape mark;
     mark.bytes = kKtWideMark.size();
     return mark;
   }
-  return form == KtForm::wide ? wide_shape(records, offset) : narrow_shape(records, offset);
+  return form == KtForm::wide ? shape_of<KtWideRecords>(records, offset)
+                              : shape_of<KtNarrowRecords>(records, offset);
 }
 
 }  // namespace citcat

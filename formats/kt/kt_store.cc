@@ -40,23 +40,14 @@ std::vector<std::uint8_t> header_frame(KtForm form) {
 /// Bytes from which the length of a record is known.
 std::size_t head_bytes(KtForm form) { return form == KtForm::wide ? 9 : 5; }
 
-template <class Form>
-std::size_t record_bytes(std::uint8_t type) {
-  if (!Form::is_instruction(type)) return Form::bytes_of_other(type == kKtProcess);
-  return Form::fixed_bytes(type & 15U) + sizeof(typename Form::Word) * Form::addresses(type);
-}
 /// Length of the record that begins with these, head_bytes() at least.
 std::size_t record_bytes(std::span<const std::uint8_t> head, KtForm form) {
-  return form == KtForm::wide ? record_bytes<KtWideRecords>(head[8])
-                              : record_bytes<KtNarrowRecords>(head[4]);
+  return form == KtForm::wide ? kt_record_bytes<KtWideRecords>(head[8])
+                              : kt_record_bytes<KtNarrowRecords>(head[4]);
 }
 bool begins_with_instruction(std::span<const std::uint8_t> record, KtForm form) {
   return form == KtForm::wide ? KtWideRecords::is_instruction(record[8])
                               : KtNarrowRecords::is_instruction(record[4]);
-}
-bool begins_with_mark(std::span<const std::uint8_t> records) {
-  return records.size() >= kKtWideMark.size() &&
-         std::equal(kKtWideMark.begin(), kKtWideMark.end(), records.begin());
 }
 
 void write_hash(ByteWriter& out, const Hash128& hash) {
@@ -96,7 +87,7 @@ std::size_t KtSegmentEncoder::add(std::span<const std::uint8_t> records, std::si
 
 /// Before the first record of the trace.
 bool KtSegmentEncoder::has_mark(std::span<const std::uint8_t> records) const {
-  return begins_ && kt_bytes_ == 0 && form_ == KtForm::wide && begins_with_mark(records);
+  return begins_ && kt_bytes_ == 0 && form_ == KtForm::wide && begins_with_wide_mark(records);
 }
 
 std::vector<std::uint8_t> KtSegmentEncoder::finish() {
@@ -246,7 +237,7 @@ void StoredKtSink::encode(Block block) {
   std::vector<std::uint8_t>& records = block.records;
   records.insert(records.begin(), rest_.begin(), rest_.end());
   // What is put together of shares does not say so beforehand.
-  if (kt_bytes_ == 0 && !encoder_ && begins_with_mark(records)) form_ = KtForm::wide;
+  if (kt_bytes_ == 0 && !encoder_ && begins_with_wide_mark(records)) form_ = KtForm::wide;
   book_.set_form(form_);
   const std::size_t whole = whole_records(records);
   rest_.assign(records.begin() + static_cast<std::ptrdiff_t>(whole), records.end());
@@ -267,7 +258,7 @@ void StoredKtSink::encode(Block block) {
 std::size_t StoredKtSink::whole_records(std::span<const std::uint8_t> records) const {
   const std::size_t head = head_bytes(form_);
   const bool begins = form_ == KtForm::wide && kt_bytes_ == 0 && !encoder_;
-  std::size_t whole = begins && begins_with_mark(records) ? kKtWideMark.size() : 0;
+  std::size_t whole = begins && begins_with_wide_mark(records) ? kKtWideMark.size() : 0;
   while (records.size() - whole >= head) {
     const std::size_t size = record_bytes(records.subspan(whole, head), form_);
     if (size > records.size() - whole) break;
