@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -37,8 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-std::string system_message(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 /// Keeps a second recording away from the same output.
 class OutputLock {

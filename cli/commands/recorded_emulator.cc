@@ -13,9 +13,10 @@
 #include "formats/io/error.h"
 
 namespace citcat {
-namespace {
 
-std::string child_error(const std::string& what) { return what + ": " + std::strerror(errno); }
+std::string system_message(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+namespace {
 
 /// In the child.
 [[noreturn]] void become(const std::vector<std::string>& command, const Pipe& data,
@@ -28,7 +29,7 @@ std::string child_error(const std::string& what) { return what + ": " + std::str
   fcntl(data.write.value(), F_SETFD, 0);
   fcntl(control.write.value(), F_SETFD, 0);
   execvp(argv[0], argv.data());
-  const std::string message = child_error(std::string("citcat: error: ") + argv[0]) + "\n";
+  const std::string message = system_message(std::string("citcat: error: ") + argv[0]) + "\n";
   (void)!::write(STDERR_FILENO, message.data(), message.size());
   _exit(127);
 }
@@ -37,7 +38,7 @@ std::string child_error(const std::string& what) { return what + ": " + std::str
 
 Pipe::Pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw IoError(child_error("pipe"));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw IoError(system_message("pipe"));
   read = Descriptor(ends[0]);
   write = Descriptor(ends[1]);
   // Larger than the default, so that emulator and compressor wait for each other less often.
@@ -48,7 +49,7 @@ RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe
                                    Pipe& control) {
   const pid_t parent = getpid();
   child_ = fork();
-  if (child_ < 0) throw IoError(child_error("fork"));
+  if (child_ < 0) throw IoError(system_message("fork"));
   if (child_ == 0) become(command, data, control, parent);
   data.write = Descriptor();
   control.write = Descriptor();

@@ -10,6 +10,9 @@
 
 namespace citcat {
 
+/// With what the system says of the call that just failed: "pipe: Too many open files".
+std::string system_message(const std::string& what);
+
 struct Pipe {
   Descriptor read, write;
   /// Throws IoError.
