@@ -61,6 +61,8 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
       wants_(analysis.wants()),
       counts_only_(!wants_.any_execution() &&
                    (options.scope == nullptr || !options.scope->has_data_terms())),
+      in_any_order_(counts_only_ && options.scope == nullptr && analysis.by().empty() &&
+                    options.windows == nullptr),
       library_(analysis.code()) {
   if (options.windows != nullptr && !options.windows->by_position()) {
     counter_.emplace(*options.windows);
@@ -87,10 +89,8 @@ citcat::Wants ToolHost::wants() const {
                     windows_count(Counted::writes);
   w.references = wants_.references || wants_.walks || wants_.values || data;
   if (wants_.registers) w.stores = w.reads = w.mappings = true;
-  // The machine counts in any order: only where what is told does not depend on when it is. Events
-  // do: the context begins with the first block.
-  w.counts = counts_only_ && options_.scope == nullptr && analysis_.by().empty() &&
-             options_.windows == nullptr && hears_events_.empty();
+  // Events depend on where the context begins, which the first block that is told says.
+  w.counts = in_any_order_ && hears_events_.empty();
   return w;
 }
 
@@ -100,10 +100,8 @@ void ToolHost::watch(const Machine& machine) {
 }
 
 std::uint64_t ToolHost::attends_from() const {
-  // Of plain code events need no more than where the context begins.
-  const bool only_events = counts_only_ && counted_.empty() && options_.scope == nullptr &&
-                           analysis_.by().empty() && options_.windows == nullptr;
-  if (only_events && context_.begun()) return ~std::uint64_t{0};
+  // Events alone need nothing of plain code but where the context begins.
+  if (in_any_order_ && counted_.empty() && context_.begun()) return ~std::uint64_t{0};
   if (options_.windows == nullptr || counter_) return options_.from;
   const std::uint64_t now = std::max(options_.from, context_.machine().position().instruction);
   const bool told = options_.windows->has(now) || options_.windows->warms(now);

@@ -120,6 +120,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   const HostOptions options_;
   const Wants wants_;
   const bool counts_only_;
+  const bool in_any_order_;  ///< what is told does not depend on when it is
   Context context_;
   CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs

@@ -1,0 +1,82 @@
+// Where the context of tools begins: with the first instruction, whatever it is that they want and
+// however the machine runs.
+
+#include "tools/host/tool_host.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "replay/session/replayer.h"
+#include "tools/host/names.h"
+#include "tools/host/report_renderers.h"
+
+namespace citcat::tools {
+namespace {
+
+constexpr std::uint32_t kHostedCode = 0x1000, kFirstSpace = 0x4000, kSecondSpace = 0x5000;
+
+/// Flat 32-bit code without paging; EAX is another address space.
+Recording plain_code_and(std::initializer_list<int> bytes, std::uint64_t instructions) {
+  constexpr std::uint32_t kRam = 0x8000;
+  Recording r;
+  r.initial.model = CpuModel::i486;
+  r.initial.ram_bytes = kRam;
+  r.initial.cr0 = 0x11;
+  r.initial.cr3 = kFirstSpace;
+  r.initial.eip = kHostedCode;
+  r.initial.gpr[kEax] = kSecondSpace;
+  r.initial.segment.fill({0x10, 0, 0xffffffff, 0xc093, false});
+  r.initial.segment[kCs] = {8, 0, 0xffffffff, 0xc09b, false};
+  for (std::uint32_t a = 0; a < kRam; ++a) r.image.set(PhysAddr{a}, 0);
+  std::uint32_t at = kHostedCode;
+  for (const int b : bytes) r.image.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
+  r.instructions = instructions;
+  return r;
+}
+
+nlohmann::ordered_json told(const Recording& recording, const std::vector<std::string>& tools,
+                            ExecutionPath path) {
+  const NameSource names;
+  Setup setup;
+  setup.recording = &recording;
+  setup.machine = MachineFacts::of(recording);
+  setup.names = &names;
+  std::vector<ToolOptions> requests;
+  for (const std::string& tool : tools) requests.push_back(ToolOptions::parse(tool));
+  Analysis analysis(std::move(requests), setup, {});
+  ToolHost host(analysis, {});
+  Listeners listeners;
+  listeners.add(host);
+  ReplayOptions options;
+  options.path = path;
+  EXPECT_NE(Replayer(recording, listeners, options).run().end, ReplayReport::End::diverged);
+  host.finish();
+  Report report;
+  analysis.report(report);
+  return report_json(report);
+}
+
+TEST(ToolHost, KnowsTheAddressSpaceThatIsLeftFirstWhereOnlyPlainCodeRanInIt) {
+  const Recording recording = plain_code_and({0x90, 0x90, 0x90, 0x90,  // nop
+                                              0x0f, 0x22, 0xd8,        // mov cr3,eax
+                                              0x90, 0x90},
+                                             7);
+  // Alone; with what is told each block; with what only counts.
+  const std::vector<std::vector<std::string>> requests = {
+      {"switches"}, {"switches", "branches"}, {"switches", "count"}};
+  for (const auto& tools : requests) {
+    for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+      SCOPED_TRACE(testing::Message() << tools.back() << static_cast<int>(path));
+      const auto found = told(recording, tools, path).at("tools").at("switches");
+      EXPECT_EQ(found.at("switches"), 1);
+      EXPECT_EQ(found.at("list").at(0).at("from"), "00004000");
+      EXPECT_EQ(found.at("list").at(0).at("to"), "00005000");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace citcat::tools
