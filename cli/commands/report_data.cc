@@ -46,7 +46,7 @@ const std::vector<std::string> kTools = {"count:blocks=40,listing=2000",
                                          "tlb:entries=16+32+64+128",
                                          "bpred:entries=64+256+1024+4096"};
 
-/// For a shell: shell_quoted where it could be taken for something else.
+/// For a shell: quoted where it could be taken for something else.
 std::string shell_quoted(const std::string& text) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

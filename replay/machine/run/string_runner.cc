@@ -178,8 +178,8 @@ std::span<const std::uint8_t> StringRunner::speculate_stores(std::uint32_t& coun
   return {from, count * size};
 }
 
-/// Those that are about to be passed. Observers are told many together of machines with addresses
-/// of 32 bits alone.
+/// Those that are about to be passed. Observer::iterations() goes on at addresses of 32 bits: in
+/// 64-bit mode each iteration is told by itself.
 void StringRunner::tell_iterations(std::uint32_t count) {
   ExecutedInstruction e = retirement_.executed();
   const std::uint32_t size = flight_.info->operand_bytes;

@@ -1,4 +1,4 @@
-// In which order an instruction's stack_words go over the bus, and what the comparison makes of
+// In which order an instruction's words go over the bus, and what the comparison makes of
 // another one. Expected orders: of the 80286 from the bus cycles of its single-step suite (forms
 // 60, 9A, CD); of later processors as Bochs stores (docs/fidelity.md says what is assumed).
 
@@ -23,8 +23,7 @@ struct StoreRow {
   const char* name;
   CpuModel model;
   std::vector<std::uint8_t> code;
-  std::vector<std::uint32_t>
-      offsets;  ///< of the stack_words in the stack segment, as they are stored
+  std::vector<std::uint32_t> offsets;  ///< of the words in the stack segment, as they are stored
   bool known;   ///< from pins, and so held to by the comparison
 };
 

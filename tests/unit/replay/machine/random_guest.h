@@ -41,7 +41,7 @@ Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instruc
 /// The first of such programs, with events, that does not end before its time.
 Recording long_random_guest(GuestMode mode, std::uint64_t instructions);
 
-/// That of a mode of long mode. `patches`: it stores to itself.
+/// That of a mode of long mode (is_long_mode()). `patches`: it stores to itself.
 Recording random_wide_guest(GuestMode mode, bool patches, std::mt19937_64& random,
                             std::uint64_t instructions, bool events);
 /// Adds NMIs and external writes, some to the bytes at `patchable`.
