@@ -1,15 +1,12 @@
 #include "cli/command_line.h"
 
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "cli/output_check.h"
 #include "cli/parsing/command_description.h"
 #include "cli/parsing/suggestion.h"
 #include "formats/io/error.h"
@@ -66,40 +63,6 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
   return std::string(error.what()) + " (see " + help + ")";
 }
 
-using FileIdentity = std::pair<dev_t, ino_t>;
-
-/// The file of this name, where writing it would lose what it holds.
-std::optional<FileIdentity> kept_file(const std::string& name) {
-  struct stat status {};
-  if (stat(name.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return FileIdentity{status.st_dev, status.st_ino};
-}
-
-/// The same where a recording of an archive (`FILE@1`) or a range of it (`FILE:0-100`) is named.
-std::optional<FileIdentity> input_file(const std::string& argument) {
-  const auto whole = kept_file(argument);
-  const std::size_t end = argument.find_last_of("@:");
-  return whole || end == std::string::npos ? whole : kept_file(argument.substr(0, end));
-}
-
-/// Throws UsageError where the output of `command` has no name, as of a variable that is not set,
-/// or is one of the files that it reads, which would be gone.
-void check_output(const CLI::App& command) {
-  const CLI::Option* const output = command.get_option_no_throw("--output");
-  if (output == nullptr || output->count() == 0) return;
-  const std::string name = output->as<std::string>();
-  if (name.empty()) throw UsageError("--output: the name is empty");
-  const auto file = kept_file(name);
-  if (!file) return;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option == output) continue;
-    if (!option->get_positional() && option->get_type_name() != kFileType) continue;
-    for (const std::string& argument : option->results())
-      if (input_file(argument) == file)
-        throw UsageError("--output: " + name + " is an input, which would be gone");
-  }
-}
-
 }  // namespace
 
 CommandLine::CommandLine()
@@ -129,7 +92,7 @@ void CommandLine::add_command(const Command& command) {
                   "Bytes of memory that what files hold may take (2G)")
       ->transform(CLI::AsSizeValue(false));
   sub->callback([this, run, sub] {
-    check_output(*sub);
+    check_outputs(*sub);
     chosen_ = run;
   });
 }

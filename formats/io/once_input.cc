@@ -15,14 +15,10 @@
 #include <utility>
 
 #include "formats/io/error.h"
+#include "formats/io/file_identity.h"
 
 namespace citcat {
 namespace {
-
-/// What the system knows a file by, whatever its name.
-using FileIdentity = std::pair<dev_t, ino_t>;
-
-FileIdentity identity_of(const struct stat& status) { return {status.st_dev, status.st_ino}; }
 
 std::string own_descriptor_path(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);

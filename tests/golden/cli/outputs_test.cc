@@ -140,7 +140,8 @@ TEST_F(Outputs, AnInputIsNoOutput) {
   std::filesystem::create_symlink("r.citcat", file("soft"));
   for (const char* name : {"r.citcat", "./r.citcat", "hard", "soft"}) {
     for (const char* command : {"replay r.citcat -o ", "slim r.citcat -o ", "repair r.citcat -o ",
-                                "report r.citcat@1 -o ", "explain r.citcat -o "}) {
+                                "report r.citcat@1 -o ", "explain r.citcat -o ",
+                                "analyze r.citcat --tool count --tool kt:to="}) {
       const ProcessResult result = shell("\"$CITCAT\" " + std::string(command) + name);
       EXPECT_EQ(result.exit_code, 2) << command << name;
       EXPECT_THAT(result.err, HasSubstr("is an input")) << command << name;
