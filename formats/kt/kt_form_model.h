@@ -12,6 +12,7 @@
 #include "formats/kt/kt_operands.h"
 #include "formats/kt/kt_records.h"
 #include "formats/kt/kt_registers.h"
+#include "formats/kt/kt_statistics.h"
 
 namespace citcat {
 
@@ -22,9 +23,10 @@ class KtFormModel final : public KtModel {
 
   KtFormModel();
   ~KtFormModel() override;
-  std::size_t encode(RangeEncoder& coder, std::span<const std::uint8_t> record) override;
-  std::size_t decode(RangeDecoder& coder, std::span<std::uint8_t> record) override;
-  std::size_t template_count() const override { return templates_.size(); }
+  Coded encode(RangeEncoder& coder, std::span<const std::uint8_t> records, std::size_t size,
+               std::uint64_t most) override;
+  void decode(RangeDecoder& coder, std::span<std::uint8_t> room, std::size_t size,
+              std::uint64_t most, Coded& done) override;
 
  private:
   struct Predictor {
@@ -59,7 +61,9 @@ class KtFormModel final : public KtModel {
     std::size_t size() const { return type & 15; }
     std::span<const std::uint8_t> code() const { return {bytes.data(), size()}; }
   };
-  static Code code_at(std::span<const std::uint8_t> bytes);
+  /// The record to encode, kSlack bytes at least; null where one is decoded.
+  using Window = const std::uint8_t*;
+  static Code code_at(Window window);
   struct Guess {
     std::uint32_t number = 0;  ///< template number + 1
     std::uint16_t tag = 0;
@@ -72,48 +76,54 @@ class KtFormModel final : public KtModel {
   };
   struct Choice {
     std::uint32_t number = 0;
-    std::uint8_t source = 0;
+    KtSource source = KtSource::successor;
     std::uint8_t confidence = 0;
   };
-  struct Models;
   /// A process or translation record.
   struct OtherRecord {
     bool process = false;
     Word first = 0, page = 0;  ///< process, or page frame and page
   };
-  /// The record to encode, or what decoding needs in its place.
-  struct Window {
-    std::array<std::uint64_t, 3> words{};
-    std::span<const std::uint8_t> bytes;
-  };
 
+  std::size_t encode_record(RangeEncoder& coder, Window window);
+  std::size_t decode_record(RangeDecoder& coder, std::uint8_t* record);
   template <typename Coder>
-  std::uint32_t code_instruction(Coder& coder, const Window& window);
+  std::uint32_t code_instruction(Coder& coder, Window window);
   template <typename Coder>
-  std::uint32_t code_plain_next(Coder& coder, const Window& window, Template& t);
+  std::uint32_t code_plain_next(Coder& coder, Window window, Template& t);
   template <typename Coder>
-  std::uint32_t code_branch(Coder& coder, const Window& window, Template& t);
+  std::uint32_t code_first_next(Coder& coder, Window window);
   template <typename Coder>
-  std::uint32_t code_others(Coder& coder, const Window& window, const Template& t,
-                            std::uint32_t tried);
+  std::uint32_t code_unexpected_next(Coder& coder, Window window, const Template& t,
+                                     std::uint32_t guess);
   template <typename Coder>
-  std::uint32_t code_escape(Coder& coder, const Window& window);
+  std::uint32_t code_branch(Coder& coder, Window window, Template& t);
+  template <typename Coder>
+  std::uint32_t code_others(Coder& coder, Window window, const Template& t, std::uint32_t tried);
+  template <typename Coder>
+  std::uint32_t code_escape(Coder& coder, Window window);
   template <typename Coder>
   Word code_eip(Coder& coder, Word eip);
   template <typename Coder>
-  std::uint32_t code_template(Coder& coder, const Window& window, Word eip);
+  std::uint32_t code_template(Coder& coder, Window window, Word eip);
   template <typename Coder>
-  void code_addresses(Coder& coder, const Window& window, Template& t);
+  void code_addresses(Coder& coder, Window window, Template& t);
   template <typename Coder>
   Word code_address(Coder& coder, Template& t, std::size_t slot, Word address);
+  template <typename Coder>
+  Word code_unexpected_address(Coder& coder, const Predictor& p, const std::array<Word, 3>& guesses,
+                               std::size_t kind, std::size_t which, Word address);
   template <typename Coder>
   Word code_far(Coder& coder, Word base, unsigned kind, Word value);
   template <typename Coder>
   Word code_word(Coder& coder, unsigned kind, Word value);
   template <typename Coder>
-  OtherRecord code_other_record(Coder& coder, const Window& window);
+  OtherRecord code_other_record(Coder& coder, Window window);
 
-  bool matches(std::uint32_t number, const Window& window) const;
+  static bool matches(const Template& t, Window window);
+  bool matches(std::uint32_t number, Window window) const {
+    return number != 0 && matches(templates_[number - 1], window);
+  }
   std::uint32_t add_template(const Code& code, bool target_is_static);
   Choice choose(const Template& t, const GuessPlace& place) const;
   GuessPlace guess_place() const;
@@ -121,7 +131,7 @@ class KtFormModel final : public KtModel {
   void learn_branch(Template& t, const GuessPlace& place, std::uint32_t next);
   void learn_return(const Template& t, std::uint32_t next);
 
-  std::unique_ptr<Models> models_;
+  std::unique_ptr<KtStatistics<Form>> models_;
   std::vector<Template> templates_;
   EipTable by_eip_;  ///< the newest template of each, number + 1
   std::vector<Guess> far_, near_;

@@ -16,9 +16,6 @@ constexpr std::uint8_t kStartScore = 8;
 /// Instructions of one eip (code that changes, several address spaces) the coder looks through.
 constexpr int kMaxSameEip = 8;
 
-/// Where a guess at the next instruction comes from: statistics of their own.
-enum Source : std::uint8_t { kReturn, kFar, kNear, kSuccessor, kInterrupted, kSources };
-
 /// Masks for comparing the fixed part of a record, by its length in words of four bytes.
 constexpr std::uint64_t kLow = 0xffffffff;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
@@ -50,9 +47,9 @@ std::uint32_t table_key(std::uint64_t eip) { return static_cast<std::uint32_t>(e
 [[noreturn]] void fail_damaged() { throw DamagedSegment(); }
 
 template <class Word>
-Word word_at(std::span<const std::uint8_t> bytes, std::size_t at) {
+Word word_at(const std::uint8_t* bytes, std::size_t at) {
   Word value = 0;
-  std::memcpy(&value, bytes.subspan(at, sizeof value).data(), sizeof value);
+  std::memcpy(&value, bytes + at, sizeof value);
   return value;
 }
 
@@ -75,37 +72,8 @@ void push_history(std::uint8_t& history, bool hit) {
 }  // namespace
 
 template <class Form>
-struct KtFormModel<Form>::Models {
-  static constexpr std::size_t kFlows = 5;
-  std::array<std::array<std::array<AdaptiveBit, 8>, 8>, kSources> next_hit;  // confidence, history
-  std::array<std::array<AdaptiveBit, kFlows>, 4> next_other;                 // candidate
-  AdaptiveBit other_record;
-  std::array<AdaptiveBit, kFlows> eip_fall, eip_target;
-  AdaptiveBit eip_recent;
-  AdaptiveNumber<4> eip_which;
-  AdaptiveBit same_eip;
-  AdaptiveNumber<8> type;
-  AdaptiveBit static_target;
-  std::array<AdaptiveNumber<8>, 3 * 256> code;  // position, byte before
-  // Kind, which predictor comes first, history of hits.
-  std::array<std::array<std::array<AdaptiveBit, 64>, 2>, KtAddressRule::kKinds> first;
-  std::array<std::array<std::array<AdaptiveBit, 8>, 2>, KtAddressRule::kKinds> second;
-  std::array<std::array<AdaptiveBit, 8>, KtAddressRule::kKinds> third;
-  static constexpr std::size_t kFarKinds = KtAddressRule::kKinds + 1;
-  std::array<AdaptiveNumber<Form::kSizeBits>, kFarKinds> far_size;
-  static constexpr std::size_t kSizes = 8 * sizeof(Word) + 1;
-  std::array<std::array<std::array<AdaptiveBit, 8>, kSizes>, kFarKinds> far_top;
-  std::array<std::array<std::array<AdaptiveBit, 4>, kSizes>, kFarKinds> far_low;
-  AdaptiveBit other_kind;
-  std::array<AdaptiveNumber<8>, 3 * sizeof(Word)> word;
-  std::array<Word, 16> recent_eips{};
-  std::uint32_t recent_at = 0;
-  std::array<Word, 3> last_word{};
-};
-
-template <class Form>
 KtFormModel<Form>::KtFormModel()
-    : models_(std::make_unique<Models>()),
+    : models_(std::make_unique<KtStatistics<Form>>()),
       far_(kKtTableSlots),
       near_(kKtTableSlots),
       followers_(kKtTableSlots) {}
@@ -113,34 +81,35 @@ KtFormModel<Form>::KtFormModel()
 template <class Form>
 KtFormModel<Form>::~KtFormModel() = default;
 
-/// The instruction at the beginning of `bytes`, without its addresses. Padding that is not zero is
+/// The instruction at the beginning of `window`, without its addresses. Padding that is not zero is
 /// refused, because a template would not give it back.
 template <class Form>
-typename KtFormModel<Form>::Code KtFormModel<Form>::code_at(std::span<const std::uint8_t> bytes) {
+typename KtFormModel<Form>::Code KtFormModel<Form>::code_at(Window window) {
   constexpr std::size_t kHead = sizeof(Word) + 1;
   Code c;
-  c.eip = word_at<Word>(bytes, 0);
-  c.type = bytes[kHead - 1];
+  c.eip = word_at<Word>(window, 0);
+  c.type = window[kHead - 1];
   if (c.size() == 0 || Form::addresses(c.type) > kKtMaxAddresses) {
     fail_not_kt("an impossible instruction");
   }
-  std::copy_n(bytes.subspan(kHead).begin(), c.size(), c.bytes.begin());
-  const auto padding = bytes.first(Form::fixed_bytes(c.size())).subspan(kHead + c.size());
-  if (std::any_of(padding.begin(), padding.end(), [](std::uint8_t b) { return b != 0; })) {
+  std::copy_n(window + kHead, c.size(), c.bytes.begin());
+  const std::uint8_t* const padding = window + kHead + c.size();
+  if (std::any_of(padding, window + Form::fixed_bytes(c.size()),
+                  [](std::uint8_t b) { return b != 0; })) {
     fail_not_kt("padding that is not zero");
   }
   return c;
 }
 
 template <class Form>
-bool KtFormModel<Form>::matches(std::uint32_t number, const Window& window) const {
-  if (number == 0) return false;
-  const Template& t = templates_[number - 1];
+inline bool KtFormModel<Form>::matches(const Template& t, Window window) {
   const auto& mask = kFixedMasks[t.fixed_bytes / 4U];
-  std::uint64_t difference = 0;
-  for (std::size_t i = 0; i < 3; ++i) difference |= (window.words[i] ^ t.fixed[i]) & mask[i];
-  if (difference != 0) return false;
-  return !t.target_is_static || word_at<Word>(window.bytes, t.fixed_bytes) == t.operands.target;
+  const auto differs = [&](std::size_t i) {
+    return (word_at<std::uint64_t>(window, 8 * i) ^ t.fixed[i]) & mask[i];
+  };
+  if ((differs(0) | differs(1) | differs(2)) != 0) return false;
+  return !t.target_is_static ||
+         word_at<Word>(window, t.fixed_bytes) == static_cast<Word>(t.operands.target);
 }
 
 template <class Form>
@@ -166,6 +135,7 @@ std::uint32_t KtFormModel<Form>::add_template(const Code& code, bool target_is_s
   const auto number = static_cast<std::uint32_t>(templates_.size() + 1);
   t.same_eip = by_eip_.exchange(table_key(t.eip), number);
   templates_.push_back(t);
+  full_ = templates_.size() + 1 >= kMaxTemplates;
   return number;
 }
 
@@ -175,7 +145,7 @@ std::uint32_t KtFormModel<Form>::add_template(const Code& code, bool target_is_s
 /// Number + 1 of the next template, or 0 for a record that is no instruction.
 template <class Form>
 template <typename Coder>
-std::uint32_t KtFormModel<Form>::code_instruction(Coder& coder, const Window& window) {
+inline std::uint32_t KtFormModel<Form>::code_instruction(Coder& coder, Window window) {
   if (current_ == 0) return code_escape(coder, window);
   Template& t = templates_[current_ - 1];
   return t.flow == KtFlow::next ? code_plain_next(coder, window, t) : code_branch(coder, window, t);
@@ -183,13 +153,9 @@ std::uint32_t KtFormModel<Form>::code_instruction(Coder& coder, const Window& wi
 
 template <class Form>
 template <typename Coder>
-std::uint32_t KtFormModel<Form>::code_plain_next(Coder& coder, const Window& window, Template& t) {
+inline std::uint32_t KtFormModel<Form>::code_plain_next(Coder& coder, Window window, Template& t) {
   const std::uint32_t guess = t.successor[0];
-  if (guess == 0) {
-    const std::uint32_t next = code_escape(coder, window);
-    if (next != 0) learn_plain_next(templates_[current_ - 1], next);
-    return next;
-  }
+  if (guess == 0) return code_first_next(coder, window);
   bool hit = false;
   if constexpr (Coder::kDecodes) {
     if (!has_run_) {
@@ -212,6 +178,23 @@ std::uint32_t KtFormModel<Form>::code_plain_next(Coder& coder, const Window& win
     if (t.effect == KtEffect::call) calls_[++call_top_ % calls_.size()] = current_;
     return guess;
   }
+  return code_unexpected_next(coder, window, t, guess);
+}
+
+/// Nothing is known of what follows.
+template <class Form>
+template <typename Coder>
+[[gnu::noinline]] std::uint32_t KtFormModel<Form>::code_first_next(Coder& coder, Window window) {
+  const std::uint32_t next = code_escape(coder, window);
+  if (next != 0) learn_plain_next(templates_[current_ - 1], next);
+  return next;
+}
+
+template <class Form>
+template <typename Coder>
+[[gnu::noinline]] std::uint32_t KtFormModel<Form>::code_unexpected_next(Coder& coder, Window window,
+                                                                        const Template& t,
+                                                                        std::uint32_t guess) {
   const std::uint32_t next = code_others(coder, window, t, guess);
   if (next == 0) return 0;
   Template& again = templates_[current_ - 1];  // a new template may have moved the old ones
@@ -223,13 +206,14 @@ std::uint32_t KtFormModel<Form>::code_plain_next(Coder& coder, const Window& win
 
 template <class Form>
 template <typename Coder>
-std::uint32_t KtFormModel<Form>::code_branch(Coder& coder, const Window& window, Template& t) {
+std::uint32_t KtFormModel<Form>::code_branch(Coder& coder, Window window, Template& t) {
   const GuessPlace place = guess_place();
   const Choice choice = choose(t, place);
   std::uint32_t next = choice.number;
   bool hit = false;
   if (choice.number != 0) {
-    hit = coder.bit(models_->next_hit[choice.source][choice.confidence][t.history & 7],
+    hit = coder.bit(models_->next_hit[static_cast<std::size_t>(choice.source)][choice.confidence]
+                                     [t.history & 7],
                     !Coder::kDecodes && matches(choice.number, window));
     push_history(t.history, hit);
   }
@@ -241,7 +225,7 @@ std::uint32_t KtFormModel<Form>::code_branch(Coder& coder, const Window& window,
 /// What else may follow when `tried` does not.
 template <class Form>
 template <typename Coder>
-std::uint32_t KtFormModel<Form>::code_others(Coder& coder, const Window& window, const Template& t,
+std::uint32_t KtFormModel<Form>::code_others(Coder& coder, Window window, const Template& t,
                                              std::uint32_t tried) {
   const std::array<std::uint32_t, 3> others{t.successor[0], t.successor[1], t.fall};
   for (std::size_t i = 0; i < others.size(); ++i) {
@@ -258,12 +242,12 @@ std::uint32_t KtFormModel<Form>::code_others(Coder& coder, const Window& window,
 
 template <class Form>
 template <typename Coder>
-std::uint32_t KtFormModel<Form>::code_escape(Coder& coder, const Window& window) {
+std::uint32_t KtFormModel<Form>::code_escape(Coder& coder, Window window) {
   bool is_other = false;
   Word eip = 0;
   if constexpr (!Coder::kDecodes) {
-    is_other = !Form::is_instruction(window.bytes[sizeof(Word)]);
-    eip = word_at<Word>(window.bytes, 0);
+    is_other = !Form::is_instruction(window[sizeof(Word)]);
+    eip = word_at<Word>(window, 0);
   }
   if (coder.bit(models_->other_record, is_other)) return 0;
   return code_template(coder, window, code_eip(coder, eip));
@@ -297,14 +281,14 @@ typename KtFormModel<Form>::Word KtFormModel<Form>::code_eip(Coder& coder, Word 
 
 template <class Form>
 template <typename Coder>
-std::uint32_t KtFormModel<Form>::code_template(Coder& coder, const Window& window, Word eip) {
+std::uint32_t KtFormModel<Form>::code_template(Coder& coder, Window window, Word eip) {
   std::uint32_t number = by_eip_.find(table_key(eip));
   for (int i = 0; i < kMaxSameEip && number != 0; ++i) {
     if (coder.bit(models_->same_eip, !Coder::kDecodes && matches(number, window))) return number;
     number = templates_[number - 1].same_eip;
   }
   Code made;
-  if constexpr (!Coder::kDecodes) made = code_at(window.bytes);
+  if constexpr (!Coder::kDecodes) made = code_at(window);
   made.eip = eip;
   made.type = static_cast<std::uint8_t>(models_->type.code(coder, made.type));
   if (made.size() == 0 || !Form::is_instruction(made.type) ||
@@ -322,7 +306,7 @@ std::uint32_t KtFormModel<Form>::code_template(Coder& coder, const Window& windo
   if (target_is_static) {
     bool agrees = false;
     if constexpr (!Coder::kDecodes) {
-      agrees = word_at<Word>(window.bytes, Form::fixed_bytes(made.size())) == operands.target;
+      agrees = word_at<Word>(window, Form::fixed_bytes(made.size())) == operands.target;
     }
     target_is_static = coder.bit(models_->static_target, agrees);
   }
@@ -344,17 +328,18 @@ typename KtFormModel<Form>::Choice KtFormModel<Form>::choose(const Template& t,
                                                              const GuessPlace& place) const {
   if (t.effect == KtEffect::iret) {
     const std::uint32_t guess = interrupted_[interrupted_top_ % interrupted_.size()];
-    if (guess != 0) return {guess, kInterrupted, 0};
+    if (guess != 0) return {guess, KtSource::interrupted, 0};
   } else if (t.flow == KtFlow::ret) {
     const std::uint32_t call = calls_[call_top_ % calls_.size()];
     const std::uint32_t guess = call == 0 ? 0 : templates_[call - 1].fall;
-    if (guess != 0) return {guess, kReturn, 0};
+    if (guess != 0) return {guess, KtSource::call, 0};
   }
   const Guess& far = far_[place.far];
-  if (far.tag == place.tag && far.number != 0) return {far.number, kFar, far.confidence};
+  if (far.tag == place.tag && far.number != 0)
+    return {far.number, KtSource::far_path, far.confidence};
   const Guess& near = near_[place.near];
-  if (near.number != 0) return {near.number, kNear, near.confidence};
-  return {t.successor[0], kSuccessor, 0};
+  if (near.number != 0) return {near.number, KtSource::near_path, near.confidence};
+  return {t.successor[0], KtSource::successor, 0};
 }
 
 template <class Form>
@@ -416,7 +401,7 @@ void KtFormModel<Form>::learn_branch(Template& t, const GuessPlace& place, std::
 
 template <class Form>
 template <typename Coder>
-void KtFormModel<Form>::code_addresses(Coder& coder, const Window& window, Template& t) {
+inline void KtFormModel<Form>::code_addresses(Coder& coder, Window window, Template& t) {
   for (std::size_t slot = 0; slot < t.address_count; ++slot) {
     if (slot == 0 && t.target_is_static) {
       addresses_[0] = static_cast<Word>(t.operands.target);
@@ -424,17 +409,37 @@ void KtFormModel<Form>::code_addresses(Coder& coder, const Window& window, Templ
     }
     Word address = 0;
     if constexpr (!Coder::kDecodes) {
-      address = word_at<Word>(window.bytes, t.fixed_bytes + sizeof(Word) * slot);
+      address = word_at<Word>(window, t.fixed_bytes + sizeof(Word) * slot);
     }
     addresses_[slot] = code_address(coder, t, slot, address);
     registers_.learn_address(t.rule[slot], addresses_[slot]);
   }
 }
 
+/// Not the first of the `guesses`, of which `which` says what the second is.
 template <class Form>
 template <typename Coder>
-typename KtFormModel<Form>::Word KtFormModel<Form>::code_address(Coder& coder, Template& t,
-                                                                 std::size_t slot, Word address) {
+[[gnu::noinline]] typename KtFormModel<Form>::Word KtFormModel<Form>::code_unexpected_address(
+    Coder& coder, const Predictor& p, const std::array<Word, 3>& guesses, std::size_t kind,
+    std::size_t which, Word address) {
+  const auto [first, second, follower] = guesses;
+  if (second != first &&
+      coder.bit(models_->second[kind][which][p.history & 7], address == second)) {
+    return second;
+  }
+  if (follower != first && follower != second &&
+      coder.bit(models_->third[kind][p.history & 7], address == follower)) {
+    return follower;
+  }
+  const bool is_data = kind == KtAddressRule::memory || kind == KtAddressRule::stack;
+  return code_far(coder, is_data ? p.last : first, static_cast<unsigned>(kind), address);
+}
+
+template <class Form>
+template <typename Coder>
+inline typename KtFormModel<Form>::Word KtFormModel<Form>::code_address(Coder& coder, Template& t,
+                                                                        std::size_t slot,
+                                                                        Word address) {
   Predictor& p = t.address[slot];
   const std::size_t kind = t.rule[slot].kind;
   const Word by_model = registers_.expected_address(t.rule[slot]);
@@ -445,19 +450,9 @@ typename KtFormModel<Form>::Word KtFormModel<Form>::code_address(Coder& coder, T
   const Word second = model_first ? by_stride : by_model;
   const std::size_t which = model_first ? 1 : 0;
   const bool hit = coder.bit(models_->first[kind][which][p.history & 63], address == first);
-  Word result = first;
-  if (!hit) {
-    if (second != first &&
-        coder.bit(models_->second[kind][which][p.history & 7], address == second)) {
-      result = second;
-    } else if (follower != first && follower != second &&
-               coder.bit(models_->third[kind][p.history & 7], address == follower)) {
-      result = follower;
-    } else {
-      const bool is_data = kind == KtAddressRule::memory || kind == KtAddressRule::stack;
-      result = code_far(coder, is_data ? p.last : first, static_cast<unsigned>(kind), address);
-    }
-  }
+  const Word result =
+      hit ? first
+          : code_unexpected_address(coder, p, {first, second, follower}, kind, which, address);
   push_history(p.history, hit);
   learn_score(p.model_score, by_model == result);
   learn_score(p.stride_score, by_stride == result);
@@ -514,18 +509,18 @@ typename KtFormModel<Form>::Word KtFormModel<Form>::code_word(Coder& coder, unsi
 template <class Form>
 template <typename Coder>
 typename KtFormModel<Form>::OtherRecord KtFormModel<Form>::code_other_record(Coder& coder,
-                                                                             const Window& window) {
+                                                                             Window window) {
   constexpr Word kInPage = 0xfff;
   OtherRecord record, given;
   if constexpr (!Coder::kDecodes) {
-    const Word type = word_at<Word>(window.bytes, sizeof(Word));
-    given.first = word_at<Word>(window.bytes, 0);
+    const Word type = word_at<Word>(window, sizeof(Word));
+    given.first = word_at<Word>(window, 0);
     given.process = type == kKtProcess;
     bool known = given.process || (type & kInPage) == kKtTranslation;
     if (Form::kNarrow) {
       given.page = type & ~kInPage;
     } else if (!given.process) {
-      given.page = word_at<Word>(window.bytes, 2 * sizeof(Word));
+      given.page = word_at<Word>(window, 2 * sizeof(Word));
       known = type == kKtTranslation && (given.page & kInPage) == 0;
     }
     if (!known) fail_not_kt("a reserved type or padding that is not zero");
@@ -536,11 +531,9 @@ typename KtFormModel<Form>::OtherRecord KtFormModel<Form>::code_other_record(Cod
   return record;
 }
 
+/// Returns its bytes.
 template <class Form>
-std::size_t KtFormModel<Form>::encode(RangeEncoder& coder, std::span<const std::uint8_t> record) {
-  Window window;
-  window.bytes = record;
-  std::memcpy(window.words.data(), record.first(sizeof window.words).data(), sizeof window.words);
+inline std::size_t KtFormModel<Form>::encode_record(RangeEncoder& coder, Window window) {
   const std::uint32_t next = code_instruction(coder, window);
   if (next == 0) return Form::bytes_of_other(code_other_record(coder, window).process);
   current_ = next;
@@ -551,26 +544,49 @@ std::size_t KtFormModel<Form>::encode(RangeEncoder& coder, std::span<const std::
 }
 
 template <class Form>
-std::size_t KtFormModel<Form>::decode(RangeDecoder& coder, std::span<std::uint8_t> record) {
-  const Window none;
-  const std::uint32_t next = code_instruction(coder, none);
+KtModel::Coded KtFormModel<Form>::encode(RangeEncoder& coder, std::span<const std::uint8_t> records,
+                                         std::size_t size, std::uint64_t most) {
+  Coded done;
+  // Nothing that is read of a record that begins there lies behind the end.
+  const Window begin = records.first(size + kSlack).data();
+  while (done.bytes < size && done.instructions < most && !full_) {
+    const Window window = begin + done.bytes;
+    if (Form::is_instruction(window[sizeof(Word)])) ++done.instructions;
+    done.bytes += encode_record(coder, window);
+    ++done.records;
+  }
+  return done;
+}
+
+template <class Form>
+inline std::size_t KtFormModel<Form>::decode_record(RangeDecoder& coder, std::uint8_t* record) {
+  const std::uint32_t next = code_instruction(coder, nullptr);
   if (next == 0) {
-    const OtherRecord other = code_other_record(coder, none);
+    const OtherRecord other = code_other_record(coder, nullptr);
     const Word type = other.process ? kKtProcess : kKtTranslation;
     const std::array<Word, 3> words{other.first, Form::kNarrow ? type | other.page : type,
                                     other.page};
     const std::size_t bytes = Form::bytes_of_other(other.process);
-    std::memcpy(record.first(bytes).data(), words.data(), bytes);
+    std::memcpy(record, words.data(), bytes);
     return bytes;
   }
   current_ = next;
   Template& t = templates_[next - 1];
-  code_addresses(coder, none, t);
+  code_addresses(coder, nullptr, t);
   registers_.apply(t.operands, addresses_[0]);
-  std::memcpy(record.first(sizeof t.fixed).data(), t.fixed.data(), sizeof t.fixed);
-  std::memcpy(record.subspan(t.fixed_bytes, sizeof addresses_).data(), addresses_.data(),
-              sizeof addresses_);
+  std::memcpy(record, t.fixed.data(), sizeof t.fixed);
+  std::memcpy(record + t.fixed_bytes, addresses_.data(), sizeof addresses_);
   return t.fixed_bytes + sizeof(Word) * t.address_count;
+}
+
+template <class Form>
+void KtFormModel<Form>::decode(RangeDecoder& coder, std::span<std::uint8_t> room, std::size_t size,
+                               std::uint64_t most, Coded& done) {
+  std::uint8_t* const begin = room.first(size + kSlack).data();
+  while (done.bytes < size && done.records < most) {
+    done.bytes += decode_record(coder, begin + done.bytes);
+    ++done.records;
+  }
 }
 
 std::unique_ptr<KtModel> KtModel::make(KtForm form) {

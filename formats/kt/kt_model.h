@@ -37,10 +37,21 @@ class KtModel {
   /// More distinct instructions than this end a segment.
   static constexpr std::size_t kMaxTemplates = std::size_t{1} << 20;
 
-  /// Codes the record at the beginning of `record` (which has at least kSlack bytes) and returns
-  /// its length. The decoder throws FormatError for what no encoder writes.
-  virtual std::size_t encode(RangeEncoder& coder, std::span<const std::uint8_t> record) = 0;
-  virtual std::size_t decode(RangeDecoder& coder, std::span<std::uint8_t> record) = 0;
+  /// Of records that were coded.
+  struct Coded {
+    std::size_t bytes = 0;
+    std::uint64_t records = 0, instructions = 0;
+  };
+  /// Codes records, the first at the beginning of `records`, as long as they begin among its first
+  /// `size` bytes, behind which there are kSlack more, `most` of them are not instructions yet, and
+  /// there is room for another instruction's template.
+  virtual Coded encode(RangeEncoder& coder, std::span<const std::uint8_t> records, std::size_t size,
+                       std::uint64_t most) = 0;
+  /// Decodes records to `room`, the next one behind the bytes that are `done`, until that are `most`
+  /// records, or `size` bytes, behind which there are kSlack more. Throws DamagedSegment for what no
+  /// encoder writes: until there, it is done.
+  virtual void decode(RangeDecoder& coder, std::span<std::uint8_t> room, std::size_t size,
+                      std::uint64_t most, Coded& done) = 0;
 
   /// How many times in a row an instruction that does not branch was followed as foreseen. These
   /// are most of a trace; only the lengths of such runs are coded, apart from everything else, as
@@ -52,7 +63,8 @@ class KtModel {
   /// Decoder: where the runs are, which stay with their owner. Each is read when it is needed, so
   /// that they take no more memory than they are stored in.
   void read_runs_from(ByteReader runs) { runs_to_read_ = std::move(runs); }
-  virtual std::size_t template_count() const = 0;
+  /// There is no room for the template of another instruction: the segment ends here.
+  bool is_full() const { return full_; }
 
  protected:
   void write_run() {
@@ -65,6 +77,7 @@ class KtModel {
   ByteReader runs_to_read_{{}, ""};
   std::uint64_t run_ = 0;
   bool has_run_ = false;
+  bool full_ = false;
 };
 
 }  // namespace citcat

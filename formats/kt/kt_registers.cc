@@ -14,7 +14,7 @@ constexpr std::uint8_t kEdi = 7;
 }  // namespace
 
 template <class Word>
-void KtRegisters<Word>::apply(const KtOperands& o, Word address) {
+void KtRegisters<Word>::change(const KtOperands& o, Word address) {
   const Word width = o.width;
   const Word constant = static_cast<Word>(o.constant);
   constexpr Word kShift = 8 * sizeof(Word) - 1;

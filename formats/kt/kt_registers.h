@@ -31,9 +31,12 @@ class KtRegisters {
     }
   }
   /// An instruction was executed whose first address is `address`.
-  void apply(const KtOperands& o, Word address);
+  void apply(const KtOperands& o, Word address) {
+    if (o.effect != KtEffect::none) change(o, address);
+  }
 
  private:
+  void change(const KtOperands& o, Word address);
   struct Remembered {
     Word address = 0;
     Word value = 0;

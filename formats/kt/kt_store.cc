@@ -45,10 +45,6 @@ std::size_t record_bytes(std::span<const std::uint8_t> head, KtForm form) {
   return form == KtForm::wide ? kt_record_bytes<KtWideRecords>(head[8])
                               : kt_record_bytes<KtNarrowRecords>(head[4]);
 }
-bool begins_with_instruction(std::span<const std::uint8_t> record, KtForm form) {
-  return form == KtForm::wide ? KtWideRecords::is_instruction(record[8])
-                              : KtNarrowRecords::is_instruction(record[4]);
-}
 
 void write_hash(ByteWriter& out, const Hash128& hash) {
   out.u64(hash.low);
@@ -64,8 +60,7 @@ KtSegmentEncoder::KtSegmentEncoder(KtForm form, bool begins)
 KtSegmentEncoder::~KtSegmentEncoder() = default;
 
 bool KtSegmentEncoder::full() const {
-  return instructions_ >= kKtSegmentInstructions ||
-         model_->template_count() + 1 >= KtModel::kMaxTemplates;
+  return instructions_ >= kKtSegmentInstructions || model_->is_full();
 }
 
 std::size_t KtSegmentEncoder::add(std::span<const std::uint8_t> records, std::size_t size) {
@@ -74,12 +69,11 @@ std::size_t KtSegmentEncoder::add(std::span<const std::uint8_t> records, std::si
     marked_ = true;
     at = kKtWideMark.size();
   }
-  while (at < size && !full()) {
-    const auto record = records.subspan(at, KtModel::kSlack);
-    instructions_ += begins_with_instruction(record, form_) ? 1 : 0;
-    at += model_->encode(coder_, record);
-    ++records_;
-  }
+  const KtModel::Coded coded = model_->encode(coder_, records.subspan(at), size - at,
+                                              kKtSegmentInstructions - instructions_);
+  at += coded.bytes;
+  instructions_ += coded.instructions;
+  records_ += coded.records;
   hasher_.update(records.first(at));
   kt_bytes_ += at;
   return at;
@@ -147,22 +141,21 @@ void KtSegmentDecoder::read_records(ByteReader& in) {
 
 void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
   out.resize(kDecodedBytes + KtModel::kSlack);
-  std::size_t at = 0;
+  KtModel::Coded done;
   if (marked_ && decoded_bytes_ == 0) {
-    at = kKtWideMark.size();
+    done.bytes = kKtWideMark.size();
     std::copy(kKtWideMark.begin(), kKtWideMark.end(), out.begin());
   }
   try {
-    while (at < kDecodedBytes && records_left_ != 0) {
-      at += model_->decode(*coder_, std::span(out).subspan(at, KtModel::kSlack));
-      --records_left_;
-    }
+    model_->decode(*coder_, out, kDecodedBytes, records_left_, done);
   } catch (const DamagedSegment&) {
     throw FormatError(
-        name_, decoded_bytes_ + at,
+        name_, decoded_bytes_ + done.bytes,
         "in a segment, after so many bytes of its KT: expected a record, found damaged "
         "data");
   }
+  records_left_ -= done.records;
+  const std::size_t at = done.bytes;
   out.resize(at);
   if (at > bytes_left_) throw FormatError(name_, 0, "expected fewer records, found damaged data");
   bytes_left_ -= at;
@@ -191,16 +184,26 @@ StoredKtSink::~StoredKtSink() {
   stop_worker();
 }
 
-void StoredKtSink::write(std::span<const std::uint8_t> bytes) {
-  block_.insert(block_.end(), bytes.begin(), bytes.end());
-  if (block_.size() >= kStoreBlock) hand_over();
+void StoredKtSink::write(std::span<const std::uint8_t> bytes) { add(bytes, false); }
+
+void StoredKtSink::write_records(std::span<const std::uint8_t> records,
+                                 std::uint64_t /*instructions*/) {
+  add(records, true);
+}
+
+void StoredKtSink::add(std::span<const std::uint8_t> bytes, bool whole) {
+  std::vector<std::uint8_t>& records = given_.records;
+  records.reserve(kStoreBlock + bytes.size() + KtModel::kSlack);
+  records.insert(records.end(), bytes.begin(), bytes.end());
+  given_.whole &= whole;
+  if (records.size() >= kStoreBlock) hand_over();
 }
 
 void StoredKtSink::hand_over() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.size() < kQueuedBlocks || failure_; });
   if (failure_) std::rethrow_exception(failure_);
-  queue_.push_back({std::exchange(block_, {}), std::exchange(notes_, {})});
+  queue_.push_back(std::exchange(given_, {}));
   changed_.notify_all();
 }
 
@@ -235,11 +238,12 @@ void StoredKtSink::run_worker() {
 void StoredKtSink::encode(Block block) {
   for (const KtNote& note : block.notes) book_.add(note);
   std::vector<std::uint8_t>& records = block.records;
+  block.whole &= rest_.empty();
   records.insert(records.begin(), rest_.begin(), rest_.end());
   // What is put together of shares does not say so beforehand.
   if (kt_bytes_ == 0 && !encoder_ && begins_with_wide_mark(records)) form_ = KtForm::wide;
   book_.set_form(form_);
-  const std::size_t whole = whole_records(records);
+  const std::size_t whole = block.whole ? records.size() : count_whole(records);
   rest_.assign(records.begin() + static_cast<std::ptrdiff_t>(whole), records.end());
   records.resize(whole + KtModel::kSlack);
   std::size_t at = 0;
@@ -255,7 +259,7 @@ void StoredKtSink::encode(Block block) {
 }
 
 /// Bytes of whole records; the beginning of the last one waits for its rest.
-std::size_t StoredKtSink::whole_records(std::span<const std::uint8_t> records) const {
+std::size_t StoredKtSink::count_whole(std::span<const std::uint8_t> records) const {
   const std::size_t head = head_bytes(form_);
   const bool begins = form_ == KtForm::wide && kt_bytes_ == 0 && !encoder_;
   std::size_t whole = begins && begins_with_wide_mark(records) ? kKtWideMark.size() : 0;

@@ -86,8 +86,9 @@ class StoredKtSink final : public TraceSink {
   /// Of a trace that was not finished what came so far is written, without an end and an index.
   ~StoredKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
+  void write_records(std::span<const std::uint8_t> records, std::uint64_t instructions) override;
   bool keeps_notes() const override { return true; }
-  void note(const KtNote& note) override { notes_.push_back(note); }
+  void note(const KtNote& note) override { given_.notes.push_back(note); }
   bool takes_wide() override {
     form_ = KtForm::wide;
     return true;
@@ -99,21 +100,22 @@ class StoredKtSink final : public TraceSink {
   struct Block {
     std::vector<std::uint8_t> records;
     std::vector<KtNote> notes;
+    bool whole = true;  ///< each piece of it was whole records
   };
+  void add(std::span<const std::uint8_t> bytes, bool whole);
   void hand_over();
   void stop_worker();
   void run_worker();
   void encode(Block block);
-  std::size_t whole_records(std::span<const std::uint8_t> records) const;
+  std::size_t count_whole(std::span<const std::uint8_t> records) const;
   void write_segment(std::vector<std::uint8_t> notes);
   void write_header();
   void write_frame(std::span<const std::uint8_t> content, KtSegment& segment);
   void write_end();
 
   std::unique_ptr<ByteSink> target_;
-  KtForm form_ = KtForm::narrow;     ///< not changed once anything was written
-  std::vector<std::uint8_t> block_;  ///< given but not yet handed to the worker
-  std::vector<KtNote> notes_;        ///< the same
+  KtForm form_ = KtForm::narrow;  ///< not changed once anything was written
+  Block given_;                   ///< but not yet handed to the worker
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -167,9 +167,9 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   if (!wanted(now)) return;
   const std::uint32_t eip = kt_address(first, options_);
   look_before(*first.info, eip, first.ea_count, now);
-  make_room(now);
   const KtTemplate all = record(first);
   for (std::uint32_t i = 0; i < count; ++i) {
+    make_room({now.instruction, now.iteration + i});
     writer_.instruction(all, first.ea[0].low32() + i * step, first.ea[1].low32() + i * step);
   }
   look_after(*first.info, eip, first.ea_count, last);
