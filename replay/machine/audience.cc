@@ -15,7 +15,10 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
     }
     each_access |= wants.each_access();
     wants_references_ |= wants.references;
-    if (wants.references) wants.reads = wants.stores = true;
+    const bool only_stores = wants.references && wants.only_stores;
+    wants_more_than_stores_ |= !only_stores && (wants.instructions || wants.references);
+    if (wants.references) wants.stores = true;
+    if (wants.references && !only_stores) wants.reads = true;
     wants_reads_ |= wants.reads;
     (wants.unjudged ? early_ : late_).push_back({observer, wants});
   }

@@ -35,6 +35,8 @@ class Audience {
   bool wants_reads() const { return wants_reads_; }
   /// Whether somebody wants to know what blocks read and store (Wants::references).
   bool wants_references() const { return wants_references_; }
+  /// Whether those that somebody wants are stores alone, and nobody is told of blocks but for them.
+  bool wants_only_stores() const { return wants_references_ && !wants_more_than_stores_; }
   /// Whether all who are told of blocks only want to know how often each ran.
   bool counts_suffice() const { return counts_suffice_; }
   /// The first instruction that somebody wants to be told of as part of a block.
@@ -126,6 +128,7 @@ class Audience {
   Detail detail_ = Detail::nothing;
   bool wants_reads_ = false;
   bool wants_references_ = false;
+  bool wants_more_than_stores_ = false;
   bool judges_reads_ = false;
   bool counts_suffice_ = false;
   RunControl control_;

@@ -77,6 +77,8 @@ struct Wants {
   /// whatever else runs by fetch(), read() and write() before its instruction(). Walks that code causes
   /// are among them at their places.
   bool references = false;
+  /// Of `references` only stores. What stores nothing need not be told at all.
+  bool only_stores = false;
   /// Of blocks only how often each ran: counted() may take the place of block().
   bool counts = false;
   /// It takes addresses of 64 bits. Processors with long mode are replayed only where all observers

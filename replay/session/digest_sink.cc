@@ -12,12 +12,17 @@
 namespace citcat {
 
 namespace {
-constexpr std::size_t kPendingBytes = 1 << 16;
 constexpr std::uint8_t kWrite = 1;
 constexpr std::uint8_t kPortWrite = 2;
 constexpr std::uint8_t kDelivered = 3;
 constexpr std::uint8_t kHalted = 4;
 static_assert(std::endian::native == std::endian::little);
+
+/// What is known of a byte that was written, in the lowest bytes of a number.
+constexpr std::size_t kWriteBytes = 6;
+constexpr std::uint64_t written_byte(PhysAddr address, std::uint8_t value) {
+  return kWrite | std::uint64_t{address.u32()} << 8 | std::uint64_t{value} << 40;
+}
 }  // namespace
 
 /// A digest covers what was done before its position.
@@ -27,12 +32,11 @@ void DigestSink::begin(Position now) {
     digests_.push_back({next_, hasher_.value().low});
     next_ += kInterval;
   }
-  if (pending_.size() >= kPendingBytes) flush();
 }
 
 void DigestSink::flush() {
-  hasher_.update(pending_.view());
-  pending_.clear();
+  hasher_.update(std::span(pending_).first(used_));
+  used_ = 0;
 }
 
 void DigestSink::block(const ExecutedBlock& block, Position first) {
@@ -69,38 +73,49 @@ void DigestSink::write(PhysAddr address, std::span<const std::uint8_t> bytes, Ac
   add(address, bytes);
 }
 
+/// Millions of bytes come this way: each is put there as a whole number, over the end of which the
+/// next one goes.
 void DigestSink::add(PhysAddr address, std::span<const std::uint8_t> bytes) {
-  if (pending_.size() >= kPendingBytes) flush();
   for (const std::uint8_t value : bytes) {
-    pending_.u8(kWrite);
-    pending_.u32(address.u32());
-    pending_.u8(value);
+    if (used_ + sizeof(std::uint64_t) > kPendingBytes) flush();
+    const std::uint64_t written = written_byte(address, value);
+    std::memcpy(&pending_[used_], &written, sizeof written);
+    used_ += kWriteBytes;
     address = address.plus32(1);
   }
+}
+
+template <class... T>
+void DigestSink::add_event(std::uint8_t kind, T... numbers) {
+  if (used_ + sizeof kind + (sizeof(T) + ...) > kPendingBytes) flush();
+  const auto put = [&](auto number) {
+    std::memcpy(&pending_[used_], &number, sizeof number);
+    used_ += sizeof number;
+  };
+  put(kind);
+  (put(numbers), ...);
 }
 
 void DigestSink::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                           Position now) {
   begin(now);
-  pending_.u8(kPortWrite);
-  pending_.u16(port);
-  pending_.u8(static_cast<std::uint8_t>(size));
-  pending_.u32(value);
+  add_event(kPortWrite, port, static_cast<std::uint8_t>(size), value);
 }
 
 void DigestSink::delivered(const DeliveredEvent& event, Position now) {
   begin(now);
-  pending_.u8(kDelivered);
-  pending_.u8(event.vector);
-  pending_.u32(static_cast<std::uint32_t>(event.eip));
-  if (event.eip >> 32 != 0) pending_.u32(static_cast<std::uint32_t>(event.eip >> 32));
-  pending_.u64(now.instruction);
+  const auto eip = static_cast<std::uint32_t>(event.eip);
+  const auto upper = static_cast<std::uint32_t>(event.eip >> 32);
+  if (upper == 0) {
+    add_event(kDelivered, event.vector, eip, now.instruction);
+  } else {
+    add_event(kDelivered, event.vector, eip, upper, now.instruction);
+  }
 }
 
 void DigestSink::halted(Position now) {
   begin(now);
-  pending_.u8(kHalted);
-  pending_.u64(now.instruction);
+  add_event(kHalted, now.instruction);
 }
 
 std::vector<ReplayDigest> DigestSink::finish(std::uint64_t instructions) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "events/archive/recording_codec.h"
-#include "formats/io/byte_writer.h"
 #include "formats/io/hash.h"
 #include "replay/machine/observer.h"
 
@@ -25,7 +24,9 @@ class DigestSink final : public Observer {
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
   void watch(const Machine& machine) override { machine_ = &machine; }
-  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
+  Wants wants() const override {
+    return {.instructions = true, .references = true, .only_stores = true, .wide = true};
+  }
   void block(const ExecutedBlock& block, Position first) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
@@ -40,13 +41,18 @@ class DigestSink final : public Observer {
   std::vector<ReplayDigest> finish(std::uint64_t instructions);
 
  private:
+  static constexpr std::size_t kPendingBytes = std::size_t{1} << 16;
+
   void begin(Position now);
   void add(PhysAddr address, std::span<const std::uint8_t> bytes);
+  template <class... T>
+  void add_event(std::uint8_t kind, T... numbers);
   void flush();
 
   const Machine* machine_ = nullptr;
   Hasher128 hasher_;
-  ByteWriter pending_;
+  std::vector<std::uint8_t> pending_ = std::vector<std::uint8_t>(kPendingBytes);
+  std::size_t used_ = 0;  ///< of them
   std::uint64_t next_ = kInterval;
   std::vector<ReplayDigest> digests_;
 };

@@ -70,7 +70,8 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       policy_(usual_policy(expectation.compares, cpu.audience.hears_instructions(),
                            cpu.audience.wants_references())),
       area_(kAreaBytes),
-      references_(cpu.audience.wants_references()) {
+      references_(cpu.audience.wants_references()),
+      only_stores_(cpu.audience.wants_only_stores()) {
   cpu.memory.set_watcher(*this);
   for (auto& state : states_) {
     state = std::make_unique<State>();

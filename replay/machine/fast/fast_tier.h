@@ -168,6 +168,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<BlockRead> reads_told_;
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
   const bool references_;                        ///< somebody wants them
+  const bool only_stores_;                       ///< and of them only stores
   std::vector<DataReference> references_told_;
   std::size_t references_count_ = 0;  ///< of them that are of the block in progress
   struct NotedWalk {

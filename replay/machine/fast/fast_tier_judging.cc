@@ -239,6 +239,7 @@ void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
     if (i + 1 < s.batched) __builtin_prefetch(s.batch[i + 1].block->code->notes().first());
     const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
     if (references_) gather_references(i, count);
+    if (only_stores_ && references_count_ == 0) continue;
     tell_block(*b.block, count, first + b.first, b.area);
   }
 }

@@ -32,14 +32,13 @@ void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
   const Block& block = *s.batch[number].block;
   const std::uint32_t begin = s.batch[number].logged;
   const std::uint32_t end = number + 1 < s.batched ? s.batch[number + 1].logged : s.logged;
-  references_count_ = end - begin;
+  const std::size_t most = end - begin;
   // Its size is only lowered where something is inserted.
-  if (!walks_.empty() || references_told_.size() < references_count_) {
-    references_told_.resize(references_count_);
-  }
+  if (!walks_.empty() || references_told_.size() < most) references_told_.resize(most);
   DataReference* out = references_told_.data();
-  for (std::uint32_t i = begin; i < end; ++i, ++out) {
+  for (std::uint32_t i = begin; i < end; ++i) {
     const fast::LoggedAccess& access = s.log[i];
+    if (only_stores_ && !access.write) continue;
     out->physical = PhysAddr{access.physical};
     out->linear = LinearAddr{access.linear};
     out->value = access.after;
@@ -47,7 +46,9 @@ void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
     out->instruction = static_cast<std::uint16_t>(block.number_of(access.op));
     out->kind = AccessKind::data;
     out->write = access.write;
+    ++out;
   }
+  references_count_ = static_cast<std::size_t>(out - references_told_.data());
   if (walks_.empty()) [[likely]] return;
   // From the last one on, so that the places of those before stay. The rest is of what did not
   // complete.

@@ -13,7 +13,8 @@ void WalkReporter::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
   if (cpu_.detail == Detail::comparison) {
     cpu_.audience.read_to_judge(entry, size, AccessKind::walk, cpu_.position);
   }
-  if (cpu_.audience.wants_references()) fast_.note_walk(entry, size);
+  if (cpu_.audience.wants_references() && !cpu_.audience.wants_only_stores())
+    fast_.note_walk(entry, size);
 }
 
 void WalkReporter::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {

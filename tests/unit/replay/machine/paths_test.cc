@@ -14,6 +14,7 @@
 #include "formats/kt/kt.h"
 #include "replay/engine/engine.h"
 #include "replay/machine/fast/block_store.h"
+#include "replay/session/digest_sink.h"
 #include "replay/session/replayer.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/block_memory.h"
@@ -118,7 +119,7 @@ struct Outcome {
 };
 
 Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
-               BlockJudge* judge = nullptr) {
+               BlockJudge* judge = nullptr, const std::vector<Observer*>& others = {}) {
   MemorySink bytes;
   KtWriter writer(bytes, kt_form(recording.initial.model));
   KtSink kt(writer, {});
@@ -127,6 +128,7 @@ Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
   listeners.add(deliveries);
   if (with_trace) listeners.add(kt);
   if (judge != nullptr) listeners.add(*judge);
+  for (Observer* const other : others) listeners.add(*other);
   ReplayOptions options;
   options.path = path;
   Replayer replayer(recording, listeners, options);
@@ -369,6 +371,32 @@ TEST_P(RandomPrograms, TellTheSameReadsBeforeAndBehindBlocksThatStoreToOnePlaceM
   });
   if (mode() == GuestMode::real) return;
   EXPECT_GT(blocks, 100 * programs());
+}
+
+/// Wants to know all that is read and stored, and forgets it.
+class AllReferences final : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
+};
+
+TEST_P(RandomPrograms, HaveTheSameDigestsByInstructionsAndByBlocksHoweverMuchOthersWant) {
+  each_program(kLength / 3, [&](std::uint64_t seed, const Recording& recording) {
+    const auto digests = [&](ExecutionPath path, bool trace, BlockJudge* judge, bool references) {
+      DigestSink sink;
+      AllReferences all;
+      std::vector<Observer*> others{&sink};
+      if (references) others.push_back(&all);
+      const Outcome outcome = replay(recording, path, trace, judge, others);
+      return sink.finish(outcome.report.instructions);
+    };
+    const auto reference = digests(ExecutionPath::instructions, false, nullptr, false);
+    ASSERT_FALSE(reference.empty());
+    EXPECT_EQ(digests(ExecutionPath::blocks, false, nullptr, false), reference) << "stores alone";
+    EXPECT_EQ(digests(ExecutionPath::blocks, true, nullptr, false), reference) << "with a trace";
+    EXPECT_EQ(digests(ExecutionPath::blocks, false, nullptr, true), reference) << "with reads";
+    ToldAccesses judge(true, seed, false);
+    EXPECT_EQ(digests(ExecutionPath::blocks, false, &judge, false), reference) << "compared";
+  });
 }
 
 TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
