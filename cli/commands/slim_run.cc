@@ -48,17 +48,28 @@ SlimRun verified_run(const RecordingFile& file, const Console& console) {
   return {report.instructions, run.adoptions(), sink->finish(report.instructions), run.position()};
 }
 
+RecordingFileOptions lean_options() {
+  RecordingFileOptions options;
+  options.evidence = EvidenceMode::digests;
+  options.lean = true;
+  return options;
+}
+
 /// Writes `recording` without evidence to `path`.
 void write_lean(const std::string& path, const Recording& recording,
                 const std::vector<ReplayDigest>& digests,
                 const std::vector<SymbolModule>& symbols) {
-  RecordingFileOptions options;
-  options.evidence = EvidenceMode::digests;
-  options.lean = true;
-  RecordingFileWriter writer(path, options);
+  RecordingFileWriter writer(path, lean_options());
   writer.add(recording, digests);
   writer.add_symbols(symbols);
   writer.close();
+}
+
+/// Writes it to be replayed once.
+void write_trial(const std::string& path, const Recording& recording) {
+  RecordingFileOptions options = lean_options();
+  options.passing = true;
+  RecordingFileWriter(path, options).finish(recording);
 }
 
 /// Digests of a replay of `lean`, which has neither evidence nor digests, and how it went.
@@ -112,7 +123,7 @@ std::optional<SlimRun> write_at_once(const RecordingFile& full, const StagedOutp
   if (!recording.instructions || !recording.adoptions.empty()) return std::nullopt;
   const std::string trial = output.beside("trial.citcat");
   const SlimRun expected{0, {}, {}, {*recording.instructions, 0}};
-  write_lean(trial, copy_for_slim(recording, expected, true), {}, symbols);
+  write_trial(trial, copy_for_slim(recording, expected, true));
   std::optional<SlimRun> run = run_side_by_side(full, RecordingFile::open(trial), console);
   // What was replayed is what is written.
   if (!run || run->end != expected.end) return std::nullopt;

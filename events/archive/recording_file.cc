@@ -39,6 +39,7 @@ constexpr std::uint64_t kSmallPart = 3;
 /// What is tiny takes half as long as the best: two thousandths more.
 constexpr int kTinyLevel = 18;
 constexpr std::size_t kTiny = std::size_t{1} << 16;
+constexpr ZstdOptions kPassingCompression{1, 0};
 /// Some hundred thousand names: a third more than at the best level, in a tenth of its time.
 constexpr ZstdOptions kSymbolCompression{9, 0};
 /// Checkpoints are compressed already, in pieces that are read one by one.
@@ -83,9 +84,10 @@ void add_digest_chunks(std::span<const ReplayDigest> digests, Add add) {
 }
 
 void add_chunk(ContainerWriter& container, ChunkKind kind, std::vector<std::uint8_t> payload,
-               ZstdOptions compression, EvidenceMode evidence) {
+               ZstdOptions compression, const RecordingFileOptions& options) {
+  if (options.passing) compression = kPassingCompression;
   const bool quick = payload.size() > kLarge || payload.size() < container.size() / kSmallPart;
-  if (evidence == EvidenceMode::full) {
+  if (options.evidence == EvidenceMode::full) {
     if (quick) compression.level = kQuickLevel;
     if (!quick && payload.size() <= kTiny) compression.level = kTinyLevel;
   }
@@ -99,7 +101,7 @@ void add_event_chunks(ContainerWriter& container, ChunkKind kind, const std::vec
   std::span<const Event> rest(events);
   while (!rest.empty()) {
     const auto piece = rest.first(std::min(rest.size(), kEventsAtATime));
-    add_chunk(container, kind, encode(piece, options.lean), kSmallCompression, options.evidence);
+    add_chunk(container, kind, encode(piece, options.lean), kSmallCompression, options);
     rest = rest.subspan(piece.size());
   }
 }
@@ -116,11 +118,12 @@ void add_packed_chunks(ContainerWriter& container, ChunkKind kind, const Events&
   }
 }
 
-void add_image(ContainerWriter& container, const MemoryImage& image, EvidenceMode evidence) {
+void add_image(ContainerWriter& container, const MemoryImage& image,
+               const RecordingFileOptions& options) {
   const std::size_t pages = image.pages().size();
   for (std::size_t begin = 0; begin < pages; begin += kImageChunkPages) {
     const std::size_t end = std::min(pages, begin + kImageChunkPages);
-    add_chunk(container, kImageChunk, encode_image(image, begin, end), kImageCompression, evidence);
+    add_chunk(container, kImageChunk, encode_image(image, begin, end), kImageCompression, options);
   }
 }
 
@@ -249,7 +252,7 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   meta.uncounted_values = recording.internal_reads.size();
   container_->add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_->add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
-  add_image(*container_, recording.image, meta.evidence);
+  add_image(*container_, recording.image, options_);
   add_event_chunks(*container_, kInterruptChunk, recording.interrupts, options_, encode_interrupts);
   add_packed_chunks(*container_, kExternalWriteChunk, recording.external_writes, options_,
                     encode_external_writes);

@@ -35,6 +35,8 @@ struct RecordingFileOptions {
   EvidenceMode evidence = EvidenceMode::full;
   /// See ArchiveMeta::lean.
   bool lean = false;
+  /// It is read by whoever wrote it and then dropped: written quickly, not small.
+  bool passing = false;
   /// zstd level of the evidence, the bulk of a full archive, kFastest to kSmallest. What is
   /// written beside evidence has a level of its own.
   int evidence_level = 1;
