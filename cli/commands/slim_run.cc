@@ -3,6 +3,7 @@
 #include <atomic>
 #include <future>
 #include <string>
+#include <utility>
 
 #include "cli/digest_verify.h"
 #include "cli/replay_progress.h"
@@ -55,15 +56,27 @@ RecordingFileOptions lean_options() {
   return options;
 }
 
-/// Writes `recording` without evidence to `path`.
-void write_lean(const std::string& path, const Recording& recording,
-                const std::vector<ReplayDigest>& digests,
-                const std::vector<SymbolModule>& symbols) {
-  RecordingFileWriter writer(path, lean_options());
-  writer.add(recording, digests);
-  writer.add_symbols(symbols);
-  writer.close();
-}
+/// A recording without evidence, written by a thread of its own: to make it small takes a good part
+/// of the time that a replay of it does.
+class LeanArchive {
+ public:
+  LeanArchive(const std::string& path, Recording recording)
+      : recording_(std::move(recording)), writer_(path, lean_options()) {
+    written_ = std::async(std::launch::async, [this] { writer_.add(recording_); });
+  }
+  /// Without it, nothing remains.
+  void finish(const std::vector<ReplayDigest>& digests, const std::vector<SymbolModule>& symbols) {
+    written_.get();
+    writer_.add_digests(digests);
+    writer_.add_symbols(symbols);
+    writer_.close();
+  }
+
+ private:
+  Recording recording_;
+  RecordingFileWriter writer_;
+  std::future<void> written_;  ///< waited for before the others go
+};
 
 /// Writes it to be replayed once.
 void write_trial(const std::string& path, const Recording& recording) {
@@ -123,11 +136,13 @@ std::optional<SlimRun> write_at_once(const RecordingFile& full, const StagedOutp
   if (!recording.instructions || !recording.adoptions.empty()) return std::nullopt;
   const std::string trial = output.beside("trial.citcat");
   const SlimRun expected{0, {}, {}, {*recording.instructions, 0}};
-  write_trial(trial, copy_for_slim(recording, expected, true));
+  Recording slim = copy_for_slim(recording, expected, true);
+  write_trial(trial, slim);
+  LeanArchive archive(output.path(), std::move(slim));
   std::optional<SlimRun> run = run_side_by_side(full, RecordingFile::open(trial), console);
   // What was replayed is what is written.
   if (!run || run->end != expected.end) return std::nullopt;
-  write_lean(output.path(), copy_for_slim(recording, *run, true), run->digests, symbols);
+  archive.finish(run->digests, symbols);
   return run;
 }
 
@@ -136,8 +151,8 @@ SlimRun write_in_turn(const RecordingFile& full, const StagedOutput& output,
                       const std::vector<SymbolModule>& symbols, const Console& console) {
   const SlimRun verified = verified_run(full, console);
   for (const bool merge : {true, false}) {
-    const Recording slim = copy_for_slim(full.recording(), verified, merge);
-    write_lean(output.path(), slim, verified.digests, symbols);
+    LeanArchive(output.path(), copy_for_slim(full.recording(), verified, merge))
+        .finish(verified.digests, symbols);
     if (verify_digests(RecordingFile::open(output.path()), console).match()) return verified;
   }
   // The replay of the full recording could consult the evidence; this one cannot.

@@ -265,6 +265,10 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
     write_adoptions(adoptions, recording.adoptions);
     container_->add(kAdoptionChunk, adoptions.take(), kSmallCompression);
   }
+  add_digests(digests);
+}
+
+void RecordingFileWriter::add_digests(std::span<const ReplayDigest> digests) {
   add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
     container_->add(kDigestChunk, std::move(payload), kSmallCompression);
   });

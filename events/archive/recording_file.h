@@ -69,6 +69,8 @@ class RecordingFileWriter final : public EvidenceWriter {
   void select(std::size_t number);
   /// Everything of the selected recording that is not evidence.
   void add(const Recording& recording, std::span<const ReplayDigest> digests = {});
+  /// Digests of the selected recording that were not known when it was added.
+  void add_digests(std::span<const ReplayDigest> digests);
   /// Names for the selected recording's addresses.
   void add_symbols(std::span<const SymbolModule> modules);
   /// Writes index and content hash and gives the file its name. Once.
