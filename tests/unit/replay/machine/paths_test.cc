@@ -380,7 +380,7 @@ class AllReferences final : public Observer {
 };
 
 TEST_P(RandomPrograms, HaveTheSameDigestsByInstructionsAndByBlocksHoweverMuchOthersWant) {
-  each_program(kLength / 3, [&](std::uint64_t seed, const Recording& recording) {
+  each_program(kLength / 6, [&](std::uint64_t seed, const Recording& recording) {
     const auto digests = [&](ExecutionPath path, bool trace, BlockJudge* judge, bool references) {
       DigestSink sink;
       AllReferences all;
