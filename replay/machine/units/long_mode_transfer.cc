@@ -340,7 +340,6 @@ void LongModeTransfer::sysret() {
     throw CpuException{kProtection, 0u, 0};
   }
   const auto base = static_cast<std::uint32_t>(model_registers_.value_of(kMsrStar) >> 48);
-  const std::uint32_t before = engine.system_flags();
   retirement_.report_completed();
   constexpr std::uint32_t kLoaded = 0x3c7fd7;  // neither RF nor VM
   engine.set_eflags((static_cast<std::uint32_t>(engine.wide().gpr(11)) & kLoaded) | 2);
@@ -348,7 +347,10 @@ void LongModeTransfer::sysret() {
                                static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
   engine.set_segment(kSs, flat((base + 8) | 3, kData | kLevel3));
   engine.set_rip(wide ? target : static_cast<std::uint32_t>(target));
-  retirement_.finish_mode_switch(before);
+  // It traps by the flags that it has loaded, as if SYSCALL had ended just now. IRET traps by those
+  // before it (Linux, arch/x86/entry/entry_64.S, at "SYSRET can restore TF"; QEMU 10,
+  // target/i386/tcg, gen_SYSRET()).
+  retirement_.finish_mode_switch(engine.system_flags());
 }
 
 void LongModeTransfer::sysenter() {

@@ -113,20 +113,23 @@ void SegmentLoader::watch() {
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
   tell_descriptor(selector);
+  // Of the byte with a descriptor's type (SDM vol. 3, tables 3-1 and 3-2).
+  constexpr std::uint8_t kPresentType = 0x9f, kLocalTable = 0x82, kFreeTask = 0x89;
   const InstructionClass kind = flight_.info->kind;
-  if (cpu_.long_mode() && (kind == InstructionClass::lldt || kind == InstructionClass::ltr)) {
-    // Of 16 bytes, with the upper half of the base (SDM vol. 3, figure 7-4).
+  const bool local_table = kind == InstructionClass::lldt, task = kind == InstructionClass::ltr;
+  watched_.physical = cpu_.mmu.translate_implicitly(*linear, Access::read);
+  watched_.before = *cpu_.memory.host(watched_.physical);
+  if (cpu_.long_mode() && (local_table || task) &&
+      (watched_.before & kPresentType) == (task ? kFreeTask : kLocalTable)) {
+    // Of 16 bytes, with the upper half of the base (SDM vol. 3, figure 7-4); of what is refused
+    // by its type no more than that is looked at.
     const LinearAddr entry = *entry_of(selector);
     system_.read(cpu_.onward_in_system(entry, 8), 4);
     system_.read(cpu_.onward_in_system(entry, 12), 4);
   }
-  if (kind == InstructionClass::lldt) return;
-  watched_.physical = cpu_.mmu.translate_implicitly(*linear, Access::read);
-  const std::uint8_t* host = cpu_.memory.host(watched_.physical);
+  if (local_table) return;
   watched_.active = true;
-  watched_.before = *host;
-  const std::uint8_t to_set =
-      flight_.info->kind == InstructionClass::ltr ? 2 : 1;  // busy, accessed
+  const std::uint8_t to_set = task ? 2 : 1;  // busy, accessed
   if ((watched_.before & to_set) == 0) cpu_.mmu.translate_implicitly(*linear, Access::write);
 }
 

@@ -1,0 +1,59 @@
+// What random programs of long mode, recorded in an emulator, have found the replay do otherwise
+// than a processor (docs/monitor.md).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "replay/session/replayer.h"
+#include "unit/replay/machine/long_mode_guest.h"
+
+namespace citcat {
+namespace {
+
+struct SystemReads final : Observer {
+  Wants wants() const override { return {.reads = true, .wide = true}; }
+  void read(PhysAddr at, std::uint32_t, AccessKind kind, Position) override {
+    if (kind == AccessKind::system) list.push_back(at.value);
+  }
+  std::vector<std::uint64_t> list;
+};
+
+TEST_F(LongModeGuest, ASystemCallsReturnTrapsByTheFlagsThatItLoads) {
+  recording_.initial.msrs = {{0xc0000081, std::uint64_t{0x18} << 48 | std::uint64_t{8} << 32}};
+  set_register(recording_.initial, "rcx", kCode + 0x10);
+  set_register(recording_.initial, "r11", 0x302);
+  put(kCode, {0x48, 0x0f, 0x07});  // sysretq
+  put(kCode + 0x10, {0x90});
+  EXPECT_NE(run(1).exceptions, 0u);  // before anything else has run
+  EXPECT_EQ(after("dr6") & 0x4000, 0x4000u);
+  set_register(recording_.initial, "r11", 0x202);
+  set_register(recording_.initial, "rflags", 0x102);
+  EXPECT_EQ(run(1).exceptions, 0u);
+  EXPECT_EQ(after("rip"), kCode + 0x10);
+}
+
+TEST_F(LongModeGuest, ALoadReadsTheUpperHalfOfADescriptorOfTheRightTypeAlone) {
+  constexpr std::uint64_t kTable = 0x820000000067, kTask = 0x890000000067, kBusy = 0x8b0000000067,
+                          kAbsent = 0x020000000067;
+  const auto reads_all = [this](std::uint64_t descriptor, std::uint8_t modrm) {
+    put_quad(kGdt + 24, descriptor);
+    put_quad(kGdt + 32, 0);
+    put(kCode, {0x66, 0xb8, 0x18, 0, 0x0f, 0x00, modrm});
+    SystemReads reads;
+    ReplayOptions options;
+    options.to = 2;
+    Replayer replayer(recording_, &reads, options);
+    replayer.run();
+    return std::find(reads.list.begin(), reads.list.end(), kGdt + 36) != reads.list.end();
+  };
+  constexpr std::uint8_t kLldt = 0xd0, kLtr = 0xd8;
+  EXPECT_TRUE(reads_all(kTable, kLldt));
+  EXPECT_TRUE(reads_all(kTask, kLtr));
+  for (const std::uint64_t refused : {kTask, kAbsent}) EXPECT_FALSE(reads_all(refused, kLldt));
+  for (const std::uint64_t refused : {kTable, kBusy}) EXPECT_FALSE(reads_all(refused, kLtr));
+}
+
+}  // namespace
+}  // namespace citcat
