@@ -55,7 +55,8 @@ void classify_0f(std::span<const std::uint8_t> rest, bool operand_prefix, CodeSi
   const std::uint8_t modrm = rest.size() > 1 ? rest[1] : 0;
   switch (rest[0]) {
     case 0x00:
-      if (((modrm >> 3) & 7) == 2) out.kind = InsnKind::descriptor_table;  // LLDT
+      if (((modrm >> 3) & 7) == 2) out.kind = InsnKind::local_table;
+      if (((modrm >> 3) & 7) == 3) out.kind = InsnKind::task_register;
       break;
     case 0x01:
       classify_0f01(modrm, out);

@@ -30,7 +30,9 @@ enum class InsnKind : std::uint8_t {
   wrmsr,
   rdpmc,
   control_register,  ///< MOV CRn, LMSW: paging or caching may change
-  descriptor_table,  ///< LGDT, LIDT, LLDT: where descriptors and vectors are
+  descriptor_table,  ///< LGDT, LIDT: where descriptors and vectors are
+  local_table,       ///< LLDT: the same
+  task_register,     ///< LTR
   invlpg,
   flush_line,  ///< CLFLUSH and its relatives
   invd,

@@ -175,9 +175,11 @@ void Recorder::start(const Insn& insn) {
     // It starts again: the next iteration, or the block was translated anew. Accesses of an
     // iteration that did not get to its end are made again.
     if (in_flight_->what.repeated) {
+      begin_attempt(accesses_ != 0);
       accesses_ = 0;
       return;
     }
+    begin_attempt(true);
     prepare(insn);
     in_flight_ = &insn;
     return;
@@ -186,6 +188,7 @@ void Recorder::start(const Insn& insn) {
   if (!active_) return;
   set_position();
   fetch(insn, linear);
+  begin_attempt(false);
   prepare(insn);
   in_flight_ = &insn;
   in_flight_linear_ = linear;
@@ -319,8 +322,12 @@ void Recorder::finish(const LoggedState* after) {
       break;
     }
     case InsnKind::descriptor_table:
+    case InsnKind::local_table:
       tables_.reset();
       registers_.forget_segments();
+      break;
+    case InsnKind::task_register:
+      load_task_base();
       break;
     case InsnKind::iret:
     case InsnKind::far_return:
@@ -330,12 +337,9 @@ void Recorder::finish(const LoggedState* after) {
     case InsnKind::fxsave:
       fpu_image(insn, true);
       break;
-    case InsnKind::fxrstor: {
-      const auto physical = walker_.translate(*block_address_, false);
-      if (physical && memory_.is_ram(*physical, 32))
-        fpu_.load_image(memory_.live(*physical), is_wide_image(insn));
+    case InsnKind::fxrstor:
+      load_fpu_image(insn);
       break;
-    }
     case InsnKind::flush_line:
       if (const auto physical = walker_.translate(*block_address_, false))
         bus_.flush_line(*physical);
@@ -455,6 +459,18 @@ void Recorder::expect_stores(std::uint64_t linear, unsigned size) {
     return physical ? BusModel::Range{*physical, bytes} : BusModel::Range{};
   };
   bus_.expect_writes(range(linear, in_page), range(linear + in_page, size - in_page));
+}
+
+/// The pointers are in the first two blocks of an image, which may lie in two pages.
+void Recorder::load_fpu_image(const Insn& insn) {
+  constexpr unsigned kBlock = 16;
+  std::array<std::uint8_t, 2 * kBlock> head{};
+  for (unsigned at = 0; at < head.size(); at += kBlock) {
+    const auto physical = walker_.translate(*block_address_ + at, false);
+    if (!physical || !memory_.is_ram(*physical, kBlock)) return;
+    std::memcpy(head.data() + at, memory_.live(*physical), kBlock);
+  }
+  fpu_.load_image(head.data(), is_wide_image(insn));
 }
 
 void Recorder::block_access(std::uint64_t linear, unsigned size, bool store) {

@@ -198,6 +198,7 @@ class Recorder {
   void load_fpu_environment(const Insn& insn);
   std::span<const std::uint8_t> as_stored_environment(const Insn& insn, std::uint64_t linear,
                                                       std::span<const std::uint8_t> value);
+  void load_fpu_image(const Insn& insn);
   void fpu_image(const Insn& insn, bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset, const std::uint8_t* emulated,
                                                 bool wide) const;
@@ -220,8 +221,11 @@ class Recorder {
   std::span<const std::uint8_t> as_returned(const Insn& insn, std::uint64_t linear,
                                             std::span<const std::uint8_t> value);
   void read_first_string(const LoggedState& state);
+  void note_upper_half(InsnKind kind, std::uint64_t linear, std::span<const std::uint8_t> dword);
+  void load_task_base();
+  void begin_attempt(bool again);
   std::span<const std::uint8_t> may_update(const Insn& insn, std::uint64_t linear,
-                                           std::uint32_t physical,
+                                           std::optional<std::uint32_t> physical,
                                            std::span<const std::uint8_t> value);
 
   GuestMemory& memory_;
@@ -237,6 +241,8 @@ class Recorder {
   std::uint64_t completed_ = 0;
   std::uint32_t iterations_ = 0;    ///< of the REP in flight
   unsigned accesses_ = 0;           ///< of the iteration in progress
+  unsigned shown_ = 0;              ///< accesses since the attempt or the iteration began
+  unsigned shown_before_ = 0;       ///< in the attempt before: the first of these are the same
   StringRead held_back_;            ///< of the iteration of CMPS in progress
   std::uint64_t first_access_ = 0;  ///< linear address, of IRET and far RET
   bool to_virtual8086_ = false;     ///< the IRET in flight has read EFLAGS with VM set
@@ -267,7 +273,8 @@ class Recorder {
   std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 
   ModelFacts facts_;
-  std::uint64_t task_base_ = 0;  ///< of TR, of which the log has a half outside 64-bit mode
+  std::uint64_t task_base_ = 0;       ///< of TR, of which the log has a half outside 64-bit mode
+  std::uint32_t task_base_high_ = 0;  ///< that LTR has read
   std::uint64_t interrupts_ = 0, exceptions_ = 0, software_ = 0;
 };
 

@@ -16,6 +16,7 @@ void Recorder::iterate(bool store) {
   if (in_flight_->what.kind == InsnKind::movs) accesses_ = store ? 1 : 0;
   if (++accesses_ == per_iteration) {
     accesses_ = 0;
+    begin_attempt(false);
     if (in_flight_->what.repeated) ++iterations_;
   }
 }
@@ -104,11 +105,12 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
   const bool permission = !store && reads_permission(insn, linear);
   // The emulator asks once more when the count is used up.
   if (permission && insn.what.repeated && is_used_up(registers_.gpr(1))) return;
-  if (!device && !store && insn.what.updates_memory)
-    value = may_update(insn, linear, physical, value);
+  if (!store && insn.what.updates_memory)
+    value = may_update(insn, linear, device ? std::nullopt : std::optional(physical), value);
   if (value.empty()) return;
   transfer(store, linear, physical, device, value);
   if (permission) return;
+  if (!store && value.size() == 4) note_upper_half(kind, linear, value);
   if (kind == InsnKind::outs && !store)
     sink_.port(RecordType::io_write, port_, dword_of(value), insn.what.operand_bytes);
   iterate(store);
@@ -166,9 +168,17 @@ std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint6
   return at == insn.what.stack_segment_at && !to_virtual8086_ ? value.first(2) : value;
 }
 
+/// The emulator gives an instruction up that finds a device in the middle of a block, and begins it
+/// again: what it has shown by then is on the bus already.
+void Recorder::begin_attempt(bool again) {
+  shown_before_ = again ? shown_ : 0;
+  shown_ = 0;
+}
+
 /// Shows one access on the bus.
 void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical, bool device,
                         std::span<const std::uint8_t> value) {
+  if (shown_++ < shown_before_) return;
   const auto show = [&](std::uint32_t at, std::span<const std::uint8_t> bytes) {
     if (store)
       bus_.write(at, bytes);
@@ -190,7 +200,7 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
 /// What is read of `value` by an instruction that is going to store there. A processor asks for the
 /// right to write to both its pages before it reads of them; the emulator finds out afterwards.
 std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint64_t linear,
-                                                   std::uint32_t physical,
+                                                   std::optional<std::uint32_t> physical,
                                                    std::span<const std::uint8_t> value) {
   if (!walker_.translate_for_update(linear, insn.user, physical)) return {};
   const std::size_t in_page = std::min<std::size_t>(value.size(), left_in_page(linear));

@@ -31,6 +31,27 @@ void Recorder::note_task_base(const LoggedState& state) {
   if (state.code64) task_base_ = state.tr.base;
 }
 
+/// LLDT and LTR have read a dword of a descriptor, which has 16 bytes in long mode. LLDT reads that
+/// the last of them are zero where they have to be; the emulator does not (AMD64 APM vol.
+/// 2, 4.8.3).
+void Recorder::note_upper_half(InsnKind kind, std::uint64_t linear,
+                               std::span<const std::uint8_t> dword) {
+  constexpr unsigned kUpperBase = 3;
+  if ((kind != InsnKind::local_table && kind != InsnKind::task_register) || !walker_.long_mode() ||
+      ++accesses_ != kUpperBase)
+    return;
+  if (kind == InsnKind::local_table)
+    block_access(linear + 4, 4, false);
+  else
+    task_base_high_ = dword_of(dword);
+}
+
+/// LTR has ended.
+void Recorder::load_task_base() {
+  task_base_ =
+      std::uint64_t{task_base_high_} << 32 | static_cast<std::uint32_t>(registers_.state().tr.base);
+}
+
 bool Recorder::returns_from_64_bits() const {
   return in_flight_ != nullptr && in_flight_->what.kind == InsnKind::iret &&
          in_flight_->code == CodeSize::bits64;

@@ -148,9 +148,14 @@ bool has_subleaves(std::uint32_t leaf) {
   return leaf == 4 || leaf == 7 || leaf == 0xb || leaf == 0xd || leaf == 0x8000001d;
 }
 
+/// Leaves for hypervisors: no processor tells anything of itself there (Intel SDM vol. 2, CPUID).
+/// To find one, firmware and systems ask for hundreds of them.
+bool is_of_hypervisors(std::uint32_t leaf) { return leaf >> 28 == 4; }
+
 }  // namespace
 
 void ModelFacts::note_cpuid(std::uint32_t leaf, std::uint32_t subleaf, const CpuidAnswer& answer) {
+  if (is_of_hypervisors(leaf)) return;
   cpuid[{leaf, has_subleaves(leaf) ? subleaf : 0}] = answer;
 }
 

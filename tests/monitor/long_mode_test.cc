@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
@@ -182,6 +183,64 @@ TEST_F(LongModeRecorder, BeginsWithAStateOf64Bits) {
   EXPECT_EQ(word(kMsrs), 3u);
   EXPECT_EQ(word(kMsrs + 4 + 2 * CITCAT_MSR_BYTES), 0xc0000102u);
   EXPECT_EQ(words.back(), std::uint32_t{CITCAT_STATE_END});
+}
+
+TEST_F(LongModeRecorder, LldtReadsAllOfADescriptor) {
+  begin({0x0f, 0x00, 0xd0});
+  recorder_->start(insn_);
+  (void)seen();
+  const std::array<std::uint8_t, 4> value = {};
+  for (std::uint32_t n = 0; n < 3; ++n)
+    recorder_->access(insn_, false, kHigh + kGdt + 0x50 + 4 * n, kGdt + 0x50 + 4 * n, false, value);
+  const auto records = seen();
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records.back().type, 2);
+  EXPECT_EQ(records.back().address, kGdt + 0x5c);
+}
+
+/// The emulator has met the device of PUSH [RAX], or of what it pushes to, in the middle of a
+/// block.
+TEST_F(LongModeRecorder, WhatAnInstructionHasReadBeforeItWasBegunAgainIsReadOnce) {
+  begin({0xff, 0x30});
+  recorder_->start(insn_);
+  (void)seen();
+  const std::array<std::uint8_t, 8> value = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto load = [&] { recorder_->access(insn_, false, kHigh + 0x1000, 0x1000, false, value); };
+  load();
+  const auto first = seen().size();
+  EXPECT_NE(first, 0u);
+  recorder_->start(insn_);
+  load();
+  EXPECT_TRUE(seen().empty());
+  recorder_->access(insn_, true, kHigh + 0x2000, 0x2000, false, value);
+  EXPECT_FALSE(seen().empty());
+}
+
+TEST(ModelFacts, HaveNoRoomForLeavesOfHypervisors) {
+  ModelFacts facts;
+  // As SeaBIOS looks for one.
+  for (std::uint32_t leaf = 0x40000000; leaf < 0x40010000; leaf += 0x100)
+    facts.note_cpuid(leaf, 0, {leaf, 0, 0, 0});
+  facts.note_cpuid(0x80000001, 0, {0, 0, 1, 0});
+  ASSERT_EQ(facts.cpuid.size(), 1u);
+  EXPECT_EQ(facts.cpuid.begin()->first.first, 0x80000001u);
+}
+
+/// An instruction that updates memory, on a page of a device that nobody has used yet.
+TEST_F(LongModeRecorder, WalksOnceForAnUpdateOfADevicesRegister) {
+  constexpr std::uint32_t kDevice = 0xf0000000;
+  quad(kDirectory + 8 * 2, kDevice | 0x87);
+  begin({0x83, 0x00, 0x01});  // ADD [RAX], 1
+  recorder_->start(insn_);
+  (void)seen();
+  ram_[kDirectory + 8 * 2] = 0xa7;  // the emulator is about to read
+  const std::array<std::uint8_t, 4> value = {1, 2, 3, 4};
+  recorder_->access(insn_, false, kHigh + 0x400000, kDevice, true, value);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 9u) << "four dwords of walks, and of the last entry two written";
+  EXPECT_EQ(records[6].type, 3);
+  EXPECT_EQ(records[6].data[0], 0xe7);
+  EXPECT_EQ(records[8].address, kDevice);
 }
 
 TEST_F(LongModeRecorder, DeliversThroughTheInterruptStackTable) {

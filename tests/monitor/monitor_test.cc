@@ -137,9 +137,9 @@ TEST(InsnClass, KnowsWhatMovesDescriptorTables) {
     return classify(bytes, CodeSize::bits32).kind;
   };
   EXPECT_EQ(kind({0x0f, 0x01, 0x15, 0, 0, 0, 0}), InsnKind::descriptor_table);  // LGDT
-  EXPECT_EQ(kind({0x0f, 0x00, 0xd0}), InsnKind::descriptor_table);              // LLDT AX
-  EXPECT_EQ(kind({0x0f, 0x01, 0x1d, 0, 0, 0, 0}), InsnKind::plain);             // LIDT
-  EXPECT_EQ(kind({0x0f, 0x00, 0xd8}), InsnKind::plain);                         // LTR AX
+  EXPECT_EQ(kind({0x0f, 0x01, 0x1d, 0, 0, 0, 0}), InsnKind::descriptor_table);  // LIDT
+  EXPECT_EQ(kind({0x0f, 0x00, 0xd0}), InsnKind::local_table);                   // LLDT AX
+  EXPECT_EQ(kind({0x0f, 0x00, 0xd8}), InsnKind::task_register);                 // LTR AX
 }
 
 TEST(InsnClass, KnowsMovesOfSegmentRegistersOnTheStack) {
