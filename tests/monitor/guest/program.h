@@ -7,15 +7,19 @@
 
 // Where a program runs decides what it may contain.
 struct program_kind {
-  bool wide;        // code segment of 32 bits
+  bool wide;        // code segment of 32 bits, or of 64
   bool supervisor;  // at level 0: nothing that leaves the program or loses its stack
   bool controls;    // level 0: it may change control registers
   bool ports_open;  // IOPL lets it reach ports and the interrupt flag: nothing that could last for
                     // ever
   bool virtual_8086;
+  bool bits64;
 };
 
 enum { kMostInstructions = 14, kMostInstructionBytes = 48 };
+
+// What the programs of this run may contain, at random.
+void choose_instructions(void);
 
 // Writes up to kMostInstructions to `at`, each of kMostInstructionBytes at most; returns the end.
 // `offset` is that of the first in its code segment, whose base is kTestLinear if it is one of 16

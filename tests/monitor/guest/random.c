@@ -39,6 +39,16 @@ uint32_t random_pointer(void) {
   }
 }
 
+word random_address(void) {
+#ifdef __x86_64__
+  const word closed = one_in(4) ? kClosedAlias : 0;
+  if (one_in(8)) return kHugeLinear + kFrames + random_below(kFrameCount << 12);
+  return random_pointer() + (one_in(3) ? kHighAlias : closed);
+#else
+  return random_pointer();
+#endif
+}
+
 uint16_t random_selector(void) {
   static const uint16_t usual[] = {kUserData, kUserData16, kOddData, kLocalData, kLocalData16};
   static const uint16_t refused[] = {kAbsent,
@@ -57,20 +67,21 @@ uint16_t random_selector(void) {
 uint32_t random_frame(void) { return kFrames + (random_below(kFrameCount) << 12); }
 
 // Mostly open to all.
-uint32_t random_entry(void) {
+uint64_t random_entry(void) {
   static const uint32_t marks[] = {0, kAccessed, kAccessed | kDirty, kGlobal};
-  uint32_t entry = kPresent | kWritable | kUser | marks[random_below(4)];
-  if (one_in(6)) entry &= ~(uint32_t)kPresent;
-  if (one_in(6)) entry &= ~(uint32_t)kWritable;
-  if (one_in(8)) entry &= ~(uint32_t)kUser;
+  uint64_t entry = kPresent | kWritable | kUser | marks[random_below(4)];
+  if (one_in(6)) entry &= ~(uint64_t)kPresent;
+  if (one_in(6)) entry &= ~(uint64_t)kWritable;
+  if (one_in(8)) entry &= ~(uint64_t)kUser;
+  if (entry_marks() != 0 && one_in(4)) entry |= entry_marks();
   return entry;
 }
 
-static bool may_be_read(uint32_t entry) { return (entry & kPresent) != 0 && (entry & kUser) != 0; }
-static bool is_read_only(uint32_t entry) { return (entry & (kPresent | kWritable)) == kPresent; }
+static bool may_be_read(uint64_t entry) { return (entry & kPresent) != 0 && (entry & kUser) != 0; }
+static bool is_read_only(uint64_t entry) { return (entry & (kPresent | kWritable)) == kPresent; }
 
-uint32_t random_page(uint32_t linear) {
-  uint32_t entry = random_frame() | random_entry();
+uint64_t random_page(word linear) {
+  uint64_t entry = random_frame() | random_entry();
   if (is_read_only(entry) && !may_be_read(page_entry(linear + 0x1000))) entry |= kWritable;
   if (!may_be_read(entry) && is_read_only(page_entry(linear - 0x1000))) entry |= kPresent | kUser;
   return entry;

@@ -26,15 +26,19 @@ enum {
   kRepeats = 4,
   kSecond = 8,  // behind 0F
   kNoStackReg = 16,
-  kWide = 32,   // not with operands of 16 bits, where its result is undefined
-  kVague = 64,  // leaves flags of which the manual says nothing
-  kBare = 128,  // without a prefix for the size of operands, so that stacks stay aligned
-  kAll = 0xff,
+  kWide = 32,     // not with operands of 16 bits, where its result is undefined
+  kVague = 64,    // leaves flags of which the manual says nothing
+  kBare = 128,    // without a prefix for the size of operands, so that stacks stay aligned
+  kNot64 = 256,   // not in 64-bit mode
+  kOnly64 = 512,  // in that alone
+  kAll = 0xff,    // of digits
 };
 
 // Opcodes `first` to `last`; of groups those whose /digit is set in `digits`.
 struct rule {
-  uint8_t first, last, form, flags, digits, weight;
+  uint8_t first, last, form;
+  uint16_t flags;
+  uint8_t digits, weight;
 };
 
 // Left out, because the emulator is known to do otherwise (docs/monitor.md): CMPS and loads of far
@@ -50,9 +54,10 @@ static const struct rule rules[] = {
     {0x8c, 0x8c, kModrm, 0, 0x3f, 1},
     {0x8d, 0x8d, kMemory, 0, kAll, 1},
     {0x8f, 0x8f, kModrm, kBare, 1, 1},
-    {0x40, 0x4f, kNone, kNoStackReg, kAll, 2},
+    {0x40, 0x4f, kNone, kNoStackReg | kNot64, kAll, 2},
     {0x50, 0x5f, kNone, kNoStackReg | kBare, kAll, 4},
-    {0x62, 0x62, kMemory, 0, kAll, 1},
+    {0x62, 0x62, kMemory, kNot64, kAll, 1},
+    {0x63, 0x63, kModrm, kOnly64, kAll, 1},
     {0x68, 0x69, kOperand, kVague | kBare, kAll, 1},  // 69 is made kModrmOperand
     {0x6a, 0x6b, kByte, kVague | kBare, kAll, 1},     // 6B is made kModrmByte
     {0x70, 0x7f, kShort, 0, kAll, 4},
@@ -69,15 +74,16 @@ static const struct rule rules[] = {
     {0xb8, 0xbf, kOperand, kNoStackReg, kAll, 1},
     {0xc0, 0xc1, kModrmCount, kVague, kAll, 2},
     {0xc6, 0xc7, kModrmByte, 0, 1, 1},  // C7 is made kModrmOperand
-    {0xc9, 0xc9, kNone, kUserOnly, kAll, 1},
+    {0xc9, 0xc9, kNone, kUserOnly | kNot64, kAll, 1},
     {0xcc, 0xcc, kNone, kUserOnly, kAll, 1},
     {0xcd, 0xcd, kByte, kUserOnly, kAll, 1},
-    {0xce, 0xce, kNone, kUserOnly, kAll, 1},
+    {0xce, 0xce, kNone, kUserOnly | kNot64, kAll, 1},
     {0xd0, 0xd1, kModrm, kVague, kAll, 2},
     {0xd2, 0xd3, kRegister, kVague, kAll, 2},
-    {0xd4, 0xd4, kCount, kVague, kAll, 1},
-    {0xd5, 0xd5, kByte, kVague, kAll, 1},
-    {0xd6, 0xd7, kNone, 0, kAll, 1},
+    {0xd4, 0xd4, kCount, kVague | kNot64, kAll, 1},
+    {0xd5, 0xd5, kByte, kVague | kNot64, kAll, 1},
+    {0xd6, 0xd7, kNone, kNot64, kAll, 1},
+    {0xd7, 0xd7, kNone, kOnly64, kAll, 1},
     {0xe0, 0xe3, kShort, 0, kAll, 1},
     {0xe8, 0xe9, kNear, 0, kAll, 1},
     {0xeb, 0xeb, kShort, 0, kAll, 1},

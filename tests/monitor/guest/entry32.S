@@ -1,4 +1,4 @@
-// Where the guest begins, where every exception and interrupt arrives, and the way into a program and
+// Where the guest of 32 bits begins, where every exception and interrupt arrives, and the way into a program and
 // back. Started by any multiboot loader (Multiboot Specification 0.6.96, 3.1 and 3.2): flat segments,
 // no paging, interrupts off.
 

@@ -1,6 +1,9 @@
+// Protected mode, with PAE and without.
+
+#include "devices.h"
 #include "machine.h"
 
-enum { kTimerVector = 0x20, kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
+enum { kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
 
 static uint64_t gdt[kSelectors / 8];
 static uint64_t ldt[kLocalSelectors / 8];
@@ -23,32 +26,6 @@ static struct task {
 } __attribute__((packed)) task, other_task;
 
 extern uint8_t vector_entries[], gate_target[], gate_target_2[];
-
-void write_port(uint16_t port, uint8_t value) {
-  __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
-}
-
-void set_cr0(uint32_t value) { __asm__ volatile("mov %0, %%cr0" : : "r"(value) : "memory"); }
-uint32_t cr0(void) {
-  uint32_t value;
-  __asm__ volatile("mov %%cr0, %0" : "=r"(value));
-  return value;
-}
-void set_cr4(uint32_t value) { __asm__ volatile("mov %0, %%cr4" : : "r"(value) : "memory"); }
-uint32_t cr4(void) {
-  uint32_t value;
-  __asm__ volatile("mov %%cr4, %0" : "=r"(value));
-  return value;
-}
-
-// A segment descriptor (Intel SDM vol. 3, figure 3-8): `access` is bits 8 to 15 of its upper half,
-// `flags` bits 20 to 23.
-static uint64_t segment(uint32_t base, uint32_t limit, uint32_t access, uint32_t flags) {
-  const uint32_t low = (limit & 0xffff) | base << 16;
-  const uint32_t high =
-      (base >> 16 & 0xff) | access << 8 | (limit & 0xf0000) | flags << 20 | (base & 0xff000000);
-  return (uint64_t)high << 32 | low;
-}
 
 // A gate (figures 5-8 and 6-2).
 static uint64_t gate(const void* target, uint32_t access, uint32_t parameters) {
@@ -166,23 +143,9 @@ static void set_up_pages(void) {
   set_cr0((cr0() | kPaging | kWriteProtect | kNumericError | kMonitorFpu) & ~4u);
 }
 
-// The two controllers (Intel 8259A, initialisation command words): vectors from 20h and 28h, the
-// timer's line alone open.
-static void set_up_interrupts(void) {
-  write_port(0x20, 0x11);
-  write_port(0x21, kTimerVector);
-  write_port(0x21, 4);
-  write_port(0x21, 1);
-  write_port(0xa0, 0x11);
-  write_port(0xa1, kTimerVector + 8);
-  write_port(0xa1, 2);
-  write_port(0xa1, 1);
-  write_port(0x21, 0xfe);
-  write_port(0xa1, 0xff);
-}
-
-void set_up_machine(bool with_pae) {
+void set_up_machine(bool with_pae, bool timer_nmi) {
   pae = with_pae;
+  if (timer_nmi) make_timer_nmi();
   struct {
     uint16_t limit;
     uint32_t base;
@@ -206,47 +169,33 @@ void set_up_machine(bool with_pae) {
   set_up_interrupts();
 }
 
-bool is_test_page(uint32_t linear) {
+bool is_large_page(word linear) { return linear >> 22 == kLargeLinear >> 22; }
+
+bool is_test_page(word linear) {
   return linear - kTestLinear < kTestPages << 12 || linear - kLowLinear < kLowPages << 12 ||
-         linear >> 22 == kLargeLinear >> 22;
+         is_large_page(linear);
 }
+
+uint64_t entry_marks(void) { return 0; }
+
+void prepare_machine(const struct frame* frame) { (void)frame; }
 
 // The table that an address of programs has its entry in, but for those in large pages.
 static uint8_t* table_of(uint32_t linear) { return linear >> 22 == 0 ? low_tables[0] : test_table; }
 
-void set_page(uint32_t linear, uint32_t entry) {
-  if (linear >> 22 == kLargeLinear >> 22) {
-    put_directory_entry(linear, (entry + (linear & ((1 << 22) - large_bytes()))) | kLarge);
+void set_page(word linear, uint64_t wide_entry) {
+  const uint32_t entry = (uint32_t)wide_entry;
+  if (is_large_page(linear)) {
+    const uint32_t within = linear & ((1 << 22) - large_bytes());
+    put_directory_entry(linear, entry | (kFrames + within) | kLarge);
   } else {
     put_entry(table_of(linear), linear >> 12 & 1023, entry);
   }
   __asm__ volatile("invlpg (%0)" : : "r"(linear) : "memory");
 }
 
-uint32_t page_entry_address(uint32_t linear) {
+word page_entry_address(word linear) {
   return (uint32_t)table_of(linear) + (linear >> 12 & 1023) * (pae ? 8 : 4);
 }
 
-uint32_t page_entry(uint32_t linear) { return *(const uint32_t*)page_entry_address(linear); }
-
-// Counter 0 of the timer (Intel 8254), mode 2, both bytes.
-void set_timer(uint16_t period) {
-  write_port(0x43, 0x34);
-  write_port(0x40, (uint8_t)period);
-  write_port(0x40, (uint8_t)(period >> 8));
-}
-
-void end_timer_interrupt(void) { write_port(0x20, 0x20); }
-
-void make_timer_nmi(void) {
-  enum { kApicBase = 0xfee00000, kLine0 = 0x350, kNmi = 0x400 };
-  *(volatile uint32_t*)(kApicBase + kLine0) = kNmi;
-}
-
-void end_timer_nmi(void) {
-  enum { kPoll = 0x0c };
-  uint8_t pending;
-  write_port(0x20, kPoll);
-  __asm__ volatile("inb $0x20, %0" : "=a"(pending));
-  if ((pending & 0x80) != 0) end_timer_interrupt();
-}
+uint64_t page_entry(word linear) { return *(const uint32_t*)page_entry_address(linear); }
