@@ -259,12 +259,12 @@ void guest_main(const uint32_t* information) {
   const uint32_t seed = number_after(line, "seed=", 1);
   const uint32_t programs = number_after(line, "programs=", 100);
   seed_random(seed);
-  choose_instructions();
   const bool timer_nmi = number_after(line, "nmi=", 0) != 0;
 #ifdef __x86_64__
   may_step = !timer_nmi;
 #endif
   set_up_machine(number_after(line, "pae=", 0) != 0, timer_nmi);
+  choose_instructions();
   const word usual0 = cr0(), usual4 = cr4();
   uint32_t* const frames = (uint32_t*)kFrames;
   write_port(kPort, kBegins);

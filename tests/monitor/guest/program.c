@@ -174,6 +174,10 @@ void choose_instructions(void) {
 #ifdef __x86_64__
   choice.saves_fpu = one_in(2);
   choice.enters_from_compatibility = !is_of_amd();
+  // Images have MXCSR, too, in which the emulator does not say that an operand was denormal: with
+  // DAZ none is.
+  const uint32_t mxcsr = choice.saves_fpu ? 0x1fc0 : 0x1f80;
+  __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
 #endif
 }
 

@@ -18,7 +18,7 @@ struct program_kind {
 
 enum { kMostInstructions = 14, kMostInstructionBytes = 48 };
 
-// What the programs of this run may contain, at random.
+// What the programs of this run may contain, at random. The machine is set up.
 void choose_instructions(void);
 
 // Writes up to kMostInstructions to `at`, each of kMostInstructionBytes at most; returns the end.
