@@ -29,11 +29,14 @@ using CacheLog = std::vector<CacheOp>;
 inline void apply(const CacheOp& op, CacheModel& model) {
   switch (op.kind) {
     case CacheOp::Kind::fetch:
-      return model.fetch(op.address, op.size);
+      model.fetch(op.address, op.size);
+      return;
     case CacheOp::Kind::read:
-      return model.read(op.address, op.size);
+      model.read(op.address, op.size);
+      return;
     case CacheOp::Kind::write:
-      return model.write(op.address, op.size);
+      model.write(op.address, op.size);
+      return;
     case CacheOp::Kind::snoop_write:
       return model.snoop_write(op.address, op.size);
     case CacheOp::Kind::flush:

@@ -63,7 +63,7 @@ constexpr std::array<CacheDescriptor, 5> kCaches{
     with_pseudo_lru(pentium(), "pentium-plru", "the same as pentium, pseudo-LRU")};
 
 /// Ways in their order, a nibble each, the latest in the lowest.
-constexpr std::uint64_t kInOrder = 0x76543210;
+constexpr std::uint32_t kInOrder = 0x76543210;
 
 }  // namespace
 
@@ -115,24 +115,26 @@ std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
 
 CacheModel::CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes)
     : descriptor_(&descriptor),
-      sets_(descriptor.bytes / descriptor.line_bytes / descriptor.ways),
       ways_(descriptor.ways),
-      code_array_(descriptor.split ? 1 : 0),
+      set_mask_(descriptor.bytes / descriptor.line_bytes / descriptor.ways - 1),
+      set_shift_(static_cast<unsigned>(std::countr_zero(std::bit_ceil(kLines + ways_)))),
       stores_only_use_(descriptor.form != CacheForm::write_back && !descriptor.split),
       is_lru_(descriptor.replacement == Replacement::lru),
       line_shift_(static_cast<unsigned>(std::countr_zero(descriptor.line_bytes))),
       ram_bytes_(ram_bytes) {
+  const std::size_t words = (std::size_t{set_mask_} + 1) << set_shift_;
+  if (descriptor.split) code_begin_ = words;
+  words_.resize(descriptor.split ? 2 * words : words);
   clear();
 }
 
 void CacheModel::clear() {
-  const std::size_t lines = std::size_t{sets_} * descriptor_->ways;
-  for (Array& a : arrays_) {
-    a.lines.assign(lines, kNone);
-    a.modified.assign(lines, 0);
-    a.recency.assign(sets_, descriptor_->replacement == Replacement::lru ? kInOrder : 0);
-    a.latest.assign(sets_, kNone);
-    a.stored.assign(sets_, kNone);
+  for (std::size_t at = 0; at < words_.size(); at += std::size_t{1} << set_shift_) {
+    const Set set = words_.data() + at;
+    set[kLatest] = set[kStored] = kNone;
+    set[kRecency] = is_lru_ ? kInOrder : 0;
+    set[kModified] = 0;
+    std::fill_n(set + kLines, ways_, kNone);
   }
 }
 
@@ -141,7 +143,7 @@ bool CacheModel::may_be_cached(PhysAddr a, std::uint32_t ram_bytes) {
   return ram_bytes == 0 || a.value < ram_bytes;
 }
 
-bool CacheModel::cacheable(PhysAddr a) const {
+inline bool CacheModel::cacheable(PhysAddr a) const {
   if (!may_be_cached(a, ram_bytes_)) return false;
   return uncacheable_.empty() ||
          !std::binary_search(uncacheable_.begin(), uncacheable_.end(), a.page());
@@ -155,138 +157,125 @@ void CacheModel::learn_uncacheable(std::uint32_t page) {
 // ---------------------------------------------------------------------------------------------
 // One set
 
-std::optional<CacheModel::Slot> CacheModel::find(const Array& array, std::uint32_t line) const {
-  const Slot first{set_of(line), 0};
-  const std::uint32_t* lines = &array.lines[index(first)];
+inline std::optional<std::uint32_t> CacheModel::find(ConstSet set, std::uint32_t line) const {
   for (std::uint32_t way = 0; way < ways_; ++way) {
-    if (lines[way] == line) return Slot{first.set, way};
+    if (set[kLines + way] == line) return way;
   }
   return std::nullopt;
 }
 
 /// Uses the line where it is held: looked for from that used last on.
-inline std::optional<CacheModel::Slot> CacheModel::find_and_use(Array& array, std::uint32_t line) {
+inline std::optional<std::uint32_t> CacheModel::find_and_use(Set set, std::uint32_t line) const {
   if (!is_lru_) {
-    const auto slot = find(array, line);
-    if (slot) use(array, *slot);
-    return slot;
+    const auto way = find(set, line);
+    if (way) use(set, *way);
+    return way;
   }
-  const std::uint32_t set = set_of(line);
-  const std::uint32_t* const lines = &array.lines[index({set, 0})];
-  std::uint64_t& recency = array.recency[set];
+  const std::uint64_t recency = set[kRecency];
   for (unsigned at = 0; at != 4 * ways_; at += 4) {
     const std::uint64_t way = recency >> at & 15;
-    if (lines[way] != line) continue;
+    if (set[kLines + way] != line) continue;
     const std::uint64_t before = recency & ((std::uint64_t{1} << at) - 1);
-    recency = recency >> (at + 4) << (at + 4) | before << 4 | way;
-    array.latest[set] = line;
-    return Slot{set, static_cast<std::uint32_t>(way)};
+    const std::uint64_t after = recency >> (at + 4) << (at + 4);
+    set[kRecency] = static_cast<std::uint32_t>(after | before << 4 | way);
+    set[kLatest] = line;
+    return static_cast<std::uint32_t>(way);
   }
   return std::nullopt;
 }
 
-void CacheModel::use(Array& array, Slot slot) {
-  std::uint64_t& recency = array.recency[slot.set];
-  array.latest[slot.set] = array.lines[index(slot)];
+inline void CacheModel::use(Set set, std::uint32_t way) const {
+  set[kLatest] = set[kLines + way];
+  const std::uint64_t recency = set[kRecency];
   if (!is_lru_) {
     // Bit 0: the pair 0, 1 was used last. Bits 1 and 2: way 0, way 2 was, within its pair.
-    const bool low_pair = slot.way < 2, first = slot.way % 2 == 0;
-    const std::uint64_t pair_bit = low_pair ? 2 : 4;
-    recency = (recency & ~(pair_bit | 1)) | (low_pair ? 1 : 0) | (first ? pair_bit : 0);
+    const bool low_pair = way < 2, first = way % 2 == 0;
+    const std::uint32_t pair_bit = low_pair ? 2 : 4;
+    set[kRecency] = (set[kRecency] & ~(pair_bit | 1)) | (low_pair ? 1 : 0) | (first ? pair_bit : 0);
     return;
   }
-  unsigned at = 0;
-  while ((recency >> at & 15) != slot.way) at += 4;
+  // Nearly always it is the one that gave way.
+  unsigned at = 4 * (ways_ - 1);
+  while ((recency >> at & 15) != way) at -= 4;
   const std::uint64_t before = recency & ((std::uint64_t{1} << at) - 1);
-  const std::uint64_t after = at < 60 ? recency >> (at + 4) << (at + 4) : 0;
-  recency = after | before << 4 | slot.way;
+  const std::uint64_t after = recency >> (at + 4) << (at + 4);
+  set[kRecency] = static_cast<std::uint32_t>(after | before << 4 | way);
 }
 
-std::uint32_t CacheModel::victim(const Array& array, std::uint32_t set) const {
-  for (std::uint32_t way = 0; way < descriptor_->ways; ++way) {
-    if (array.lines[index({set, way})] == kNone) return way;
-  }
-  const std::uint64_t recency = array.recency[set];
-  if (descriptor_->replacement == Replacement::pseudo_lru) {
+inline std::uint32_t CacheModel::victim(ConstSet set) const {
+  if (const auto empty = find(set, kNone)) return *empty;
+  const std::uint32_t recency = set[kRecency];
+  if (!is_lru_) {
     if ((recency & 1) == 0) return (recency & 2) != 0 ? 1 : 0;
     return (recency & 4) != 0 ? 3 : 2;
   }
-  return static_cast<std::uint32_t>(recency >> (4 * (descriptor_->ways - 1)) & 15);
+  return recency >> (4 * (ways_ - 1)) & 15;
 }
 
 /// Makes room for a line and puts it there.
-CacheModel::Slot CacheModel::place(Array& array, std::uint32_t line) {
-  const std::uint32_t set = set_of(line);
-  const Slot slot{set, victim(array, set)};
-  const std::size_t i = index(slot);
-  if (array.lines[i] != kNone && array.modified[i] != 0) {
-    tell(CacheTraffic::Kind::write_back, array.lines[i]);
-  }
-  array.lines[i] = line;
-  array.modified[i] = 0;
-  array.stored[set] = kNone;
-  use(array, slot);
-  return slot;
+inline std::uint32_t CacheModel::place(Set set, std::uint32_t line) {
+  const std::uint32_t way = victim(set), bit = 1u << way;
+  const std::uint32_t old = set[kLines + way];
+  if ((set[kModified] & bit) != 0) tell(CacheTraffic::Kind::write_back, old);
+  set[kLines + way] = line;
+  set[kModified] &= ~bit;
+  set[kStored] = kNone;
+  use(set, way);
+  return way;
 }
 
-void CacheModel::drop(Array& array, std::uint32_t line) {
-  const auto slot = find(array, line);
-  if (!slot) return;
-  if (is_latest(array, line)) array.latest[slot->set] = kNone;
-  if (array.stored[slot->set] == line) array.stored[slot->set] = kNone;
-  array.lines[index(*slot)] = kNone;
-  array.modified[index(*slot)] = 0;
+void CacheModel::drop(Set set, std::uint32_t line) const {
+  const auto way = find(set, line);
+  if (!way) return;
+  if (set[kLatest] == line) set[kLatest] = kNone;
+  if (set[kStored] == line) set[kStored] = kNone;
+  set[kLines + *way] = kNone;
+  set[kModified] &= ~(1u << *way);
 }
 
-/// A line of the data is as it is in memory.
-void CacheModel::clean(Slot slot) {
-  arrays_[0].modified[index(slot)] = 0;
-  arrays_[0].stored[slot.set] = kNone;
-}
-
-void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
+inline void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
   traffic_.push_back({kind, PhysAddr{line << line_shift_}});
 }
 
 // ---------------------------------------------------------------------------------------------
 // Accesses
 
-void CacheModel::use_line(Array& cache, std::uint32_t line, bool code) {
-  if (find_and_use(cache, line)) return;
-  if (!cacheable(PhysAddr{line << line_shift_})) return;
-  if (code && descriptor_->split) {
-    // What the data cache holds modified goes to memory before code is fetched from there.
-    const auto owner = find(arrays_[0], line);
-    if (owner && arrays_[0].modified[index(*owner)] != 0) {
-      tell(CacheTraffic::Kind::snoop_write_back, line);
-      clean(*owner);
-    }
-  }
-  if (disabled_) return;
-  place(cache, line);
+bool CacheModel::use_line(Set set, std::uint32_t line, bool code) {
+  if (find_and_use(set, line)) return false;
+  if (!cacheable(PhysAddr{line << line_shift_})) return false;
+  // What the data cache holds modified goes to memory before code is fetched from there.
+  if (code && descriptor_->split) snoop_read(PhysAddr{line << line_shift_});
+  if (disabled_) return true;
+  place(set, line);
   tell(code ? CacheTraffic::Kind::code_fill : CacheTraffic::Kind::data_fill, line);
+  return true;
 }
 
-void CacheModel::store_line(std::uint32_t line) {
-  Array& data = arrays_[0];
-  if (descriptor_->split) drop(arrays_[1], line);
-  const bool uses = descriptor_->write_hit_is_use && !is_latest(data, line);
-  auto slot = uses ? find_and_use(data, line) : find(data, line);
-  if (!slot) {
+/// A store; `set` is that of the data.
+bool CacheModel::change_line(Set set, std::uint32_t line) {
+  if (descriptor_->split) drop(set_of(line, true), line);
+  const bool uses = descriptor_->write_hit_is_use && set[kLatest] != line;
+  auto way = uses ? find_and_use(set, line) : find(set, line);
+  const bool hit = way.has_value();
+  if (!hit) {
     if (!descriptor_->allocates_on_write || disabled_ || !cacheable(PhysAddr{line << line_shift_}))
-      return;
-    slot = place(data, line);
+      return false;
+    way = place(set, line);
     tell(CacheTraffic::Kind::data_fill, line);
   }
-  if (descriptor_->form != CacheForm::write_back) return;
-  data.modified[index(*slot)] = 1;
-  data.stored[slot->set] = line;
+  if (descriptor_->form == CacheForm::write_back) {
+    set[kModified] |= 1u << *way;
+    set[kStored] = line;
+  }
+  return !hit;
 }
 
 void CacheModel::flush() {
-  for (std::size_t i = 0; i < arrays_[0].lines.size(); ++i) {
-    if (arrays_[0].modified[i] != 0) {
-      tell(CacheTraffic::Kind::write_back, arrays_[0].lines[i]);
+  const std::size_t end = code_begin_ != 0 ? code_begin_ : words_.size();
+  for (std::size_t at = 0; at < end; at += std::size_t{1} << set_shift_) {
+    const Set set = words_.data() + at;
+    for (std::uint32_t way = 0; way < ways_; ++way) {
+      if ((set[kModified] >> way & 1) != 0) tell(CacheTraffic::Kind::write_back, set[kLines + way]);
     }
   }
   clear();
@@ -294,17 +283,20 @@ void CacheModel::flush() {
 
 void CacheModel::snoop_read(PhysAddr a) {
   const std::uint32_t line = a.low32() >> line_shift_;
-  const auto slot = find(arrays_[0], line);
-  if (!slot || arrays_[0].modified[index(*slot)] == 0) return;
+  const Set set = set_of(line, false);
+  const auto way = find(set, line);
+  if (!way || (set[kModified] >> *way & 1) == 0) return;
   tell(CacheTraffic::Kind::snoop_write_back, line);
-  clean(*slot);
+  // As it is in memory.
+  set[kModified] &= ~(1u << *way);
+  set[kStored] = kNone;
 }
 
 void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
   const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
   for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) {
     snoop_read(PhysAddr{line << line_shift_});
-    for (Array& cache : arrays_) drop(cache, line);
+    for (const bool code : {false, true}) drop(set_of(line, code), line);
   }
 }
 
@@ -313,22 +305,25 @@ void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
 
 void CacheModel::learn_fill(PhysAddr a, bool code) {
   const std::uint32_t line = a.low32() >> line_shift_;
-  Array& cache = array(code);
-  drop(cache, line);
+  const Set set = set_of(line, code);
+  drop(set, line);
   const std::size_t before = traffic_.size();
-  place(cache, line);
-  if (code && descriptor_->split) arrays_[0].stored[set_of(line)] = kNone;
+  place(set, line);
+  if (code && descriptor_->split) set_of(line, false)[kStored] = kNone;
   traffic_.resize(before);
 }
 
 bool CacheModel::is_cached(PhysAddr a, bool code) const {
-  return find(array(code), a.low32() >> line_shift_).has_value();
+  const std::uint32_t line = a.low32() >> line_shift_;
+  return find(set_of(line, code), line).has_value();
 }
 
 bool CacheModel::same_lines(const CacheModel& other) const {
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    const Array &a = arrays_[i], &b = other.arrays_[i];
-    if (a.lines != b.lines || a.recency != b.recency || a.modified != b.modified) return false;
+  if (words_.size() != other.words_.size()) return false;
+  for (std::size_t at = 0; at < words_.size(); at += std::size_t{1} << set_shift_) {
+    const std::uint32_t behind = kLines + ways_;
+    const ConstSet a = words_.data() + at, b = other.words_.data() + at;
+    if (!std::equal(a + kRecency, a + behind, b + kRecency)) return false;
   }
   return disabled_ == other.disabled_ && uncacheable_ == other.uncacheable_;
 }

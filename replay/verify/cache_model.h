@@ -5,7 +5,8 @@
 // What a processor's cache does in detail is a row of a table (find_cache()), so that a mistake in
 // it is corrected there.
 
-#include <array>
+#include <boost/align/aligned_allocator.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -76,16 +77,18 @@ class CacheModel {
   CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes);
 
   // Accesses of the processor in their order. What they cause on the bus is added to traffic().
-  void fetch(PhysAddr a, std::uint32_t size) { touch(a, size, true); }
-  void read(PhysAddr a, std::uint32_t size) { touch(a, size, false); }
+  // False: nothing was added.
+  bool fetch(PhysAddr a, std::uint32_t size) { return touch(a, size, true); }
+  bool read(PhysAddr a, std::uint32_t size) { return touch(a, size, false); }
   /// Code is fetched from a line of which one byte is at `a`: once or several times, which is the
   /// same.
-  void fetch_line(PhysAddr a) { touch_line(a.low32() >> line_shift_, true); }
-  void write(PhysAddr a, std::uint32_t size) {
+  bool fetch_line(PhysAddr a) { return touch_line(a.low32() >> line_shift_, true); }
+  bool write(PhysAddr a, std::uint32_t size) {
+    const std::uint32_t first = a.low32() >> line_shift_;
     const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
-    for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) {
-      if (!is_store_known(line)) store_line(line);
-    }
+    bool changed = false;
+    for (std::uint32_t line = first; line <= last; ++line) changed |= store_line(line);
+    return changed;
   }
   /// INVD or WBINVD. Modified lines are written back, in the order of sets and ways.
   void flush();
@@ -117,65 +120,69 @@ class CacheModel {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
-  /// One array of lines. A line number is its address divided by the size of a line.
-  struct Array {
-    std::vector<std::uint32_t> lines;    ///< by set and way: number, or kNone
-    std::vector<std::uint8_t> modified;  ///< by set and way
-    std::vector<std::uint64_t>
-        recency;  ///< by set: ways from the latest on, a nibble each; or bits
-    /// By set: the line used last, as long as it is held. To use it again changes nothing.
-    std::vector<std::uint32_t> latest;
-    /// By set, of the data: a modified line that the code has not got. As long as it is the latest,
-    /// to store to it changes nothing.
-    std::vector<std::uint32_t> stored;
+  /// What is kept of a set, in words that lie in one line of the host's cache. A line number is its
+  /// address divided by the size of a line.
+  enum Word : std::uint8_t {
+    /// The line used last, as long as it is held. To use it again changes nothing.
+    kLatest,
+    /// Of the data: a modified line that the code has not got. As long as it is the latest, to
+    /// store to it changes nothing.
+    kStored,
+    kRecency,   ///< ways from the latest on, a nibble each; or bits
+    kModified,  ///< a bit for each way
+    kLines,     ///< by way: number, or kNone
   };
-  struct Slot {
-    std::uint32_t set = 0, way = 0;
-  };
+  using Words = std::vector<std::uint32_t, boost::alignment::aligned_allocator<std::uint32_t, 64>>;
+  using Set = std::uint32_t*;
+  using ConstSet = const std::uint32_t*;
 
   bool cacheable(PhysAddr a) const;
-  Array& array(bool code) { return arrays_[code ? code_array_ : 0]; }
-  const Array& array(bool code) const { return arrays_[code ? code_array_ : 0]; }
-  std::uint32_t set_of(std::uint32_t line) const { return line & (sets_ - 1); }
-  std::optional<Slot> find(const Array& array, std::uint32_t line) const;
-  std::size_t index(Slot s) const { return std::size_t{s.set} * ways_ + s.way; }
-  std::optional<Slot> find_and_use(Array& array, std::uint32_t line);
-  void use(Array& array, Slot slot);
-  std::uint32_t victim(const Array& array, std::uint32_t set) const;
-  Slot place(Array& array, std::uint32_t line);
-  bool is_latest(const Array& array, std::uint32_t line) const {
-    return array.latest[set_of(line)] == line;
+  std::size_t offset_of(std::uint32_t line, bool code) const {
+    return (code ? code_begin_ : 0) + (std::size_t{line & set_mask_} << set_shift_);
   }
-  bool is_store_known(std::uint32_t line) const {
-    const Array& data = arrays_[0];
-    return is_latest(data, line) && (stores_only_use_ || data.stored[set_of(line)] == line);
+  Set set_of(std::uint32_t line, bool code) { return words_.data() + offset_of(line, code); }
+  ConstSet set_of(std::uint32_t line, bool code) const {
+    return words_.data() + offset_of(line, code);
   }
-  void touch(PhysAddr a, std::uint32_t size, bool code) {
+  /// The way that holds the line.
+  std::optional<std::uint32_t> find(ConstSet set, std::uint32_t line) const;
+  std::optional<std::uint32_t> find_and_use(Set set, std::uint32_t line) const;
+  void use(Set set, std::uint32_t way) const;
+  std::uint32_t victim(ConstSet set) const;
+  std::uint32_t place(Set set, std::uint32_t line);
+  bool touch(PhysAddr a, std::uint32_t size, bool code) {
+    const std::uint32_t first = a.low32() >> line_shift_;
     const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
-    for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line)
-      touch_line(line, code);
+    bool changed = false;
+    for (std::uint32_t line = first; line <= last; ++line) changed |= touch_line(line, code);
+    return changed;
   }
-  void touch_line(std::uint32_t line, bool code) {
-    Array& cache = array(code);
-    if (is_latest(cache, line)) return;
-    use_line(cache, line, code);
+  bool touch_line(std::uint32_t line, bool code) {
+    const Set set = set_of(line, code);
+    return set[kLatest] != line && use_line(set, line, code);
   }
-  void use_line(Array& cache, std::uint32_t line, bool code);
-  void store_line(std::uint32_t line);
-  void drop(Array& array, std::uint32_t line);
-  void clean(Slot slot);
+  bool store_line(std::uint32_t line) {
+    const Set set = set_of(line, false);
+    const bool known = set[kLatest] == line && (stores_only_use_ || set[kStored] == line);
+    return !known && change_line(set, line);
+  }
+  bool use_line(Set set, std::uint32_t line, bool code);
+  bool change_line(Set set, std::uint32_t line);
+  void drop(Set set, std::uint32_t line) const;
   void tell(CacheTraffic::Kind kind, std::uint32_t line);
   void clear();
 
   const CacheDescriptor* descriptor_;
-  std::uint32_t sets_ = 0, ways_ = 0;
-  std::size_t code_array_ = 0;    ///< of arrays_
+  std::uint32_t ways_ = 0;
+  std::uint32_t set_mask_ = 0;    ///< of line numbers
+  unsigned set_shift_ = 0;        ///< log2 of the words of a set
+  std::size_t code_begin_ = 0;    ///< of `words_`; 0 where code is with the data
+  Words words_;                   ///< sets of data (or all), then those of code
   bool stores_only_use_ = false;  ///< a store changes nothing but the order of use
   bool is_lru_ = false;
   unsigned line_shift_ = 0;
   std::uint32_t ram_bytes_;
   bool disabled_ = false;
-  std::array<Array, 2> arrays_;             ///< data (or all), code
   std::vector<std::uint32_t> uncacheable_;  ///< pages, sorted
   std::vector<CacheTraffic> traffic_;
 };

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <list>
+#include <random>
+
 namespace citcat::test {
 namespace {
 
@@ -210,6 +215,166 @@ TEST_F(CacheModelTest, IsChosenByWhatTheCaptureDeclares) {
   EXPECT_STREQ(declared_cache(bus)->name, "pentium");
   bus.line_bytes = 16;
   EXPECT_STREQ(declared_cache(bus)->name, "write-back");
+}
+
+// ---- Against a slow model -----------------------------------------------------------------------
+
+/// What an LRU cache does, written down as simply as may be: a list for each set, the line used
+/// last in front.
+class SlowCache {
+ public:
+  explicit SlowCache(const CacheDescriptor& d)
+      : d_(d), sets_(d.bytes / d.line_bytes / d.ways), caches_{Cache(sets_), Cache(sets_)} {}
+
+  void use(std::uint32_t line, bool code) {
+    Cache& cache = caches_[code && d_.split ? 1 : 0];
+    if (Entry* const held = find(cache, line)) return to_front(cache, *held);
+    if (code && d_.split) snoop_read(line);
+    if (!disabled) fill(cache, line, code ? Kind::code_fill : Kind::data_fill);
+  }
+  void store(std::uint32_t line) {
+    if (d_.split) drop(caches_[1], line);
+    Cache& cache = caches_[0];
+    if (Entry* const held = find(cache, line)) {
+      if (d_.write_hit_is_use) to_front(cache, *held);
+    } else if (d_.allocates_on_write && !disabled) {
+      fill(cache, line, Kind::data_fill);
+    }
+    Entry* const stored = find(cache, line);
+    if (stored != nullptr && d_.form == CacheForm::write_back) stored->modified = true;
+  }
+  void snoop_read(std::uint32_t line) {
+    Entry* const held = find(caches_[0], line);
+    if (held == nullptr || !held->modified) return;
+    tell(Kind::snoop_write_back, line);
+    held->modified = false;
+  }
+  void snoop_write(std::uint32_t line) {
+    snoop_read(line);
+    for (Cache& cache : caches_) drop(cache, line);
+  }
+  void flush() {
+    for (const Set& set : caches_[0]) {
+      for (std::uint32_t way = 0; way < d_.ways; ++way) {
+        for (const Entry& e : set) {
+          if (e.way == way && e.modified) tell(Kind::write_back, e.line);
+        }
+      }
+    }
+    caches_ = {Cache(sets_), Cache(sets_)};
+  }
+  bool disabled = false;
+  std::vector<CacheTraffic> traffic;
+
+ private:
+  struct Entry {
+    std::uint32_t line, way;
+    bool modified;
+  };
+  using Set = std::list<Entry>;
+  using Cache = std::vector<Set>;
+
+  void tell(Kind kind, std::uint32_t line) {
+    traffic.push_back({kind, PhysAddr{line * d_.line_bytes}});
+  }
+  Entry* find(Cache& cache, std::uint32_t line) const {
+    for (Entry& e : cache[line % sets_]) {
+      if (e.line == line) return &e;
+    }
+    return nullptr;
+  }
+  void drop(Cache& cache, std::uint32_t line) const {
+    cache[line % sets_].remove_if([&](const Entry& e) { return e.line == line; });
+  }
+  void to_front(Cache& cache, const Entry& held) const {
+    const Entry e = held;
+    drop(cache, e.line);
+    cache[e.line % sets_].push_front(e);
+  }
+  void fill(Cache& cache, std::uint32_t line, Kind kind) {
+    Set& set = cache[line % sets_];
+    std::uint32_t way = 0;
+    const auto taken = [&](const Entry& e) { return e.way == way; };
+    while (way < d_.ways && std::any_of(set.begin(), set.end(), taken)) ++way;
+    if (way == d_.ways) {
+      way = set.back().way;
+      if (set.back().modified) tell(Kind::write_back, set.back().line);
+      set.pop_back();
+    }
+    set.push_front({line, way, false});
+    tell(kind, line);
+  }
+
+  CacheDescriptor d_;
+  std::uint32_t sets_;
+  std::array<Cache, 2> caches_;  ///< data (or all), code
+};
+
+void expect_like_slow_cache(const CacheDescriptor& d) {
+  CacheModel model(d, kRam);
+  SlowCache slow(d);
+  std::mt19937 random(d.ways);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  // Few sets, and somewhat more lines for each than it has ways.
+  const std::uint32_t way_bytes = d.bytes / d.ways;
+  for (unsigned n = 0; n < 20'000; ++n) {
+    const std::uint32_t line = below(4) + below(d.ways + 2) * (way_bytes / d.line_bytes);
+    const PhysAddr at{line * d.line_bytes + below(d.line_bytes)};
+    // What was used last is used again more often than not.
+    for (unsigned again = below(3); again != ~0u; --again) {
+      bool may_move = true;
+      switch (const unsigned what = below(100); what) {
+        case 0:
+          model.flush(), slow.flush();
+          break;
+        case 1:
+        case 2:
+          model.snoop_read(at), slow.snoop_read(line);
+          break;
+        case 3:
+        case 4:
+          model.snoop_write(at, 1), slow.snoop_write(line);
+          break;
+        case 5:
+          slow.disabled = below(8) == 0;
+          model.set_disabled(slow.disabled);
+          break;
+        default:
+          may_move = what % 3 == 0   ? model.write(at, 1)
+                     : what % 3 == 1 ? model.read(at, 1)
+                                     : model.fetch_line(at);
+          what % 3 == 0 ? slow.store(line) : slow.use(line, what % 3 == 2);
+          break;
+      }
+      ASSERT_EQ(model.traffic(), slow.traffic) << d.name << " " << n;
+      ASSERT_TRUE(may_move || slow.traffic.empty()) << d.name << " " << n;
+      model.traffic().clear();
+      slow.traffic.clear();
+    }
+  }
+}
+
+TEST(CacheModel, DoesWhatAListOfLinesForEachSetDoes) {
+  for (const char* const name : {"i486", "pentium", "write-back"}) {
+    expect_like_slow_cache(*find_cache(name));
+  }
+}
+
+TEST(CacheModel, DoesSoWithAnyNumberOfWaysAndHabit) {
+  for (const std::uint32_t ways : {1u, 2u, 8u}) {
+    for (unsigned habits = 0; habits < 16; ++habits) {
+      CacheDescriptor d;
+      d.name = "as given";
+      d.form = (habits & 1) != 0 ? CacheForm::write_back : CacheForm::write_through;
+      d.bytes = 4096;
+      d.ways = ways;
+      d.line_bytes = 32;
+      d.split = (habits & 2) != 0;
+      d.allocates_on_write = (habits & 4) != 0;
+      d.write_hit_is_use = (habits & 8) != 0;
+      expect_like_slow_cache(d);
+    }
+  }
 }
 
 }  // namespace
