@@ -22,6 +22,7 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
     wants_reads_ |= wants.reads;
     (wants.unjudged ? early_ : late_).push_back({observer, wants});
   }
+  if (instructions_.size() == 1) batches_ = dynamic_cast<BatchListener*>(instructions_[0]);
   if (judge_ != nullptr) {
     each_access |= !judge_->judges_blocks();
     judges_reads_ = each_access || judge_->wants().reads;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "replay/machine/batch_listener.h"
 #include "replay/machine/listeners.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/run_control.h"
@@ -79,6 +80,17 @@ class Audience {
     }
     block_to_all(block, addresses, first, references);
   }
+  /// Whether blocks() may be called: there is one who is told of blocks, and takes them so.
+  bool takes_batches() const { return batches_ != nullptr; }
+  /// A block as that one is told of it.
+  static ExecutedBlock as_told(const BlockCode& block, const std::uint32_t* addresses,
+                               std::span<const DataReference> references) {
+    return {block, addresses, note_of(block, 0), references};
+  }
+  /// Not to the judge. As BatchListener::blocks().
+  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
+    batches_->blocks(blocks, first, count);
+  }
   /// Not to the judge, and only where counts_suffice().
   void counted(const BlockCode& block, std::uint64_t executions);
   /// `judged`: the judge is told, if it wants reads.
@@ -125,6 +137,7 @@ class Audience {
   BlockJudge* judge_;
   std::vector<Listener> early_, late_;   ///< told before it is judged, and behind that
   std::vector<Observer*> instructions_;  ///< who is told of blocks
+  BatchListener* batches_ = nullptr;     ///< the only one of them, where it takes several at a time
   Detail detail_ = Detail::nothing;
   bool wants_reads_ = false;
   bool wants_references_ = false;

@@ -35,7 +35,7 @@ class BlockCode {
   /// A block of its first `count` instructions, which will not run again as such.
   BlockCode first(std::uint32_t count) const;
 
-  std::uint32_t count() const { return static_cast<std::uint32_t>(instructions_.size()); }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(begins_.size() - 1); }
   const Instruction& instruction(std::uint32_t i) const { return instructions_[i]; }
   LinearAddr linear() const { return linear_; }
   /// Of the byte `offset` bytes into the block.

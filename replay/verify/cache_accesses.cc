@@ -9,14 +9,6 @@
 
 namespace citcat {
 
-namespace {
-
-struct LinesNote final : BlockNote {
-  CodeLines lines;
-};
-
-}  // namespace
-
 CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor)
     : model_(descriptor, recording.initial.ram_bytes),
       address_mask_(recording.bus.address_mask),
@@ -60,9 +52,8 @@ void CacheAccesses::refer(PhysAddr a, const DataReference& r, Position now) {
   tell({r.write ? CacheOp::Kind::write : CacheOp::Kind::read, captured(a), r.size});
 }
 
-const CodeLines& CacheAccesses::lines_of(const ExecutedBlock& block) {
-  std::unique_ptr<BlockNote>* const note = block.note();
-  if (note != nullptr && *note != nullptr) return static_cast<LinesNote&>(**note).lines;
+/// Of a block that runs for the first time, or keeps no notes.
+const CodeLines& CacheAccesses::find_lines(const ExecutedBlock& block) {
   auto made = std::make_unique<LinesNote>();
   const BlockCode& code = block.code();
   for (std::uint32_t i = 0; i < block.count(); ++i) {
@@ -73,31 +64,50 @@ const CodeLines& CacheAccesses::lines_of(const ExecutedBlock& block) {
     made->lines.add(captured(at), here, rest, length - here,
                     [this](PhysAddr a) { return model_.line_of(a); });
   }
-  if (note == nullptr) return lines_ = std::move(made->lines);
-  *note = std::move(made);
-  return static_cast<LinesNote&>(**note).lines;
+  if (block.note() == nullptr) return lines_ = std::move(made->lines);
+  *block.note() = std::move(made);
+  return static_cast<LinesNote&>(**block.note()).lines;
 }
 
 /// Line by line: what is heard twice in a row is heard once.
-void CacheAccesses::hear_whole(const ExecutedBlock& block, Position first) {
-  restarts_ = false;
+inline void CacheAccesses::hear_whole(const ExecutedBlock& block, std::uint64_t first) {
   const CodeLines& code = lines_of(block);
-  const auto at = [&](std::uint32_t i) { return Position{first.instruction + i, 0}; };
+  const auto at = [&](std::uint32_t i) { return Position{first + i, 0}; };
   code.run(
       block.references(),
       [&](PhysAddr line, std::uint32_t number) {
-        model_.fetch_line(line);
-        if (!model_.traffic().empty()) moved(at(code.instruction_of(number)));
+        if (model_.fetch_line(line)) [[unlikely]]
+          look_for_moved(at(code.instruction_of(number)));
       },
       [&](const DataReference& r, std::uint32_t i) {
         const PhysAddr a = captured(r.physical);
-        r.write ? model_.write(a, r.size) : model_.read(a, r.size);
-        if (!model_.traffic().empty()) moved(at(i));
+        if (r.write ? model_.write(a, r.size) : model_.read(a, r.size)) [[unlikely]]
+          look_for_moved(at(i));
       });
 }
 
+void CacheAccesses::blocks(std::span<const ExecutedBlock> blocks, Position first,
+                           std::uint32_t count) {
+  if (log_ == nullptr && hears_whole(first, count)) {
+    restarts_ = false;
+    for (const ExecutedBlock& b : blocks) {
+      hear_whole(b, first.instruction);
+      first.instruction += b.count();
+    }
+    return;
+  }
+  for (const ExecutedBlock& b : blocks) {
+    block(b, first);
+    first.instruction += b.count();
+  }
+}
+
 void CacheAccesses::block(const ExecutedBlock& block, Position first) {
-  if (log_ == nullptr && hears_whole(first, block.count())) return hear_whole(block, first);
+  if (log_ == nullptr) {
+    restarts_ = false;
+    if (hears_whole(first, block.count())) return hear_whole(block, first.instruction);
+    return hear_each(block, first.instruction);
+  }
   const BlockCode& code = block.code();
   const std::span<const DataReference> references = block.references();
   std::size_t r = 0;
@@ -110,6 +120,31 @@ void CacheAccesses::block(const ExecutedBlock& block, Position first) {
     if (here != length) fetch(code.physical(begin + here), length - here, now);
     for (; r < references.size() && references[r].instruction == i; ++r) {
       refer(references[r].physical, references[r], now);
+    }
+  }
+}
+
+/// Instruction by instruction: before each something may be due.
+void CacheAccesses::hear_each(const ExecutedBlock& block, std::uint64_t first) {
+  const CodeLines& code = lines_of(block);
+  const std::span<const DataReference> references = block.references();
+  std::size_t r = 0;
+  std::uint64_t due = 0;
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    const Position now{first + i, 0};
+    const bool may_be_due = now.instruction >= due;
+    if (may_be_due) due = before_access(now);
+    code.fetch_instruction(i, [&](PhysAddr line, std::uint32_t) { model_.fetch_line(line); });
+    for (; r < references.size() && references[r].instruction == i; ++r) {
+      const PhysAddr a = captured(references[r].physical);
+      references[r].write ? model_.write(a, references[r].size)
+                          : model_.read(a, references[r].size);
+    }
+    if (model_.traffic().empty()) continue;
+    if (may_be_due) {
+      due = 0;
+    } else {
+      moved(now);
     }
   }
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
-#include "replay/machine/executed_block.h"
+#include "replay/machine/batch_listener.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/verify/cache_log.h"
@@ -14,7 +16,7 @@
 namespace citcat {
 
 /// Feeds the accesses of a replay to a model of the cache.
-class CacheAccesses : public Observer {
+class CacheAccesses : public Observer, public BatchListener {
  public:
   CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor);
   /// The machine whose accesses are told; call before the replay starts.
@@ -23,6 +25,7 @@ class CacheAccesses : public Observer {
   Wants wants() const override { return Wants::everything().and_wide(); }
   // Of what is told with references.
   void block(const ExecutedBlock& block, Position first) override;
+  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
@@ -45,12 +48,13 @@ class CacheAccesses : public Observer {
   };
 
  protected:
-  /// Called before the model is told an access.
-  virtual void before_access(Position now) = 0;
-  /// Of a block of so many instructions the accesses may be told without before_access(): nothing
+  /// Called before the model is told an access. Nothing is due before the instruction that it
+  /// returns: until there it need not be called, and moved() is where an access moves lines.
+  virtual std::uint64_t before_access(Position now) = 0;
+  /// Of blocks of so many instructions the accesses may be told without before_access(): nothing
   /// is due before its end.
   virtual bool hears_whole(Position /*first*/, std::uint32_t /*count*/) { return false; }
-  /// Of such a block: an access of the instruction at `now` moved lines.
+  /// Where before_access() was not called: an access of the instruction at `now` moved lines.
   virtual void moved(Position /*now*/) {}
   /// Learns from what the bus shows besides lines: pages that are not cached, and machines that
   /// fill lines although CR0.CD is set.
@@ -65,8 +69,23 @@ class CacheAccesses : public Observer {
   CacheLog* log_ = nullptr;
 
  private:
-  void hear_whole(const ExecutedBlock& block, Position first);
-  const CodeLines& lines_of(const ExecutedBlock& block);
+  void hear_whole(const ExecutedBlock& block, std::uint64_t first);
+  void hear_each(const ExecutedBlock& block, std::uint64_t first);
+  /// Some may have moved at `now`.
+  void look_for_moved(Position now) {
+    if (!model_.traffic().empty()) moved(now);
+  }
+  /// What is kept with a block.
+  struct LinesNote final : BlockNote {
+    CodeLines lines;
+  };
+  const CodeLines& lines_of(const ExecutedBlock& block) {
+    const std::unique_ptr<BlockNote>* const note = block.note();
+    if (note != nullptr && *note != nullptr) [[likely]]
+      return static_cast<const LinesNote&>(**note).lines;
+    return find_lines(block);
+  }
+  const CodeLines& find_lines(const ExecutedBlock& block);
   void tell(const CacheOp& op);
   void refer(PhysAddr a, const DataReference& r, Position now);
   PhysAddr captured(PhysAddr a) const { return a.masked32(address_mask_); }

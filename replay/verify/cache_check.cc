@@ -78,27 +78,32 @@ void CacheCheck::snoop_by_others(std::size_t from, std::size_t most) {
 // ---------------------------------------------------------------------------------------------
 // One instruction against the other side
 
-void CacheCheck::before_access(Position now) {
-  if (instruction_ == now.instruction) return;
+std::uint64_t CacheCheck::before_access(Position now) {
+  if (instruction_ == now.instruction) return due();
   if (instruction_) settle();
   instruction_ = now.instruction;
   pull_through(now.instruction);
   if (!captured_.empty()) snoop_by_others(0, counted_ ? captured_.size() : 1);
+  return due();
 }
 
-/// The bus shows no line before the block's end: what the model moves in it is not there.
+/// The instruction of the next line that the bus shows; 0 where one waits already, or that is not
+/// known.
+std::uint64_t CacheCheck::due() const {
+  const bool known = counted_ && captured_.empty() && ahead_ && ahead_->has(kPositionKnown);
+  return known ? ahead_->position.instruction : 0;
+}
+
+/// The bus shows no line before the end of those instructions: what the model moves in them is not
+/// there.
 bool CacheCheck::hears_whole(Position first, std::uint32_t count) {
   if (!counted_) return false;
-  const auto is_quiet = [&] {
-    return captured_.empty() && ahead_ && ahead_->has(kPositionKnown) &&
-           ahead_->position.instruction >= first.instruction + count;
-  };
-  if (model_.traffic().empty() && is_quiet()) [[likely]] {
+  const std::uint64_t end = first.instruction + count;
+  if (model_.traffic().empty() && due() >= end) [[likely]] {
     instruction_ = first.instruction;
     return true;
   }
-  before_access(first);
-  return is_quiet();
+  return before_access(first) >= end && model_.traffic().empty();
 }
 
 void CacheCheck::moved(Position now) {

@@ -57,7 +57,8 @@ class CacheCheck final : public CacheAccesses {
     bool matched = false;
   };
 
-  void before_access(Position now) override;
+  std::uint64_t before_access(Position now) override;
+  std::uint64_t due() const;
   bool hears_whole(Position first, std::uint32_t count) override;
   void moved(Position now) override;
   bool read_ahead();

@@ -77,7 +77,7 @@ class CacheFollower final : public CacheAccesses {
   void release() { evidence_.release(); }
 
  private:
-  void before_access(Position) override {}
+  std::uint64_t before_access(Position) override { return 0; }
   bool read_ahead();
   bool pull();
   void take_parts(Line& line);

@@ -24,8 +24,9 @@ class CodeLines {
     // Its first line may be the last one of the instruction before.
     const bool same =
         before != 0 && (before == count() || line_of(lines_[before - 1]) == line_of(first));
-    of_.push_back({static_cast<std::uint16_t>(same ? before - 1 : before),
-                   static_cast<std::uint16_t>(count())});
+    const auto behind = static_cast<std::uint16_t>(count());
+    of_.back() = {static_cast<std::uint16_t>(same ? before - 1 : before), behind};
+    of_.push_back({behind, behind});
   }
 
   /// Pieces of instructions, each in a page of its own.
@@ -38,19 +39,23 @@ class CodeLines {
   template <class Reference, class Fetch, class Refer>
   void run(std::span<const Reference> references, Fetch&& fetch, Refer&& refer) const {
     const PhysAddr* const lines = lines_.data();
-    const std::uint32_t count = this->count();
-    std::uint32_t fetched = 0;  ///< lines, the last of which was used last
-    for (std::size_t r = 0; r < references.size();) {
-      const std::uint16_t number = references[r].instruction;
-      const std::uint32_t end = of_[number].behind;
-      for (; fetched < end; ++fetched) fetch(lines[fetched], fetched);
-      for (; r < references.size() && references[r].instruction == number; ++r) {
-        refer(references[r], number);
-      }
+    const Lines* const of = of_.data();
+    const auto fetch_before = [&](const PhysAddr* line, const PhysAddr* behind) {
+      for (; line < behind; ++line) fetch(*line, static_cast<std::uint32_t>(line - lines));
+    };
+    const PhysAddr* next = lines;  ///< behind the one that was used last
+    const Reference* r = references.data();
+    const Reference* const end = r + references.size();
+    while (r != end) {
+      const std::uint16_t number = r->instruction;
+      fetch_before(next, lines + of[number].behind);
+      do {
+        refer(*r, number);
+      } while (++r != end && r->instruction == number);
       // What follows uses its line again, though it may be the same.
-      fetched = number + 1u < of_.size() ? of_[number + 1u].first : count;
+      next = lines + of[number + 1u].first;
     }
-    for (; fetched < count; ++fetched) fetch(lines[fetched], fetched);
+    fetch_before(next, lines + lines_.size());
   }
   /// Of instruction `i` alone.
   template <class Fetch>
@@ -60,7 +65,7 @@ class CodeLines {
   /// The first instruction with bytes in that line.
   std::uint32_t instruction_of(std::uint32_t line) const {
     std::uint32_t i = 0;
-    while (i < of_.size() && of_[i].behind <= line) ++i;
+    while (of_[i].behind <= line) ++i;
     return i;
   }
 
@@ -85,7 +90,8 @@ class CodeLines {
   // Of most blocks both lie where the rest of the object does, in lines of the host's cache that
   // are there already.
   boost::container::small_vector<PhysAddr, 6> lines_;  ///< in the order of fetching; a byte of each
-  boost::container::small_vector<Lines, 8> of_;        ///< by instruction
+  /// By instruction; and what would follow the last one.
+  boost::container::small_vector<Lines, 10> of_{Lines{0, 0}};
 };
 
 }  // namespace citcat

@@ -86,23 +86,13 @@ class CacheFeed final : public Tool {
   }
   void run(void* mine, const Execution& execution, const Context& context) override {
     enter(context);
-    const std::span<const Reference> references = execution.references();
-    if (execution.first().iteration == 0) {
-      const Code& code = *static_cast<const Code*>(mine);
-      const std::uint32_t count = code.count;
-      here_->instructions += count;
-      if (plan_.flush_every == 0 || told_ % plan_.flush_every + count <= plan_.flush_every)
-          [[likely]] {
-        if (plan_.flush_every != 0 && told_ != 0 && told_ % plan_.flush_every == 0) cache_.flush();
-        run_code(code, execution.block(), references);
-      } else {
-        run_code_flushing(code.lines, execution.block(), references);
-      }
-      told_ += count;
+    const Code& code = *static_cast<const Code*>(mine);
+    const bool plain = execution.first().iteration == 0 && execution.iterations() == 1;
+    if (plain && !code.has_input && plan_.flush_every == 0) [[likely]] {
+      hear(code, execution.references());
     } else {
-      for (const Reference& r : references) access(r, execution.block().front().info.kind);
+      run_slowly(code, execution);
     }
-    if (execution.iterations() > 1) iterate(execution);
     settle();
   }
 
@@ -139,17 +129,19 @@ class CacheFeed final : public Tool {
  private:
   /// What is kept of a piece of code: all that is looked at when it runs.
   struct Code {
-    CodeLines lines;
     std::uint32_t count = 0;  ///< instructions
     bool has_input = false;   ///< INS is among them
+    CodeLines lines;
   };
 
   void enter(const Context& context) {
-    if (!begun_) begin(context);
+    if (!begun_) [[unlikely]]
+      begin(context);
     enter(context.level() == 3 ? kPrograms : kRest);
   }
   void enter(unsigned part) {
     if (warming_) part = kUncounted;
+    if (part == part_) return;
     part_ = part;
     here_ = &parts_[part];
     cache_.enter(part);
@@ -158,15 +150,57 @@ class CacheFeed final : public Tool {
   static PhysAddr moved(PhysAddr a, std::uint32_t by) {
     return PhysAddr{static_cast<std::uint32_t>(a.value) + by};
   }
-  PhysAddr captured(PhysAddr a) const {
-    return PhysAddr{static_cast<std::uint32_t>(a.value) & plan_.machine.address_mask};
-  }
+  PhysAddr captured(PhysAddr a) const { return a.masked32(plan_.machine.address_mask); }
   /// CR0.CD may have changed.
   void begin(const Context& context) {
     constexpr std::uint32_t kCr0Cd = 1u << 30;
     begun_ = true;
     cache_.set_disabled(!plan_.machine.ignores_cd &&
                         (context.machine().engine().cr(0) & kCr0Cd) != 0);
+  }
+  /// A block as nearly all are: what is counted of it is added at once.
+  void hear(const Code& code, std::span<const Reference> references) {
+    std::uint64_t writes = 0, walks = 0;
+    const std::uint32_t mask = plan_.machine.address_mask;
+    code.lines.run(
+        references, [this](PhysAddr at, std::uint32_t) { cache_.fetch_line(at); },
+        [&](const Reference& r, std::uint16_t) {
+          const PhysAddr at = r.physical.masked32(mask);
+          if (r.kind == AccessKind::walk) [[unlikely]] {
+            ++walks;
+            walk(at, r.size, r.write);
+          } else if (r.write) {
+            ++writes;
+            cache_.write(at, r.size);
+          } else {
+            cache_.read(at, r.size);
+          }
+        });
+    const std::uint64_t data = references.size() - walks;
+    CachePart& here = *here_;
+    here.instructions += code.count;
+    here.code.references += code.lines.pieces();
+    here.data.references += data;
+    here.data.reads += data - writes;
+    here.data.writes += writes;
+  }
+  [[gnu::noinline]] void run_slowly(const Code& code, const Execution& execution) {
+    const std::span<const Reference> references = execution.references();
+    if (execution.first().iteration == 0) {
+      const std::uint32_t count = code.count;
+      here_->instructions += count;
+      if (plan_.flush_every == 0 || told_ % plan_.flush_every + count <= plan_.flush_every)
+          [[likely]] {
+        if (plan_.flush_every != 0 && told_ != 0 && told_ % plan_.flush_every == 0) cache_.flush();
+        run_code(code, execution.block(), references);
+      } else {
+        run_code_flushing(code.lines, execution.block(), references);
+      }
+      told_ += count;
+    } else {
+      for (const Reference& r : references) access(r, execution.block().front().info.kind);
+    }
+    if (execution.iterations() > 1) iterate(execution);
   }
   void run_code(const Code& code, const StaticBlock& block, std::span<const Reference> references) {
     here_->code.references += code.lines.pieces();
@@ -232,7 +266,7 @@ class CacheFeed final : public Tool {
   }
   /// What the processor itself does for a program is not the program's: when it walks is not told
   /// to the instruction.
-  void walk(PhysAddr at, std::uint32_t size, bool write) {
+  [[gnu::noinline]] void walk(PhysAddr at, std::uint32_t size, bool write) {
     settle();
     const unsigned program = part_;
     enter(kRest);

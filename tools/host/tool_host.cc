@@ -9,16 +9,17 @@
 
 namespace citcat::tools {
 
-namespace {
-
 /// What the host keeps with a block of the machine; all that it needs to tell it once more.
 struct CodeNote final : BlockNote {
-  explicit CodeNote(KnownCode& c) : code(&c) {}
+  explicit CodeNote(KnownCode& c) : code(&c), bits64(c.block.front().info.bits64) {}
   KnownCode* code;
   const Group* group = nullptr;  ///< that was told last
   ToolCode* told = nullptr;      ///< what it keeps
   ToolCode::Call only;           ///< the one call, where that is all that there is to do
+  bool bits64;                   ///< its addresses are wide
 };
+
+namespace {
 
 /// It is told behind its own delivery.
 bool is_software_interrupt(InstructionClass kind) {
@@ -51,6 +52,15 @@ Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Positi
     return {code.block, first, addresses, block.references(), false};
   }
   return {code.block, first, block.addresses(), block.references()};
+}
+
+/// The same without a look at the code.
+Execution execution_of(const ExecutedBlock& block, const CodeNote& note, Position first) {
+  const StaticBlock& code = note.code->block;
+  if (note.bits64) [[unlikely]] {
+    return {code, first, block.wide_addresses(), block.references(), false};
+  }
+  return {code, first, block.addresses(), block.references()};
 }
 
 }  // namespace
@@ -340,11 +350,34 @@ void ToolHost::finish() {
 // ---------------------------------------------------------------------------------------------
 // Code
 
-KnownCode& ToolHost::code_of(const ExecutedBlock& block) {
-  if (block.note() == nullptr) return library_.block(block.code());
+/// Of a block that keeps notes.
+inline CodeNote& ToolHost::note_of(const ExecutedBlock& block) {
   std::unique_ptr<BlockNote>& note = *block.note();
-  if (note == nullptr) note = std::make_unique<CodeNote>(library_.block(block.code()));
-  return *static_cast<CodeNote&>(*note).code;
+  if (note == nullptr) [[unlikely]]
+    note = std::make_unique<CodeNote>(library_.block(block.code()));
+  return static_cast<CodeNote&>(*note);
+}
+
+KnownCode& ToolHost::code_of(const ExecutedBlock& block) {
+  return block.note() == nullptr ? library_.block(block.code()) : *note_of(block).code;
+}
+
+/// Tells all of it in one go, to all tools of the group.
+inline void ToolHost::tell_plainly(const ExecutedBlock& block, Position first, const Group& mine) {
+  if (block.note() == nullptr) [[unlikely]] {
+    KnownCode& code = code_of(block);
+    return tell_group(code, execution_of(block, code, first));
+  }
+  CodeNote& note = note_of(block);
+  if (note.group != &mine) [[unlikely]] {
+    note.group = &mine;
+    note.told = &group_code(*note.code, mine);
+    note.only = {};
+    if (counted_.empty() && note.told->calls.size() == 1) note.only = note.told->calls.front();
+  }
+  const Execution execution = execution_of(block, note, first);
+  if (note.only.tool != nullptr) return note.only.tool->run(note.only.mine, execution, context_);
+  tell_to(*note.told, *note.code, execution);
 }
 
 void ToolHost::block(const ExecutedBlock& block, Position first) {
@@ -359,20 +392,34 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
   tell_whole(block, first);
 }
 
+void ToolHost::blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
+  if (context_.refresh()) [[unlikely]]
+    context_changed();
+  const bool plainly = !counter_ && is_told_whole(first, first.instruction + count) && !warms_ &&
+                       options_.scope == nullptr && pending_.empty();
+  if (!plainly) {
+    for (const ExecutedBlock& b : blocks) {
+      block(b, first);
+      first.instruction += b.count();
+    }
+    return;
+  }
+  const Group& mine = group();
+  // What is kept of a block was used when it ran last, and each part of it leads to the next.
+  for (const ExecutedBlock& b : blocks) {
+    if (b.note() != nullptr) __builtin_prefetch(b.note()->get());
+  }
+  for (const ExecutedBlock& b : blocks) {
+    tell_plainly(b, first, mine);
+    first.instruction += b.count();
+  }
+}
+
 /// All of it is told, in one go.
 void ToolHost::tell_whole(const ExecutedBlock& block, Position first) {
+  if (options_.scope == nullptr && !warms_) return tell_plainly(block, first, group());
   KnownCode& code = code_of(block);
-  const Execution execution = execution_of(block, code, first);
-  if (options_.scope != nullptr || warms_ || block.note() == nullptr) return tell(code, execution);
-  auto& note = static_cast<CodeNote&>(**block.note());
-  if (note.group != &group()) [[unlikely]] {
-    note.group = &group();
-    note.told = &group_code(code, *note.group);
-    note.only = {};
-    if (counted_.empty() && note.told->calls.size() == 1) note.only = note.told->calls.front();
-  }
-  if (note.only.tool != nullptr) return note.only.tool->run(note.only.mine, execution, context_);
-  tell_to(*note.told, code, execution);
+  tell(code, execution_of(block, code, first));
 }
 
 /// Part of it lies beyond what is to be told.

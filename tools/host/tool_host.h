@@ -5,10 +5,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "replay/machine/executed_block.h"
+#include "replay/machine/batch_listener.h"
 #include "replay/machine/observer.h"
 #include "tools/host/analysis.h"
 #include "tools/host/code_library.h"
@@ -29,7 +30,9 @@ struct HostOptions {
   const WindowPlan* windows = nullptr;  ///< null: one, of it all
 };
 
-class ToolHost final : public Observer, private SystemCallWatcher {
+struct CodeNote;
+
+class ToolHost final : public Observer, public BatchListener, private SystemCallWatcher {
  public:
   /// What is told goes to the tools of `analysis`, which must outlive the object, as must what
   /// `options` points to.
@@ -43,6 +46,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void watch(const Machine& machine) override;
   std::uint64_t attends_from() const override;
   void block(const ExecutedBlock& block, Position first) override;
+  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void counted(const ExecutedBlock& block, std::uint64_t executions) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
@@ -87,10 +91,12 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void context_changed();
   Group& group();
   KnownCode& code_of(const ExecutedBlock& block);
+  CodeNote& note_of(const ExecutedBlock& block);
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
   void tell_group(KnownCode& code, const Execution& execution);
   void tell_whole(const ExecutedBlock& block, Position first);
+  void tell_plainly(const ExecutedBlock& block, Position first, const Group& mine);
   void tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution);
   ToolCode& group_code(KnownCode& code, const Group& mine);
   ToolCode& make_group_code(KnownCode& code);

@@ -12,6 +12,7 @@
 
 #include "events/address.h"
 #include "events/byte_mask.h"
+#include "replay/machine/observer.h"
 #include "replay/x86/decoded_instruction.h"
 #include "replay/x86/flag_effects.h"
 
@@ -135,17 +136,10 @@ enum class Exit : std::uint8_t {
   patched,  ///< before State::at, because the block's own code was stored to
 };
 
-/// An access of a block that is going to be compared, or told. What was there, and whether it was
-/// defined, only where it is compared.
-struct LoggedAccess {
-  std::uint64_t linear = 0;
-  std::uint32_t physical = 0;
-  std::uint8_t size = 0;
-  bool write = false;
-  std::uint8_t was_defined = 0;  ///< of a store: bit i, byte i was
-  const Op* op = nullptr;
-  std::uint64_t before = 0;  ///< of a store: what was there
-  std::uint64_t after = 0;   ///< what it left there
+/// What a store overwrote.
+struct Overwritten {
+  std::uint64_t bytes = 0;       ///< the first lowest
+  std::uint8_t was_defined = 0;  ///< bit i, byte i was
 };
 
 /// One of the blocks that are compared as one, or told one behind the other, in their order.
@@ -203,7 +197,9 @@ struct State {
   FlagEffect untold;  ///< what blocks did to the flags
   std::array<std::uint8_t, 512> shift_counts{};
   std::uint32_t shift_count = 0;
-  std::array<LoggedAccess, kMaxLogged> log;
+  /// Accesses of blocks that are going to be compared, or told.
+  std::array<DataReference, kMaxLogged> log;
+  std::array<Overwritten, kMaxLogged> overwritten;  ///< by the stores among them, where compared
   std::uint32_t logged = 0;
   // With Policy::logged and Policy::referenced, `block` is the last of these.
   std::array<BatchedBlock, kMaxBatched> batch;

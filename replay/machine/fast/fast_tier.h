@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "replay/machine/cpu_context.h"
@@ -92,7 +93,6 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   bool judge(std::uint32_t done, std::uint64_t first);
   void gather_accesses(const InstructionNumbers& wanted);
   void take_back(const Undo& undo, std::uint64_t first, std::uint32_t done);
-  void tell_batch(std::uint32_t of_last, std::uint64_t first);
   std::uint64_t quiet_end() const;
 
   void make_room();
@@ -108,8 +108,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   bool is_noted(const fast::Block& block) const;
   void note_flags(const fast::Block& block, std::uint32_t count);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first,
-                  const std::uint8_t* area);
-  void gather_references(std::uint32_t number, std::uint32_t count);
+                  const std::uint8_t* area, std::span<const DataReference> references = {});
+  void tell_batch(std::uint32_t of_last, std::uint64_t first);
+  void tell_blocks(std::uint32_t blocks, std::uint64_t first);
+  /// Of the batch's block `number`, behind its last access in State::log.
+  std::uint32_t end_of_log(std::uint32_t number) const {
+    return number + 1 < s_->batched ? s_->batch[number + 1].logged : s_->logged;
+  }
+  std::span<const DataReference> references_of(std::uint32_t number, std::uint32_t count);
   void tell_walks();
   void tell_string_fetch(const fast::Block& block);
   Stretch run_string(const fast::Block& block);
@@ -169,8 +175,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
   const bool references_;                        ///< somebody wants them
   const bool only_stores_;                       ///< and of them only stores
-  std::vector<DataReference> references_told_;
-  std::size_t references_count_ = 0;  ///< of them that are of the block in progress
+  std::vector<DataReference> references_told_;   ///< of one block, where not as they were noted
+  std::vector<ExecutedBlock> blocks_told_;
   struct NotedWalk {
     PhysAddr entry;
     std::uint32_t size = 0;

@@ -17,16 +17,6 @@ using fast::LazyFlags;
 using fast::Policy;
 using fast::State;
 
-namespace {
-
-/// Has the lines of the host's cache fetched that whoever is told of the code looks at.
-void fetch_ahead(const BlockCode& code) {
-  __builtin_prefetch(&code);
-  __builtin_prefetch(&code.notes());
-}
-
-}  // namespace
-
 /// Instructions before this one need not be told to the judge.
 std::uint64_t FastTier::quiet_end() const {
   return expectation_.expects_stores ? 0 : std::min(limit_, expectation_.next.instruction);
@@ -185,21 +175,21 @@ void FastTier::gather_accesses(const InstructionNumbers& wanted) {
   for (std::uint32_t i = 0; i < s.logged; ++i) {
     while (number + 1 < s.batched && s.batch[number + 1].logged <= i) ++number;
     const BatchedBlock& batched = s.batch[number];
-    const fast::LoggedAccess& access = s.log[i];
-    const std::uint32_t instruction = batched.first + batched.block->number_of(access.op);
+    const DataReference& access = s.log[i];
+    const std::uint32_t instruction = batched.first + access.instruction;
     if (!access.write) {
       if (wanted.contains(instruction)) {
-        reads_told_.push_back({PhysAddr{access.physical}, access.size, instruction});
+        reads_told_.push_back({access.physical, access.size, instruction});
       }
       continue;
     }
     BlockStore& store = stores_told_.emplace_back();
-    store.address = PhysAddr{access.physical};
+    store.address = access.physical;
     store.size = access.size;
     store.instruction = instruction;
-    store.was_defined = access.was_defined;
-    std::memcpy(store.value.data(), &access.after, 8);
-    std::memcpy(store.before.data(), &access.before, 8);
+    store.was_defined = s.overwritten[i].was_defined;
+    std::memcpy(store.value.data(), &access.value, 8);
+    std::memcpy(store.before.data(), &s.overwritten[i].bytes, 8);
   }
 }
 
@@ -216,32 +206,15 @@ void FastTier::take_back(const Undo& undo, std::uint64_t first, std::uint32_t do
   s.shift_count = 0;
   eip_ = undo.eip;
   for (std::uint32_t i = s.logged; i-- != 0;) {
-    const fast::LoggedAccess& access = s.log[i];
+    const DataReference& access = s.log[i];
     if (!access.write) continue;
     std::array<std::uint8_t, 8> before;
-    std::memcpy(before.data(), &access.before, sizeof before);
-    const PhysAddr at{access.physical};
-    cpu_.memory.take_back(at, std::span(before).first(access.size));
-    cpu_.memory.set_defined(at, access.size, access.was_defined);
+    std::memcpy(before.data(), &s.overwritten[i].bytes, sizeof before);
+    cpu_.memory.take_back(access.physical, std::span(before).first(access.size));
+    cpu_.memory.set_defined(access.physical, access.size, s.overwritten[i].was_defined);
   }
   s.left += done;
   (s.batched == 1 ? careful_until_ : alone_until_) = first + done + 1;
-}
-
-/// Tells the observers of the batch, of whose last block `of_last` instructions ran.
-void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
-  if (!cpu_.audience.hears_instructions()) return;
-  const State& s = *s_;
-  // What is told of a block was used when it ran last, and each part of it leads to the next.
-  for (std::uint32_t i = 0; i < s.batched; ++i) fetch_ahead(*s.batch[i].block->code);
-  for (std::uint32_t i = 0; i < s.batched; ++i) {
-    const BatchedBlock& b = s.batch[i];
-    if (i + 1 < s.batched) __builtin_prefetch(s.batch[i + 1].block->code->notes().first());
-    const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
-    if (references_) gather_references(i, count);
-    if (only_stores_ && references_count_ == 0) continue;
-    tell_block(*b.block, count, first + b.first, b.area);
-  }
 }
 
 }  // namespace citcat

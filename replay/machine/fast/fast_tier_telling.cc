@@ -2,22 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "replay/machine/fast/fast_tier.h"
 
 namespace citcat {
 
+using fast::BatchedBlock;
 using fast::Block;
 using fast::State;
 
 /// Its first `count` instructions, the first number `first`, have put their addresses to `area`.
 void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first,
-                          const std::uint8_t* area) {
+                          const std::uint8_t* area, std::span<const DataReference> references) {
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
   const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
-  const std::span<const DataReference> references(references_told_.data(), references_count_);
   if (count == block.count) {
     cpu_.audience.block(code, addresses, {first, 0}, references);
   } else {
@@ -25,31 +26,69 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
   }
 }
 
-/// Makes `references_told_` of what the first `count` instructions of a block accessed, that with
-/// this number in the batch.
-void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
+namespace {
+
+/// Has the lines of the host's cache fetched that whoever is told of the code looks at.
+void fetch_ahead(const BlockCode& code) {
+  __builtin_prefetch(&code);
+  __builtin_prefetch(&code.notes());
+}
+
+}  // namespace
+
+/// Tells the observers of the batch, of whose last block `of_last` instructions ran.
+void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
+  if (!cpu_.audience.hears_instructions()) return;
   const State& s = *s_;
-  const Block& block = *s.batch[number].block;
-  const std::uint32_t begin = s.batch[number].logged;
-  const std::uint32_t end = number + 1 < s.batched ? s.batch[number + 1].logged : s.logged;
-  const std::size_t most = end - begin;
-  // Its size is only lowered where something is inserted.
-  if (!walks_.empty() || references_told_.size() < most) references_told_.resize(most);
-  DataReference* out = references_told_.data();
-  for (std::uint32_t i = begin; i < end; ++i) {
-    const fast::LoggedAccess& access = s.log[i];
-    if (only_stores_ && !access.write) continue;
-    out->physical = PhysAddr{access.physical};
-    out->linear = LinearAddr{access.linear};
-    out->value = access.after;
-    out->size = access.size;
-    out->instruction = static_cast<std::uint16_t>(block.number_of(access.op));
-    out->kind = AccessKind::data;
-    out->write = access.write;
-    ++out;
+  std::uint32_t told = 0;
+  // What is told of a block was used when it ran last, and each part of it leads to the next.
+  for (std::uint32_t i = 0; i < s.batched; ++i) fetch_ahead(*s.batch[i].block->code);
+  if (cpu_.audience.takes_batches() && walks_.empty() && !only_stores_) {
+    const bool whole = of_last != 0 && of_last == s.batch[s.batched - 1].block->count;
+    told = whole ? s.batched : s.batched - 1;
+    tell_blocks(told, first);
   }
-  references_count_ = static_cast<std::size_t>(out - references_told_.data());
-  if (walks_.empty()) [[likely]] return;
+  for (std::uint32_t i = told; i < s.batched; ++i) {
+    const BatchedBlock& b = s.batch[i];
+    if (i + 1 < s.batched) __builtin_prefetch(s.batch[i + 1].block->code->notes().first());
+    const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
+    const std::span<const DataReference> references = references_of(i, count);
+    if (only_stores_ && references.empty()) continue;
+    tell_block(*b.block, count, first + b.first, b.area, references);
+  }
+}
+
+/// Tells the first `blocks` of the batch, all of each, in one go. No walks are among what they did.
+void FastTier::tell_blocks(std::uint32_t blocks, std::uint64_t first) {
+  if (blocks == 0) return;
+  const State& s = *s_;
+  blocks_told_.clear();
+  for (std::uint32_t i = 0; i < blocks; ++i) {
+    const BatchedBlock& b = s.batch[i];
+    const std::uint32_t accesses = references_ ? end_of_log(i) - b.logged : 0;
+    blocks_told_.push_back(cpu_.audience.as_told(*b.block->code,
+                                                 reinterpret_cast<const std::uint32_t*>(b.area),
+                                                 {s.log.data() + b.logged, accesses}));
+  }
+  const BatchedBlock& last = s.batch[blocks - 1];
+  cpu_.audience.blocks(blocks_told_, {first, 0}, last.first + last.block->count);
+}
+
+/// What the first `count` instructions of a block accessed, that with this number in the batch.
+std::span<const DataReference> FastTier::references_of(std::uint32_t number, std::uint32_t count) {
+  if (!references_) return {};
+  const State& s = *s_;
+  const std::uint32_t begin = s.batch[number].logged, end = end_of_log(number);
+  const std::span logged(s.log.data() + begin, end - begin);
+  if (only_stores_) {
+    references_told_.clear();
+    std::copy_if(logged.begin(), logged.end(), std::back_inserter(references_told_),
+                 [](const DataReference& r) { return r.write; });
+    return references_told_;
+  }
+  if (walks_.empty()) [[likely]]
+    return logged;
+  references_told_.assign(logged.begin(), logged.end());
   // From the last one on, so that the places of those before stay. The rest is of what did not
   // complete.
   const auto made = std::partition_point(walks_.begin(), walks_.end(), [&](const NotedWalk& w) {
@@ -65,7 +104,7 @@ void FastTier::gather_references(std::uint32_t number, std::uint32_t count) {
     references_told_.insert(references_told_.begin() + (w->logged - begin), walk);
   }
   walks_.erase(walks_.begin(), made);
-  references_count_ = references_told_.size();
+  return references_told_;
 }
 
 void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {

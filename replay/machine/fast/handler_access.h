@@ -131,24 +131,25 @@ inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, unsigne
   if constexpr (P::kArea) std::memcpy(area + op->slot + kSize * i, &address, kSize);
 }
 
-/// Notes an access of the page in `frame`.
-template <std::uint8_t kSize, bool kWrite>
-inline LoggedAccess& log(const Op* op, State* s, const Place& at, std::uint32_t frame) {
-  LoggedAccess& access = s->log[s->logged++];
-  access.physical = frame | (static_cast<std::uint32_t>(at.linear) & kPageMask);
-  access.linear = at.linear;
-  access.size = kSize;
+/// Notes an access of the page in `frame`, and the value there.
+template <class T, bool kWrite>
+inline void log(const Op* op, State* s, const Place& at, std::uint32_t frame, T value) {
+  DataReference& access = s->log[s->logged++];
+  access.physical = PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)};
+  access.linear = LinearAddr{at.linear};
+  access.value = value;
+  access.size = sizeof(T);
+  const std::uint32_t number = s->block->number_of(s->one_op != nullptr ? s->one_op : op);
+  access.instruction = static_cast<std::uint16_t>(number);
+  access.kind = AccessKind::data;
   access.write = kWrite;
-  access.op = s->one_op != nullptr ? s->one_op : op;
-  return access;
 }
 
 template <class P, class T>
 inline T read(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
   if constexpr (P::kLog) {
-    log<sizeof(T), false>(op, s, at, s->read_frames[at.linear >> 12 & (kTlbEntries - 1)]).after =
-        value;
+    log<T, false>(op, s, at, s->read_frames[at.linear >> 12 & (kTlbEntries - 1)], value);
   }
   return value;
 }
@@ -158,8 +159,7 @@ template <class P, class T>
 inline T read_to_write(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
   if constexpr (P::kLog) {
-    log<sizeof(T), false>(op, s, at, s->write_frames[at.linear >> 12 & (kTlbEntries - 1)]).after =
-        value;
+    log<T, false>(op, s, at, s->write_frames[at.linear >> 12 & (kTlbEntries - 1)], value);
   }
   return value;
 }
@@ -179,11 +179,6 @@ inline bool may_read_to_write(State* s, const Place& at) {
 template <class P, class T>
 inline void write(const Op* op, State* s, const Place& at, T value) {
   [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
-  [[maybe_unused]] LoggedAccess* access = nullptr;
-  if constexpr (P::kLog) {
-    access = &log<sizeof(T), true>(op, s, at, s->write_frames[index]);
-    access->after = value;
-  }
   if constexpr (P::kTraps) {
     // No access goes from one frame into another, and no frame lies in two places: those that begin
     // before the trap and end in it are the only ones to be noticed besides.
@@ -196,11 +191,12 @@ inline void write(const Op* op, State* s, const Place& at, T value) {
     const std::size_t offset = at.linear & kPageMask;
     ByteMask& defined = *s->defined_writes[index];
     if constexpr (P::kLog) {
-      access->was_defined = static_cast<std::uint8_t>(defined.bits(offset, sizeof(T)));
-      access->before = load<T>(at.host);
+      s->overwritten[s->logged] = {load<T>(at.host),
+                                   static_cast<std::uint8_t>(defined.bits(offset, sizeof(T)))};
     }
     defined.set(offset, sizeof(T));
   }
+  if constexpr (P::kLog) log<T, true>(op, s, at, s->write_frames[index], value);
   store<T>(at.host, value);
 }
 

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "capture/import/import.h"
+#include "replay/machine/batch_listener.h"
 #include "replay/session/digest_sink.h"
 #include "replay/session/logging_observer.h"
 #include "replay/session/replayer.h"
@@ -169,6 +172,91 @@ TEST(Observers, AreToldAllCountsWhenTheRunEndsHoweverItDoes) {
   const std::uint64_t stopped = counts(ReplayReport::End::diverged);
   EXPECT_LE(stopped, complete);
   EXPECT_GE(stopped + 2, complete);
+}
+
+// ---- Batches ------------------------------------------------------------------------------------
+
+/// Writes down each block with what it accessed.
+class Blocks : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
+  void block(const ExecutedBlock& block, Position first) override {
+    std::string line = std::to_string(first.instruction) + " " + text(block.linear(0).value) + " " +
+                       std::to_string(block.count());
+    for (const DataReference& r : block.references()) {
+      line += (r.write ? " w" : " r") + std::to_string(r.instruction) + " " +
+              text(r.physical.value) + " " + text(r.linear.value) + " " + std::to_string(r.size) +
+              " " + std::to_string(static_cast<int>(r.kind)) + " " + text(r.value);
+    }
+    lines.push_back(std::move(line));
+  }
+  void instruction(const ExecutedInstruction&, Position now) override {
+    lines.push_back(std::to_string(now.instruction) + "." + std::to_string(now.iteration));
+  }
+  std::vector<std::string> lines;
+
+ private:
+  static std::string text(std::uint64_t n) { return std::to_string(n); }
+};
+
+/// Takes them several at a time.
+class Batches final : public Blocks, public BatchListener {
+ public:
+  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override {
+    const std::uint64_t end = first.instruction + count;
+    for (const ExecutedBlock& b : blocks) {
+      block(b, first);
+      first.instruction += b.count();
+    }
+    EXPECT_EQ(first.instruction, end);
+    most = std::max(most, blocks.size());
+  }
+  std::size_t most = 0;
+};
+
+void expect_batches_tell_the_same(const ImportedRecording& imported) {
+  for (const bool judged : {false, true}) {
+    const auto run = [&](Observer& observer) {
+      Listeners listeners;
+      listeners.add(observer);
+      std::optional<Verifier> verifier;
+      if (judged) {
+        VerifierOptions plainly;
+        plainly.plain = true;
+        verifier.emplace(imported.recording, imported.read_evidence(), plainly);
+        listeners.add(*verifier);
+      }
+      ReplayOptions options;
+      options.evidence = [&imported] { return imported.read_evidence(); };
+      Replayer(imported.recording, listeners, std::move(options)).run();
+    };
+    Blocks blocks;
+    Batches batches;
+    run(blocks);
+    run(batches);
+    EXPECT_GT(batches.most, 1u);
+    EXPECT_TRUE(batches.lines == blocks.lines) << judged;
+  }
+}
+
+TEST(Observers, AreToldTheSameBlocksOneByOneAndSeveralAtATime) {
+  const fs::path linux_run = fs::path(CITCAT_SOURCE_DIR) / "samples/linux";
+  ImportOptions options;
+  options.capture.internal_path = linux_run / "start.side.csv";
+  expect_batches_tell_the_same(import_to_memory({linux_run / "start.bin.zst"}, options));
+}
+
+TEST(Observers, ThatTakeBatchesAreToldBlockByBlockWhereOthersListen) {
+  const Recording recording = random_guest(GuestMode::flat, 3, 30'000, false);
+  Blocks blocks;
+  Batches batches;
+  Listeners listeners;
+  listeners.add(blocks);
+  listeners.add(batches);
+  Replayer(recording, listeners, {}).run();
+  EXPECT_EQ(batches.most, 0u);
+  EXPECT_FALSE(blocks.lines.empty());
+  EXPECT_TRUE(batches.lines == blocks.lines);
 }
 
 // ---- Digests ------------------------------------------------------------------------------------

@@ -1,0 +1,23 @@
+#pragma once
+// Blocks told several at a time.
+
+#include <cstdint>
+#include <span>
+
+#include "events/position.h"
+#include "replay/machine/executed_block.h"
+
+namespace citcat {
+
+/// An observer (Observer) that takes blocks that ran one behind the other in one call, where
+/// nothing else happened in between. It is still told single ones by Observer::block().
+class BatchListener {
+ public:
+  virtual ~BatchListener() = default;
+  /// All ran at one level; the first begins at `first`, and they have `count` instructions
+  /// together.
+  virtual void blocks(std::span<const ExecutedBlock> blocks, Position first,
+                      std::uint32_t count) = 0;
+};
+
+}  // namespace citcat
