@@ -1,6 +1,7 @@
 #include "cli/commands/slim_run.h"
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <string>
 #include <utility>
@@ -91,58 +92,78 @@ struct LeanRun {
   std::vector<ReplayDigest> digests;
 };
 
-LeanRun replay_lean(const RecordingFile& lean, const std::atomic<bool>& stop) {
+LeanRun replay_lean(const RecordingFile& lean, const std::atomic<bool>& stop,
+                    std::function<void(Position)> progress = {}) {
   DigestSink sink;
   SessionOptions options;
   options.check = false;
+  options.progress = std::move(progress);
   ReplaySession run(lean, &sink, options);
   LeanRun result{run_in_outline(run, stop), {}};
   if (result.outline) result.digests = sink.finish(result.outline->end.instruction);
   return result;
 }
 
+/// Two replays that ran at the same time.
+struct SideBySide {
+  std::optional<RunOutline> verified;
+  std::vector<Adoption> adoptions;  ///< what that one took from the evidence
+  LeanRun lean;                     ///< only where it took nothing
+};
+
 /// Verifies `full` and at the same time, in another thread, replays `lean`, which is the same
-/// without evidence. nullopt where something had to be taken from the evidence, or the two are not
-/// the same run.
-std::optional<SlimRun> run_side_by_side(const RecordingFile& full, const RecordingFile& lean,
-                                        const Console& console) {
+/// without evidence.
+SideBySide run_side_by_side(const RecordingFile& full, const RecordingFile& lean,
+                            const Console& console) {
   std::atomic<bool> stop = false;
   std::future<LeanRun> other =
       std::async(std::launch::async, [&lean, &stop] { return replay_lean(lean, stop); });
-  std::optional<RunOutline> verified;
-  bool plain = false;
+  SideBySide result;
   try {
     SessionOptions options;
     options.plain_first = true;
     options.progress = replay_progress(full, console);
     ReplaySession run(full, nullptr, options);
-    verified = run_in_outline(run, stop);
-    plain = run.adoptions().empty();
+    result.verified = run_in_outline(run, stop);
+    result.adoptions = run.adoptions();
   } catch (...) {
     stop = true;  // the other is not waited for to its end
     throw;
   }
-  stop = !verified || !plain;
-  const LeanRun without = other.get();
-  if (stop || without.outline != verified || verified->end.iteration != 0) return std::nullopt;
-  return SlimRun{verified->end.instruction, {}, without.digests, verified->end};
+  stop = !result.verified || !result.adoptions.empty();
+  result.lean = other.get();
+  return result;
 }
 
-/// The two replays at once. nullopt where that is not possible, or does not do.
+/// The two replays at once; where the first took something from the evidence, the second once more
+/// with that. nullopt where that is not possible, or the two are not the same run.
 std::optional<SlimRun> write_at_once(const RecordingFile& full, const StagedOutput& output,
                                      const std::vector<SymbolModule>& symbols,
                                      const Console& console) {
   const Recording& recording = full.recording();
   if (!recording.instructions || !recording.adoptions.empty()) return std::nullopt;
   const std::string trial = output.beside("trial.citcat");
-  const SlimRun expected{0, {}, {}, {*recording.instructions, 0}};
-  Recording slim = copy_for_slim(recording, expected, true);
-  write_trial(trial, slim);
-  LeanArchive archive(output.path(), std::move(slim));
-  std::optional<SlimRun> run = run_side_by_side(full, RecordingFile::open(trial), console);
-  // What was replayed is what is written.
-  if (!run || run->end != expected.end) return std::nullopt;
-  archive.finish(run->digests, symbols);
+  // What is replayed is what is written.
+  std::optional<LeanArchive> archive;
+  const auto begin = [&](const SlimRun& run) {
+    Recording slim = copy_for_slim(recording, run, true);
+    write_trial(trial, slim);
+    archive.emplace(output.path(), std::move(slim));
+  };
+  SlimRun run{*recording.instructions, {}, {}, {*recording.instructions, 0}};
+  begin(run);
+  SideBySide both = run_side_by_side(full, RecordingFile::open(trial), console);
+  if (!both.verified || both.verified->end != run.end) return std::nullopt;
+  if (!both.adoptions.empty()) {
+    run.adoptions = std::move(both.adoptions);
+    begin(run);
+    const std::atomic<bool> stop = false;
+    const RecordingFile again = RecordingFile::open(trial);
+    both.lean = replay_lean(again, stop, replay_progress(again, console));
+  }
+  if (both.lean.outline != both.verified) return std::nullopt;
+  run.digests = std::move(both.lean.digests);
+  archive->finish(run.digests, symbols);
   return run;
 }
 
