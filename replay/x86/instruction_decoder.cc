@@ -472,18 +472,26 @@ class InstructionDecoder {
   SegmentRegister harmless_segment() const {
     return prefixes_.segment >= 0 ? static_cast<SegmentRegister>(prefixes_.segment) : kDs;
   }
+  /// The same for the engine, of an operand in `segment`. In 64-bit mode, too, it adds the base of
+  /// what a prefix names, which is that of compatibility mode; that of CS is 0.
+  SegmentRegister engine_segment(SegmentRegister segment) const {
+    const bool ignored = mode_.bits64 && segment != kFs && segment != kGs;
+    return ignored ? kCs : segment;
+  }
 
   /// Puts the documented opcode and harmless prefixes into `canonical`.
   void make_canonical(SegmentRegister segment) {
     for (std::size_t i = 0; prefixes_.lock && i < prefixes_.count; ++i) {
-      if (is_lock_byte(bytes_[i], traits_)) info_.canonical[i] = segment_prefix_byte(segment);
+      if (is_lock_byte(bytes_[i], traits_)) {
+        info_.canonical[i] = segment_prefix_byte(engine_segment(segment));
+      }
     }
     // The engine takes the operand size from it, as AMD's processors do; Intel's take no notice.
     const bool narrows = mode_.bits64 && prefixes_.operand && (prefixes_.rex & kRexW) == 0 &&
                          wide_size(*info_.row) == WideSize::near_branch;
     for (std::size_t i = 0; narrows && i < prefixes_.count; ++i) {
       if (bytes_[i] != 0x66) continue;
-      info_.canonical[i] = segment_prefix_byte(kDs);
+      info_.canonical[i] = segment_prefix_byte(engine_segment(segment));
       info_.aliased = true;
     }
     for (std::size_t i = prefixes_.count; i < info_.length; ++i) {
@@ -501,7 +509,8 @@ class InstructionDecoder {
   void make_plain_flush(SegmentRegister segment) {
     constexpr std::uint8_t kReg = 0x38, kOperandSize = 0x66;
     const auto prefixes = std::span(info_.canonical).first(prefixes_.count);
-    std::replace(prefixes.begin(), prefixes.end(), kOperandSize, segment_prefix_byte(segment));
+    std::replace(prefixes.begin(), prefixes.end(), kOperandSize,
+                 segment_prefix_byte(engine_segment(segment)));
     info_.canonical[prefixes_.count + 2] |= kReg;
     info_.aliased = true;
   }
@@ -524,7 +533,7 @@ class InstructionDecoder {
     // POPCNT of 64 bits, which the engine makes of 16 behind an operand-size prefix.
     const bool counts = (prefixes_.rex & kRexW) != 0 && info_.is(Operation::popcnt);
     for (std::size_t i = 0; counts && i < prefixes_.count; ++i) {
-      if (bytes_[i] == 0x66) put(i, kDs);
+      if (bytes_[i] == 0x66) put(i, engine_segment(harmless_segment()));
     }
     // C6 and C7, which the engine refuses where REX.R makes a register of their ModRM.reg.
     const bool moves = map_ == OpcodeMap::one && (info_.opcode & 0xfe) == 0xc6;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "replay/session/replayer.h"
@@ -53,6 +54,40 @@ TEST_F(LongModeGuest, ALoadReadsTheUpperHalfOfADescriptorOfTheRightTypeAlone) {
   EXPECT_TRUE(reads_all(kTask, kLtr));
   for (const std::uint64_t refused : {kTask, kAbsent}) EXPECT_FALSE(reads_all(refused, kLldt));
   for (const std::uint64_t refused : {kTable, kBusy}) EXPECT_FALSE(reads_all(refused, kLtr));
+}
+
+/// What the base of DS is for compatibility mode is nothing to 64-bit mode, also where the engine
+/// is given other prefixes than the program has.
+TEST_F(LongModeGuest, APrefixThatTheEngineIsGivenAddsNoBase) {
+  for (const char* segment : {"ds", "ss", "es"}) {
+    const std::string name = segment;
+    ASSERT_TRUE(set_register(recording_.initial, name, 16));
+    ASSERT_TRUE(set_register(recording_.initial, name + ".base", 0x1000));
+    ASSERT_TRUE(set_register(recording_.initial, name + ".limit", ~0u));
+    ASSERT_TRUE(set_register(recording_.initial, name + ".attributes", 0xc093));
+  }
+  ASSERT_TRUE(set_register(recording_.initial, "gs.base", 0x800));
+  set_register(recording_.initial, "rax", kData);
+  set_register(recording_.initial, "rbp", kData);
+  put_quad(kData, 0x2d);
+  put_quad(kData + 0x800, 5);
+  put_quad(kData + 0x1000, 0x77);
+  const auto byte_after = [this](std::initializer_list<int> code, std::uint32_t at) {
+    put(kCode, code);
+    ReplayOptions options;
+    options.to = 1;
+    Replayer replayer(recording_, nullptr, options);
+    replayer.run();
+    return *replayer.machine().memory().host(PhysAddr{at});
+  };
+  EXPECT_EQ(byte_after({0xf0, 0xf6, 0x18}, kData), 0xd3);        // lock neg byte [rax]
+  EXPECT_EQ(byte_after({0xf0, 0xf6, 0x5d, 0}, kData), 0xd3);     // of SS by itself
+  EXPECT_EQ(byte_after({0xf0, 0x48, 0xf7, 0x18}, kData), 0xd3);  // of eight bytes
+  EXPECT_EQ(byte_after({0x65, 0xf0, 0xf6, 0x18}, kData + 0x800), 0xfb);
+  put(kCode, {0x66, 0xff, 0x20});  // jmp [rax], by a processor that takes no notice of 66
+  put_quad(kData, kHandler);
+  run(1);
+  EXPECT_EQ(after("rip"), kHandler);
 }
 
 }  // namespace
