@@ -195,8 +195,8 @@ static void set_up_calls(void) {
   write_msr(kStar, (uint64_t)kUserCode << 48 | (uint64_t)kKernelCode << 32);
   write_msr(kLstar, (uint64_t)system_call);
   write_msr(kCstar, (uint64_t)system_call_32);
-  write_msr(kFmask, kTrap | kInterrupt | kDirection | kPrivilege | kNested | kAlignment |
-                        (random32() & kStatus));
+  // All status flags, too: the emulator clears them whatever the mask says.
+  write_msr(kFmask, kTrap | kInterrupt | kDirection | kPrivilege | kNested | kAlignment | kStatus);
   write_msr(kEnterCode, kKernelCode);
   write_msr(kEnterStack, (uint64_t)system_stack_end);
   write_msr(kEnterTarget, (uint64_t)system_enter);
