@@ -125,7 +125,7 @@ void put_simd(struct writer* w) {
   while ((flags >> prefix & 1) == 0) prefix = (prefix + 1) % 4;
   if (prefixes[prefix] != 0) put8(w, prefixes[prefix]);
   static const struct rule plain = {0, 0, kModrm, 0, kAll, 0};
-  w->operand32 = w->address32 = true;
+  w->operand32 = w->address32 = w->kind->wide;
   w->rex = 0;
   if (w->kind->bits64) put_rex(w, &plain);
   put8(w, 0x0f);
