@@ -171,7 +171,7 @@ static void set_up_tables(bool pages_of_1gib) {
   if (pages_of_1gib) pointers[kHugeLinear >> 30] = open | kLarge;
   top[0] = top[kHighAlias >> kAliasBits & 511] = table_entry(pointers, open);
   top[kClosedAlias >> kAliasBits & 511] =
-      table_entry(pointers, kPresent | kUser | (no_execute ? kNoExecute : 0));
+      table_entry(pointers, open | (no_execute ? kNoExecute : 0));
 }
 
 static void set_up_pages(void) {

@@ -44,7 +44,8 @@ struct rule {
 // Left out, because the emulator is known to do otherwise (docs/monitor.md): CMPS and loads of far
 // pointers ask for their operands in another order, ARPL for another right, PUSHA and POPA begin at
 // the other end; CMPXCHG8B reads its operand in two parts, and TEST by its second opcode is
-// refused; the x87 does not compute C1.
+// refused; the x87 does not compute C1. SGDT and SIDT, of ten bytes in 64-bit mode, have stored two
+// where the page of the others faults.
 static const struct rule rules[] = {
     {0x80, 0x83, kModrmByte, kLock, 0x7f, 3},  // 81 is made kModrmOperand
     {0x80, 0x83, kModrmByte, 0, 0x80, 1},
@@ -98,8 +99,9 @@ static const struct rule rules[] = {
     {0xff, 0xff, kModrm, kBare, 0x40, 1},
     {0x00, 0x00, kModrm, kSecond | kUserOnly, 0x3f, 1},
     {0x00, 0x00, kModrm, kSecond, 0x33, 1},
-    {0x01, 0x01, kMemory, kSecond | kUserOnly, 0x8f, 1},
-    {0x01, 0x01, kMemory, kSecond, 0x83, 1},
+    {0x01, 0x01, kMemory, kSecond | kUserOnly | kNot64, 0x8f, 1},
+    {0x01, 0x01, kMemory, kSecond | kNot64, 0x83, 1},
+    {0x01, 0x01, kMemory, kSecond | kUserOnly | kOnly64, 0x8c, 1},
     {0x01, 0x01, kModrm, kSecond, 0x10, 1},
     {0x02, 0x03, kModrm, kSecond, kAll, 2},
     {0x06, 0x06, kNone, kSecond, kAll, 1},
