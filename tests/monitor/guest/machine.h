@@ -97,9 +97,9 @@ enum {
 };
 
 #ifdef __x86_64__
-// All this is there three times: from 0 on, open like that from kHighAlias on, and
-// without code from kClosedAlias on. kHugeLinear is physical address 0: a page of 1 GiB where the
-// processor has such, or else pages of 2 MiB.
+// All this is there three times: from 0 on, open like that from kHighAlias on, and without code
+// from kClosedAlias on. kHugeLinear is physical address 0: a page of 1 GiB where the processor has
+// such, or else pages of 2 MiB.
 #define kHighAlias 0xffffff8000000000u
 #define kClosedAlias 0x00007f8000000000u
 #define kHugeLinear 0x80000000u
