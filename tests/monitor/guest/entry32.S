@@ -20,21 +20,8 @@ start:
   hlt
   jmp 1b
 
-// One entry for each vector, 16 bytes apart. The processor pushes an error code for vectors 8, 10 to 14
-// and 17 (Intel SDM vol. 3, table 6-1); the others get a zero.
-  .globl vector_entries
-  .align 16
-vector_entries:
-  .set vector, 0
-  .rept 256
-  .align 16
-  .if vector != 8 && (vector < 10 || vector > 14) && vector != 17
-  pushl $0
-  .endif
-  pushl $vector
-  jmp arrive
-  .set vector, vector + 1
-  .endr
+#define PUSH pushl
+#include "vector_entries.h"
 
 arrive:
   pushal

@@ -48,19 +48,8 @@ in_long_mode:
   hlt
   jmp 1b
 
-  .globl vector_entries
-  .align 16
-vector_entries:
-  .set vector, 0
-  .rept 256
-  .align 16
-  .if vector != 8 && (vector < 10 || vector > 14) && vector != 17
-  pushq $0
-  .endif
-  pushq $vector
-  jmp arrive
-  .set vector, vector + 1
-  .endr
+#define PUSH pushq
+#include "vector_entries.h"
 
 arrive:
   pushq %rax

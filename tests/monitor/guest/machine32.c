@@ -1,9 +1,8 @@
 // Protected mode, with PAE and without.
 
+#include "descriptors.h"
 #include "devices.h"
 #include "machine.h"
-
-enum { kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
 
 static uint64_t gdt[kSelectors / 8];
 static uint64_t ldt[kLocalSelectors / 8];
@@ -43,17 +42,9 @@ static void set_up_task(struct task* t) {
   t->end = 0xff;
 }
 
-// None accessed yet.
 static void set_up_local_segments(void) {
-  const uint32_t code0 = 0x9a, code3 = 0xfa, data3 = 0xf2, pages = 8, wide = 4;
-  ldt[kLocalData / 8] = segment(0, 0xfffff, data3, pages | wide);
-  ldt[kLocalData16 / 8] = segment(kTestLinear, 0xfffff, data3, pages);
-  ldt[kLocalCode / 8] = segment(0, 0xfffff, code3, pages | wide);
-  ldt[kLocalCode16 / 8] = segment(kTestLinear, 0xfffff, code3, pages);
-  ldt[kLocalAbsent / 8] = segment(0, 0xfffff, data3 & ~0x80u, pages | wide);
+  set_up_common_local_segments(ldt);
   ldt[kLocalGate / 8] = gate(gate_target, 0xec, 0);
-  ldt[kLocalKernelCode / 8] = segment(0, 0xfffff, code0, pages | wide);
-  ldt[kLocalKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, pages);
 }
 
 static uint64_t free_task(struct task* t) { return segment((uint32_t)t, sizeof *t - 1, 0x89, 0); }
@@ -70,31 +61,21 @@ void reset_descriptors(void) {
 }
 
 static void set_up_segments(void) {
-  const uint32_t code0 = 0x9b, data0 = 0x93, code3 = 0xfb, data3 = 0xf3, pages = 8, wide = 4;
-  gdt[kKernelCode / 8] = segment(0, 0xfffff, code0, pages | wide);
-  gdt[kKernelData / 8] = segment(0, 0xfffff, data0, pages | wide);
-  gdt[kUserCode / 8] = segment(0, 0xfffff, code3, pages | wide);
-  gdt[kUserData / 8] = segment(0, 0xfffff, data3, pages | wide);
+  const uint32_t code0 = 0x9b;
+  set_up_common_segments(gdt);
+  gdt[kKernelCode / 8] = segment(0, 0xfffff, code0, kPages | kWide);
   gdt[kTask / 8] = free_task(&task);
   gdt[kOtherTask / 8] = free_task(&other_task);
   gdt[kLocalTable / 8] = segment((uint32_t)ldt, sizeof ldt - 1, 0x82, 0);
-  gdt[kKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, pages);
-  gdt[kUserCode16 / 8] = segment(kTestLinear, 0xfffff, code3, pages);
-  gdt[kUserData16 / 8] = segment(kTestLinear, 0xfffff, data3, pages);
-  gdt[kKernelData16 / 8] = segment(kTestLinear, 0xfffff, data0, pages);
   gdt[kGate / 8] = gate(gate_target, 0xec, 0);
   gdt[kGate2 / 8] = gate(gate_target_2, 0xec, 2);
-  gdt[kAbsent / 8] = segment(kTestLinear, 0xfffff, data3 & ~0x80u, pages | wide);
-  gdt[kOddData / 8] = segment(kTestLinear + 0x803, 0xfffff, data3, pages | wide);
   set_up_task(&task);
   set_up_task(&other_task);
 }
 
 static void set_up_gates(void) {
   for (uint32_t vector = 0; vector < 256; ++vector) {
-    const bool for_user =
-        vector == 3 || vector == 4 || (vector >= kUserVectors && vector < kUserVectorsEnd);
-    idt[vector] = gate(vector_entries + 16 * vector, for_user ? 0xee : 0x8e, 0);
+    idt[vector] = gate(vector_entries + 16 * vector, gate_rights(vector), 0);
   }
 }
 

@@ -1,10 +1,9 @@
 // Long mode.
 
+#include "descriptors.h"
 #include "devices.h"
 #include "machine.h"
 #include "random.h"
-
-enum { kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
 
 static uint64_t gdt[kSelectors / 8];
 static uint64_t ldt[kLocalSelectors / 8];
@@ -81,20 +80,10 @@ static void put_gate(uint64_t* at, const void* target, uint32_t access, uint32_t
   at[1] = offset >> 32;
 }
 
-enum { kPages = 8, kWide = 4, kLong = 2 };  // bits 20 to 23 of a descriptor's upper half
-
-// None accessed yet.
 static void set_up_local_segments(void) {
-  const uint32_t code0 = 0x9a, code3 = 0xfa, data3 = 0xf2;
-  ldt[kLocalData / 8] = segment(0, 0xfffff, data3, kPages | kWide);
-  ldt[kLocalData16 / 8] = segment(kTestLinear, 0xfffff, data3, kPages);
-  ldt[kLocalCode / 8] = segment(0, 0xfffff, code3, kPages | kWide);
-  ldt[kLocalCode16 / 8] = segment(kTestLinear, 0xfffff, code3, kPages);
-  ldt[kLocalAbsent / 8] = segment(0, 0xfffff, data3 & ~0x80u, kPages | kWide);
+  set_up_common_local_segments(ldt);
   put_gate(&ldt[kLocalGate / 8], gate_target, 0xec, 0);
-  ldt[kLocalKernelCode / 8] = segment(0, 0xfffff, code0, kPages | kWide);
-  ldt[kLocalKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, kPages);
-  ldt[kLocalCode64 / 8] = segment(0, 0xfffff, code3, kPages | kLong);
+  ldt[kLocalCode64 / 8] = segment(0, 0xfffff, 0xfa, kPages | kLong);
 }
 
 static void free_task(uint32_t selector, struct task* t) {
@@ -113,11 +102,9 @@ void reset_descriptors(void) {
 }
 
 static void set_up_segments(void) {
-  const uint32_t code0 = 0x9b, data0 = 0x93, code3 = 0xfb, data3 = 0xf3;
+  const uint32_t code0 = 0x9b, code3 = 0xfb, data3 = 0xf3;
+  set_up_common_segments(gdt);
   gdt[kKernelCode / 8] = segment(0, 0xfffff, code0, kPages | kLong);
-  gdt[kKernelData / 8] = segment(0, 0xfffff, data0, kPages | kWide);
-  gdt[kUserCode / 8] = segment(0, 0xfffff, code3, kPages | kWide);
-  gdt[kUserData / 8] = segment(0, 0xfffff, data3, kPages | kWide);
   gdt[kUserCode64 / 8] = segment(0, 0xfffff, code3, kPages | kLong);
   gdt[kUserDataBehind / 8] = segment(0, 0xfffff, data3, kPages | kWide);
   free_task(kTask, &task);
@@ -125,12 +112,6 @@ static void set_up_segments(void) {
   put_system_segment(&gdt[kLocalTable / 8], ldt, sizeof ldt, 0x82);
   put_gate(&gdt[kGate / 8], gate_target, 0xec, 0);
   put_gate(&gdt[kGate2 / 8], gate_target_2, 0xec, 0);
-  gdt[kKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, kPages);
-  gdt[kUserCode16 / 8] = segment(kTestLinear, 0xfffff, code3, kPages);
-  gdt[kUserData16 / 8] = segment(kTestLinear, 0xfffff, data3, kPages);
-  gdt[kKernelData16 / 8] = segment(kTestLinear, 0xfffff, data0, kPages);
-  gdt[kAbsent / 8] = segment(kTestLinear, 0xfffff, data3 & ~0x80u, kPages | kWide);
-  gdt[kOddData / 8] = segment(kTestLinear + 0x803, 0xfffff, data3, kPages | kWide);
   gdt[kKernelCode32 / 8] = segment(0, 0xfffff, code0, kPages | kWide);
   set_up_task(&task);
   set_up_task(&other_task);
@@ -141,9 +122,7 @@ static void set_up_segments(void) {
 static void set_up_gates(bool timer_nmi) {
   const uint32_t usual_stack = one_in(2) || timer_nmi ? 0 : kOtherStack;
   for (uint32_t vector = 0; vector < 256; ++vector) {
-    const bool for_user =
-        vector == 3 || vector == 4 || (vector >= kUserVectors && vector < kUserVectorsEnd);
-    put_gate(&idt[2 * vector], vector_entries + 16 * vector, for_user ? 0xee : 0x8e,
+    put_gate(&idt[2 * vector], vector_entries + 16 * vector, gate_rights(vector),
              vector == 2 ? kNmiStack : usual_stack);
   }
 }
