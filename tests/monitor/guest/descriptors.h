@@ -41,4 +41,14 @@ static inline void set_up_common_local_segments(uint64_t* ldt) {
   ldt[kLocalKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, kPages);
 }
 
+// Loads LDTR anew. True where TR still holds kTask.
+static inline bool reload_local_table(void) {
+  uint32_t current;
+  __asm__ volatile("lldt %w0" : : "r"(kLocalTable) : "memory");
+  __asm__ volatile("str %0" : "=r"(current));
+  return current == kTask;
+}
+
+static inline void load_task(void) { __asm__ volatile("ltr %w0" : : "r"(kTask) : "memory"); }
+
 #endif

@@ -50,14 +50,11 @@ static void set_up_local_segments(void) {
 static uint64_t free_task(struct task* t) { return segment((uint32_t)t, sizeof *t - 1, 0x89, 0); }
 
 void reset_descriptors(void) {
-  uint32_t current;
   set_up_local_segments();
-  __asm__ volatile("lldt %w0" : : "r"(kLocalTable) : "memory");
-  __asm__ volatile("str %0" : "=r"(current));
-  if (current == kTask) return;
+  if (reload_local_table()) return;
   gdt[kTask / 8] = free_task(&task);
   gdt[kOtherTask / 8] = free_task(&other_task);
-  __asm__ volatile("ltr %w0" : : "r"(kTask) : "memory");
+  load_task();
 }
 
 static void set_up_segments(void) {

@@ -91,14 +91,11 @@ static void free_task(uint32_t selector, struct task* t) {
 }
 
 void reset_descriptors(void) {
-  uint32_t current;
   set_up_local_segments();
-  __asm__ volatile("lldt %w0" : : "r"(kLocalTable) : "memory");
-  __asm__ volatile("str %0" : "=r"(current));
-  if (current == kTask) return;
+  if (reload_local_table()) return;
   free_task(kTask, &task);
   free_task(kOtherTask, &other_task);
-  __asm__ volatile("ltr %w0" : : "r"(kTask) : "memory");
+  load_task();
 }
 
 static void set_up_segments(void) {
