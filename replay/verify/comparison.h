@@ -11,13 +11,14 @@
 #include <utility>
 
 #include "events/recording.h"
+#include "replay/captured/evidence_cursor.h"
+#include "replay/captured/repeated_transfer.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/verify/branch_matcher.h"
 #include "replay/verify/bus_times.h"
 #include "replay/verify/comparison_policy.h"
 #include "replay/verify/comparison_result.h"
-#include "replay/verify/evidence_cursor.h"
 #include "replay/verify/external_change.h"
 #include "replay/verify/fetch_order.h"
 #include "replay/verify/final_memory_check.h"
@@ -27,7 +28,6 @@
 #include "replay/verify/ordered_reads.h"
 #include "replay/verify/port_matcher.h"
 #include "replay/verify/read_matcher.h"
-#include "replay/verify/repeated_transfer.h"
 #include "replay/verify/special_matcher.h"
 #include "replay/verify/undefined_bits.h"
 #include "replay/verify/write_matcher.h"

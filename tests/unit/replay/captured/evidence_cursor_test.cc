@@ -1,6 +1,6 @@
 // How far evidence has been read, and what it tells of the replay's place.
 
-#include "replay/verify/evidence_cursor.h"
+#include "replay/captured/evidence_cursor.h"
 
 #include <gtest/gtest.h>
 

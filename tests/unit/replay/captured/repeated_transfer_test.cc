@@ -1,6 +1,6 @@
 // What a capture shows twice in a row, and what it may.
 
-#include "replay/verify/repeated_transfer.h"
+#include "replay/captured/repeated_transfer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,4 @@
-#include "replay/verify/repeated_transfer.h"
-
-#include "replay/verify/transaction_bytes.h"
+#include "replay/captured/repeated_transfer.h"
 
 namespace citcat {
 
