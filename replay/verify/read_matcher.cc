@@ -42,13 +42,11 @@ std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
 
 ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, bool plain)
     : recording_(recording),
-      schedule_(schedule),
-      external_writes_(schedule.external_writes),
       uncached_(recording.bus.form == CacheForm::none),
       plain_(plain),
       data_is_shown_(!plain || !uncached_),
       line_bytes_(recording.bus.line_bytes),
-      bus_memory_(recording.image.clone()) {
+      memory_(recording.image, schedule) {
   table_frames_.insert(recording.initial.cr3 / kPageSize);
   // A 486 has lines of 16 bytes, processors that write back of 32 (Intel SDM vol. 3, table 11-1).
   if (line_bytes_ == 0) line_bytes_ = recording.bus.form == CacheForm::write_back ? 32 : 16;
@@ -57,17 +55,9 @@ ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, b
 // ---------------------------------------------------------------------------------------------
 // The captured side
 
-void ReadMatcher::apply_external_writes(std::uint64_t transaction) {
-  for (; next_external_ < schedule_.external_writes.size(); ++next_external_) {
-    const ExternalWrite& write = external_writes_[next_external_];
-    if (write.transaction > transaction) return;
-    set_memory(write.address, write.data);
-  }
-}
-
 void ReadMatcher::expect(const BusTransaction& t, std::uint8_t parts) {
-  if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
-  apply_external_writes(t.index);
+  memory_.take_external_writes(t.index,
+                               [this](const ExternalWrite& w) { set_memory(w.address, w.data); });
   if (t.size == 0 || !t.has(kPositionKnown)) return;
   Pending& p = pending_.emplace_back();
   p.t = t;
@@ -85,7 +75,7 @@ void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
     const std::uint32_t frame = a.page_begin().plus32(at).page();
     if (!written_frames_.contains(frame)) note_written(frame);
   }
-  bus_memory_.set(a, bytes);
+  memory_.set(a, bytes);
 }
 
 /// The frame is about to be written for the first time: what was read there before, and waits,
@@ -95,34 +85,6 @@ void ReadMatcher::note_written(std::uint32_t frame) {
     if (!p.shown && p.t.address.page() == frame) show_memory(p);
   }
   written_frames_.insert(frame);
-}
-
-/// Adds what the capture has shown memory to hold so far.
-void ReadMatcher::show_memory(Pending& p) const {
-  p.shown = true;
-  const MemoryImage::Page* const page = bus_memory_.find(p.t.address.page());
-  if (page == nullptr) return;
-  const std::uint32_t offset = p.t.address.offset_in_page();
-  const std::uint32_t size = std::min<std::uint32_t>(p.t.size, kPageSize - offset);
-  switch (size) {  // most are lines of a Pentium or 486, or words of its bus
-    case 32:
-      std::memcpy(p.t.data.data(), &page->data[offset], 32);
-      break;
-    case 16:
-      std::memcpy(p.t.data.data(), &page->data[offset], 16);
-      break;
-    case 4:
-      std::memcpy(p.t.data.data(), &page->data[offset], 4);
-      break;
-    default:
-      std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
-  }
-  p.known = page->valid.bits(offset, size);
-}
-
-void ReadMatcher::captured_write(const BusTransaction& t) {
-  if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
-  set_memory(t.address, t.bytes());
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include "events/recording.h"
 #include "formats/memory/number_set.h"
 #include "formats/memory/short_queue.h"
+#include "replay/captured/captured_memory.h"
 #include "replay/machine/instruction_numbers.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
@@ -35,7 +36,7 @@ struct ReadMatcherProgress {
   struct Pending {
     BusTransaction t;         ///< with the bytes that the capture has shown, where `shown`
     std::uint32_t known = 0;  ///< bit i: byte i of them is known
-    bool shown = false;       ///< else they still are what bus_memory_ holds
+    bool shown = false;       ///< else they still are what memory_ holds
     bool touched = false;     ///< but memory held something else then
     bool held = false;        ///< code that memory held before the instruction stored anything
     std::uint8_t parts = 1;   ///< transactions of the capture that it is
@@ -43,7 +44,6 @@ struct ReadMatcherProgress {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   static constexpr std::uint32_t kAnyIteration = ~std::uint32_t{0};
 
-  std::size_t next_external_ = 0;
   std::uint64_t instruction_ = kNone;
   std::uint32_t iteration_ = kAnyIteration;
   std::uint64_t split_fault_ = kNone;  ///< the last that faulted where a page begins
@@ -63,7 +63,6 @@ struct ReadMatcherProgress {
   Straight straight_code_;
   NumberSet table_frames_;    ///< page directories and tables
   NumberSet written_frames_;  ///< by the captured side; without a cache only
-  NumberSet device_pages_;
   std::uint64_t compared_ = 0;
 };
 
@@ -82,12 +81,9 @@ class ReadMatcher : private ReadMatcherProgress {
   /// `t`, which is memory traffic, comes before long: what is needed for it is fetched from memory
   /// ahead.
   void will_capture(const BusTransaction& t) const {
-    const MemoryImage::Page* const page = uncached_ ? nullptr : bus_memory_.find(t.address.page());
-    if (page == nullptr) return;
-    __builtin_prefetch(&page->data[t.address.offset_in_page()]);
-    page->valid.prefetch(t.address.offset_in_page());
+    if (!uncached_) memory_.prefetch(t);
   }
-  void captured_write(const BusTransaction& t);
+  void captured_write(const BusTransaction& t) { set_memory(t.address, t.bytes()); }
 
   // The replayed side, in program order. `memory` is the replay's, as it is before the access.
   void fetched(PhysAddr a, std::uint32_t size, const Memory& memory);
@@ -153,18 +149,16 @@ class ReadMatcher : private ReadMatcherProgress {
   std::uint64_t compared() const { return compared_; }
   /// What the bus shows being read next that has not been settled; null where nothing waits.
   const BusTransaction* due() const { return pending_.empty() ? nullptr : &pending_.front().t; }
-  /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
-  bool is_device_page(std::uint32_t page) const { return device_pages_.contains(page); }
 
   /// The comparison at one moment, to come back to.
   struct Checkpoint {
     ReadMatcherProgress progress;
-    MemoryImage memory;
+    CapturedMemory::Checkpoint memory;
   };
-  Checkpoint checkpoint() const { return {*this, bus_memory_.clone()}; }
+  Checkpoint checkpoint() const { return {*this, memory_.checkpoint()}; }
   void restore(const Checkpoint& checkpoint) {
     static_cast<ReadMatcherProgress&>(*this) = checkpoint.progress;
-    bus_memory_ = checkpoint.memory.clone();
+    memory_.restore(checkpoint.memory);
   }
   /// What the capture has shown memory to hold was wrong: it is `bytes`.
   void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { set_memory(a, bytes); }
@@ -178,10 +172,13 @@ class ReadMatcher : private ReadMatcherProgress {
   void look_at_code(const Memory& memory);
   void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
   void note_written(std::uint32_t frame);
-  void show_memory(Pending& p) const;
+  /// Adds what the capture has shown memory to hold so far.
+  void show_memory(Pending& p) const {
+    p.shown = true;
+    p.known = memory_.show(p.t);
+  }
   bool is_unwritten(Pending& p, const Memory& memory) const;
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
-  void apply_external_writes(std::uint64_t transaction);
   bool equals(Pending& p, const Memory& memory) const;
   /// Returns of how many transactions of the capture they are.
   std::uint64_t drop_before(std::uint64_t instruction);
@@ -222,13 +219,11 @@ class ReadMatcher : private ReadMatcherProgress {
 
   const Machine* machine_ = nullptr;
   const Recording& recording_;
-  const Schedule& schedule_;
-  PackedCursor<ExternalWrites> external_writes_;  ///< of the schedule
   bool uncached_ = false;
   bool plain_ = false;
   bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read
   std::uint32_t line_bytes_ = 0;
-  MemoryImage bus_memory_;  ///< what the capture has shown memory to hold so far
+  CapturedMemory memory_;
   std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity
 };
 

@@ -1,0 +1,63 @@
+#pragma once
+// What the captured side has shown memory to hold, as far as it has been read.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "events/bus_transaction.h"
+#include "events/memory_image.h"
+#include "events/packed_events.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// The first-read image, and what the captured processor and other bus masters have written since.
+class CapturedMemory {
+ public:
+  /// `schedule` must outlive the object.
+  CapturedMemory(const MemoryImage& image, const Schedule& schedule)
+      : schedule_(schedule),
+        external_writes_(schedule.external_writes),
+        image_(image.clone()) {}
+
+  /// Calls write(const ExternalWrite&) for each write by another bus master up to the captured
+  /// transaction of this number that has not been handed out yet.
+  template <class Write>
+  void take_external_writes(std::uint64_t transaction, Write&& write) {
+    for (; next_external_ < schedule_.external_writes.size(); ++next_external_) {
+      const ExternalWrite& next = external_writes_[next_external_];
+      if (next.transaction > transaction) return;
+      write(next);
+    }
+  }
+  void set(PhysAddr a, std::span<const std::uint8_t> bytes) { image_.set(a, bytes); }
+  /// Fills in the data of a read. Bit i of what it returns: byte i is known.
+  std::uint32_t show(BusTransaction& t) const;
+  /// `t` comes before long: what is needed for it is fetched from the host's memory ahead.
+  void prefetch(const BusTransaction& t) const {
+    const MemoryImage::Page* const page = image_.find(t.address.page());
+    if (page == nullptr) return;
+    __builtin_prefetch(&page->data[t.address.offset_in_page()]);
+    page->valid.prefetch(t.address.offset_in_page());
+  }
+
+  /// What it holds at one moment, to come back to.
+  struct Checkpoint {
+    std::size_t next_external = 0;
+    MemoryImage image;
+  };
+  Checkpoint checkpoint() const { return {next_external_, image_.clone()}; }
+  void restore(const Checkpoint& checkpoint) {
+    next_external_ = checkpoint.next_external;
+    image_ = checkpoint.image.clone();
+  }
+
+ private:
+  const Schedule& schedule_;
+  PackedCursor<ExternalWrites> external_writes_;  ///< of the schedule
+  std::size_t next_external_ = 0;
+  MemoryImage image_;
+};
+
+}  // namespace citcat
