@@ -79,6 +79,7 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   verifier_options.times = options_.times;
   // What is corrected on the way is compared store by store.
   verifier_options.plain = plain && recording.adoptions.empty();
+  verifier_options.ahead = !options_.rewindable;
   std::unique_ptr<EvidenceReader> evidence;
   if (options_.rewindable) {
     verifier_options.plain = verifier_options.final_memory = false;

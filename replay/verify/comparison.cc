@@ -18,6 +18,16 @@ bool is_plain(const Recording& recording, const VerifierOptions& options) {
   return options.plain && whole_addresses && counted;
 }
 
+/// Of a line's parts none is of interest by itself, unless somebody has reviewed it.
+bool joins_lines(const Recording& recording, const VerifierOptions& options) {
+  return is_plain(recording, options) && options.policy.waived.empty();
+}
+
+bool compares_reads(const Recording& recording, const VerifierOptions& options) {
+  const bool has_reads = recording.totals.reads + recording.totals.line_fills != 0;
+  return options.reads && has_reads && recording.instructions;
+}
+
 /// The pins that report every instruction, those of an 8086 in maximum mode, tell reads of data
 /// from fetches; and no page walk comes between them.
 bool shows_reads_in_order(const Recording& recording, const VerifierOptions& options) {
@@ -33,21 +43,38 @@ const Schedule& schedule_of(const Recording& recording, const VerifierOptions& o
 
 Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reader,
                        const VerifierOptions& options)
-    // Of a line's parts none is of interest by itself, unless somebody has reviewed it.
-    : ComparisonProgress(r, {*reader, is_plain(r, options) && options.policy.waived.empty()}),
+    : Comparison(r, take_in(r, std::move(reader), options), options) {}
+
+Comparison::Comparison(const Recording& r, Intake intake, const VerifierOptions& options)
+    : ComparisonProgress(r, {*intake.reader, joins_lines(r, options)}),
       recording(r),
       policy(options.policy),
       plain(is_plain(r, options)),
       write_back(r.bus.form == CacheForm::write_back),
       orders_reads(shows_reads_in_order(r, options)),
       times(options.times),
-      evidence(std::move(reader)),
+      evidence(std::move(intake.reader)),
+      ahead(intake.ahead),
       final_memory(r.image, schedule_of(r, options),
                    {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
       external(schedule_of(r, options)) {
-  const bool has_reads = r.totals.reads + r.totals.line_fills != 0;
-  if (!options.reads || !has_reads || !r.instructions) return;
-  reads = std::make_unique<ReadMatcher>(r, schedule_of(r, options), plain);
+  if (!compares_reads(r, options)) return;
+  const Schedule* const schedule = ahead == nullptr ? &schedule_of(r, options) : nullptr;
+  reads = std::make_unique<ReadMatcher>(r, schedule, plain);
+}
+
+/// Evidence as it is to be read.
+Comparison::Intake Comparison::take_in(const Recording& r, std::unique_ptr<EvidenceReader> reader,
+                                       const VerifierOptions& options) {
+  if (!options.ahead || !is_plain(r, options) || !compares_reads(r, options)) {
+    return {std::move(reader)};
+  }
+  const CapturedContextOptions wanted{.joins_lines = joins_lines(r, options),
+                                      .shows_data = r.bus.form != CacheForm::none};
+  auto ahead =
+      std::make_unique<EvidenceAhead>(std::move(reader), r.image, schedule_of(r, options), wanted);
+  EvidenceAhead* const same = ahead.get();
+  return {std::move(ahead), same};
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -75,7 +102,7 @@ bool Comparison::pull() {
   const BusTransaction& t = cursor.take();
   // At pins a processor is seen to fetch what it has just fetched ahead, behind a jump to it.
   const bool by_monitor = recording.instructions && recording.totals.instruction_starts == 0;
-  if (by_monitor && repeated.observe(t)) {
+  if (by_monitor && (ahead != nullptr ? ahead->context().repeated : repeated.observe(t))) {
     stop_with({RepeatedTransfer::kReason, t, ""}, machine->position());
   }
   // The replay may not be there yet.
@@ -87,9 +114,13 @@ bool Comparison::pull() {
 void Comparison::sort_in(const BusTransaction& t) {
   if (times != nullptr) times->captured(t);
   if (reads != nullptr) {
-    if (t.op == BusOp::data_write) reads->captured_write(t);
-    if (t.op == BusOp::data_read || t.op == BusOp::code_read) {
+    const bool reading = t.op == BusOp::data_read || t.op == BusOp::code_read;
+    if (reading && ahead != nullptr) {
+      reads->expect(t, ahead->context());
+    } else if (reading) {
       reads->expect(t, cursor.parts());
+    } else if (t.op == BusOp::data_write && ahead == nullptr) {
+      reads->captured_write(t);
     }
   }
   switch (t.op) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "events/recording.h"
+#include "replay/captured/evidence_ahead.h"
 #include "replay/captured/evidence_cursor.h"
 #include "replay/captured/repeated_transfer.h"
 #include "replay/machine/machine.h"
@@ -41,6 +42,9 @@ struct VerifierOptions {
   /// Accept only what agrees plainly, in whole blocks where the capture allows it: see
   /// Verifier::plain(). Several times faster.
   bool plain = false;
+  /// The comparison is never gone back in, and what the capture shows of memory never corrected: of
+  /// a plain one, evidence is taken in on a second thread.
+  bool ahead = false;
   /// What the replay is given where that is not the recording's own schedule; must outlive the
   /// comparison.
   const Schedule* schedule = nullptr;
@@ -155,6 +159,7 @@ struct Comparison : ComparisonProgress {
   const bool orders_reads;  ///< ordered_reads and fetches are used
   BusTimes* const times;    ///< null where nobody asks
   std::unique_ptr<EvidenceReader> evidence;
+  EvidenceAhead* const ahead;  ///< the same, where a second thread takes it in; else null
   Machine* machine = nullptr;
   std::unique_ptr<ReadMatcher> reads;  ///< null where reads are not compared
   FinalMemoryCheck final_memory;
@@ -164,6 +169,13 @@ struct Comparison : ComparisonProgress {
   std::uint64_t interrupted = kNone;
 
  private:
+  struct Intake {
+    std::unique_ptr<EvidenceReader> reader;
+    EvidenceAhead* ahead = nullptr;  ///< the same
+  };
+  static Intake take_in(const Recording& recording, std::unique_ptr<EvidenceReader> reader,
+                        const VerifierOptions& options);
+  Comparison(const Recording& recording, Intake intake, const VerifierOptions& options);
   bool read_ahead();
   void fetch_ahead(const BusTransaction& t) const;
   void sort_in(const BusTransaction& t);

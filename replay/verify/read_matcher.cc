@@ -40,13 +40,13 @@ std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
 
 }  // namespace
 
-ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, bool plain)
+ReadMatcher::ReadMatcher(const Recording& recording, const Schedule* schedule, bool plain)
     : recording_(recording),
       uncached_(recording.bus.form == CacheForm::none),
       plain_(plain),
       data_is_shown_(!plain || !uncached_),
-      line_bytes_(recording.bus.line_bytes),
-      memory_(recording.image, schedule) {
+      line_bytes_(recording.bus.line_bytes) {
+  if (schedule != nullptr) memory_.emplace(recording.image, *schedule);
   table_frames_.insert(recording.initial.cr3 / kPageSize);
   // A 486 has lines of 16 bytes, processors that write back of 32 (Intel SDM vol. 3, table 11-1).
   if (line_bytes_ == 0) line_bytes_ = recording.bus.form == CacheForm::write_back ? 32 : 16;
@@ -56,8 +56,8 @@ ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, b
 // The captured side
 
 void ReadMatcher::expect(const BusTransaction& t, std::uint8_t parts) {
-  memory_.take_external_writes(t.index,
-                               [this](const ExternalWrite& w) { set_memory(w.address, w.data); });
+  memory_->take_external_writes(t.index,
+                                [this](const ExternalWrite& w) { set_memory(w.address, w.data); });
   if (t.size == 0 || !t.has(kPositionKnown)) return;
   Pending& p = pending_.emplace_back();
   p.t = t;
@@ -68,6 +68,16 @@ void ReadMatcher::expect(const BusTransaction& t, std::uint8_t parts) {
   if (!later && (code || data_is_shown_)) show_memory(p);
 }
 
+void ReadMatcher::expect(const BusTransaction& t, const CapturedContext& context) {
+  if (t.size == 0 || !t.has(kPositionKnown)) return;
+  Pending& p = pending_.emplace_back();
+  p.t = t;
+  p.known = context.known;
+  p.parts = context.parts;
+  p.unwritten = context.unwritten;
+  p.shown = true;
+}
+
 /// The captured side writes.
 void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
   const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
@@ -75,7 +85,7 @@ void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
     const std::uint32_t frame = a.page_begin().plus32(at).page();
     if (!written_frames_.contains(frame)) note_written(frame);
   }
-  memory_.set(a, bytes);
+  memory_->set(a, bytes);
 }
 
 /// The frame is about to be written for the first time: what was read there before, and waits,
@@ -168,9 +178,9 @@ void ReadMatcher::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
 
 /// Neither side has written to its frame: both hold what the image does. Else its bytes are shown.
 bool ReadMatcher::is_unwritten(Pending& p, const Memory& memory) const {
-  if (p.shown) return false;
+  if (p.shown && !p.unwritten) return false;
   if (!memory.is_changed(p.t.address.page())) return true;
-  show_memory(p);
+  if (!p.shown) show_memory(p);
   return false;
 }
 
@@ -436,6 +446,7 @@ bool ReadMatcher::agrees(const Pending& p, const BlockMemory& block,
 
 bool ReadMatcher::equals_before(const Pending& p, const BlockMemory& block,
                                 std::uint32_t instruction) const {
+  if (p.unwritten && !block.memory().is_changed(p.t.address.page())) return true;
   if (block.holds(p.t.address, p.t.bytes(), p.known)) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;

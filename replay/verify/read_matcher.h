@@ -17,6 +17,7 @@
 #include "formats/memory/number_set.h"
 #include "formats/memory/short_queue.h"
 #include "replay/captured/captured_memory.h"
+#include "replay/captured/evidence_ahead.h"
 #include "replay/machine/instruction_numbers.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
@@ -37,6 +38,7 @@ struct ReadMatcherProgress {
     BusTransaction t;         ///< with the bytes that the capture has shown, where `shown`
     std::uint32_t known = 0;  ///< bit i: byte i of them is known
     bool shown = false;       ///< else they still are what memory_ holds
+    bool unwritten = false;   ///< what is shown is what the image holds
     bool touched = false;     ///< but memory held something else then
     bool held = false;        ///< code that memory held before the instruction stored anything
     std::uint8_t parts = 1;   ///< transactions of the capture that it is
@@ -72,16 +74,18 @@ class ReadMatcher : private ReadMatcherProgress {
   using ReadMatcherProgress::kNone;
   /// `recording` and `schedule` must outlive the matcher. Only captures whose memory traffic is
   /// counted are compared; of others nothing is asked. `plain`: what a Mismatch shows is of no
-  /// interest.
-  ReadMatcher(const Recording& recording, const Schedule& schedule, bool plain);
+  /// interest. Without `schedule` what reads found in memory is told with them, by the second
+  /// expect(), and the bytes of writes need not be.
+  ReadMatcher(const Recording& recording, const Schedule* schedule, bool plain);
 
   // The captured side, in bus order.
   /// `t` is so many transactions of the capture, joined.
   void expect(const BusTransaction& t, std::uint8_t parts = 1);
+  void expect(const BusTransaction& t, const CapturedContext& context);
   /// `t`, which is memory traffic, comes before long: what is needed for it is fetched from memory
   /// ahead.
   void will_capture(const BusTransaction& t) const {
-    if (!uncached_) memory_.prefetch(t);
+    if (!uncached_ && memory_) memory_->prefetch(t);
   }
   void captured_write(const BusTransaction& t) { set_memory(t.address, t.bytes()); }
 
@@ -150,15 +154,15 @@ class ReadMatcher : private ReadMatcherProgress {
   /// What the bus shows being read next that has not been settled; null where nothing waits.
   const BusTransaction* due() const { return pending_.empty() ? nullptr : &pending_.front().t; }
 
-  /// The comparison at one moment, to come back to.
+  /// The comparison at one moment, to come back to. Not without a schedule.
   struct Checkpoint {
     ReadMatcherProgress progress;
     CapturedMemory::Checkpoint memory;
   };
-  Checkpoint checkpoint() const { return {*this, memory_.checkpoint()}; }
+  Checkpoint checkpoint() const { return {*this, memory_->checkpoint()}; }
   void restore(const Checkpoint& checkpoint) {
     static_cast<ReadMatcherProgress&>(*this) = checkpoint.progress;
-    memory_.restore(checkpoint.memory);
+    memory_->restore(checkpoint.memory);
   }
   /// What the capture has shown memory to hold was wrong: it is `bytes`.
   void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { set_memory(a, bytes); }
@@ -175,7 +179,7 @@ class ReadMatcher : private ReadMatcherProgress {
   /// Adds what the capture has shown memory to hold so far.
   void show_memory(Pending& p) const {
     p.shown = true;
-    p.known = memory_.show(p.t);
+    p.known = memory_->show(p.t);
   }
   bool is_unwritten(Pending& p, const Memory& memory) const;
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
@@ -223,7 +227,7 @@ class ReadMatcher : private ReadMatcherProgress {
   bool plain_ = false;
   bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read
   std::uint32_t line_bytes_ = 0;
-  CapturedMemory memory_;
+  std::optional<CapturedMemory> memory_;                 ///< where a schedule was given
   std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity
 };
 

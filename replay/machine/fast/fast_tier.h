@@ -91,7 +91,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void run_batch(const fast::Block& block, std::uint32_t may_run, std::uint32_t due);
   bool is_quiet_string(const fast::Block& block);
   bool judge(std::uint32_t done, std::uint64_t first);
-  void gather_accesses(const InstructionNumbers& wanted);
+  std::span<const BlockStore> gather_accesses(const InstructionNumbers& wanted);
   void take_back(const Undo& undo, std::uint64_t first, std::uint32_t done);
   std::uint64_t quiet_end() const;
 
@@ -170,7 +170,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   const DecodedInstruction* string_ = nullptr;  ///< in progress
   std::vector<std::uint8_t> area_;              ///< of one block, or of a batch
   std::vector<JudgedPart> parts_told_;
-  std::vector<BlockStore> stores_told_;
+  std::vector<BlockStore> stores_told_;  ///< of which the first few are valid
   std::vector<BlockRead> reads_told_;
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
   const bool references_;                        ///< somebody wants them

@@ -147,8 +147,8 @@ bool FastTier::judge(std::uint32_t done, std::uint64_t first) {
   const Position at{first, 0};
   const std::uint64_t end = first + done;
   if (end <= expectation_.next.instruction && !expectation_.expects_stores) return true;
-  gather_accesses(expectation_.judge->reads_of_interest(at));
-  if (end <= expectation_.next.instruction && stores_told_.empty()) return true;
+  const auto stores = gather_accesses(expectation_.judge->reads_of_interest(at));
+  if (end <= expectation_.next.instruction && stores.empty()) return true;
   parts_told_.clear();
   for (std::uint32_t i = 0; i < s.batched; ++i) {
     parts_told_.push_back({s.batch[i].block->code, s.batch[i].first});
@@ -159,38 +159,41 @@ bool FastTier::judge(std::uint32_t done, std::uint64_t first) {
   const BlockCode part =
       whole || done == last.first ? BlockCode{} : last.block->code->first(done - last.first);
   if (!whole && done != last.first) parts_told_.back().code = &part;
-  const JudgedBlock judged{parts_told_, stores_told_, reads_told_};
+  const JudgedBlock judged{parts_told_, stores, reads_told_};
   cpu_.position = at;
   if (!expectation_.judge->agrees(judged, at)) return false;
   expectation_.judge->agreed(judged, at);
   return true;
 }
 
-/// Makes `stores_told_` and `reads_told_` of what the batch accessed; of reads, those `wanted`.
-void FastTier::gather_accesses(const InstructionNumbers& wanted) {
+/// What the batch stored. Makes `reads_told_` of its reads, those that are `wanted`.
+std::span<const BlockStore> FastTier::gather_accesses(const InstructionNumbers& wanted) {
   const State& s = *s_;
-  stores_told_.clear();
   reads_told_.clear();
-  std::uint32_t number = 0;
-  for (std::uint32_t i = 0; i < s.logged; ++i) {
-    while (number + 1 < s.batched && s.batch[number + 1].logged <= i) ++number;
-    const BatchedBlock& batched = s.batch[number];
-    const DataReference& access = s.log[i];
-    const std::uint32_t instruction = batched.first + access.instruction;
-    if (!access.write) {
-      if (wanted.contains(instruction)) {
-        reads_told_.push_back({access.physical, access.size, instruction});
+  // As long as the log from the first time on: none is made anew.
+  stores_told_.resize(State::kMaxLogged);
+  BlockStore* store = stores_told_.data();
+  for (std::uint32_t number = 0; number < s.batched; ++number) {
+    const std::uint32_t before = s.batch[number].first, end = end_of_log(number);
+    for (std::uint32_t i = s.batch[number].logged; i < end; ++i) {
+      const DataReference& access = s.log[i];
+      const std::uint32_t instruction = before + access.instruction;
+      if (!access.write) {
+        if (wanted.contains(instruction)) {
+          reads_told_.push_back({access.physical, access.size, instruction});
+        }
+        continue;
       }
-      continue;
+      store->address = access.physical;
+      store->size = access.size;
+      store->instruction = instruction;
+      store->was_defined = s.overwritten[i].was_defined;
+      std::memcpy(store->value.data(), &access.value, 8);
+      std::memcpy(store->before.data(), &s.overwritten[i].bytes, 8);
+      ++store;
     }
-    BlockStore& store = stores_told_.emplace_back();
-    store.address = access.physical;
-    store.size = access.size;
-    store.instruction = instruction;
-    store.was_defined = s.overwritten[i].was_defined;
-    std::memcpy(store.value.data(), &access.value, 8);
-    std::memcpy(store.before.data(), &s.overwritten[i].bytes, 8);
   }
+  return {stores_told_.data(), store};
 }
 
 /// Undoes the `done` instructions of the batch. A block that ran alone is made instruction by

@@ -26,7 +26,7 @@ class ReadMatcherTest : public testing::Test {
   void begin(CacheForm form) {
     recording_.bus.form = form;
     replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
-    matcher_ = std::make_unique<ReadMatcher>(recording_, recording_, false);
+    matcher_ = std::make_unique<ReadMatcher>(recording_, &recording_, false);
     matcher_->skip(0);
   }
   Memory& memory() { return replayer_->machine().memory(); }
@@ -49,7 +49,7 @@ TEST_F(ReadMatcherTest, ReadsAgreeWhateverTheirOrderWithinTheInstruction) {
 TEST_F(ReadMatcherTest, WhatTheBusShowedBeforeTheFirstAccessIsNotForgotten) {
   recording_.bus.form = CacheForm::none;
   replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
-  matcher_ = std::make_unique<ReadMatcher>(recording_, recording_, false);
+  matcher_ = std::make_unique<ReadMatcher>(recording_, &recording_, false);
   matcher_->expect(counted(BusOp::data_read, 0x1000, 4, 0));
   matcher_->skip(0);
   matcher_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());

@@ -1,0 +1,85 @@
+#pragma once
+// Takes the evidence in on a second thread while the first replays: decompressing and decoding it,
+// joining the parts of lines, and finding what memory held where the bus shows a read, takes about
+// half as long as replaying a system that starts processes.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "events/recording.h"
+#include "formats/memory/number_set.h"
+#include "replay/captured/captured_memory.h"
+#include "replay/captured/repeated_transfer.h"
+
+namespace citcat {
+
+/// What is known of a captured transaction besides.
+struct CapturedContext {
+  std::uint32_t known = 0;  ///< bit i: byte i of what is read has been shown, and is in its data
+  std::uint8_t parts = 1;   ///< transactions of the capture that it is
+  bool unwritten = false;   ///< the captured side has not written to the frame of this read
+  bool repeated = false;    ///< RepeatedTransfer::observe()
+};
+
+/// Who wants which of that.
+struct CapturedContextOptions {
+  bool joins_lines = true;  ///< EvidenceReader::next_line()
+  bool shows_data = true;   ///< what reads of data read; otherwise only fetches have data
+};
+
+/// Goes through evidence once, from its beginning. The first transactions are taken in on the
+/// calling thread, so that short evidence needs no second one. For one thread; not to be used where
+/// the evidence, or what it shows of memory, is ever gone back in or corrected.
+class EvidenceAhead final : public EvidenceReader {
+ public:
+  /// `image` and `schedule` must outlive the object, and nothing may change them.
+  EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
+                const Schedule& schedule, const CapturedContextOptions& options);
+  ~EvidenceAhead() override;
+
+  // Both throw what the reader throws, after all transactions before it.
+  bool next(BusTransaction& out) override { return next_line(out) != 0; }
+  std::uint8_t next_line(BusTransaction& out) override;
+  std::span<const BusTransaction> upcoming() const override {
+    return std::span(block_->transactions).subspan(next_, block_->size - next_);
+  }
+  /// Of the transaction given last.
+  const CapturedContext& context() const { return block_->contexts[next_ - 1]; }
+
+ private:
+  /// What one thread hands to the other.
+  struct Block {
+    std::vector<BusTransaction> transactions;
+    std::vector<CapturedContext> contexts;
+    std::size_t size = 0;      ///< of both, which are longer
+    bool last = false;         ///< of the evidence
+    std::exception_ptr error;  ///< what came behind them, if they are the last
+  };
+  struct Thread;
+
+  void fill(Block& block, std::size_t most);
+  void complete(BusTransaction& t, CapturedContext& context);
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes);
+  bool next_block();
+  void start_thread();
+
+  const std::unique_ptr<EvidenceReader> reader_;
+  const MemoryImage& image_;
+  const Schedule& schedule_;
+  const CapturedContextOptions options_;
+  // Of whichever thread takes the evidence in.
+  std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
+  NumberSet written_frames_;
+  RepeatedTransfer repeated_;
+
+  std::uint64_t read_here_ = 0;  ///< since a second thread was thought of last
+  std::shared_ptr<Block> block_;  ///< whose transactions are given
+  std::size_t next_ = 0;
+  std::unique_ptr<Thread> thread_;  ///< last: it uses the others
+};
+
+}  // namespace citcat
