@@ -10,7 +10,8 @@
 
    Threads: any number of threads may open, read, seek and close traces at the same time, of the same
    recording too. One trace is one thread's at a time: what two of them do with it must not overlap.
-   The text of citcat_error(NULL) is the calling thread's own.
+   The text of citcat_error(NULL) is the calling thread's own. While a trace is compared with evidence
+   a thread of the library's own reads that; it takes no signals, and ends with the trace.
 
    The process stays the caller's. The library installs no signal handler and ends nothing: without
    memory a call fails, though Unicorn may then say so on the standard error output, and its memory

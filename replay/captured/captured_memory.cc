@@ -5,23 +5,23 @@
 
 namespace citcat {
 
-std::uint32_t CapturedMemory::show(BusTransaction& t) const {
-  const MemoryImage::Page* const page = image_.find(t.address.page());
+std::uint32_t show(const MemoryImage& image, BusTransaction& read) {
+  const MemoryImage::Page* const page = image.find(read.address.page());
   if (page == nullptr) return 0;
-  const std::uint32_t offset = t.address.offset_in_page();
-  const std::uint32_t size = std::min<std::uint32_t>(t.size, kPageSize - offset);
+  const std::uint32_t offset = read.address.offset_in_page();
+  const std::uint32_t size = std::min<std::uint32_t>(read.size, kPageSize - offset);
   switch (size) {  // most are lines of a Pentium or 486, or words of its bus
     case 32:
-      std::memcpy(t.data.data(), &page->data[offset], 32);
+      std::memcpy(read.data.data(), &page->data[offset], 32);
       break;
     case 16:
-      std::memcpy(t.data.data(), &page->data[offset], 16);
+      std::memcpy(read.data.data(), &page->data[offset], 16);
       break;
     case 4:
-      std::memcpy(t.data.data(), &page->data[offset], 4);
+      std::memcpy(read.data.data(), &page->data[offset], 4);
       break;
     default:
-      std::copy_n(page->data.begin() + offset, size, t.data.begin());
+      std::copy_n(page->data.begin() + offset, size, read.data.begin());
   }
   return page->valid.bits(offset, size);
 }

@@ -12,6 +12,9 @@
 
 namespace citcat {
 
+/// Fills in the data of a read with what `image` holds. Bit i of what it returns: byte i is known.
+std::uint32_t show(const MemoryImage& image, BusTransaction& read);
+
 /// The first-read image, and what the captured processor and other bus masters have written since.
 class CapturedMemory {
  public:
@@ -32,8 +35,7 @@ class CapturedMemory {
     }
   }
   void set(PhysAddr a, std::span<const std::uint8_t> bytes) { image_.set(a, bytes); }
-  /// Fills in the data of a read. Bit i of what it returns: byte i is known.
-  std::uint32_t show(BusTransaction& t) const;
+  const MemoryImage& image() const { return image_; }
   /// `t` comes before long: what is needed for it is fetched from the host's memory ahead.
   void prefetch(const BusTransaction& t) const {
     const MemoryImage::Page* const page = image_.find(t.address.page());

@@ -1,5 +1,6 @@
 #include "replay/captured/evidence_ahead.h"
 
+#include <csignal>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -24,6 +25,15 @@ static_assert(kBlocks >= (kEnoughAhead - 1) + 1 + kEnoughAhead);
 /// A thread is started for longer evidence than this.
 constexpr std::uint64_t kFewTransactions = 1 << 12;
 
+/// Whoever uses the library has its signals handled on threads of its own. What an instruction of
+/// this one raises is this one's all the same.
+void leave_signals_to_others() {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int raised : {SIGBUS, SIGFPE, SIGILL, SIGSEGV}) sigdelset(&all, raised);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
 }  // namespace
 
 struct EvidenceAhead::Thread {
@@ -36,6 +46,7 @@ struct EvidenceAhead::Thread {
   Thread& operator=(const Thread&) = delete;
 
   void run(EvidenceAhead& evidence) {
+    leave_signals_to_others();
     bool last = false;
     while (!last) {
       std::shared_ptr<Block> block = idle.take();
@@ -127,7 +138,9 @@ void EvidenceAhead::complete(BusTransaction& t, CapturedContext& context) {
                                 [this](const ExternalWrite& w) { write(w.address, w.data); });
   if (t.size == 0 || !t.has(kPositionKnown)) return;
   context.unwritten = !written_frames_.contains(t.address.page());
-  if (t.op == BusOp::code_read || options_.shows_data) context.known = memory_->show(t);
+  const bool code = t.op == BusOp::code_read;
+  context.shown = options_.shows_all || (code && !context.unwritten);
+  if (context.shown) context.known = show(memory_->image(), t);
 }
 
 void EvidenceAhead::write(PhysAddr a, std::span<const std::uint8_t> bytes) {

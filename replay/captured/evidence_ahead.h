@@ -19,7 +19,8 @@ namespace citcat {
 
 /// What is known of a captured transaction besides.
 struct CapturedContext {
-  std::uint32_t known = 0;  ///< bit i: byte i of what is read has been shown, and is in its data
+  std::uint32_t known = 0;  ///< bit i: byte i of what is read is known
+  bool shown = false;       ///< and in its data
   std::uint8_t parts = 1;   ///< transactions of the capture that it is
   bool unwritten = false;   ///< the captured side has not written to the frame of this read
   bool repeated = false;    ///< RepeatedTransfer::observe()
@@ -28,7 +29,8 @@ struct CapturedContext {
 /// Who wants which of that.
 struct CapturedContextOptions {
   bool joins_lines = true;  ///< EvidenceReader::next_line()
-  bool shows_data = true;   ///< what reads of data read; otherwise only fetches have data
+  /// What all reads have read; otherwise only fetches have data, from frames that were written to.
+  bool shows_all = true;
 };
 
 /// Goes through evidence once, from its beginning. The first transactions are taken in on the

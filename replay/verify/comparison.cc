@@ -70,7 +70,7 @@ Comparison::Intake Comparison::take_in(const Recording& r, std::unique_ptr<Evide
     return {std::move(reader)};
   }
   const CapturedContextOptions wanted{.joins_lines = joins_lines(r, options),
-                                      .shows_data = r.bus.form != CacheForm::none};
+                                      .shows_all = r.bus.form != CacheForm::none};
   auto ahead =
       std::make_unique<EvidenceAhead>(std::move(reader), r.image, schedule_of(r, options), wanted);
   EvidenceAhead* const same = ahead.get();

@@ -73,9 +73,9 @@ void ReadMatcher::expect(const BusTransaction& t, const CapturedContext& context
   Pending& p = pending_.emplace_back();
   p.t = t;
   p.known = context.known;
-  p.parts = context.parts;
+  p.shown = context.shown;
   p.unwritten = context.unwritten;
-  p.shown = true;
+  p.parts = context.parts;
 }
 
 /// The captured side writes.

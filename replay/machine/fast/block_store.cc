@@ -264,17 +264,21 @@ const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy pol
   return cut_;
 }
 
+/// From the last instruction back to where all flags are known: most often that is not far.
 FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
                                 std::span<const std::uint8_t> counts) {
+  const auto info = [&](std::uint32_t i) -> const DecodedInstruction& {
+    return block.code->instruction(i).info;
+  };
   FlagEffect flags;
-  std::size_t shifts = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const DecodedInstruction& info = block.code->instruction(i).info;
-    if (!shifts_by_cl(info)) {
-      flags = flags + flag_effect_of(info, 0);
-    } else if (shifts < counts.size()) {
-      flags = flags + flag_effect(info, counts[shifts++]);
+  for (std::uint32_t i = count; i != 0 && flags.written != kArithmeticFlags; --i) {
+    if (!shifts_by_cl(info(i - 1))) {
+      flags = flag_effect_of(info(i - 1), 0) + flags;
+      continue;
     }
+    std::size_t before = 0;
+    for (std::uint32_t j = 0; j + 1 < i; ++j) before += shifts_by_cl(info(j)) ? 1 : 0;
+    if (before < counts.size()) flags = flag_effect(info(i - 1), counts[before]) + flags;
   }
   return flags;
 }

@@ -172,15 +172,21 @@ TEST_F(EvidenceAheadTest, OtherMastersWriteBeforeTheReadThatShowedIt) {
   EXPECT_EQ(t.data[2], 0xbb);
 }
 
-TEST_F(EvidenceAheadTest, DataOfReadsIsLeftOutWhereNobodyWantsIt) {
-  const auto ahead =
-      ahead_of({counted(BusOp::data_read, 0x10020, 4, 0), counted(BusOp::code_read, 0x10024, 4, 0)},
-               {.shows_data = false});
+TEST_F(EvidenceAheadTest, OnlyFetchesFromFramesThatWereWrittenHaveDataWhereNoMoreIsWanted) {
+  const auto ahead = ahead_of(
+      {counted(BusOp::data_write, 0x10030, {7}, 0), counted(BusOp::data_read, 0x10020, 4, 1),
+       counted(BusOp::code_read, 0x10024, 4, 1), counted(BusOp::code_read, 0x11024, 4, 1)},
+      {.shows_all = false});
   BusTransaction t;
   ahead->next_line(t);
-  EXPECT_EQ(ahead->context().known, 0u);
   ahead->next_line(t);
+  EXPECT_FALSE(ahead->context().shown);
+  ahead->next_line(t);
+  EXPECT_TRUE(ahead->context().shown);
   EXPECT_EQ(ahead->context().known, 0xbu) << "of which one byte in three is not known";
+  ahead->next_line(t);
+  EXPECT_FALSE(ahead->context().shown);
+  EXPECT_TRUE(ahead->context().unwritten) << "it is what the image holds";
 }
 
 }  // namespace
