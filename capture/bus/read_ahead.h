@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/bus/source.h"
-#include "formats/memory/pool.h"
+#include "formats/memory/blocks_ahead.h"
 
 namespace citcat {
 
@@ -49,7 +49,6 @@ class ReadAhead {
     bool last = false;         ///< of the segment
     std::exception_ptr error;  ///< what came behind them, if they are the last
   };
-  struct Thread;
 
   std::span<BusTransaction> read_here(std::size_t most);
   std::span<BusTransaction> take_block();
@@ -60,7 +59,7 @@ class ReadAhead {
   std::uint64_t read_here_ = 0;  ///< transactions of this segment
   bool at_end_ = false;
   std::shared_ptr<Block> block_;  ///< handed out last
-  std::unique_ptr<Thread> thread_;
+  std::unique_ptr<BlocksAhead<Block>> thread_;
 };
 
 }  // namespace citcat

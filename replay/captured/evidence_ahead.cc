@@ -1,12 +1,7 @@
 #include "replay/captured/evidence_ahead.h"
 
-#include <csignal>
 #include <system_error>
-#include <thread>
 #include <utility>
-
-#include "formats/memory/handover.h"
-#include "formats/memory/pool.h"
 
 namespace citcat {
 
@@ -15,53 +10,13 @@ namespace {
 /// Transactions in a block that the calling thread takes in: few enough to stay in the first-level
 /// cache.
 constexpr std::size_t kBlock = 64;
-/// In one that another thread takes in: handing it over takes as long as some ten of them.
+/// In one that another thread takes in: handing it over takes as long as some ten of them, and all
+/// that go round, 240 KiB, stay in the second-level cache.
 constexpr std::size_t kHandedBlock = 512;
-/// Blocks that wake a thread that waits for some.
-constexpr std::size_t kEnoughAhead = 2;
-/// Blocks that go round; all of them together, 240 KiB, stay in the second-level cache.
-constexpr std::size_t kBlocks = 6;
-static_assert(kBlocks >= (kEnoughAhead - 1) + 1 + kEnoughAhead);
 /// A thread is started for longer evidence than this.
 constexpr std::uint64_t kFewTransactions = 1 << 12;
 
-/// Whoever uses the library has its signals handled on threads of its own. What an instruction of
-/// this one raises is this one's all the same.
-void leave_signals_to_others() {
-  sigset_t all;
-  sigfillset(&all);
-  for (const int raised : {SIGBUS, SIGFPE, SIGILL, SIGSEGV}) sigdelset(&all, raised);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
 }  // namespace
-
-struct EvidenceAhead::Thread {
-  explicit Thread(EvidenceAhead& evidence) : worker([this, &evidence] { run(evidence); }) {}
-  ~Thread() {
-    idle.close();
-    worker.join();
-  }
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
-
-  void run(EvidenceAhead& evidence) {
-    leave_signals_to_others();
-    bool last = false;
-    while (!last) {
-      std::shared_ptr<Block> block = idle.take();
-      if (!block) break;
-      evidence.fill(*block, kHandedBlock);
-      last = block->last;
-      taken_in.put(std::move(block));
-    }
-    taken_in.close();
-  }
-
-  Pool<Block> idle{kBlocks, kEnoughAhead};
-  Handover<std::shared_ptr<Block>> taken_in{kEnoughAhead};
-  std::thread worker;  ///< last: it uses the others
-};
 
 EvidenceAhead::EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
                              const Schedule& schedule, const CapturedContextOptions& options)
@@ -86,10 +41,10 @@ bool EvidenceAhead::next_block() {
     return false;
   }
   next_ = 0;
-  if (!thread_ && read_here_ >= kFewTransactions) start_thread();
-  if (thread_) {
+  if (!ahead_ && read_here_ >= kFewTransactions) start_thread();
+  if (ahead_) {
     block_.reset();
-    block_ = std::move(*thread_->taken_in.take());
+    block_ = ahead_->next();
   } else {
     fill(*block_, kBlock);
     read_here_ += block_->size;
@@ -100,7 +55,10 @@ bool EvidenceAhead::next_block() {
 /// Where the system gives no thread, evidence is taken in here as before.
 void EvidenceAhead::start_thread() {
   try {
-    thread_ = std::make_unique<Thread>(*this);
+    ahead_ = std::make_unique<BlocksAhead<Block>>([this](Block& block) {
+      fill(block, kHandedBlock);
+      return !block.last;
+    });
   } catch (const std::system_error&) {
     read_here_ = 0;
   }

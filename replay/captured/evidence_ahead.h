@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "formats/memory/blocks_ahead.h"
 #include "formats/memory/number_set.h"
 #include "replay/captured/captured_memory.h"
 #include "replay/captured/repeated_transfer.h"
@@ -61,7 +62,6 @@ class EvidenceAhead final : public EvidenceReader {
     bool last = false;         ///< of the evidence
     std::exception_ptr error;  ///< what came behind them, if they are the last
   };
-  struct Thread;
 
   void fill(Block& block, std::size_t most);
   void complete(BusTransaction& t, CapturedContext& context);
@@ -81,7 +81,7 @@ class EvidenceAhead final : public EvidenceReader {
   std::uint64_t read_here_ = 0;  ///< since a second thread was thought of last
   std::shared_ptr<Block> block_;  ///< whose transactions are given
   std::size_t next_ = 0;
-  std::unique_ptr<Thread> thread_;  ///< last: it uses the others
+  std::unique_ptr<BlocksAhead<Block>> ahead_;  ///< last: it uses the others
 };
 
 }  // namespace citcat
