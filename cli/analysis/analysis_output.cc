@@ -15,23 +15,44 @@ namespace citcat {
 
 namespace {
 
-tools::Report head_of(std::uint64_t from, std::uint64_t to, const ReplayReport& report) {
+/// Which figures are of windows alone, and what these are.
+void add_sample(const AppliedSample& sample, const tools::Analysis& analysis, tools::Report& head) {
+  tools::Report& group = head.group("sample", "samples");
+  group.value("plan", "windows", sample.plan);
+  group.value("windows", "number of windows", sample.share.windows);
+  group.value("instructions", "instructions in them", sample.share.instructions);
+  group.value("warming", "instructions before them, which do not count", sample.share.warming);
+  group.value("of", "of so many", sample.of);
+  tools::Table& table = group.table("tools", "what is a sample: only of these windows",
+                                    {{"tool", "tool", ""},
+                                     {"figures", "its figures", ""},
+                                     {"sampled", "samples among them", ""}});
+  constexpr const char* kWhich[] = {"exact", "exact in part", "sample"};
+  for (const auto& [tool, sampled] : analysis.sampled()) {
+    table.row({tool, std::string(kWhich[static_cast<std::size_t>(sampled.which)]), sampled.names});
+  }
+}
+
+tools::Report head_of(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
+                      const ReplayReport& report, const std::optional<AppliedSample>& sample) {
   tools::Report head;
   const std::uint64_t instructions = to > from ? to - from : 0;
   head.value("instructions", "instructions", instructions);
   head.value("from", "from", from);
   head.value("to", "to", to);
   head.value("end", "end", std::string(replay_end_name(report.end)));
+  if (sample) add_sample(*sample, analysis, head);
   return head;
 }
 
 }  // namespace
 
 nlohmann::ordered_json analysis_json(const tools::Analysis& analysis, std::uint64_t from,
-                                     std::uint64_t to, const ReplayReport& report) {
+                                     std::uint64_t to, const ReplayReport& report,
+                                     const std::optional<AppliedSample>& sample) {
   tools::Report found;
   analysis.report(found);
-  nlohmann::ordered_json json = tools::report_json(head_of(from, to, report));
+  nlohmann::ordered_json json = tools::report_json(head_of(analysis, from, to, report, sample));
   json["divergence"] = divergence_json(report.divergence);
   const nlohmann::ordered_json tools = tools::report_json(found);
   json.update(tools);
@@ -45,12 +66,13 @@ nlohmann::ordered_json analysis_json(const tools::Analysis& analysis, std::uint6
 }
 
 void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
-                    const ReplayReport& report, AnalysisFormat format, const Console& console) {
+                    const ReplayReport& report, const std::optional<AppliedSample>& sample,
+                    AnalysisFormat format, const Console& console) {
   if (format == AnalysisFormat::json) {
-    console.print_json(analysis_json(analysis, from, to, report));
+    console.print_json(analysis_json(analysis, from, to, report, sample));
     return;
   }
-  const tools::Report head = head_of(from, to, report);
+  const tools::Report head = head_of(analysis, from, to, report, sample);
   tools::Report found;
   analysis.report(found);
   if (format == AnalysisFormat::csv) {

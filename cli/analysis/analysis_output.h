@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/analysis/analysis_run.h"
 #include "cli/console.h"
 #include "replay/session/replayer.h"
 #include "tools/host/analysis.h"
@@ -17,10 +18,12 @@ enum class AnalysisFormat : std::uint8_t { text, json, csv };
 
 /// As `analyze --json` prints it, of the instructions [from, to).
 nlohmann::ordered_json analysis_json(const tools::Analysis& analysis, std::uint64_t from,
-                                     std::uint64_t to, const ReplayReport& report);
+                                     std::uint64_t to, const ReplayReport& report,
+                                     const std::optional<AppliedSample>& sample);
 /// The same in any form.
 void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
-                    const ReplayReport& report, AnalysisFormat format, const Console& console);
+                    const ReplayReport& report, const std::optional<AppliedSample>& sample,
+                    AnalysisFormat format, const Console& console);
 
 /// --list-tools: names and summaries; as JSON an array.
 void list_tools(bool json, const Console& console);

@@ -49,6 +49,8 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.recording = &file.recording();
   setup.machine = tools::MachineFacts::of(file.recording());
   setup.from = plan.range.from;
+  setup.to = plan.range.to;
+  setup.sampled = !plan.sample.empty();
   setup.begins = begins;
   setup.output = plan.output;
   return setup;
@@ -67,6 +69,7 @@ std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& s
 }
 
 std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
+  if (!plan.sample.empty()) return "samples are told in one go";
   const auto analysis = make_analysis(plan, setup);
   if (analysis->walks()) return "a processor's TLB is followed from the beginning on";
   CITCAT_ASSERT(setup.names != nullptr);
@@ -115,6 +118,12 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
         tools::WindowPlan::parse(plan.window, file.recording().instructions.value_or(0), names);
     host_options.windows = &*windows;
   }
+  std::optional<tools::WindowPlan> samples;
+  if (!plan.sample.empty()) {
+    samples = tools::WindowPlan::parse_sample(plan.sample,
+                                              file.recording().instructions.value_or(0), names);
+    host_options.samples = &*samples;
+  }
 
   std::unique_ptr<ToolHost> host;
   const auto start_over = [&]() -> Observer* {
@@ -150,6 +159,11 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   result.report = session.run();
   host->finish();
   if (windows) windows->finish();
+  if (samples) {
+    const std::uint64_t end = std::min(result.report.instructions, plan.range.to);
+    const std::uint64_t from = std::min(plan.range.from, end);
+    result.sample = {plan.sample, samples->share(from, end), end - from};
+  }
   result.differs_before = session.differs_before();
   if (plan.ended) plan.ended(session, result.report);
   return result;

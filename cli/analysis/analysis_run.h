@@ -17,6 +17,7 @@
 #include "tools/host/analysis.h"
 #include "tools/host/names.h"
 #include "tools/host/scope.h"
+#include "tools/host/window_plan.h"
 
 namespace citcat {
 
@@ -29,6 +30,8 @@ struct AnalysisPlan {
   std::vector<std::string> tools;    ///< NAME:key=value,...
   std::string where, by;             ///< empty: everything, nothing
   std::string window;                ///< empty: one, of it all
+  /// Where tools that need executions in their order are told of them; empty: everywhere.
+  std::string sample;
   std::vector<std::string> symbols;  ///< files of names, besides those of the recording
   std::string output;                ///< Setup::output
   /// Setup::isolate
@@ -44,6 +47,13 @@ struct AnalysisPlan {
   std::function<void(ReplaySession&, const ReplayReport&)> ended;
 };
 
+/// --sample as it was applied to a run.
+struct AppliedSample {
+  std::string plan;
+  tools::WindowPlan::Share share;
+  std::uint64_t of = 0;  ///< instructions
+};
+
 struct AnalysisResult {
   // What the tools refer to.
   std::unique_ptr<const Symbols> symbols;
@@ -51,6 +61,7 @@ struct AnalysisResult {
   std::unique_ptr<tools::Analysis> analysis;
   ReplayReport report;
   std::optional<std::uint64_t> differs_before;
+  std::optional<AppliedSample> sample;
   bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
 };
 

@@ -42,7 +42,7 @@ struct AnalyzeArguments {
   MetricArguments metrics;
   RangeArguments positions;
   IsolationArguments isolation;
-  std::string shard, output;
+  std::string shard, output, sample;
   int jobs = 1;
   bool unchecked = false, from_start = false, list = false, explain = false, json = false,
        csv = false;
@@ -159,6 +159,11 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   plan.range = arguments.positions.instructions();
   plan.check = !arguments.unchecked;
   plan.use_checkpoints = !arguments.from_start;
+  plan.sample = arguments.sample;
+  const bool selects = !plan.where.empty() || !plan.by.empty() || !plan.window.empty();
+  if (!plan.sample.empty() && selects) {
+    throw UsageError("--sample is not for use with --where, --by or --window");
+  }
   make_analysis(plan, {});  // what is wrong with it is said before the recording is read
   const PlacedRecording placed = open_placed(arguments.recording, console);
   if (!arguments.shard.empty()) return run_share(arguments, placed.file, console);
@@ -172,7 +177,7 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   }
   if (result.analysis) {
     print_analysis(*result.analysis, plan.range.from, std::min(report.instructions, plan.range.to),
-                   report, format, console);
+                   report, result.sample, format, console);
   }
   if (report.divergence) {
     for (const std::string& line :
@@ -202,6 +207,10 @@ void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
   parser.add_flag("--unchecked", arguments.unchecked,
                   "Do not compare with the evidence on the way");
   parser.add_flag("--from-start", arguments.from_start, "Use no checkpoint");
+  parser.add_option(
+      "--sample", arguments.sample,
+      "Tell tools that need executions in their order of these windows alone, all others "
+      "of everything: 'every 1M for 10k, warm 10k'; as --window, of instructions");
   define_engine(parser, arguments.plan.path);
   parser.add_flag("--json", arguments.json, "Print one line of JSON");
   parser.add_flag("--csv", arguments.csv, "Print tables of comma-separated values");

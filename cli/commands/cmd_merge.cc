@@ -203,7 +203,7 @@ ExitCode merge_analysis(const MergeArguments& arguments, const Console& console)
   ReplayReport report;
   report.instructions = parts.back().to;
   report.end = parts.back().stopped ? ReplayReport::End::stopped : ReplayReport::End::complete;
-  print_analysis(*whole, setup.from, report.instructions, report,
+  print_analysis(*whole, setup.from, report.instructions, report, {},
                  arguments.json  ? AnalysisFormat::json
                  : arguments.csv ? AnalysisFormat::csv
                                  : AnalysisFormat::text,

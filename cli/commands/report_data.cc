@@ -59,13 +59,26 @@ std::string shell_quoted(const std::string& text) {
 }
 
 /// The command that prints the JSON of the analysis.
-std::string analyze_command(const ReportedRange& what, const ReportOptions& options) {
+std::string analyze_command(const ReportedRange& what, const ReportOptions& options,
+                            const std::string& sample) {
   std::string text = "citcat analyze " + shell_quoted(what.recording);
   if (what.range.from != 0) text += fmt::format(" --from {}", what.range.from);
   if (what.range.to != ReplayRange{}.to) text += fmt::format(" --to {}", what.range.to);
+  if (!sample.empty()) text += " --sample " + shell_quoted(sample);
   for (const std::string& symbols : options.symbols) text += " --symbols " + shell_quoted(symbols);
   for (const std::string& tool : kTools) text += " --tool " + tool;
   return text + " --json";
+}
+
+/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds.
+std::string sample_of(const ReportOptions& options, const RecordingFile& file,
+                      const ReplayRange& range) {
+  constexpr std::uint64_t kLong = 100'000'000;
+  constexpr const char* kUsual = "every 5M for 50k, warm 50k";
+  if (options.sample == "none") return "";
+  if (!options.sample.empty()) return options.sample;
+  const std::uint64_t end = std::min(file.recording().instructions.value_or(0), range.to);
+  return end > range.from && end - range.from >= kLong ? kUsual : "";
 }
 
 Json checkpoints_json(const RecordingFile& file) {
@@ -148,6 +161,7 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
   plan.symbols = options.symbols;
   plan.range = what.range;
   plan.policy = options.policy;
+  plan.sample = sample_of(options, file, what.range);
   // A verdict is of the whole run.
   plan.use_checkpoints = false;
   plan.cache = cache_of(file, what, options, console);
@@ -177,10 +191,10 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
   run.data["whole"] = what.whole();
   run.data["info"] = recording_info(file);
   run.data["verify"] = std::move(verdict);
-  run.data["analyze_command"] = analyze_command(what, options);
-  run.data["analyze"] =
-      analysis_json(*result.analysis, what.range.from,
-                    std::min(result.report.instructions, what.range.to), result.report);
+  run.data["analyze_command"] = analyze_command(what, options, plan.sample);
+  run.data["analyze"] = analysis_json(*result.analysis, what.range.from,
+                                      std::min(result.report.instructions, what.range.to),
+                                      result.report, result.sample);
   run.data["checkpoints"] = checkpoints_json(file);
   run.data["explain"] = nullptr;
   run.data["waveform"] = nullptr;

@@ -31,6 +31,9 @@ struct ReportOptions {
   CaptureOptions capture_options;
   bool cache = false;                ///< compare with the model of the declared cache too
   std::string cache_model;           ///< or with this one; empty: none is named
+  /// Windows for what needs executions in their order; "none": all of the run; empty: what suits
+  /// its length.
+  std::string sample;
   unsigned explain_seconds = 60;     ///< for the causes of a divergence; 0: none are looked for
   ComparisonPolicy policy;
 };

@@ -10,8 +10,12 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
   for (Observer* const observer : listeners.observers()) {
     Wants wants = observer->wants();
     if (wants.instructions) {
-      counts_suffice_ = wants.counts && (counts_suffice_ || instructions_.empty());
       instructions_.push_back(observer);
+      wants_.push_back(wants);
+      batchers_.push_back(dynamic_cast<BatchListener*>(observer));
+      storers_.push_back(dynamic_cast<StoreListener*>(observer));
+      attention_.push_back(Attention::blocks);
+      told_.push_back(told_.size());
     }
     each_access |= wants.each_access();
     wants_references_ |= wants.references;
@@ -22,7 +26,6 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
     wants_reads_ |= wants.reads;
     (wants.unjudged ? early_ : late_).push_back({observer, wants});
   }
-  if (instructions_.size() == 1) batches_ = dynamic_cast<BatchListener*>(instructions_[0]);
   if (judge_ != nullptr) {
     each_access |= !judge_->judges_blocks();
     judges_reads_ = each_access || judge_->wants().reads;
@@ -34,12 +37,43 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
                                      : Detail::nothing;
 }
 
-std::uint64_t Audience::attended_from() const {
-  std::uint64_t from = ~std::uint64_t{0};
-  for (const Observer* const observer : instructions_) {
-    from = std::min(from, observer->attends_from());
+const Audience::Attending& Audience::attend(std::uint64_t instruction) {
+  attending_ = {};
+  told_.clear();
+  bool more_than_stores = false;
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    const Attended asked = instructions_[i]->attended(instruction);
+    attention_[i] = asked.how;
+    attending_.until = std::min(attending_.until, asked.until);
+    if (asked.how != Attention::blocks) {
+      attending_.passes = true;
+      attending_.counts |= asked.how >= Attention::counts;
+      if (asked.how == Attention::trail) attending_.trail = std::max(attending_.trail, asked.trail);
+      continue;
+    }
+    told_.push_back(i);
+    attending_.blocks = true;
+    attending_.references |= wants_[i].references;
+    more_than_stores |= !wants_[i].references || !wants_[i].only_stores;
   }
-  return from;
+  attending_.until = std::max(attending_.until, instruction + 1);
+  attending_.only_stores = attending_.references && !more_than_stores;
+  batches_ = told_.size() == 1 ? batchers_[told_[0]] : nullptr;
+  stores_ = told_.size() == 1 ? storers_[told_[0]] : nullptr;
+  return attending_;
+}
+
+void Audience::passed(std::uint64_t from, std::uint64_t to) {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    if (attention_[i] != Attention::blocks) instructions_[i]->passed(from, to);
+  }
+}
+
+void Audience::trailed(const BlockCode& block, const std::uint32_t* addresses, Position first) {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    if (attention_[i] != Attention::trail) continue;
+    instructions_[i]->trailed({block, addresses, note_of(block, i)}, first);
+  }
 }
 
 void Audience::introduce(Machine& machine) {
@@ -106,14 +140,15 @@ void Audience::iteration(const ExecutedInstruction& e, Position now) {
 
 void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses,
                             Position first, std::span<const DataReference> references) {
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+  for (const std::size_t i : told_) {
     instructions_[i]->block({block, addresses, note_of(block, i), references}, first);
   }
 }
 
 void Audience::counted(const BlockCode& block, std::uint64_t executions) {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    instructions_[i]->counted({block, nullptr, note_of(block, i)}, executions);
+    if (wants_[i].counts)
+      instructions_[i]->counted({block, nullptr, note_of(block, i)}, executions);
   }
 }
 

@@ -38,10 +38,24 @@ class Audience {
   bool wants_references() const { return wants_references_; }
   /// Whether those that somebody wants are stores alone, and nobody is told of blocks but for them.
   bool wants_only_stores() const { return wants_references_ && !wants_more_than_stores_; }
-  /// Whether all who are told of blocks only want to know how often each ran.
-  bool counts_suffice() const { return counts_suffice_; }
-  /// The first instruction that somebody wants to be told of as part of a block.
-  std::uint64_t attended_from() const;
+
+  /// What is wanted of plain code for now.
+  struct Attending {
+    std::uint64_t until = ~std::uint64_t{0};  ///< then attend() is to be called again
+    bool blocks = false;                      ///< somebody is told of blocks
+    bool references = false;                  ///< and of what they read and store,
+    bool only_stores = false;                 ///< or of stores alone, and only of blocks with them
+    bool counts = false;                      ///< somebody is told how often each ran
+    bool passes = false;                      ///< somebody is not told of blocks
+    std::uint32_t trail = 0;                  ///< of what passes, the last so many instructions
+  };
+  /// Asks all observers how plain code is to be told from the instruction on.
+  const Attending& attend(std::uint64_t instruction);
+  const Attending& attending() const { return attending_; }
+  /// To those who are not told of blocks. As Observer::passed().
+  void passed(std::uint64_t from, std::uint64_t to);
+  /// To those who have asked for it. As Observer::trailed().
+  void trailed(const BlockCode& block, const std::uint32_t* addresses, Position first);
   /// Whether the judge is among those who want reads.
   bool judges_reads() const { return judges_reads_; }
   /// Whether anybody besides the judge is told instructions.
@@ -75,23 +89,28 @@ class Audience {
   /// Not to the judge.
   void block(const BlockCode& block, const std::uint32_t* addresses, Position first,
              std::span<const DataReference> references = {}) {
-    if (instructions_.size() == 1) [[likely]] {
-      return instructions_[0]->block({block, addresses, note_of(block, 0), references}, first);
+    if (told_.size() == 1) [[likely]] {
+      const std::size_t one = told_[0];
+      return instructions_[one]->block({block, addresses, note_of(block, one), references}, first);
     }
     block_to_all(block, addresses, first, references);
   }
   /// Whether blocks() may be called: there is one who is told of blocks, and takes them so.
   bool takes_batches() const { return batches_ != nullptr; }
   /// A block as that one is told of it.
-  static ExecutedBlock as_told(const BlockCode& block, const std::uint32_t* addresses,
-                               std::span<const DataReference> references) {
-    return {block, addresses, note_of(block, 0), references};
+  ExecutedBlock as_told(const BlockCode& block, const std::uint32_t* addresses,
+                        std::span<const DataReference> references) const {
+    return {block, addresses, note_of(block, told_[0]), references};
   }
   /// Not to the judge. As BatchListener::blocks().
   void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
     batches_->blocks(blocks, first, count);
   }
-  /// Not to the judge, and only where counts_suffice().
+  /// The same. As StoreListener::stores(): false where the one who is told does not take them so.
+  bool stores(std::span<const DataReference> stores, std::uint64_t end) {
+    return stores_ != nullptr && stores_->stores(stores, end);
+  }
+  /// Not to the judge, and only to those who take counts.
   void counted(const BlockCode& block, std::uint64_t executions);
   /// `judged`: the judge is told, if it wants reads.
   void fetch(PhysAddr a, std::uint32_t size, Position now, bool judged = true);
@@ -136,14 +155,20 @@ class Audience {
   Memory& memory_;
   BlockJudge* judge_;
   std::vector<Listener> early_, late_;   ///< told before it is judged, and behind that
-  std::vector<Observer*> instructions_;  ///< who is told of blocks
+  std::vector<Observer*> instructions_;  ///< who is told of plain code
+  std::vector<Wants> wants_;             ///< of each of them
+  std::vector<BatchListener*> batchers_;  ///< the same; null where it takes one at a time
+  std::vector<StoreListener*> storers_;   ///< the same of stores
+  std::vector<Attention> attention_;      ///< of each, for now
+  std::vector<std::size_t> told_;         ///< who is told of blocks for now
+  Attending attending_;
+  StoreListener* stores_ = nullptr;      ///< the only one who is told, where it takes stores
   BatchListener* batches_ = nullptr;     ///< the only one of them, where it takes several at a time
   Detail detail_ = Detail::nothing;
   bool wants_reads_ = false;
   bool wants_references_ = false;
   bool wants_more_than_stores_ = false;
   bool judges_reads_ = false;
-  bool counts_suffice_ = false;
   RunControl control_;
 };
 

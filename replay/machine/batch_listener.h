@@ -20,4 +20,14 @@ class BatchListener {
                       std::uint32_t count) = 0;
 };
 
+/// An observer that wants to know what code stores and nothing else of it (Wants::only_stores), and
+/// takes stores of many blocks in one call.
+class StoreListener {
+ public:
+  virtual ~StoreListener() = default;
+  /// All that plain code before instruction `end` has stored since it was told last, in order;
+  /// DataReference::instruction has no meaning. False: tell it block by block.
+  virtual bool stores(std::span<const DataReference> stores, std::uint64_t end) = 0;
+};
+
 }  // namespace citcat

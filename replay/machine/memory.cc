@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 
 #include "formats/io/error.h"
@@ -108,6 +109,13 @@ void Memory::drop_mask(PageState& state) {
     ++mask_epoch_;
   }
   state.defined = nullptr;
+}
+
+std::vector<std::uint32_t> Memory::changed_frames() const {
+  std::vector<std::uint32_t> changed;
+  std::copy_if(mapped_.begin(), mapped_.end(), std::back_inserter(changed),
+               [&](std::uint32_t number) { return states_[number].changed; });
+  return changed;
 }
 
 std::vector<Memory::SavedPage> Memory::save_changed() const {

@@ -92,6 +92,8 @@ class Memory {
   };
   /// All frames written since load().
   std::vector<SavedPage> save_changed() const;
+  /// Numbers of these frames.
+  std::vector<std::uint32_t> changed_frames() const;
   /// Takes memory back to what it was when `pages` were saved: frames changed since load() and not
   /// among them become what `image` says. Code translated from frames that change is dropped.
   void restore(const MemoryImage& image, const std::vector<SavedPage>& pages);

@@ -61,6 +61,21 @@ struct DeliveredEvent {
   std::uint32_t eflags = 0;
 };
 
+/// How an observer is told of plain code.
+enum class Attention : std::uint8_t {
+  none,    ///< by passed() alone
+  counts,  ///< and by counted()
+  trail,   ///< and of the last of what passed by trailed()
+  blocks,  ///< by block(), each time it runs
+};
+/// What an observer wants of plain code, up to an instruction.
+struct Attended {
+  Attention how = Attention::blocks;
+  std::uint64_t until = ~std::uint64_t{0};  ///< then it is asked again
+  std::uint32_t trail = 0;                  ///< instructions; kMostTrail at most
+  static constexpr std::uint32_t kMostTrail = 64;
+};
+
 /// What an observer wants to be told. All observers are told events: port accesses, deliveries,
 /// halts, external writes, loads of CR3, cache flushes, the shutdown.
 struct Wants {
@@ -79,7 +94,7 @@ struct Wants {
   bool references = false;
   /// Of `references` only stores. What stores nothing need not be told at all.
   bool only_stores = false;
-  /// Of blocks only how often each ran: counted() may take the place of block().
+  /// It takes counted() in place of block() where attended() says so: by default everywhere.
   bool counts = false;
   /// It takes addresses of 64 bits. Processors with long mode are replayed only where all observers
   /// do.
@@ -133,8 +148,18 @@ class Observer {
   /// So many more executions of a block, each of them whole: with Wants::counts, in any order, and at
   /// the latest in Machine::tell_counts(). Addresses and references are not known.
   virtual void counted(const ExecutedBlock&, std::uint64_t /*executions*/) {}
-  /// Before this instruction it need not be told of plain code. Asked again and again.
-  virtual std::uint64_t attends_from() const { return 0; }
+  /// How plain code is to be told from the instruction on. Asked again and again. What is told
+  /// alone - instructions, strings - is told whatever it answers.
+  virtual Attended attended(std::uint64_t /*instruction*/) {
+    return {.how = wants().counts ? Attention::counts : Attention::blocks};
+  }
+  /// Instructions [from, to), all plain, at one level and in one address space, completed and are
+  /// not told by block(). Told before anything that comes behind them.
+  virtual void passed(std::uint64_t /*from*/, std::uint64_t /*to*/) {}
+  /// With Attention::trail: of the last instructions that passed, block by block, as many as was
+  /// asked for, or a few more. passed() has told only those before them. Counted() has their
+  /// executions.
+  virtual void trailed(const ExecutedBlock&, Position /*first*/) {}
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}

@@ -49,6 +49,17 @@ void DigestSink::block(const ExecutedBlock& block, Position first) {
   }
 }
 
+/// Unless a digest is due among them.
+bool DigestSink::stores(std::span<const DataReference> stores, std::uint64_t end) {
+  if (end > next_) return false;
+  for (const DataReference& r : stores) {
+    std::array<std::uint8_t, sizeof r.value> bytes;
+    std::memcpy(bytes.data(), &r.value, sizeof r.value);
+    add(r.physical, std::span(bytes).first(r.size));
+  }
+  return true;
+}
+
 /// What is told alone has told its writes, but for a string that was not repeated.
 void DigestSink::instruction(const ExecutedInstruction& e, Position now) {
   if (!e.references.empty()) iterations(e, 1, 0, now);

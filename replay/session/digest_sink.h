@@ -7,7 +7,7 @@
 
 #include "events/archive/recording_codec.h"
 #include "formats/io/hash.h"
-#include "replay/machine/observer.h"
+#include "replay/machine/batch_listener.h"
 
 namespace citcat {
 
@@ -19,7 +19,7 @@ namespace citcat {
 /// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, u32 upper half of
 /// RIP where that is not 0, u64 instruction) and every halt (u8 4, u64 instruction). Bytes and not
 /// accesses, because how an access is split is nothing the program can see.
-class DigestSink final : public Observer {
+class DigestSink final : public Observer, public StoreListener {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
@@ -28,6 +28,7 @@ class DigestSink final : public Observer {
     return {.instructions = true, .references = true, .only_stores = true, .wide = true};
   }
   void block(const ExecutedBlock& block, Position first) override;
+  bool stores(std::span<const DataReference> stores, std::uint64_t end) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;

@@ -24,6 +24,7 @@ class BpredTool final : public Tool {
   Wants wants() const override { return {.executions = true}; }
   bool warms() const override { return true; }
   void set_warming(bool warming) override { warming_ = warming; }
+  void gap() override { follower_.gap(); }
 
   void* code(const StaticBlock& block) override {
     return &ends_.emplace_back(BranchFollower::end_of(block));

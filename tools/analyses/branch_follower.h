@@ -51,6 +51,8 @@ class BranchFollower {
       branch_.target = execution.address(execution.block().count() - 1);
     }
   }
+  /// What comes next is not what ran next: the branch that was told last is not seen.
+  void gap() { pending_ = false; }
   /// `later` was told what comes next.
   template <class F>
   void follow(const BranchFollower& later, F&& settle) {

@@ -53,6 +53,8 @@ ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
     code.looked_up = true;
     code.place = procedures_.at(code.begin, context);
   }
+  if (lost_) [[unlikely]]
+    find_again(code);
   const bool by_call = arrival_ == Arrival::call;
   arrival_ = Arrival::other;
   if (by_call) {
@@ -63,12 +65,27 @@ ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
     return procedure;
   }
   const CallFrame* const frame = stacks_.innermost();
-  if (!code.place.named) return frame != nullptr ? frame->procedure : ProcedureTable::kUnknown;
+  if (!code.place.named) {
+    return code.ran_as = frame != nullptr ? frame->procedure : ProcedureTable::kUnknown;
+  }
   if (code.place.begins && frame != nullptr && frame->procedure != code.place.procedure) {
     listener_.called(frame->procedure, code.place.procedure);
     stacks_.becomes(code.place.procedure);
   }
   return code.place.procedure;
+}
+
+void CallFollower::gap() {
+  lost_ = true;
+  stays_ = false;
+  arrival_ = Arrival::other;
+}
+
+/// Behind a gap: of the calls that were open those may still be within which this code runs. It
+/// runs as what it ran as before.
+void CallFollower::find_again(const Code& code) {
+  lost_ = false;
+  stacks_.leave_within(code.place.named ? code.place.procedure : code.ran_as);
 }
 
 void CallFollower::depart(const Code& code, const Execution& execution, const Context& context,
@@ -95,7 +112,8 @@ void CallFollower::run(void* mine, const Execution& execution, const Context& co
   Code& code = *static_cast<Code*>(mine);
   // A REP is one instruction, however many iterations.
   const std::uint64_t instructions =
-      execution.first().iteration != 0 ? 0 : execution.block().count();
+      execution.first().iteration != 0 || warming_ ? 0 : execution.block().count();
+  last_instruction_ = execution.first().instruction;
   if (goes_on(code)) [[likely]] {
     stacks_.executed(instructions);
     listener_.executed_further(running_, instructions);
@@ -131,8 +149,9 @@ void CallFollower::event(const MachineEvent& event, const Context& context) {
       const auto kind = event.delivery.kind;
       const bool own =
           kind != DeliveredEvent::Kind::exception && kind != DeliveredEvent::Kind::software;
-      // Between two iterations of a REP, which begins anew later.
-      if (event.position.iteration != 0) {
+      // Between two iterations of a REP, which begins anew later, and was told.
+      if (event.position.iteration != 0 && !warming_ &&
+          last_instruction_ == event.position.instruction) {
         stacks_.taken_back();
         listener_.taken_back(running_);
       }

@@ -36,6 +36,10 @@ class CallFollower {
   void* code(const StaticBlock& block);
   void run(void* mine, const Execution& execution, const Context& context);
   void event(const MachineEvent& event, const Context& context);
+  /// What is told is followed, but for no instructions.
+  void set_warming(bool warming) { warming_ = warming; }
+  /// What comes next is not what ran next.
+  void gap();
   /// All calls that are open end.
   void end() { stacks_.end(); }
   const CallStacks& stacks() const { return stacks_; }
@@ -50,12 +54,15 @@ class CallFollower {
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
     bool stays = false;        ///< behind it the same calls are open as before
     ProcedureTable::Place place;
+    /// That it ran as last, where it has no name.
+    ProcedureNumber ran_as = ProcedureTable::kUnknown;
     std::optional<ProcedureNumber> called;  ///< that a call of its beginning goes to, where it has no name
   };
   /// How the code that runs now was reached.
   enum class Arrival : std::uint8_t { other, call };
 
   bool goes_on(const Code& code) const;
+  void find_again(const Code& code);
   void make_call(const DeliveredEvent& before, const Context& context);
   ProcedureNumber arrive(Code& code, const Context& context);
   void depart(const Code& code, const Execution& execution, const Context& context,
@@ -72,6 +79,9 @@ class CallFollower {
   ProcedureNumber running_ = ProcedureTable::kUnknown;
   bool stays_ = false;  ///< since executed() was told nothing happened that opens or ends calls
   ProcedureNumber innermost_ = ProcedureTable::kUnknown;  ///< of the innermost call then
+  bool warming_ = false;
+  bool lost_ = false;  ///< calls that are open may not be known, nor whether those known still are
+  std::uint64_t last_instruction_ = 0;  ///< position of what was told last
 };
 
 }  // namespace citcat::tools

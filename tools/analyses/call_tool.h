@@ -21,6 +21,12 @@ class CallTool : public Tool, protected CallFollowerListener {
   void run(void* mine, const Execution& execution, const Context& context) final {
     follower_.run(mine, execution, context);
   }
+  bool warms() const final { return true; }
+  void set_warming(bool warming) final {
+    warming_ = warming;
+    follower_.set_warming(warming);
+  }
+  void gap() final { follower_.gap(); }
   void event(const MachineEvent& event, const Context& context) final {
     follower_.event(event, context);
   }
@@ -31,6 +37,7 @@ class CallTool : public Tool, protected CallFollowerListener {
   static constexpr std::uint64_t kShown = 50, kMostShown = 1u << 20;
 
  protected:
+  bool warming_ = false;  ///< calls do not count
   std::size_t shown_;
   ProcedureTable procedures_;
   CallFollower follower_{procedures_, *this};

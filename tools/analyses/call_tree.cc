@@ -19,9 +19,9 @@ std::uint32_t CallTree::child(std::uint32_t parent, ProcedureNumber procedure) {
   return number;
 }
 
-std::uint32_t CallTree::entered(const CallFrame* under, ProcedureNumber procedure) {
+std::uint32_t CallTree::entered(const CallFrame* under, ProcedureNumber procedure, bool counts) {
   const std::uint32_t path = child(under != nullptr ? under->path : kRoot, procedure);
-  ++paths_[path].calls;
+  if (counts) ++paths_[path].calls;
   return path;
 }
 

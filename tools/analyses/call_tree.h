@@ -17,8 +17,8 @@ class CallTree {
  public:
   static constexpr std::uint64_t kShown = 1000;
 
-  /// What is to be kept as CallFrame::path.
-  std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure);
+  /// What is to be kept as CallFrame::path. `counts`: as a call.
+  std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure, bool counts);
   void executed(const CallStacks& stacks, ProcedureNumber procedure, std::uint64_t instructions);
   /// On the path that something was executed on last.
   void executed_further(std::uint64_t instructions) { paths_[last_].own += instructions; }

@@ -52,6 +52,7 @@ class CallsTool final : public CallTool {
     return {procedures_.name(arc.first), procedures_.name(arc.second)};
   }
   void called(ProcedureNumber caller, ProcedureNumber procedure) override {
+    if (warming_) return;
     ++calls_;
     ++arcs_[{caller, procedure}].calls;
     deepest_ = std::max(deepest_, follower_.stacks().depth());

@@ -69,10 +69,10 @@ class FuncTool final : public CallTool {
   }
 
   std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure) override {
-    return tree_ ? tree_->entered(under, procedure) : 0;
+    return tree_ ? tree_->entered(under, procedure, !warming_) : 0;
   }
   void called(ProcedureNumber /*caller*/, ProcedureNumber procedure) override {
-    ++count_of(procedure).calls;
+    if (!warming_) ++count_of(procedure).calls;
   }
   void executed(ProcedureNumber procedure, std::uint64_t instructions) override {
     count_of(procedure).own += instructions;

@@ -19,6 +19,8 @@ class ReuseTool final : public Tool {
       : shift_(shift), code_(code), data_(data), stack_(shift) {}
 
   Wants wants() const override { return {.references = true}; }
+  bool warms() const override { return true; }
+  void set_warming(bool warming) override { warming_ = warming; }
   void* code(const StaticBlock& block) override {
     return &lines_.emplace_back(code_lines_of(block, [this](PhysAddr a) { return line_of(a); }));
   }
@@ -89,6 +91,7 @@ class ReuseTool final : public Tool {
           touch(line_of(at));
         },
         [this](const Reference& r, std::uint16_t) { look(r, 0); });
+    if (warming_) return;
     distances_[0] += code.touches() - fetched;
     touches_ += code.touches() - fetched;
   }
@@ -100,8 +103,10 @@ class ReuseTool final : public Tool {
     }
   }
   void touch(std::uint32_t line) {
-    ++touches_;
     const unsigned bits = stack_.use(line);
+    if (warming_) [[unlikely]]
+      return warm(line, bits);
+    ++touches_;
     if (bits == ReuseStack::kNew) [[unlikely]] {
       first_.push_back(line);
     } else {
@@ -109,8 +114,14 @@ class ReuseTool final : public Tool {
     }
   }
 
+  /// A line whose first touch was not counted is known to the parts that follow all the same.
+  void warm(std::uint32_t line, unsigned bits) {
+    if (bits == ReuseStack::kNew) first_.push_back(line);
+  }
+
   unsigned shift_;
   bool code_, data_;
+  bool warming_ = false;
   ReuseStack stack_;
   std::deque<CodeLines> lines_;
   std::vector<std::uint32_t> first_;  ///< lines in the order of their first touches

@@ -93,7 +93,7 @@ class TimelineTool final : public Tool {
   TimelineTool(std::uint64_t every, std::uint64_t most, const NameSource* names)
       : every_(every), most_(most), names_(names) {}
 
-  Wants wants() const override { return {.executions = true, .events = true}; }
+  Wants wants() const override { return {.executions = true, .events = true, .passes = true}; }
   void run(void*, const Execution& execution, const Context& context) override {
     const bool user = context.level() == Context::kUserLevel;
     const Position first = execution.first();
@@ -103,8 +103,11 @@ class TimelineTool final : public Tool {
       s.iterations += execution.iterations() - begun;
       return ran(s, begun, user, context);
     }
-    const std::uint64_t end = first.instruction + execution.block().count();
-    for (std::uint64_t i = first.instruction; i < end;) {
+    passed(first.instruction, first.instruction + execution.block().count(), context);
+  }
+  void passed(std::uint64_t first, std::uint64_t end, const Context& context) override {
+    const bool user = context.level() == Context::kUserLevel;
+    for (std::uint64_t i = first; i < end;) {
       Stretch& s = at(i);
       const std::uint64_t stop = std::min(end, last_end_);
       ran(s, stop - i, user, context);

@@ -119,6 +119,13 @@ void CallStacks::returned(std::uint32_t space, LinearAddr slot) {
   leave_top(*current_);
 }
 
+void CallStacks::leave_within(ProcedureNumber procedure) {
+  unsure_ = true;
+  while (!current_->frames.empty() && current_->frames.back().procedure != procedure) {
+    leave_top(*current_);
+  }
+}
+
 void CallStacks::becomes(ProcedureNumber procedure) {
   Stack& stack = *current_;
   CallFrame& frame = stack.frames.back();

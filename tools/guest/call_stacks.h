@@ -62,6 +62,9 @@ class CallStacks {
             ProcedureNumber procedure);
   /// A return took its address from there.
   void returned(std::uint32_t space, LinearAddr slot);
+  /// What runs on this stack is that procedure: calls within the innermost call of it have ended,
+  /// or all have where there is none.
+  void leave_within(ProcedureNumber procedure);
   /// The innermost call goes on as another procedure: it jumped to its beginning.
   void becomes(ProcedureNumber procedure);
   /// A delivery, SYSENTER among them. `own`: what follows is no part of what was interrupted.

@@ -111,6 +111,12 @@ std::vector<Wants> Analysis::wants_of_each() const {
   return each;
 }
 
+std::vector<std::pair<std::string, Tool::Sampled>> Analysis::sampled() const {
+  std::vector<std::pair<std::string, Tool::Sampled>> all;
+  for (const Request& r : requests_) all.emplace_back(r.key, r.prototype->sampled());
+  return all;
+}
+
 std::vector<std::string> Analysis::serial_tools() const {
   std::vector<std::string> names;
   for (const Request& r : requests_) {

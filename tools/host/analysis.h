@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/host/code_library.h"
@@ -37,6 +38,8 @@ class Analysis {
   /// How the modelled processors fill their TLB. Throws UsageError where tools disagree.
   std::optional<WalkPolicy> walks() const;
   std::vector<Wants> wants_of_each() const;
+  /// Of each tool, by its key in reports: which of its figures are samples in a sampled run.
+  std::vector<std::pair<std::string, Tool::Sampled>> sampled() const;
   /// Names of tools that need the whole run in one go.
   std::vector<std::string> serial_tools() const;
 

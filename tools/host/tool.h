@@ -39,11 +39,16 @@ struct Wants {
   /// Reference::value is there. Slow.
   bool values = false;
   bool events = false;  ///< event()
+  /// With `executions` alone: plain code may be told by Tool::passed() in place of run().
+  bool passes = false;
+  /// Of what passed the last so many instructions before anything else are told by run() all the
+  /// same; Attended::kMostTrail at most.
+  std::uint32_t trail = 0;
 
   constexpr Wants operator|(const Wants& o) const {
     return {counts || o.counts, executions || o.executions, references || o.references,
             walks || o.walks,   registers || o.registers,   values || o.values,
-            events || o.events};
+            events || o.events, passes || o.passes,         trail > o.trail ? trail : o.trail};
   }
   /// Executions in their order are needed.
   constexpr bool any_execution() const {
@@ -244,6 +249,10 @@ struct Setup {
   const Recording* recording = nullptr;
   MachineFacts machine;
   std::uint64_t from = 0;  ///< first instruction that is told
+  std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not
+  /// What needs executions in their order is told of them in some windows of the run, all else of
+  /// all.
+  bool sampled = false;
   /// What is told first is what comes first. Else the tool is told a part of it, and follows
   /// another (Tool::follow()): what its model holds at the beginning is not known to it.
   bool begins = true;
@@ -267,7 +276,8 @@ class Tool {
   /// run from the beginning.
   virtual std::optional<WalkPolicy> walks() const { return std::nullopt; }
 
-  /// It has a model that what is told changes: --window may have it follow the run before a window.
+  /// It has a model that what is told changes: --window and --sample may have it follow the run
+  /// before a window.
   virtual bool warms() const { return false; }
   /// While true, what is told changes the model and is not counted.
   virtual void set_warming(bool) {}
@@ -276,6 +286,25 @@ class Tool {
   /// run() and counted(). The tool owns it.
   virtual void* code(const StaticBlock&) { return nullptr; }
   virtual void run(void* /*mine*/, const Execution&, const Context&) {}
+  /// With Wants::passes: these instructions completed, one of them after the other, in the context.
+  virtual void passed(std::uint64_t /*first*/, std::uint64_t /*end*/, const Context&) {}
+  /// The same: from which instruction on, that one or a later one, it has to be told by run().
+  virtual std::uint64_t needs(std::uint64_t /*instruction*/) const { return ~std::uint64_t{0}; }
+  /// With Setup::sampled: between what was told and what is told next lies code that is not told.
+  virtual void gap() {}
+  /// The same: which of its figures are samples, and not of the whole run: all that it reports,
+  /// some, with their names, or none.
+  struct Sampled {
+    enum class Which : std::uint8_t { none, some, all } which = Which::none;
+    std::string names{};
+  };
+  virtual Sampled sampled() const {
+    const Wants w = wants();
+    return {w.any_execution() && !w.passes ? Sampled::Which::all : Sampled::Which::none};
+  }
+  /// The same: the run has ended, and these page frames were stored to since the recording's
+  /// beginning.
+  virtual void stored_to(std::span<const std::uint32_t> /*frames*/) {}
   /// With Wants::references: what was accessed, but not by an instruction that completed: tables
   /// and frames of a delivery, walks for code, and what an instruction did that was then refused,
   /// its own bytes among it.

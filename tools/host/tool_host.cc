@@ -47,15 +47,8 @@ bool may_change_level(InstructionClass kind) {
   }
 }
 
-Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first) {
-  if (const LinearAddr* const addresses = block.wide_addresses()) {
-    return {code.block, first, addresses, block.references(), false};
-  }
-  return {code.block, first, block.addresses(), block.references()};
-}
-
-/// The same without a look at the code.
-Execution execution_of(const ExecutedBlock& block, const CodeNote& note, Position first) {
+/// ToolHost::execution_of() without a look at the code.
+Execution noted_execution(const ExecutedBlock& block, const CodeNote& note, Position first) {
   const StaticBlock& code = note.code->block;
   if (note.bits64) [[unlikely]] {
     return {code, first, block.wide_addresses(), block.references(), false};
@@ -65,14 +58,21 @@ Execution execution_of(const ExecutedBlock& block, const CodeNote& note, Positio
 
 }  // namespace
 
+Execution ToolHost::execution_of(const ExecutedBlock& block, const KnownCode& code,
+                                 Position first) {
+  if (const LinearAddr* const addresses = block.wide_addresses()) {
+    return {code.block, first, addresses, block.references(), false};
+  }
+  return {code.block, first, block.addresses(), block.references()};
+}
+
 ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
     : analysis_(analysis),
       options_(options),
       wants_(analysis.wants()),
-      counts_only_(!wants_.any_execution() &&
-                   (options.scope == nullptr || !options.scope->has_data_terms())),
-      in_any_order_(counts_only_ && options.scope == nullptr && analysis.by().empty() &&
-                    options.windows == nullptr),
+      plan_(options.samples != nullptr                                     ? options.samples
+            : options.windows != nullptr && options.windows->by_position() ? options.windows
+                                                                           : nullptr),
       library_(analysis.code()) {
   if (options.windows != nullptr && !options.windows->by_position()) {
     counter_.emplace(*options.windows);
@@ -84,7 +84,14 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
     if (each[i].counts) counted_.push_back(i);
     if (each[i].events) hears_events_.push_back(i);
     if (each[i].references) hears_accesses_.push_back(i);
+    if (each[i].passes) pass_.push_back(i);
   }
+  std::tie(all_run_, all_hear_events_, all_hear_accesses_) =
+      std::tie(run_, hears_events_, hears_accesses_);
+  const bool everything =
+      options.scope == nullptr && options.windows == nullptr && analysis.by().empty();
+  CITCAT_ASSERT(options.samples == nullptr || everything);
+  passes_ = everything && (options.samples != nullptr || pass_ == run_);
 }
 
 ToolHost::~ToolHost() {
@@ -99,8 +106,7 @@ citcat::Wants ToolHost::wants() const {
                     windows_count(Counted::writes);
   w.references = wants_.references || wants_.walks || wants_.values || data;
   if (wants_.registers) w.stores = w.reads = w.mappings = true;
-  // Events depend on where the context begins, which the first block that is told says.
-  w.counts = in_any_order_ && hears_events_.empty();
+  w.counts = passes_;
   return w;
 }
 
@@ -109,37 +115,10 @@ void ToolHost::watch(const Machine& machine) {
   context_changed();
 }
 
-std::uint64_t ToolHost::attends_from() const {
-  // Events alone need nothing of plain code but where the context begins.
-  if (in_any_order_ && counted_.empty() && context_.begun()) return ~std::uint64_t{0};
-  if (options_.windows == nullptr || counter_) return options_.from;
-  const std::uint64_t now = std::max(options_.from, context_.machine().position().instruction);
-  const bool told = options_.windows->has(now) || options_.windows->warms(now);
-  return told ? options_.from : options_.windows->next_edge(now);
-}
-
 /// All of [first, end) is told.
 bool ToolHost::is_told_whole(Position first, std::uint64_t end) {
   if (first.instruction < options_.from || end > options_.to) return false;
-  if (options_.windows == nullptr) return true;
-  return in_window(first) && (counter_ || options_.windows->next_edge(first.instruction) >= end);
-}
-
-/// From here on only tools with models are told, which do not count; or all are again.
-void ToolHost::set_warming(bool warms) {
-  warms_ = warms;
-  analysis_.set_warming(warms);
-  if (!warms) {
-    std::tie(run_, hears_events_, hears_accesses_) =
-        std::tie(all_run_, all_hear_events_, all_hear_accesses_);
-    return;
-  }
-  all_run_ = run_;
-  all_hear_events_ = hears_events_;
-  all_hear_accesses_ = hears_accesses_;
-  for (auto* const tools : {&run_, &hears_events_, &hears_accesses_}) {
-    std::erase_if(*tools, [this](std::size_t i) { return !analysis_.warms(i); });
-  }
+  return in_window(first) && (plan_ == nullptr || phase_end_ >= end);
 }
 
 /// What happened, or ran, at `now` may open or close a window.
@@ -281,7 +260,7 @@ ToolCode& ToolHost::make_group_code(KnownCode& code) {
   if (mine.number >= code.groups.size()) code.groups.resize(mine.number + 1);
   auto made = std::make_unique<ToolCode>();
   for (const auto& tool : mine.tools) made->mine.push_back(tool->code(code.block));
-  for (const std::size_t i : warms_ ? all_run_ : run_) {
+  for (const std::size_t i : all_run_) {
     made->calls.push_back({mine.tools[i].get(), made->mine[i]});
   }
   return *(code.groups[mine.number] = std::move(made));
@@ -301,23 +280,27 @@ ToolCode& ToolHost::group_code(KnownCode& code, const Group& mine) {
 void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   const Group& mine = group();
   ToolCode& kept = group_code(code, mine);
-  if (!warms_) [[likely]]
+  if (phase_ == Phase::window) [[likely]]
     return tell_to(kept, code, execution);
+  if (options_.samples != nullptr) count(kept, code, execution);
   for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
+}
+
+inline void ToolHost::count(ToolCode& kept, const KnownCode& code, const Execution& execution) {
+  if (counted_.empty()) return;
+  if (code.repeats()) {
+    const bool begins = execution.first().iteration == 0;
+    kept.executions += begins ? 1 : 0;
+    last_repeat_ = &kept;
+    kept.further += execution.iterations() - (begins ? 1u : 0u);
+  } else {
+    ++kept.executions;
+  }
 }
 
 /// Counts it, and tells all who are told of executions.
 void ToolHost::tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution) {
-  if (!counted_.empty()) {
-    if (code.repeats()) {
-      const bool begins = execution.first().iteration == 0;
-      kept.executions += begins ? 1 : 0;
-      last_repeat_ = &kept;
-      kept.further += execution.iterations() - (begins ? 1u : 0u);
-    } else {
-      ++kept.executions;
-    }
-  }
+  count(kept, code, execution);
   for (const ToolCode::Call& call : kept.calls) call.tool->run(call.mine, execution, context_);
 }
 
@@ -327,8 +310,12 @@ void ToolHost::counted(const ExecutedBlock& block, std::uint64_t executions) {
 
 void ToolHost::finish() {
   flush_others();
-  if (counted_.empty()) return;
   std::vector<Group*> groups = analysis_.groups();
+  if (options_.samples != nullptr) {
+    const std::vector<std::uint32_t> frames = context_.machine().memory().changed_frames();
+    for (const auto& tool : group().tools) tool->stored_to(frames);
+  }
+  if (counted_.empty()) return;
   for (KnownCode& code : library_.all()) {
     for (std::size_t g = 0; g < code.groups.size(); ++g) {
       ToolCode* const kept = code.groups[g].get();
@@ -375,7 +362,7 @@ inline void ToolHost::tell_plainly(const ExecutedBlock& block, Position first, c
     note.only = {};
     if (counted_.empty() && note.told->calls.size() == 1) note.only = note.told->calls.front();
   }
-  const Execution execution = execution_of(block, note, first);
+  const Execution execution = noted_execution(block, note, first);
   if (note.only.tool != nullptr) return note.only.tool->run(note.only.mine, execution, context_);
   tell_to(*note.told, *note.code, execution);
 }
@@ -395,8 +382,8 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
 void ToolHost::blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
   if (context_.refresh()) [[unlikely]]
     context_changed();
-  const bool plainly = !counter_ && is_told_whole(first, first.instruction + count) && !warms_ &&
-                       options_.scope == nullptr && pending_.empty();
+  const bool plainly = !counter_ && is_told_whole(first, first.instruction + count) &&
+                       phase_ == Phase::window && options_.scope == nullptr && pending_.empty();
   if (!plainly) {
     for (const ExecutedBlock& b : blocks) {
       block(b, first);
@@ -417,7 +404,8 @@ void ToolHost::blocks(std::span<const ExecutedBlock> blocks, Position first, std
 
 /// All of it is told, in one go.
 void ToolHost::tell_whole(const ExecutedBlock& block, Position first) {
-  if (options_.scope == nullptr && !warms_) return tell_plainly(block, first, group());
+  if (options_.scope == nullptr && phase_ == Phase::window)
+    return tell_plainly(block, first, group());
   KnownCode& code = code_of(block);
   tell(code, execution_of(block, code, first));
 }

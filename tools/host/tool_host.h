@@ -28,6 +28,9 @@ struct HostOptions {
   std::vector<Split> by;
   NameSource* names = nullptr;          ///< null: by address
   const WindowPlan* windows = nullptr;  ///< null: one, of it all
+  /// Where tools that need executions in their order are told of them, by position; null:
+  /// everywhere. Not with a scope, groups or `windows`.
+  const WindowPlan* samples = nullptr;
 };
 
 struct CodeNote;
@@ -39,12 +42,14 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   ToolHost(Analysis& analysis, const HostOptions& options);
   ~ToolHost() override;
 
-  /// After the replay: what was only counted so far is handed over.
+  /// After the replay, while its machine is there: what was only counted so far is handed over.
   void finish();
 
   citcat::Wants wants() const override;
   void watch(const Machine& machine) override;
-  std::uint64_t attends_from() const override;
+  Attended attended(std::uint64_t instruction) override;
+  void passed(std::uint64_t from, std::uint64_t to) override;
+  void trailed(const ExecutedBlock& block, Position first) override;
   void block(const ExecutedBlock& block, Position first) override;
   void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void counted(const ExecutedBlock& block, std::uint64_t executions) override;
@@ -70,13 +75,21 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
     return now.instruction >= options_.from && now.instruction < options_.to && in_window(now);
   }
   bool in_window(Position now) {
-    if (options_.windows == nullptr) return true;
     if (counter_) return counter_->is_open();
-    const bool warms = options_.windows->warms(now.instruction);
-    if (warms != warms_) set_warming(warms);
-    return warms || options_.windows->has(now.instruction);
+    if (plan_ == nullptr) return true;
+    if (now.instruction >= phase_end_ || now.instruction < phase_begin_) find_phase(now);
+    return options_.samples != nullptr || phase_ != Phase::gap;
   }
-  void set_warming(bool warms);
+  /// What is told where windows are of instructions.
+  enum class Phase : std::uint8_t {
+    window,   ///< everything
+    warming,  ///< models follow it, and nothing counts
+    gap,      ///< nothing
+  };
+  Phase phase_at(std::uint64_t instruction) const;
+  void find_phase(Position now);
+  void enter(Phase phase);
+  void count(ToolCode& kept, const KnownCode& code, const Execution& execution);
   bool is_told_whole(Position first, std::uint64_t end);
   void count_for_windows(Happening h, Position now);
   void count_for_windows(Counted what, std::uint64_t value, Position now,
@@ -91,6 +104,7 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   void context_changed();
   Group& group();
   KnownCode& code_of(const ExecutedBlock& block);
+  static Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first);
   CodeNote& note_of(const ExecutedBlock& block);
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
@@ -125,8 +139,8 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   Analysis& analysis_;
   const HostOptions options_;
   const Wants wants_;
-  const bool counts_only_;
-  const bool in_any_order_;  ///< what is told does not depend on when it is
+  const WindowPlan* const plan_;  ///< windows or samples, of instructions; null: everything is told
+  bool passes_ = false;           ///< blocks that only need to be counted pass
   Context context_;
   CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs
@@ -139,8 +153,10 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet
   std::optional<WindowCounter> counter_;    ///< of windows that events are counted for
   std::string process_;                     ///< what runs, where windows ask for it
-  bool warms_ = false;                      ///< models follow what is told, which does not count
-  std::vector<std::size_t> all_run_, all_hear_events_, all_hear_accesses_;  ///< where it counts
+  Phase phase_ = Phase::window;
+  std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
+  std::vector<std::size_t> all_run_, all_hear_events_, all_hear_accesses_;  ///< in a window
+  std::vector<std::size_t> pass_;     ///< tools that need not be told of all plain code by run()
   ToolCode* last_repeat_ = nullptr;   ///< of the REP that was told last
   std::vector<OtherAccess> pending_;  ///< told, and of no instruction that completed yet
   Position pending_at_;               ///< of the code among them

@@ -43,6 +43,11 @@ void ToolHost::add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool 
 
 void ToolHost::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   if (now.instruction < options_.from) return;
+  // Of code that passes walks are told, and nothing that would claim them.
+  if (kind == AccessKind::walk && options_.samples != nullptr &&
+      phase_at(now.instruction) == Phase::gap) {
+    return;
+  }
   const std::uint8_t* const host = context_.machine().memory().host(a);
   add_access(a, size, kind, false, {host, host != nullptr && size <= 8 ? size : 0});
 }

@@ -173,6 +173,30 @@ WindowPlan WindowPlan::parse(const std::string& text, std::uint64_t end, const N
   return plan;
 }
 
+WindowPlan WindowPlan::parse_sample(const std::string& text, std::uint64_t end,
+                                    const NameSource& names) {
+  WindowPlan plan = parse(text, end, names);
+  if (plan.is_controlled() || !plan.by_position()) {
+    throw UsageError("--sample: expected windows of instructions, found \"" + text + "\"");
+  }
+  return plan;
+}
+
+WindowPlan::Share WindowPlan::share(std::uint64_t from, std::uint64_t to) const {
+  Share all;
+  for (std::uint64_t at = from; at < to;) {
+    const std::uint64_t end = std::min(next_edge(at), to);
+    if (has(at)) {
+      ++all.windows;
+      all.instructions += end - at;
+    } else if (warms(at)) {
+      all.warming += end - at;
+    }
+    at = end;
+  }
+  return all;
+}
+
 bool WindowPlan::counts(Counted what) const {
   const auto is = [&](const Count& c) { return c.number != 0 && c.event.what() == what; };
   return counts_ && (is(opens_) || is(closes_[0]) || is(closes_[1]));

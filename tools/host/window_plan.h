@@ -39,6 +39,10 @@ class WindowPlan {
   /// UsageError where it is none of these. A file: is to have been read (with_file()).
   static WindowPlan parse(const std::string& text, std::uint64_t end, const NameSource& names);
 
+  /// --sample: the same of instructions alone, not decided from outside. Throws UsageError.
+  static WindowPlan parse_sample(const std::string& text, std::uint64_t end,
+                                 const NameSource& names);
+
   /// `text` with the windows of a file: in its place, which is read here and once. Throws
   /// FormatError for what it has wrong, and IoError.
   static std::string with_file(const std::string& text);
@@ -58,6 +62,13 @@ class WindowPlan {
   /// ... and the first one from there on of which one of these answers is another; kNone where
   /// there is none.
   std::uint64_t next_edge(std::uint64_t instruction) const;
+
+  /// By position: what of the instructions [from, to) is told.
+  struct Share {
+    std::uint64_t windows = 0, instructions = 0;
+    std::uint64_t warming = 0;  ///< instructions that models follow besides
+  };
+  Share share(std::uint64_t from, std::uint64_t to) const;
 
   /// So many events; 0: none.
   struct Count {

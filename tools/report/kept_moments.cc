@@ -126,6 +126,12 @@ void KeptMoments::told(const KtNote& event) {
   if (kept_ < keep_until_) take(told);
 }
 
+void KeptMoments::skipped(std::uint64_t records) {
+  told_ += records;
+  // What was to follow is not known.
+  if (goes_on()) keep_until_ = kept_;
+}
+
 void KeptMoments::keep(const MomentReason& reason) {
   const std::uint64_t before = told_ - std::min(told_, around_);
   if (kept_ < before) stretches_.emplace_back();

@@ -67,6 +67,11 @@ class KeptMoments {
 
   void told(const Execution& execution);
   void told(const KtNote& event);
+  /// So many records were not told. Not while goes_on(); what is told next, up to an event, is at
+  /// least what is kept before one.
+  void skipped(std::uint64_t records);
+  /// What is told next is kept.
+  bool goes_on() const { return kept_ < keep_until_; }
   /// Keep what lies around what was told last.
   void keep(const MomentReason& reason);
   /// Those of `kind` whose ordinal is no multiple of `stride` need not be kept any longer.

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct Region {
   std::array<std::uint32_t, kSpacesKept> spaces{};
   std::uint32_t space_count = 0;
   bool more_spaces = false;
+  bool changed = false;  ///< something was stored there, of a sampled run
 
   void accessed_by(std::uint32_t space) {
     if (space_count != 0 && spaces[space_count - 1] == space) return;
@@ -50,6 +52,7 @@ struct Region {
     external_bytes += o.external_bytes;
     for (std::uint32_t i = 0; i < o.space_count; ++i) accessed_by(o.spaces[i]);
     more_spaces = more_spaces || o.more_spaces;
+    changed = changed || o.changed;
   }
 };
 
@@ -67,7 +70,9 @@ class MapTool final : public Tool {
  public:
   MapTool(std::size_t shown, const Setup& setup) : shown_(shown), setup_(setup) {}
 
-  Wants wants() const override { return {.references = true, .walks = true, .events = true}; }
+  Wants wants() const override {
+    return {.counts = setup_.sampled, .references = true, .walks = true, .events = true};
+  }
   void* code(const StaticBlock& block) override { return &pieces_.emplace_back(Piece{&block}); }
   void run(void* mine, const Execution& execution, const Context& context) override {
     auto& piece = *static_cast<Piece*>(mine);
@@ -87,6 +92,14 @@ class MapTool final : public Tool {
     Region& region = find_frame(event.physical.page());
     ++region.external_writes;
     region.external_bytes += event.size;
+  }
+  void counted(void* mine, std::uint64_t) override { mark_once(mine); }
+  void iterated(void* mine, std::uint64_t, std::uint64_t) override { mark_once(mine); }
+  Sampled sampled() const override {
+    return {Sampled::Which::some, "reads, writes, user, tables, processes"};
+  }
+  void stored_to(std::span<const std::uint32_t> frames) override {
+    for (const std::uint32_t page : frames) find_frame(page).changed = true;
   }
   std::unique_ptr<Tool> part() const override { return std::make_unique<MapTool>(shown_, setup_); }
   void follow(Tool&&) override {}
@@ -113,6 +126,10 @@ class MapTool final : public Tool {
         find_frame(i.physical_rest.page()).accessed_by(space);
       }
     }
+  }
+  void mark_once(void* mine) {
+    Piece& piece = *static_cast<Piece*>(mine);
+    if (!piece.marked) mark_code(piece);
   }
   void mark_code(Piece& piece) {
     piece.marked = true;
@@ -175,7 +192,7 @@ MapTool::Regions MapTool::pages() const {
     if (frames_[t] == nullptr) continue;
     for (std::size_t i = 0; i < kFramesInTable; ++i) {
       const Region& r = (*frames_[t])[i];
-      const bool used = r.space_count != 0 || r.external_writes != 0;
+      const bool used = r.space_count != 0 || r.external_writes != 0 || r.changed;
       if (used) regions[t * kFramesInTable + i] = r;
     }
   }
@@ -218,26 +235,37 @@ void MapTool::report(Report& out) const {
   out.value("region_bytes", "bytes of a region", bytes, "bytes");
   out.value("ram_bytes", "bytes of memory that the machine has, 0: not known",
             std::uint64_t{setup_.machine.ram_bytes}, "bytes");
-  Table& table = out.table("regions", "regions that were used",
-                           {{"address", "physical address", ""},
-                            {"image_bytes", "bytes that the run began with", "bytes"},
-                            {"code_bytes", "bytes of code that was executed", "bytes"},
-                            {"reads", "reads", ""},
-                            {"writes", "writes", ""},
-                            {"user", "of these at level 3", ""},
-                            {"tables", "accesses to page and system tables", ""},
-                            {"external_writes", "writes by other bus masters", ""},
-                            {"external_bytes", "bytes of them", "bytes"},
-                            {"device", "no memory", ""},
-                            {"processes", "processes", ""}});
+  std::vector<Column> columns = {{"address", "physical address", ""},
+                                 {"image_bytes", "bytes that the run began with", "bytes"},
+                                 {"code_bytes", "bytes of code that was executed", "bytes"},
+                                 {"reads", "reads", ""},
+                                 {"writes", "writes", ""},
+                                 {"user", "of these at level 3", ""},
+                                 {"tables", "accesses to page and system tables", ""},
+                                 {"external_writes", "writes by other bus masters", ""},
+                                 {"external_bytes", "bytes of them", "bytes"},
+                                 {"device", "no memory", ""},
+                                 {"processes", "processes", ""}};
+  // Of a sampled run a frame may have been written without that being told.
+  if (setup_.sampled) columns.push_back({"changed", "stored to", ""});
+  Table& table = out.table("regions", "regions that were used", std::move(columns));
+  const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };
   for (const auto& [number, r] : regions) {
     const std::uint64_t address = number * bytes;
-    table.row({hexadecimal(address), r.image_bytes, r.code_bytes, r.reads, r.writes, r.user,
-               r.tables, r.external_writes, r.external_bytes,
-               std::string(is_device(PhysAddr{static_cast<std::uint32_t>(address)}, setup_.machine)
-                               ? "yes"
-                               : "no"),
-               processes(r)});
+    const PhysAddr begin{static_cast<std::uint32_t>(address)};
+    std::vector<Cell> row = {hexadecimal(address),
+                             r.image_bytes,
+                             r.code_bytes,
+                             r.reads,
+                             r.writes,
+                             r.user,
+                             r.tables,
+                             r.external_writes,
+                             r.external_bytes,
+                             yes(is_device(begin, setup_.machine)),
+                             processes(r)};
+    if (setup_.sampled) row.emplace_back(yes(r.changed));
+    table.row(std::move(row));
   }
 }
 

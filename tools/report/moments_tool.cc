@@ -1,6 +1,7 @@
 // moments: the run instruction by instruction where it is worth a look: at its beginning, at its
 // end, around events of every kind; and the events with their places (docs/tools/moments.md).
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -45,7 +46,25 @@ class MomentsTool final : public Tool {
     }
   }
 
-  Wants wants() const override { return {.executions = true, .events = true}; }
+  Wants wants() const override {
+    const bool passes = options_.around <= Attended::kMostTrail;
+    return {.executions = true,
+            .events = true,
+            .passes = passes,
+            .trail = passes ? static_cast<std::uint32_t>(options_.around) : 0};
+  }
+  void passed(std::uint64_t first, std::uint64_t end, const Context&) override {
+    kept_.skipped(end - first);
+  }
+  /// The beginning, what follows an event, and the end.
+  std::uint64_t needs(std::uint64_t instruction) const override {
+    if (kept_.goes_on()) return instruction;
+    std::uint64_t end = setup_.to;
+    if (setup_.recording != nullptr && setup_.recording->instructions) {
+      end = std::min(end, *setup_.recording->instructions);
+    }
+    return end - std::min<std::uint64_t>(end, options_.edge);
+  }
   void run(void*, const Execution& execution, const Context&) override { kept_.told(execution); }
   void event(const MachineEvent& event, const Context&) override;
 

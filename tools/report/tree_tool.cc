@@ -23,7 +23,7 @@ class TreeTool final : public CallTool {
 
  private:
   std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure) override {
-    return tree_.entered(under, procedure);
+    return tree_.entered(under, procedure, !warming_);
   }
   void called(ProcedureNumber /*caller*/, ProcedureNumber /*procedure*/) override {}
   void left(const CallFrame& /*frame*/, std::uint64_t /*instructions*/, bool /*outermost*/,

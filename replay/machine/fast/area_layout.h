@@ -22,8 +22,10 @@ class AreaLayout {
   void begin(Policy policy, bool bits64) {
     bits64_ = bits64;
     records_ = policy == Policy::traced || policy == Policy::exact_traced;
-    addresses_ = policy == Policy::told || policy == Policy::referenced ||
-                 policy == Policy::exact_told || policy == Policy::logged;
+    addresses_ = policy == Policy::told || policy == Policy::stored ||
+                 policy == Policy::referenced || policy == Policy::exact_told ||
+                 policy == Policy::logged || policy == Policy::trailed ||
+                 policy == Policy::exact_trailed;
     size_ = 0;
   }
 

@@ -41,6 +41,7 @@ class BlockStore {
   Block* find(const CodePlace& place, const CodeShape& shape, Policy policy);
   /// The first `count` instructions of `block`. Valid until the next call.
   const Block& cut(const Block& block, std::uint32_t count, Policy policy);
+  bool is_cut(const Block& block) const { return &block == &cut_; }
   /// What its first `count` instructions do to the flags, with the counts of shifts by CL. Of one
   /// that has Block::code.
   FlagEffect flags_of(const Block& block, std::uint32_t count,

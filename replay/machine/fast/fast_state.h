@@ -201,7 +201,7 @@ struct State {
   std::array<DataReference, kMaxLogged> log;
   std::array<Overwritten, kMaxLogged> overwritten;  ///< by the stores among them, where compared
   std::uint32_t logged = 0;
-  // With Policy::logged and Policy::referenced, `block` is the last of these.
+  // With policies whose blocks go in batches `block` is the last of these.
   std::array<BatchedBlock, kMaxBatched> batch;
   std::uint32_t batched = 0, batch_limit = 1;
   std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
@@ -211,7 +211,7 @@ struct State {
 
   /// Where blocks that indirect branches lead to were found last.
   std::array<const Block*, kJumps> jumps{};
-  std::array<const Block*, kJumps> batch_jumps{};      ///< the same of blocks in batches
+  std::array<const Block*, kJumps> batch_jumps{};      ///< the same where accesses are kept
   std::array<std::uint64_t, kCodePages> code_pages{};  ///< where() of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
   /// Of the pages in `reads` and `writes`: physical addresses of their frames.

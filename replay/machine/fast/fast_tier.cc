@@ -31,22 +31,10 @@ constexpr std::size_t kAreaBytes = 4096;
 /// Instructions that are told together with what they access.
 constexpr std::uint32_t kMostTold = 128;
 
-Policy usual_policy(bool compares, bool listens, bool references) {
-  if (references) return compares ? Policy::logged : Policy::referenced;
-  if (compares) return listens ? Policy::exact_told : Policy::exact;
-  return listens ? Policy::told : Policy::plain;
-}
-
-/// Blocks are told each time they have run, one by one.
-bool is_told(Policy policy) { return policy == Policy::told || policy == Policy::exact_told; }
-
 StoreTrap* trap_of(BlockJudge* judge) {
   auto* const setter = dynamic_cast<TrapSetter*>(judge);
   return setter != nullptr ? &setter->store_trap() : nullptr;
 }
-
-/// Several blocks are told, or judged, together.
-bool is_batched(Policy policy) { return policy == Policy::referenced || policy == Policy::logged; }
 
 }  // namespace
 
@@ -67,11 +55,10 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       exact_(expectation.compares),
       records_(cpu.audience.records()),
       trap_(trap_of(cpu.audience.judge())),
-      policy_(usual_policy(expectation.compares, cpu.audience.hears_instructions(),
-                           cpu.audience.wants_references())),
-      area_(kAreaBytes),
-      references_(cpu.audience.wants_references()),
-      only_stores_(cpu.audience.wants_only_stores()) {
+      policy_(fast::usual_policy(expectation.compares, cpu.audience.hears_instructions(),
+                                 cpu.audience.wants_references(),
+                                 cpu.audience.wants_only_stores())),
+      area_(kAreaBytes) {
   cpu.memory.set_watcher(*this);
   for (auto& state : states_) {
     state = std::make_unique<State>();
@@ -169,10 +156,10 @@ void FastTier::begin() {
   eip_ = cpu_.ip();
   found_ = {};
   iteration_ = 0;
-  attended_from_ = cpu_.audience.hears_instructions() ? cpu_.audience.attended_from() : 0;
   // Where nothing ends the run there is no limit, and no signed number of instructions to it.
   limit_ = std::min(cpu_.blocks_until, cpu_.position.instruction + kLongestRun);
   s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
+  attend();
   set_trap();
 }
 
@@ -187,7 +174,7 @@ void FastTier::set_trap() {
   s.trapped = false;
   s.trap_bytes = 0;
   if (trap_ == nullptr || trap_->size == 0) return;
-  if (policy_ != Policy::exact || quiet_end() < limit_) trap_->met = true;
+  if (!looks_for_trap() || quiet_end() < limit_) trap_->met = true;
   s.trap = cpu_.memory.host(trap_->address);
   // What is not mapped is not stored to here.
   if (s.trap != nullptr) s.trap_bytes = trap_->size;
@@ -272,6 +259,7 @@ void FastTier::end() {
   if (s.trapped) trap_->met = true;
   cpu_.position = {position(), iteration_};
   cpu_.linear = shape_.linear(eip_);
+  trail_.tell(cpu_.audience);
   if (s.set_interrupts) cpu_.engine.step_once();
   if (expectation_.keeps_account) {
     expectation_.untold_flags = expectation_.untold_flags + s.untold;
@@ -313,6 +301,7 @@ bool FastTier::find_code_page(LinearAddr linear, PhysAddr& frame) {
 /// Forgets all blocks where they take too much memory. While none is in use.
 void FastTier::make_room() {
   if (!store_.full()) return;
+  trail_.tell(cpu_.audience);
   tell_counts();
   store_.clear();
   found_ = {};
@@ -434,12 +423,9 @@ void FastTier::run_quietly() {
 
 /// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
 FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
-  if (position() < attended_from_) {
-    return run_chain(with_trap(exact_ ? Policy::exact : Policy::plain), attended_from_,
-                     whole_blocks);
-  }
-  if (cpu_.audience.counts_suffice()) {
-    return run_chain(exact_ ? Policy::exact_counted : Policy::counted, limit_, whole_blocks);
+  if (position() >= cpu_.audience.attending().until) attend();
+  if (!cpu_.audience.attending().blocks && cpu_.audience.attending().passes) {
+    return run_passing(whole_blocks);
   }
   // Records of 64 bits are those of 64-bit mode.
   if (records_ != nullptr && (shape_.bits64 || !cpu_.traits.has_long_mode)) {
@@ -453,26 +439,27 @@ FastTier::Stretch FastTier::run_told(bool whole_blocks) {
   const Policy policy = with_trap(policy_);
   const Block* block = find_block(eip_, policy);
   if (block == nullptr) return Stretch::left;
-  if (block->count > s.left) {
-    if (whole_blocks) return Stretch::too_long;
-    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy);
-  }
-  if (references_) return run_told_batch(*block);
+  if (block->count > s.left && whole_blocks) return Stretch::too_long;
+  const std::int64_t room = room_to_ask();
+  if (block->count > room) block = &store_.cut(*block, static_cast<std::uint32_t>(room), policy);
+  if (references_) return run_told_batch(*block, policy);
   run_block(*block, area_.data());
   return after_block(policy);
 }
 
 /// `block`, and what follows it, is told with what it accesses.
-FastTier::Stretch FastTier::run_told_batch(const Block& block) {
+FastTier::Stretch FastTier::run_told_batch(const Block& block, Policy policy) {
   State& s = *s_;
-  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(s.left, kMostTold));
+  chain_logged(policy);
+  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(room_to_ask(), kMostTold));
   const std::uint32_t may_run = std::max(left, block.count);
   run_batch(block, may_run, may_run + 1);
   const BatchedBlock& last = s.batch[s.batched - 1];
   const std::uint32_t of_last = settle_block();
   if (exact_ && !is_noted(*last.block)) note_flags(*last.block, of_last);
   tell_batch(of_last, batch_first_);
-  return behind(*last.block, policy_);
+  note_batch(of_last, batch_first_);
+  return behind(*last.block, policy);
 }
 
 /// The same with the records of all that runs put one after the other.
@@ -507,38 +494,24 @@ void FastTier::chain(Policy policy) {
   for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
 }
 
-/// Blocks that nobody is told of one by one, up to instruction `until` at most.
-FastTier::Stretch FastTier::run_chain(Policy policy, std::uint64_t until, bool whole_blocks) {
-  State& s = *s_;
-  const auto may_run = static_cast<std::int64_t>(
-      std::min<std::uint64_t>(until - position(), static_cast<std::uint64_t>(s.left)));
-  const Block* const block = find_block(eip_, policy);
-  if (block == nullptr) return Stretch::left;
-  if (block->count > may_run) return run_told(whole_blocks);
-  chain(policy);
-  const std::int64_t beyond = s.left - may_run;
-  s.left = may_run;
-  const bool counts =
-      block->count != 0 && (policy == Policy::counted || policy == Policy::exact_counted);
-  if (counts) s.count(*block);
-  run_block(*block, area_.data());
-  s.left += beyond;
-  if (counts && s.exit != Exit::branch && s.exit != Exit::tail) {
-    // What was counted as a whole is told as the part that it was.
-    overcounted_.push_back(s.block);
-    const std::uint32_t done = s.block->number_of(s.at);
-    if (done != 0) cpu_.audience.counted(s.block->code->first(done), 1);
-  }
-  return after_block(policy);
+/// The same of blocks whose accesses are kept.
+void FastTier::chain_logged(Policy policy) {
+  if (chained_logged_ == policy) return;
+  chained_logged_ = policy;
+  for (auto& state : states_) state->batch_jumps.fill(&fast::kNowhere);
 }
 
-/// After blocks that nobody judges.
-FastTier::Stretch FastTier::after_block(Policy policy) {
+/// After blocks that nobody judges. What ran from `passed_from` on has passed.
+FastTier::Stretch FastTier::after_block(Policy policy, std::uint64_t passed_from) {
   State& s = *s_;
   const Block& block = *s.block;
   const std::uint32_t done = settle_block();
   if (exact_ && !is_noted(block)) note_flags(block, done);
-  if (is_told(policy)) tell_block(block, done, position() - done, area_.data());
+  if (passed_from != kNothing) trail_.pass(passed_from, position());
+  if (fast::is_told(policy)) {
+    tell_block(block, done, position() - done, area_.data());
+    note_block(block, done, position() - done, area_.data());
+  }
   return behind(block, policy);
 }
 
@@ -550,7 +523,7 @@ FastTier::Stretch FastTier::behind(const Block& block, Policy policy) {
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;
-  if (s.left > 0 && !is_told(policy)) link(block, policy);  // else come back each time
+  if (s.left > 0 && !fast::is_told(policy)) link(block, policy);  // else come back each time
   return Stretch::ended;
 }
 
@@ -561,7 +534,7 @@ void FastTier::link(const Block& block, Policy policy) {
   found_ = {next, policy};
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
-    (is_batched(policy) ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
+    (fast::is_logged(policy) ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
   } else {
     block.next[s.exit_link] = next;
   }
@@ -575,7 +548,8 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   if (s.left <= 0) return Stretch::left;
   const DecodedInstruction info = store_.decode_tail(block);
   string_ = &info;
-  if (references_) tell_string_fetch(block);
+  trail_.tell(cpu_.audience);
+  if (cpu_.audience.wants_references()) tell_string_fetch(block);
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
   if (!nothing && !strings_.run(s, info, block.frame)) {
     iteration_ = info.is_repeated() ? strings_.iterations() : 0;

@@ -16,6 +16,7 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/fast/block_store.h"
+#include "replay/machine/fast/block_trail.h"
 #include "replay/machine/fast/fast_state.h"
 #include "replay/machine/fast/string_loop.h"
 #include "replay/machine/in_flight.h"
@@ -47,6 +48,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void note_walk(PhysAddr entry, std::uint32_t size);
 
  private:
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+
   bool applies();
   bool keeps_upper_halves() const;
   void begin();
@@ -82,9 +85,22 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   Stretch run_stretch(bool whole_blocks);
   Stretch run_recorded(const KtRecords::Room& room, bool whole_blocks);
   void chain(fast::Policy policy);
-  Stretch run_chain(fast::Policy policy, std::uint64_t until, bool whole_blocks);
+  void chain_logged(fast::Policy policy);
+  void attend();
+  bool looks_for_trap() const;
+  fast::Policy passing_policy() const;
+  std::int64_t room_to_ask() const;
+  Stretch run_passing(bool whole_blocks);
+  Stretch run_passing_blocks(const fast::Block& block, fast::Policy policy, std::int64_t may_run);
+  void uncount_rest();
+  void note_batch(std::uint32_t of_last, std::uint64_t first);
+  void note_block(const fast::Block& block, std::uint32_t count, std::uint64_t first,
+                  const std::uint8_t* area);
+  void keep_trail();
+  void keep_in_trail(const fast::Block& block, std::uint32_t count, std::uint64_t first,
+                     const std::uint8_t* area);
   Stretch run_told(bool whole_blocks);
-  Stretch run_told_batch(const fast::Block& block);
+  Stretch run_told_batch(const fast::Block& block, fast::Policy policy);
   struct Undo;
   bool judge_blocks();
   BlockJudge::BatchRoom ask_judge(const fast::Block& block, std::uint64_t first);
@@ -101,7 +117,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   const fast::Block* look_up_block(std::uint64_t eip, fast::Policy policy);
   bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
-  Stretch after_block(fast::Policy policy);
+  Stretch after_block(fast::Policy policy, std::uint64_t passed_from = kNothing);
   Stretch behind(const fast::Block& block, fast::Policy policy);
   void link(const fast::Block& block, fast::Policy policy);
   std::uint32_t settle_block();
@@ -139,11 +155,12 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   const bool exact_;           ///< memory is looked at byte by byte
   KtRecords* const records_;   ///< may be null
   StoreTrap* const trap_;      ///< the judge's; null where it sets none
-  const fast::Policy policy_;  ///< where nothing is expected, and blocks are told
+  fast::Policy policy_;        ///< where nothing is expected, and blocks are told
   std::array<std::unique_ptr<fast::State>, kPrivileges> states_;
   fast::State* s_ = nullptr;  ///< the one in use
   fast::CodeShape shape_;
   std::array<fast::CodeShape, kPrivileges> shapes_;  ///< of the blocks in State::jumps
+  std::optional<fast::Policy> chained_logged_;       ///< and in State::batch_jumps
   std::optional<fast::Policy> chained_;              ///< of the blocks in State::jumps
   /// Blocks found last, for the policies that do not find their way by themselves.
   struct Known {
@@ -163,7 +180,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   } found_;
   std::uint32_t iteration_ = 0;      ///< of the string instruction there
   std::uint64_t limit_ = 0;          ///< of this run: first instruction not made
-  std::uint64_t attended_from_ = 0;  ///< nobody is to be told of blocks before this instruction
+  fast::BlockTrail trail_;           ///< of what nobody was told of block by block
   std::uint64_t careful_until_ = 0;  ///< no block is judged before this instruction
   std::uint64_t batch_first_ = 0;    ///< instruction with which the batch in progress begins
   std::uint64_t alone_until_ = 0;    ///< each is judged by itself before this one
@@ -173,8 +190,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<BlockStore> stores_told_;  ///< of which the first few are valid
   std::vector<BlockRead> reads_told_;
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
-  const bool references_;                        ///< somebody wants them
-  const bool only_stores_;                       ///< and of them only stores
+  bool references_ = false;                      ///< somebody who is told of blocks wants them
+  bool only_stores_ = false;                     ///< and of them only stores
   std::vector<DataReference> references_told_;   ///< of one block, where not as they were noted
   std::vector<ExecutedBlock> blocks_told_;
   struct NotedWalk {

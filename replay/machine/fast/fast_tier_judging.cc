@@ -55,10 +55,13 @@ struct FastTier::Undo {
 bool FastTier::judge_blocks() {
   State& s = *s_;
   const std::uint64_t first = position();
+  if (first >= cpu_.audience.attending().until) attend();
+  chain_logged(Policy::logged);
   const Block* block = find_block(eip_, Policy::logged);
   if (block == nullptr) return false;
-  if (block->count > s.left) {
-    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), Policy::logged);
+  const std::int64_t most = room_to_ask();
+  if (block->count > most) {
+    block = &store_.cut(*block, static_cast<std::uint32_t>(most), Policy::logged);
   }
   // A string in which something is expected is told iteration by iteration (StringRunner).
   if (block->count == 0 || first < careful_until_) return false;
@@ -83,6 +86,7 @@ bool FastTier::judge_blocks() {
   if (!is_noted(*last.block)) note_flags(*last.block, of_last);
   s.shift_count = 0;
   tell_batch(of_last, first);
+  note_batch(of_last, first);
   tell_walks();
   if (s.exit == Exit::patched) return true;
   if (s.exit == Exit::branch) {
@@ -105,7 +109,7 @@ BlockJudge::BatchRoom FastTier::ask_judge(const Block& block, std::uint64_t firs
   // So many are known to the evidence before they run; more would wait longer for what comes of
   // them.
   constexpr std::uint32_t kMost = 128;
-  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(s_->left, kMost));
+  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(room_to_ask(), kMost));
   const bool alone = references_ || first < alone_until_;
   const std::uint32_t most = alone ? block.count : std::max(left, block.count);
   if (first + most > expectation_.next.instruction) {

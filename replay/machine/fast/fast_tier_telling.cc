@@ -16,7 +16,7 @@ using fast::State;
 /// Its first `count` instructions, the first number `first`, have put their addresses to `area`.
 void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first,
                           const std::uint8_t* area, std::span<const DataReference> references) {
-  if (count == 0 || !cpu_.audience.hears_instructions()) return;
+  if (count == 0 || !cpu_.audience.attending().blocks) return;
   const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
   if (count == block.count) {
@@ -38,9 +38,13 @@ void fetch_ahead(const BlockCode& code) {
 
 /// Tells the observers of the batch, of whose last block `of_last` instructions ran.
 void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
-  if (!cpu_.audience.hears_instructions()) return;
+  if (!cpu_.audience.attending().blocks) return;
   const State& s = *s_;
   std::uint32_t told = 0;
+  if (only_stores_ && !exact_) {
+    const std::uint64_t end = first + s.batch[s.batched - 1].first + of_last;
+    if (cpu_.audience.stores({s.log.data(), s.logged}, end)) return;
+  }
   // What is told of a block was used when it ran last, and each part of it leads to the next.
   for (std::uint32_t i = 0; i < s.batched; ++i) fetch_ahead(*s.batch[i].block->code);
   if (cpu_.audience.takes_batches() && walks_.empty() && !only_stores_) {
@@ -115,8 +119,7 @@ void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {
   const std::uint32_t instruction = s_->block->number_of(walks_for_);
   const std::uint64_t at = cpu_.position.instruction + instruction;
   // No block is told with it.
-  if (at < attended_from_)
-    return cpu_.audience.read(entry, size, AccessKind::walk, {at, 0}, false);
+  if (!references_) return cpu_.audience.read(entry, size, AccessKind::walk, {at, 0}, false);
   walks_.push_back({entry, size, s_->batched - 1, s_->logged, instruction});
 }
 
@@ -164,7 +167,7 @@ void FastTier::tell_iterations(const DecodedInstruction& info,
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
   for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument].linear;
   std::array<DataReference, 2> references;
-  if (references_ && count != 0) {
+  if (cpu_.audience.wants_references() && count != 0) {
     for (unsigned i = 0; i < info.operand_count; ++i) {
       references[i].physical = first[i].at;
       references[i].linear = first[i].linear;

@@ -148,7 +148,7 @@ inline void log(const Op* op, State* s, const Place& at, std::uint32_t frame, T 
 template <class P, class T>
 inline T read(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
-  if constexpr (P::kLog) {
+  if constexpr (P::kLogReads) {
     log<T, false>(op, s, at, s->read_frames[at.linear >> 12 & (kTlbEntries - 1)], value);
   }
   return value;
@@ -158,7 +158,7 @@ inline T read(const Op* op, State* s, const Place& at) {
 template <class P, class T>
 inline T read_to_write(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
-  if constexpr (P::kLog) {
+  if constexpr (P::kLogReads) {
     log<T, false>(op, s, at, s->write_frames[at.linear >> 12 & (kTlbEntries - 1)], value);
   }
   return value;

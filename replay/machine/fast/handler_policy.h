@@ -34,7 +34,8 @@ struct Plain {
   static constexpr bool kChains = true;   ///< blocks run on without coming back
   static constexpr bool kExact = false;   ///< byte by byte, memory is looked at as defined or not
   static constexpr bool kCounts = false;  ///< each block counts how often it ran
-  static constexpr bool kLog = false;     ///< accesses are kept, to be told, compared or undone
+  static constexpr bool kLog = false;     ///< stores are kept, to be told, compared or undone
+  static constexpr bool kLogReads = false;  ///< and what is read, in order with them
   static constexpr bool kBatches = false;  ///< so are the blocks that follow one another
   static constexpr bool kTraps = false;    ///< stores are looked at for the trap (State::trap)
   static constexpr bool kWide = false;     ///< in 64-bit mode
@@ -47,13 +48,21 @@ struct Traced : Plain {
 struct Counted : Plain {
   static constexpr bool kCounts = true;
 };
+/// The same, and of the last of them with their addresses.
+struct Trailed : Counted {
+  static constexpr bool kArea = true, kBatches = true;
+};
 /// Observers are told of each block.
 struct Told : Plain {
   static constexpr bool kArea = true, kChains = false;
 };
-/// With what each block reads and stores; several blocks are told together.
-struct Referenced : Told {
+/// With what each block stores; several blocks are told together.
+struct Stored : Told {
   static constexpr bool kLog = true, kChains = true, kBatches = true;
+};
+/// And with what it reads.
+struct Referenced : Stored {
+  static constexpr bool kLogReads = true;
 };
 // The same of a replay that is compared, where nothing is expected.
 struct Exact : Plain {
@@ -69,12 +78,15 @@ struct ExactTraced : Traced {
 struct ExactCounted : Counted {
   static constexpr bool kExact = true;
 };
+struct ExactTrailed : Trailed {
+  static constexpr bool kExact = true;
+};
 struct ExactTold : Told {
   static constexpr bool kExact = true;
 };
 /// Blocks are compared.
 struct Logged : ExactTold {
-  static constexpr bool kLog = true, kChains = true, kBatches = true;
+  static constexpr bool kLog = true, kLogReads = true, kChains = true, kBatches = true;
 };
 /// Any of these in 64-bit mode.
 template <class P>

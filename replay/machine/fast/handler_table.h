@@ -55,17 +55,40 @@ enum class Policy : std::uint8_t {
   plain,
   traced,
   counted,
+  trailed,
   told,
+  stored,
   referenced,
   // The rest looks at what is defined.
   exact,
   exact_trapped,
   exact_traced,
   exact_counted,
+  exact_trailed,
   exact_told,
   logged
 };
-inline constexpr std::size_t kPolicies = 11;
+inline constexpr std::size_t kPolicies = 14;
+
+/// Blocks are told each time they have run, one by one.
+constexpr bool is_told(Policy policy) {
+  return policy == Policy::told || policy == Policy::exact_told;
+}
+/// What blocks access is kept.
+constexpr bool is_logged(Policy policy) {
+  return policy == Policy::stored || policy == Policy::referenced || policy == Policy::logged;
+}
+/// Several blocks are told or judged together, or leave a trail together.
+constexpr bool is_batched(Policy policy) {
+  return is_logged(policy) || policy == Policy::trailed || policy == Policy::exact_trailed;
+}
+/// Of blocks that somebody is told of, or nobody listens to.
+constexpr Policy usual_policy(bool compares, bool listens, bool references, bool only_stores) {
+  if (references && compares) return Policy::logged;
+  if (references) return only_stores ? Policy::stored : Policy::referenced;
+  if (compares) return listens ? Policy::exact_told : Policy::exact;
+  return listens ? Policy::told : Policy::plain;
+}
 
 /// The handlers of a policy, in 64-bit mode or elsewhere.
 const HandlerTable& handlers(Policy policy, bool bits64);

@@ -57,6 +57,10 @@ const HandlerTable& handlers(Policy policy, bool bits64) {
       return told_handlers(bits64);
     case Policy::counted:
       return counted_handlers(bits64);
+    case Policy::trailed:
+      return trailed_handlers(bits64);
+    case Policy::stored:
+      return stored_handlers(bits64);
     case Policy::referenced:
       return referenced_handlers(bits64);
     case Policy::exact:
@@ -67,6 +71,8 @@ const HandlerTable& handlers(Policy policy, bool bits64) {
       return exact_traced_handlers(bits64);
     case Policy::exact_counted:
       return exact_counted_handlers(bits64);
+    case Policy::exact_trailed:
+      return exact_trailed_handlers(bits64);
     case Policy::exact_told:
       return exact_told_handlers(bits64);
     case Policy::logged:

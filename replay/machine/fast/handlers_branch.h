@@ -17,7 +17,7 @@ template <class P>
     if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
   }
   if constexpr (P::kChains) {
-    const auto& jumps = P::kBatches ? s->batch_jumps : s->jumps;
+    const auto& jumps = P::kLog ? s->batch_jumps : s->jumps;
     const Block* const b =
         link == kIndirect ? jumps[State::jump_index(next)] : s->block->next[link];
     bool may = b->eip == next && s->code_pages[b->page_index] == b->where && s->left >= b->count;

@@ -41,11 +41,19 @@ OrderedJson data_of(const std::string& page) {
       between(page, "<script type=\"application/json\" id=\"data\">", "</script>"));
 }
 
-/// The arguments of "citcat analyze FILE ...", with `recording` as the file.
+/// The arguments of "citcat analyze FILE ...", some of them quoted, with `recording` as the file.
 std::vector<std::string> arguments_of(const std::string& command, const std::string& recording) {
-  std::istringstream words(command);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) arguments.push_back(word);
+  std::vector<std::string> arguments(1);
+  bool quoted = false;
+  for (const char c : command) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      arguments.emplace_back();
+    } else {
+      arguments.back() += c;
+    }
+  }
   arguments.erase(arguments.begin());
   arguments.at(1) = recording;
   return arguments;
@@ -236,6 +244,46 @@ TEST_F(ReportTest, RefusesWhatItCannotShow) {
             std::string::npos);
   EXPECT_NE(refused({"report", recording() + ":900000-", "-o", page_path()}).find("the run has"),
             std::string::npos);
+  EXPECT_NE(
+      refused({"report", recording(), "--sample", "every 2 calls for 1 calls", "-o", page_path()})
+          .find("windows of instructions"),
+      std::string::npos);
+}
+
+/// Tools whose figures are exact whatever the windows.
+const std::vector<std::string> kExactOfReport = {"count",  "timeline", "moments",
+                                                 "events", "switches", "io"};
+
+TEST_F(ReportTest, SaysWhatIsASampleAndOfWhat) {
+  const OrderedJson exact = run_data().at("analyze");
+  EXPECT_FALSE(exact.contains("sample"));
+  good({"report", recording(), "--sample", "every 100 for 20, warm 10", "-o", page_path()});
+  const OrderedJson data = data_of(read_file(page_path())).at("runs").at(0);
+  const auto command = arguments_of(data.at("analyze_command").get<std::string>(), recording());
+  EXPECT_EQ(data.at("analyze"), OrderedJson::parse(good(command)));
+  const OrderedJson& sample = data.at("analyze").at("sample");
+  EXPECT_EQ(sample.at("plan"), "every 100 for 20, warm 10");
+  EXPECT_EQ(sample.at("windows"), 7);
+  EXPECT_EQ(sample.at("instructions"), 140);
+  EXPECT_EQ(sample.at("of"), 621);
+  std::map<std::string, std::string> figures;
+  for (const OrderedJson& row : sample.at("tools")) figures[row.at("tool")] = row.at("figures");
+  EXPECT_EQ(figures.size(), data.at("analyze").at("tools").size());
+  for (const std::string& tool : kExactOfReport) {
+    EXPECT_EQ(figures.at(tool), "exact");
+    EXPECT_EQ(data.at("analyze").at("tools").at(tool), exact.at("tools").at(tool)) << tool;
+  }
+  EXPECT_EQ(figures.at("map"), "exact in part");
+  for (const char* const tool : {"func", "reuse", "cache", "tlb", "bpred"}) {
+    EXPECT_EQ(figures.at(tool), "sample") << tool;
+  }
+  EXPECT_EQ(data.at("analyze").at("tools").at("func").at("instructions"), 140);
+  EXPECT_EQ(data.at("verify").at("verdict"), "match");
+}
+
+TEST_F(ReportTest, ShowsAShortRunWholeUnlessToldOtherwise) {
+  good({"report", recording(), "--sample", "none", "-o", page_path()});
+  EXPECT_EQ(read_file(page_path()), page_);
 }
 
 /// The page as a browser has it after its scripts ran; nothing where there is no browser.
@@ -261,6 +309,26 @@ std::string unescaped(std::string text) {
       text.replace(at, std::string(from).size(), to);
   }
   return text;
+}
+
+TEST_F(ReportTest, ABrowserShowsWhatIsASample) {
+  good({"report", recording(), "--sample", "every 100 for 20, warm 10", "-o", page_path()});
+  const auto browsed =
+      browse("file://" + page_path(), std::filesystem::path(page_path()).parent_path());
+  if (!browsed) GTEST_SKIP() << "no chromium here: the page is not looked at by a browser";
+  EXPECT_EQ(browsed->log.find("CONSOLE"), std::string::npos) << browsed->log;
+  const auto section = [&](const std::string& id) {
+    return between(browsed->document, "<section id=\"" + id + "\"", "</section>");
+  };
+  const std::string windows = "140 of 621 instructions, in 7 windows (every 100 for 20, warm 10)";
+  for (const char* const id : {"verdict", "functions", "calls", "curves", "memory"}) {
+    EXPECT_NE(section(id).find(windows), std::string::npos) << id;
+  }
+  for (const char* const id : {"timeline", "events", "mix", "blocks"}) {
+    EXPECT_NE(section(id).find("Exact: of all 621 instructions"), std::string::npos) << id;
+    EXPECT_EQ(section(id).find(windows), std::string::npos) << id;
+  }
+  EXPECT_NE(section("memory").find("stored to (exact)"), std::string::npos);
 }
 
 TEST_F(ReportTest, ABrowserZoomsToWhatCatShows) {

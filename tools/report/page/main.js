@@ -27,31 +27,58 @@ function comparisonSection() {
     ...timelineLanes.map(l => [l.title, r => sum(r, l.key)]), ["executions at level 3", r => sum(r, "user")],
     ["page frames used", r => tool(r, "map").pages], ["bytes of the archive", r => r.info.bytes],
     ...classes.map(c => [`${c} (% of executions)`, r => shareOf(r, c)])].map(([name, value]) => ({name, a: value(a), b: value(b)}));
-  const differing = [...new Set([a, b].flatMap(r => tool(r, "func").procedures_by_instructions.map(f => f.procedure)))].map(name => {
-    const own = r => { const f = tool(r, "func").procedures_by_instructions.find(p => p.procedure === name); return f ? f.own : 0; };
-    return {name, a: own(a), b: own(b)};
-  }).sort((p, q) => Math.abs(q.b - q.a) - Math.abs(p.b - p.a)).slice(0, 100);
+  // Numbers of windows say nothing beside those of a whole run: shares do.
+  const sampled = a.analyze.sample || b.analyze.sample;
+  const differing =
+      [...new Set(
+           [a, b].flatMap(r => tool(r, 'func').procedures_by_instructions.map(f => f.procedure)))]
+          .map(name => {
+            const own = r => {
+              const f = tool(r, 'func').procedures_by_instructions.find(p => p.procedure === name);
+              return f ? (sampled ? f.share : f.own) : 0;
+            };
+            return {name, a: own(a), b: own(b)};
+          })
+          .sort((p, q) => Math.abs(q.b - q.a) - Math.abs(p.b - p.a))
+          .slice(0, 100);
   const columns = [{title: "", of: r => r.name, wide: true}, {title: runName(a), of: r => r.a, number: true}, {title: runName(b), of: r => r.b, number: true},
     {title: "difference", of: r => r.b - r.a, number: true}];
-  return [table("In numbers", columns, rows), table("Own instructions of functions, largest difference first", columns, differing)];
+  return [
+    table('In numbers', columns, rows),
+    table(
+        (sampled ? 'Own instructions of functions in %, of samples' :
+                   'Own instructions of functions') +
+            ', largest difference first',
+        columns, differing)
+  ];
 }
 
 const runName = run => run.name + (run.whole ? "" : ` ${groups(run.analyze.from)} to ${groups(run.analyze.to)}`);
 
 const sections = [
-  {id: "verdict", title: "What it is, and whether it is right", make: verdictSection},
-  {id: "divergence", title: "The divergence", make: divergenceSection},
-  {id: "timeline", title: "Timeline", make: timelineSection},
-  {id: "events", title: "Events, ports, processes", make: portsSection},
-  {id: "mix", title: "Instruction mix", make: mixSection},
-  {id: "functions", title: "Functions", make: functionsSection},
-  {id: "blocks", title: "Hot blocks", make: blocksSection},
-  {id: "calls", title: "Call tree", make: flameSection},
-  {id: "memory", title: "Physical memory", make: memorySection},
-  {id: "curves", title: "Caches, TLB, branches", make: curvesSection},
-  {id: "sizes", title: "Size of the archive", make: sizeSection},
-  {id: "provenance", title: "Where it came from", make: provenanceSection},
-  {id: "json", title: "The figures as JSON", make: jsonSection},
+  {id: 'verdict', title: 'What it is, and whether it is right', make: verdictSection},
+  {id: 'divergence', title: 'The divergence', make: divergenceSection},
+  {id: 'timeline', title: 'Timeline', make: timelineSection, tools: ['timeline', 'moments']},
+  {
+    id: 'events',
+    title: 'Events, ports, processes',
+    make: portsSection,
+    tools: ['events', 'io', 'switches']
+  },
+  {id: 'mix', title: 'Instruction mix', make: mixSection, tools: ['count']},
+  {id: 'functions', title: 'Functions', make: functionsSection, tools: ['func']},
+  {id: 'blocks', title: 'Hot blocks', make: blocksSection, tools: ['count']},
+  {id: 'calls', title: 'Call tree', make: flameSection, tools: ['func']},
+  {id: 'memory', title: 'Physical memory', make: memorySection, tools: ['map']},
+  {
+    id: 'curves',
+    title: 'Caches, TLB, branches',
+    make: curvesSection,
+    tools: ['reuse', 'cache', 'tlb', 'bpred']
+  },
+  {id: 'sizes', title: 'Size of the archive', make: sizeSection},
+  {id: 'provenance', title: 'Where it came from', make: provenanceSection},
+  {id: 'json', title: 'The figures as JSON', make: jsonSection},
 ];
 
 function addSection(id, title, content) {
@@ -60,12 +87,15 @@ function addSection(id, title, content) {
 }
 
 if (report.runs.length === 2) addSection("comparison", "Comparison", element("div", {}, ...comparisonSection()));
-for (const {id, title, make} of sections) {
+for (const {id, title, make, tools} of sections) {
   const parts = report.runs.map(run => ({run, content: make(run)})).filter(p => p.content);
   if (!parts.length) continue;
   const runs = element("div", {class: report.runs.length === 2 ? "runs two" : "runs"});
   for (const {run, content} of parts) {
-    runs.append(element("div", {}, report.runs.length === 2 ? element("p", {class: "run-name"}, runName(run)) : null, ...content));
+    runs.append(element(
+        'div', {},
+        report.runs.length === 2 ? element('p', {class: 'run-name'}, runName(run)) : null,
+        sampleNote(run, tools), ...content));
   }
   addSection(id, title, runs);
 }

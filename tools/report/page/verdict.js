@@ -13,6 +13,7 @@ function verdictSection(run) {
     element("p", {}, `${info.cpu}, ${groups(n)} instructions` +
       (run.whole ? "" : ` (${groups(run.analyze.from)} to ${groups(run.analyze.to)} of the run)`) + `; end: ${run.analyze.end}.`),
   ];
+  parts.push(...sampleSummary(run));
   if (v) parts.push(evidenceTable(v), restingOn(v));
   if (info.warnings && info.warnings.length) {
     parts.push(element("h3", {}, "Warnings of the import"), element("ul", {}, ...info.warnings.map(w => element("li", {}, w))));

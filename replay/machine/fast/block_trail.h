@@ -1,0 +1,45 @@
+#pragma once
+// What passed without being told block by block: from where to where, and the last of it.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "replay/machine/audience.h"
+#include "replay/machine/block_code.h"
+
+namespace citcat::fast {
+
+class BlockTrail {
+ public:
+  /// Instructions [from, to) have passed, right behind those before, or after tell().
+  void pass(std::uint64_t from, std::uint64_t to);
+  /// The first `count` instructions of a block, which are going to pass, with their addresses.
+  /// `once`: it is not kept.
+  void keep(const BlockCode& code, bool once, std::uint32_t count, std::uint64_t first,
+            const std::uint8_t* area, std::size_t area_bytes);
+  /// Tells those who listen what has passed since it was told last, and of the last of it the
+  /// trail. Before the code is gone, and before they want something else.
+  void tell(Audience& audience) {
+    if (from_ != kNothing) tell_all(audience);
+  }
+
+ private:
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+  struct Kept {
+    const BlockCode* code = nullptr;
+    bool once = false;
+    BlockCode copy;  ///< then
+    std::uint32_t count = 0;
+    std::uint64_t first = 0;
+    std::vector<std::uint8_t> area;
+  };
+  void tell_all(Audience& audience);
+
+  std::uint64_t from_ = kNothing, to_ = 0;
+  /// A ring of the last ones: each has an instruction at least.
+  std::vector<Kept> kept_ = std::vector<Kept>(Attended::kMostTrail);
+  std::size_t next_ = 0;  ///< how many were put there
+};
+
+}  // namespace citcat::fast

@@ -1,0 +1,175 @@
+// Plain code that nobody is told of block by block: it only counts itself, and leaves a trail where
+// somebody asks for the last of it.
+
+#include <algorithm>
+
+#include "replay/machine/fast/fast_tier.h"
+
+namespace citcat {
+
+using fast::BatchedBlock;
+using fast::Block;
+using fast::Exit;
+using fast::Policy;
+using fast::State;
+
+namespace {
+
+/// Instructions of one batch with a trail: State::kMaxBatched blocks of usual length, whose
+/// addresses have room in an area.
+constexpr std::uint32_t kMostPassing = 192;
+
+}  // namespace
+
+/// Asks what is to be told of plain code from here on.
+void FastTier::attend() {
+  trail_.tell(cpu_.audience);
+  const Audience::Attending& now = cpu_.audience.attend(position());
+  references_ = now.references;
+  only_stores_ = now.only_stores;
+  policy_ = fast::usual_policy(exact_, now.blocks, now.references, now.only_stores);
+  if (trap_ != nullptr && trap_->size != 0 && !looks_for_trap()) trap_->met = true;
+}
+
+/// Stores to the trap are noticed, where the judge asks for nothing.
+bool FastTier::looks_for_trap() const {
+  const Audience::Attending& now = cpu_.audience.attending();
+  return policy_ == Policy::exact && !now.counts && now.trail == 0;
+}
+
+/// How code runs that nobody is told of block by block.
+Policy FastTier::passing_policy() const {
+  const Audience::Attending& now = cpu_.audience.attending();
+  if (now.trail != 0) return exact_ ? Policy::exact_trailed : Policy::trailed;
+  if (now.counts) return exact_ ? Policy::exact_counted : Policy::counted;
+  return with_trap(exact_ ? Policy::exact : Policy::plain);
+}
+
+/// Instructions that may run before somebody who was not told of blocks wants to be, and before the
+/// limit.
+std::int64_t FastTier::room_to_ask() const {
+  const Audience::Attending& now = cpu_.audience.attending();
+  if (!now.passes) return s_->left;
+  const std::uint64_t room = now.until - std::min(now.until, position());
+  return static_cast<std::int64_t>(
+      std::min(std::max<std::uint64_t>(room, 1), static_cast<std::uint64_t>(s_->left)));
+}
+
+/// Blocks that nobody is told of one by one, up to where somebody wants to be asked again.
+FastTier::Stretch FastTier::run_passing(bool whole_blocks) {
+  State& s = *s_;
+  const Policy policy = passing_policy();
+  const std::int64_t may_run = room_to_ask();
+  const Block* const block = find_block(eip_, policy);
+  if (block == nullptr) return Stretch::left;
+  if (block->count > s.left && whole_blocks) return Stretch::too_long;
+  chain(policy);
+  if (block->count > may_run) {
+    // It is told from there on, or nothing may run beyond.
+    const Block& part = store_.cut(*block, static_cast<std::uint32_t>(may_run), policy);
+    return run_passing_blocks(part, policy, part.count);
+  }
+  return run_passing_blocks(*block, policy, may_run);
+}
+
+FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy,
+                                               std::int64_t may_run) {
+  State& s = *s_;
+  const std::uint64_t first = position();
+  if (fast::is_batched(policy)) {
+    const auto most = static_cast<std::uint32_t>(
+        std::min<std::int64_t>(may_run, std::max(kMostPassing, block.count)));
+    // The handlers count what follows the first.
+    if (block.count != 0 && !store_.is_cut(block)) s.count(block);
+    run_batch(block, most, most + 1);
+    uncount_rest();
+    keep_trail();
+  } else {
+    const bool counts = policy == Policy::counted || policy == Policy::exact_counted;
+    const std::int64_t beyond = s.left - may_run;
+    s.left = may_run;
+    limit_ -= static_cast<std::uint64_t>(beyond);
+    if (counts && block.count != 0 && !store_.is_cut(block)) s.count(block);
+    run_block(block, area_.data());
+    s.left += beyond;
+    limit_ += static_cast<std::uint64_t>(beyond);
+    if (counts) uncount_rest();
+  }
+  return after_block(policy, first);
+}
+
+/// The block in progress was counted as a whole. Where it was left before its end, it is told as
+/// the part that it was; and so is a cut one, which was not counted.
+void FastTier::uncount_rest() {
+  const State& s = *s_;
+  const Block& block = *s.block;
+  const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
+  if (store_.is_cut(block)) {
+    const std::uint32_t done = whole ? block.count : block.number_of(s.at);
+    if (done != 0) cpu_.audience.counted(block.code->first(done), 1);
+    return;
+  }
+  if (whole) return;
+  overcounted_.push_back(&block);
+  const std::uint32_t done = block.number_of(s.at);
+  if (done != 0) cpu_.audience.counted(block.code->first(done), 1);
+}
+
+/// The batch was told to some; others want counts of it, or its trail.
+void FastTier::note_batch(std::uint32_t of_last, std::uint64_t first) {
+  const Audience::Attending& now = cpu_.audience.attending();
+  if (!now.passes) return;
+  State& s = *s_;
+  if (now.counts) {
+    for (std::uint32_t i = 0; i < s.batched; ++i) {
+      const Block& block = *s.batch[i].block;
+      const std::uint32_t count = i + 1 == s.batched ? of_last : block.count;
+      if (count == 0) continue;
+      if (count == block.count && !store_.is_cut(block)) {
+        s.count(block);
+      } else {
+        cpu_.audience.counted(block.code->first(count), 1);
+      }
+    }
+  }
+  if (now.trail != 0) keep_trail();
+  trail_.pass(first, position());
+}
+
+/// The same of one block.
+void FastTier::note_block(const Block& block, std::uint32_t count, std::uint64_t first,
+                          const std::uint8_t* area) {
+  const Audience::Attending& now = cpu_.audience.attending();
+  if (!now.passes || count == 0) return;
+  if (now.counts && count == block.count && !store_.is_cut(block)) {
+    s_->count(block);
+  } else if (now.counts) {
+    cpu_.audience.counted(block.code->first(count), 1);
+  }
+  if (now.trail != 0) keep_in_trail(block, count, first, area);
+  trail_.pass(first, first + count);
+}
+
+/// Keeps the last blocks of the batch, as many as the trail has to have.
+void FastTier::keep_trail() {
+  const State& s = *s_;
+  const Block& last = *s.block;
+  const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
+  const std::uint32_t of_last = whole ? last.count : last.number_of(s.at);
+  const std::uint32_t wanted = cpu_.audience.attending().trail;
+  const std::uint32_t all = s.batch[s.batched - 1].first + of_last;
+  std::uint32_t from = s.batched - 1;
+  while (from != 0 && all - s.batch[from].first < wanted) --from;
+  for (std::uint32_t i = from; i < s.batched; ++i) {
+    const BatchedBlock& b = s.batch[i];
+    const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
+    keep_in_trail(*b.block, count, batch_first_ + b.first, b.area);
+  }
+}
+
+void FastTier::keep_in_trail(const Block& block, std::uint32_t count, std::uint64_t first,
+                             const std::uint8_t* area) {
+  trail_.keep(*block.code, store_.is_cut(block), count, first, area, block.areas[count]);
+}
+
+}  // namespace citcat

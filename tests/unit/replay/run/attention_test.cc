@@ -1,0 +1,180 @@
+// An observer of plain code is told all of it, once and in order, however it wants to be told from
+// one instruction to the next and whoever else listens.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "replay/machine/executed_block.h"
+#include "replay/session/digest_sink.h"
+#include "replay/session/replayer.h"
+#include "unit/replay/machine/random_guest.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint64_t kAttended = 10'000;
+
+/// An instruction as an observer is told of it.
+struct Step {
+  std::uint64_t linear = 0;
+  std::vector<std::uint64_t> addresses;
+  bool operator==(const Step&) const = default;
+};
+using Steps = std::map<std::uint64_t, Step>;                ///< by position
+using Executions = std::map<std::uint64_t, std::uint64_t>;  ///< by linear address
+
+/// Is told of each block, and keeps all of it.
+class Keeping : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true, .wide = true}; }
+  void block(const ExecutedBlock& block, Position first) override {
+    keep(block, first);
+    count(block, 1);
+  }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    alone.insert(now.instruction);
+    if (!e.info->is_repeated()) ++executions[e.linear.value];
+  }
+  Steps steps;
+  std::set<std::uint64_t> alone;
+  Executions executions;  ///< but for repeated strings
+
+ protected:
+  void keep(const ExecutedBlock& block, Position first) {
+    for (std::uint32_t i = 0; i < block.count(); ++i) {
+      const ExecutedInstruction e = block.instruction(i);
+      Step step{e.linear.value, {}};
+      for (unsigned a = 0; a < e.ea_count; ++a) step.addresses.push_back(e.ea[a].value);
+      const bool is_new = steps.emplace(first.instruction + i, std::move(step)).second;
+      EXPECT_TRUE(is_new) << first.instruction + i;
+    }
+  }
+  void count(const ExecutedBlock& block, std::uint64_t times) {
+    for (std::uint32_t i = 0; i < block.count(); ++i) {
+      executions[block.linear(i).value] += times;
+    }
+  }
+};
+
+/// Wants to be told now so, now otherwise.
+class Fickle final : public Keeping {
+ public:
+  Fickle(std::uint64_t seed, bool references) : seed_(seed), references_(references) {}
+
+  Wants wants() const override {
+    return {.instructions = true, .references = references_, .counts = true, .wide = true};
+  }
+  Attended attended(std::uint64_t instruction) override {
+    // The same at the same place, whoever else listens.
+    const std::uint64_t stretch = instruction / kStretch;
+    const std::uint64_t choice = (stretch + seed_) * 0x9e3779b97f4a7c15 >> 61;
+    const std::uint64_t until = (stretch + 1) * kStretch;
+    if (choice < 2) return {.how = Attention::counts, .until = until};
+    if (choice < 5) return {.how = Attention::trail, .until = until, .trail = kTrail};
+    return {.how = Attention::blocks, .until = until};
+  }
+  void passed(std::uint64_t from, std::uint64_t to) override {
+    EXPECT_LT(from, to);
+    EXPECT_TRUE(passes.empty() || passes.rbegin()->second <= from);
+    passes[from] = to;
+  }
+  void trailed(const ExecutedBlock& block, Position first) override {
+    keep(block, first);
+    if (first.instruction != trail_end_) trail_begin_ = first.instruction;
+    trail_end_ = first.instruction + block.count();
+    trails[trail_begin_] = trail_end_ - trail_begin_;
+  }
+  void counted(const ExecutedBlock& block, std::uint64_t times) override { count(block, times); }
+
+  static constexpr std::uint64_t kStretch = 97;
+  static constexpr std::uint32_t kTrail = 24;
+  std::map<std::uint64_t, std::uint64_t> passes;
+  std::map<std::uint64_t, std::uint64_t> trails;  ///< instructions, by the first
+
+ private:
+  std::uint64_t trail_begin_ = 0, trail_end_ = 0;
+  std::uint64_t seed_;
+  bool references_;
+};
+
+void expect_all_is_told(const Fickle& fickle, const Keeping& all, std::uint64_t instructions) {
+  EXPECT_EQ(fickle.executions, all.executions);
+  for (const auto& [position, step] : fickle.steps) {
+    const auto found = all.steps.find(position);
+    // Where blocks end has to do with what is made alone.
+    if (found == all.steps.end()) continue;
+    EXPECT_EQ(step, found->second) << position;
+  }
+  std::vector<unsigned> told(instructions + 1);
+  for (const auto& [from, to] : fickle.passes) {
+    for (std::uint64_t p = from; p < to; ++p) ++told[p];
+  }
+  for (const auto& [position, step] : fickle.steps) ++told[position];
+  for (const std::uint64_t p : fickle.alone) ++told[p];
+  // A string that is interrupted may be followed by something else that was put in its place.
+  for (std::uint64_t p = 0; p < instructions; ++p) {
+    EXPECT_EQ(told[p], all.steps.count(p) + all.alone.count(p)) << p;
+  }
+}
+
+/// Whoever else listens.
+enum class Beside : std::uint8_t { nobody, blocks, stores };
+
+void expect_all_is_told(const Recording& recording, std::uint64_t seed, Beside beside,
+                        bool references) {
+  Keeping all;
+  const std::uint64_t instructions = Replayer(recording, &all, {}).run().instructions;
+  Fickle fickle(seed, references);
+  Keeping blocks;
+  DigestSink stores;
+  Listeners listeners;
+  listeners.add(fickle);
+  if (beside == Beside::blocks) listeners.add(blocks);
+  if (beside == Beside::stores) listeners.add(stores);
+  Replayer(recording, listeners, {}).run();
+  expect_all_is_told(fickle, all, instructions);
+  EXPECT_FALSE(fickle.passes.empty());
+  EXPECT_FALSE(fickle.trails.empty());
+  if (beside == Beside::blocks) EXPECT_EQ(blocks.executions, all.executions);
+  if (beside == Beside::stores) {
+    DigestSink alone;
+    Replayer(recording, &alone, {}).run();
+    EXPECT_EQ(stores.finish(instructions), alone.finish(instructions));
+  }
+}
+
+TEST(Attention, MayChangeAtAnyInstructionAndNothingIsLostOrToldTwice) {
+  for (const GuestMode mode : kGuestModes) {
+    if (mode == GuestMode::compatibility) continue;  // hardly a block runs on the fast tier
+    const Recording recording = long_random_guest(mode, kAttended);
+    for (const Beside beside : {Beside::nobody, Beside::blocks, Beside::stores}) {
+      for (const bool references : {false, true}) {
+        SCOPED_TRACE(testing::Message() << guest_mode_name(mode) << " " << static_cast<int>(beside)
+                                        << (references ? " with references" : ""));
+        expect_all_is_told(recording, 1, beside, references);
+      }
+    }
+  }
+}
+
+TEST(Attention, LeavesATrailOfAtLeastWhatWasAskedForBeforeWhateverIsToldNext) {
+  const Recording recording = long_random_guest(GuestMode::flat, 6 * kAttended);
+  Fickle fickle(5, false);
+  Replayer(recording, &fickle, {}).run();
+  std::uint64_t looked_at = 0;
+  for (const auto& [from, to] : fickle.passes) {
+    const auto trail = fickle.trails.find(to);
+    // Only counts were asked for, or the trail is of the next stretch.
+    if (trail == fickle.trails.end() || from / Fickle::kStretch != to / Fickle::kStretch) continue;
+    EXPECT_GE(trail->second, Fickle::kTrail) << from << " to " << to;
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 10u);
+}
+
+}  // namespace
+}  // namespace citcat::test
