@@ -25,12 +25,16 @@ const char* explanation(RegisterSource source) {
       return "assumed: other values give the same traffic up to some point";
     case RegisterSource::free:
       return "free: nothing depends on it";
+    case RegisterSource::given:
+      return "given by --initial-state";
   }
   return "";
 }
 
-/// Registers are listed with four digits, or eight where one of them needs more.
+/// Registers are listed with four digits, or eight where one of them needs more; with sixteen where
+/// they have 64 bits.
 int digits(const RecoveredState& recovered) {
+  if (recovered.state.long_mode) return 16;
   const bool wide =
       std::any_of(recovered.registers.begin(), recovered.registers.end(),
                   [](const RecoveredRegister& r) { return r.value > 0xffff || r.name == "eip"; });
@@ -45,13 +49,8 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   if (!options.start || options.start->kind != Where::Kind::interrupt) {
     throw UsageError("--recover-state needs --start interrupt:N");
   }
-  if (!options.initial_state_path.empty()) {
-    throw UsageError("--recover-state and --initial-state exclude each other");
-  }
   for (const std::string& capture : captures) make_rereadable(capture);
   ImportOptions first = options;
-  first.initial_state.emplace();
-  first.initial_state->model = options.capture.cpu;
   first.recovers_state = true;
   import_capture(captures, first, traffic);
   const RecordingFile file = RecordingFile::open(traffic);

@@ -26,7 +26,8 @@ struct ImportOptions {
   std::string initial_state_path;  ///< "" when the capture carries the state
   /// The state itself, in place of a file.
   std::optional<CpuState> initial_state;
-  /// That is a stand-in for one that is going to be worked out from the bus.
+  /// The state is going to be worked out from the bus: there need not be one. Of a processor with
+  /// long mode all of it is then listed as unknown, and one that is there tells what is known.
   bool recovers_state = false;
   std::optional<Where> start;  ///< nothing: the beginning, or the end of the state dump
   std::optional<Where> stop;   ///< nothing: the end of the capture, or the stop marker

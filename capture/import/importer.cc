@@ -98,6 +98,8 @@ void Importer::find_state() {
   } else if (!options_.initial_state_path.empty()) {
     state_ = load_state_json(options_.initial_state_path);
     require_state_of_this_processor();
+  } else if (options_.recovers_state) {
+    state_.emplace();
   } else if (!options_.start) {
     state_ = stream_.initial_state();
   } else {
@@ -473,13 +475,10 @@ void Importer::settle_smbase(Recording& recording) {
 void Importer::require_width(const CpuState& state) const {
   const std::string wide(cpu_model_name(CpuModel::x86_64)), cpu(cpu_model_name(state.model));
   const bool has_long_mode = cpu_traits(state.model).has_long_mode;
-  if (has_long_mode && options_.recovers_state) {
+  if (!has_long_mode && options_.recovers_state && !options_.initial_state_path.empty()) {
     throw UsageError(
-        "--recover-state: registers of a processor with long mode are not recovered. An interrupt "
-        "shows SS, RSP, RFLAGS, CS and RIP; R8 to R15, the upper halves of the others, EFER, CR3 "
-        "and "
-        "the bases of FS and GS have to come from a state dump of layout version 2 or "
-        "--initial-state");
+        "--recover-state and --initial-state exclude each other, but of a processor with long "
+        "mode, of which the state tells what the bus does not show");
   }
   if (!state.long_mode && (has_long_mode || was_in_long_mode(state))) {
     throw FormatError(name(), 0,
@@ -493,6 +492,15 @@ void Importer::require_width(const CpuState& state) const {
                       "expected the state of the processor " + cpu +
                           " (--cpu), found one of the processor " + wide);
   }
+}
+
+/// Where there is no state, none of its registers is known.
+void Importer::leave_open(CpuState& state) const {
+  const bool has_long_mode = cpu_traits(state.model).has_long_mode;
+  const bool is_given = options_.initial_state || !options_.initial_state_path.empty();
+  if (!options_.recovers_state || is_given || !has_long_mode) return;
+  state.long_mode.emplace();
+  state.unknown = register_names(state.model);
 }
 
 /// What the stream of transactions does not tell.
@@ -510,6 +518,7 @@ void Importer::fill_in(Recording& recording) {
   } else if (!is_known(recording.initial.model)) {
     recording.initial.model = info.cpu;
   }
+  leave_open(recording.initial);
   require_width(recording.initial);
   recording.bus.line_bytes = info.bus.line_bytes;
   recording.bus.bus_bytes = info.bus.bus_bytes;

@@ -124,10 +124,8 @@ std::vector<std::uint64_t> RegisterCauses::pointed_to() const {
     return value;
   };
   const bool paging = engine.cr(0) >> 31 != 0;
-  const bool long_mode = in_long_mode(engine);
-  const PageMap pages = !paging     ? PageMap()
-                        : long_mode ? PageMap::of_four_levels(engine.cr(3), read)
-                                    : PageMap(engine.cr(3), read);
+  const PageTables& tables = in_long_mode(engine) ? kFourLevels : kTwoLevels;
+  const PageMap pages = paging ? PageMap(tables, engine.cr(3), read) : PageMap();
   std::set<std::uint32_t> seen;
   std::vector<std::uint64_t> found;
   std::uint32_t end = 0;

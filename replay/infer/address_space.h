@@ -1,6 +1,6 @@
 #pragma once
 // Which page directory an interrupt was taken with, where nobody dumped CR3: tables are in memory,
-// and the bus shows them being walked.
+// and the bus shows them being walked. In long mode the directory is that of the fourth level.
 
 #include <cstdint>
 #include <functional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/infer/page_map.h"
 #include "replay/infer/protected_entry.h"
 
 namespace citcat {
@@ -17,6 +18,11 @@ struct AddressSpace {
   bool paging = false;
   std::uint32_t cr3 = 0;
 };
+
+/// The page tables that an entry was made with, if any.
+inline const PageTables& tables_of(const ProtectedEntry& entry) {
+  return entry.long_mode ? kFourLevels : kTwoLevels;
+}
 
 /// Every page directory that the handler may have been entered with: those that put it where it was
 /// fetched, and those that the bus shows being walked and that may. The one walked first is the
@@ -27,8 +33,9 @@ std::vector<AddressSpace> find_address_spaces(const Recording& recording,
 
 /// Physical addresses that the bus shows being accessed directly after a walk of page tables, with
 /// the number of the linear page that was walked to. The first walk counts.
-std::map<std::uint32_t, std::uint32_t> walked_pages(const Recording& recording,
+std::map<std::uint32_t, std::uint64_t> walked_pages(const Recording& recording,
                                                     EvidenceReader& evidence,
+                                                    const PageTables& tables,
                                                     const std::vector<AddressSpace>& spaces);
 
 }  // namespace citcat

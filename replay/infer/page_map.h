@@ -12,22 +12,53 @@
 
 namespace citcat {
 
-/// The page tables of one moment, of two levels or of long mode's four (Intel SDM vol. 3, 4.3 and
-/// 4.5), as far as they are known.
+/// How page tables are laid out. Level 1 is that of the page tables, the highest is where CR3
+/// points.
+struct PageTables {
+  unsigned levels = 2, entry_bytes = 4, index_bits = 10;
+
+  unsigned shift(unsigned level) const { return 12 + index_bits * (level - 1); }
+  std::uint32_t index(unsigned level, LinearAddr a) const {
+    return static_cast<std::uint32_t>(a.value >> shift(level)) & ((1u << index_bits) - 1);
+  }
+  /// Where the table that begins with the frame of `table` has the entry for `a`.
+  PhysAddr entry_at(unsigned level, PhysAddr table, LinearAddr a) const {
+    return table.page_begin().plus32(index(level, a) * entry_bytes);
+  }
+  /// An entry of this level may map a page; of bit 7 of others processors take other notice.
+  bool may_be_large(unsigned level) const { return level > 1 && level < 4; }
+  bool operator==(const PageTables&) const = default;
+};
+/// Without PAE, and of long mode (Intel SDM vol. 3, 4.3 and 4.5).
+inline constexpr PageTables kTwoLevels{2, 4, 10}, kFourLevels{4, 8, 9};
+
+/// An entry of any level (SDM vol. 3, tables 4-4 to 4-6 and 4-14 to 4-19).
+struct PageEntry {
+  std::uint64_t value = 0;
+
+  bool is_present() const { return (value & 1) != 0; }
+  bool is_large() const { return (value & 0x80) != 0; }
+  /// The table or page that it names lies beyond 4 GiB, where no machine that is replayed has any.
+  bool is_beyond32() const { return (value >> 32 & 0xfffff) != 0; }
+  PhysAddr frame() const { return PhysAddr{value & 0xfffff000}; }
+};
+
+/// The page tables of one moment, as far as they are known.
 class PageMap {
  public:
   /// The dword at a physical address, where it is known.
   using ReadDword = std::function<std::optional<std::uint32_t>(PhysAddr)>;
-  /// Reads all tables under the directory at `cr3`.
-  PageMap(std::uint32_t cr3, const ReadDword& read);
-  /// The same of long mode.
-  static PageMap of_four_levels(std::uint32_t cr3, const ReadDword& read);
+  /// Reads all tables under the one at `cr3`.
+  PageMap(const PageTables& tables, std::uint32_t cr3, const ReadDword& read);
   /// Without paging: linear addresses are physical.
   PageMap() : paging_(false) {}
 
+  /// The entry at `at`, where all of it is known.
+  static std::optional<PageEntry> entry(const PageTables& tables, PhysAddr at,
+                                        const ReadDword& read);
   /// Where one address lies, read afresh; nullopt where nothing is mapped or an entry is not known.
-  static std::optional<PhysAddr> translate(std::uint32_t cr3, LinearAddr address,
-                                           const ReadDword& read);
+  static std::optional<PhysAddr> translate(const PageTables& tables, std::uint32_t cr3,
+                                           LinearAddr address, const ReadDword& read);
   std::optional<PhysAddr> translate(LinearAddr address) const;
   /// Every known linear address of a physical one, highest first.
   std::vector<LinearAddr> linear_of(PhysAddr address) const;
@@ -37,7 +68,8 @@ class PageMap {
     PhysAddr physical;
     std::uint32_t bytes = 0;
   };
-  void read_level(unsigned level, PhysAddr table, LinearAddr begin, const ReadDword& read);
+  void read_level(const PageTables& tables, unsigned level, PhysAddr table, LinearAddr begin,
+                  const ReadDword& read);
   void add_page(LinearAddr page, std::uint32_t frame);
 
   bool paging_ = true;

@@ -1,6 +1,7 @@
 #include "replay/infer/protected_recovery.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace citcat {
 RecoveryOutcome ProtectedRecovery::replay(bool strict) {
   if (!is_spent(time_)) ++replays_;
   fill_state();
-  return run_trial(recording_, evidence_, {!entry_.stack, strict, tried_, time_});
+  return run_trial(recording_, evidence_, {!entry_.changes_level(), strict, tried_, time_});
 }
 
 /// Registers that were stored before anything changed them. True when one of them was not known.
@@ -27,7 +28,7 @@ bool ProtectedRecovery::take_saves(const RecoveryOutcome& now) {
           u.source == RegisterSource::saved) {
         continue;
       }
-      if (save.where.size < 4 && !segment) continue;
+      if (save.where.size < (entry_.long_mode ? 8 : 4) && !segment) continue;
       if (u.source == RegisterSource::solved && u.value == save.value) continue;
       u.value = save.value;
       u.source = RegisterSource::saved;
@@ -48,7 +49,7 @@ bool ProtectedRecovery::improve(const RecoveryOutcome& now) {
   std::optional<Guess> best;
   std::uint64_t most = now.agreed;
   bool tied = false;
-  for (Guess& guess : guesses(now)) {
+  for (Guess& guess : likely_guesses(now)) {
     const ProtectedUnknown before = std::exchange(*guess.unknown, guess.with);
     const RecoveryOutcome outcome = replay();
     *guess.unknown = before;
@@ -69,6 +70,13 @@ bool ProtectedRecovery::improve(const RecoveryOutcome& now) {
   return true;
 }
 
+/// A register, or an entry of a page table. In long mode registers come first: bases of segments
+/// begin with a page, and from those that are not known any page could be mapped to.
+bool ProtectedRecovery::explain(const RecoveryOutcome& now) {
+  if (entry_.long_mode) return improve(now) || supply_entry(now);
+  return supply_entry(now) || improve(now);
+}
+
 /// Solves as far as the interrupts have places.
 void ProtectedRecovery::solve() {
   constexpr int kMostSteps = 64;
@@ -77,7 +85,7 @@ void ProtectedRecovery::solve() {
     failure_.reset();
     if (take_saves(now)) continue;
     if (now.ok()) return;
-    if (share_entries(now) || supply_entry(now) || improve(now)) continue;
+    if (share_entries(now) || explain(now)) continue;
     failure_ = describe(now);
     agreed_ = now.agreed;
     return;
@@ -96,7 +104,7 @@ void ProtectedRecovery::solve_all() {
 
 bool ProtectedRecovery::depends_on(ProtectedUnknown& u, const RecoveryOutcome& now) {
   const ProtectedUnknown before = u;
-  u.value = u.kind == ProtectedUnknown::Kind::segment ? u.value ^ 0x18 : u.value ^ 0x5a31a5c3;
+  u.value = u.kind == ProtectedUnknown::Kind::segment ? u.value ^ 0x18 : u.value ^ kOtherValue;
   const bool depends = !replay().same(now);
   u = before;
   return depends;
@@ -110,7 +118,7 @@ void ProtectedRecovery::find_free() {
   for (ProtectedUnknown& u : unknown_) {
     if (!u.is_open()) continue;
     any = true;
-    u.value = u.kind == ProtectedUnknown::Kind::segment ? u.value ^ 0x18 : u.value ^ 0x5a31a5c3;
+    u.value = u.kind == ProtectedUnknown::Kind::segment ? u.value ^ 0x18 : u.value ^ kOtherValue;
   }
   const bool free = !any || replay().same(now);
   unknown_ = before;
@@ -139,7 +147,7 @@ void ProtectedRecovery::report_unknowns(RecoveredState& out, std::vector<std::st
     std::memcpy(&mask, &fx_->image[kMxcsrMask], sizeof mask);
     out.registers.push_back({"mxcsr_mask", mask, RegisterSource::saved, fx_->transaction});
   }
-  if (!fx_ || !fx_->whole) unknown.push_back("fx");
+  if ((!fx_ || !fx_->whole) && !given_.has_fx()) unknown.push_back("fx");
 }
 
 /// Page-table entries that the recording needs besides, as hints.
@@ -149,48 +157,75 @@ std::vector<Hint> ProtectedRecovery::supplied_memory() const {
     Hint hint;
     hint.kind = Hint::Kind::memory;
     hint.address = entry.at;
-    for (unsigned i = 0; i < 4; ++i) {
-      hint.data.push_back(static_cast<std::uint8_t>(entry.value >> (8 * i)));
-    }
+    const auto data = entry.data();
+    hint.data.assign(data.begin(), data.begin() + entry.bytes);
     hint.because = "page-table entry that the processor had in its TLB: assumed";
     hints.push_back(std::move(hint));
   }
   return hints;
 }
 
+/// Of the first, what the interrupt pushed.
+std::vector<RecoveredRegister> ProtectedRecovery::frame_registers() const {
+  const std::uint64_t interrupt = recording_.interrupts.front().transaction;
+  const bool wide = entry_.long_mode;
+  std::vector<RecoveredRegister> registers = {
+      {"cs", entry_.cs, RegisterSource::frame, interrupt},
+      {wide ? "rip" : "eip", entry_.ip, RegisterSource::frame, interrupt},
+      {wide ? "rflags" : "eflags", entry_.flags, RegisterSource::frame, interrupt}};
+  if (entry_.stack) {
+    registers.push_back({"ss", entry_.stack->ss, RegisterSource::frame, interrupt});
+  }
+  return registers;
+}
+
+/// The page tables, and what systems set.
+std::vector<RecoveredRegister> ProtectedRecovery::system_registers(const CpuState& state) const {
+  std::vector<RecoveredRegister> registers;
+  const auto add = [&](const char* name, RegisterSource source, std::uint64_t transaction) {
+    registers.push_back({name, *get_register(state, name), source, transaction});
+  };
+  const auto cr3 = may_be_another_space() ? RegisterSource::assumed : RegisterSource::solved;
+  add("cr3", cr3, recording_.interrupts.front().transaction);
+  for (const char* name : {"cr0", "cr4"}) add(name, RegisterSource::assumed, kNoTransaction);
+  if (entry_.long_mode) add("efer", RegisterSource::assumed, kNoTransaction);
+  return registers;
+}
+
 RecoveredState ProtectedRecovery::result() {
   fill_state();
   RecoveredState result;
   result.state = recording_.initial;
-  result.state.ram_bytes = 0;  // as far as the capture reaches is not its size
+  result.state.ram_bytes = given_.ram_bytes();  // as far as the capture reaches is not its size
   result.divergence = failure_;
   if (has_ended(time_)) result.given_up = time_->text();
   result.replays = replays_;
   result.memory = supplied_memory();
-  const std::uint64_t interrupt = recording_.interrupts.front().transaction;
-  result.registers = {{"cs", entry_.cs, RegisterSource::frame, interrupt},
-                      {"eip", entry_.eip, RegisterSource::frame, interrupt},
-                      {"eflags", entry_.eflags, RegisterSource::frame, interrupt}};
-  if (entry_.stack) {
-    result.registers.push_back({"ss", entry_.stack->ss, RegisterSource::frame, interrupt});
-  }
+  result.registers = frame_registers();
   result.registers.insert(result.registers.end(), found_.begin(), found_.end());
-  std::vector<std::string> unknown{"cr2",      "ldtr", "gdtr.limit", "idtr.limit", "tr",
-                                   "tr.limit", "dr0",  "dr1",        "dr2",        "dr3",
-                                   "dr6",      "dr7",  "smbase",     "tsc"};
+  std::vector<std::string> unknown{"cr2",    "ldtr", "gdtr.limit", "idtr.limit", "tr",  "tr.limit",
+                                   "dr0",    "dr1",  "dr2",        "dr3",        "dr6", "dr7",
+                                   "smbase", "tsc",  "cr8",        "xcr0"};
   report_unknowns(result, unknown);
-  result.registers.push_back({"cr3", space_.cr3, RegisterSource::solved, interrupt});
-  for (const char* name : {"cr0", "cr4"}) {
-    const auto value = static_cast<std::uint32_t>(*get_register(result.state, name));
-    result.registers.push_back({name, value, RegisterSource::assumed, kNoTransaction});
-  }
+  for (RecoveredRegister& r : system_registers(result.state)) result.registers.push_back(r);
+  std::erase_if(result.registers,
+                [this](const RecoveredRegister& r) { return given_.has(r.name); });
   for (const std::string& name : register_names(recording_.initial.model)) {
-    if (std::find(unknown.begin(), unknown.end(), name) != unknown.end()) {
+    const auto given = given_.value(name);
+    if (given) {
+      result.registers.push_back({name, *given, RegisterSource::given, kNoTransaction});
+    } else if (std::find(unknown.begin(), unknown.end(), name) != unknown.end()) {
       result.state.unknown.push_back(name);
     }
   }
   recording_.initial = result.state;
   return result;
+}
+
+bool ProtectedRecovery::read_tables() {
+  const auto read = [&](PhysAddr at) { return known_dword(recording_.image, at); };
+  pages_ = space_.paging ? PageMap(tables_, space_.cr3, read) : PageMap();
+  return find_tables();
 }
 
 /// Looks for registers with which the run agrees in this address space; false where it cannot be
@@ -200,11 +235,14 @@ bool ProtectedRecovery::attempt(const AddressSpace& space) {
   recording_.image = image_.clone();
   supplied_.clear();
   failure_.reset();
-  const auto read = [&](PhysAddr at) { return known_dword(recording_.image, at); };
-  supply_entry_pages();
-  pages_ = space.paging ? PageMap(space.cr3, read) : PageMap();
-  walked_ = walked_pages(recording_, *evidence_(), spaces_);
-  if (!find_tables()) return false;
+  walked_ = walked_pages(recording_, *evidence_(), tables_, spaces_);
+  // Where page tables are isolated, directories of long mode do not share all that is the system's.
+  bool found = entry_.long_mode && read_tables();
+  if (!found) {
+    supply_entry_pages();
+    found = read_tables();
+  }
+  if (!found) return false;
   take_back_placements(recording_, counted_);
   prepare_unknowns();
   solve_all();
@@ -245,11 +283,37 @@ void ProtectedRecovery::try_address_spaces() {
   attempt(*best);
 }
 
+/// What was given must be what the interrupt pushed. RF is set in a frame alone (SDM vol. 3,
+/// 19.3.1.1).
+void ProtectedRecovery::require_frame_as_given() const {
+  constexpr std::uint64_t kResume = 1u << 16;
+  std::vector<RecoveredRegister> frame = frame_registers();
+  if (entry_.stack) {
+    frame.push_back({entry_.long_mode ? "rsp" : "esp", entry_.stack->sp, RegisterSource::frame,
+                     kNoTransaction});
+  }
+  for (const RecoveredRegister& r : frame) {
+    const auto given = given_.value(r.name);
+    const std::uint64_t ignored = r.name == "rflags" ? kResume : 0;
+    if (!given || (*given | ignored) == (r.value | ignored)) continue;
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "the state that is given has %s %llx, the interrupt shows %llx", r.name.c_str(),
+                  static_cast<unsigned long long>(*given),
+                  static_cast<unsigned long long>(r.value));
+    throw UsageError(text);
+  }
+}
+
 RecoveredState ProtectedRecovery::run() {
   counted_ = begin_at_first_interrupt(recording_);
   ram_bytes_ = memory_reached();
   image_ = recording_.image.clone();
+  require_frame_as_given();
   spaces_ = find_address_spaces(recording_, evidence_, entry_);
+  if (const auto cr3 = given_.value("cr3")) {
+    spaces_ = {{true, static_cast<std::uint32_t>(*cr3) & ~kPageMask}};
+  }
   try_address_spaces();
   if (!failure_) {
     find_free();

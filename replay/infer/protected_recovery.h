@@ -1,7 +1,7 @@
 #pragma once
-// The registers of a processor in protected mode, without a state dump, at an interrupt. What the
-// interrupt reads and pushes gives tables, segments and the next instruction; the handler saves
-// general registers; page tables seen on the bus turn its addresses into what registers hold.
+// The registers of a processor in protected or long mode, without a state dump, at an interrupt.
+// What the interrupt reads and pushes gives tables, segments and the next instruction; the handler
+// saves general registers; page tables seen on the bus turn its addresses into what registers hold.
 // docs/placement.md tells where each comes from.
 
 #include "replay/infer/protected_entry.h"

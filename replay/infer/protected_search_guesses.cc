@@ -12,22 +12,24 @@ namespace citcat {
 /// What the replay accessed at one linear address the bus shows at another: registers that are out
 /// by the difference.
 void ProtectedRecovery::guess_addresses(const RecoveryOutcome& now, std::vector<Guess>& out) {
-  std::set<std::uint32_t> differences;
+  std::set<std::uint64_t> differences;
   for (const PhysAddr at : now.shown) {
     for (const LinearAddr linear : now.pages.linear_of(at)) {
-      for (const LinearAddr found : now.addresses) differences.insert(linear.minus32(found));
+      for (const LinearAddr found : now.addresses)
+        differences.insert(cut(linear.value - found.value));
     }
   }
   differences.erase(0);
-  for (const std::uint32_t by : differences) {
+  for (const std::uint64_t by : differences) {
     for (ProtectedUnknown& u : unknown_) {
       if (!u.is_open()) continue;
       ProtectedUnknown with = u;
       if (u.kind == ProtectedUnknown::Kind::segment) {
-        with.base = segment_of(u).base + by;
+        if (entry_.long_mode) continue;
+        with.base = segment_of(u).base + static_cast<std::uint32_t>(by);
         with.has_base = true;
       } else {
-        with.value += by;
+        with.value = cut(u.value + by);
       }
       out.push_back({&u, with});
     }
@@ -38,22 +40,24 @@ void ProtectedRecovery::guess_addresses(const RecoveryOutcome& now, std::vector<
 void ProtectedRecovery::guess_values(const RecoveryOutcome& now, std::vector<Guess>& out) {
   const BusOrderCheck::Difference& d = *now.difference;
   if (d.expected.address != d.found.address) return;
-  const auto by = static_cast<std::uint32_t>(d.expected.value - d.found.value);
+  const auto by = static_cast<std::uint64_t>(d.expected.value - d.found.value);
+  const unsigned bits = entry_.long_mode ? 64 : 32;
   for (ProtectedUnknown& u : unknown_) {
     if (u.source == RegisterSource::saved) continue;
     if (u.kind == ProtectedUnknown::Kind::segment && !u.is_open() && !u.wants_selector()) continue;
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-      for (const std::uint32_t change : {by << shift, ~(by << shift) + 1}) {
+    for (unsigned shift = 0; shift < bits; shift += 8) {
+      for (const std::uint64_t change : {by << shift, ~(by << shift) + 1}) {
         ProtectedUnknown with = u;
-        with.value += change;
+        with.value = cut(u.value + change);
         out.push_back({&u, with});
       }
     }
   }
 }
 
-/// A segment of the global table.
+/// A segment of the global table. In long mode none of those left has any effect.
 void ProtectedRecovery::guess_segments(std::vector<Guess>& out) {
+  if (entry_.long_mode) return;
   const std::uint32_t level = entry_.cs & 3u;
   for (ProtectedUnknown& u : unknown_) {
     if (!u.is_open() || u.kind != ProtectedUnknown::Kind::segment) continue;
@@ -70,15 +74,18 @@ void ProtectedRecovery::guess_segments(std::vector<Guess>& out) {
 }
 
 /// The task segment is read for the stack of an inner level (its ESP and SS, SDM vol. 3, figure
-/// 7-2), and for the port permission map, whose offset is at 102.
+/// 7-2; in long mode RSP, or one of the interrupt stack table, figure 7-11), and for the port
+/// permission map, whose offset is at 102.
 void ProtectedRecovery::guess_task(const RecoveryOutcome& now, std::vector<Guess>& out) {
+  std::vector<std::uint32_t> offsets{4, 8, 12, 16, 102};
+  if (entry_.long_mode) offsets = {4, 12, 20, 36, 44, 52, 60, 68, 76, 84, 102};
   for (ProtectedUnknown& u : unknown_) {
     if (!u.is_open() || u.kind != ProtectedUnknown::Kind::task) continue;
     for (const PhysAddr at : now.shown) {
       for (const LinearAddr linear : now.pages.linear_of(at)) {
-        for (const std::uint32_t offset : {4u, 8u, 12u, 16u, 102u}) {
+        for (const std::uint32_t offset : offsets) {
           ProtectedUnknown with = u;
-          with.value = linear.low32() - offset;
+          with.value = cut(linear.value - offset);
           out.push_back({&u, with});
         }
       }
@@ -101,14 +108,16 @@ std::vector<PhysAddr> ProtectedRecovery::fetches_near(std::uint64_t transaction)
   return fetched;
 }
 
-/// Where SYSENTER goes: to an address that the bus fetches as a whole, as compilers align entries.
+/// Where SYSENTER or SYSCALL goes: to an address that the bus fetches as a whole, as compilers
+/// align entries.
 void ProtectedRecovery::guess_system_call(const RecoveryOutcome& now, std::vector<Guess>& out) {
   for (ProtectedUnknown& u : unknown_) {
-    if (!u.is_open() || u.kind != ProtectedUnknown::Kind::msr || u.number != kSysenterEip) continue;
+    const bool is_entry = u.number == kSysenterEip || u.number == kLongTarget;
+    if (!u.is_open() || u.kind != ProtectedUnknown::Kind::msr || !is_entry) continue;
     for (const PhysAddr fetch : fetches_near(now.last_agreed)) {
       for (const LinearAddr linear : now.pages.linear_of(fetch)) {
         ProtectedUnknown with = u;
-        with.value = linear.low32();
+        with.value = linear.value;
         out.push_back({&u, with});
       }
     }
@@ -125,32 +134,78 @@ std::vector<ProtectedRecovery::Guess> ProtectedRecovery::guesses(const RecoveryO
   return all;
 }
 
+/// With another value the replay leaves the bus elsewhere, or accesses something else there.
+bool ProtectedRecovery::changes(ProtectedUnknown& u, const RecoveryOutcome& now) {
+  const ProtectedUnknown before = u;
+  u.value ^= kOtherValue;
+  const RecoveryOutcome other = replay();
+  u = before;
+  return !other.same(now) || other.addresses != now.addresses;
+}
+
+/// In long mode there are many general registers, and values of 8 bytes to try: only those are
+/// tried on which the difference depends.
+std::vector<ProtectedRecovery::Guess> ProtectedRecovery::likely_guesses(
+    const RecoveryOutcome& now) {
+  std::vector<Guess> all = guesses(now);
+  if (!entry_.long_mode) return all;
+  std::map<const ProtectedUnknown*, bool> depends;
+  for (const Guess& guess : all) {
+    const auto [it, is_new] = depends.emplace(guess.unknown, true);
+    const bool is_general = guess.unknown->kind == ProtectedUnknown::Kind::general;
+    if (is_new && is_general) it->second = changes(*guess.unknown, now);
+  }
+  std::erase_if(all, [&](const Guess& guess) { return !depends.at(guess.unknown); });
+  return all;
+}
+
+std::optional<PageEntry> ProtectedRecovery::known_entry(PhysAddr at) const {
+  return PageMap::entry(tables_, at,
+                        [this](PhysAddr a) { return known_dword(recording_.image, a); });
+}
+
+/// The entry of this level in another address space that has the page there.
+std::optional<PageEntry> ProtectedRecovery::shared_entry(unsigned level, std::uint32_t cr3,
+                                                         LinearAddr page, PhysAddr lies_at) const {
+  const auto read = [this](PhysAddr at) { return known_dword(recording_.image, at); };
+  for (const AddressSpace& other : spaces_) {
+    if (!other.paging || other.cr3 == (cr3 & ~kPageMask)) continue;
+    const auto there = PageMap::translate(tables_, other.cr3, page, read);
+    if (!there || there->page() != lies_at.page()) continue;
+    PhysAddr table{other.cr3};
+    for (unsigned above = tables_.levels; above > level; --above) {
+      table = known_entry(tables_.entry_at(above, table, page))->frame();
+    }
+    return known_entry(tables_.entry_at(level, table, page));
+  }
+  return std::nullopt;
+}
+
 /// What an entry that is not known must be if `page` is mapped to where `lies_at` is.
 void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr lies_at,
                                     std::vector<TableEntry>& out) const {
-  constexpr std::uint32_t kPresent = 1, kLarge = 0x80, kLargeFrame = 0xffc00000;
-  // Present, writable, accessed, dirty: what the processor had used (SDM vol. 3, table 4-6).
-  constexpr std::uint32_t kUsed = 0x63;
-  const MemoryImage& image = recording_.image;
-  const PhysAddr directory{(cr3 & ~kPageMask) + (page.low32() >> 20 & 0xffc)};
-  const auto known = known_dword(image, directory);
-  if (known) {
-    if ((*known & kPresent) == 0 || (*known & kLarge) != 0) return;
-    const PhysAddr table{(*known & ~kPageMask) + (page.low32() >> 10 & 0xffc)};
-    if (!known_dword(image, table)) out.push_back({table, lies_at.page_begin().low32() | kUsed});
-    return;
+  // Present, writable, accessed, dirty: what the processor had used (SDM vol. 3, table 4-6). In
+  // long mode the lower half of addresses is the users'.
+  const bool is_users = entry_.long_mode && page.value >> 63 == 0;
+  const std::uint64_t used = is_users ? 0x67 : 0x63, large = 0x80;
+  PhysAddr table{cr3}, at;
+  unsigned level = tables_.levels;
+  for (;; --level) {
+    at = tables_.entry_at(level, table, page);
+    const auto known = known_entry(at);
+    if (!known) break;
+    const bool is_last = level == 1 || (tables_.may_be_large(level) && known->is_large());
+    if (!known->is_present() || known->is_beyond32() || is_last) return;
+    table = known->frame();
   }
+  const auto add = [&](std::uint64_t value) { out.push_back({at, value, tables_.entry_bytes}); };
+  if (level == 1) return add(lies_at.page_begin().value | used);
   // Address spaces of one system share what is not a single process's.
-  const auto read = [&](PhysAddr at) { return known_dword(image, at); };
-  for (const AddressSpace& other : spaces_) {
-    if (!other.paging || other.cr3 == cr3) continue;
-    const auto there = PageMap::translate(other.cr3, page, read);
-    const auto entry = read(PhysAddr{other.cr3 + directory.offset_in_page()});
-    if (there && entry && there->page() == lies_at.page()) out.push_back({directory, *entry});
-  }
-  if (((page.low32() ^ lies_at.low32()) & ~kLargeFrame & ~kPageMask) == 0) {
-    out.push_back({directory, (lies_at.low32() & kLargeFrame) | kUsed | kLarge});
-  }
+  if (const auto entry = shared_entry(level, cr3, page, lies_at)) add(entry->value);
+  if (!tables_.may_be_large(level)) return;
+  const std::uint32_t bytes = 1u << tables_.shift(level);
+  const std::uint32_t apart = page.offset_in(bytes) ^ lies_at.offset_in(bytes);
+  if ((apart & ~kPageMask) == 0) add(lies_at.begin_of(bytes).value | used | large);
 }
 
 /// The replay faulted where the processor did not: the bus shows where the page lies.
@@ -182,22 +237,20 @@ bool ProtectedRecovery::supply_entry(const RecoveryOutcome& now) {
 
 void ProtectedRecovery::supply(const TableEntry& entry) {
   supplied_.push_back(entry);
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    recording_.image.set(entry.at.plus32(i), static_cast<std::uint8_t>(entry.value >> (8 * i)));
-  }
+  const auto data = entry.data();
+  for (unsigned i = 0; i < entry.bytes; ++i) recording_.image.set(entry.at.plus32(i), data[i]);
 }
 
 /// The entry of the directory `cr3` for an address of the system's, from another address space that
 /// has it, if it is not known. False when it is, or no other has it.
 bool ProtectedRecovery::supply_shared(std::uint32_t cr3, LinearAddr linear) {
-  const std::uint32_t offset = linear.low32() >> 20 & 0xffc;
-  const PhysAddr at{(cr3 & ~kPageMask) + offset};
-  if (!space_.paging || known_dword(recording_.image, at)) return false;
+  const PhysAddr at = tables_.entry_at(tables_.levels, PhysAddr{cr3}, linear);
+  if (!space_.paging || known_entry(at)) return false;
   for (const AddressSpace& other : spaces_) {
     if (!other.paging) continue;
-    const auto entry = known_dword(recording_.image, PhysAddr{other.cr3 + offset});
-    if (!entry || (*entry & 1) == 0) continue;
-    supply({at, *entry});
+    const auto entry = known_entry(PhysAddr{other.cr3}.plus32(at.offset_in_page()));
+    if (!entry || !entry->is_present()) continue;
+    supply({at, entry->value, tables_.entry_bytes});
     return true;
   }
   return false;
@@ -205,7 +258,7 @@ bool ProtectedRecovery::supply_shared(std::uint32_t cr3, LinearAddr linear) {
 
 /// What the bus shows next lies nowhere in this address space, but it does in the first.
 bool ProtectedRecovery::share_entries(const RecoveryOutcome& now) {
-  if (!now.page_fault || now.cr3 == space_.cr3) return false;
+  if (!now.page_fault || PhysAddr{now.cr3}.page() == PhysAddr{space_.cr3}.page()) return false;
   for (const PhysAddr at : now.shown) {
     if (!now.pages.linear_of(at).empty()) continue;
     for (const LinearAddr linear : pages_.linear_of(at)) {
@@ -217,14 +270,14 @@ bool ProtectedRecovery::share_entries(const RecoveryOutcome& now) {
 
 /// Those for all that the interrupt used, as the other address spaces have them.
 void ProtectedRecovery::supply_entry_pages() {
-  supply_shared(space_.cr3, LinearAddr{entry_.handler_eip});
-  if (!entry_.stack) supply_shared(space_.cr3, LinearAddr{entry_.eip});
+  supply_shared(space_.cr3, LinearAddr{entry_.handler_ip});
+  if (!entry_.changes_level()) supply_shared(space_.cr3, LinearAddr{entry_.ip});
   const auto read = [&](PhysAddr at) { return known_dword(recording_.image, at); };
   std::vector<PhysAddr> used{entry_.gate, entry_.code_descriptor, entry_.frame};
-  if (entry_.stack) used.push_back(entry_.stack->in_task);
+  if (entry_.task_stack) used.push_back(entry_.task_stack->at);
   for (const AddressSpace& other : spaces_) {
     if (!other.paging || other.cr3 == space_.cr3) continue;
-    const PageMap pages(other.cr3, read);
+    const PageMap pages(tables_, other.cr3, read);
     for (const PhysAddr at : used) {
       for (const LinearAddr linear : pages.linear_of(at)) supply_shared(space_.cr3, linear);
     }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "replay/machine/code_place.h"
+
 namespace citcat {
 namespace {
 
@@ -56,7 +58,7 @@ class SaveReader final : public Observer {
     for (const BusOrderCheck::Byte& b : check_.written()) {
       const std::uint32_t at = b.address.minus32(where.address);
       if (at >= where.size) continue;
-      saved.value |= std::uint32_t{b.value} << (8 * at);
+      saved.value |= std::uint64_t{b.value} << (8 * at);
       saved.transaction = b.transaction;
       ++bytes;
     }
@@ -105,9 +107,8 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   Memory& memory = machine.memory();
   if (!trial.strict) replay.define_memory(recording.initial.ram_bytes);
   if (trial.entry) {
-    std::array<std::uint8_t, 4> bytes;
-    std::memcpy(bytes.data(), &trial.entry->value, bytes.size());
-    memory.external_write(trial.entry->at, bytes);
+    const auto bytes = trial.entry->data();
+    memory.external_write(trial.entry->at, std::span(bytes).first(trial.entry->bytes));
   }
   static_cast<RecoveryProgress&>(outcome) = replay.run();
   if (has_ended(trial.time)) return outcome;
@@ -128,7 +129,8 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
       std::memcpy(&value, memory.host(at), 4);
       return value;
     };
-    outcome.pages = PageMap(outcome.cr3, read);
+    const PageTables& tables = in_long_mode(machine.engine()) ? kFourLevels : kTwoLevels;
+    outcome.pages = PageMap(tables, outcome.cr3, read);
   }
   return outcome;
 }

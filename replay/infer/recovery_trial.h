@@ -1,7 +1,7 @@
 #pragma once
-// One replay from a guessed state, for working out the registers of a processor in protected mode:
-// how far it agrees with the bus, what handlers saved on the way, and what the bus shows where the
-// two part.
+// One replay from a guessed state, for working out the registers of a processor in protected or
+// long mode: how far it agrees with the bus, what handlers saved on the way, and what the bus shows
+// where the two part.
 
 #include <array>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace citcat {
 /// What the bus shows being stored from a register that nothing changed since the interrupt.
 struct Saved {
   SavedRegister where;
-  std::uint32_t value = 0;
+  std::uint64_t value = 0;
   std::uint64_t transaction = 0;
 };
 
@@ -36,7 +36,14 @@ inline constexpr std::size_t kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
 /// A page-table entry that no evidence defines: the processor had it in its TLB.
 struct TableEntry {
   PhysAddr at;
-  std::uint32_t value = 0;
+  std::uint64_t value = 0;
+  unsigned bytes = 4;
+
+  std::array<std::uint8_t, 8> data() const {
+    std::array<std::uint8_t, 8> data{};
+    for (unsigned i = 0; i < bytes; ++i) data[i] = static_cast<std::uint8_t>(value >> (8 * i));
+    return data;
+  }
 };
 
 /// How far a replay with some values agrees with the bus, and what was seen there.

@@ -26,6 +26,8 @@ const char* register_source_name(RegisterSource source) {
       return "assumed";
     case RegisterSource::free:
       return "free";
+    case RegisterSource::given:
+      return "given";
   }
   return "?";
 }
@@ -374,7 +376,9 @@ std::optional<ProtectedEntry> protected_entry(const Recording& recording,
   for (BusTransaction t; traffic.size() < kEntryTransactions && evidence.next(t);) {
     if (t.index >= first.transaction) traffic.push_back(t);
   }
-  return find_protected_entry(first.vector, traffic, recording.image);
+  return cpu_traits(recording.initial.model).has_long_mode
+             ? find_long_mode_entry(first.vector, traffic, recording.image)
+             : find_protected_entry(first.vector, traffic, recording.image);
 }
 
 }  // namespace
@@ -384,9 +388,16 @@ RecoveredState recover_state(Recording recording, const EvidenceSource& evidence
   if (recording.bus.form != CacheForm::none) {
     throw UsageError("the state can be recovered of processors without a cache only");
   }
-  if (!cpu_traits(recording.initial.model).sixteen_bit) {
+  const CpuTraits& traits = cpu_traits(recording.initial.model);
+  if (!traits.sixteen_bit) {
     const auto entry = protected_entry(recording, *evidence());
     if (entry) return recover_protected_state(std::move(recording), evidence, *entry, time);
+  }
+  if (traits.has_long_mode) {
+    throw UsageError(
+        "what the interrupt does is not recognised as that of long mode: it reads no gate of 16 "
+        "bytes and pushes no frame of 40. Registers of a processor with long mode are recovered in "
+        "long mode only");
   }
   return StateRecovery(std::move(recording), evidence, time).run();
 }

@@ -24,12 +24,13 @@ enum class RegisterSource : std::uint8_t {
   solved,   ///< an address or a value on the bus depends on it
   assumed,  ///< one of several values that give the same bus traffic, and it may show
   free,     ///< nothing in the recording depends on it
+  given,    ///< told beforehand
 };
 const char* register_source_name(RegisterSource source);
 
 struct RecoveredRegister {
   std::string name;
-  std::uint32_t value = 0;
+  std::uint64_t value = 0;
   RegisterSource source = RegisterSource::free;
   std::uint64_t transaction = kNoTransaction;  ///< that showed it first
 };
@@ -50,9 +51,11 @@ struct RecoveredState {
 };
 
 /// Recovers the state just before the first interrupt of `recording`, at which it must begin.
-/// For processors without a cache, in real mode or in protected mode with 32-bit gates; throws
-/// UsageError for others and where the evidence does not show an interrupt's frame, or the page
-/// tables in use. When `time` is spent, what was found so far is the answer, with a divergence that
+/// For processors without a cache, in real mode, in protected mode with 32-bit gates or in long
+/// mode; throws UsageError for others and where the evidence does not show an interrupt's frame, or
+/// the page tables in use. Of a processor with long mode the registers that `recording` has, and
+/// does not list as unknown, are taken from there; it throws UsageError where the interrupt shows
+/// others. When `time` is spent, what was found so far is the answer, with a divergence that
 /// says so; it may be null.
 RecoveredState recover_state(Recording recording, const EvidenceSource& evidence,
                              TimeBudget* time = nullptr);

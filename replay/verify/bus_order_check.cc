@@ -1,9 +1,11 @@
 #include "replay/verify/bus_order_check.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "events/port_transfers.h"
+#include "replay/machine/code_place.h"
 
 namespace citcat {
 
@@ -72,6 +74,7 @@ void BusOrderCheck::compare(Kind kind, PhysAddr address, std::uint8_t value, boo
   bool goes_on = fill(kind);
   while (kind == Kind::read && !waiting.empty() && waiting.front().address != address &&
          is_table(waiting.front())) {
+    pass_over(waiting.front());
     waiting.pop_front();
     goes_on = fill(kind);
   }
@@ -164,6 +167,28 @@ bool BusOrderCheck::is_table(const Byte& byte) const {
   return tables_.count(byte.address.page()) != 0;
 }
 
+/// Of a table of long mode: 4 where CR3 points, 0 where it is not known.
+unsigned BusOrderCheck::level_of(std::uint32_t page) const {
+  if (page == machine_->engine().cr(3) / kPageSize) return 4;
+  const auto table = tables_.find(page);
+  return table == tables_.end() ? 0 : table->second;
+}
+
+/// A walk that the replay does not make. Of long mode's it goes on through tables that the replay
+/// may never have seen.
+void BusOrderCheck::pass_over(const Byte& byte) {
+  constexpr std::uint32_t kEntry = 8, kPresent = 1, kLarge = 0x80;
+  const unsigned level = level_of(byte.address.page());
+  const Memory& memory = machine_->memory();
+  const bool names_table = in_long_mode(machine_->engine()) && level > 1 &&
+                           byte.address.offset_in(kEntry) == 0 &&
+                           memory.is_mapped(byte.address.page());
+  if (!names_table) return;
+  std::uint32_t entry = 0;
+  std::memcpy(&entry, memory.host(byte.address), sizeof entry);
+  if ((entry & (kPresent | kLarge)) == kPresent) tables_[entry / kPageSize] = level - 1;
+}
+
 /// What the bus shows being read before something that was read must have been read too.
 void BusOrderCheck::settle_reads() {
   std::deque<Byte>& waiting = queue(Kind::read);
@@ -182,7 +207,7 @@ void BusOrderCheck::instruction(const ExecutedInstruction&, Position now) {
 
 void BusOrderCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) {
   if (kind == AccessKind::walk) {
-    tables_.insert(a.page());
+    tables_.emplace(a.page(), 0u);
     return;
   }
   for (std::uint32_t i = 0; i < size; ++i) {

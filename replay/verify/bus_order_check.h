@@ -10,7 +10,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "events/recording.h"
@@ -60,14 +60,14 @@ class BusOrderCheck final : public BlockJudge {
 
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return false; }
-  Wants wants() const override { return Wants::everything(); }
+  Wants wants() const override { return Wants::everything().and_wide(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void address_space(std::uint32_t cr3, Position) override { tables_.insert(cr3 / kPageSize); }
+  void address_space(std::uint32_t cr3, Position) override { tables_.emplace(cr3 / kPageSize, 0u); }
   void instruction(const ExecutedInstruction& e, Position now) override;
 
  private:
@@ -79,6 +79,8 @@ class BusOrderCheck final : public BlockJudge {
   void bring_forward(Kind kind, PhysAddr address);
   bool fill(Kind kind);
   bool is_table(const Byte& byte) const;
+  unsigned level_of(std::uint32_t page) const;
+  void pass_over(const Byte& byte);
   void settle_reads();
   void compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value);
 
@@ -97,7 +99,8 @@ class BusOrderCheck final : public BlockJudge {
   std::uint64_t last_agreed_ = 0;
   std::uint64_t agreed_ = 0;
   std::optional<Difference> difference_;
-  std::unordered_set<std::uint32_t> tables_;  ///< frames of page directories and tables
+  /// Frames of page directories and tables, with their level where it is known, else 0.
+  std::unordered_map<std::uint32_t, unsigned> tables_;
   bool completes_ = false, ended_ = false;
   std::vector<Byte> written_;
   std::vector<PhysAddr> next_accesses_;

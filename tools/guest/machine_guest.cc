@@ -50,8 +50,8 @@ std::optional<std::uint8_t> MachineGuest::byte(LinearAddr at) const {
   }
   // With PAE nothing is looked at: PageMap knows tables of two levels.
   if ((engine.cr(4) & kPaeBit) != 0) return std::nullopt;
-  const auto place =
-      PageMap::translate(engine.cr(3), at, [&](PhysAddr entry) { return dword_at(memory, entry); });
+  const auto place = PageMap::translate(kTwoLevels, engine.cr(3), at,
+                                        [&](PhysAddr entry) { return dword_at(memory, entry); });
   return place ? memory.defined_byte(*place) : std::nullopt;
 }
 

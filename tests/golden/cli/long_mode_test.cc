@@ -164,7 +164,7 @@ TEST_F(LongMode, NeedsAModeThatAgreesWithItself) {
   EXPECT_THAT(result.err, HasSubstr("EFER.LMA other than CR0.PG and EFER.LME make it"));
 }
 
-TEST_F(LongMode, IsNotRecoveredFromTheBusAndSaysWhatThatWouldLeaveOpen) {
+TEST_F(LongMode, IsRecoveredFromTheBusAtAnInterruptOfLongModeAlone) {
   write_file(file("interrupted.csv"),
              "#citcat-capture 1 cpu=x86-64 cache=none bus=8 mask=ffffffff\n"
              "icount,rep,type,addr,size,data\n"
@@ -173,7 +173,21 @@ TEST_F(LongMode, IsNotRecoveredFromTheBusAndSaysWhatThatWouldLeaveOpen) {
   const ProcessResult recovered = run(
       {"import", "interrupted.csv", "--recover-state", "--start", "interrupt:0", "-o", "x.citcat"});
   EXPECT_EQ(recovered.exit_code, 2);
-  EXPECT_THAT(recovered.err, HasSubstr("R8 to R15, the upper halves of the others, EFER, CR3"));
+  EXPECT_THAT(recovered.err, HasSubstr("not recognised as that of long mode"));
+}
+
+TEST_F(LongMode, IsRecoveredWithAStateThatTellsPartOfItAndOthersAreNot) {
+  write_file(file("interrupted.csv"),
+             "#citcat-capture 1 cpu=p6 cache=none bus=8 mask=ffffffff\n"
+             "icount,rep,type,addr,size,data\n"
+             "1,0,INTA,0,1,20\n"
+             "1,0,CODE_RD,1001000,8,9090909090909090\n");
+  write_file(file("part.json"), R"({"registers":{"cr4":1712}})");
+  const ProcessResult recovered =
+      run({"import", "interrupted.csv", "--recover-state", "--initial-state", "part.json",
+           "--start", "interrupt:0", "-o", "x.citcat"});
+  EXPECT_EQ(recovered.exit_code, 2);
+  EXPECT_THAT(recovered.err, HasSubstr("exclude each other, but of a processor with long mode"));
 }
 
 TEST_F(LongMode, NeedsAStateOfItsOwnWidth) {

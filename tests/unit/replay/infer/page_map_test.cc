@@ -17,7 +17,7 @@ class PageMapTest : public testing::Test {
     put(0x1000 + 4 * 769, 0x3003);      // C0400000: its table is not known
   }
   void put(std::uint32_t at, std::uint32_t value) { memory_[at] = value; }
-  PageMap map() const { return PageMap(0x1000, read_); }
+  PageMap map() const { return PageMap(kTwoLevels, 0x1000, read_); }
 
   std::map<std::uint32_t, std::uint32_t> memory_;
   PageMap::ReadDword read_ = [this](PhysAddr at) -> std::optional<std::uint32_t> {
@@ -30,14 +30,15 @@ class PageMapTest : public testing::Test {
 TEST_F(PageMapTest, FollowsTablesAndLargePages) {
   EXPECT_EQ(map().translate(LinearAddr{0x405123})->value, 0x77123u);
   EXPECT_EQ(map().translate(LinearAddr{0xc0012345})->value, 0x412345u);
-  EXPECT_EQ(PageMap::translate(0x1000, LinearAddr{0x405123}, read_)->value, 0x77123u);
-  EXPECT_EQ(PageMap::translate(0x1000, LinearAddr{0xc0012345}, read_)->value, 0x412345u);
+  EXPECT_EQ(PageMap::translate(kTwoLevels, 0x1000, LinearAddr{0x405123}, read_)->value, 0x77123u);
+  EXPECT_EQ(PageMap::translate(kTwoLevels, 0x1000, LinearAddr{0xc0012345}, read_)->value,
+            0x412345u);
 }
 
 TEST_F(PageMapTest, WhatIsNotPresentOrNotKnownIsNowhere) {
   for (const std::uint32_t linear : {0x406000u, 0x407000u, 0xc0400000u, 0x00001000u}) {
     EXPECT_FALSE(map().translate(LinearAddr{linear})) << linear;
-    EXPECT_FALSE(PageMap::translate(0x1000, LinearAddr{linear}, read_)) << linear;
+    EXPECT_FALSE(PageMap::translate(kTwoLevels, 0x1000, LinearAddr{linear}, read_)) << linear;
   }
 }
 
@@ -64,12 +65,17 @@ TEST_F(PageMapTest, FollowsTheFourLevelsOfLongMode) {
   entry(0x12000, 2, 0x13003);       //
   entry(0x13000, 3, 0x00077003);    // FFFF888000403000
   entry(0x11000, 1, 0x40000083);    // FFFF888040000000: a page of 1 GiB
-  const PageMap map = PageMap::of_four_levels(0x10000, read_);
+  const PageMap map(kFourLevels, 0x10000, read_);
   EXPECT_EQ(map.translate(LinearAddr{0xffff888000403123})->value, 0x77123u);
   EXPECT_EQ(map.translate(LinearAddr{0xffff888000212345})->value, 0x2012345u);
   EXPECT_EQ(map.translate(LinearAddr{0xffff888052345678})->value, 0x52345678u);
   EXPECT_FALSE(map.translate(LinearAddr{0xffff888000404000}));
   EXPECT_FALSE(map.translate(LinearAddr{0x403123}));
+  for (const std::uint64_t linear : {0xffff888000403123, 0xffff888000212345, 0xffff888052345678}) {
+    EXPECT_EQ(PageMap::translate(kFourLevels, 0x10000, LinearAddr{linear}, read_),
+              map.translate(LinearAddr{linear}));
+  }
+  EXPECT_FALSE(PageMap::translate(kFourLevels, 0x10000, LinearAddr{0xffff888000404000}, read_));
   EXPECT_EQ(map.linear_of(PhysAddr{0x77123}), std::vector<LinearAddr>{{0xffff888000403123}});
   EXPECT_EQ(map.linear_of(PhysAddr{0x2012345}), std::vector<LinearAddr>{{0xffff888000212345}});
 }

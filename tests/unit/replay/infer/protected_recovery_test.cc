@@ -6,11 +6,9 @@
 #include <algorithm>
 
 #include "capture/import/import.h"
-#include "events/derive/recording_builder.h"
 #include "formats/io/error.h"
 #include "replay/infer/state_recovery.h"
-#include "replay/session/replayer.h"
-#include "unit/kept_evidence.h"
+#include "unit/replay/infer/dword_bus.h"
 #include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::test {
@@ -21,61 +19,6 @@ constexpr std::uint32_t kOuterCode = 0x10000, kHandler = 0x12000, kIdt = 0x14000
                         kTable = 0x19000, kData = 0x20000, kInnerStack = 0x16f00;
 constexpr std::uint32_t kLinear = 0xc0000000;  ///< of physical 0, where there is paging
 constexpr std::uint8_t kVector = 0x30;
-
-/// What a bus of four bytes' width carries.
-class DwordBus final : public Observer {
- public:
-  Wants wants() const override { return Wants::everything(); }
-  void watch(const Machine& machine) override { machine_ = &machine; }
-  void fetch(PhysAddr a, std::uint32_t size, Position) override {
-    for (std::uint32_t at = a.low32() & ~3u; at < a.low32() + size; at += 4) {
-      if (at != fetched_) add(BusOp::code_read, at, 4, nullptr);
-      fetched_ = at;
-    }
-  }
-  void read(PhysAddr a, std::uint32_t size, AccessKind, Position) override {
-    split(BusOp::data_read, a.low32(), size, nullptr);
-  }
-  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
-    split(BusOp::data_write, a.low32(), static_cast<std::uint32_t>(bytes.size()), bytes.data());
-  }
-  void instruction(const ExecutedInstruction&, Position) override { boundary_ = shown.size(); }
-  void delivered(const DeliveredEvent& event, Position) override {
-    fetched_ = 1;
-    if (event.kind != DeliveredEvent::Kind::external) return;
-    // Told when all of it is done.
-    BusTransaction t;
-    t.op = BusOp::interrupt_acknowledge;
-    t.size = 1;
-    t.data[0] = event.vector;
-    shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(boundary_), t);
-  }
-  std::vector<BusTransaction> shown;
-
- private:
-  void split(BusOp op, std::uint32_t at, std::uint32_t size, const std::uint8_t* bytes) {
-    while (size != 0) {
-      const std::uint32_t part = std::min(size, 4 - at % 4);
-      add(op, at, part, bytes);
-      at += part;
-      size -= part;
-      if (bytes != nullptr) bytes += part;
-    }
-  }
-  void add(BusOp op, std::uint32_t at, std::uint32_t size, const std::uint8_t* bytes) {
-    BusTransaction t;
-    t.op = op;
-    t.address.value = at;
-    t.size = static_cast<std::uint8_t>(size);
-    for (std::uint32_t i = 0; i < size; ++i) {
-      t.data[i] = bytes != nullptr ? bytes[i] : *machine_->memory().host(PhysAddr{at + i});
-    }
-    shown.push_back(t);
-  }
-  const Machine* machine_ = nullptr;
-  std::size_t boundary_ = 0;
-  std::uint32_t fetched_ = 1;
-};
 
 class ProtectedRecoveryTest : public testing::Test {
  protected:
@@ -148,18 +91,7 @@ class ProtectedRecoveryTest : public testing::Test {
     Interrupt& i = known.interrupts.emplace_back();
     i.vector = kVector;
     i.position_known = true;
-    DwordBus bus;
-    Replayer replayer(known, &bus, {});
-    const ReplayReport report = replayer.run();
-    ASSERT_EQ(report.instructions, instructions) << report.divergence->reason;
-    KeptEvidence kept(imported_.evidence);
-    RecordingBuilder builder({known.bus}, &kept);
-    for (std::size_t n = 0; n < bus.shown.size(); ++n) {
-      bus.shown[n].index = n;
-      builder.add(bus.shown[n]);
-    }
-    imported_.recording = builder.finish();
-    imported_.recording.initial.model = CpuModel::p6;
+    imported_ = shown_on_bus(known);
   }
   RecoveredState recover() { return recover_registers(imported_); }
   RecoveredState recover(std::uint64_t instructions) {
