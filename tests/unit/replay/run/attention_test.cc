@@ -139,7 +139,9 @@ void expect_all_is_told(const Recording& recording, std::uint64_t seed, Beside b
   expect_all_is_told(fickle, all, instructions);
   EXPECT_FALSE(fickle.passes.empty());
   EXPECT_FALSE(fickle.trails.empty());
-  if (beside == Beside::blocks) EXPECT_EQ(blocks.executions, all.executions);
+  if (beside == Beside::blocks) {
+    EXPECT_EQ(blocks.executions, all.executions);
+  }
   if (beside == Beside::stores) {
     DigestSink alone;
     Replayer(recording, &alone, {}).run();
