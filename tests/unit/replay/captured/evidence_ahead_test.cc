@@ -56,7 +56,7 @@ class MemoryShown {
       const auto held =
           at != written_.end() ? std::optional(at->second) : image_.byte(t.address.plus32(i));
       ASSERT_EQ((known >> i & 1) != 0, held.has_value()) << t.index << " byte " << i;
-      if (held) ASSERT_EQ(t.data[i], *held) << t.index << " byte " << i;
+      ASSERT_EQ(t.data[i], held.value_or(t.data[i])) << t.index << " byte " << i;
     }
   }
 

@@ -88,7 +88,9 @@ class LongModeRecovery : public LongModeGuest {
                                  [&](const RecoveredRegister& r) { return r.name == name; });
     ASSERT_NE(it, state.registers.end()) << name;
     EXPECT_STREQ(register_source_name(it->source), register_source_name(source)) << name;
-    if (source != RegisterSource::free) EXPECT_EQ(it->value, value) << name;
+    if (source != RegisterSource::free) {
+      EXPECT_EQ(it->value, value) << name;
+    }
   }
 
   static constexpr const char* kNames[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"};

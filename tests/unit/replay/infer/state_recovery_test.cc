@@ -45,7 +45,7 @@ TEST_F(StateRecoveryTest, TheFrameGivesFlagsAndTheNextInstruction) {
   EXPECT_EQ(reg(state, "ip").value, 0u);
   EXPECT_EQ(reg(state, "flags").value, 0xf202u);
   EXPECT_EQ(reg(state, "cs").source, RegisterSource::frame);
-  const std::uint32_t top = (reg(state, "ss").value << 4) + reg(state, "sp").value;
+  const std::uint64_t top = (reg(state, "ss").value << 4) + reg(state, "sp").value;
   EXPECT_EQ(top, 0x20100u);
 }
 
