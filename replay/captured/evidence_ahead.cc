@@ -19,11 +19,11 @@ constexpr std::uint64_t kFewTransactions = 1 << 12;
 }  // namespace
 
 EvidenceAhead::EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                             const Schedule& schedule, const CapturedContextOptions& options)
+                             const Schedule& schedule, bool joins_lines)
     : reader_(std::move(reader)),
       image_(image),
       schedule_(schedule),
-      options_(options),
+      joins_lines_(joins_lines),
       block_(std::make_shared<Block>()) {}
 
 EvidenceAhead::~EvidenceAhead() = default;
@@ -75,7 +75,7 @@ void EvidenceAhead::fill(Block& block, std::size_t most) {
       CapturedContext& context = block.contexts[block.size];
       context = {};
       t = {};
-      context.parts = options_.joins_lines ? reader_->next_line(t) : std::uint8_t{reader_->next(t)};
+      context.parts = joins_lines_ ? reader_->next_line(t) : std::uint8_t{reader_->next(t)};
       if (context.parts == 0) {
         block.last = true;
         return;
@@ -96,9 +96,7 @@ void EvidenceAhead::complete(BusTransaction& t, CapturedContext& context) {
                                 [this](const ExternalWrite& w) { write(w.address, w.data); });
   if (t.size == 0 || !t.has(kPositionKnown)) return;
   context.unwritten = !written_frames_.contains(t.address.page());
-  const bool code = t.op == BusOp::code_read;
-  context.shown = options_.shows_all || (code && !context.unwritten);
-  if (context.shown) context.known = show(memory_->image(), t);
+  context.known = show(memory_->image(), t);
 }
 
 void EvidenceAhead::write(PhysAddr a, std::span<const std::uint8_t> bytes) {

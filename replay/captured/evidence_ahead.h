@@ -20,18 +20,10 @@ namespace citcat {
 
 /// What is known of a captured transaction besides.
 struct CapturedContext {
-  std::uint32_t known = 0;  ///< bit i: byte i of what is read is known
-  bool shown = false;       ///< and in its data
+  std::uint32_t known = 0;  ///< bit i: byte i of what is read is known, and in its data
   std::uint8_t parts = 1;   ///< transactions of the capture that it is
   bool unwritten = false;   ///< the captured side has not written to the frame of this read
   bool repeated = false;    ///< RepeatedTransfer::observe()
-};
-
-/// Who wants which of that.
-struct CapturedContextOptions {
-  bool joins_lines = true;  ///< EvidenceReader::next_line()
-  /// What all reads have read; otherwise only fetches have data, from frames that were written to.
-  bool shows_all = true;
 };
 
 /// Goes through evidence once, from its beginning. The first transactions are taken in on the
@@ -39,9 +31,10 @@ struct CapturedContextOptions {
 /// the evidence, or what it shows of memory, is ever gone back in or corrected.
 class EvidenceAhead final : public EvidenceReader {
  public:
-  /// `image` and `schedule` must outlive the object, and nothing may change them.
+  /// `image` and `schedule` must outlive the object, and nothing may change them. `joins_lines`:
+  /// as EvidenceReader::next_line() does.
   EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                const Schedule& schedule, const CapturedContextOptions& options);
+                const Schedule& schedule, bool joins_lines);
   ~EvidenceAhead() override;
 
   // Both throw what the reader throws, after all transactions before it.
@@ -72,7 +65,7 @@ class EvidenceAhead final : public EvidenceReader {
   const std::unique_ptr<EvidenceReader> reader_;
   const MemoryImage& image_;
   const Schedule& schedule_;
-  const CapturedContextOptions options_;
+  const bool joins_lines_;
   // Of whichever thread takes the evidence in.
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
   NumberSet written_frames_;

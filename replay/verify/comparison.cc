@@ -63,16 +63,16 @@ Comparison::Comparison(const Recording& r, Intake intake, const VerifierOptions&
   reads = std::make_unique<ReadMatcher>(r, schedule, plain);
 }
 
-/// Evidence as it is to be read.
+/// Evidence as it is to be read. Where every store is on the bus there is so much of it that what
+/// crosses from one processor's cache to the other's takes longer than taking it in.
 Comparison::Intake Comparison::take_in(const Recording& r, std::unique_ptr<EvidenceReader> reader,
                                        const VerifierOptions& options) {
-  if (!options.ahead || !is_plain(r, options) || !compares_reads(r, options)) {
+  const bool gains = r.bus.form == CacheForm::write_back;
+  if (!options.ahead || !gains || !is_plain(r, options) || !compares_reads(r, options)) {
     return {std::move(reader)};
   }
-  const CapturedContextOptions wanted{.joins_lines = joins_lines(r, options),
-                                      .shows_all = r.bus.form != CacheForm::none};
-  auto ahead =
-      std::make_unique<EvidenceAhead>(std::move(reader), r.image, schedule_of(r, options), wanted);
+  auto ahead = std::make_unique<EvidenceAhead>(std::move(reader), r.image, schedule_of(r, options),
+                                               joins_lines(r, options));
   EvidenceAhead* const same = ahead.get();
   return {std::move(ahead), same};
 }

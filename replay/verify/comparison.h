@@ -43,7 +43,7 @@ struct VerifierOptions {
   /// Verifier::plain(). Several times faster.
   bool plain = false;
   /// The comparison is never gone back in, and what the capture shows of memory never corrected: of
-  /// a plain one, evidence is taken in on a second thread.
+  /// a plain one, evidence may be taken in on a second thread.
   bool ahead = false;
   /// What the replay is given where that is not the recording's own schedule; must outlive the
   /// comparison.

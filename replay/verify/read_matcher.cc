@@ -73,7 +73,7 @@ void ReadMatcher::expect(const BusTransaction& t, const CapturedContext& context
   Pending& p = pending_.emplace_back();
   p.t = t;
   p.known = context.known;
-  p.shown = context.shown;
+  p.shown = true;
   p.unwritten = context.unwritten;
   p.parts = context.parts;
 }

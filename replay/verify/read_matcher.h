@@ -37,7 +37,7 @@ struct ReadMatcherProgress {
   struct Pending {
     BusTransaction t;         ///< with the bytes that the capture has shown, where `shown`
     std::uint32_t known = 0;  ///< bit i: byte i of them is known
-    bool shown = false;       ///< else they still are what memory_, or the image, holds
+    bool shown = false;       ///< else they still are what memory_ holds
     bool unwritten = false;   ///< they are what the image holds
     bool touched = false;     ///< but memory held something else then
     bool held = false;        ///< code that memory held before the instruction stored anything
@@ -179,8 +179,7 @@ class ReadMatcher : private ReadMatcherProgress {
   /// Adds what the capture has shown memory to hold so far.
   void show_memory(Pending& p) const {
     p.shown = true;
-    // What is not shown with a read comes from a frame that the captured side has not written to.
-    p.known = show(memory_ ? memory_->image() : recording_.image, p.t);
+    p.known = show(memory_->image(), p.t);
   }
   bool is_unwritten(Pending& p, const Memory& memory) const;
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);

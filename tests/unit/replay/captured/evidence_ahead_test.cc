@@ -67,10 +67,9 @@ class MemoryShown {
 
 class EvidenceAheadTest : public testing::TestWithParam<std::size_t> {
  protected:
-  std::unique_ptr<EvidenceAhead> ahead_of(std::vector<BusTransaction> list,
-                                          CapturedContextOptions options = {}) {
+  std::unique_ptr<EvidenceAhead> ahead_of(std::vector<BusTransaction> list) {
     return std::make_unique<EvidenceAhead>(std::make_unique<ListedEvidence>(std::move(list)),
-                                           image_, schedule_, options);
+                                           image_, schedule_, true);
   }
   MemoryImage image_ = image_of_thirds();
   Schedule schedule_;
@@ -110,7 +109,7 @@ TEST_P(EvidenceAheadTest, GivesWhatComesBeforeDamageAndThenSaysWhatItIs) {
     ListedEvidence list_;
   };
   const auto all = line_traffic(GetParam());
-  EvidenceAhead ahead(std::make_unique<Damaged>(all), image_, schedule_, {.joins_lines = false});
+  EvidenceAhead ahead(std::make_unique<Damaged>(all), image_, schedule_, false);
   BusTransaction t;
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(ahead.next(t)) << i;
   EXPECT_THROW(ahead.next(t), FormatError);
@@ -170,23 +169,6 @@ TEST_F(EvidenceAheadTest, OtherMastersWriteBeforeTheReadThatShowedIt) {
   ahead->next_line(t);
   EXPECT_EQ(t.data[1], 0xaa);
   EXPECT_EQ(t.data[2], 0xbb);
-}
-
-TEST_F(EvidenceAheadTest, OnlyFetchesFromFramesThatWereWrittenHaveDataWhereNoMoreIsWanted) {
-  const auto ahead = ahead_of(
-      {counted(BusOp::data_write, 0x10030, {7}, 0), counted(BusOp::data_read, 0x10020, 4, 1),
-       counted(BusOp::code_read, 0x10024, 4, 1), counted(BusOp::code_read, 0x11024, 4, 1)},
-      {.shows_all = false});
-  BusTransaction t;
-  ahead->next_line(t);
-  ahead->next_line(t);
-  EXPECT_FALSE(ahead->context().shown);
-  ahead->next_line(t);
-  EXPECT_TRUE(ahead->context().shown);
-  EXPECT_EQ(ahead->context().known, 0xbu) << "of which one byte in three is not known";
-  ahead->next_line(t);
-  EXPECT_FALSE(ahead->context().shown);
-  EXPECT_TRUE(ahead->context().unwritten) << "it is what the image holds";
 }
 
 }  // namespace
