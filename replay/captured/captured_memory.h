@@ -9,6 +9,7 @@
 #include "events/memory_image.h"
 #include "events/packed_events.h"
 #include "events/recording.h"
+#include "formats/memory/number_set.h"
 
 namespace citcat {
 
@@ -34,7 +35,23 @@ class CapturedMemory {
       write(next);
     }
   }
-  void set(PhysAddr a, std::span<const std::uint8_t> bytes) { image_.set(a, bytes); }
+  /// Calls `first(frame)` before a frame is written to for the first time.
+  template <class First>
+  void set(PhysAddr a, std::span<const std::uint8_t> bytes, First&& first) {
+    const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
+    for (std::uint32_t at = 0; at < end; at += kPageSize) {
+      const std::uint32_t frame = a.page_begin().plus32(at).page();
+      if (written_.contains(frame)) continue;
+      first(frame);
+      written_.insert(frame);
+    }
+    image_.set(a, bytes);
+  }
+  void set(PhysAddr a, std::span<const std::uint8_t> bytes) {
+    set(a, bytes, [](std::uint32_t) {});
+  }
+  /// Something was written to the frame: it need not be what the image holds any more.
+  bool is_written(std::uint32_t frame) const { return written_.contains(frame); }
   const MemoryImage& image() const { return image_; }
   /// `t` comes before long: what is needed for it is fetched from the host's memory ahead.
   void prefetch(const BusTransaction& t) const {
@@ -47,11 +64,13 @@ class CapturedMemory {
   /// What it holds at one moment, to come back to.
   struct Checkpoint {
     std::size_t next_external = 0;
+    NumberSet written;
     MemoryImage image;
   };
-  Checkpoint checkpoint() const { return {next_external_, image_.clone()}; }
+  Checkpoint checkpoint() const { return {next_external_, written_, image_.clone()}; }
   void restore(const Checkpoint& checkpoint) {
     next_external_ = checkpoint.next_external;
+    written_ = checkpoint.written;
     image_ = checkpoint.image.clone();
   }
 
@@ -59,6 +78,7 @@ class CapturedMemory {
   const Schedule& schedule_;
   PackedCursor<ExternalWrites> external_writes_;  ///< of the schedule
   std::size_t next_external_ = 0;
+  NumberSet written_;  ///< frames
   MemoryImage image_;
 };
 

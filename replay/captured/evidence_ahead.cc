@@ -90,21 +90,13 @@ void EvidenceAhead::fill(Block& block, std::size_t most) {
 
 void EvidenceAhead::complete(BusTransaction& t, CapturedContext& context) {
   context.repeated = repeated_.observe(t);
-  if (t.op == BusOp::data_write) return write(t.address, t.bytes());
+  if (t.op == BusOp::data_write) return memory_->set(t.address, t.bytes());
   if (t.op != BusOp::code_read && t.op != BusOp::data_read) return;
-  memory_->take_external_writes(t.index,
-                                [this](const ExternalWrite& w) { write(w.address, w.data); });
+  memory_->take_external_writes(
+      t.index, [this](const ExternalWrite& w) { memory_->set(w.address, w.data); });
   if (t.size == 0 || !t.has(kPositionKnown)) return;
-  context.unwritten = !written_frames_.contains(t.address.page());
+  context.unwritten = !memory_->is_written(t.address.page());
   context.known = show(memory_->image(), t);
-}
-
-void EvidenceAhead::write(PhysAddr a, std::span<const std::uint8_t> bytes) {
-  const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
-  for (std::uint32_t at = 0; at < end; at += kPageSize) {
-    written_frames_.insert(a.page_begin().plus32(at).page());
-  }
-  memory_->set(a, bytes);
 }
 
 }  // namespace citcat

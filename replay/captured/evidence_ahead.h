@@ -1,7 +1,8 @@
 #pragma once
-// Takes the evidence in on a second thread while the first replays: decompressing and decoding it,
-// joining the parts of lines, and finding what memory held where the bus shows a read, takes about
-// half as long as replaying a system that starts processes.
+// Takes the evidence in on a second thread while the first replays: decompresses and decodes it,
+// joins the parts of lines, and finds what memory held where the bus shows a read. Behind a
+// write-back cache that is an eighth of what the replay and its comparison take
+// (docs/measurements/2026-11-26-evidence-ahead.md).
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,6 @@
 
 #include "events/recording.h"
 #include "formats/memory/blocks_ahead.h"
-#include "formats/memory/number_set.h"
 #include "replay/captured/captured_memory.h"
 #include "replay/captured/repeated_transfer.h"
 
@@ -58,7 +58,6 @@ class EvidenceAhead final : public EvidenceReader {
 
   void fill(Block& block, std::size_t most);
   void complete(BusTransaction& t, CapturedContext& context);
-  void write(PhysAddr a, std::span<const std::uint8_t> bytes);
   bool next_block();
   void start_thread();
 
@@ -68,7 +67,6 @@ class EvidenceAhead final : public EvidenceReader {
   const bool joins_lines_;
   // Of whichever thread takes the evidence in.
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
-  NumberSet written_frames_;
   RepeatedTransfer repeated_;
 
   std::uint64_t read_here_ = 0;  ///< since a second thread was thought of last

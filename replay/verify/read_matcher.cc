@@ -64,7 +64,7 @@ void ReadMatcher::expect(const BusTransaction& t, std::uint8_t parts) {
   p.parts = parts;
   const bool code = t.op == BusOp::code_read;
   // Without a cache only the addresses of data are compared, and most code is never written.
-  const bool later = uncached_ && code && !written_frames_.contains(t.address.page());
+  const bool later = uncached_ && code && !memory_->is_written(t.address.page());
   if (!later && (code || data_is_shown_)) show_memory(p);
 }
 
@@ -80,21 +80,14 @@ void ReadMatcher::expect(const BusTransaction& t, const CapturedContext& context
 
 /// The captured side writes.
 void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
-  const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
-  for (std::uint32_t at = 0; uncached_ && at < end; at += kPageSize) {
-    const std::uint32_t frame = a.page_begin().plus32(at).page();
-    if (!written_frames_.contains(frame)) note_written(frame);
-  }
-  memory_->set(a, bytes);
+  memory_->set(a, bytes, [this](std::uint32_t frame) { show_waiting(frame); });
 }
 
-/// The frame is about to be written for the first time: what was read there before, and waits,
-/// keeps what it held.
-void ReadMatcher::note_written(std::uint32_t frame) {
+/// What was read in the frame, and waits, keeps what it held.
+void ReadMatcher::show_waiting(std::uint32_t frame) {
   for (Pending& p : pending_) {
     if (!p.shown && p.t.address.page() == frame) show_memory(p);
   }
-  written_frames_.insert(frame);
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -63,8 +63,7 @@ struct ReadMatcherProgress {
     }
   };
   Straight straight_code_;
-  NumberSet table_frames_;    ///< page directories and tables
-  NumberSet written_frames_;  ///< by the captured side; without a cache only
+  NumberSet table_frames_;  ///< page directories and tables
   std::uint64_t compared_ = 0;
 };
 
@@ -175,7 +174,7 @@ class ReadMatcher : private ReadMatcherProgress {
   }
   void look_at_code(const Memory& memory);
   void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
-  void note_written(std::uint32_t frame);
+  void show_waiting(std::uint32_t frame);
   /// Adds what the capture has shown memory to hold so far.
   void show_memory(Pending& p) const {
     p.shown = true;
