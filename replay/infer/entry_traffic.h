@@ -15,7 +15,15 @@
 namespace citcat {
 
 /// The dword at an address that lies within one frame; nullopt where a byte of it is not known.
-std::optional<std::uint32_t> known_dword(const MemoryImage& image, PhysAddr at);
+inline std::optional<std::uint32_t> known_dword(const MemoryImage& image, PhysAddr at) {
+  std::uint32_t value = 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const auto byte = image.byte(at.plus32(i));
+    if (!byte) return std::nullopt;
+    value |= std::uint32_t{*byte} << (8 * i);
+  }
+  return value;
+}
 
 class EntryTraffic {
  public:
@@ -60,15 +68,18 @@ class EntryTraffic {
     if (!low || !high) return std::nullopt;
     return std::uint64_t{*high} << 32 | *low;
   }
-  /// The first eight bytes read, in the order of the bus, whose two dwords are `wanted`.
+  /// Puts the place of the first eight bytes read, in the order of the bus, whose two dwords are
+  /// `wanted`, into `found`. False where there are none.
   template <class F>
-  std::optional<PhysAddr> find_pair(F&& wanted) const {
+  bool find_pair(PhysAddr& found, F&& wanted) const {
     for (const PhysAddr at : reads_) {
       if (!was_read(at.plus32(7))) continue;
       const auto low = dword(at), high = dword(at.plus32(4));
-      if (low && high && wanted(at, *low, *high)) return at;
+      if (!low || !high || !wanted(at, *low, *high)) continue;
+      found = at;
+      return true;
     }
-    return std::nullopt;
+    return false;
   }
 
  private:

@@ -34,7 +34,7 @@ class LongModeEntryReader {
 
  private:
   bool find_gate() {
-    const auto gate = traffic_.find_pair([&](PhysAddr at, std::uint32_t low, std::uint32_t high) {
+    return traffic_.find_pair(entry_.gate, [&](PhysAddr at, std::uint32_t low, std::uint32_t high) {
       const auto upper = traffic_.dword(at.plus32(8));
       if (!is_gate(high) || !upper || !traffic_.was_read(at, kGate - 4)) return false;
       entry_.handler_cs = static_cast<std::uint16_t>(low >> 16);
@@ -42,16 +42,13 @@ class LongModeEntryReader {
       stack_number_ = high & 7;
       return (entry_.handler_cs & 4) == 0 && CpuContext::is_canonical(entry_.handler_ip);
     });
-    if (gate) entry_.gate = *gate;
-    return gate.has_value();
   }
   bool find_code() {
-    const auto code = traffic_.find_pair([&](PhysAddr at, std::uint32_t, std::uint32_t high) {
-      return !overlap(at, 8, entry_.gate, kGate) && is_code_descriptor(high) &&
-             (high & kLongCode) != 0;
-    });
-    if (code) entry_.code_descriptor = *code;
-    return code.has_value();
+    return traffic_.find_pair(entry_.code_descriptor,
+                              [&](PhysAddr at, std::uint32_t, std::uint32_t high) {
+                                return !overlap(at, 8, entry_.gate, kGate) &&
+                                       is_code_descriptor(high) && (high & kLongCode) != 0;
+                              });
   }
   bool find_frame() {
     for (const EntryTraffic::Byte& b : traffic_.writes()) {

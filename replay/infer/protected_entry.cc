@@ -28,21 +28,18 @@ class EntryReader {
 
  private:
   bool find_gate() {
-    const auto gate = traffic_.find_pair([&](PhysAddr, std::uint32_t low, std::uint32_t high) {
+    return traffic_.find_pair(entry_.gate, [&](PhysAddr, std::uint32_t low, std::uint32_t high) {
       if (!is_gate(high)) return false;
       entry_.handler_cs = static_cast<std::uint16_t>(low >> 16);
       entry_.handler_ip = (low & 0xffff) | (high & 0xffff0000);
       return (entry_.handler_cs & 4) == 0;
     });
-    if (gate) entry_.gate = *gate;
-    return gate.has_value();
   }
   bool find_code() {
-    const auto code = traffic_.find_pair([&](PhysAddr at, std::uint32_t, std::uint32_t high) {
-      return at != entry_.gate && is_code_descriptor(high);
-    });
-    if (code) entry_.code_descriptor = *code;
-    return code.has_value();
+    return traffic_.find_pair(entry_.code_descriptor,
+                              [&](PhysAddr at, std::uint32_t, std::uint32_t high) {
+                                return at != entry_.gate && is_code_descriptor(high);
+                              });
   }
 
   /// A frame of so many bytes begins here.
@@ -99,16 +96,6 @@ class EntryReader {
 };
 
 }  // namespace
-
-std::optional<std::uint32_t> known_dword(const MemoryImage& image, PhysAddr at) {
-  std::uint32_t value = 0;
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    const auto byte = image.byte(at.plus32(i));
-    if (!byte) return std::nullopt;
-    value |= std::uint32_t{*byte} << (8 * i);
-  }
-  return value;
-}
 
 std::optional<ProtectedEntry> find_protected_entry(std::uint8_t vector,
                                                    std::span<const BusTransaction> traffic,
