@@ -13,7 +13,7 @@
 #include <map>
 
 #include "acceptance/machine_run.h"
-#include "acceptance/verified_replay.h"
+#include "acceptance/recovered_registers.h"
 #include "capture/import/import.h"
 #include "formats/io/error.h"
 #include "replay/verify/verifier.h"
@@ -31,10 +31,10 @@ constexpr std::uint8_t kGoldenRegisters = 4;
 MachineData data_of(const std::string& name) { return MachineData(machine_folder() + "/" + name); }
 
 /// EFLAGS and the general registers after instruction `index`, where the simulator kept them.
-std::map<std::string, std::uint32_t> registers_after(const MachineData& data, std::uint64_t index) {
+std::map<std::string, std::uint64_t> registers_after(const MachineData& data, std::uint64_t index) {
   constexpr std::size_t kMax = std::size_t{1} << 30;
   const auto bytes = read_whole_file(data.path("golden.bin.zst"), kMax);
-  std::map<std::string, std::uint32_t> registers;
+  std::map<std::string, std::uint64_t> registers;
   std::uint64_t number = 0;
   for (std::size_t at = 0; at + kGoldenRecord <= bytes.size(); at += kGoldenRecord) {
     if (bytes[at] != kGoldenRegisters || number++ != index) continue;
@@ -49,9 +49,9 @@ std::map<std::string, std::uint32_t> registers_after(const MachineData& data, st
 }
 
 /// What Linux does not change while the capture runs.
-std::map<std::string, std::uint32_t> constant_registers(const MachineData& data) {
+std::map<std::string, std::uint64_t> constant_registers(const MachineData& data) {
   const std::map<std::string, std::uint32_t> dump = data.initial_state();
-  std::map<std::string, std::uint32_t> registers;
+  std::map<std::string, std::uint64_t> registers;
   for (const auto& [name, dumped] :
        {std::pair{"idtr.base", "idtr_base"}, std::pair{"gdtr.base", "gdtr_base"},
         std::pair{"tr.base", "tr_base"}, std::pair{"sysenter_cs", "msr_00000174_lo"},
@@ -78,39 +78,22 @@ class StateRecoveryMachine : public testing::TestWithParam<const char*> {
   void SetUp() override {
     if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
   }
-  void expect_registers(const RecoveredState& recovered, std::size_t interrupt) {
+  /// What the simulator had at the interrupt.
+  static std::map<std::string, std::uint64_t> truth_at(std::size_t interrupt) {
     const MachineData data = data_of(GetParam());
     const MonitorInterrupt at = data.interrupts().at(interrupt);
     // Within a REP the registers are those of no completed instruction.
-    auto truth =
-        at.rep == 0 ? registers_after(data, at.icount - 1) : std::map<std::string, std::uint32_t>();
+    std::map<std::string, std::uint64_t> truth;
+    if (at.rep == 0) truth = registers_after(data, at.icount - 1);
     truth.merge(constant_registers(data));
-    std::string sources;
-    for (const RecoveredRegister& r : recovered.registers) {
-      sources += r.name + " " + register_source_name(r.source) + ", ";
-      const bool certain = r.source != RegisterSource::free && r.source != RegisterSource::assumed;
-      const auto it = truth.find(r.name);
-      if (!certain || it == truth.end()) continue;
-      constexpr std::uint32_t kResume = 1u << 16;  // the interrupt's frame has it, the register not
-      const std::uint32_t ignored = r.name == "eflags" ? kResume : 0;
-      EXPECT_EQ(r.value | ignored, it->second | ignored) << r.name << " at " << interrupt;
-      ++compared_;
-    }
-    std::printf("  interrupt %zu: %s%zu page-table entries assumed, %llu replays\n", interrupt,
-                sources.c_str(), recovered.memory.size(),
-                static_cast<unsigned long long>(recovered.replays));
+    return truth;
   }
-  static void expect_agreement(const ImportedRecording& imported) {
-    const VerifiedReplay run(imported);
-    EXPECT_GT(run.totals().writes.checked, 0u);
-    EXPECT_EQ(run.report().interrupts, imported.recording.interrupts.size());
-  }
-  std::uint64_t compared_ = 0;
 };
 
 TEST_P(StateRecoveryMachine, TheWholeRunFollowsFromAnyInterrupt) {
   const std::size_t interrupts = data_of(GetParam()).interrupts().size();
   if (interrupts > 10 && !is_full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  std::uint64_t compared = 0;
   for (std::size_t interrupt = 0; interrupt < interrupts; ++interrupt) {
     for (const IgnoreCounts counts : {IgnoreCounts::none, IgnoreCounts::all}) {
       if (counts == IgnoreCounts::all && interrupt % 10 != 0) continue;
@@ -125,11 +108,11 @@ TEST_P(StateRecoveryMachine, TheWholeRunFollowsFromAnyInterrupt) {
       const RecoveredState recovered = recover_registers(imported);
       ASSERT_FALSE(recovered.divergence) << interrupt << ": " << recovered.divergence->reason
                                          << " at transaction " << recovered.divergence->transaction;
-      expect_registers(recovered, interrupt);
+      compared += expect_registers(recovered, truth_at(interrupt), interrupt);
       expect_agreement(imported);
     }
   }
-  EXPECT_GT(compared_, 0u);
+  EXPECT_GT(compared, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, StateRecoveryMachine,
