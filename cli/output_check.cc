@@ -8,6 +8,7 @@
 #include "cli/parsing/command_description.h"
 #include "formats/io/error.h"
 #include "formats/io/file_identity.h"
+#include "tools/host/tool_options.h"
 
 namespace citcat {
 
@@ -16,18 +17,6 @@ namespace {
 struct Output {
   std::string option, name;
 };
-
-/// FILE of NAME:key=value,to=FILE,...; nothing where it has none.
-std::optional<std::string> to_of(const std::string& request) {
-  constexpr const char* kKey = "to=";
-  for (std::size_t at = request.find(':'); at != std::string::npos; at = request.find(',', at)) {
-    ++at;
-    if (request.compare(at, 3, kKey) != 0) continue;
-    at += 3;
-    return request.substr(at, request.find(',', at) - at);
-  }
-  return std::nullopt;
-}
 
 std::vector<Output> outputs_of(const CLI::App& command) {
   std::vector<Output> outputs;
@@ -38,7 +27,10 @@ std::vector<Output> outputs_of(const CLI::App& command) {
     const CLI::Option* const option = command.get_option_no_throw(name);
     if (option == nullptr) continue;
     for (const std::string& request : option->results()) {
-      if (const auto to = to_of(request)) outputs.push_back({std::string(name) + ", to", *to});
+      if (request.find(':') == std::string::npos) continue;
+      // Without one it is standard output.
+      outputs.push_back(
+          {std::string(name) + ", to", tools::ToolOptions::parse(request).text("to", "-")});
     }
   }
   return outputs;
