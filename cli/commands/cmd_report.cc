@@ -84,8 +84,8 @@ CommandRun define_report(const CommandParser& parser) {
   parser.add_option(
       "--sample", arguments->options.sample,
       "Windows for the figures of caches, translation buffers, branches, calls and accesses, "
-      "'every 1M for "
-      "10k, warm 10k'; none: all of the run, however long that takes. By itself only of long runs");
+      "'every 1M for 10k, warm 10k'; none: all of the run, however long that takes. By itself only "
+      "of long runs");
   define_comparison(parser, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }
