@@ -87,6 +87,10 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
     gap,      ///< nothing
   };
   Phase phase_at(std::uint64_t instruction) const;
+  /// Between windows nothing is told that would claim what walks and deliveries access.
+  bool is_unclaimed(Position now) const {
+    return plan_ != nullptr && phase_at(now.instruction) == Phase::gap;
+  }
   void find_phase(Position now);
   void enter(Phase phase);
   void count(ToolCode& kept, const KnownCode& code, const Execution& execution);
@@ -160,6 +164,7 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   ToolCode* last_repeat_ = nullptr;   ///< of the REP that was told last
   std::vector<OtherAccess> pending_;  ///< told, and of no instruction that completed yet
   Position pending_at_;               ///< of the code among them
+  Position told_at_;                  ///< the last of them
   std::vector<Reference> claimed_;
 };
 

@@ -22,7 +22,7 @@ void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {
     if (context_.refresh()) context_changed();
     flush_others();
   }
-  pending_at_ = now;
+  pending_at_ = told_at_ = now;
   OtherAccess& access = pending_.emplace_back();
   access.physical = a;
   access.size = static_cast<std::uint16_t>(size);
@@ -42,19 +42,16 @@ void ToolHost::add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool 
 }
 
 void ToolHost::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
-  if (now.instruction < options_.from) return;
-  // Of code that passes walks are told, and nothing that would claim them.
-  if (kind == AccessKind::walk && options_.samples != nullptr &&
-      phase_at(now.instruction) == Phase::gap) {
-    return;
-  }
+  if (now.instruction < options_.from || is_unclaimed(now)) return;
   const std::uint8_t* const host = context_.machine().memory().host(a);
+  told_at_ = now;
   add_access(a, size, kind, false, {host, host != nullptr && size <= 8 ? size : 0});
 }
 
 void ToolHost::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
                      Position now) {
-  if (now.instruction < options_.from) return;
+  if (now.instruction < options_.from || is_unclaimed(now)) return;
+  told_at_ = now;
   add_access(a, static_cast<std::uint32_t>(bytes.size()), kind, true,
              bytes.size() <= 8 ? bytes : std::span<const std::uint8_t>{});
 }
@@ -85,8 +82,8 @@ std::span<const Reference> ToolHost::claim_accesses(const ExecutedInstruction& e
 void ToolHost::flush_others() {
   if (pending_.empty()) return;
   if (!context_.begun() && context_.refresh()) context_changed();
-  const bool tells = in_range(context_.machine().position()) &&
-                     (options_.scope == nullptr || options_.scope->holds(context_terms_));
+  const bool tells =
+      in_range(told_at_) && (options_.scope == nullptr || options_.scope->holds(context_terms_));
   if (tells && !hears_accesses_.empty()) {
     Group& mine = group();
     for (const std::size_t i : hears_accesses_) mine.tools[i]->accesses(pending_, context_);

@@ -1,11 +1,12 @@
 // --sample: what is said to be exact is, whatever the windows; what is a sample is of the windows
-// alone.
+// alone. --window: both paths of the replay tell the same in a window.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/io/error.h"
@@ -30,23 +31,9 @@ const std::vector<std::string> kSampledTools = {
     "func:procedures=50,paths=50", "map:regions=64",      "reuse:line=16", "cache:bytes=1k",
     "tlb:entries=16+32",           "bpred:entries=64+256"};
 
-Json sampled_report(const Recording& recording, const std::vector<std::string>& tools,
-                    const std::string& sample, ExecutionPath path = ExecutionPath::blocks) {
-  const NameSource names;
-  Setup setup;
-  setup.recording = &recording;
-  setup.machine = MachineFacts::of(recording);
-  setup.names = &names;
-  setup.sampled = !sample.empty();
-  std::vector<ToolOptions> requests;
-  for (const std::string& tool : tools) requests.push_back(ToolOptions::parse(tool));
-  Analysis analysis(std::move(requests), setup, {});
-  std::optional<WindowPlan> plan;
-  HostOptions host_options;
-  if (!sample.empty()) {
-    plan = WindowPlan::parse_sample(sample, *recording.instructions, names);
-    host_options.samples = &*plan;
-  }
+Json report_of(const Recording& recording, std::vector<ToolOptions> tools, const Setup& setup,
+               const HostOptions& host_options, ExecutionPath path) {
+  Analysis analysis(std::move(tools), setup, {});
   ToolHost host(analysis, host_options);
   Listeners listeners;
   listeners.add(host);
@@ -58,6 +45,25 @@ Json sampled_report(const Recording& recording, const std::vector<std::string>& 
   Report report;
   analysis.report(report);
   return report_json(report).at("tools");
+}
+
+Json sampled_report(const Recording& recording, const std::vector<std::string>& tools,
+                    const std::string& sample, ExecutionPath path = ExecutionPath::blocks) {
+  const NameSource names;
+  Setup setup;
+  setup.recording = &recording;
+  setup.machine = MachineFacts::of(recording);
+  setup.names = &names;
+  setup.sampled = !sample.empty();
+  std::vector<ToolOptions> requests;
+  for (const std::string& tool : tools) requests.push_back(ToolOptions::parse(tool));
+  std::optional<WindowPlan> plan;
+  HostOptions host_options;
+  if (!sample.empty()) {
+    plan = WindowPlan::parse_sample(sample, *recording.instructions, names);
+    host_options.samples = &*plan;
+  }
+  return report_of(recording, std::move(requests), setup, host_options, path);
 }
 
 std::vector<std::string> all_tools() {
@@ -85,6 +91,37 @@ TEST(Samples, LeaveExactWhatIsSaidToBe) {
         }
       }
     }
+  }
+}
+
+/// What a tool has counted of all accesses but walks: where code goes on in the next page the
+/// engine walks to it a few instructions earlier.
+Json without_walks(const Json& memory) {
+  Json kinds = Json::array();
+  for (const Json& row : memory.at("kinds")) {
+    if (row.at("kind") != "page walk") kinds.push_back(row);
+  }
+  return kinds;
+}
+
+TEST(Windows, HearTheSameByBlocksAndByInstructions) {
+  const NameSource names;
+  const WindowPlan plan = WindowPlan::parse("every 500 for 20", kLength, names);
+  HostOptions host_options;
+  host_options.windows = &plan;
+  for (const GuestMode mode : kGuestModes) {
+    const Recording recording = long_random_guest(mode, kLength);
+    tools::Setup setup;
+    setup.recording = &recording;
+    setup.machine = MachineFacts::of(recording);
+    setup.names = &names;
+    const auto heard = [&](ExecutionPath path) {
+      return report_of(recording, {ToolOptions::parse("memory")}, setup, host_options, path);
+    };
+    const Json blocks = heard(ExecutionPath::blocks).at("memory"),
+               instructions = heard(ExecutionPath::instructions).at("memory");
+    EXPECT_EQ(without_walks(blocks), without_walks(instructions)) << guest_mode_name(mode);
+    EXPECT_FALSE(without_walks(blocks).empty()) << guest_mode_name(mode);
   }
 }
 
