@@ -41,7 +41,7 @@ using Clock = std::chrono::steady_clock;
 class OutputLock {
  public:
   explicit OutputLock(const std::string& output) : path_(output + ".lock") {
-    lock_ = Descriptor(open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
+    lock_ = FileDescriptor(open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
     if (lock_.value() < 0) throw IoError(system_message(path_));
     if (flock(lock_.value(), LOCK_EX | LOCK_NB) != 0)
       throw IoError(output + ": another recording is writing this file");
@@ -52,7 +52,7 @@ class OutputLock {
 
  private:
   std::string path_;
-  Descriptor lock_;
+  FileDescriptor lock_;
 };
 
 /// The emulator's log, which only the monitor reads.

@@ -39,8 +39,8 @@ namespace {
 Pipe::Pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw IoError(system_message("pipe"));
-  read = Descriptor(ends[0]);
-  write = Descriptor(ends[1]);
+  read = FileDescriptor(ends[0]);
+  write = FileDescriptor(ends[1]);
   // Larger than the default, so that emulator and compressor wait for each other less often.
   (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
 }
@@ -51,8 +51,8 @@ RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe
   child_ = fork();
   if (child_ < 0) throw IoError(system_message("fork"));
   if (child_ == 0) become(command, data, control, parent);
-  data.write = Descriptor();
-  control.write = Descriptor();
+  data.write = FileDescriptor();
+  control.write = FileDescriptor();
 }
 
 RecordedEmulator::~RecordedEmulator() {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/io/descriptor.h"
+#include "formats/io/file_descriptor.h"
 
 namespace citcat {
 
@@ -14,7 +14,7 @@ namespace citcat {
 std::string system_message(const std::string& what);
 
 struct Pipe {
-  Descriptor read, write;
+  FileDescriptor read, write;
   /// Throws IoError.
   Pipe();
 };

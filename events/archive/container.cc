@@ -281,7 +281,7 @@ ContainerAppender::ContainerAppender(const std::string& path) : path_(path) {
 /// descriptor.
 void ContainerAppender::open_locked() {
   for (;;) {
-    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
     if (file_.value() < 0) throw IoError(path_ + ": cannot open: " + std::strerror(errno));
     while (::flock(file_.value(), LOCK_EX) != 0) {
       if (errno != EINTR) throw IoError(path_ + ": cannot lock: " + std::strerror(errno));

@@ -16,11 +16,11 @@
 #include "events/archive/chunk.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/byte_reader.h"
-#include "formats/io/descriptor.h"
+#include "formats/io/file_descriptor.h"
 #include "formats/io/hash.h"
 #include "formats/io/random_access_file.h"
-#include "formats/memory/recycler.h"
 #include "formats/io/zstd_stream.h"
+#include "formats/memory/recycler.h"
 
 namespace citcat {
 
@@ -150,7 +150,7 @@ class ContainerAppender {
   void write(std::span<const std::uint8_t> bytes);
 
   std::string path_;
-  Descriptor file_;  ///< locked
+  FileDescriptor file_;  ///< locked
   std::uint64_t old_size_ = 0;
   bool finished_ = false;
   ContainerWriter::Layout layout_;

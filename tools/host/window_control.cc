@@ -61,7 +61,7 @@ void WindowControl::apply(const Command& command, std::uint64_t at) {
 void WindowControl::open() {
   output_ = std::make_unique<AtomicFile>(decisions_);
   do {
-    input_ = Descriptor(::open(pipe_.c_str(), O_RDONLY | O_CLOEXEC));
+    input_ = FileDescriptor(::open(pipe_.c_str(), O_RDONLY | O_CLOEXEC));
   } while (input_.value() < 0 && errno == EINTR);
   if (input_.value() < 0) throw IoError(pipe_ + ": " + std::strerror(errno));
   const int flags = ::fcntl(input_.value(), F_GETFL);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "formats/io/atomic_file.h"
-#include "formats/io/descriptor.h"
+#include "formats/io/file_descriptor.h"
 
 namespace citcat::tools {
 
@@ -52,7 +52,7 @@ class WindowControl {
   void take_line(const std::string& line, std::uint64_t offset);
 
   std::string pipe_, decisions_;
-  Descriptor input_;
+  FileDescriptor input_;
   std::unique_ptr<AtomicFile> output_;
   std::string line_;           ///< read, without its end so far
   std::uint64_t offset_ = 0;   ///< of what is read next

@@ -17,6 +17,7 @@
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
+#include "formats/io/file_descriptor.h"
 
 namespace citcat::tools {
 
@@ -35,34 +36,18 @@ std::string ended_text(int status) {
   throw IoError("--tool " + path + ": a process of its own: " + what + ": " + std::strerror(error));
 }
 
-/// A descriptor that is closed when it goes.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 /// Starts this program with nothing open but input from nowhere, its error output, the socket and the
 /// memory. What the tool prints goes to the error output: the output is the host's.
 int spawn(pid_t& process, int socket, int memory, std::vector<char*>& arguments) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   // Above all numbers that are assigned below, so that none is overwritten before it is copied.
-  const Descriptor socket_copy(::fcntl(socket, F_DUPFD, 100));
-  const Descriptor memory_copy(::fcntl(memory, F_DUPFD, 100));
+  const FileDescriptor socket_copy(::fcntl(socket, F_DUPFD, 100));
+  const FileDescriptor memory_copy(::fcntl(memory, F_DUPFD, 100));
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, socket_copy.get(), kPluginSocket);
-  ::posix_spawn_file_actions_adddup2(&files, memory_copy.get(), kPluginMemory);
+  ::posix_spawn_file_actions_adddup2(&files, socket_copy.value(), kPluginSocket);
+  ::posix_spawn_file_actions_adddup2(&files, memory_copy.value(), kPluginMemory);
   ::posix_spawn_file_actions_addclosefrom_np(&files, kPluginMemory + 1);
   const int error =
       ::posix_spawn(&process, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
@@ -86,22 +71,22 @@ PluginProcess::~PluginProcess() {
 
 void PluginProcess::start(const std::vector<std::string>& arguments) {
   constexpr std::size_t bytes = kSegments * kSegmentBytes;
-  const Descriptor file(::memfd_create("citcat tool", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+  const FileDescriptor file(::memfd_create("citcat tool", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file.value() < 0 || ::ftruncate(file.value(), static_cast<off_t>(bytes)) != 0) {
     fail_to_start(path_, "shared memory", errno);
   }
-  void* const p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  void* const p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.value(), 0);
   if (p == MAP_FAILED) fail_to_start(path_, "shared memory", errno);
   memory_ = static_cast<std::uint8_t*>(p);
   // From here on only this mapping can be written: a wild pointer of the tool faults.
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0) {
+  if (::fcntl(file.value(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0) {
     fail_to_start(path_, "shared memory", errno);
   }
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     fail_to_start(path_, "socket", errno);
   }
-  const Descriptor theirs(pair[1]);
+  const FileDescriptor theirs(pair[1]);
   socket_ = pair[0];
 
   std::vector<std::string> texts{"citcat", kPluginServerArgument};
@@ -109,7 +94,7 @@ void PluginProcess::start(const std::vector<std::string>& arguments) {
   std::vector<char*> pointers;
   for (std::string& t : texts) pointers.push_back(t.data());
   pointers.push_back(nullptr);
-  if (const int error = spawn(process_, theirs.get(), file.get(), pointers)) {
+  if (const int error = spawn(process_, theirs.value(), file.value(), pointers)) {
     process_ = -1;
     fail_to_start(path_, "start", error);
   }

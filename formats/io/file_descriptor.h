@@ -8,16 +8,16 @@
 namespace citcat {
 
 /// Closes what it owns. Negative: nothing.
-class Descriptor {
+class FileDescriptor {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  FileDescriptor() = default;
+  explicit FileDescriptor(int value) : value_(value) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     std::swap(value_, other.value_);
     return *this;
   }
-  ~Descriptor() {
+  ~FileDescriptor() {
     if (value_ >= 0) ::close(value_);
   }
   int value() const { return value_; }
