@@ -16,7 +16,7 @@ namespace {
 /// A run that fails so early may have begun elsewhere; instructions.
 constexpr std::uint64_t kEarly = 64;
 /// Interrupts whose frames are compared with the state.
-constexpr std::size_t kMaxFrames = 256;
+constexpr std::size_t kMostFrames = 256;
 
 Cause missing_stretch(const CauseContext& context) {
   Cause cause;
@@ -42,7 +42,7 @@ std::optional<Cause> start_at_interrupt(const CauseContext& context) {
   const bool shows_reads = context.recording().bus.form == CacheForm::none;
   const auto frames =
       scan_interrupts(context.schedule(), shows_reads, *context.trials().open_evidence());
-  for (std::size_t i = 0; i < std::min(kMaxFrames, context.schedule().interrupts.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMostFrames, context.schedule().interrupts.size()); ++i) {
     const Interrupt& interrupt = context.schedule().interrupts[i];
     const bool at_start = interrupt.position_known && interrupt.position == Position{};
     const InterruptEvidence& frame = frames[i];

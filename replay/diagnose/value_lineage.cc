@@ -11,7 +11,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::size_t kNowhere = ~std::size_t{0};
+constexpr std::size_t kNoNode = ~std::size_t{0};
 // What a dependence other than by value costs.
 constexpr unsigned kThroughAddress = 4;
 /// Nodes looked at before a lineage is taken for endless.
@@ -63,7 +63,7 @@ void ValueLineage::add(std::uint64_t location, std::size_t before, unsigned dist
   known.push_back(writer);
   const std::size_t number = nodes_.size();
   nodes_.push_back(
-      {location, before, distance, uncertain, parent == kNowhere ? number : parent, used_by});
+      {location, before, distance, uncertain, parent == kNoNode ? number : parent, used_by});
   queue_.emplace_back(distance, number);
   std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
 }
@@ -77,33 +77,33 @@ void ValueLineage::add_registers(std::uint32_t set, std::size_t step, unsigned d
 
 void ValueLineage::ask_memory(PhysAddr byte, unsigned distance) {
   const std::size_t end = history_.steps().size();
-  add(kMemory | byte.value, end, distance, false, kNowhere, kNowhere);
+  add(kMemory | byte.value, end, distance, false, kNoNode, kNoNode);
 }
 
 void ValueLineage::ask_step(std::size_t step, unsigned values, unsigned addresses) {
   const InstructionFlow& f = flow(step);
-  add_registers(f.values, step, values, false, kNowhere);
-  add_registers(f.addresses, step, addresses, false, kNowhere);
+  add_registers(f.values, step, values, false, kNoNode);
+  add_registers(f.addresses, step, addresses, false, kNoNode);
   for (const HistoryAccess& a : history_.accesses(history_.steps()[step])) {
     if (a.kind != HistoryAccess::Kind::read) continue;
     for (std::uint32_t b = 0; b < a.size; ++b) {
-      add(kMemory | a.address.plus32(b).value, step, values, false, kNowhere, step);
+      add(kMemory | a.address.plus32(b).value, step, values, false, kNoNode, step);
     }
   }
 }
 
-/// The last step before `before` that set the location; kNowhere for none.
+/// The last step before `before` that set the location; kNoNode for none.
 std::size_t ValueLineage::last_write(std::uint64_t location, std::size_t before) {
   const std::vector<std::uint32_t>* writers = nullptr;
   if (location >= kMemory) {
     const auto stores = stores_.find(static_cast<std::uint32_t>(location));
-    if (stores == stores_.end()) return kNowhere;
+    if (stores == stores_.end()) return kNoNode;
     writers = &stores->second;
   } else {
     writers = &register_writers_[location];
   }
   const auto after = std::lower_bound(writers->begin(), writers->end(), before);
-  return after == writers->begin() ? kNowhere : *std::prev(after);
+  return after == writers->begin() ? kNoNode : *std::prev(after);
 }
 
 LineageSource ValueLineage::source(LineageSource::Kind kind, std::size_t node) const {
@@ -113,7 +113,7 @@ LineageSource ValueLineage::source(LineageSource::Kind kind, std::size_t node) c
   s.uncertain = nodes_[node].uncertain;
   for (std::size_t n = node;; n = nodes_[n].parent) {
     const std::size_t step = nodes_[n].used_by;
-    if (step != kNowhere && (s.path.empty() || s.path.back() != step)) s.path.push_back(step);
+    if (step != kNoNode && (s.path.empty() || s.path.back() != step)) s.path.push_back(step);
     if (nodes_[n].parent == n) break;
   }
   return s;
@@ -183,7 +183,7 @@ void ValueLineage::follow(std::size_t node, std::size_t step, std::vector<Lineag
 void ValueLineage::expand(std::size_t node, std::vector<LineageSource>& found) {
   const Node n = nodes_[node];
   const std::size_t writer = last_write(n.location, n.before);
-  if (writer != kNowhere) {
+  if (writer != kNoNode) {
     follow(node, writer, found);
     return;
   }
@@ -198,7 +198,7 @@ void ValueLineage::expand(std::size_t node, std::vector<LineageSource>& found) {
 /// One step back: a string copy, or a store of a register that a load had filled.
 std::optional<ValueLineage::Moved> ValueLineage::move_into(PhysAddr byte, std::size_t before) {
   const std::size_t store = last_write(kMemory | byte.value, before);
-  if (store == kNowhere) return std::nullopt;
+  if (store == kNoNode) return std::nullopt;
   const auto single = [&](std::size_t step, HistoryAccess::Kind kind) -> const HistoryAccess* {
     const HistoryAccess* found = nullptr;
     for (const HistoryAccess& a : history_.accesses(history_.steps()[step])) {
@@ -227,7 +227,7 @@ std::optional<ValueLineage::Moved> ValueLineage::move_into(PhysAddr byte, std::s
   unsigned reg = 0;
   while ((value >> reg & 1) == 0) ++reg;
   const std::size_t load = last_write(reg, store);
-  if (load == kNowhere) return std::nullopt;
+  if (load == kNoNode) return std::nullopt;
   const HistoryAccess* read = single(load, HistoryAccess::Kind::read);
   const bool only_loads =
       (flow(load).written >> InstructionFlow::kFlags & 1) == 0 && (flow(load).values & ~value) == 0;

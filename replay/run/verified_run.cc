@@ -15,7 +15,7 @@
 namespace citcat {
 namespace {
 
-const Logger logger("session");
+const Logger session_log("session");
 
 /// The least that checkpoints nobody asked for may take; an archive is of this size soon.
 constexpr std::uint64_t kLeastRoom = std::uint64_t{1} << 20;
@@ -38,7 +38,8 @@ CheckpointedRun run_with_checkpoints(const RecordingFile& file,
 
 CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, bool placed_now,
                             const std::function<void(Position)>& progress) {
-  if (logger.at(LogLevel::info)) logger.write("verified once, to be streamed from then on");
+  if (session_log.at(LogLevel::info))
+    session_log.write("verified once, to be streamed from then on");
   CheckpointTaker::Options options;
   options.max_bytes = std::clamp(file.container().file_bytes() / 8, kLeastRoom, options.max_bytes);
   CheckpointedRun result = run_with_checkpoints(file, options, progress);
@@ -48,8 +49,8 @@ CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, 
     result.taker.append_to(path, result.run.end, result.run.adoptions);
   } catch (const Error& error) {
     // Somebody else's archive, or one that another process adds to: verified it is all the same.
-    if (logger.at(LogLevel::info)) {
-      logger.write(fmt::format("what was found out is not remembered: {}", error.what()));
+    if (session_log.at(LogLevel::info)) {
+      session_log.write(fmt::format("what was found out is not remembered: {}", error.what()));
     }
   }
   return result;
