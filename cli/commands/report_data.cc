@@ -70,15 +70,19 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
   return text + " --json";
 }
 
-/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds.
+/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds,
+/// and of the longest ones some fifty, which are enough whatever they are taken from.
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
   constexpr std::uint64_t kLong = 100'000'000;
-  constexpr const char* kUsual = "every 5M for 50k, warm 50k";
+  constexpr std::uint64_t kWindows = 50, kMillion = 1'000'000, kShortest = 5;
   if (options.sample == "none") return "";
   if (!options.sample.empty()) return options.sample;
   const std::uint64_t end = std::min(file.recording().instructions.value_or(0), range.to);
-  return end > range.from && end - range.from >= kLong ? kUsual : "";
+  const std::uint64_t length = end - std::min(end, range.from);
+  if (length < kLong) return "";
+  const std::uint64_t millions = (length + kWindows * kMillion - 1) / (kWindows * kMillion);
+  return fmt::format("every {}M for 50k, warm 50k", std::max(millions, kShortest));
 }
 
 Json checkpoints_json(const RecordingFile& file) {
