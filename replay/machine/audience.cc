@@ -37,30 +37,45 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
                                      : Detail::nothing;
 }
 
-const Audience::Attending& Audience::attend(std::uint64_t instruction) {
+/// Observer of instructions number `listener` is told of blocks.
+void Audience::attend_blocks(std::size_t listener) {
+  attention_[listener] = Attention::blocks;
+  told_.push_back(listener);
+  attending_.blocks = true;
+  attending_.references |= wants_[listener].references;
+}
+
+const Audience::Attending& Audience::attend(std::uint64_t instruction, bool keeps_stores) {
   attending_ = {};
   told_.clear();
-  bool more_than_stores = false;
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const Attended asked = instructions_[i]->attended(instruction);
     attention_[i] = asked.how;
     attending_.until = std::min(attending_.until, asked.until);
-    if (asked.how != Attention::blocks) {
-      attending_.passes = true;
-      attending_.counts |= asked.how >= Attention::counts;
-      if (asked.how == Attention::trail) attending_.trail = std::max(attending_.trail, asked.trail);
+    if (asked.how == Attention::blocks) {
+      attend_blocks(i);
       continue;
     }
-    told_.push_back(i);
-    attending_.blocks = true;
-    attending_.references |= wants_[i].references;
-    more_than_stores |= !wants_[i].references || !wants_[i].only_stores;
+    attending_.passes = true;
+    attending_.stores |= asked.how == Attention::stores;
+    attending_.counts |= asked.how >= Attention::counts;
+    if (asked.how == Attention::trail) attending_.trail = std::max(attending_.trail, asked.trail);
+  }
+  if (attending_.stores && (attending_.blocks || !keeps_stores)) {
+    attending_.stores = false;
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      if (attention_[i] == Attention::stores) attend_blocks(i);
+    }
   }
   attending_.until = std::max(attending_.until, instruction + 1);
-  attending_.only_stores = attending_.references && !more_than_stores;
   batches_ = told_.size() == 1 ? batchers_[told_[0]] : nullptr;
-  stores_ = told_.size() == 1 ? storers_[told_[0]] : nullptr;
   return attending_;
+}
+
+void Audience::stores(std::span<const PlainStore> stores, Position from) {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    if (attention_[i] == Attention::stores) storers_[i]->stores(stores, from);
+  }
 }
 
 void Audience::passed(std::uint64_t from, std::uint64_t to) {

@@ -44,13 +44,14 @@ class Audience {
     std::uint64_t until = ~std::uint64_t{0};  ///< then attend() is to be called again
     bool blocks = false;                      ///< somebody is told of blocks
     bool references = false;                  ///< and of what they read and store,
-    bool only_stores = false;                 ///< or of stores alone, and only of blocks with them
     bool counts = false;                      ///< somebody is told how often each ran
-    bool passes = false;                      ///< somebody is not told of blocks
+    bool passes = false;                      ///< somebody is not told of blocks,
+    bool stores = false;                      ///< but of what they store, and nobody of blocks
     std::uint32_t trail = 0;                  ///< of what passes, the last so many instructions
   };
-  /// Asks all observers how plain code is to be told from the instruction on.
-  const Attending& attend(std::uint64_t instruction);
+  /// Asks all observers how plain code is to be told from the instruction on. `keeps_stores`:
+  /// stores() may be called in place of block().
+  const Attending& attend(std::uint64_t instruction, bool keeps_stores);
   const Attending& attending() const { return attending_; }
   /// To those who are not told of blocks. As Observer::passed().
   void passed(std::uint64_t from, std::uint64_t to);
@@ -106,10 +107,8 @@ class Audience {
   void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
     batches_->blocks(blocks, first, count);
   }
-  /// The same. As StoreListener::stores(): false where the one who is told does not take them so.
-  bool stores(std::span<const DataReference> stores, std::uint64_t end) {
-    return stores_ != nullptr && stores_->stores(stores, end);
-  }
+  /// Not to the judge, and only to those who are not told of blocks. As StoreListener::stores().
+  void stores(std::span<const PlainStore> stores, Position from);
   /// Not to the judge, and only to those who take counts.
   void counted(const BlockCode& block, std::uint64_t executions);
   /// `judged`: the judge is told, if it wants reads.
@@ -139,6 +138,7 @@ class Audience {
     Observer* observer = nullptr;
     Wants wants;
   };
+  void attend_blocks(std::size_t listener);
   template <class F>
   void tell(Position now, bool Wants::*what, bool judged, F&& call);
   template <class F>
@@ -158,11 +158,10 @@ class Audience {
   std::vector<Observer*> instructions_;  ///< who is told of plain code
   std::vector<Wants> wants_;             ///< of each of them
   std::vector<BatchListener*> batchers_;  ///< the same; null where it takes one at a time
-  std::vector<StoreListener*> storers_;   ///< the same of stores
+  std::vector<StoreListener*> storers_;   ///< the same; null where it does not take stores
   std::vector<Attention> attention_;      ///< of each, for now
   std::vector<std::size_t> told_;         ///< who is told of blocks for now
   Attending attending_;
-  StoreListener* stores_ = nullptr;      ///< the only one who is told, where it takes stores
   BatchListener* batches_ = nullptr;     ///< the only one of them, where it takes several at a time
   Detail detail_ = Detail::nothing;
   bool wants_reads_ = false;

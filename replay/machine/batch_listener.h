@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "events/address.h"
 #include "events/position.h"
 #include "replay/machine/executed_block.h"
 
@@ -20,14 +21,21 @@ class BatchListener {
                       std::uint32_t count) = 0;
 };
 
+/// What plain code stored, within one page frame.
+struct PlainStore {
+  PhysAddr physical;
+  std::uint64_t value = 0;  ///< its bytes, the first lowest
+  std::uint32_t size = 0;   ///< bytes: 1, 2, 4 or 8
+};
+
 /// An observer that wants to know what code stores and nothing else of it (Wants::only_stores), and
-/// takes stores of many blocks in one call.
+/// answers Attention::stores.
 class StoreListener {
  public:
   virtual ~StoreListener() = default;
-  /// All that plain code before instruction `end` has stored since it was told last, in order;
-  /// DataReference::instruction has no meaning. False: tell it block by block.
-  virtual bool stores(std::span<const DataReference> stores, std::uint64_t end) = 0;
+  /// All that plain code stored from instruction `from` on, in order, and nothing behind
+  /// Attended::until.
+  virtual void stores(std::span<const PlainStore> stores, Position from) = 0;
 };
 
 }  // namespace citcat

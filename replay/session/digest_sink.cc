@@ -49,15 +49,41 @@ void DigestSink::block(const ExecutedBlock& block, Position first) {
   }
 }
 
-/// Unless a digest is due among them.
-bool DigestSink::stores(std::span<const DataReference> stores, std::uint64_t end) {
-  if (end > next_) return false;
-  for (const DataReference& r : stores) {
-    std::array<std::uint8_t, sizeof r.value> bytes;
-    std::memcpy(bytes.data(), &r.value, sizeof r.value);
-    add(r.physical, std::span(bytes).first(r.size));
+/// Up to the next digest, which is due once all before it is told.
+Attended DigestSink::attended(std::uint64_t instruction) {
+  return {.how = Attention::stores, .until = (instruction / kInterval + 1) * kInterval};
+}
+
+/// `kSize` bytes that do not go on in another page frame.
+template <std::uint32_t kSize>
+inline void DigestSink::add(PhysAddr address, std::uint64_t value) {
+  if (used_ + kSize * kWriteBytes + sizeof(std::uint64_t) > kPendingBytes) flush();
+  for (std::uint32_t i = 0; i < kSize; ++i) {
+    const std::uint64_t written =
+        written_byte(address.plus32(i), static_cast<std::uint8_t>(value >> 8 * i));
+    std::memcpy(&pending_[used_ + i * kWriteBytes], &written, sizeof written);
   }
-  return true;
+  used_ += kSize * kWriteBytes;
+}
+
+void DigestSink::stores(std::span<const PlainStore> stores, Position from) {
+  begin(from);
+  for (const PlainStore& store : stores) {
+    switch (store.size) {
+      case 1:
+        add<1>(store.physical, store.value);
+        break;
+      case 2:
+        add<2>(store.physical, store.value);
+        break;
+      case 4:
+        add<4>(store.physical, store.value);
+        break;
+      default:
+        add<8>(store.physical, store.value);
+        break;
+    }
+  }
 }
 
 /// What is told alone has told its writes, but for a string that was not repeated.

@@ -28,7 +28,9 @@ class DigestSink final : public Observer, public StoreListener {
     return {.instructions = true, .references = true, .only_stores = true, .wide = true};
   }
   void block(const ExecutedBlock& block, Position first) override;
-  bool stores(std::span<const DataReference> stores, std::uint64_t end) override;
+  /// In digests nothing but stores is of plain code.
+  Attended attended(std::uint64_t instruction) override;
+  void stores(std::span<const PlainStore> stores, Position from) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
@@ -42,10 +44,13 @@ class DigestSink final : public Observer, public StoreListener {
   std::vector<ReplayDigest> finish(std::uint64_t instructions);
 
  private:
-  static constexpr std::size_t kPendingBytes = std::size_t{1} << 16;
+  /// Few enough to stay in the host's first cache until they are summed up.
+  static constexpr std::size_t kPendingBytes = std::size_t{1} << 13;
 
   void begin(Position now);
   void add(PhysAddr address, std::span<const std::uint8_t> bytes);
+  template <std::uint32_t kSize>
+  void add(PhysAddr address, std::uint64_t value);
   template <class... T>
   void add_event(std::uint8_t kind, T... numbers);
   void flush();

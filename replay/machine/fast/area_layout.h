@@ -22,10 +22,7 @@ class AreaLayout {
   void begin(Policy policy, bool bits64) {
     bits64_ = bits64;
     records_ = policy == Policy::traced || policy == Policy::exact_traced;
-    addresses_ = policy == Policy::told || policy == Policy::stored ||
-                 policy == Policy::referenced || policy == Policy::exact_told ||
-                 policy == Policy::logged || policy == Policy::trailed ||
-                 policy == Policy::exact_trailed;
+    addresses_ = is_told(policy) || is_logged(policy) || is_trailed(policy);
     size_ = 0;
   }
 
@@ -34,14 +31,17 @@ class AreaLayout {
     if (!records_ && !addresses_) return 0;
     if (records_) add_record(info, linear);
     const std::size_t first = size_;
-    for (unsigned i = 0; i < info.ea_count; ++i) {
+    for (unsigned i = 0; records_ && i < info.ea_count; ++i) {
       put((lowered.known >> i & 1) != 0 ? lowered.address[i] : LinearAddr{});
     }
+    if (!records_) size_ += info.ea_count * address_bytes();
     return static_cast<std::uint16_t>(first + lowered.op.slot);
   }
   std::size_t size() const { return size_; }
-  /// Rounded up to what is copied at a time. Valid until the next call of a member.
+  /// Of records, rounded up to what is copied at a time; of addresses handlers put down all, and
+  /// there is none. Valid until the next call of a member.
   std::span<const std::uint8_t> image() {
+    if (!records_) return {};
     const std::size_t rounded = (size_ + kAreaStep - 1) / kAreaStep * kAreaStep;
     std::memset(&bytes_[size_], 0, rounded - size_);
     return {bytes_.data(), rounded};
@@ -71,5 +71,11 @@ class AreaLayout {
   std::size_t size_ = 0;
   std::array<std::uint8_t, kMaxInstructions * kMaxRecord + kAreaStep> bytes_;
 };
+
+/// Of areas of a batch of blocks, addresses of 192 instructions at most; or of those of the last
+/// blocks that passed, of which the ones that hold Attended::kMostTrail instructions need less.
+inline constexpr std::size_t kAreaBytes = 4096;
+/// What an area that begins there, and a copy of it, may go beyond them.
+inline constexpr std::size_t kAreaBeyond = AreaLayout::kMaxInstructions * 16 + 2 * kAreaStep;
 
 }  // namespace citcat::fast

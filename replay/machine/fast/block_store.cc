@@ -112,7 +112,10 @@ class BlockStore::Maker {
   }
 
   /// Somebody may want to know its instructions, which may not be there any more when it has run.
-  bool keeps_code() const { return set_.policy != Policy::plain && set_.policy != Policy::traced; }
+  bool keeps_code() const {
+    return set_.policy != Policy::plain && set_.policy != Policy::traced &&
+           set_.policy != Policy::stored;
+  }
 
   bool compares() const { return set_.policy >= Policy::exact; }
   void add_flags(const DecodedInstruction& info) {

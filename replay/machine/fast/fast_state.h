@@ -12,6 +12,7 @@
 
 #include "events/address.h"
 #include "events/byte_mask.h"
+#include "replay/machine/batch_listener.h"
 #include "replay/machine/observer.h"
 #include "replay/x86/decoded_instruction.h"
 #include "replay/x86/flag_effects.h"
@@ -98,9 +99,9 @@ struct Block {
   std::uint64_t where = 0;           ///< its page and frame: State::code_pages
   std::uint32_t page_index = 0;      ///< into State::code_pages
   std::uint32_t count = 0;           ///< instructions that its operations make
-  std::uint32_t area_bytes = 0;      ///< of `image`
+  std::uint32_t area_bytes = 0;      ///< of its area
   bool counts_shifts = false;        ///< shifts by CL are among them (Exact policies)
-  const std::uint8_t* image = nullptr;  ///< what the area holds before addresses are put in
+  const std::uint8_t* image = nullptr;  ///< records before addresses are put in, or null
   const Op* ops = nullptr;
   mutable std::array<const Block*, 2> next{};  ///< found behind it last: branch taken, and not
   mutable std::uint64_t executions = 0;        ///< not told yet (Counted policies)
@@ -118,7 +119,7 @@ struct Block {
   std::uint32_t bytes = 0;         ///< of code
   /// What must be made elsewhere: the instruction behind the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
-  const BlockCode* code = nullptr;  ///< as observers see it; null with Plain and Traced
+  const BlockCode* code = nullptr;  ///< as observers see it; null with Plain, Traced and Stored
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
   const std::uint16_t* areas = nullptr;   ///< the same in the area
 
@@ -150,6 +151,12 @@ struct BatchedBlock {
   std::uint8_t* area = nullptr;
 };
 
+/// One of the blocks that ran last, and its addresses.
+struct TrailedBlock {
+  const Block* block = nullptr;
+  std::uint8_t* area = nullptr;
+};
+
 /// Stands where no block has been found.
 inline constexpr Block kNowhere{};
 
@@ -164,6 +171,7 @@ struct State {
   /// With more accesses a batch of blocks gets no further one, which may have as many.
   static constexpr std::uint32_t kFullLog = 1024;
   static constexpr std::size_t kMaxBatched = 64;
+  static constexpr std::size_t kTrail = Attended::kMostTrail;
 
   /// General registers, and a zero. Outside 64-bit mode the upper halves are 0.
   std::array<std::uint64_t, kRegisters + 1> r{};
@@ -205,6 +213,14 @@ struct State {
   std::array<BatchedBlock, kMaxBatched> batch;
   std::uint32_t batched = 0, batch_limit = 1;
   std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
+  // With policies that keep stores; reset by whoever reads them.
+  std::array<PlainStore, kMaxLogged> stores;
+  std::uint32_t stored = 0;
+  // With policies that leave a trail: a ring of blocks, of which `block` is the last, and areas
+  // from `area_begin` to `area_limit`, over and over.
+  std::array<TrailedBlock, kTrail> trail;
+  std::uint64_t trailed = 0;  ///< blocks that were put there
+  std::uint8_t* area_begin = nullptr;
   const Op* one_op = nullptr;       ///< stands for this one while an operation is made alone
   std::array<Op, 2> alone;          ///< it, and what stops behind it
   class MissResolver* resolver = nullptr;
@@ -237,6 +253,14 @@ struct State {
   void add_to_batch(const Block& b, std::uint8_t* where) {
     const BatchedBlock& last = batch[batched - 1];
     batch[batched++] = {&b, last.first + last.block->count, logged, where};
+  }
+  /// Of `block`, instructions that were made before it was left.
+  std::uint32_t done_of_last() const {
+    return exit == Exit::branch || exit == Exit::tail ? block->count : block->number_of(at);
+  }
+  /// Where the next area of a trail begins.
+  std::uint8_t* trail_behind(std::uint8_t* end) const {
+    return end < area_limit ? end : area_begin;
   }
   static std::size_t tlb_index(LinearAddr linear) { return linear.page() & (kTlbEntries - 1); }
   static std::size_t jump_index(std::uint64_t eip) { return (eip ^ eip >> 12) & (kJumps - 1); }

@@ -25,9 +25,6 @@ constexpr std::uint8_t kIndirectLink = 2;
 constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pages
 /// Instructions between two looks at what ends the run.
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
-/// Areas of a batch of blocks, addresses of 192 instructions at most, and what a copy may go beyond
-/// them.
-constexpr std::size_t kAreaBytes = 4096;
 /// Instructions that are told together with what they access.
 constexpr std::uint32_t kMostTold = 128;
 
@@ -56,9 +53,8 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       records_(cpu.audience.records()),
       trap_(trap_of(cpu.audience.judge())),
       policy_(fast::usual_policy(expectation.compares, cpu.audience.hears_instructions(),
-                                 cpu.audience.wants_references(),
-                                 cpu.audience.wants_only_stores())),
-      area_(kAreaBytes) {
+                                 cpu.audience.wants_references())),
+      area_(fast::kAreaBytes + fast::kAreaBeyond) {
   cpu.memory.set_watcher(*this);
   for (auto& state : states_) {
     state = std::make_unique<State>();

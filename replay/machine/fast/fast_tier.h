@@ -97,6 +97,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void note_block(const fast::Block& block, std::uint32_t count, std::uint64_t first,
                   const std::uint8_t* area);
   void keep_trail();
+  void keep_trail_of_batch();
   void keep_in_trail(const fast::Block& block, std::uint32_t count, std::uint64_t first,
                      const std::uint8_t* area);
   Stretch run_told(bool whole_blocks);
@@ -191,7 +192,6 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<BlockRead> reads_told_;
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
   bool references_ = false;                      ///< somebody who is told of blocks wants them
-  bool only_stores_ = false;                     ///< and of them only stores
   std::vector<DataReference> references_told_;   ///< of one block, where not as they were noted
   std::vector<ExecutedBlock> blocks_told_;
   struct NotedWalk {

@@ -13,21 +13,13 @@ using fast::Exit;
 using fast::Policy;
 using fast::State;
 
-namespace {
-
-/// Instructions of one batch with a trail: State::kMaxBatched blocks of usual length, whose
-/// addresses have room in an area.
-constexpr std::uint32_t kMostPassing = 192;
-
-}  // namespace
-
 /// Asks what is to be told of plain code from here on.
 void FastTier::attend() {
   trail_.tell(cpu_.audience);
-  const Audience::Attending& now = cpu_.audience.attend(position());
+  // What is compared is kept with all that it accesses.
+  const Audience::Attending& now = cpu_.audience.attend(position(), !exact_);
   references_ = now.references;
-  only_stores_ = now.only_stores;
-  policy_ = fast::usual_policy(exact_, now.blocks, now.references, now.only_stores);
+  policy_ = fast::usual_policy(exact_, now.blocks, now.references);
   if (trap_ != nullptr && trap_->size != 0 && !looks_for_trap()) trap_->met = true;
 }
 
@@ -40,6 +32,7 @@ bool FastTier::looks_for_trap() const {
 /// How code runs that nobody is told of block by block.
 Policy FastTier::passing_policy() const {
   const Audience::Attending& now = cpu_.audience.attending();
+  if (now.stores) return now.counts ? Policy::stored_trailed : Policy::stored;
   if (now.trail != 0) return exact_ ? Policy::exact_trailed : Policy::trailed;
   if (now.counts) return exact_ ? Policy::exact_counted : Policy::counted;
   return with_trap(exact_ ? Policy::exact : Policy::plain);
@@ -76,25 +69,23 @@ FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy
                                                std::int64_t may_run) {
   State& s = *s_;
   const std::uint64_t first = position();
-  if (fast::is_batched(policy)) {
-    const auto most = static_cast<std::uint32_t>(
-        std::min<std::int64_t>(may_run, std::max(kMostPassing, block.count)));
-    // The handlers count what follows the first.
-    if (block.count != 0 && !store_.is_cut(block)) s.count(block);
-    run_batch(block, most, most + 1);
-    uncount_rest();
-    keep_trail();
-  } else {
-    const bool counts = policy == Policy::counted || policy == Policy::exact_counted;
-    const std::int64_t beyond = s.left - may_run;
-    s.left = may_run;
-    limit_ -= static_cast<std::uint64_t>(beyond);
-    if (counts && block.count != 0 && !store_.is_cut(block)) s.count(block);
-    run_block(block, area_.data());
-    s.left += beyond;
-    limit_ += static_cast<std::uint64_t>(beyond);
-    if (counts) uncount_rest();
-  }
+  const std::int64_t beyond = s.left - may_run;
+  s.left = may_run;
+  limit_ -= static_cast<std::uint64_t>(beyond);
+  s.stored = 0;
+  s.area_begin = area_.data();
+  s.area_limit = area_.data() + fast::kAreaBytes;
+  s.trail[0] = {&block, area_.data()};
+  s.trailed = 1;
+  // The handlers count what follows the first.
+  const bool counts = fast::is_counted(policy);
+  if (counts && block.count != 0 && !store_.is_cut(block)) s.count(block);
+  run_block(block, area_.data());
+  s.left += beyond;
+  limit_ += static_cast<std::uint64_t>(beyond);
+  if (counts) uncount_rest();
+  if (s.stored != 0) cpu_.audience.stores({s.stores.data(), s.stored}, {first, 0});
+  if (fast::is_trailed(policy)) keep_trail();
   return after_block(policy, first);
 }
 
@@ -103,15 +94,11 @@ FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy
 void FastTier::uncount_rest() {
   const State& s = *s_;
   const Block& block = *s.block;
-  const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
-  if (store_.is_cut(block)) {
-    const std::uint32_t done = whole ? block.count : block.number_of(s.at);
-    if (done != 0) cpu_.audience.counted(block.code->first(done), 1);
-    return;
+  const std::uint32_t done = s.done_of_last();
+  if (!store_.is_cut(block)) {
+    if (s.exit == Exit::branch || s.exit == Exit::tail) return;
+    overcounted_.push_back(&block);
   }
-  if (whole) return;
-  overcounted_.push_back(&block);
-  const std::uint32_t done = block.number_of(s.at);
   if (done != 0) cpu_.audience.counted(block.code->first(done), 1);
 }
 
@@ -132,7 +119,7 @@ void FastTier::note_batch(std::uint32_t of_last, std::uint64_t first) {
       }
     }
   }
-  if (now.trail != 0) keep_trail();
+  if (now.trail != 0) keep_trail_of_batch();
   trail_.pass(first, position());
 }
 
@@ -150,12 +137,32 @@ void FastTier::note_block(const Block& block, std::uint32_t count, std::uint64_t
   trail_.pass(first, first + count);
 }
 
-/// Keeps the last blocks of the batch, as many as the trail has to have.
+/// Keeps the last blocks that have passed, as many as the trail has to have.
 void FastTier::keep_trail() {
   const State& s = *s_;
-  const Block& last = *s.block;
-  const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
-  const std::uint32_t of_last = whole ? last.count : last.number_of(s.at);
+  const auto at = [&](std::uint64_t i) -> const fast::TrailedBlock& {
+    return s.trail[i % State::kTrail];
+  };
+  const std::uint32_t of_last = s.done_of_last();
+  const std::uint32_t wanted = cpu_.audience.attending().trail;
+  const std::uint64_t oldest = s.trailed - std::min<std::uint64_t>(s.trailed, State::kTrail);
+  std::uint64_t from = s.trailed - 1;
+  std::uint32_t instructions = of_last;
+  while (from != oldest && instructions < wanted) instructions += at(--from).block->count;
+  // The position is behind all of the last one.
+  std::uint64_t first = position() - (s.block->count - of_last) - instructions;
+  for (; from != s.trailed; ++from) {
+    const fast::TrailedBlock& b = at(from);
+    const std::uint32_t count = from + 1 == s.trailed ? of_last : b.block->count;
+    keep_in_trail(*b.block, count, first, b.area);
+    first += count;
+  }
+}
+
+/// The same of the batch.
+void FastTier::keep_trail_of_batch() {
+  const State& s = *s_;
+  const std::uint32_t of_last = s.done_of_last();
   const std::uint32_t wanted = cpu_.audience.attending().trail;
   const std::uint32_t all = s.batch[s.batched - 1].first + of_last;
   std::uint32_t from = s.batched - 1;

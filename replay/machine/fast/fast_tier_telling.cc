@@ -41,13 +41,9 @@ void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
   if (!cpu_.audience.attending().blocks) return;
   const State& s = *s_;
   std::uint32_t told = 0;
-  if (only_stores_ && !exact_) {
-    const std::uint64_t end = first + s.batch[s.batched - 1].first + of_last;
-    if (cpu_.audience.stores({s.log.data(), s.logged}, end)) return;
-  }
   // What is told of a block was used when it ran last, and each part of it leads to the next.
   for (std::uint32_t i = 0; i < s.batched; ++i) fetch_ahead(*s.batch[i].block->code);
-  if (cpu_.audience.takes_batches() && walks_.empty() && !only_stores_) {
+  if (cpu_.audience.takes_batches() && walks_.empty()) {
     const bool whole = of_last != 0 && of_last == s.batch[s.batched - 1].block->count;
     told = whole ? s.batched : s.batched - 1;
     tell_blocks(told, first);
@@ -56,9 +52,7 @@ void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
     const BatchedBlock& b = s.batch[i];
     if (i + 1 < s.batched) __builtin_prefetch(s.batch[i + 1].block->code->notes().first());
     const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
-    const std::span<const DataReference> references = references_of(i, count);
-    if (only_stores_ && references.empty()) continue;
-    tell_block(*b.block, count, first + b.first, b.area, references);
+    tell_block(*b.block, count, first + b.first, b.area, references_of(i, count));
   }
 }
 
@@ -84,12 +78,6 @@ std::span<const DataReference> FastTier::references_of(std::uint32_t number, std
   const State& s = *s_;
   const std::uint32_t begin = s.batch[number].logged, end = end_of_log(number);
   const std::span logged(s.log.data() + begin, end - begin);
-  if (only_stores_) {
-    references_told_.clear();
-    std::copy_if(logged.begin(), logged.end(), std::back_inserter(references_told_),
-                 [](const DataReference& r) { return r.write; });
-    return references_told_;
-  }
   if (walks_.empty()) [[likely]]
     return logged;
   references_told_.assign(logged.begin(), logged.end());

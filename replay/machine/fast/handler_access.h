@@ -196,6 +196,10 @@ inline void write(const Op* op, State* s, const Place& at, T value) {
     }
     defined.set(offset, sizeof(T));
   }
+  if constexpr (P::kStores) {
+    const std::uint32_t offset = static_cast<std::uint32_t>(at.linear) & kPageMask;
+    s->stores[s->stored++] = {PhysAddr{s->write_frames[index] | offset}, value, sizeof(T)};
+  }
   if constexpr (P::kLog) log<T, true>(op, s, at, s->write_frames[index], value);
   store<T>(at.host, value);
 }

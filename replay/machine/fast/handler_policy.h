@@ -37,6 +37,8 @@ struct Plain {
   static constexpr bool kLog = false;     ///< stores are kept, to be told, compared or undone
   static constexpr bool kLogReads = false;  ///< and what is read, in order with them
   static constexpr bool kBatches = false;  ///< so are the blocks that follow one another
+  static constexpr bool kStores = false;   ///< what is stored is kept in State::stores
+  static constexpr bool kTrail = false;    ///< the last blocks are kept in State::trail
   static constexpr bool kTraps = false;    ///< stores are looked at for the trap (State::trap)
   static constexpr bool kWide = false;     ///< in 64-bit mode
 };
@@ -50,19 +52,23 @@ struct Counted : Plain {
 };
 /// The same, and of the last of them with their addresses.
 struct Trailed : Counted {
-  static constexpr bool kArea = true, kBatches = true;
+  static constexpr bool kArea = true, kTrail = true;
+};
+/// Observers want to know what is stored.
+struct Stored : Plain {
+  static constexpr bool kStores = true;
+};
+/// And what Trailed tells.
+struct StoredTrailed : Trailed {
+  static constexpr bool kStores = true;
 };
 /// Observers are told of each block.
 struct Told : Plain {
   static constexpr bool kArea = true, kChains = false;
 };
-/// With what each block stores; several blocks are told together.
-struct Stored : Told {
-  static constexpr bool kLog = true, kChains = true, kBatches = true;
-};
-/// And with what it reads.
-struct Referenced : Stored {
-  static constexpr bool kLogReads = true;
+/// With what each block reads and stores; several blocks are told together.
+struct Referenced : Told {
+  static constexpr bool kLog = true, kLogReads = true, kChains = true, kBatches = true;
 };
 // The same of a replay that is compared, where nothing is expected.
 struct Exact : Plain {

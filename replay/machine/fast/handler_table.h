@@ -56,8 +56,9 @@ enum class Policy : std::uint8_t {
   traced,
   counted,
   trailed,
-  told,
   stored,
+  stored_trailed,
+  told,
   referenced,
   // The rest looks at what is defined.
   exact,
@@ -68,7 +69,7 @@ enum class Policy : std::uint8_t {
   exact_told,
   logged
 };
-inline constexpr std::size_t kPolicies = 14;
+inline constexpr std::size_t kPolicies = 15;
 
 /// Blocks are told each time they have run, one by one.
 constexpr bool is_told(Policy policy) {
@@ -76,16 +77,20 @@ constexpr bool is_told(Policy policy) {
 }
 /// What blocks access is kept.
 constexpr bool is_logged(Policy policy) {
-  return policy == Policy::stored || policy == Policy::referenced || policy == Policy::logged;
+  return policy == Policy::referenced || policy == Policy::logged;
 }
-/// Several blocks are told or judged together, or leave a trail together.
-constexpr bool is_batched(Policy policy) {
-  return is_logged(policy) || policy == Policy::trailed || policy == Policy::exact_trailed;
+/// The last blocks are kept.
+constexpr bool is_trailed(Policy policy) {
+  return policy == Policy::trailed || policy == Policy::stored_trailed ||
+         policy == Policy::exact_trailed;
+}
+/// Each block counts how often it ran.
+constexpr bool is_counted(Policy policy) {
+  return is_trailed(policy) || policy == Policy::counted || policy == Policy::exact_counted;
 }
 /// Of blocks that somebody is told of, or nobody listens to.
-constexpr Policy usual_policy(bool compares, bool listens, bool references, bool only_stores) {
-  if (references && compares) return Policy::logged;
-  if (references) return only_stores ? Policy::stored : Policy::referenced;
+constexpr Policy usual_policy(bool compares, bool listens, bool references) {
+  if (references) return compares ? Policy::logged : Policy::referenced;
   if (compares) return listens ? Policy::exact_told : Policy::exact;
   return listens ? Policy::told : Policy::plain;
 }

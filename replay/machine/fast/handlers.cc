@@ -61,6 +61,8 @@ const HandlerTable& handlers(Policy policy, bool bits64) {
       return trailed_handlers(bits64);
     case Policy::stored:
       return stored_handlers(bits64);
+    case Policy::stored_trailed:
+      return stored_trailed_handlers(bits64);
     case Policy::referenced:
       return referenced_handlers(bits64);
     case Policy::exact:

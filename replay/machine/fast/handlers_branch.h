@@ -23,11 +23,12 @@ template <class P>
     bool may = b->eip == next && s->code_pages[b->page_index] == b->where && s->left >= b->count;
     if constexpr (P::kExact) may = may && !s->block->counts_shifts;
     if constexpr (P::kImages) may = may && area + s->block->area_bytes < s->area_limit;
+    if constexpr (P::kStores) may = may && s->stored <= State::kFullLog;
     if constexpr (P::kBatches) may = may && s->may_batch();
     if (may) [[likely]] {
       if constexpr (P::kImages || P::kBatches) area += s->block->area_bytes;
-      // Of records there is always something; addresses need not be.
-      if (P::kImages || (P::kBatches && b->image != nullptr)) {
+      if constexpr (P::kTrail) area = s->trail_behind(area + s->block->area_bytes);
+      if constexpr (P::kImages) {
         const std::uint8_t* from = b->image;
         std::uint8_t* to = area;
         std::uint8_t* const end = area + b->area_bytes;
@@ -38,6 +39,7 @@ template <class P>
         } while (to < end);
       }
       if constexpr (P::kBatches) s->add_to_batch(*b, area);
+      if constexpr (P::kTrail) s->trail[s->trailed++ % State::kTrail] = {b, area};
       s->left -= b->count;
       s->block = b;
       if constexpr (P::kCounts) s->count(*b);
@@ -59,20 +61,38 @@ CITCAT_FAST_HANDLER inline void leave(FAST_PARAMETERS) {
   s->save(Exit::tail, op, area, {fz, fs, fc});
 }
 
+/// What a target in CS is told as.
+template <class P>
+inline Offset<P> linear_target(const State* s, Offset<P> target) {
+  return P::kWide ? target : static_cast<Offset<P>>(s->segment_base[1]) + target;
+}
+/// The target of a direct branch, which images of records have. `behind` it are so many bytes more
+/// at Op::slot.
+template <class P>
+inline void tell_direct(const Op* op, const State* s, std::uint8_t* area, std::size_t behind = 0) {
+  if constexpr (P::kArea && !P::kImages) {
+    const Offset<P> address = linear_target<P>(s, static_cast<Offset<P>>(op->immediate));
+    std::memcpy(area + op->slot - behind, &address, sizeof address);
+  }
+}
+
 template <class P, unsigned C>
 CITCAT_FAST_HANDLER void jump_if(FAST_PARAMETERS) {
+  tell_direct<P>(op, s, area);
   if (holds<C>(fz, fs, fc)) return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
   return go<P>(op, s, area, fz, fs, fc, op->displacement, 1);
 }
 
 template <class P>
 CITCAT_FAST_HANDLER void jump(FAST_PARAMETERS) {
+  tell_direct<P>(op, s, area);
   return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
 }
 
 /// LOOPNE, LOOPE, LOOP, JCXZ; T is what counts of ECX.
 template <class P, unsigned K, class T>
 CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
+  tell_direct<P>(op, s, area);
   T count = get<T>(s, kEcxAt);
   bool taken = false;
   if constexpr (K == 3) {
@@ -99,11 +119,6 @@ inline bool is_target(const State* s, Offset<P> target) {
     note_miss(s, 0, 0, false);                 \
     FAST_MISS;                                 \
   }
-/// What a target in CS is told as.
-template <class P>
-inline Offset<P> linear_target(const State* s, Offset<P> target) {
-  return P::kWide ? target : static_cast<Offset<P>>(s->segment_base[1]) + target;
-}
 
 template <class P, class T>
 CITCAT_FAST_HANDLER void jump_register(FAST_PARAMETERS) {
@@ -130,6 +145,7 @@ CITCAT_FAST_HANDLER void call(FAST_PARAMETERS) {
   const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
+  tell_direct<P>(op, s, area, sizeof(Offset<P>));
   tell<P>(op, area, at.linear);
   write<P, T>(op, s, at, static_cast<T>(op->displacement));
   set_stack_pointer<P, kFlatStack>(s, pointer);

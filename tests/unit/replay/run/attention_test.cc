@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "replay/machine/batch_listener.h"
 #include "replay/machine/executed_block.h"
 #include "replay/session/digest_sink.h"
 #include "replay/session/replayer.h"
@@ -161,6 +163,71 @@ TEST(Attention, MayChangeAtAnyInstructionAndNothingIsLostOrToldTwice) {
       }
     }
   }
+}
+
+/// Wants to know what is stored.
+class Storing final : public Observer, public StoreListener {
+ public:
+  Wants wants() const override {
+    return {.instructions = true, .references = true, .only_stores = true, .wide = true};
+  }
+  Attended attended(std::uint64_t instruction) override {
+    until_ = instruction / kStretch * kStretch + kStretch;
+    return {.how = Attention::stores, .until = until_};
+  }
+  void stores(std::span<const PlainStore> stores, Position from) override {
+    EXPECT_LT(from.instruction, until_);
+    for (const PlainStore& store : stores) EXPECT_LE(std::popcount(store.size), 1) << store.size;
+    told += stores.size();
+  }
+  void block(const ExecutedBlock&, Position) override { ++blocks; }
+
+  static constexpr std::uint64_t kStretch = 1'000;
+  std::uint64_t told = 0, blocks = 0;
+
+ private:
+  std::uint64_t until_ = 0;
+};
+
+/// Wants a trail of all of it, and looks at none.
+class Trailing final : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true, .counts = true, .wide = true}; }
+  Attended attended(std::uint64_t) override { return {.how = Attention::trail, .trail = 24}; }
+};
+
+TEST(Attention, IsForStoresAloneWhereNobodyIsToldOfBlocks) {
+  const Recording recording = long_random_guest(GuestMode::flat, kAttended);
+  Storing alone, beside;
+  Replayer(recording, &alone, {}).run();
+  EXPECT_GT(alone.told, kAttended / 10);
+  EXPECT_EQ(alone.blocks, 0u);
+  Keeping blocks;
+  Listeners listeners;
+  listeners.add(beside);
+  listeners.add(blocks);
+  Replayer(recording, listeners, {}).run();
+  EXPECT_EQ(beside.told, 0u);
+  EXPECT_GT(beside.blocks, kAttended / 100);
+}
+
+TEST(Attention, LeavesTheDigestsOfALongRunTheSame) {
+  constexpr std::uint64_t kLong = DigestSink::kInterval + kAttended;
+  const Recording recording = long_random_guest(GuestMode::flat, kLong);
+  const auto digests = [&](ExecutionPath path, Observer* other) {
+    DigestSink sink;
+    Listeners listeners;
+    listeners.add(sink);
+    if (other != nullptr) listeners.add(*other);
+    ReplayOptions options;
+    options.path = path;
+    return sink.finish(Replayer(recording, listeners, options).run().instructions);
+  };
+  const std::vector<ReplayDigest> expected = digests(ExecutionPath::instructions, nullptr);
+  EXPECT_EQ(expected.size(), 2u);
+  EXPECT_EQ(digests(ExecutionPath::blocks, nullptr), expected);
+  Trailing trailing;
+  EXPECT_EQ(digests(ExecutionPath::blocks, &trailing), expected);
 }
 
 TEST(Attention, LeavesATrailOfAtLeastWhatWasAskedForBeforeWhateverIsToldNext) {
