@@ -105,7 +105,7 @@ class EntryTraffic {
 };
 
 // Of gates and descriptors (Intel SDM vol. 3, figures 3-8, 6-2 and 6-8), the second dword.
-inline constexpr std::uint32_t kEntryPresent = 1u << 15, kLongCode = 1u << 21;
+inline constexpr std::uint32_t kEntryPresent = 1u << 15, kEntryLongCode = 1u << 21;
 
 inline bool is_code_descriptor(std::uint32_t high) {
   constexpr std::uint32_t kSegment = 1u << 12, kCode = 1u << 11;

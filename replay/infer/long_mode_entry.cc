@@ -47,7 +47,7 @@ class LongModeEntryReader {
     return traffic_.find_pair(entry_.code_descriptor,
                               [&](PhysAddr at, std::uint32_t, std::uint32_t high) {
                                 return !overlap(at, 8, entry_.gate, kGate) &&
-                                       is_code_descriptor(high) && (high & kLongCode) != 0;
+                                       is_code_descriptor(high) && (high & kEntryLongCode) != 0;
                               });
   }
   bool find_frame() {

@@ -120,15 +120,15 @@ constexpr std::array<SmmField, 45> kAmd64Fields = {{
 constexpr auto kLongModeFields = [] {
   // What a processor with long mode has besides. The hidden parts of segments are read and written
   // whole, with their lower halves: the upper ones come behind those.
-  constexpr SmmField kMore[] = {
+  constexpr SmmField kBesides[] = {
       {0x7ed0, SmmItem::efer},    {0x7fb8, SmmItem::gpr, 8},  {0x7fb0, SmmItem::gpr, 9},
       {0x7fa8, SmmItem::gpr, 10}, {0x7fa0, SmmItem::gpr, 11}, {0x7f98, SmmItem::gpr, 12},
       {0x7f90, SmmItem::gpr, 13}, {0x7f88, SmmItem::gpr, 14}, {0x7f80, SmmItem::gpr, 15},
   };
-  std::array<SmmField, 2 * (kAmd64Fields.size() + std::size(kMore))> all{};
+  std::array<SmmField, 2 * (kAmd64Fields.size() + std::size(kBesides))> all{};
   std::size_t count = 0;
   for (const SmmField& field : kAmd64Fields) all[count++] = field;
-  for (const SmmField& field : kMore) all[count++] = field;
+  for (const SmmField& field : kBesides) all[count++] = field;
   for (std::size_t i = 0, lower = count; i < lower; ++i) {
     SmmField field = all[i];
     switch (field.item) {
