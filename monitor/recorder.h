@@ -224,6 +224,7 @@ class Recorder {
   void note_upper_half(InsnKind kind, std::uint64_t linear, std::span<const std::uint8_t> dword);
   void load_task_base();
   void begin_attempt(bool again);
+  bool is_begun_anew(InsnKind kind, bool store, std::uint64_t linear);
   std::span<const std::uint8_t> may_update(const Insn& insn, std::uint64_t linear,
                                            std::optional<std::uint32_t> physical,
                                            std::span<const std::uint8_t> value);
@@ -243,6 +244,7 @@ class Recorder {
   unsigned accesses_ = 0;           ///< of the iteration in progress
   unsigned shown_ = 0;              ///< accesses since the attempt or the iteration began
   unsigned shown_before_ = 0;       ///< in the attempt before: the first of these are the same
+  std::optional<std::uint64_t> first_read_;  ///< its first access, a read, until it stores
   StringRead held_back_;            ///< of the iteration of CMPS in progress
   std::uint64_t first_access_ = 0;  ///< linear address, of IRET and far RET
   bool to_virtual8086_ = false;     ///< the IRET in flight has read EFLAGS with VM set

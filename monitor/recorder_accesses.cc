@@ -66,6 +66,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
   walker_.take_back_pointer_marks();  // of this access's own walk
   set_position();
   const InsnKind kind = insn.what.kind;
+  if (is_begun_anew(kind, store, linear)) begin_attempt(true);
   if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
   // The emulator reads it, then compares and exchanges, which reads it again
   // (QEMU 7.2, target/i386/tcg/translate.c, disas_insn(), F6 /3).
@@ -168,11 +169,26 @@ std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint6
   return at == insn.what.stack_segment_at && !to_virtual8086_ ? value.first(2) : value;
 }
 
+/// Whether an instruction reads once more what it read first, before it has stored anything: begun
+/// again where the store goes to a device. The emulator does not tell that it begins
+/// (QEMU 7.2, accel/tcg/translate-all.c, cpu_io_recompile(): CF_MEMI_ONLY).
+bool Recorder::is_begun_anew(InsnKind kind, bool store, std::uint64_t linear) {
+  const bool may = kind == InsnKind::plain || kind == InsnKind::movs;
+  const bool again = may && !store && first_read_ == linear;
+  if (store) {
+    first_read_.reset();
+  } else if (shown_ == 0) {
+    first_read_ = linear;
+  }
+  return again;
+}
+
 /// The emulator gives an instruction up that finds a device in the middle of a block, and begins it
-/// again: what it has shown by then is on the bus already.
+/// again, sometimes more than once: what it has shown by then is on the bus already.
 void Recorder::begin_attempt(bool again) {
-  shown_before_ = again ? shown_ : 0;
+  shown_before_ = again ? std::max(shown_, shown_before_) : 0;
   shown_ = 0;
+  if (!again) first_read_.reset();
 }
 
 /// Shows one access on the bus.

@@ -44,6 +44,9 @@ class RecorderTest : public RecorderFixture {
   void load(std::uint32_t address, std::size_t size) {
     recorder_->access(insn_, false, address, address, false, {ram_ + address, size});
   }
+  void store_to_device(std::uint32_t address, std::size_t size) {
+    recorder_->access(insn_, true, address, address, true, {ram_ + address, size});
+  }
   /// A page fault there, as the emulator logs it.
   void page_fault(std::uint32_t address) {
     char text[512];
@@ -121,6 +124,46 @@ TEST_F(RecorderTest, CmpsHasReadNothingWhenItsSourceFaults) {
   load(kDestination, 4);
   page_fault(kSource);
   EXPECT_EQ(strings_read(), std::vector<std::uint32_t>{});
+}
+
+// The emulator begins an instruction again that stores to a device, and does not say that it does.
+
+TEST_F(RecorderTest, APopToADeviceReadsTheStackOnce) {
+  begin({0x8f, 0x00});
+  load(kSource, 4);
+  load(kSource, 4);
+  store_to_device(kDestination, 4);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].address, kSource);
+  EXPECT_EQ(records[1].address, kDestination);
+}
+
+TEST_F(RecorderTest, EachIterationOfMovsToADeviceReadsItsSourceOnce) {
+  begin({0xf3, 0xa5});
+  for (std::uint32_t n = 0; n < 3; ++n) {
+    if (n != 0) recorder_->start(insn_);
+    load(kSource + 4 * n, 4);
+    if (n != 1) load(kSource + 4 * n, 4);
+    store_to_device(kDestination + 4 * n, 4);
+  }
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 6u);
+  for (std::uint32_t n = 0; n < 3; ++n) {
+    EXPECT_EQ(records[2 * n].address, kSource + 4 * n);
+    EXPECT_EQ(records[2 * n + 1].address, kDestination + 4 * n);
+    EXPECT_EQ(records[2 * n].iterations, n);
+    EXPECT_EQ(records[2 * n + 1].iterations, n);
+  }
+}
+
+TEST_F(RecorderTest, MovsOfOnePlaceOverAndOverReadsItEachTime) {
+  begin({0xa5});
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    load(kSource, 4);
+    store_to_device(kDestination, 4);
+  }
+  EXPECT_EQ(seen().size(), 4u);
 }
 
 TEST_F(RecorderTest, APushedSegmentRegisterLeavesTheUpperHalfOfItsSlotAlsoInAnotherPage) {
