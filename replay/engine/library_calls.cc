@@ -165,8 +165,10 @@ void redirect_library_calls(void* handle) {
     for (const ElfW(Rela) & relocation : table) {
       const auto type = ELF64_R_TYPE(relocation.r_info);
       if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
-      const std::string_view name =
-          section.names + section.symbols[ELF64_R_SYM(relocation.r_info)].st_name;
+      // Tens of thousands are of its own.
+      const ElfW(Sym)& symbol = section.symbols[ELF64_R_SYM(relocation.r_info)];
+      if (symbol.st_shndx != SHN_UNDEF) continue;
+      const std::string_view name = section.names + symbol.st_name;
       for (std::size_t i = 0; i < found.size(); ++i) {
         if (name != redirections()[i].name) continue;
         write_slot(library->l_addr + relocation.r_offset, redirections()[i].to,
