@@ -9,17 +9,8 @@
 namespace citcat::monitor {
 namespace {
 
-// FXSAVE's image (Intel SDM vol. 1, table 10-2): the rest of the 512 bytes is reserved.
-// 32-bit mode moves 8 registers of SSE, 64-bit mode 16.
-constexpr unsigned kFxsaveBytes = 288, kWideFxsaveBytes = 416, kX87RegisterBytes = 10;
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
-
-/// Whether the block of 16 bytes at this offset of the image holds an x87 register.
-bool is_x87_register(unsigned offset) { return offset >= 32 && offset < 160; }
-
-/// FXSAVE and FXRSTOR behind REX.W: pointers of 64 bits, without selectors.
-bool is_wide_image(const Insn& insn) { return (insn.what.rex & kRexW) != 0; }
 
 /// Ports through which the A20 gate is moved: system control port A and the keyboard controller.
 bool moves_a20(std::uint32_t port, unsigned size) {
@@ -373,83 +364,8 @@ void Recorder::say_internal(const char* op) {
   sink_.say(text);
 }
 
-// ---- the FPU's pointers
-// ----------------------------------------------------------------------------
-
-/// FS and GS are loaded with other bases under the same selector whenever a thread is switched to;
-/// the others keep theirs.
-std::uint64_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
-  if (segment >= known_base_.size() || in_real_mode())
-    return registers_.state().segment[segment].base;
-  KnownBase& known = known_base_[segment];
-  if (!known.known || known.selector != selector)
-    known = {selector, registers_.state().segment[segment].base, true};
-  return known.base;
-}
-
-void Recorder::note_fpu_access(const Insn& insn, std::uint64_t linear) {
-  if (moves_environment(insn.what.kind)) {
-    if (!environment_) environment_ = linear;
-    return;
-  }
-  if (fpu_.operand_known()) return;
-  const std::uint16_t selector = registers_.selector(insn.what.data_segment);
-  // In 64-bit mode FS and GS alone have bases.
-  const bool flat = insn.code == CodeSize::bits64 && insn.what.data_segment < 4;
-  fpu_.operand(flat ? linear : linear - segment_base(insn.what.data_segment, selector), selector);
-}
-
-EnvironmentForm Recorder::environment_form(const Insn& insn) {
-  return {insn.what.operand_bytes == 4, in_real_mode() || registers_.in_virtual8086()};
-}
-
-/// Whether the access is of the environment, and not of the registers that FNSAVE and FRSTOR move
-/// behind it.
-bool Recorder::is_environment(const Insn& insn, std::uint64_t linear) {
-  return linear - *environment_ < environment_form(insn).bytes();
-}
-
-/// A processor reads the whole environment; the emulator begins with its first word and passes over
-/// the pointers.
-void Recorder::read_environment(const Insn& insn, std::uint64_t linear) {
-  if (linear != *environment_) return;
-  const EnvironmentForm form = environment_form(insn);
-  const unsigned field = insn.what.operand_bytes;
-  for (unsigned at = 0; at < form.bytes(); at += field) block_access(linear + at, field, false);
-}
-
-void Recorder::load_fpu_environment(const Insn& insn) {
-  if (!environment_) return;
-  std::array<std::uint32_t, 7> fields;
-  const unsigned bytes = insn.what.operand_bytes;
-  for (unsigned n = 0; n < fields.size(); ++n)
-    fields[n] =
-        bytes == 4 ? read_linear32(*environment_ + 4 * n) : read_linear16(*environment_ + 2 * n);
-  fpu_.load_environment(environment_form(insn), fields);
-}
-
-/// FNSTENV and FNSAVE store other pointers than the emulator, and ones where a field has more bytes
-/// than it needs.
-std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
-                                                              std::uint64_t linear,
-                                                              std::span<const std::uint8_t> value) {
-  if (!is_environment(insn, linear) || value.size() != insn.what.operand_bytes) return value;
-  const EnvironmentForm form = environment_form(insn);
-  const auto offset = static_cast<unsigned>(linear - *environment_);
-  const unsigned field = offset / insn.what.operand_bytes;
-  field_ = bytes_of(fpu_.stored_field(form, field, dword_of(value)));
-  const auto bytes = std::span<const std::uint8_t>(field_).first(value.size());
-  for (unsigned n = 0; n < bytes.size(); ++n) {
-    const auto at = walker_.translate(linear + n, true);
-    if (at && memory_.is_ram(*at, 1)) memory_.correct(*at, bytes.subspan(n, 1));
-  }
-  return bytes;
-}
-
-// ---- the FPU image
-// ------------------------------------------------------------------------------- The emulator
-// reports the fields it keeps. A processor moves the whole image, with the fields that the emulator
-// has not: they are shown with what stands in memory.
+// ---- parts of memory
+// ---------------------------------------------------------------------------------
 
 /// The stores of [linear, linear + size), which follow one by one, are in RAM already.
 void Recorder::expect_stores(std::uint64_t linear, unsigned size) {
@@ -459,18 +375,6 @@ void Recorder::expect_stores(std::uint64_t linear, unsigned size) {
     return physical ? BusModel::Range{*physical, bytes} : BusModel::Range{};
   };
   bus_.expect_writes(range(linear, in_page), range(linear + in_page, size - in_page));
-}
-
-/// The pointers are in the first two blocks of an image, which may lie in two pages.
-void Recorder::load_fpu_image(const Insn& insn) {
-  constexpr unsigned kBlock = 16;
-  std::array<std::uint8_t, 2 * kBlock> head{};
-  for (unsigned at = 0; at < head.size(); at += kBlock) {
-    const auto physical = walker_.translate(*block_address_ + at, false);
-    if (!physical || !memory_.is_ram(*physical, kBlock)) return;
-    std::memcpy(head.data() + at, memory_.live(*physical), kBlock);
-  }
-  fpu_.load_image(head.data(), is_wide_image(insn));
 }
 
 void Recorder::block_access(std::uint64_t linear, unsigned size, bool store) {
@@ -488,42 +392,6 @@ void Recorder::block_access(std::uint64_t linear, unsigned size, bool store) {
     linear += part;
     size -= part;
   }
-}
-
-/// The blocks of 16 bytes up to the last register of the mode, XMM7 or XMM15 (Intel SDM vol. 1,
-/// 10.5.1). An image is aligned by 16: no block crosses a page.
-void Recorder::fpu_image(const Insn& insn, bool store) {
-  if (!block_address_) return;
-  const std::uint64_t linear = *block_address_;
-  const unsigned bytes = insn.code == CodeSize::bits64 ? kWideFxsaveBytes : kFxsaveBytes;
-  if (store) expect_stores(linear, bytes);
-  for (unsigned n = 0; n < bytes; n += 16) {
-    if (!store) {
-      block_access(linear + n, is_x87_register(n) ? kX87RegisterBytes : 16, false);
-      continue;
-    }
-    const auto physical = walker_.translate(linear + n, true);
-    if (!physical || !memory_.is_ram(*physical, 16)) break;
-    const auto block = stored_fpu_block(n, memory_.live(*physical), is_wide_image(insn));
-    memory_.correct(*physical, block);
-    bus_.write(*physical, block);
-  }
-  bus_.expect_writes({}, {});
-}
-
-/// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit
-/// register alone, where a processor stores zeros, and does not store the pointers.
-std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
-                                                        const std::uint8_t* emulated,
-                                                        bool wide) const {
-  constexpr unsigned kTags = 4;
-  std::array<std::uint8_t, 16> block;
-  std::memcpy(block.data(), emulated, block.size());
-  if (is_x87_register(offset))
-    std::fill(block.begin() + kX87RegisterBytes, block.end(), std::uint8_t{0});
-  if (offset == 0) block[kTags + 1] = 0;
-  fpu_.store(offset, block.data(), wide);
-  return block;
 }
 
 }  // namespace citcat::monitor

@@ -190,6 +190,10 @@ class Recorder {
   void say_internal(const char* op);
 
   std::uint64_t effective_address(const Insn& insn, const LoggedState& state);
+  void expect_stores(std::uint64_t linear, unsigned size);
+  void block_access(std::uint64_t linear, unsigned size, bool store);
+
+  // recorder_fpu.cc
   std::uint64_t segment_base(unsigned segment, std::uint16_t selector);
   void note_fpu_access(const Insn& insn, std::uint64_t linear);
   EnvironmentForm environment_form(const Insn& insn);
@@ -202,8 +206,6 @@ class Recorder {
   void fpu_image(const Insn& insn, bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset, const std::uint8_t* emulated,
                                                 bool wide) const;
-  void expect_stores(std::uint64_t linear, unsigned size);
-  void block_access(std::uint64_t linear, unsigned size, bool store);
 
   struct StringRead {
     std::uint64_t linear = 0;
