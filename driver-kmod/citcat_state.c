@@ -261,10 +261,25 @@ static void dump_fpu(void __iomem *window)
 	}
 }
 
+static u32 put_cpuid(void __iomem *window, u32 count, u32 leaf, u32 subleaf)
+{
+	u32 offset = CITCAT_STATE_CPUID(count), r[4];
+
+	if (count == CITCAT_CPUID_MAX)
+		return count;
+	cpuid_count(leaf, subleaf, &r[0], &r[1], &r[2], &r[3]);
+	put(window, offset, leaf);
+	put(window, offset + 4, r[0]);
+	put(window, offset + 8, r[1]);
+	put(window, offset + 12, r[2]);
+	put(window, offset + 16, r[3]);
+	return count + 1;
+}
+
 static u32 dump_cpuid(void __iomem *window)
 {
 	static const u32 bases[] = { 0, 0x80000000 };
-	u32 count = 0, n, leaf, last, r[4];
+	u32 count = 0, n, leaf, last;
 
 	for (n = 0; n < ARRAY_SIZE(bases); n++) {
 		last = cpuid_eax(bases[n]);
@@ -272,14 +287,10 @@ static u32 dump_cpuid(void __iomem *window)
 		if ((last & 0xffff0000) != bases[n])
 			continue;
 		for (leaf = bases[n]; leaf <= last && count < CITCAT_CPUID_MAX; leaf++) {
-			u32 offset = CITCAT_STATE_CPUID(count++);
-
-			cpuid_count(leaf, 0, &r[0], &r[1], &r[2], &r[3]);
-			put(window, offset, leaf);
-			put(window, offset + 4, r[0]);
-			put(window, offset + 8, r[1]);
-			put(window, offset + 12, r[2]);
-			put(window, offset + 16, r[3]);
+			count = put_cpuid(window, count, leaf, 0);
+			/* Which of XSAVE's relatives there are: without it XSAVEOPT is #UD. */
+			if (leaf == CITCAT_CPUID_XSTATE)
+				count = put_cpuid(window, count, leaf, 1);
 		}
 	}
 	put(window, CITCAT_STATE_CPUID_COUNT, count);

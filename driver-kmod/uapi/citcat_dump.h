@@ -64,8 +64,9 @@
 #define CITCAT_STATE_FXSAVE		260	/* 512 bytes, Intel SDM vol. 1, 10.5.1 */
 #define CITCAT_STATE_CPUID_COUNT	772
 
-/* CPUID leaves follow: leaf, eax, ebx, ecx, edx (sub-leaf 0) */
+/* CPUID leaves follow: leaf, eax, ebx, ecx, edx (sub-leaf 0; of leaf 0Dh sub-leaf 1 behind it) */
 #define CITCAT_STATE_CPUID(n)		(776 + CITCAT_CPUID_BYTES * (n))
+#define CITCAT_CPUID_XSTATE		0xd
 #define CITCAT_CPUID_BYTES		20
 #define CITCAT_CPUID_MAX		64
 /* After the c leaves: number of MSRs, then index, low, high of each, then CITCAT_STATE_END */
