@@ -19,9 +19,13 @@ void classify_0fae(std::uint8_t modrm, bool operand_prefix, InsnClass& out) {
       out.kind = InsnKind::fxrstor;
       break;
     case 4:
+      out.kind = InsnKind::xsave;
+      break;
     case 5:
+      out.kind = InsnKind::xrstor;
+      break;
     case 6:
-      out.kind = InsnKind::extended_state;  // XSAVE, XRSTOR, XSAVEOPT
+      out.kind = InsnKind::xsaveopt;
       break;
     default:
       break;
@@ -37,7 +41,7 @@ void classify_0f01(std::uint8_t modrm, InsnClass& out) {
     if (reg == 2 || reg == 3) out.kind = InsnKind::descriptor_table;  // LGDT, LIDT
     if (reg == 7) out.kind = InsnKind::invlpg;
   } else if (modrm == 0xd0 || modrm == 0xd1) {
-    out.kind = InsnKind::extended_state;  // XGETBV, XSETBV
+    out.kind = modrm == 0xd0 ? InsnKind::xgetbv : InsnKind::xsetbv;
   } else if (modrm == 0xf9) {
     out.kind = InsnKind::rdtscp;
   }
@@ -46,7 +50,7 @@ void classify_0f01(std::uint8_t modrm, InsnClass& out) {
 /// Group 9 (0F C7): XSAVEC, XSAVES and XRSTORS, beside CMPXCHG8B.
 void classify_0fc7(std::uint8_t modrm, InsnClass& out) {
   const unsigned reg = (modrm >> 3) & 7;
-  if (modrm < 0xc0 && reg >= 3 && reg <= 5) out.kind = InsnKind::extended_state;
+  if (modrm < 0xc0 && reg >= 3 && reg <= 5) out.kind = InsnKind::compacted_state;
 }
 
 void classify_0f(std::span<const std::uint8_t> rest, bool operand_prefix, CodeSize size,
@@ -430,6 +434,9 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
     const std::uint8_t modrm = at + 2 < bytes.size() ? bytes[at + 2] : 0xff;
     out.updates_memory = updates_memory_0f(next, modrm);
     out.marks_descriptor = marks_descriptor_0f(next);
+    // Behind a prefix their opcodes are others' or nobody's.
+    const bool prefixed = prefixes.operand || prefixes.repeat || prefixes.lock;
+    if (prefixed && is_of_extended_state(out.kind)) out.kind = InsnKind::plain;
     return out;
   }
   if (size == CodeSize::bits64 && is_other_in_64_bits(opcode)) {
@@ -466,6 +473,20 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
 
 bool moves_environment(InsnKind kind) {
   return kind == InsnKind::x87_load || kind == InsnKind::x87_store || kind == InsnKind::x87_save;
+}
+
+bool is_of_extended_state(InsnKind kind) {
+  switch (kind) {
+    case InsnKind::xsave:
+    case InsnKind::xsaveopt:
+    case InsnKind::xrstor:
+    case InsnKind::xgetbv:
+    case InsnKind::xsetbv:
+    case InsnKind::compacted_state:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool loads_code_segment(InsnKind kind) {

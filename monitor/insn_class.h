@@ -47,13 +47,18 @@ enum class InsnKind : std::uint8_t {
   far_transfer,  ///< JMP and CALL to another segment
   fxsave,
   fxrstor,
-  x87,             ///< sets the pointers to the last x87 instruction and operand
-  x87_init,        ///< FNINIT: clears them
-  x87_load,        ///< FLDENV, FRSTOR: loads them
-  x87_store,       ///< FNSTENV: stores them
-  x87_save,        ///< FNSAVE: stores and clears them
-  extended_state,  ///< XSAVE and its relatives, XGETBV, XSETBV
-  vector,          ///< AVX and its successors, by their prefixes in 64-bit mode
+  x87,        ///< sets the pointers to the last x87 instruction and operand
+  x87_init,   ///< FNINIT: clears them
+  x87_load,   ///< FLDENV, FRSTOR: loads them
+  x87_store,  ///< FNSTENV: stores them
+  x87_save,   ///< FNSAVE: stores and clears them
+  xsave,
+  xsaveopt,
+  xrstor,
+  xgetbv,
+  xsetbv,
+  compacted_state,  ///< XSAVEC, XSAVES, XRSTORS
+  vector,           ///< AVX and its successors, by their prefixes in 64-bit mode
 };
 
 struct InsnClass {
@@ -70,7 +75,7 @@ struct InsnClass {
   std::uint8_t port = 0;               ///< when it is an immediate
   std::uint16_t fpu_opcode = 0;        ///< of x87: what FOP becomes
   std::uint8_t data_segment = 3;       ///< of x87: encoding order ES CS SS DS FS GS
-  // To find the memory operand of FXSAVE and FXRSTOR:
+  // To find the memory operand of FXSAVE, XSAVE and their like:
   std::uint8_t modrm_offset = 0;
   std::uint8_t rex = 0;            ///< the REX prefix, 0 without
   std::uint8_t address_bytes = 4;  ///< of an effective address: 2, 4 or 8
@@ -92,6 +97,9 @@ inline std::uint64_t address_mask(unsigned bytes) {
 
 /// Whether the instruction moves an x87 environment.
 bool moves_environment(InsnKind kind);
+
+/// XSAVE and its relatives, XGETBV, XSETBV.
+bool is_of_extended_state(InsnKind kind);
 
 /// Whether the instruction loads CS, and may switch tasks.
 bool loads_code_segment(InsnKind kind);

@@ -154,6 +154,14 @@ void on_wrmsr(unsigned, void*) {
   monitor->recorder.facts().msrs[low(1)] = std::uint64_t{low(2)} << 32 | low(0);
 }
 
+/// XSETBV is about to be executed. It takes what a processor takes: of register 0, at level 0, with
+/// the component that XCR0 always has (Intel SDM vol. 2, XSETBV).
+void on_xsetbv(unsigned, void*) {
+  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->registers.gpr(n)); };
+  if (low(1) != 0 || (low(0) & kX87State) == 0 || monitor->registers.at_user_level()) return;
+  monitor->recorder.facts().xcr0 = std::uint64_t{low(2)} << 32 | low(0);
+}
+
 /// CPUID is about to be executed.
 void on_cpuid(unsigned, void*) {
   monitor->asked_leaf = static_cast<std::uint32_t>(monitor->registers.gpr(0));
@@ -181,6 +189,8 @@ void watch_model(qemu_plugin_insn* handle, const Insn& insn, InsnKind before) {
 void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, InsnKind before,
                      std::unique_ptr<Insn> insn) {
   const Trigger& start = monitor->options.start;
+  if (insn->what.kind == InsnKind::xsetbv)
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_xsetbv, QEMU_PLUGIN_CB_R_REGS, nullptr);
   // The driver dumps these itself.
   if (start.kind != Trigger::Kind::driver) watch_model(handle, *insn, before);
   if (insn->user && insn->first_in_block && monitor->watches_processes())
@@ -262,6 +272,12 @@ bool may_begin(const Insn& insn) {
          (insn.code == CodeSize::bits64 || !monitor->registers.in_long_mode());
 }
 
+/// What an instruction writes that runs between the trigger and the beginning.
+void note_model(const Insn& insn) {
+  if (insn.what.kind == InsnKind::wrmsr) on_wrmsr(0, nullptr);
+  if (insn.what.kind == InsnKind::xsetbv) on_xsetbv(0, nullptr);
+}
+
 bool should_stop(const Insn& insn) {
   const Trigger& stop = monitor->options.stop;
   switch (stop.kind) {
@@ -284,7 +300,7 @@ bool should_stop(const Insn& insn) {
 void on_start(unsigned, void* user) {
   const Insn& insn = *static_cast<const Insn*>(user);
   if (monitor->phase == Phase::armed) {
-    if (!may_begin(insn)) return;
+    if (!may_begin(insn)) return note_model(insn);
     begin(insn);
   }
   if (monitor->phase != Phase::recording) return;

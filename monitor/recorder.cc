@@ -70,6 +70,7 @@ void Recorder::send_driver_state(std::uint32_t window) {
   }
   words.resize(static_cast<std::size_t>(end - words.begin()) + 1);
   send_state_block(words, window);
+  check_dumped_components(words);
   fpu_.load_image(memory_.live(window) + CITCAT_STATE_FXSAVE);
   // A 64-bit kernel's driver has written a second block.
   std::uint32_t magic = 0;
@@ -244,11 +245,13 @@ void Recorder::prepare(const Insn& insn) {
     case InsnKind::flush_line:
       block_address_ = effective_address(insn, registers_.state());
       break;
-    case InsnKind::extended_state:
-      give_up(std::string(
-                  "XSAVE is used, which this monitor does not record; choose a processor without "
-                  "it, such as -cpu ") +
-              (registers_.long_mode_registers() ? "qemu64" : "pentium3"));
+    case InsnKind::xsave:
+    case InsnKind::xsaveopt:
+    case InsnKind::xrstor:
+    case InsnKind::xgetbv:
+    case InsnKind::xsetbv:
+    case InsnKind::compacted_state:
+      prepare_extended_state(insn);
       break;
     case InsnKind::vector:
       give_up(
@@ -330,6 +333,14 @@ void Recorder::finish(const LoggedState* after) {
       break;
     case InsnKind::fxrstor:
       load_fpu_image(insn);
+      break;
+    case InsnKind::xsave:
+    case InsnKind::xsaveopt:
+    case InsnKind::xrstor:
+    case InsnKind::xgetbv:
+    case InsnKind::xsetbv:
+    case InsnKind::compacted_state:
+      finish_extended_state(insn);
       break;
     case InsnKind::flush_line:
       if (const auto physical = walker_.translate(*block_address_, false))

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "monitor/bus_model.h"
+#include "monitor/fpu_image.h"
 #include "monitor/fpu_pointers.h"
 #include "monitor/guest_memory.h"
 #include "monitor/insn_class.h"
@@ -80,8 +81,8 @@ class Recorder {
   /// block goes out first. Without one the emulator's own view of the state does.
   void begin(const Insn& first, std::uint32_t window);
   bool active() const { return active_; }
-  /// What WRMSR has written and CPUID has told so far. The emulator tells no other way; a recording
-  /// without the driver begins with them.
+  /// What WRMSR and XSETBV have written and CPUID has told so far. The emulator tells no other way;
+  /// a recording without the driver begins with them.
   ModelFacts& facts() { return facts_; }
   /// Ends it, with the reason why it cannot go on.
   void refuse(const std::string& why) {
@@ -151,6 +152,7 @@ class Recorder {
                                 const Descriptor& code);
   bool returns_from_64_bits() const;
   void refuse_unheld();
+  void check_dumped_components(std::span<const std::uint32_t> words);
 
   // recorder_segments.cc
   struct Tables {
@@ -204,8 +206,16 @@ class Recorder {
                                                       std::span<const std::uint8_t> value);
   void load_fpu_image(const Insn& insn);
   void fpu_image(const Insn& insn, bool store);
-  std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset, const std::uint8_t* emulated,
-                                                bool wide) const;
+  std::array<std::uint8_t, 16> stored_fpu_block(const Insn& insn, unsigned offset,
+                                                const std::uint8_t* emulated) const;
+
+  // recorder_extended_state.cc
+  void prepare_extended_state(const Insn& insn);
+  void finish_extended_state(const Insn& insn);
+  bool peek(std::uint64_t linear, std::span<std::uint8_t> bytes) const;
+  void store_as_own(std::uint64_t linear, std::span<const std::uint8_t> bytes);
+  void save_components(const Insn& insn);
+  void read_components(const Insn& insn);
 
   struct StringRead {
     std::uint64_t linear = 0;
@@ -265,6 +275,15 @@ class Recorder {
   std::optional<std::uint64_t> block_address_;
   std::optional<std::uint64_t> environment_;  ///< linear address of the one that x87 code moves
   std::array<std::uint8_t, 4> field_{};       ///< of it, as a processor stores it
+  /// Of XSAVE and its like, of XGETBV and XSETBV.
+  struct ExtendedState {
+    std::uint64_t operand = 0;                    ///< EDX:EAX
+    std::uint32_t number = 0;                     ///< ECX
+    std::uint64_t there = 0;                      ///< components that XRSTOR takes from memory
+    std::array<std::uint8_t, kAreaBytes> area{};  ///< before it is stored to
+    bool in_ram = false;                          ///< all of it
+    std::uint64_t wanted(const ModelFacts& facts) const { return operand & facts.xcr0; }
+  } extended_;
   FpuPointers fpu_;
   struct KnownBase {
     std::uint16_t selector = 0;

@@ -67,7 +67,8 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
   set_position();
   const InsnKind kind = insn.what.kind;
   if (is_begun_anew(kind, store, linear)) begin_attempt(true);
-  if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
+  // fpu_image() and others show these.
+  if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor || is_of_extended_state(kind)) return;
   // The emulator reads it, then compares and exchanges, which reads it again
   // (QEMU 7.2, target/i386/tcg/translate.c, disas_insn(), F6 /3).
   if (kind == InsnKind::locked_neg && !store && accesses_++ == 0) return;

@@ -9,14 +9,7 @@
 namespace citcat::monitor {
 namespace {
 
-// FXSAVE's image (Intel SDM vol. 1, table 10-2): the rest of the 512 bytes is reserved.
-// 32-bit mode moves 8 registers of SSE, 64-bit mode 16.
-constexpr unsigned kFxsaveBytes = 288, kWideFxsaveBytes = 416, kX87RegisterBytes = 10;
-
-/// Whether the block of 16 bytes at this offset of the image holds an x87 register.
-bool is_x87_register(unsigned offset) { return offset >= 32 && offset < 160; }
-
-/// FXSAVE and FXRSTOR behind REX.W: pointers of 64 bits, without selectors.
+/// Behind REX.W: pointers of 64 bits, without selectors.
 bool is_wide_image(const Insn& insn) { return (insn.what.rex & kRexW) != 0; }
 
 }  // namespace
@@ -111,7 +104,7 @@ void Recorder::load_fpu_image(const Insn& insn) {
 void Recorder::fpu_image(const Insn& insn, bool store) {
   if (!block_address_) return;
   const std::uint64_t linear = *block_address_;
-  const unsigned bytes = insn.code == CodeSize::bits64 ? kWideFxsaveBytes : kFxsaveBytes;
+  const unsigned bytes = image_bytes(insn.code);
   if (store) expect_stores(linear, bytes);
   for (unsigned n = 0; n < bytes; n += 16) {
     if (!store) {
@@ -120,7 +113,7 @@ void Recorder::fpu_image(const Insn& insn, bool store) {
     }
     const auto physical = walker_.translate(linear + n, true);
     if (!physical || !memory_.is_ram(*physical, 16)) break;
-    const auto block = stored_fpu_block(n, memory_.live(*physical), is_wide_image(insn));
+    const auto block = stored_fpu_block(insn, n, memory_.live(*physical));
     memory_.correct(*physical, block);
     bus_.write(*physical, block);
   }
@@ -129,16 +122,15 @@ void Recorder::fpu_image(const Insn& insn, bool store) {
 
 /// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit
 /// register alone, where a processor stores zeros, and does not store the pointers.
-std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
-                                                        const std::uint8_t* emulated,
-                                                        bool wide) const {
+std::array<std::uint8_t, 16> Recorder::stored_fpu_block(const Insn& insn, unsigned offset,
+                                                        const std::uint8_t* emulated) const {
   constexpr unsigned kTags = 4;
   std::array<std::uint8_t, 16> block;
   std::memcpy(block.data(), emulated, block.size());
   if (is_x87_register(offset))
     std::fill(block.begin() + kX87RegisterBytes, block.end(), std::uint8_t{0});
   if (offset == 0) block[kTags + 1] = 0;
-  fpu_.store(offset, block.data(), wide);
+  fpu_.store(offset, block.data(), is_wide_image(insn));
   return block;
 }
 

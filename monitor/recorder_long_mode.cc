@@ -16,14 +16,20 @@ bool pushes_error_code(unsigned vector) {
   return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
 }
 
-/// Ends the recording where paging is of a kind that is not followed.
+/// Ends the recording where paging is of a kind that is not followed, or the processor has state
+/// that is not.
 void Recorder::refuse_unheld() {
   const std::uint32_t cr4 = registers_.control().cr4;
+  const bool newer_components = (facts_.xcr0 & ~(kX87State | kSseState)) != 0;
   if ((cr4 & kFiveLevels) != 0)
     give_up(
         "page tables of five levels are used, which no replayer holds; the kernel option no5lvl");
   else if ((cr4 & kProcessContexts) != 0)
     give_up("CR4.PCIDE is set, which this monitor does not record; the kernel option nopcid");
+  else if ((cr4 & kCr4OsXsave) != 0 && newer_components)
+    give_up(
+        "AVX or newer components are enabled in XCR0, which no replayer holds; choose a processor "
+        "without them, such as -cpu qemu64,+xsave");
 }
 
 /// Outside 64-bit mode the emulator prints half of a base that LTR has loaded in it.

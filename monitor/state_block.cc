@@ -108,7 +108,6 @@ ModelFacts with_bases(ModelFacts facts, const LongModeRegisters& wide) {
 std::vector<std::uint32_t> wide_block(const LoggedState& state, std::uint64_t ip,
                                       const LongModeRegisters& wide, const ModelFacts& facts,
                                       std::uint32_t ram_bytes) {
-  constexpr std::uint64_t kX87State = 1;  // what XCR0 always has (Intel SDM vol. 1, 13.3)
   Words words;
   words.put(CITCAT_STATE_MAGIC_OFFSET, CITCAT_STATE_MAGIC);
   words.put(CITCAT_STATE_VERSION_OFFSET, CITCAT_STATE2_VERSION);
@@ -135,7 +134,7 @@ std::vector<std::uint32_t> wide_block(const LoggedState& state, std::uint64_t ip
   for (unsigned n = 0; n < 4; ++n) words.put_wide(CITCAT_STATE2_DR(n), state.dr[n]);
   words.put_wide(CITCAT_STATE2_DR(4), state.dr[6]);
   words.put_wide(CITCAT_STATE2_DR(5), state.dr[7]);
-  words.put_wide(CITCAT_STATE2_XCR0, kX87State);
+  words.put_wide(CITCAT_STATE2_XCR0, facts.xcr0);
   words.put(CITCAT_STATE2_A20_MASK, a20_mask(state));
   words.put(CITCAT_STATE2_RAM_BYTES, ram_bytes);
   for (unsigned n = 0; n < 128; ++n) words.put(CITCAT_STATE2_FXSAVE + 4 * n, state.fx[n]);

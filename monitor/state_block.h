@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "monitor/fpu_image.h"
 #include "monitor/interrupt_log.h"
 
 namespace citcat::monitor {
@@ -28,6 +29,7 @@ struct ModelFacts {
   std::map<std::uint32_t, std::uint64_t> msrs;  ///< as WRMSR wrote them
   /// By leaf and sub-leaf. Of leaves without sub-leaves the latter is 0.
   std::map<std::pair<std::uint32_t, std::uint32_t>, CpuidAnswer> cpuid;
+  std::uint64_t xcr0 = kX87State;  ///< as XSETBV wrote it (Intel SDM vol. 3, table 9-1)
 
   void note_cpuid(std::uint32_t leaf, std::uint32_t subleaf, const CpuidAnswer& answer);
 };

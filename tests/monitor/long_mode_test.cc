@@ -41,7 +41,8 @@ TEST(LongModeInsn, KnowsWhatOpcodesMeanThereAlone) {
   EXPECT_EQ(classified({0x0f, 0xa0}).kind, InsnKind::plain);  // eight bytes, as anything pushed
   EXPECT_EQ(classified({0xc5, 0xf8, 0x77}).kind, InsnKind::vector);
   EXPECT_EQ(classified({0x0f, 0x01, 0xf9}).kind, InsnKind::rdtscp);
-  EXPECT_EQ(classified({0x0f, 0x01, 0xd0}).kind, InsnKind::extended_state);
+  EXPECT_EQ(classified({0x0f, 0x01, 0xd0}).kind, InsnKind::xgetbv);
+  EXPECT_EQ(classified({0x0f, 0x01, 0xd1}).kind, InsnKind::xsetbv);
   EXPECT_EQ(classified({0x0f, 0xae, 0x38}).kind, InsnKind::flush_line);
   EXPECT_TRUE(classified({0x0f, 0x05}).calls_system);
   EXPECT_TRUE(classified({0x48, 0x0f, 0x07}).branch);
@@ -168,6 +169,7 @@ TEST_F(LongModeRecorder, BeginsWithAStateOf64Bits) {
   registers_.state_.gpr[15] = 0x123456789abcdef0;
   recorder_->facts().note_cpuid(7, 1, {1, 2, 3, 4});
   recorder_->facts().note_cpuid(1, 99, {5, 6, 7, 8});
+  recorder_->facts().xcr0 = 3;
   begin({0x90});
   std::vector<std::uint32_t> words;
   for (const Seen& s : seen())
@@ -177,6 +179,7 @@ TEST_F(LongModeRecorder, BeginsWithAStateOf64Bits) {
   EXPECT_EQ(word(CITCAT_STATE2_GPR(15) + 4), 0x12345678u);
   EXPECT_EQ(word(CITCAT_STATE2_RIP + 4), 0xffffffffu);
   EXPECT_EQ(word(CITCAT_STATE2_CR8), 3u);
+  EXPECT_EQ(word(CITCAT_STATE2_XCR0), 3u);
   EXPECT_EQ(word(CITCAT_STATE2_CPUID_COUNT), 2u);
   EXPECT_EQ(word(CITCAT_STATE2_CPUID_COUNT + 4), 1u) << "leaves in order";
   constexpr unsigned kMsrs = CITCAT_STATE2_CPUID_COUNT + 4 + 2 * CITCAT_CPUID_BYTES;
