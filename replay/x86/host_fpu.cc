@@ -441,8 +441,7 @@ FpuResult HostFpu::run_x87(const FpuForm& form, FpuOperands& operands) {
       set_data_pointer(operands.data_offset, operands.data_selector);
     }
   }
-  if (form.clears_pointers)
-    std::fill_n(image_.begin() + kOpcode, kMxcsr - kOpcode, std::uint8_t{0});
+  if (form.clears_pointers) clear_pointers();
   update_summary();
   // A store with an unmasked exception other than precision does not happen (SDM vol. 1, 8.5).
   const unsigned unmasked = status_word() & ~control_word() & kFpuExceptions;

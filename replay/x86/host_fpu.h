@@ -156,6 +156,7 @@ class HostFpu {
   void set_tag_word(std::uint16_t tags);
   void set_top(unsigned top);
   void initialize();
+  void clear_pointers();
   FpuResult save(const FpuForm& form, FpuOperands& operands);
   void restore(const FpuForm& form, const FpuOperands& operands);
   std::uint32_t code_selector() const { return wide_ ? code_selector_ : word(12); }

@@ -65,7 +65,13 @@ void HostFpu::initialize() {
   set_word(kControl, 0x37f);
   set_word(kStatus, 0);
   image_[kTags] = 0;
+  clear_pointers();
+}
+
+/// The selectors too, which images of 64 bits have no room for.
+void HostFpu::clear_pointers() {
   std::fill_n(image_.begin() + kOpcode, kMxcsr - kOpcode, std::uint8_t{0});
+  code_selector_ = data_selector_ = 0;
 }
 
 void HostFpu::note_mmx(int written) {

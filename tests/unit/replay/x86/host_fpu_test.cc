@@ -209,6 +209,21 @@ TEST_F(HostFpuTest, InitialisationKeepsRegisterContents) {
   EXPECT_TRUE(std::equal(seven.begin(), seven.end(), fpu_.image().begin() + 32 + 7 * 16));
 }
 
+/// Of an instruction in compatibility mode, and of FXSAVE without REX.W.
+TEST_F(HostFpuTest, InitialisationClearsSelectorsThatImagesOf64BitsHaveNoRoomFor) {
+  fpu_.set_wide(true);
+  for (const int opcode : {0xdb, 0xdd}) {  // FNINIT; FNSAVE, which initialises too
+    io_.code_selector = 0x1b;
+    io_.data_selector = 0x23;
+    load(1.0);
+    EXPECT_EQ(fpu_.shown(false)[12], 0x1b);
+    EXPECT_EQ(fpu_.shown(false)[20], 0x23);
+    run({opcode, opcode == 0xdb ? 0xe3 : 0x30});
+    EXPECT_EQ(fpu_.shown(false)[12], 0);
+    EXPECT_EQ(fpu_.shown(false)[20], 0);
+  }
+}
+
 TEST_F(HostFpuTest, PackedDecimalBeyondItsRangeIsTheIndefinite) {
   load(1e18);
   EXPECT_EQ(run({0xdf, 0x30}).store_bytes, 10);
