@@ -164,10 +164,5 @@ bool is_large_page(word linear);
 // The bits that entries may have beside those of all machines: kNoExecute or none.
 uint64_t entry_marks(void);
 
-#ifdef __x86_64__
-// Whether the processor is one of AMD's, by CPUID.
-bool is_of_amd(void);
-#endif
-
 // What of a program's state IRET does not load: in long mode segments, and at random their bases.
 void prepare_machine(const struct frame* frame);

@@ -3,6 +3,7 @@
 #include "descriptors.h"
 #include "devices.h"
 #include "machine.h"
+#include "model.h"
 
 static uint64_t gdt[kSelectors / 8];
 static uint64_t ldt[kLocalSelectors / 8];
@@ -117,6 +118,8 @@ static void set_up_pages(void) {
                    : "r"(pae ? (uint32_t)pointers : (uint32_t)directories)
                    : "memory");
   set_cr4(kPageSize | (pae ? kPae : 0) | kPageGlobal | kFxsave | kSimd);
+  ask_all();
+  enable_xsave();
   enum { kPaging = 1u << 31, kWriteProtect = 1 << 16, kNumericError = 0x20, kMonitorFpu = 2 };
   set_cr0((cr0() | kPaging | kWriteProtect | kNumericError | kMonitorFpu) & ~4u);
 }

@@ -3,6 +3,7 @@
 #include "descriptors.h"
 #include "devices.h"
 #include "machine.h"
+#include "model.h"
 #include "random.h"
 
 static uint64_t gdt[kSelectors / 8];
@@ -33,25 +34,6 @@ extern uint8_t system_call[], system_call_32[], system_enter[], system_stack_end
 
 static void write_msr(uint32_t msr, uint64_t value) {
   __asm__ volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
-}
-
-struct answer {
-  uint32_t eax, ebx, ecx, edx;
-};
-
-static struct answer ask(uint32_t leaf) {
-  struct answer answer = {leaf, 0, 0, 0};
-  __asm__ volatile("cpuid"
-                   : "+a"(answer.eax), "=b"(answer.ebx), "+c"(answer.ecx), "=d"(answer.edx));
-  return answer;
-}
-
-bool is_of_amd(void) { return ask(0).ebx == 0x68747541; }  // "Auth"
-
-// What the replay has to know of the processor it learns from what the guest asks, as systems do.
-static void ask_all(void) {
-  for (uint32_t leaf = ask(0).eax + 1; leaf-- != 0;) ask(leaf);
-  for (uint32_t leaf = ask(0x80000000).eax + 1; leaf-- != 0x80000000;) ask(leaf);
 }
 
 // Of the leaf that tells of no-execute and of pages of 1 GiB.
@@ -159,6 +141,7 @@ static void set_up_pages(void) {
   set_up_tables((features >> 26 & 1) != 0);
   __asm__ volatile("mov %0, %%cr3" : : "r"((uint64_t)top) : "memory");
   set_cr4(kPae | kPageGlobal | kFxsave | kSimd);
+  enable_xsave();
   set_cr0((cr0() | kWriteProtect | kNumericError | kMonitorFpu) & ~4ull);
 }
 

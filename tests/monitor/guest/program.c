@@ -3,6 +3,8 @@
 #include <stdbool.h>
 
 #include "machine.h"
+#include "model.h"
+#include "processor_state.h"
 #ifdef __x86_64__
 #include "program64.h"
 #endif
@@ -178,7 +180,10 @@ void choose_instructions(void) {
   // DAZ none is.
   const uint32_t mxcsr = choice.saves_fpu ? 0x1fc0 : 0x1f80;
   __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+#else
+  choice.saves_fpu = has_xsave();
 #endif
+  choice.saves_extended_state = choice.saves_fpu && has_xsave();
 }
 
 // MMX and SSE without arithmetic, and without operands in memory that must be aligned: the emulator
@@ -368,14 +373,15 @@ static void put_any_rule(struct writer* w) {
 
 static void put_instruction(struct writer* w) {
   static void (*const others[])(struct writer*) = {
-      put_arithmetic,   put_arithmetic,  put_arithmetic,      put_arithmetic,
-      put_segment_load, put_port_access, put_port_access,     put_string_port_access,
-      put_far_call,     put_vector,      put_return,          put_indirect,
-      put_patch,        put_far_jump,    put_descriptor_use,
+      put_arithmetic,     put_arithmetic,  put_arithmetic,      put_arithmetic,
+      put_segment_load,   put_port_access, put_port_access,     put_string_port_access,
+      put_far_call,       put_vector,      put_return,          put_indirect,
+      put_patch,          put_far_jump,    put_descriptor_use,
 #ifdef __x86_64__
-      put_system_call,  put_base,        put_aligned_operand, put_simd,
+      put_system_call,    put_base,        put_aligned_operand, put_simd,
       put_simd,
 #endif
+      put_extended_state,
   };
   const uint32_t count = sizeof others / sizeof *others, which = random_below(count * 3);
   if (which < count) {

@@ -16,7 +16,7 @@ struct program_kind {
   bool bits64;
 };
 
-enum { kMostInstructions = 14, kMostInstructionBytes = 48 };
+enum { kMostInstructions = 14, kMostInstructionBytes = 160 };
 
 // What the programs of this run may contain, at random. The machine is set up.
 void choose_instructions(void);

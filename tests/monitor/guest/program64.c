@@ -1,5 +1,6 @@
 #include "program64.h"
 
+#include "processor_state.h"
 #include "random.h"
 
 // MOV RAX, address; INVLPG [RAX].
@@ -51,18 +52,6 @@ void put_base(struct writer* w) {
   put16(w, 0x300f);
 }
 
-// The address of an operand that is aligned by 16. For FXSAVE the emulator asks for 512 bytes, of
-// which not all are stored: those that are lie in one page, or in two as all of them do.
-static uint32_t aligned_pointer(void) {
-  uint32_t offset = random_below(0x100) << 4;
-  if (offset > 0xe00 && offset < 0xf00) offset += 0x100;
-  return kTestLinear + (random_below(kTestPages) << 12) + offset;
-}
-
-static void put_aligned(struct writer* w, uint32_t opcode, uint32_t digit, uint32_t linear) {
-  put_absolute(w, true, opcode, digit, linear);
-}
-
 // CMPXCHG16B, or FXSAVE and mostly FXRSTOR of the same image: of one that has anything else, the
 // emulator takes what a processor refuses.
 void put_aligned_operand(struct writer* w) {
@@ -72,12 +61,12 @@ void put_aligned_operand(struct writer* w) {
   if (w->kind->bits64 && one_in(2)) {
     w->rex = kRex | kRexW;
     if (one_in(3)) put8(w, 0xf0);
-    return put_aligned(w, 0xc7, 1, linear);
+    return put_absolute(w, true, 0xc7, 1, linear);
   }
   if (!choice.saves_fpu) return;
   put_flat_segment(w);
-  put_aligned(w, 0xae, 0, linear);
-  if (!one_in(3)) put_aligned(w, 0xae, 1, linear);
+  put_absolute(w, true, 0xae, 0, linear);
+  if (!one_in(3)) put_absolute(w, true, 0xae, 1, linear);
 }
 
 // SSE and SSE2: every opcode once for each prefix that it is there for. Operands are in memory

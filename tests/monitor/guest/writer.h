@@ -37,9 +37,10 @@ enum { kRexB = 1, kRexX = 2, kRexR = 4, kRexW = 8, kRex = 0x40 };
 
 // What the programs of this run may contain.
 extern struct choice {
-  // Whether they save the x87's registers. Then they have no MMX, which leaves the upper 16 bits of
-  // a register as they were in the emulator.
+  // Whether they save the x87's registers, those of 32 bits by XSAVE alone. Then they have no MMX,
+  // which leaves the upper 16 bits of a register as they were in the emulator.
   bool saves_fpu;
+  bool saves_extended_state;  // and by XSAVE, too
   // Whether SYSENTER is there in compatibility mode: the emulator executes AMD's, which have it
   // not.
   bool enters_from_compatibility;
