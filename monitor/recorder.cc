@@ -245,20 +245,13 @@ void Recorder::prepare(const Insn& insn) {
     case InsnKind::flush_line:
       block_address_ = effective_address(insn, registers_.state());
       break;
-    case InsnKind::xsave:
-    case InsnKind::xsaveopt:
-    case InsnKind::xrstor:
-    case InsnKind::xgetbv:
-    case InsnKind::xsetbv:
-    case InsnKind::compacted_state:
-      prepare_extended_state(insn);
-      break;
     case InsnKind::vector:
       give_up(
           "AVX is used, which no replayer holds; choose a processor without it, such as -cpu "
           "qemu64");
       break;
     default:
+      if (is_of_extended_state(insn.what.kind)) prepare_extended_state(insn);
       break;
   }
 }
@@ -334,14 +327,6 @@ void Recorder::finish(const LoggedState* after) {
     case InsnKind::fxrstor:
       load_fpu_image(insn);
       break;
-    case InsnKind::xsave:
-    case InsnKind::xsaveopt:
-    case InsnKind::xrstor:
-    case InsnKind::xgetbv:
-    case InsnKind::xsetbv:
-    case InsnKind::compacted_state:
-      finish_extended_state(insn);
-      break;
     case InsnKind::flush_line:
       if (const auto physical = walker_.translate(*block_address_, false))
         bus_.flush_line(*physical);
@@ -357,6 +342,7 @@ void Recorder::finish(const LoggedState* after) {
       load_fpu_environment(insn);
       break;
     default:
+      if (is_of_extended_state(insn.what.kind)) finish_extended_state(insn);
       break;
   }
   ++completed_;

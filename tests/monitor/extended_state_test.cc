@@ -40,15 +40,6 @@ class ExtendedStateTest : public RecorderFixture {
     std::memcpy(&value, ram_ + at, 4);
     return value;
   }
-  static Insn insn(std::uint32_t linear, std::vector<std::uint8_t> bytes) {
-    Insn out;
-    out.linear = out.physical = linear;
-    out.size = static_cast<std::uint8_t>(bytes.size());
-    out.first_in_block = true;
-    std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
-    out.what = classify(bytes, CodeSize::bits32);
-    return out;
-  }
   /// The instruction with EDX:EAX and ECX starts.
   void begin(std::vector<std::uint8_t> bytes, std::uint32_t eax, std::uint32_t ecx = 0) {
     insn_ = insn(kCode, std::move(bytes));

@@ -92,14 +92,14 @@ TEST(InsnClass, TellsLoadsOfCr3FromOtherControlRegisters) {
 TEST(InsnClass, TellsFxsaveFromItsRelatives) {
   EXPECT_EQ(classified({0x0f, 0xae, 0x00}).kind, InsnKind::fxsave);
   EXPECT_EQ(classified({0x0f, 0xae, 0x08}).kind, InsnKind::fxrstor);
-  EXPECT_EQ(classified({0x0f, 0xae, 0x10}).kind, InsnKind::plain);           // LDMXCSR
+  EXPECT_EQ(classified({0x0f, 0xae, 0x10}).kind, InsnKind::plain);  // LDMXCSR
   EXPECT_EQ(classified({0x0f, 0xae, 0x20}).kind, InsnKind::xsave);
   EXPECT_EQ(classified({0x0f, 0xae, 0x28}).kind, InsnKind::xrstor);
   EXPECT_EQ(classified({0x0f, 0xae, 0x30}).kind, InsnKind::xsaveopt);
   EXPECT_EQ(classified({0x66, 0x0f, 0xae, 0x30}).kind, InsnKind::flush_line);  // CLWB
   EXPECT_EQ(classified({0xf3, 0x0f, 0xae, 0x20}).kind, InsnKind::plain);       // PTWRITE
   EXPECT_EQ(classified({0x0f, 0xc7, 0x20}).kind, InsnKind::compacted_state);   // XSAVEC
-  EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);           // LFENCE
+  EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);             // LFENCE
 }
 
 TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {

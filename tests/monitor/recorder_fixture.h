@@ -2,8 +2,10 @@
 // What a recorder needs, without an emulator: registers that the test sets, and a log that it
 // writes.
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "monitor/recorder.h"
 #include "tests/monitor/bus_test_fixture.h"
@@ -45,6 +47,17 @@ class RecorderFixture : public BusTest {
     close(log_file_);
     unlink(log_path_.c_str());
     BusTest::TearDown();
+  }
+
+  /// An instruction of 32 bits that is the first of its block.
+  static Insn insn(std::uint32_t linear, std::vector<std::uint8_t> bytes) {
+    Insn out;
+    out.linear = out.physical = linear;
+    out.size = static_cast<std::uint8_t>(bytes.size());
+    out.first_in_block = true;
+    std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
+    out.what = classify(bytes, CodeSize::bits32);
+    return out;
   }
 
   std::string log_path_ = testing::TempDir() + "citcat-monitor-test-XXXXXX";

@@ -37,16 +37,6 @@ class TransferTest : public RecorderFixture {
     put(kGdt + selector, low);
     put(kGdt + selector + 4, high);
   }
-  /// An instruction that is the first of its block.
-  static Insn insn(std::uint32_t linear, std::vector<std::uint8_t> bytes) {
-    Insn out;
-    out.linear = out.physical = linear;
-    out.size = static_cast<std::uint8_t>(bytes.size());
-    out.first_in_block = true;
-    std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
-    out.what = classify(bytes, CodeSize::bits32);
-    return out;
-  }
   void start(Recorder& recorder, const Insn& next) {
     registers_.state_.ip = next.linear;
     recorder.start(next);
