@@ -118,8 +118,10 @@ void put_simd(struct writer* w) {
   w->rex = 0;
   if (w->kind->bits64) put_rex(w, &plain);
   put8(w, 0x0f);
-  const uint32_t opcode =
-      opcodes[row].first + random_below(opcodes[row].last - opcodes[row].first + 1u);
+  uint32_t opcode = opcodes[row].first + random_below(opcodes[row].last - opcodes[row].first + 1u);
+  // A denormal that is the minimum or maximum stays what it is in the emulator, DAZ or not.
+  const bool minimum = opcode == 0x5d || opcode == 0x5f;
+  if (minimum && choice.saves_fpu) --opcode;
   put8(w, opcode);
   if ((flags & kUnaligned) != 0) {
     put_modrm(w, kAll, true);
