@@ -9,7 +9,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kAt = 0x1000;
+constexpr std::uint32_t kPlace = 0x1000;
 
 class RepeatedTransferTest : public testing::Test {
  protected:
@@ -25,49 +25,49 @@ class RepeatedTransferTest : public testing::Test {
 };
 
 TEST_F(RepeatedTransferTest, ALineIsFilledAndGivenUpOnceByAnInstruction) {
-  EXPECT_TRUE(repeats(fill(kAt), fill(kAt)));
-  EXPECT_FALSE(repeats(fill(kAt), fill(kAt, 1)));
-  const BusTransaction back = counted(BusOp::data_write, kAt, 16, 0, kLine | kWriteBack);
+  EXPECT_TRUE(repeats(fill(kPlace), fill(kPlace)));
+  EXPECT_FALSE(repeats(fill(kPlace), fill(kPlace, 1)));
+  const BusTransaction back = counted(BusOp::data_write, kPlace, 16, 0, kLine | kWriteBack);
   EXPECT_TRUE(repeats(back, back));
 }
 
 TEST_F(RepeatedTransferTest, CodeIsFetchedOnceByAnInstruction) {
-  const BusTransaction code = counted(BusOp::code_read, kAt, 4, 3);
+  const BusTransaction code = counted(BusOp::code_read, kPlace, 4, 3);
   EXPECT_TRUE(repeats(code, code));
-  EXPECT_FALSE(repeats(code, counted(BusOp::code_read, kAt + 4, 4, 3)));
+  EXPECT_FALSE(repeats(code, counted(BusOp::code_read, kPlace + 4, 4, 3)));
 }
 
 TEST_F(RepeatedTransferTest, OfALineInPartsNoneComesTwice) {
   RepeatedTransfer transfers;
-  EXPECT_FALSE(transfers.observe(fill(kAt)));
-  EXPECT_FALSE(transfers.observe(fill(kAt + 16)));
-  EXPECT_TRUE(transfers.observe(fill(kAt)));
+  EXPECT_FALSE(transfers.observe(fill(kPlace)));
+  EXPECT_FALSE(transfers.observe(fill(kPlace + 16)));
+  EXPECT_TRUE(transfers.observe(fill(kPlace)));
 }
 
 TEST_F(RepeatedTransferTest, AnythingBetweenMayHaveTakenItAway) {
   RepeatedTransfer transfers;
-  EXPECT_FALSE(transfers.observe(fill(kAt)));
-  EXPECT_FALSE(transfers.observe(fill(kAt + 0x1000)));
-  EXPECT_FALSE(transfers.observe(fill(kAt)));
-  EXPECT_FALSE(transfers.observe(counted(BusOp::data_write, kAt, 4, 0)));
-  EXPECT_FALSE(transfers.observe(fill(kAt)));
+  EXPECT_FALSE(transfers.observe(fill(kPlace)));
+  EXPECT_FALSE(transfers.observe(fill(kPlace + 0x1000)));
+  EXPECT_FALSE(transfers.observe(fill(kPlace)));
+  EXPECT_FALSE(transfers.observe(counted(BusOp::data_write, kPlace, 4, 0)));
+  EXPECT_FALSE(transfers.observe(fill(kPlace)));
 }
 
 TEST_F(RepeatedTransferTest, SinglesAreReadAndWrittenAsOftenAsTheInstructionSays) {
-  const BusTransaction read = counted(BusOp::data_read, kAt, 4, 0);
+  const BusTransaction read = counted(BusOp::data_read, kPlace, 4, 0);
   EXPECT_FALSE(repeats(read, read));
-  const BusTransaction write = counted(BusOp::data_write, kAt, 4, 0);
+  const BusTransaction write = counted(BusOp::data_write, kPlace, 4, 0);
   EXPECT_FALSE(repeats(write, write));
 }
 
 TEST_F(RepeatedTransferTest, IterationsOfARepeatEachMayMoveALine) {
-  BusTransaction second = fill(kAt);
+  BusTransaction second = fill(kPlace);
   second.position.iteration = 1;
-  EXPECT_FALSE(repeats(fill(kAt), second));
+  EXPECT_FALSE(repeats(fill(kPlace), second));
 }
 
 TEST_F(RepeatedTransferTest, WithoutCountsNothingIsSaid) {
-  EXPECT_FALSE(repeats(uncounted(fill(kAt)), uncounted(fill(kAt))));
+  EXPECT_FALSE(repeats(uncounted(fill(kPlace)), uncounted(fill(kPlace))));
 }
 
 }  // namespace
