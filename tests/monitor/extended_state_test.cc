@@ -13,6 +13,8 @@
 namespace citcat::monitor {
 namespace {
 
+constexpr std::uint8_t kXsave = 4, kXrstor = 5, kXsaveopt = 6;
+
 /// Flat code of 32 bits at 0x5000 on a processor with long mode; the area is at 0x8000.
 class ExtendedStateTest : public RecorderFixture {
  protected:
@@ -49,6 +51,16 @@ class ExtendedStateTest : public RecorderFixture {
     recorder_->begin(insn_, 0);
     recorder_->start(insn_);
     (void)seen();
+  }
+  /// XRSTOR of an area whose header names these components starts. What it reads is still to be
+  /// seen.
+  void begin_restore(std::uint32_t names) {
+    put(kArea + kHeaderAt, names);
+    insn_ = insn(kCode, area_operand(kXrstor));
+    registers_.state_.gpr[0] = 3;
+    recorder_->begin(insn_, 0);
+    (void)seen();
+    recorder_->start(insn_);
   }
   /// It has ended.
   void end() {
@@ -101,8 +113,6 @@ class ExtendedStateTest : public RecorderFixture {
   Insn insn_, next_;
   std::optional<Recorder> recorder_;
 };
-
-constexpr std::uint8_t kXsave = 4, kXrstor = 5, kXsaveopt = 6;
 
 TEST_F(ExtendedStateTest, XsaveStoresWhatIsAskedForAndKeepsOtherNames) {
   put(kArea + kHeaderAt, 1);  // XSTATE_BV names the x87 unit
@@ -165,26 +175,15 @@ TEST_F(ExtendedStateTest, WhatIsNotInXcr0IsNotStored) {
   EXPECT_EQ(shown(RecordType::data_write), dwords({{0, 24}, {32, 160}, {512, 520}}));
 }
 
-/// Of an instruction that reads, at its start.
 TEST_F(ExtendedStateTest, XrstorReadsWhatItsHeaderNamesAndMxcsr) {
-  put(kArea + kHeaderAt, 2);
-  insn_ = insn(kCode, area_operand(kXrstor));
-  registers_.state_.gpr[0] = 3;
-  recorder_->begin(insn_, 0);
-  (void)seen();
-  recorder_->start(insn_);
+  begin_restore(2);
   EXPECT_EQ(shown(RecordType::data_read), dwords({{512, 536}, {24, 28}, {160, 288}}));
   end();
   EXPECT_TRUE(recorder_->active());
 }
 
 TEST_F(ExtendedStateTest, XrstorReadsNoMoreThanAHeaderThatItRefuses) {
-  put(kArea + kHeaderAt, 4);
-  insn_ = insn(kCode, area_operand(kXrstor));
-  registers_.state_.gpr[0] = 3;
-  recorder_->begin(insn_, 0);
-  (void)seen();
-  recorder_->start(insn_);
+  begin_restore(4);
   EXPECT_EQ(shown(RecordType::data_read), dwords({{512, 536}}));
 }
 
