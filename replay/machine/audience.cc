@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "formats/io/error.h"
+
 namespace citcat {
 
 Audience::Audience(const Listeners& listeners, Memory& memory)
@@ -56,8 +58,12 @@ const Audience::Attending& Audience::attend(std::uint64_t instruction, bool keep
       attend_blocks(i);
       continue;
     }
+    if (asked.how == Attention::stores) {
+      CITCAT_ASSERT(storers_[i] != nullptr);
+      attending_.stores = true;
+      continue;
+    }
     attending_.passes = true;
-    attending_.stores |= asked.how == Attention::stores;
     attending_.counts |= asked.how >= Attention::counts;
     if (asked.how == Attention::trail) attending_.trail = std::max(attending_.trail, asked.trail);
   }
@@ -67,6 +73,7 @@ const Audience::Attending& Audience::attend(std::uint64_t instruction, bool keep
       if (attention_[i] == Attention::stores) attend_blocks(i);
     }
   }
+  attending_.passes |= attending_.stores;
   attending_.until = std::max(attending_.until, instruction + 1);
   batches_ = told_.size() == 1 ? batchers_[told_[0]] : nullptr;
   return attending_;

@@ -64,7 +64,7 @@ struct DeliveredEvent {
 /// How an observer is told of plain code.
 enum class Attention : std::uint8_t {
   none,    ///< by passed() alone
-  stores,  ///< and by StoreListener::stores(); where others are told of blocks, by block() as well
+  stores,  ///< and by StoreListener::stores(), or block() where others are told of blocks
   counts,  ///< and by counted()
   trail,   ///< and of the last of what passed by trailed()
   blocks,  ///< by block(), each time it runs
