@@ -70,8 +70,9 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
   return text + " --json";
 }
 
-/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds,
-/// and of the longest ones some fifty, which are enough whatever they are taken from.
+/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds;
+/// some fifty of the longest ones: twice as many come no nearer to exact figures
+/// (docs/measurements/2026-11-27-report-stores.md).
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
   constexpr std::uint64_t kLong = 100'000'000;
