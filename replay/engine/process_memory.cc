@@ -28,23 +28,14 @@ std::vector<HostMapping> host_mappings(std::string_view permissions) {
   return found;
 }
 
-std::vector<HostMapping> joined(const std::vector<HostMapping>& mappings) {
-  std::vector<HostMapping> ranges;
-  for (const HostMapping& m : mappings) {
-    if (!ranges.empty() && ranges.back().end == m.begin) {
-      ranges.back().end = m.end;
-    } else {
-      ranges.push_back(m);
-    }
-  }
-  return ranges;
-}
-
 bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::size_t size) {
-  const std::vector<HostMapping> ranges = joined(mappings);
-  return std::any_of(ranges.begin(), ranges.end(), [&](const HostMapping& m) {
-    return at >= m.begin && at < m.end && m.end - at >= size;
+  const auto first = std::find_if(mappings.begin(), mappings.end(), [&](const HostMapping& m) {
+    return at >= m.begin && at < m.end;
   });
+  if (first == mappings.end()) return false;
+  std::uintptr_t end = first->end;
+  for (auto m = first + 1; m != mappings.end() && m->begin == end; ++m) end = m->end;
+  return end - at >= size;
 }
 
 bool copy_memory(std::uintptr_t at, std::span<char> to) {

@@ -22,11 +22,9 @@ struct HostMapping {
 /// (/proc/self/maps, proc(5)).
 std::vector<HostMapping> host_mappings(std::string_view permissions);
 
-/// The same with those that touch as one. What was allocated at once may lie in two: the heap of a
-/// forked process grows in a mapping of its own behind the one that it has from its parent.
-std::vector<HostMapping> joined(const std::vector<HostMapping>& mappings);
-
-/// Whether the `size` bytes at `at` lie in `mappings`, in one or in several that touch.
+/// Whether the `size` bytes at `at` lie in `mappings`, in one or in several that touch. What was
+/// allocated at once may lie in two: the heap of a forked process grows in a mapping of its own
+/// behind the one that it has from its parent.
 bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::size_t size);
 
 /// Copies the bytes at `at`; false where they cannot be read, because another thread has unmapped
