@@ -328,13 +328,9 @@ void HintedEvidence::set_hints(const std::vector<Hint>& hints) {
 bool HintedEvidence::next(BusTransaction& out) {
   for (;;) {
     if (!held_) {
-      BusTransaction t;
-      if (!source_->next(t)) return false;
-      if (edits_.empty() || edits_.count(t.index) == 0) {
-        out = t;
-        return true;
-      }
-      held_ = t;
+      if (!source_->next(out)) return false;
+      if (edits_.empty() || edits_.count(out.index) == 0) return true;
+      held_ = out;
       inserted_ = 0;
     }
     const Edit& edit = edits_[held_->index];

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <deque>
 #include <optional>
 #include <string>
 
 #include "events/bus_transaction.h"
+#include "formats/memory/short_queue.h"
 #include "replay/verify/mismatch.h"
 
 namespace citcat {
@@ -69,7 +69,7 @@ class OrderedReads {
     return text;
   }
 
-  std::deque<BusTransaction> waiting_;
+  ShortQueue<BusTransaction> waiting_;
   std::optional<PhysAddr> coprocessor_operand_;  ///< of its last instruction
   std::uint64_t compared_ = 0;
 };

@@ -7,7 +7,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint64_t kCount = 500;
+constexpr std::uint64_t kCount = 5000;
 
 class Numbers final : public EvidenceReader {
  public:
@@ -46,7 +46,7 @@ TEST(RewindableEvidence, GoesOnFromWhereverItWasTakenTo) {
         break;
     }
     EXPECT_EQ(evidence.position(), at);
-    for (std::uint64_t n = random() % 20; n > 0 && at < kCount; --n) {
+    for (std::uint64_t n = random() % 200; n > 0 && at < kCount; --n) {
       BusTransaction t;
       ASSERT_TRUE(evidence.next(t));
       ASSERT_EQ(t.index, 1000 + at);
