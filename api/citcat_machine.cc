@@ -133,15 +133,17 @@ int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t*
 int64_t citcat_machine_memory(citcat_machine* machine, uint64_t physical, uint8_t* bytes,
                               uint8_t* known, size_t count) {
   return guarded(machine, [&]() -> std::int64_t {
-    constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
+    constexpr std::uint64_t kEnd = citcat::StandIns::kEnd;
     if (bytes == nullptr && count != 0) throw citcat::UsageError("no place was given");
     if (physical > kEnd || count > kEnd - physical) {
-      throw citcat::UsageError("expected addresses below 4 GiB");
+      throw citcat::UsageError("expected addresses below 16 TiB");
     }
     const citcat::Memory& memory = machine->timeline->memory();
+    const citcat::BusModel& bus = machine->timeline->machine().bus();
     std::int64_t found = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto byte = memory.defined_byte(PhysAddr{static_cast<std::uint32_t>(physical + i)});
+      const auto place = bus.held(citcat::MachineAddr{physical + i});
+      const auto byte = place ? memory.defined_byte(*place) : std::nullopt;
       bytes[i] = byte.value_or(0);
       if (known != nullptr) known[i] = byte.has_value();
       found += byte.has_value();
@@ -159,7 +161,8 @@ int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t*
     auto& mmu = const_cast<citcat::Mmu&>(machine->timeline->machine().mmu());
     const auto found = mmu.peek(address, citcat::Access::read, false);
     if (!found) return 0;
-    *physical = found->frame.value + address.offset_in_page();
+    const citcat::MachineAddr page = machine->timeline->machine().bus().machine(found->frame);
+    *physical = page.value + address.offset_in_page();
     return 1;
   });
 }

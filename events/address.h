@@ -59,13 +59,18 @@ struct Address {
 struct PhysicalSpace {
   using PageNumber = std::uint32_t;  ///< of the page frame: enough for 16 TiB
 };
+struct MachineSpace {
+  using PageNumber = std::uint64_t;
+};
 struct LinearSpace {
   using PageNumber = std::uint64_t;
 };
 
-/// Physical byte address, after the A20 gate; what the processor's pins carry. 32-bit machines:
-/// PAE addresses beyond 4 GiB are not supported and are refused where they would arise.
+/// Physical byte address, after the A20 gate; what the processor's pins carry. Of a page beyond 4
+/// GiB it is that of its stand-in (events/stand_ins.h).
 using PhysAddr = Address<PhysicalSpace>;
+/// Physical byte address as the machine itself has it, in page tables and CR3: of up to 52 bits.
+using MachineAddr = Address<MachineSpace>;
 /// Linear address: after segmentation, before paging.
 using LinearAddr = Address<LinearSpace>;
 

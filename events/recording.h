@@ -22,6 +22,7 @@
 #include "events/io_reads.h"
 #include "events/memory_image.h"
 #include "events/position.h"
+#include "events/stand_ins.h"
 
 namespace citcat {
 
@@ -85,6 +86,15 @@ struct BusModel {
   /// Physical address bits that were captured; an 8088 without its A19 probe has 0x7ffff. The
   /// replay compares addresses under this mask and mirrors memory over the missing bits.
   std::uint32_t address_mask = 0xffffffff;
+  /// Of pages beyond 4 GiB; null where the capture shows none. While it is read they become more.
+  std::shared_ptr<const StandIns> stand_ins = nullptr;
+
+  /// Where the machine's memory is held. Nullopt where that is beyond 4 GiB and the capture shows
+  /// nothing of it, or where something else is held.
+  std::optional<PhysAddr> held(MachineAddr a) const;
+  MachineAddr machine(PhysAddr held) const {
+    return stand_ins == nullptr ? MachineAddr{held.value} : stand_ins->machine(held);
+  }
 };
 
 struct Provenance {

@@ -41,6 +41,8 @@ constexpr TypeRow kTypes[] = {
 constexpr std::uint8_t kLastTransaction = 13;
 constexpr auto kCut = static_cast<std::uint8_t>(BusRecordType::cut);
 constexpr std::string_view kCutName = "CUT";
+constexpr auto kStandIn = static_cast<std::uint8_t>(BusRecordType::stand_in);
+constexpr std::string_view kStandInName = "STANDIN";
 
 std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   if ((r.flags & kLine) != 0) {
@@ -87,6 +89,9 @@ std::string check_special(const BusRecord& r) {
     case BusRecordType::cut:
       if (r.size == 1 && ending_of_cut(r.data[0]) != Ending::unknown) return {};
       return "data: the reason of an interruption is 1 to 4";
+    case BusRecordType::stand_in:
+      if (r.size == 8) return StandIns().add(PhysAddr{r.address}, stood_for(r));
+      return "size: an address has 8 bytes, found " + std::to_string(r.size);
     default:
       return r.size <= 1 ? "" : "size: expected 0 or 1, found " + std::to_string(r.size);
   }
@@ -96,11 +101,13 @@ std::string check_special(const BusRecord& r) {
 
 std::string_view bus_record_type_name(std::uint8_t type) {
   if (type == kCut) return kCutName;
+  if (type == kStandIn) return kStandInName;
   return type >= 1 && type <= kLastTransaction ? kTypes[type - 1].name : std::string_view{};
 }
 
 std::uint8_t bus_record_type_of(std::string_view name) {
   if (name == kCutName) return kCut;
+  if (name == kStandInName) return kStandIn;
   const auto* const row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const TypeRow& t) { return t.name == name; });
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
@@ -130,9 +137,25 @@ Ending ending_of_cut(std::uint8_t code) {
   return code < kEndings.size() ? kEndings[code] : Ending::unknown;
 }
 
+MachineAddr stood_for(const BusRecord& r) {
+  std::uint64_t address = 0;
+  std::memcpy(&address, r.data.data(), sizeof address);
+  return MachineAddr{address};
+}
+
+BusRecord stand_in_record(const StandIns::Page& page) {
+  BusRecord r;
+  r.instructions = kNoCount;
+  r.address = page.held.u32();
+  r.type = kStandIn;
+  r.size = sizeof page.machine.value;
+  std::memcpy(r.data.data(), &page.machine.value, sizeof page.machine.value);
+  return r;
+}
+
 std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
-  if (r.type < 1 || r.type > kCut) {
-    return "type: expected 1 to " + std::to_string(kCut) + ", found " + std::to_string(r.type);
+  if (r.type < 1 || r.type > kStandIn) {
+    return "type: expected 1 to " + std::to_string(kStandIn) + ", found " + std::to_string(r.type);
   }
   if (r.size > kBusRecordData) return "size: at most 16, found " + std::to_string(r.size);
   const bool start = r.type == static_cast<std::uint8_t>(BusRecordType::instruction_start);

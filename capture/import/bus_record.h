@@ -34,8 +34,9 @@ enum class BusRecordType : std::uint8_t {
   reset = 11,
   smi = 12,
   instruction_start = 13,
-  cut = 14,   ///< last of a capture that was interrupted; data[0] says why, no transaction
-  end = 255,  ///< native format only: the last record, see docs/formats/capture.md
+  cut = 14,       ///< last of a capture that was interrupted; data[0] says why, no transaction
+  stand_in = 15,  ///< `address` stands for the page in the data from here on; no transaction
+  end = 255,      ///< native format only: the last record, see docs/formats/capture.md
 };
 
 /// Name in the CSV form ("MEM_RD"), or "" when the code has none.
@@ -50,6 +51,10 @@ std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 /// known code).
 std::uint8_t cut_code(Ending ending);
 Ending ending_of_cut(std::uint8_t code);
+
+/// Of a `stand_in` record: the page that the one at its address stands for, and back.
+MachineAddr stood_for(const BusRecord& record);
+BusRecord stand_in_record(const StandIns::Page& page);
 
 /// What is wrong with a record, naming the field, or "" when nothing is. A single transfer that
 /// crosses an aligned word of `bus_bytes`, unknown codes, data beyond the size and the like are

@@ -21,6 +21,8 @@ class NativeWriter {
 
   /// False, and nothing is written, where the format has no records for it.
   bool write(const BusTransaction& transaction);
+  /// Says where a page is shown from now on.
+  void write_stand_in(const StandIns::Page& page) { put(stand_in_record(page)); }
   /// The record that ends a capture that was interrupted.
   void write_cut(Ending ending);
   /// Writes the end record.

@@ -24,7 +24,9 @@ class RecordCapture final : public CaptureReader {
   bool next(BusTransaction& out) override { return next_block({&out, 1}) == 1; }
 
   std::size_t next_block(std::span<BusTransaction> out) override {
-    if (!file_ || (records_.empty() && !read_records())) return 0;
+    do {
+      if (!file_ || (records_.empty() && !read_records())) return 0;
+    } while (take_stand_in());
     const std::size_t count = std::min(out.size(), records_.size() / kBusRecordBytes);
     std::size_t i = 0;
     while (true) {
@@ -34,7 +36,8 @@ class RecordCapture final : public CaptureReader {
       const BusRecord record =
           unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
       const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
-      if (!check(record, i, i != 0) || (cut && i != 0)) break;
+      const bool is_transaction = !cut && !is_stand_in(record);
+      if (!check(record, i, i != 0) || (!is_transaction && i != 0)) break;
       if (cut) {
         take_cut(record);
         return 0;
@@ -66,6 +69,23 @@ class RecordCapture final : public CaptureReader {
   }
 
  private:
+  static bool is_stand_in(const BusRecord& record) {
+    return record.type == static_cast<std::uint8_t>(BusRecordType::stand_in);
+  }
+
+  /// Whether the next record said where a page is held; it is consumed.
+  bool take_stand_in() {
+    const BusRecord record = unpack_bus_record(records_.first<kBusRecordBytes>());
+    if (!is_stand_in(record)) return false;
+    (void)check(record, 0, false);
+    const std::string wrong = stand_ins_->add(PhysAddr{record.address}, stood_for(record));
+    if (!wrong.empty())
+      throw FormatError(file_->input().name(), file_->where(first_), "bus record: " + wrong);
+    info_.bus.stand_ins = stand_ins_;
+    leave_out(1);
+    return true;
+  }
+
   void leave_out(std::size_t count) {
     records_ = records_.subspan(count * kBusRecordBytes);
     first_ += count;
@@ -94,6 +114,7 @@ class RecordCapture final : public CaptureReader {
     if (info_.has_data && !declared.has_data) info_.warnings.emplace_back(kAddressesOnly);
     info_.has_data = info_.has_data && declared.has_data;
     info_.bus = declared.bus;
+    if (!stand_ins_->pages().empty()) info_.bus.stand_ins = stand_ins_;
     if (options_.cache) info_.bus.form = *options_.cache;
     info_.width_inferred = !declared.width_declared;
     info_.cache_inferred = !declared.cache_declared;
@@ -147,6 +168,7 @@ class RecordCapture final : public CaptureReader {
   CaptureOptions options_;
   RecordFileMaker make_;
   CaptureInfo info_;
+  std::shared_ptr<StandIns> stand_ins_ = std::make_shared<StandIns>();
   std::size_t next_path_ = 0;
   BusRecordFields fields_;
   std::unique_ptr<RecordFile> file_;

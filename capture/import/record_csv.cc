@@ -267,6 +267,14 @@ std::string record_csv_cut_line(std::uint64_t index, Ending ending) {
                      cut_code(ending));
 }
 
+std::string record_csv_stand_in_line(std::uint64_t index, const StandIns::Page& page) {
+  const BusRecord record = stand_in_record(page);
+  std::string line = fmt::format("{},,,,{},{:08x},{},0,-,0,", index,
+                                 bus_record_type_name(record.type), record.address, record.size);
+  for (std::size_t i = 0; i < record.size; ++i) line += fmt::format("{:02x}", record.data[i]);
+  return line;
+}
+
 int detect_record_csv(const CaptureProbe& probe) {
   const std::string_view text(reinterpret_cast<const char*>(probe.prefix.data()),
                               probe.prefix.size());

@@ -13,6 +13,7 @@
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
 #include "capture/inspect/sample_writer.h"
+#include "capture/inspect/stand_in_follower.h"
 #include "capture/inspect/text_out.h"
 #include "events/capture_time.h"
 #include "events/cpu_traits.h"
@@ -121,6 +122,8 @@ class TransactionWriter {
   virtual ~TransactionWriter() = default;
   /// False when the format has no record for it.
   virtual bool write(const BusTransaction& transaction) = 0;
+  /// Before what needs it. Formats without a place for it have the addresses as they are shown.
+  virtual void stand_in(const StandIns::Page&) {}
   /// After the last transaction of a capture that was interrupted. Most formats have no place for
   /// it.
   virtual void interrupted(Ending) {}
@@ -170,6 +173,10 @@ class RecordCsvWriter final : public TransactionWriter {
     next_ = t.index + 1;
     return true;
   }
+  void stand_in(const StandIns::Page& page) override {
+    out_.add(record_csv_stand_in_line(next_, page));
+    out_.add("\n");
+  }
   void interrupted(Ending ending) override {
     out_.add(record_csv_cut_line(next_, ending));
     out_.add("\n");
@@ -185,6 +192,7 @@ class NativeTransactionWriter final : public TransactionWriter {
  public:
   NativeTransactionWriter(const CaptureInfo& info, ByteSink& sink) : writer_(sink, info) {}
   bool write(const BusTransaction& t) override { return writer_.write(t); }
+  void stand_in(const StandIns::Page& page) override { writer_.write_stand_in(page); }
   void interrupted(Ending ending) override { writer_.write_cut(ending); }
   void finish(std::vector<std::string>& warnings) override {
     writer_.finish();
@@ -252,13 +260,14 @@ class VcdTransactionWriter final : public TransactionWriter {
 };
 
 /// Copies the transactions of a range. False where nothing of what follows is in it.
-bool copy_segment(CaptureReader& capture, TransactionWriter& writer, const ConvertOptions& how,
-                  const Range& clocks, ConvertResult& result) {
+bool copy_segment(CaptureReader& capture, TransactionWriter& writer, StandInFollower& stand_ins,
+                  const ConvertOptions& how, const Range& clocks, ConvertResult& result) {
   BusTransaction transaction;
   while (capture.next(transaction)) {
     if (transaction.index >= how.range.to) return false;
     drop_count(capture.info(), transaction);
     if (transaction.index < how.range.from || !clocks.has(transaction.clock)) continue;
+    for (const StandIns::Page& page : stand_ins.take(capture.info())) writer.stand_in(page);
     ++(writer.write(transaction) ? result.written : result.left_out);
     if (how.progress) how.progress(result.written);
   }
@@ -269,9 +278,10 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const 
                        const std::string& path, ConvertResult& result) {
   const Range clocks = clocks_of(how.range, capture.info().clock_hz, path);
   std::uint64_t segments = 1;
-  bool more = copy_segment(capture, writer, how, clocks, result);
+  StandInFollower stand_ins;
+  bool more = copy_segment(capture, writer, stand_ins, how, clocks, result);
   for (; more && capture.next_segment(); ++segments)
-    more = copy_segment(capture, writer, how, clocks, result);
+    more = copy_segment(capture, writer, stand_ins, how, clocks, result);
   const bool ranged = how.range.from != 0 || clocks.from != 0;
   if (ranged && result.written + result.left_out == 0)
     throw UsageError("--from: expected a transaction of the capture, and " + path +

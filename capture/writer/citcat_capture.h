@@ -52,21 +52,22 @@ enum citcat_cache {
 };
 
 enum citcat_record_type {
-	CITCAT_CODE_READ = 1,
-	CITCAT_DATA_READ = 2,
-	CITCAT_DATA_WRITE = 3,
-	CITCAT_IO_READ = 4,
-	CITCAT_IO_WRITE = 5,
-	CITCAT_INTERRUPT_ACKNOWLEDGE = 6, /* both cycles; data[0] is the vector */
-	CITCAT_HALT = 7,
-	CITCAT_SHUTDOWN = 8,
-	CITCAT_FLUSH = 9, /* data[0]: 1 INVD, 2 WBINVD */
-	CITCAT_NMI = 10,
-	CITCAT_RESET = 11,
-	CITCAT_SMI = 12,
-	CITCAT_INSTRUCTION = 13, /* execution of an instruction begins; data are its bytes */
-	/* The last record of a capture that was interrupted; data[0] is enum citcat_cut */
-	CITCAT_CUT = 14
+  CITCAT_CODE_READ = 1,
+  CITCAT_DATA_READ = 2,
+  CITCAT_DATA_WRITE = 3,
+  CITCAT_IO_READ = 4,
+  CITCAT_IO_WRITE = 5,
+  CITCAT_INTERRUPT_ACKNOWLEDGE = 6, /* both cycles; data[0] is the vector */
+  CITCAT_HALT = 7,
+  CITCAT_SHUTDOWN = 8,
+  CITCAT_FLUSH = 9, /* data[0]: 1 INVD, 2 WBINVD */
+  CITCAT_NMI = 10,
+  CITCAT_RESET = 11,
+  CITCAT_SMI = 12,
+  CITCAT_INSTRUCTION = 13, /* execution of an instruction begins; data are its bytes */
+  /* The last record of a capture that was interrupted; data[0] is enum citcat_cut */
+  CITCAT_CUT = 14,
+  CITCAT_STAND_IN = 15 /* see citcat_capture_stand_in() */
 };
 
 enum citcat_cut {
@@ -129,6 +130,12 @@ int citcat_capture_begin(struct citcat_capture *capture, const struct citcat_cap
 			 citcat_capture_sink sink, void *context);
 int citcat_capture_put(struct citcat_capture *capture,
 		       const struct citcat_capture_record *record);
+/*
+ * Records have addresses of 32 bits. A page of memory beyond 4 GiB is shown at another place, where
+ * the machine has nothing: all records that follow have `shown_at` for `page`. Both are addresses
+ * of pages of 4 KiB, `page` is below 16 TiB, and their lower 24 bits are alike.
+ */
+int citcat_capture_stand_in(struct citcat_capture* capture, uint32_t shown_at, uint64_t page);
 int citcat_capture_end(struct citcat_capture *capture);
 
 #ifdef __cplusplus

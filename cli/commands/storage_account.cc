@@ -26,7 +26,7 @@ struct Stream {
 };
 const std::array<Stream, 7>& streams() {
   static const std::array<Stream, 7> all{{
-      {"state", {kMetaChunk, kCpuChunk, kStopChunk}, true},
+      {"state", {kMetaChunk, kCpuChunk, kStopChunk, kStandInChunk}, true},
       {"image", {kImageChunk}, true},
       {"events",
        {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk, kAdoptionChunk,

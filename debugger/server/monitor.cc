@@ -246,7 +246,8 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   }
   ReplayTimeline& timeline = target_.timeline();
   const std::uint64_t at = *address;
-  const auto lies = physical ? std::optional(PhysAddr{at}) : target_.machine().find(LinearAddr{at});
+  const BusModel bus = target_.machine().bus();
+  const auto lies = physical ? bus.held(MachineAddr{at}) : target_.machine().find(LinearAddr{at});
   if (!lies) throw UsageError(fmt::format("last-write: nothing is mapped at {:08x}", at));
   // Within one frame: what lies behind it is elsewhere.
   const auto bytes = static_cast<std::uint32_t>(
@@ -264,7 +265,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   };
   const std::size_t here = timeline.mark();
   const ReplayTimeline::Stop stop = timeline.run_back_to_stop(stops, interrupt);
-  std::string text = fmt::format("{} bytes at physical {:08x}\n", bytes, lies->value);
+  std::string text = fmt::format("{} bytes at physical {:08x}\n", bytes, bus.machine(*lies).value);
   if (stop.why == ReplayTimeline::Stop::Why::interrupted) {
     text += "interrupted\n";
   } else if (!stop.hit) {
@@ -276,9 +277,9 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
                            : stop.hit->access == AccessKind::system
                                ? "stored by the processor itself (a frame, a descriptor, a task)"
                                : "stored";
-    text +=
-        fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
-                    position_text(stop.hit->at.position), stop.hit->size, stop.hit->address.value);
+    text += fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
+                        position_text(stop.hit->at.position), stop.hit->size,
+                        bus.machine(stop.hit->address).value);
     if (!stop.hit->outside) text += "  " + next_instruction_text() + "\n";
     text += "  before: " + bytes_text(held()) + "\n";
     timeline.step();

@@ -325,6 +325,38 @@ void decode_image(ByteReader& in, MemoryImage& image) {
   in.expect_end("the image chunk");
 }
 
+// ---- Stand-ins --------------------------------------------------------------------------------
+
+std::vector<std::uint8_t> encode_stand_ins(const StandIns& stand_ins) {
+  std::vector<std::uint64_t> held, machine;
+  for (const StandIns::Page& page : stand_ins.pages()) {
+    held.push_back(page.held.page());
+    machine.push_back(page.machine.page());
+  }
+  ByteWriter out;
+  out.varint(held.size());
+  write_column(out, held);
+  write_column(out, machine);
+  return out.take();
+}
+
+StandIns decode_stand_ins(ByteReader& in) {
+  constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 20;
+  const std::size_t count = in.count("stand-ins", kMostFrames);
+  const std::vector<std::uint64_t> held = read_column(in, count, "stand-ins");
+  const std::vector<std::uint64_t> machine = read_column(in, count, "pages beyond 4 GiB");
+  StandIns stand_ins;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool fits = held[i] < kMostFrames && machine[i] < StandIns::kEnd / kPageSize;
+    if (!fits) in.fail("stand-ins: expected frames below 4 GiB of ones below 16 TiB");
+    const std::string wrong =
+        stand_ins.add(PhysAddr{held[i] * kPageSize}, MachineAddr{machine[i] * kPageSize});
+    if (!wrong.empty()) in.fail("stand-ins: " + wrong);
+  }
+  in.expect_end("the chunk of stand-ins");
+  return stand_ins;
+}
+
 // ---- Digests ----------------------------------------------------------------------------------
 
 std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests) {

@@ -26,6 +26,7 @@ inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVD2");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
 inline constexpr ChunkKind kAdoptionChunk = chunk_kind("ADPT");
 inline constexpr ChunkKind kStopChunk = chunk_kind("STOP");
+inline constexpr ChunkKind kStandInChunk = chunk_kind("HIGH");
 inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
 inline constexpr ChunkKind kCheckpointIndexChunk = chunk_kind("CHKI");
 inline constexpr ChunkKind kPlacementChunk = chunk_kind("PLAC");
@@ -49,6 +50,10 @@ CpuState decode_cpu(ByteReader& in);
 std::vector<std::uint8_t> encode_image(const MemoryImage& image, std::size_t begin,
                                        std::size_t end);
 void decode_image(ByteReader& in, MemoryImage& image);
+
+std::vector<std::uint8_t> encode_stand_ins(const StandIns& stand_ins);
+/// FormatError where one is not what StandIns::add() takes.
+StandIns decode_stand_ins(ByteReader& in);
 
 std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests);
 void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests);

@@ -124,7 +124,8 @@ std::vector<std::uint64_t> RegisterCauses::pointed_to() const {
     return value;
   };
   const bool paging = engine.cr(0) >> 31 != 0;
-  const PageTables& tables = in_long_mode(engine) ? kFourLevels : kTwoLevels;
+  const PageTables tables =
+      (in_long_mode(engine) ? kFourLevels : kTwoLevels).of(c_.recording().bus);
   const PageMap pages = paging ? PageMap(tables, engine.cr(3), read) : PageMap();
   std::set<std::uint32_t> seen;
   std::vector<std::uint64_t> found;

@@ -30,7 +30,7 @@ std::vector<AddressSpace> find_address_spaces(const Recording& recording,
                                               const EvidenceSource& evidence,
                                               const ProtectedEntry& entry) {
   std::vector<AddressSpace> spaces;
-  const PageTables& tables = tables_of(entry);
+  const PageTables tables = tables_of(entry, recording);
   const auto read = [&](PhysAddr at) { return known_dword(recording.image, at); };
   // The bus may fetch more than the first byte, from an aligned address.
   const auto fits = [&](PhysAddr at) {

@@ -16,12 +16,13 @@ namespace citcat {
 
 struct AddressSpace {
   bool paging = false;
-  std::uint32_t cr3 = 0;
+  std::uint32_t cr3 = 0;  ///< where the highest table is held
 };
 
-/// The page tables that an entry was made with, if any.
-inline const PageTables& tables_of(const ProtectedEntry& entry) {
-  return entry.long_mode ? kFourLevels : kTwoLevels;
+/// The page tables that an entry was made with, if any, on the bus of a recording, which must
+/// outlive them.
+inline PageTables tables_of(const ProtectedEntry& entry, const Recording& recording) {
+  return (entry.long_mode ? kFourLevels : kTwoLevels).of(recording.bus);
 }
 
 /// Every page directory that the handler may have been entered with: those that put it where it was

@@ -31,17 +31,30 @@ void PageMap::read_level(const PageTables& tables, unsigned level, PhysAddr tabl
   for (std::uint32_t i = 0; i < entries; ++i) {
     LinearAddr here{begin.value + (std::uint64_t{i} << tables.shift(level))};
     const auto e = entry(tables, tables.entry_at(level, table, here), read);
-    if (!e || !e->is_present() || e->is_beyond32()) continue;
+    if (!e || !e->is_present()) continue;
     // What bit 47 is, those above it are.
     if (level == 4 && i >= entries / 2) here.value |= ~std::uint64_t{0} << 48;
-    if (level == 1) {
-      add_page(here, e->frame().page());
-    } else if (tables.may_be_large(level) && e->is_large()) {
-      const std::uint32_t bytes = 1u << tables.shift(level);
-      large_[here.value] = {e->frame().begin_of(bytes), bytes};
-    } else {
-      read_level(tables, level - 1, e->frame(), here, read);
+    if (level != 1 && tables.may_be_large(level) && e->is_large()) {
+      add_large(tables, here, 1u << tables.shift(level), *e);
+    } else if (const auto named = tables.named_by(*e); named && level == 1) {
+      add_page(here, named->page());
+    } else if (named) {
+      read_level(tables, level - 1, *named, here, read);
     }
+  }
+}
+
+/// Beyond 4 GiB each piece is held somewhere by itself, if it is.
+void PageMap::add_large(const PageTables& tables, LinearAddr begin, std::uint32_t bytes,
+                        PageEntry entry) {
+  const MachineAddr page = entry.address().begin_of(bytes);
+  if (page.value >> 32 == 0) {
+    large_[begin.value] = {PhysAddr{page.value}, bytes};
+    return;
+  }
+  for (std::uint32_t at = 0; at < bytes; at += kPageSize) {
+    if (const auto piece = tables.held(MachineAddr{page.value + at}))
+      add_page(LinearAddr{begin.value + at}, piece->page());
   }
 }
 
@@ -50,13 +63,16 @@ std::optional<PhysAddr> PageMap::translate(const PageTables& tables, std::uint32
   PhysAddr table{cr3};
   for (unsigned level = tables.levels;; --level) {
     const auto e = entry(tables, tables.entry_at(level, table, address), read);
-    if (!e || !e->is_present() || e->is_beyond32()) return std::nullopt;
-    if (level == 1) return e->frame().plus32(address.offset_in_page());
+    if (!e || !e->is_present()) return std::nullopt;
     if (tables.may_be_large(level) && e->is_large()) {
       const std::uint32_t bytes = 1u << tables.shift(level);
-      return e->frame().begin_of(bytes).plus32(address.offset_in(bytes));
+      const MachineAddr page = e->address().begin_of(bytes);
+      return tables.held(MachineAddr{page.value + address.offset_in(bytes)});
     }
-    table = e->frame();
+    const auto named = tables.named_by(*e);
+    if (!named) return std::nullopt;
+    if (level == 1) return named->plus32(address.offset_in_page());
+    table = *named;
   }
 }
 

@@ -9,13 +9,36 @@
 #include <vector>
 
 #include "events/address.h"
+#include "events/recording.h"
 
 namespace citcat {
+
+/// An entry of any level (SDM vol. 3, tables 4-4 to 4-6 and 4-14 to 4-19).
+struct PageEntry {
+  std::uint64_t value = 0;
+
+  bool is_present() const { return (value & 1) != 0; }
+  bool is_large() const { return (value & 0x80) != 0; }
+  /// Of the table or page that it names.
+  MachineAddr address() const { return MachineAddr{value & 0x000ffffffffff000}; }
+};
 
 /// How page tables are laid out. Level 1 is that of the page tables, the highest is where CR3
 /// points.
 struct PageTables {
   unsigned levels = 2, entry_bytes = 4, index_bits = 10;
+  /// Tells where memory beyond 4 GiB is held; without it, nothing of it is.
+  const BusModel* bus = nullptr;
+
+  PageTables of(const BusModel& machine) const {
+    return {levels, entry_bytes, index_bits, &machine};
+  }
+  /// Where memory is held, as far as it is.
+  std::optional<PhysAddr> held(MachineAddr a) const {
+    return bus == nullptr ? BusModel().held(a) : bus->held(a);
+  }
+  /// Where the table or page is held that an entry names.
+  std::optional<PhysAddr> named_by(PageEntry entry) const { return held(entry.address()); }
 
   unsigned shift(unsigned level) const { return 12 + index_bits * (level - 1); }
   std::uint32_t index(unsigned level, LinearAddr a) const {
@@ -27,21 +50,9 @@ struct PageTables {
   }
   /// An entry of this level may map a page; of bit 7 of others processors take other notice.
   bool may_be_large(unsigned level) const { return level > 1 && level < 4; }
-  bool operator==(const PageTables&) const = default;
 };
 /// Without PAE, and of long mode (Intel SDM vol. 3, 4.3 and 4.5).
 inline constexpr PageTables kTwoLevels{2, 4, 10}, kFourLevels{4, 8, 9};
-
-/// An entry of any level (SDM vol. 3, tables 4-4 to 4-6 and 4-14 to 4-19).
-struct PageEntry {
-  std::uint64_t value = 0;
-
-  bool is_present() const { return (value & 1) != 0; }
-  bool is_large() const { return (value & 0x80) != 0; }
-  /// The table or page that it names lies beyond 4 GiB, where no machine that is replayed has any.
-  bool is_beyond32() const { return (value >> 32 & 0xfffff) != 0; }
-  PhysAddr frame() const { return PhysAddr{value & 0xfffff000}; }
-};
 
 /// The page tables of one moment, as far as they are known.
 class PageMap {
@@ -71,6 +82,7 @@ class PageMap {
   void read_level(const PageTables& tables, unsigned level, PhysAddr table, LinearAddr begin,
                   const ReadDword& read);
   void add_page(LinearAddr page, std::uint32_t frame);
+  void add_large(const PageTables& tables, LinearAddr begin, std::uint32_t bytes, PageEntry entry);
 
   bool paging_ = true;
   std::map<std::uint64_t, std::uint32_t> frame_of_;       ///< by linear page, of 4 KiB pages

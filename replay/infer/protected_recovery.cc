@@ -312,7 +312,9 @@ RecoveredState ProtectedRecovery::run() {
   require_frame_as_given();
   spaces_ = find_address_spaces(recording_, evidence_, entry_);
   if (const auto cr3 = given_.value("cr3")) {
-    spaces_ = {{true, static_cast<std::uint32_t>(*cr3) & ~kPageMask}};
+    const auto tables = recording_.bus.held(MachineAddr{*cr3}.page_begin());
+    if (!tables) throw UsageError("cr3: page tables beyond 4 GiB of which the bus shows nothing");
+    spaces_ = {{true, tables->u32()}};
   }
   try_address_spaces();
   if (!failure_) {

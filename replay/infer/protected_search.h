@@ -54,7 +54,7 @@ class ProtectedRecovery {
         evidence_(evidence),
         entry_(entry),
         time_(time),
-        tables_(tables_of(entry)),
+        tables_(tables_of(entry, recording_)),
         given_(entry.long_mode ? GivenRegisters(recording_.initial) : GivenRegisters()) {}
   RecoveredState run();
 
@@ -121,7 +121,7 @@ class ProtectedRecovery {
   const EvidenceSource& evidence_;
   const ProtectedEntry& entry_;
   TimeBudget* const time_;
-  const PageTables& tables_;
+  const PageTables tables_;
   const GivenRegisters given_;        ///< in long mode
   std::vector<AddressSpace> spaces_;  ///< that the interrupt may have been taken in
   AddressSpace space_;

@@ -174,7 +174,7 @@ std::optional<PageEntry> ProtectedRecovery::shared_entry(unsigned level, std::ui
     if (!there || there->page() != lies_at.page()) continue;
     PhysAddr table{other.cr3};
     for (unsigned above = tables_.levels; above > level; --above) {
-      table = known_entry(tables_.entry_at(above, table, page))->frame();
+      table = *tables_.named_by(*known_entry(tables_.entry_at(above, table, page)));
     }
     return known_entry(tables_.entry_at(level, table, page));
   }
@@ -195,17 +195,19 @@ void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr
     const auto known = known_entry(at);
     if (!known) break;
     const bool is_last = level == 1 || (tables_.may_be_large(level) && known->is_large());
-    if (!known->is_present() || known->is_beyond32() || is_last) return;
-    table = known->frame();
+    const auto named = tables_.named_by(*known);
+    if (!known->is_present() || !named || is_last) return;
+    table = *named;
   }
   const auto add = [&](std::uint64_t value) { out.push_back({at, value, tables_.entry_bytes}); };
-  if (level == 1) return add(lies_at.page_begin().value | used);
+  const MachineAddr page_at = recording_.bus.machine(lies_at.page_begin());
+  if (level == 1) return add(page_at.value | used);
   // Address spaces of one system share what is not a single process's.
   if (const auto entry = shared_entry(level, cr3, page, lies_at)) add(entry->value);
   if (!tables_.may_be_large(level)) return;
   const std::uint32_t bytes = 1u << tables_.shift(level);
   const std::uint32_t apart = page.offset_in(bytes) ^ lies_at.offset_in(bytes);
-  if ((apart & ~kPageMask) == 0) add(lies_at.begin_of(bytes).value | used | large);
+  if ((apart & ~kPageMask) == 0) add(page_at.begin_of(bytes).value | used | large);
 }
 
 /// The replay faulted where the processor did not: the bus shows where the page lies.

@@ -254,7 +254,9 @@ void ProtectedRecovery::fill_state() {
   s = CpuState();
   s.model = model;
   fill_system_state(s);
-  s.cr3 = space_.cr3;
+  const std::uint64_t cr3 = recording_.bus.machine(PhysAddr{space_.cr3}).value;
+  s.cr3 = static_cast<std::uint32_t>(cr3);
+  if (s.long_mode) s.long_mode->cr3_high = static_cast<std::uint32_t>(cr3 >> 32);
   s.gdtr.limit = 0xffff;
   const auto set = [&s, this](const char* narrow, const char* wide, std::uint64_t value) {
     set_register(s, entry_.long_mode ? wide : narrow, value);

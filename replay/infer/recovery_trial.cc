@@ -129,7 +129,8 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
       std::memcpy(&value, memory.host(at), 4);
       return value;
     };
-    const PageTables& tables = in_long_mode(machine.engine()) ? kFourLevels : kTwoLevels;
+    const PageTables tables =
+        (in_long_mode(machine.engine()) ? kFourLevels : kTwoLevels).of(machine.bus());
     outcome.pages = PageMap(tables, outcome.cr3, read);
   }
   return outcome;

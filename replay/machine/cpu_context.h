@@ -58,10 +58,12 @@ struct CpuContext {
                                  kCr4OsXsave = 1u << 18;
 
   /// `client` and `walks` are called once the engine runs, not before.
-  CpuContext(CpuModel cpu, const BusModel& bus, Environment& outside, const Listeners& listeners,
-             ExecutionPath path, EngineClient& client, WalkObserver& walks)
+  CpuContext(CpuModel cpu, const BusModel& outer_bus, Environment& outside,
+             const Listeners& listeners, ExecutionPath path, EngineClient& client,
+             WalkObserver& walks)
       : model(cpu),
         traits(cpu_traits(cpu)),
+        bus(outer_bus),
         environment(outside),
         audience(listeners, memory),
         by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
@@ -70,10 +72,11 @@ struct CpuContext {
         detail(audience.detail()),
         engine(cpu, client),
         memory(engine, bus.address_mask, traits.address_pins),
-        mmu(engine, memory, walks, traits.one_tlb) {}
+        mmu(engine, memory, bus, walks, traits.one_tlb) {}
 
   const CpuModel model;
   const CpuTraits& traits;
+  const BusModel bus;
   Environment& environment;
   Audience audience;
   const bool by_blocks;    ///< plain code runs unreported
@@ -101,6 +104,17 @@ struct CpuContext {
   AfterStop after_stop = AfterStop::none;
   MachineStats stats;  ///< but what others count: Machine::stats()
 
+  /// CR3 as the machine has it. In the engine it says where the tables are held.
+  std::uint64_t machine_cr3() const {
+    const std::uint64_t value = engine.wide().cr(3);
+    return bus.machine(PhysAddr{value}.page_begin()).value | (value & kPageMask);
+  }
+  /// False, and nothing is done, where the tables are not held anywhere.
+  bool set_machine_cr3(std::uint64_t value) {
+    const auto tables = bus.held(MachineAddr{value}.page_begin());
+    if (tables) engine.wide().set_cr(3, tables->value | (value & kPageMask));
+    return tables.has_value();
+  }
   /// Stops the engine before what it reports just now.
   void request(AfterStop action) {
     after_stop = action;

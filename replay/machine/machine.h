@@ -72,6 +72,7 @@ class Machine {
   std::optional<std::uint32_t> smbase() const;
   const Engine& engine() const { return cpu_.engine; }
   const Mmu& mmu() const { return cpu_.mmu; }
+  const BusModel& bus() const { return cpu_.bus; }
 
   Position position() const { return cpu_.position; }
   /// What it has done since it was made; restore() does not reset it.

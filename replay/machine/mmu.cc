@@ -21,6 +21,7 @@ constexpr std::uint32_t kNoExecute = 1u << 31;
 /// Of an entry of eight bytes: the address of a table or page, as far as a processor may have one
 /// (SDM vol. 3, 4.1.4).
 constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000;
+constexpr unsigned kAddressBits = 52;
 
 /// Of 4 MiB; regions that 32 bits do not tell apart share a bit.
 std::size_t region_of(std::uint64_t linear) {
@@ -42,8 +43,12 @@ struct Mmu::Walk {
   std::array<Read, 4> reads;  ///< of each level, those that were made
 };
 
-Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb)
-    : engine_(engine), memory_(memory), observer_(observer), code_tlb_(one_tlb ? dtlb_ : itlb_) {}
+Mmu::Mmu(Engine& engine, Memory& memory, const BusModel& bus, WalkObserver& observer, bool one_tlb)
+    : engine_(engine),
+      memory_(memory),
+      bus_(bus),
+      observer_(observer),
+      code_tlb_(one_tlb ? dtlb_ : itlb_) {}
 
 std::shared_ptr<const Mmu::State> Mmu::save() const {
   return std::make_shared<const State>(State{itlb_, dtlb_, pdptes_});
@@ -199,7 +204,8 @@ std::vector<PhysAddr> Mmu::page_directories() const {
   if (!paging_ || !pae_ || long_mode_) return directories;
   for (const std::optional<std::uint64_t>& entry : pdptes_) {
     if (!entry || (*entry & kPresent) == 0) continue;
-    directories.push_back(PhysAddr{static_cast<std::uint32_t>(*entry) & ~kPageMask});
+    if (const auto place = bus_.held(MachineAddr{*entry & kEntryAddress}))
+      directories.push_back(*place);
   }
   return directories;
 }
@@ -212,11 +218,16 @@ std::uint64_t Mmu::pdpte(LinearAddr address, bool effects) {
     if (effects) entry = observer_.missing_pdpte(index, address);
     if (!entry) throw UndefinedMemory{at, 8, "page-directory-pointer entry"};
   }
-  if ((*entry & kPresent) != 0 && *entry >> 32 != 0) {
-    const PhysAddr at{(cr3_ & ~0x1fu) + 8 * index};
-    throw UndefinedMemory{at, 8, "page directory beyond 4 GiB"};
-  }
   return *entry;
+}
+
+/// Where the table or page is held that the entry at `named_at` names.
+PhysAddr Mmu::place_of(MachineAddr address, PhysAddr named_at, const char* beyond) const {
+  const bool is_beyond = address.value >> 32 != 0;
+  if (bus_.stand_ins == nullptr && !is_beyond) return PhysAddr{address.value};
+  if (const auto place = bus_.held(address)) return *place;
+  throw UndefinedMemory{named_at, 8,
+                        is_beyond ? beyond : "page in whose place another one is held"};
 }
 
 std::uint32_t Mmu::read_entry(PhysAddr at) {
@@ -316,7 +327,6 @@ void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at
   }
   finish_walk(walk, want, rights, pte_at, pte);
   walk.marks |= (pde & kAccessed) == 0;
-  walk.frame = pte & ~kPageMask;
 }
 
 Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, Who who, bool effects) {
@@ -336,6 +346,7 @@ Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, Who who, bool e
   read_noted(walk, pte_at, 4, effects);
   if ((pte & kPresent) == 0) fault(address, access, who, false);
   finish_table_walk(walk, {address, access, who, effects}, pde_at, pde, pte_at, pte);
+  walk.frame = pte & ~kPageMask;
   return walk;
 }
 
@@ -343,28 +354,39 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, Who who, bool effects
   Walk walk;
   const std::uint64_t pointer = pdpte(address, effects);
   if ((pointer & kPresent) == 0) fault(address, access, who, false);
-  const auto low = [&](PhysAddr at) {
-    const std::uint32_t entry = read_entry(at);
-    if ((entry & kPresent) != 0 && read_entry(at.plus32(4)) != 0) {
-      throw UndefinedMemory{at, 8, "page-table entry beyond 4 GiB"};
-    }
+  const auto read = [&](PhysAddr at) {
+    std::uint64_t entry = read_entry(at);
+    if ((entry & kPresent) != 0) entry |= std::uint64_t{read_entry(at.plus32(4))} << 32;
+    // Above the address there is nothing but no-execute, which is made of four levels alone.
+    if ((entry & kPresent) != 0 && entry >> kAddressBits != 0)
+      throw UndefinedMemory{at, 8, "page-table entry with bits above its address"};
     read_noted(walk, at, 8, effects);
     return entry;
   };
-  const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
-                        (address.low32() >> 18 & 0xff8)};
-  const std::uint32_t pde = low(pde_at);
+  constexpr std::uint32_t kLargePage = 0x1fffff;
+  const PhysAddr pointer_at{(cr3_ & ~0x1fu) + 8 * (address.low32() >> 30)};
+  const PhysAddr directory =
+      place_of(MachineAddr{pointer & kEntryAddress}, pointer_at, "page directory beyond 4 GiB");
+  const PhysAddr pde_at = directory.plus32(address.low32() >> 18 & 0xff8);
+  const std::uint64_t pde = read(pde_at);
+  const auto low_pde = static_cast<std::uint32_t>(pde);
   if ((pde & kPresent) == 0) fault(address, access, who, false);
   if ((pde & kLarge) != 0) {
-    finish_walk(walk, {address, access, who, effects}, pde, pde_at, pde);
-    walk.frame = (pde & 0xffe00000) | (address.low32() & 0x001ff000);
+    finish_walk(walk, {address, access, who, effects}, low_pde, pde_at, low_pde);
+    const std::uint64_t page = (pde & kEntryAddress & ~std::uint64_t{kLargePage}) |
+                               (address.page_begin().low32() & kLargePage);
+    walk.frame = place_of(MachineAddr{page}, pde_at, "page beyond 4 GiB").u32();
     walk.large = true;
     return walk;
   }
-  const PhysAddr pte_at{(pde & ~kPageMask) + (address.low32() >> 9 & 0xff8)};
-  const std::uint32_t pte = low(pte_at);
+  const PhysAddr table =
+      place_of(MachineAddr{pde & kEntryAddress}, pde_at, "page table beyond 4 GiB");
+  const PhysAddr pte_at = table.plus32(address.low32() >> 9 & 0xff8);
+  const std::uint64_t pte = read(pte_at);
   if ((pte & kPresent) == 0) fault(address, access, who, false);
-  finish_table_walk(walk, {address, access, who, effects}, pde_at, pde, pte_at, pte);
+  finish_table_walk(walk, {address, access, who, effects}, pde_at, low_pde, pte_at,
+                    static_cast<std::uint32_t>(pte));
+  walk.frame = place_of(MachineAddr{pte & kEntryAddress}, pte_at, "page beyond 4 GiB").u32();
   return walk;
 }
 
@@ -379,13 +401,13 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
   constexpr unsigned kLevels = 4, kIndexBits = 9, kPageBits = 12;
   std::array<std::uint64_t, kLevels> entries{};
   std::array<PhysAddr, kLevels> at;
-  std::uint64_t table = cr3_;
+  PhysAddr table{cr3_};
   std::uint32_t rights = kWritable | kUser;
   unsigned level = 0, shift = kPageBits + kIndexBits * kLevels;
   for (;; ++level) {
     shift -= kIndexBits;
     const auto index = static_cast<std::uint32_t>(want.address.value >> shift & 0x1ff);
-    at[level] = PhysAddr{(table & kEntryAddress) + 8 * index};
+    at[level] = table.page_begin().plus32(8 * index);
     const std::uint64_t entry = entries[level] = read_wide_entry(at[level]);
     read_noted(walk, at[level], 8, want.effects);
     if ((entry & kPresent) == 0) fault(want.address, want.access, want.who, false);
@@ -394,7 +416,7 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
     rights &= static_cast<std::uint32_t>(entry) | kNoExecute;
     if (no_execute_ && entry >> 63 != 0) rights |= kNoExecute;
     if (page) break;
-    table = entry;
+    table = place_of(MachineAddr{entry & kEntryAddress}, at[level], "page table beyond 4 GiB");
   }
   // Every level is marked, but not for an access that is refused.
   if (!permitted(rights, want.access, want.who)) {
@@ -411,8 +433,7 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
   const std::uint64_t within = (std::uint64_t{1} << shift) - 1;
   const std::uint64_t frame =
       (entries[level] & kEntryAddress & ~within) | (want.address.page_begin().value & within);
-  if (frame > 0xffffffff) throw UndefinedMemory{at[level], 8, "page beyond 4 GiB"};
-  walk.frame = static_cast<std::uint32_t>(frame);
+  walk.frame = place_of(MachineAddr{frame}, at[level], "page beyond 4 GiB").u32();
   walk.large = shift != kPageBits;
   return walk;
 }
@@ -429,10 +450,6 @@ void Mmu::refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned
     reserved |= (entry & below) != 0;
   }
   if (reserved) fault(want.address, want.access, want.who, true, true);
-  if (page_shift == 0 && (entry & kEntryAddress) > 0xffffffff) {
-    throw UndefinedMemory{PhysAddr{static_cast<std::uint32_t>(entry)}, 8,
-                          "page table beyond 4 GiB"};
-  }
 }
 
 PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, Who who) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "events/recording.h"
 #include "replay/engine/engine.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
@@ -66,8 +67,9 @@ class Mmu {
  public:
   static constexpr std::uint32_t kInvalid = 1;  ///< a tag with a low bit is no page
 
-  /// `one_tlb`: code and data share its entries.
-  Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb);
+  /// `bus` tells where pages beyond 4 GiB are held; `one_tlb`: code and data share its entries. All
+  /// must outlive the object.
+  Mmu(Engine& engine, Memory& memory, const BusModel& bus, WalkObserver& observer, bool one_tlb);
 
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written, and
   /// the TLB is to lose what that drops.
@@ -259,6 +261,7 @@ class Mmu {
   void refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned page_shift,
                        unsigned level) const;
   std::uint64_t read_wide_entry(PhysAddr at);
+  PhysAddr place_of(MachineAddr address, PhysAddr named_at, const char* beyond) const;
   void read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects);
   /// control_changed() without reading the page-directory pointers; returns whether a processor
   /// reads them now.
@@ -278,6 +281,7 @@ class Mmu {
 
   Engine& engine_;
   Memory& memory_;
+  const BusModel& bus_;
   WalkObserver& observer_;
   bool paging_ = false, write_protect_ = false, large_pages_ = false, pae_ = false,
        global_pages_ = false;

@@ -15,21 +15,23 @@ constexpr std::uint32_t kEntries = 512, kEntryBytes = 8, kPresent = 1, kLarge = 
 constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000, kLongModeActive = 0x400;
 
 /// The table that an entry of this level names, if it names one.
-bool names(std::uint64_t entry, unsigned level) {
+std::optional<PhysAddr> named_by(std::uint64_t entry, unsigned level, const BusModel& bus) {
   const bool maps_page = level != 0 && (entry & kLarge) != 0;
-  return (entry & kPresent) != 0 && !maps_page && (entry & kEntryAddress) <= 0xffffffff;
+  if ((entry & kPresent) == 0 || maps_page) return std::nullopt;
+  return bus.held(MachineAddr{entry & kEntryAddress});
 }
 
-bool table_names(const Memory& memory, PhysAddr table, unsigned level, std::uint32_t page) {
+bool table_names(const Machine& machine, PhysAddr table, unsigned level, std::uint32_t page) {
+  const Memory& memory = machine.memory();
   if (!memory.is_mapped(table.page())) return false;
   for (std::uint32_t n = 0; n < kEntries; ++n) {
     const PhysAddr at = table.plus32(kEntryBytes * n);
     std::uint64_t entry = 0;
     std::memcpy(&entry, memory.host(at), kEntryBytes);
-    if (!names(entry, level) || !memory.is_defined(at, kEntryBytes)) continue;
-    const PhysAddr below{static_cast<std::uint32_t>(entry & kEntryAddress)};
-    if (memory.captured(below).page() == page) return true;
-    if (level < kLastLevel && table_names(memory, below, level + 1, page)) return true;
+    const auto below = named_by(entry, level, machine.bus());
+    if (!below || !memory.is_defined(at, kEntryBytes)) continue;
+    if (memory.captured(*below).page() == page) return true;
+    if (level < kLastLevel && table_names(machine, *below, level + 1, page)) return true;
   }
   return false;
 }
@@ -40,7 +42,7 @@ bool names_table(const Machine& machine, std::uint32_t page) {
   const Engine& engine = machine.engine();
   if (!machine.mmu().paging() || (engine.efer() & kLongModeActive) == 0) return false;
   const PhysAddr top{static_cast<std::uint32_t>(engine.cr(3) & kEntryAddress)};
-  return table_names(machine.memory(), top, 0, page);
+  return table_names(machine, top, 0, page);
 }
 
 }  // namespace citcat

@@ -6,8 +6,29 @@
 
 namespace citcat {
 
+std::uint32_t kt_frame(const Machine& machine, PhysAddr a) {
+  return static_cast<std::uint32_t>(machine.bus().machine(a).page());
+}
+
+KtRecord process_record(const Machine& machine, std::uint32_t cr3) {
+  KtRecord record;
+  record.kind = KtRecord::Kind::process;
+  record.pid = kt_process(machine, cr3);
+  return record;
+}
+
+KtRecord translation_record(const Machine& machine, LinearAddr page, PhysAddr frame) {
+  KtRecord record;
+  record.kind = KtRecord::Kind::translation;
+  record.frame = kt_frame(machine, frame);
+  const LinearAddr begin = page.page_begin();
+  record.page = begin.low32();
+  record.page_high = static_cast<std::uint32_t>(begin.value >> 32);
+  return record;
+}
+
 std::vector<KtRecord> address_space_records(const Machine& machine) {
-  std::vector<KtRecord> records{process_record(machine.engine().address_space())};
+  std::vector<KtRecord> records{process_record(machine, machine.engine().address_space())};
   if (!machine.mmu().paging()) return records;
   const auto state = machine.mmu().save();
   std::map<std::uint64_t, std::uint32_t> frames;
@@ -17,7 +38,7 @@ std::vector<KtRecord> address_space_records(const Machine& machine) {
     }
   }
   for (const auto& [page, frame] : frames) {
-    records.push_back(translation_record(LinearAddr{page}, PhysAddr{frame}));
+    records.push_back(translation_record(machine, LinearAddr{page}, PhysAddr{frame}));
   }
   return records;
 }

@@ -11,23 +11,15 @@ namespace citcat {
 
 class Machine;
 
-/// The process number of an address space.
-inline std::uint32_t kt_process(std::uint32_t cr3) { return cr3 >> 12; }
-inline KtRecord process_record(std::uint32_t cr3) {
-  KtRecord record;
-  record.kind = KtRecord::Kind::process;
-  record.pid = kt_process(cr3);
-  return record;
+/// The machine's number of a page frame. Below 16 TiB, as all are that have stand-ins, it has 32
+/// bits.
+std::uint32_t kt_frame(const Machine& machine, PhysAddr a);
+/// The process number of an address space: the frame of its highest table.
+inline std::uint32_t kt_process(const Machine& machine, std::uint32_t cr3) {
+  return kt_frame(machine, PhysAddr{cr3});
 }
-inline KtRecord translation_record(LinearAddr page, PhysAddr frame) {
-  KtRecord record;
-  record.kind = KtRecord::Kind::translation;
-  record.frame = frame.page();
-  const LinearAddr begin = page.page_begin();
-  record.page = begin.low32();
-  record.page_high = static_cast<std::uint32_t>(begin.value >> 32);
-  return record;
-}
+KtRecord process_record(const Machine& machine, std::uint32_t cr3);
+KtRecord translation_record(const Machine& machine, LinearAddr page, PhysAddr frame);
 
 /// The process that runs now, and the translations that the machine's TLB holds, by page: what a
 /// reader that begins here cannot have read before.

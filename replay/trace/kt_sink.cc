@@ -256,14 +256,15 @@ void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }
 void KtSink::shutdown(Position now) { note(KtNote::Kind::shutdown, now); }
 
 void KtSink::address_space(std::uint32_t cr3, Position now) {
-  if (options_.process_records && wanted(now)) writer_.process(kt_process(cr3));
+  if (options_.process_records && wanted(now)) writer_.process(kt_process(*machine_, cr3));
 }
 
 void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // The trace may begin with this one, which the TLB has by now.
   const bool begins = preamble_due_ && machine_ != nullptr;
-  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.value);
+  if (wanted(now) && !(begins && !preamble_due_))
+    writer_.translation(kt_frame(*machine_, frame), page.value);
 }
 
 }  // namespace citcat

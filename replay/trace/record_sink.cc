@@ -127,14 +127,14 @@ void RecordSink::halted(Position now) { add_event(KtNote::Kind::halted, now); }
 void RecordSink::shutdown(Position now) { add_event(KtNote::Kind::shutdown, now); }
 
 void RecordSink::address_space(std::uint32_t cr3, Position now) {
-  if (options_.process_records && wanted(now)) add(process_record(cr3), now, 0);
+  if (options_.process_records && wanted(now)) add(process_record(*machine_, cr3), now, 0);
 }
 
 void RecordSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // What is wanted may begin with this one, which the TLB has by now.
   const bool begins = !range_.begun() && machine_ != nullptr;
-  if (wanted(now) && !begins) add(translation_record(page, frame), now, 0);
+  if (wanted(now) && !begins) add(translation_record(*machine_, page, frame), now, 0);
 }
 
 }  // namespace citcat

@@ -47,7 +47,10 @@ ReadMatcher::ReadMatcher(const Recording& recording, const Schedule* schedule, b
       data_is_shown_(!plain || !uncached_),
       line_bytes_(recording.bus.line_bytes) {
   if (schedule != nullptr) memory_.emplace(recording.image, *schedule);
-  table_frames_.insert(recording.initial.cr3 / kPageSize);
+  const CpuState& state = recording.initial;
+  const std::uint64_t upper = state.long_mode ? state.long_mode->cr3_high : 0;
+  const auto tables = recording.bus.held(MachineAddr{upper << 32 | state.cr3});
+  if (tables) table_frames_.insert(tables->page());
   // A 486 has lines of 16 bytes, processors that write back of 32 (Intel SDM vol. 3, table 11-1).
   if (line_bytes_ == 0) line_bytes_ = recording.bus.form == CacheForm::write_back ? 32 : 16;
 }

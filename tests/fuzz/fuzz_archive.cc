@@ -24,23 +24,15 @@
 
 namespace {
 
-constexpr std::array kKinds{citcat::kMetaChunk,
-                            citcat::kCpuChunk,
-                            citcat::kImageChunk,
-                            citcat::kInterruptChunk,
-                            citcat::kExternalWriteChunk,
-                            citcat::kIoReadChunk,
-                            citcat::kInternalReadChunk,
-                            citcat::kEvidenceChunk,
-                            citcat::kDigestChunk,
-                            citcat::kAdoptionChunk,
-                            citcat::kStopChunk,
-                            citcat::kCheckpointChunk,
-                            citcat::kCheckpointIndexChunk,
-                            citcat::kPlacementChunk,
-                            citcat::kHintChunk,
-                            citcat::kSelectChunk,
-                            citcat::kLostChunk,
+constexpr std::array kKinds{citcat::kMetaChunk,          citcat::kCpuChunk,
+                            citcat::kImageChunk,         citcat::kInterruptChunk,
+                            citcat::kExternalWriteChunk, citcat::kIoReadChunk,
+                            citcat::kInternalReadChunk,  citcat::kEvidenceChunk,
+                            citcat::kDigestChunk,        citcat::kAdoptionChunk,
+                            citcat::kStopChunk,          citcat::kStandInChunk,
+                            citcat::kCheckpointChunk,    citcat::kCheckpointIndexChunk,
+                            citcat::kPlacementChunk,     citcat::kHintChunk,
+                            citcat::kSelectChunk,        citcat::kLostChunk,
                             citcat::kSymbolChunk};
 
 struct Chunk {

@@ -15,7 +15,7 @@ constexpr const char* kAccessKinds[] = {"data", "page walk", "system"};
 
 class MemoryTool final : public Tool {
  public:
-  explicit MemoryTool(std::size_t shown) : shown_(shown) {}
+  MemoryTool(std::size_t shown, const MachineFacts& machine) : shown_(shown), machine_(machine) {}
 
   Wants wants() const override { return {.references = true, .walks = true}; }
   void run(void*, const Execution& execution, const Context&) override {
@@ -26,7 +26,9 @@ class MemoryTool final : public Tool {
       if (!a.code) count(a);
     }
   }
-  std::unique_ptr<Tool> part() const override { return std::make_unique<MemoryTool>(shown_); }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<MemoryTool>(shown_, machine_);
+  }
   void follow(Tool&& tool) override {
     const auto& later = static_cast<const MemoryTool&>(tool);
     for (const auto& [kind, n] : later.kinds_) kinds_[kind] += n;
@@ -84,6 +86,7 @@ class MemoryTool final : public Tool {
   }
 
   std::size_t shown_;
+  MachineFacts machine_;
   std::map<Kind, std::uint64_t> kinds_;
   std::map<std::uint32_t, Page> pages_;  ///< by frame number
 };
@@ -116,12 +119,13 @@ void MemoryTool::report(Report& out) const {
       {{"address", "physical address", ""}, {"reads", "reads", ""}, {"writes", "writes", ""}});
   for (std::size_t i = 0; i < std::min(shown_, busiest.size()); ++i) {
     const auto& [page, p] = busiest[i];
-    table.row({hexadecimal(std::uint64_t{page} * kPageSize), p.reads, p.writes});
+    const MachineAddr at = machine_.machine_address(PhysAddr{std::uint64_t{page} * kPageSize});
+    table.row({hexadecimal(at.value), p.reads, p.writes});
   }
 }
 
-std::unique_ptr<Tool> make_memory(ToolOptions& options, const Setup&) {
-  return std::make_unique<MemoryTool>(options.number("show", 20, 0, 1u << 20));
+std::unique_ptr<Tool> make_memory(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<MemoryTool>(options.number("show", 20, 0, 1u << 20), setup.machine);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Access {
   std::uint64_t instruction = 0;
   std::uint32_t iteration = 0;
   LinearAddr code, data;
-  PhysAddr physical;
+  MachineAddr physical;
   std::uint16_t size = 0;
   bool write = false;
   std::uint64_t value = 0;
@@ -24,8 +24,9 @@ struct Access {
 
 class WatchTool final : public Tool {
  public:
-  WatchTool(LinearRange range, bool physical, bool reads, std::uint64_t most)
-      : range_(range), physical_(physical), reads_(reads), most_(most) {}
+  WatchTool(LinearRange range, bool physical, bool reads, std::uint64_t most,
+            const MachineFacts& machine)
+      : range_(range), physical_(physical), reads_(reads), most_(most), machine_(machine) {}
 
   Wants wants() const override { return {.references = true, .values = true}; }
   void run(void*, const Execution& execution, const Context&) override {
@@ -37,7 +38,7 @@ class WatchTool final : public Tool {
     }
   }
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<WatchTool>(range_, physical_, reads_, most_);
+    return std::make_unique<WatchTool>(range_, physical_, reads_, most_, machine_);
   }
   void follow(Tool&& tool) override {
     const auto& later = static_cast<const WatchTool&>(tool);
@@ -67,7 +68,7 @@ class WatchTool final : public Tool {
       a.iteration = static_cast<std::uint32_t>(in.count("iteration", 0xffffffff));
       a.code = LinearAddr{in.varint("code")};
       a.data = LinearAddr{in.varint("data")};
-      a.physical = PhysAddr{in.varint("physical address")};
+      a.physical = MachineAddr{in.varint("physical address")};
       a.size = static_cast<std::uint16_t>(in.count("size", kPageSize));
       a.write = in.u8("direction") != 0;
       a.value = in.u64("value");
@@ -96,8 +97,8 @@ class WatchTool final : public Tool {
   void look(const Execution& execution, const Reference& r, std::uint32_t iteration,
             std::uint32_t by) {
     const LinearAddr linear = further(r.linear, by);
-    const auto physical = static_cast<std::uint32_t>(r.physical.value) + by;
-    const LinearAddr at = physical_ ? LinearAddr{physical} : linear;
+    const MachineAddr physical = machine_.machine_address(r.physical.plus32(by));
+    const LinearAddr at = physical_ ? LinearAddr{physical.value} : linear;
     if (at >= range_.end || at.value + r.size <= range_.begin.value) return;
     Access a;
     const Position first = execution.first();
@@ -105,7 +106,7 @@ class WatchTool final : public Tool {
     a.iteration = first.iteration + iteration;
     a.code = execution.block()[r.instruction].linear;
     a.data = linear;
-    a.physical = PhysAddr{physical};
+    a.physical = physical;
     a.size = r.size;
     a.write = r.write;
     a.value = r.value;
@@ -119,18 +120,19 @@ class WatchTool final : public Tool {
   LinearRange range_;
   bool physical_, reads_;
   std::uint64_t most_;
+  MachineFacts machine_;
   std::uint64_t count_ = 0;
   std::vector<Access> accesses_;  ///< the first of them
 };
 
-std::unique_ptr<Tool> make_watch(ToolOptions& options, const Setup&) {
+std::unique_ptr<Tool> make_watch(ToolOptions& options, const Setup& setup) {
   const std::string at = options.text("at", "");
   if (at.empty()) throw UsageError("--tool watch: expected at=FIRST-LAST");
   const LinearRange range = parse_linear_range(at, "--tool watch: at=");
   const bool physical = options.flag("physical");
   const bool reads = options.flag("reads");
   return std::make_unique<WatchTool>(range, physical, reads,
-                                     options.number("most", 1000, 0, 1u << 24));
+                                     options.number("most", 1000, 0, 1u << 24), setup.machine);
 }
 
 }  // namespace

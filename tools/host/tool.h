@@ -234,10 +234,14 @@ struct MachineFacts {
   std::uint32_t ram_bytes = 0;              ///< 0: not known
   std::uint32_t address_mask = 0xffffffff;  ///< address lines captured
   bool ignores_cd = false;                  ///< lines are filled although CR0.CD is set
+  std::shared_ptr<const StandIns> stand_ins = nullptr;  ///< null: nothing lies beyond 4 GiB
 
   static MachineFacts of(const Recording& recording) {
     return {recording.initial.model, recording.initial.ram_bytes, recording.bus.address_mask,
-            recording.initial.ignore_cr0_cd};
+            recording.initial.ignore_cr0_cd, recording.bus.stand_ins};
+  }
+  MachineAddr machine_address(PhysAddr a) const {
+    return stand_ins == nullptr ? MachineAddr{a.value} : stand_ins->machine(a);
   }
 };
 

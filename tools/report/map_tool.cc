@@ -57,12 +57,13 @@ struct Region {
 };
 
 /// Addresses that are no memory in a PC: the window of the display adapter, and what lies beyond
-/// its memory (IBM Personal Computer AT Technical Reference, "System memory map").
-bool is_device(PhysAddr address, const MachineFacts& machine) {
+/// its memory (IBM Personal Computer AT Technical Reference, "System memory map"). Beyond 4 GiB a
+/// PC has the rest of its memory.
+bool is_device(MachineAddr address, const MachineFacts& machine) {
   constexpr std::uint64_t kDisplay = 0xa0000, kBehindDisplay = 0xc0000;
   if (address.value >= kDisplay && address.value < kBehindDisplay) return true;
   constexpr std::uint64_t kFirmware = 0x100000;
-  return machine.ram_bytes != 0 &&
+  return machine.ram_bytes != 0 && address.value >> 32 == 0 &&
          address.value >= std::max<std::uint64_t>(machine.ram_bytes, kFirmware);
 }
 
@@ -170,6 +171,9 @@ class MapTool final : public Tool {
     region.user += actor.user;
   }
   Regions pages() const;
+  std::uint64_t machine_page(std::uint64_t page) const {
+    return setup_.machine.machine_address(PhysAddr{page * kPageSize}).page();
+  }
   std::string processes(const Region& region) const;
 
   struct Latest {
@@ -193,17 +197,17 @@ MapTool::Regions MapTool::pages() const {
     for (std::size_t i = 0; i < kFramesInTable; ++i) {
       const Region& r = (*frames_[t])[i];
       const bool used = r.space_count != 0 || r.external_writes != 0 || r.changed;
-      if (used) regions[t * kFramesInTable + i] = r;
+      if (used) regions[machine_page(t * kFramesInTable + i)] = r;
     }
   }
   for (const auto& [number, marks] : code_.frames()) {
     for (const std::uint64_t word : *marks) {
-      regions[number].code_bytes += static_cast<std::uint64_t>(std::popcount(word));
+      regions[machine_page(number)].code_bytes += static_cast<std::uint64_t>(std::popcount(word));
     }
   }
   if (setup_.recording == nullptr) return regions;
   for (const auto& [number, page] : setup_.recording->image.pages()) {
-    regions[number].image_bytes += page->valid.count();
+    regions[machine_page(number)].image_bytes += page->valid.count();
   }
   return regions;
 }
@@ -252,7 +256,6 @@ void MapTool::report(Report& out) const {
   const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };
   for (const auto& [number, r] : regions) {
     const std::uint64_t address = number * bytes;
-    const PhysAddr begin{static_cast<std::uint32_t>(address)};
     std::vector<Cell> row = {hexadecimal(address),
                              r.image_bytes,
                              r.code_bytes,
@@ -262,7 +265,7 @@ void MapTool::report(Report& out) const {
                              r.tables,
                              r.external_writes,
                              r.external_bytes,
-                             yes(is_device(begin, setup_.machine)),
+                             yes(is_device(MachineAddr{address}, setup_.machine)),
                              processes(r)};
     if (setup_.sampled) row.emplace_back(yes(r.changed));
     table.row(std::move(row));

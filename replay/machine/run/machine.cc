@@ -226,7 +226,7 @@ void Machine::set_registers(const CpuState& state) {
   if (state.long_mode) {
     set_wide_registers(engine, state, *state.long_mode);
     cpu_.cr8 = state.long_mode->cr8;
-    units_->control.check_loaded();
+    units_->control.take_loaded();
     units_->features.take();
     units_->extended_state.load(state);
   }
@@ -266,6 +266,8 @@ CpuState Machine::save() const {
   }
   if (s.long_mode) {
     save_wide_registers(engine, *s.long_mode);
+    s.cr3 = static_cast<std::uint32_t>(cpu_.machine_cr3());
+    s.long_mode->cr3_high = upper(cpu_.machine_cr3());
     s.long_mode->cr8 = cpu_.cr8;
     s.long_mode->xcr0 = units_->extended_state.components();
   }

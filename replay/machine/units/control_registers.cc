@@ -64,14 +64,14 @@ void ControlRegisters::refuse(const std::string& what) const {
   throw ReplayStopped{cpu_.position, what + ", which is not executed (docs/long-mode.md)"};
 }
 
-void ControlRegisters::check_loaded() const {
+void ControlRegisters::take_loaded() {
   const Engine& engine = cpu_.engine;
   const std::uint64_t cr4 = engine.wide().cr(4), efer = engine.efer();
   const bool pages = (engine.wide().cr(0) & kCr0Pg) != 0, enabled = (efer & kEferLme) != 0;
   if ((pages && enabled) != ((efer & kEferLma) != 0)) {
     throw UsageError("the recording begins with EFER.LMA other than CR0.PG and EFER.LME make it");
   }
-  if (engine.wide().cr(3) >> 32 != 0) {
+  if (!cpu_.set_machine_cr3(engine.wide().cr(3))) {
     throw UsageError("the recording begins with page tables beyond 4 GiB, which are not read");
   }
   if ((cr4 & ~kCr4Executed) == 0) return;
@@ -82,8 +82,9 @@ void ControlRegisters::check_loaded() const {
 void ControlRegisters::read() {
   cpu_.require_ring0();
   const unsigned number = flight_.info->reg_field;
-  const std::uint64_t value =
-      number == 8 ? cpu_.cr8 : cpu_.engine.wide().cr(static_cast<int>(number));
+  const std::uint64_t value = number == 8   ? cpu_.cr8
+                              : number == 3 ? cpu_.machine_cr3()
+                                            : cpu_.engine.wide().cr(static_cast<int>(number));
   cpu_.engine.wide().set_gpr(flight_.info->rm_field,
                              cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
 }
@@ -142,8 +143,7 @@ void ControlRegisters::write_cr3(std::uint64_t value) {
   flight_.keeps_context = contexts && (value & kCr3Keeps) != 0;
   if (flight_.keeps_context) value &= ~kCr3Keeps;
   if ((value & kCr3Reserved) != 0) throw CpuException{13, 0u, 0};
-  if (value >> 32 != 0) refuse("page tables beyond 4 GiB");
-  cpu_.engine.wide().set_cr(3, value);
+  if (!cpu_.set_machine_cr3(value)) refuse("page tables beyond 4 GiB");
 }
 
 void ControlRegisters::write_cr4(std::uint64_t value) {

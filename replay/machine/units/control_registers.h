@@ -24,8 +24,9 @@ class ControlRegisters {
   void write();
   /// WRMSR of EFER.
   void write_efer(std::uint64_t value);
-  /// Throws UsageError where a state that is loaded uses what is not executed.
-  void check_loaded() const;
+  /// The registers of a state, as the engine has them. Throws UsageError where they use what is not
+  /// executed.
+  void take_loaded();
 
  private:
   void write_cr0(std::uint64_t value);

@@ -44,7 +44,7 @@ std::uint64_t SystemManagement::saved_value(SmmField field) const {
   const WideRegisters wide = cpu_.engine.wide();
   switch (field.item) {
     case SmmItem::control:
-      return wide.cr(field.index);
+      return field.index == 3 ? cpu_.machine_cr3() : wide.cr(field.index);
     case SmmItem::eflags:
       return cpu_.engine.eflags();
     case SmmItem::eip:
@@ -201,7 +201,7 @@ void SystemManagement::leave_handler() {
       restore_saved(f, words[f.word()]);
     }
   }
-  if (cpu_.traits.has_long_mode) check_restored();
+  if (cpu_.traits.has_long_mode) take_restored();
   retirement_.retire();
   cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;
   mode_replaced();
@@ -210,16 +210,18 @@ void SystemManagement::leave_handler() {
 
 /// A processor shuts down where what it loads cannot be (AMD64 Architecture Programmer's Manual
 /// vol. 2, 10.3.6).
-void SystemManagement::check_restored() const {
+void SystemManagement::take_restored() {
   constexpr std::uint64_t kPe = 1, kPg = 1u << 31, kPae = 1u << 5, kLme = 1u << 8, kLma = 1u << 10;
   const WideRegisters wide = cpu_.engine.wide();
   const std::uint64_t cr0 = wide.cr(0), efer = cpu_.engine.efer();
   const bool pages = (cr0 & kPg) != 0;
   const bool active = pages && (efer & kLme) != 0;
   const bool sound = (!pages || (cr0 & kPe) != 0) && active == ((efer & kLma) != 0) &&
-                     (!active || (wide.cr(4) & kPae) != 0) && wide.cr(3) >> 32 == 0;
-  if (sound) return;
-  throw ReplayStopped{cpu_.position, "RSM to control registers that contradict each other"};
+                     (!active || (wide.cr(4) & kPae) != 0);
+  if (!sound)
+    throw ReplayStopped{cpu_.position, "RSM to control registers that contradict each other"};
+  if (cpu_.set_machine_cr3(wide.cr(3))) return;
+  throw ReplayStopped{cpu_.position, "RSM to page tables beyond 4 GiB"};
 }
 
 void SystemManagement::set_saved_segment(unsigned index, const Segment& segment) {
@@ -248,11 +250,12 @@ void SystemManagement::restore_saved_segment(SmmField field, std::uint32_t word)
   set_saved_segment(field.index, s);
 }
 
-/// Behind the lower half, which has cleared it.
+/// Behind the lower half, which has cleared it. CR3 is the machine's until all is restored.
 void SystemManagement::restore_upper(SmmField field, std::uint32_t word) {
   WideRegisters wide = cpu_.engine.wide();
-  const std::uint64_t value =
-      std::uint64_t{word} << 32 | static_cast<std::uint32_t>(saved_value(field));
+  const std::uint64_t lower =
+      field.item == SmmItem::control ? wide.cr(field.index) : saved_value(field);
+  const std::uint64_t value = std::uint64_t{word} << 32 | static_cast<std::uint32_t>(lower);
   switch (field.item) {
     case SmmItem::control:
       return wide.set_cr(field.index, value);

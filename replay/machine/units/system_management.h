@@ -56,7 +56,8 @@ class SystemManagement {
   void restore_saved_segment(SmmField field, std::uint32_t word);
   void restore_saved(SmmField field, std::uint32_t word);
   void restore_upper(SmmField field, std::uint32_t word);
-  void check_restored() const;
+  /// The registers are restored.
+  void take_restored();
   void mode_replaced();
 
   CpuContext& cpu_;

@@ -92,6 +92,15 @@ TEST_F(LongMode, IsAnalysedAndExported) {
   EXPECT_THAT(read_file(file("wide.din")), HasSubstr("2 1001004\n"));
 }
 
+TEST_F(LongMode, IsAnalysedInShares) {
+  const std::string whole = good({"analyze", "wide.citcat", "--tool", "count", "--json"});
+  for (const char* const share : {"1/2", "2/2"})
+    good({"analyze", "wide.citcat", "--tool", "count", "--shard", share, "-o", "part"});
+  const auto merged =
+      Json::parse(good({"merge", "part.0001-of-0002", "part.0002-of-0002", "--json"}));
+  EXPECT_EQ(merged.at("tools").at("count"), Json::parse(whole).at("tools").at("count"));
+}
+
 TEST_F(LongMode, IsPrintedWhereAScopeHolds) {
   const std::string text = good({"cat", "wide.citcat", "--format", "text"});
   EXPECT_EQ(good({"cat", "wide.citcat", "--where", "level=0", "--format", "text"}), text);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "capture/import/bus_record.h"
 #include "capture/import/import.h"
@@ -195,6 +196,11 @@ class HeaderlessRecords : public test::TemporaryFolder {
     }
   }
 
+  static std::string packed(const StandIns::Page& page) {
+    const auto bytes = std::bit_cast<std::array<char, kBusRecordBytes>>(stand_in_record(page));
+    return {bytes.begin(), bytes.end()};
+  }
+
   std::uint32_t count_ = 0;
 };
 
@@ -227,6 +233,50 @@ TEST_F(HeaderlessRecords, InTheNativeFormDeclareTheBusThatAllOfThemShow) {
     EXPECT_EQ(found[i].data, expected[i].data);
     EXPECT_EQ(found[i].flags, expected[i].flags);
     EXPECT_EQ(found[i].position, expected[i].position);
+  }
+}
+
+TEST_F(HeaderlessRecords, KeepTheStandInsTheyTellOfInEveryFormThatHasAPlaceForThem) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path("bus.bin"), std::ios::binary).rdbuf();
+  std::string records = bytes.str();
+  for (const std::uint64_t at : {0u, 0x1000u, 0x2000u}) {
+    const std::size_t before = at / 0x1000 * 3;
+    records.insert(before * kBusRecordBytes,
+                   packed({PhysAddr{0xc0000000 + at}, MachineAddr{0x100000000u + at}}));
+  }
+  const auto before = test::read_all(path("bus.bin"));
+  store("high.bin", records);
+  convert_capture({path("high.bin")}, {}, "record-csv",
+                  std::make_unique<FileSink>(path("high.csv")));
+  convert_capture({path("high.csv")}, {}, "native", std::make_unique<FileSink>(path("high.cap")));
+  for (const char* name : {"high.bin", "high.csv", "high.cap"}) {
+    const auto capture = open_capture({path(name)}, {});
+    BusTransaction t;
+    std::size_t count = 0;
+    while (capture->next(t)) EXPECT_EQ(t.index, count++);
+    EXPECT_EQ(count, before.size()) << name;
+    ASSERT_NE(capture->info().bus.stand_ins, nullptr) << name;
+    EXPECT_EQ(capture->info().bus.stand_ins->pages().size(), 3u) << name;
+    EXPECT_EQ(capture->info().bus.held(MachineAddr{0x100002123}), PhysAddr{0xc0002123}) << name;
+  }
+}
+
+TEST_F(HeaderlessRecords, ThatContradictThemselvesAboutAStandInAreRefused) {
+  store("bad.bin", packed({PhysAddr{0xc0001000}, MachineAddr{0x100001000}}) +
+                       packed({PhysAddr{0xc0001000}, MachineAddr{0x200001000}}));
+  CaptureOptions options;
+  options.format = "machine";
+  const auto capture = open_capture({path("bad.bin")}, options);
+  BusTransaction t;
+  try {
+    (void)capture->next(t);
+    FAIL() << "nothing was found wrong";
+  } catch (const FormatError& e) {
+    EXPECT_EQ(std::string(e.what()),
+              path("bad.bin") +
+                  ":40: bus record: address: c0001000 stands for 100001000 already, found it for "
+                  "200001000");
   }
 }
 

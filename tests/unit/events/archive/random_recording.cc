@@ -105,6 +105,18 @@ void RandomRecording::fill_events(Recording& recording) {
   }
 }
 
+std::shared_ptr<const StandIns> RandomRecording::stand_ins() {
+  auto stand_ins = std::make_shared<StandIns>();
+  for (std::uint64_t i = number(20); i > 0; --i) {
+    const std::uint64_t common = number(0x1000) * kPageSize;
+    const PhysAddr held{number(0x100) << StandIns::kCommonBits | common};
+    // One that is taken already is left out.
+    (void)stand_ins->add(held,
+                         MachineAddr{(number(0x1000) + 0x100) << StandIns::kCommonBits | common});
+  }
+  return stand_ins;
+}
+
 Recording RandomRecording::recording() {
   Recording r;
   for (std::uint64_t i = number(4); i > 0; --i) {
@@ -114,6 +126,7 @@ Recording RandomRecording::recording() {
   r.provenance.options = text();
   fill_cpu(r.initial);
   r.bus = {static_cast<CacheForm>(number(3)), word(), word(), word()};
+  if (coin()) r.bus.stand_ins = stand_ins();
   fill_image(r.image);
   fill_events(r);
   RecordingTotals& t = r.totals;
@@ -231,6 +244,13 @@ void expect_equal(const Recording& expected, const Recording& found) {
   EXPECT_EQ(expected.bus.line_bytes, found.bus.line_bytes);
   EXPECT_EQ(expected.bus.bus_bytes, found.bus.bus_bytes);
   EXPECT_EQ(expected.bus.address_mask, found.bus.address_mask);
+  ASSERT_EQ(expected.bus.stand_ins == nullptr, found.bus.stand_ins == nullptr);
+  if (expected.bus.stand_ins != nullptr) {
+    const auto& pages = expected.bus.stand_ins->pages();
+    ASSERT_EQ(pages.size(), found.bus.stand_ins->pages().size());
+    for (const StandIns::Page& page : pages)
+      EXPECT_EQ(found.bus.stand_ins->held(page.machine), page.held);
+  }
   expect_equal(expected.image, found.image);
   expect_equal_events(expected, found);
   expect_equal_totals(expected.totals, found.totals);
