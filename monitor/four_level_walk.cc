@@ -9,7 +9,6 @@ namespace {
 
 constexpr unsigned kLevels = 4, kIndexBits = 9, kPageBits = 12;
 constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
-constexpr std::uint32_t kAddressAbove = 0xfffff;  // of an entry's upper half: bits 32 to 51
 
 /// The bit where the index of a level begins, the top one being level 0.
 unsigned shift_of(unsigned level) { return kPageBits + kIndexBits * (kLevels - 1 - level); }
@@ -29,17 +28,12 @@ std::uint32_t within_page(unsigned level) {
 
 }  // namespace
 
-/// The lower half of a present entry. It is written as a whole where it is marked, as on the buses
-/// of machines that were recorded.
-std::optional<std::uint32_t> PageWalker::read_long_entry(std::uint32_t address,
+/// A present entry. It is written as a whole where it is marked, as on the buses of machines that
+/// were recorded.
+std::optional<std::uint64_t> PageWalker::read_long_entry(std::uint32_t address,
                                                          std::uint32_t sets) {
   const auto entry = read_entry_of(address & a20_mask_, 8, sets);
-  if (!entry || (*entry & kPresent) == 0) return std::nullopt;
-  if ((*entry >> 32 & kAddressAbove) != 0) {
-    met_high_entry_ = true;
-    return std::nullopt;
-  }
-  return static_cast<std::uint32_t>(*entry);
+  return entry && (*entry & kPresent) != 0 ? entry : std::nullopt;
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk_four_levels(std::uint64_t linear,
@@ -50,13 +44,11 @@ std::optional<PageWalker::Entry> PageWalker::walk_four_levels(std::uint64_t line
     const bool last = level == kLevels - 1 || (may_be_large(level) && (peek(at) & kLarge) != 0);
     const auto read = read_long_entry(at, last ? sets : 0);
     if (!read) return std::nullopt;
-    if (!last) {
-      table = *read;
-      continue;
-    }
-    const std::uint32_t within = within_page(level);
-    const std::uint32_t frame = (*read & ~within) | (static_cast<std::uint32_t>(linear) & within);
-    return entry(linear >> kPageBits, frame & ~0xfffu, *read, at);
+    const std::uint64_t within = last ? within_page(level) : 0;
+    const auto named = named_by((*read & kAddress & ~within) | (linear & within));
+    if (!named) return std::nullopt;
+    if (last) return entry(linear >> kPageBits, *named, static_cast<std::uint32_t>(*read), at);
+    table = *named;
   }
 }
 
@@ -67,8 +59,11 @@ PageWalker::Path PageWalker::four_level_path(std::uint64_t linear) const {
     path.at[level] = entry_address(table, linear, level);
     path.count = level + 1;
     path.within = within_page(level);
-    table = peek(path.at[level]);
-    if (may_be_large(level) && (table & kLarge) != 0) break;
+    const std::uint64_t named = peek_wide(path.at[level]);
+    if ((named & kPresent) == 0 || (may_be_large(level) && (named & kLarge) != 0)) break;
+    const auto below = level + 1 < kLevels ? named_by(named) : std::nullopt;
+    if (!below) break;
+    table = *below;
   }
   return path;
 }

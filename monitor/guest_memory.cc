@@ -2,9 +2,15 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace citcat::monitor {
+namespace {
+
+constexpr std::uint64_t kStretch = std::uint64_t{64} << 20;
+
+}  // namespace
 
 bool GuestMemory::find(const std::string& backend_name) {
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
@@ -18,10 +24,30 @@ bool GuestMemory::find(const std::string& backend_name) {
       continue;
     ++found;
     ram_ = reinterpret_cast<std::uint8_t*>(begin);
-    bytes_ = static_cast<std::uint32_t>(end - begin);
+    low_bytes_ = bytes_ = end - begin;
   }
   std::fclose(maps);
   return found == 1;
+}
+
+bool GuestMemory::find_high(Map map, Unmap unmap) {
+  // Up to there nothing is beyond 4 GiB, unless somebody asks for it (QEMU, hw/i386/pc_q35.c).
+  constexpr std::uint64_t kMostlyLow = std::uint64_t{2} << 30;
+  if (map == nullptr || unmap == nullptr) return bytes_ <= kMostlyLow;
+  std::uint64_t size = kPageBytes;
+  void* const host = map(k4GiB, &size, false);
+  if (host == nullptr) return true;
+  const auto* const p = static_cast<const std::uint8_t*>(host);
+  if (p >= ram_ && p < ram_ + bytes_) low_bytes_ = static_cast<std::uint64_t>(p - ram_);
+  unmap(host, size, false, 0);
+  return true;
+}
+
+void GuestMemory::show(std::uint64_t machine, std::uint32_t held) {
+  const std::uint64_t offset = machine - k4GiB + low_bytes_;
+  if (offset >= bytes_) return;
+  if (shown_.empty()) shown_.resize(k4GiB / kPageBytes);
+  shown_[held / kPageBytes] = static_cast<std::uint32_t>(offset / kPageBytes);
 }
 
 bool GuestMemory::snapshot() {
@@ -31,7 +57,16 @@ bool GuestMemory::snapshot() {
     if (p == MAP_FAILED) return false;
     shadow_ = static_cast<std::uint8_t*>(p);
   }
-  take(0, bytes_);
+  // What the machine never used is not copied: to read it would take memory for it.
+  std::vector<unsigned char> used(kStretch / kPageBytes);
+  for (std::uint64_t at = 0; at < bytes_; at += kStretch) {
+    const std::uint64_t size = std::min(kStretch, bytes_ - at);
+    const std::size_t pages = size / kPageBytes;
+    if (mincore(ram_ + at, size, used.data()) != 0) used.assign(used.size(), 1);
+    for (std::size_t n = 0; n < pages; ++n)
+      if ((used[n] & 1) != 0)
+        std::memcpy(shadow_ + at + n * kPageBytes, ram_ + at + n * kPageBytes, kPageBytes);
+  }
   return true;
 }
 

@@ -3,11 +3,15 @@
 // have last seen of every byte. Where the two differ somebody else wrote, a device by DMA or the
 // emulator's own page walker. Firmware - ROM, and RAM in its place - has no shadow and is asked for
 // each time.
+//
+// Addresses have 32 bits, and are those at which memory is shown: beyond 4 GiB that is elsewhere
+// (stand_ins.h). The emulator has all RAM in one piece, what lies beyond 4 GiB behind the rest.
 
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace citcat::monitor {
 
@@ -26,15 +30,25 @@ class GuestMemory {
                                   bool store);
   /// Without it firmware cannot be read.
   void set_physical_access(PhysicalAccess access) { access_ = access; }
+  /// How the emulator finds the host's address of a physical one, and takes it back.
+  using Map = void* (*)(std::uint64_t address, std::uint64_t* size, bool store);
+  using Unmap = void (*)(void* host, std::uint64_t size, bool store, std::uint64_t accessed);
+  /// Finds out how much of RAM lies beyond 4 GiB. Needs find() to have succeeded; only from the
+  /// processor's own thread. False where that cannot be told.
+  bool find_high(Map map, Unmap unmap);
   /// The shadow takes RAM as it is now. Needs find() to have succeeded.
   bool snapshot();
 
-  std::uint32_t bytes() const { return bytes_; }
+  /// RAM from address 0 on.
+  std::uint32_t low_bytes() const { return static_cast<std::uint32_t>(low_bytes_); }
+  /// From now on the page at an address of the machine beyond 4 GiB is shown at `held`. It need not
+  /// be RAM.
+  void show(std::uint64_t machine, std::uint32_t held);
   /// RAM at this address that the processor reads as it is. The legacy hole at 640 KiB holds
   /// screen memory and ROM, or copies of ROM that may be write-protected.
   bool is_ram(std::uint32_t address, std::uint32_t size) const {
-    return address < bytes_ && size <= bytes_ - address &&
-           (address + size <= kHoleBegin || address >= kHoleEnd);
+    if (address >= low_bytes_) return is_shown(address) && size <= left_in_page(address);
+    return size <= low_bytes_ - address && (address + size <= kHoleBegin || address >= kHoleEnd);
   }
   /// What `read` and `write` reach: RAM, and where a PC has its firmware. Not devices, for which it
   /// makes a difference whether they are read.
@@ -49,7 +63,7 @@ class GuestMemory {
   /// Bytes of readable memory as they are now.
   void read(std::uint32_t address, std::span<std::uint8_t> bytes) const {
     if (is_ram(address, static_cast<std::uint32_t>(bytes.size())))
-      std::memcpy(bytes.data(), ram_ + address, bytes.size());
+      std::memcpy(bytes.data(), live(address), bytes.size());
     else
       access_(address, bytes.data(), bytes.size(), false);
   }
@@ -60,41 +74,59 @@ class GuestMemory {
     else
       access_(address, bytes.data(), bytes.size(), true);
   }
-  /// The physical address of a host pointer into RAM, or ~0u.
-  std::uint32_t address_of(const void* host) const {
+  /// The machine's physical address of a host pointer into RAM, or kNotInRam.
+  std::uint64_t address_of(const void* host) const {
     const auto* p = static_cast<const std::uint8_t*>(host);
-    return p >= ram_ && p < ram_ + bytes_ ? static_cast<std::uint32_t>(p - ram_) : ~0u;
+    if (p < ram_ || p >= ram_ + bytes_) return kNotInRam;
+    const auto offset = static_cast<std::uint64_t>(p - ram_);
+    return offset < low_bytes_ ? offset : offset - low_bytes_ + k4GiB;
   }
+  static constexpr std::uint64_t kNotInRam = ~std::uint64_t{0};
 
-  const std::uint8_t* live(std::uint32_t address) const { return ram_ + address; }
-  std::uint8_t* shadow(std::uint32_t address) { return shadow_ + address; }
+  const std::uint8_t* live(std::uint32_t address) const { return ram_ + offset_of(address); }
+  std::uint8_t* shadow(std::uint32_t address) { return shadow_ + offset_of(address); }
   bool differs(std::uint32_t address, std::uint32_t size) const {
-    return std::memcmp(ram_ + address, shadow_ + address, size) != 0;
+    const std::size_t offset = offset_of(address);
+    return std::memcmp(ram_ + offset, shadow_ + offset, size) != 0;
   }
   /// Whether an aligned dword differs as an entry of page tables does that the emulator's walker
   /// has marked as accessed or dirty. The bus shows such a mark with the walk that makes it.
   bool is_marked(std::uint32_t address) const {
     std::uint32_t now = 0, before = 0;
-    std::memcpy(&now, ram_ + address, sizeof now);
-    std::memcpy(&before, shadow_ + address, sizeof before);
+    const std::size_t offset = offset_of(address);
+    std::memcpy(&now, ram_ + offset, sizeof now);
+    std::memcpy(&before, shadow_ + offset, sizeof before);
     constexpr std::uint32_t kPresent = 1, kMarks = 0x60;
     return now != before && (before & kPresent) != 0 && (now & ~kMarks) == (before & ~kMarks) &&
            (before & ~now) == 0;
   }
   void take(std::uint32_t address, std::uint32_t size) {
-    std::memcpy(shadow_ + address, ram_ + address, size);
+    const std::size_t offset = offset_of(address);
+    std::memcpy(shadow_ + offset, ram_ + offset, size);
   }
   /// Makes RAM hold what a processor would have stored where the emulator stored something else, so
   /// that the machine goes on with what its bus has shown. Only from the processor's own thread.
   void correct(std::uint32_t address, std::span<const std::uint8_t> bytes) {
-    std::memcpy(ram_ + address, bytes.data(), bytes.size());
+    std::memcpy(ram_ + offset_of(address), bytes.data(), bytes.size());
   }
   /// The same for bytes that a processor would not have stored to.
   void restore(std::uint32_t address, std::uint32_t size) {
-    std::memcpy(ram_ + address, shadow_ + address, size);
+    const std::size_t offset = offset_of(address);
+    std::memcpy(ram_ + offset, shadow_ + offset, size);
   }
 
  private:
+  bool is_shown(std::uint32_t address) const {
+    return !shown_.empty() && shown_[address / kPageBytes] != 0;
+  }
+  /// Where in RAM an address is; of RAM alone.
+  std::size_t offset_of(std::uint32_t address) const {
+    if (address < low_bytes_) return address;
+    return std::size_t{shown_[address / kPageBytes]} * kPageBytes + address % kPageBytes;
+  }
+
+  static constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
+  static constexpr std::uint32_t kPageBytes = 4096;
   static constexpr std::uint32_t kHoleBegin = 0xa0000, kHoleEnd = 0x100000;
   // Behind the screen's memory there are ROMs up to 1 MiB. The processor starts at the end of 4
   // GiB.
@@ -102,7 +134,10 @@ class GuestMemory {
 
   std::uint8_t* ram_ = nullptr;
   std::uint8_t* shadow_ = nullptr;
-  std::uint32_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, low_bytes_ = 0;
+  /// By frame below 4 GiB: the page of RAM beyond 4 GiB that is shown there, counted from the
+  /// beginning of RAM; 0 for none.
+  std::vector<std::uint32_t> shown_;
   PhysicalAccess access_ = nullptr;
 };
 

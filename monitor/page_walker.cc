@@ -129,32 +129,39 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   return entry(page, *table & ~0xfffu, *table, table_at);
 }
 
-/// The low half of an entry of 8 bytes that is present.
-std::optional<std::uint32_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets) {
+/// An entry of 8 bytes that is present.
+std::optional<std::uint64_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets) {
   const auto low = read_entry(address, sets);
   const auto high = low ? read_entry(address + 4) : std::nullopt;
   if (!high || (*low & kPresent) == 0) return std::nullopt;
-  if (*high != 0) {
-    met_high_entry_ = true;
-    return std::nullopt;
-  }
-  return low;
+  const std::uint64_t entry = std::uint64_t{*high} << 32 | *low;
+  if (entry >> 63 == 0) return entry;
+  met_no_execute_ = true;
+  return std::nullopt;
 }
 
 /// Two levels of tables below the pointers that the processor keeps (Intel SDM vol. 3, 4.4).
 std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std::uint32_t sets) {
-  const std::uint32_t pointer = pointers_[linear >> 30];
+  const std::uint64_t pointer = pointers_[linear >> 30];
   if ((pointer & kPresent) == 0) return std::nullopt;
-  const std::uint32_t directory_at = (pointer & ~0xfffu) + ((linear >> 21) & 0x1ff) * 8;
-  const auto directory = read_pae_entry(directory_at, is_large(directory_at, 0x20) ? sets : 0);
+  const auto directory = named_by(pointer);
   if (!directory) return std::nullopt;
+  const std::uint32_t directory_at = *directory + ((linear >> 21) & 0x1ff) * 8;
+  const auto named = read_pae_entry(directory_at, is_large(directory_at, 0x20) ? sets : 0);
+  if (!named) return std::nullopt;
   const std::uint32_t page = linear >> 12;
-  if ((*directory & kLarge) != 0)
-    return entry(page, (*directory & 0xffe00000) | (linear & 0x1ff000), *directory, directory_at);
-  const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8;
-  const auto table = read_pae_entry(table_at, sets);
+  if ((*named & kLarge) != 0) {
+    const auto frame = named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
+    if (!frame) return std::nullopt;
+    return entry(page, *frame, static_cast<std::uint32_t>(*named), directory_at);
+  }
+  const auto table = named_by(*named);
   if (!table) return std::nullopt;
-  return entry(page, *table & ~0xfffu, *table, table_at);
+  const std::uint32_t table_at = *table + ((linear >> 12) & 0x1ff) * 8;
+  const auto last = read_pae_entry(table_at, sets);
+  const auto frame = last ? named_by(*last) : std::nullopt;
+  if (!frame) return std::nullopt;
+  return entry(page, *frame, static_cast<std::uint32_t>(*last), table_at);
 }
 
 /// An entry without a trace on the bus; 0 where there is no RAM.
@@ -165,17 +172,27 @@ std::uint32_t PageWalker::peek(std::uint32_t address) const {
   return entry;
 }
 
+/// The same of an entry of eight bytes.
+std::uint64_t PageWalker::peek_wide(std::uint32_t address) const {
+  address &= a20_mask_;
+  std::uint64_t entry = 0;
+  if (memory_.is_ram(address, 8)) std::memcpy(&entry, memory_.live(address), 8);
+  return entry;
+}
+
 /// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
 bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const {
   return (peek(address) & kLarge) != 0 && (control_.cr4 & allowed_by) != 0;
 }
 
-/// The entries for an address, without a trace on the bus. Of tables that are not there it tells
-/// what their entries would be.
+/// The entries for an address, without a trace on the bus. With entries of eight bytes the last one
+/// is that which is not present, if there is one.
 PageWalker::Path PageWalker::path_of(std::uint64_t address) const {
   if (long_mode()) return four_level_path(address);
   const auto linear = static_cast<std::uint32_t>(address);
-  const std::uint32_t table = pae() ? pointers_[linear >> 30] & ~0xfffu : directory_base();
+  const std::uint64_t pointer = pointers_[linear >> 30];
+  const auto named = (pointer & kPresent) != 0 ? named_by(pointer) : std::nullopt;
+  const std::uint32_t table = pae() ? named.value_or(kNowhere) : directory_base();
   Path path;
   path.at[0] = table + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4);
   path.count = 1;
@@ -184,8 +201,13 @@ PageWalker::Path PageWalker::path_of(std::uint64_t address) const {
     path.within = pae() ? 0x1fffff : 0x3fffff;
     return path;
   }
-  path.at[1] =
-      (directory & ~0xfffu) + (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4);
+  if (!pae()) {
+    path.at[1] = (directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
+  } else {
+    const auto pages = (directory & kPresent) != 0 ? named_by(peek_wide(path.at[0])) : std::nullopt;
+    if (!pages) return path;
+    path.at[1] = *pages + ((linear >> 12) & 0x1ff) * 8;
+  }
   path.count = 2;
   return path;
 }
@@ -197,8 +219,10 @@ std::optional<std::uint32_t> PageWalker::locate(std::uint64_t address) const {
   std::uint32_t present = kPresent;
   for (unsigned n = 0; n < path.count; ++n) present &= peek(path.at[n]);
   if (present == 0) return std::nullopt;
-  return ((peek(path.last()) & ~path.within) | (static_cast<std::uint32_t>(linear) & path.within)) &
-         a20_mask_;
+  const std::uint64_t last = pae() ? peek_wide(path.last()) & kAddress : peek(path.last());
+  const std::uint64_t within = path.within;
+  const auto shown = stand_ins_.shown((last & ~within) | (linear & within));
+  return shown ? std::optional(*shown & a20_mask_) : std::nullopt;
 }
 
 /// The rights of all levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers

@@ -10,6 +10,7 @@
 
 #include "monitor/bus_model.h"
 #include "monitor/guest_memory.h"
+#include "monitor/stand_ins.h"
 
 namespace citcat::monitor {
 
@@ -24,7 +25,8 @@ struct ControlRegisters {
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {
  public:
-  PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {}
+  PageWalker(GuestMemory& memory, StandIns& stand_ins, BusModel& bus)
+      : memory_(memory), stand_ins_(stand_ins), bus_(bus) {}
 
   /// New control registers; drops all translations. `loads_cr3`: an instruction wrote CR3, which
   /// makes a processor with PAE read the four page-directory pointers, to keep them.
@@ -64,9 +66,9 @@ class PageWalker {
   /// for a load before the store that faulted, are taken out of RAM again.
   void faulting_walk(std::uint64_t linear);
 
-  /// Whether a walk met an entry with bits above 31 that no replayer holds: an address beyond 4
-  /// GiB, and in the tables of PAE no-execute.
-  bool met_high_entry() const { return met_high_entry_; }
+  /// Whether a walk met an entry of PAE's tables that is marked no-execute, which no replayer holds
+  /// outside long mode.
+  bool met_no_execute() const { return met_no_execute_; }
 
   /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
   /// (Intel SDM vol. 3, table 4-8). Takes these marks out of RAM again.
@@ -80,6 +82,8 @@ class PageWalker {
   static constexpr unsigned kSets = 8, kWays = 4;
   static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80,
                                  kAccessed = 0x20, kDirty = 0x40;
+  static constexpr std::uint64_t kAddress = 0x000ffffffffff000;  ///< in entries of eight bytes
+  static constexpr std::uint32_t kNowhere = 0xfffff000;          ///< no table is in firmware
 
   struct Entry {
     std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
@@ -90,7 +94,7 @@ class PageWalker {
 
   /// The entries that map a page, from the top one on. A large page has fewer.
   struct Path {
-    std::array<std::uint32_t, 4> at{};  ///< physical addresses, as the tables name them
+    std::array<std::uint32_t, 4> at{};  ///< physical addresses, as they are shown
     unsigned count = 0;
     std::uint32_t within = 0xfff;  ///< the bits of an address that are within the page
     std::uint32_t last() const { return at[count - 1]; }
@@ -101,9 +105,11 @@ class PageWalker {
   /// Page-directory pointers are kept in the processor outside long mode alone.
   bool keeps_pointers() const { return paging() && pae() && !long_mode(); }
   std::uint32_t pointers_at() const { return static_cast<std::uint32_t>(control_.cr3) & ~0x1fu; }
-  std::uint32_t directory_base() const {
-    return static_cast<std::uint32_t>(control_.cr3) & ~0xfffu;
+  /// Where the table or page is shown that an entry of eight bytes, or CR3, names.
+  std::optional<std::uint32_t> named_by(std::uint64_t entry) const {
+    return stand_ins_.shown(entry & kAddress);
   }
+  std::uint32_t directory_base() const { return named_by(control_.cr3).value_or(kNowhere); }
   /// The part of a linear address that counts.
   std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
   Entry* find(std::uint64_t page);
@@ -114,14 +120,15 @@ class PageWalker {
   std::optional<Entry> walk(std::uint64_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
   std::optional<Entry> walk_four_levels(std::uint64_t linear, std::uint32_t sets);
-  std::optional<std::uint32_t> read_long_entry(std::uint32_t address, std::uint32_t sets);
-  std::optional<std::uint32_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
+  std::optional<std::uint64_t> read_long_entry(std::uint32_t address, std::uint32_t sets);
+  std::optional<std::uint64_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
   void load_pointers();
   std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
   std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
                                              std::uint32_t sets);
   void mark(std::uint32_t address, std::uint32_t bits);
   std::uint32_t peek(std::uint32_t address) const;
+  std::uint64_t peek_wide(std::uint32_t address) const;
   Entry entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
   Path path_of(std::uint64_t linear) const;
@@ -131,12 +138,13 @@ class PageWalker {
   void insert(const Entry& entry);
 
   GuestMemory& memory_;
+  StandIns& stand_ins_;
   BusModel& bus_;
   ControlRegisters control_;
   std::array<std::array<Entry, kWays>, kSets> tlb_;
   std::array<unsigned, kSets> next_{};
-  std::array<std::uint32_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
-  bool met_high_entry_ = false;
+  std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
+  bool met_no_execute_ = false;
   bool faulting_ = false;   ///< the walk sets no bits of its own
   bool own_store_ = false;  ///< the walk sets its bits in RAM, where the emulator makes none
   std::uint32_t a20_mask_ = ~0u;

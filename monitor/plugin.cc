@@ -1,9 +1,9 @@
 // The virtual bus monitor inside QEMU: waits for its trigger with as little instrumentation as the
 // trigger needs, then has every instruction and every access reported to the recorder.
 //
-// Three functions of QEMU that are no part of its plugin interface are used, found by name at
-// start: qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers, and
-// cpu_physical_memory_rw, for ROM.
+// Some functions of QEMU that are no part of its plugin interface are used, found by name at start:
+// qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers,
+// cpu_physical_memory_rw, for ROM, and cpu_physical_memory_map and _unmap, for memory beyond 4 GiB.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "driver-kmod/uapi/citcat_dump.h"
 #include "monitor/process_watch.h"
@@ -76,6 +77,7 @@ struct Monitor {
   std::uint32_t window = 0;   ///< the driver's, when its marker was stored
   bool begin_next = false;    ///< the marker was stored: the next instruction is the first
   bool stop_next = false;
+  bool knows_high_memory = false;
   std::uint32_t asked_leaf = 0, asked_subleaf = 0;  ///< of CPUID, while waiting
 };
 
@@ -97,6 +99,13 @@ void finish(const std::string& reason) {
   retranslate();
   // QEMU takes SIGTERM as a request to shut down in order.
   if (monitor->options.quit) kill(getpid(), SIGTERM);
+}
+
+/// There can be no recording of this machine, and no use in its going on.
+void stop_without_recording(const std::string& why) {
+  monitor->sink.say("error " + why);
+  monitor->phase = Phase::done;
+  kill(getpid(), SIGTERM);
 }
 
 // ---- waiting
@@ -246,7 +255,7 @@ void write_probe() {
   const bool good =
       write_file(path + ".txt", text.data(), text.size()) &&
       write_file(path + ".bin", memory.live(monitor->window), CITCAT_WINDOW_MIN_BYTES) &&
-      write_file(path + ".ram", memory.live(0), memory.bytes());
+      write_file(path + ".ram", memory.live(0), memory.low_bytes());
   monitor->sink.say(good ? "probe written" : "error the probe could not be written");
 }
 
@@ -316,9 +325,12 @@ void on_start(unsigned, void* user) {
 }
 
 /// While armed: the driver's marker may be stored.
-void watch_for_marker(std::uint32_t physical, std::span<const std::uint8_t> value) {
+void watch_for_marker(std::uint64_t address, std::span<const std::uint8_t> value) {
   std::uint32_t marker = 0, magic = 0;
-  if (value.size() != 4 || (physical & 0xfff) != (CITCAT_MARK_OFFSET & 0xfff)) return;
+  const auto physical = static_cast<std::uint32_t>(address);  // the window is below 4 GiB
+  if (address != physical || value.size() != 4 ||
+      (physical & 0xfff) != (CITCAT_MARK_OFFSET & 0xfff))
+    return;
   std::memcpy(&marker, value.data(), 4);
   const std::uint32_t window = physical - CITCAT_MARK_OFFSET;
   if (marker != CITCAT_MARK_START || !monitor->memory.is_ram(window, CITCAT_WINDOW_MIN_BYTES))
@@ -336,18 +348,13 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void*
   const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
   if (where == nullptr) return;
   const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
-  if (address > 0xffffffff) {
-    monitor->recorder.refuse("an address beyond 4 GiB is used, which no replayer holds");
-    return;
-  }
-  const auto physical = static_cast<std::uint32_t>(address);
   const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
   const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(&value.data),
                                             std::size_t{1} << qemu_plugin_mem_size_shift(info));
   if (monitor->phase == Phase::armed)
-    watch_for_marker(physical, bytes);
+    watch_for_marker(address, bytes);
   else
-    monitor->recorder.access(*static_cast<const Insn*>(user), store, linear, physical,
+    monitor->recorder.access(*static_cast<const Insn*>(user), store, linear, address,
                              qemu_plugin_hwaddr_is_io(where), bytes);
 }
 
@@ -382,8 +389,22 @@ CodeSize likely_code_size(QemuRegisters& registers) {
   return registers.in_real_mode() ? CodeSize::bits16 : CodeSize::bits32;
 }
 
+/// Once there is a machine, before the first address of its RAM is asked for.
+bool find_high_memory() {
+  if (std::exchange(monitor->knows_high_memory, true)) return true;
+  const auto map =
+      reinterpret_cast<GuestMemory::Map>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_map"));
+  const auto unmap =
+      reinterpret_cast<GuestMemory::Unmap>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_unmap"));
+  return monitor->memory.find_high(map, unmap);
+}
+
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (monitor->phase == Phase::done) return;
+  if (!find_high_memory())
+    return stop_without_recording(
+        "this QEMU does not tell where its RAM is; "
+        "choose no more than 2 GiB of it");
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = (monitor->phase != Phase::waiting || monitor->watches_processes()) &&
@@ -419,14 +440,10 @@ void on_exit(qemu_plugin_id_t, void*) { monitor->recorder.end("exit"); }
 
 void on_processor(qemu_plugin_id_t, unsigned) {
   if (!monitor->memory.find(monitor->options.ram))
-    monitor->sink.say("error the guest's RAM is not in one memory backend named " +
-                      monitor->options.ram);
+    stop_without_recording("the guest's RAM is not in one memory backend named " +
+                           monitor->options.ram);
   else if (!monitor->registers.find_registers())
-    monitor->sink.say("error this QEMU does not show the registers of an x86 processor");
-  else
-    return;
-  monitor->phase = Phase::done;
-  kill(getpid(), SIGTERM);
+    stop_without_recording("this QEMU does not show the registers of an x86 processor");
 }
 
 void register_callbacks(qemu_plugin_id_t id) {

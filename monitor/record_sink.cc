@@ -79,6 +79,12 @@ void RecordSink::event(RecordType type, std::uint8_t value, unsigned size, unsig
   put(type, 0, {&value, size}, flags, 0, kClocksSingle);
 }
 
+void RecordSink::stand_in(std::uint32_t held, std::uint64_t machine) {
+  std::uint8_t bytes[8];
+  store(bytes, machine);
+  put(RecordType::stand_in, held, bytes, 0, 0, 0);
+}
+
 void RecordSink::flush() {
   send(data_, {buffer_.data(), used_});
   used_ = 0;

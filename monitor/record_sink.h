@@ -21,6 +21,7 @@ enum class RecordType : std::uint8_t {
   halt = 7,
   flush = 9,
   nmi = 10,
+  stand_in = 15,
 };
 enum RecordFlag : std::uint8_t {
   kLineBurst = 1,
@@ -55,6 +56,9 @@ class RecordSink {
                  unsigned flags, unsigned burst);
   /// An event without address: acknowledge (value is the vector), halt, flush.
   void event(RecordType type, std::uint8_t value, unsigned size, unsigned flags = 0);
+
+  /// The page of the machine is shown at `held` from now on.
+  void stand_in(std::uint32_t held, std::uint64_t machine);
 
   /// Sends a line of text at once; records made before it have been sent by then.
   void say(std::string_view line);

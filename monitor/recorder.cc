@@ -27,7 +27,8 @@ Recorder::Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Reg
       log_(log),
       registers_(registers),
       bus_(memory, sink, model),
-      walker_(memory, bus_) {}
+      stand_ins_(memory, sink),
+      walker_(memory, stand_ins_, bus_) {}
 
 // ---- beginning and end
 // ---------------------------------------------------------------------------
@@ -86,7 +87,7 @@ void Recorder::send_emulator_state(const Insn& first) {
   const LoggedState state = registers_.state();
   const auto wide = registers_.long_mode_registers();
   const std::uint64_t ip = linear_of(first) - state.segment[1].base;
-  send_state_block(state_block(state, ip, wide, facts_, memory_.bytes()), kStateWithoutDriver);
+  send_state_block(state_block(state, ip, wide, facts_, memory_.low_bytes()), kStateWithoutDriver);
   note_task_base(state);
   fpu_.clear();
 }
@@ -154,12 +155,11 @@ void Recorder::start(const Insn& insn) {
   walker_.take_back_pointer_marks();
   take_log(insn);
   if (!active_) return;
-  if (walker_.met_high_entry()) {
+  if (const char* const problem = stand_ins_.problem()) return give_up(problem);
+  if (walker_.met_no_execute()) {
     give_up(
-        walker_.long_mode()
-            ? "a page lies beyond 4 GiB, which no replayer holds; choose less RAM"
-            : "a page is marked no-execute or lies beyond 4 GiB, which no replayer holds; choose a "
-              "processor without no-execute, such as -cpu pentium3, and less RAM");
+        "a page is marked no-execute, which no replayer holds; choose a processor without it, such "
+        "as -cpu pentium3");
     return;
   }
   const std::uint64_t linear = linear_of(insn);
@@ -191,15 +191,12 @@ void Recorder::fetch(const Insn& insn, std::uint64_t linear) {
   next_linear_ = linear + insn.size;
   const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, left_in_page(linear));
   const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
-  std::uint32_t physical = insn.physical;
-  if (physical == ~0u) {
-    const auto walked = walker_.translate(linear, false);
-    if (!walked) return;
-    physical = *walked;
-  } else {
-    walker_.translate_as(linear, false, physical);
-  }
-  bus_.fetch(physical, bytes.first(in_page), sequential);
+  const bool is_in_ram = insn.physical != GuestMemory::kNotInRam;
+  const auto physical =
+      is_in_ram ? stand_ins_.shown(insn.physical) : walker_.translate(linear, false);
+  if (!physical) return;
+  if (is_in_ram) walker_.translate_as(linear, false, *physical);
+  bus_.fetch(*physical, bytes.first(in_page), sequential);
   if (in_page < insn.size)
     if (const auto second = walker_.translate(linear + in_page, false))
       bus_.fetch(*second, bytes.subspan(in_page), true);

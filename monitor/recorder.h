@@ -62,8 +62,9 @@ class Registers {
 
 /// One translated instruction. Lives as long as the emulator.
 struct Insn {
-  std::uint64_t linear = 0;    ///< where it was translated
-  std::uint32_t physical = 0;  ///< of its first byte, ~0u when not in RAM
+  std::uint64_t linear = 0;  ///< where it was translated
+  /// The machine's address of its first byte, or GuestMemory::kNotInRam.
+  std::uint64_t physical = 0;
   std::uint8_t size = 0;
   bool first_in_block = false;
   bool user = false;  ///< at privilege level 3: blocks are translated for one level
@@ -93,8 +94,8 @@ class Recorder {
 
   /// An instruction starts.
   void start(const Insn& insn);
-  /// It has read or written memory.
-  void access(const Insn& insn, bool store, std::uint64_t linear, std::uint32_t physical,
+  /// It has read or written memory, at an address of the machine.
+  void access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
               bool device, std::span<const std::uint8_t> value);
 
   std::uint64_t instructions() const { return completed_; }
@@ -246,6 +247,7 @@ class Recorder {
   InterruptLog& log_;
   Registers& registers_;
   BusModel bus_;
+  StandIns stand_ins_;
   PageWalker walker_;
 
   bool active_ = false;

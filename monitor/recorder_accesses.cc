@@ -60,9 +60,12 @@ void Recorder::read_first_string(const LoggedState& state) {
   block_access((flat ? 0 : state.segment[segment].base) + offset, what.operand_bytes, false);
 }
 
-void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::uint32_t physical,
+void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
                       bool device, std::span<const std::uint8_t> value) {
   if (in_flight_ == nullptr) return;
+  const auto shown = stand_ins_.shown(address);
+  if (!shown) return give_up(stand_ins_.problem());
+  std::uint32_t physical = *shown;
   walker_.take_back_pointer_marks();  // of this access's own walk
   set_position();
   const InsnKind kind = insn.what.kind;

@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDefaultRam = std::uint64_t{128} << 20;  // QEMU's pc machine without -m
-// Above this the pc machine splits its RAM around the PCI hole.
-constexpr std::uint64_t kMaxRam = std::uint64_t{2} << 30;
+// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.
+constexpr std::uint64_t kMaxRam = std::uint64_t{64} << 30;
 
 /// "-m 128", "-m 1G", "-m size=64M,slots=2".
 std::uint64_t ram_bytes(const std::vector<std::string>& command) {

@@ -44,6 +44,17 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
     close(write_end_);
   }
 
+  /// The last megabyte of RAM is the machine's from 4 GiB on.
+  static constexpr std::uint32_t kHighRam = 3 << 20;
+  void place_high_memory() {
+    static std::uint8_t* beyond;
+    beyond = ram_ + kHighRam;
+    ASSERT_TRUE(
+        memory_.find_high([](std::uint64_t, std::uint64_t*, bool) -> void* { return beyond; },
+                          [](void*, std::uint64_t, bool, std::uint64_t) {}));
+    ASSERT_EQ(memory_.low_bytes(), kHighRam);
+  }
+
   struct Seen {
     int type;
     std::uint32_t address;

@@ -31,7 +31,8 @@ class PageWalkTest : public BusTest {
   void prepare(CacheModel model = CacheModel::none) {
     ASSERT_TRUE(memory_.snapshot());
     bus_.emplace(memory_, *sink_, model);
-    walker_.emplace(memory_, *bus_);
+    stand_ins_.emplace(memory_, *sink_);
+    walker_.emplace(memory_, *stand_ins_, *bus_);
     bus_->clear();
   }
   void start(std::uint32_t cr0, std::uint32_t cr4, CacheModel model = CacheModel::none) {
@@ -40,6 +41,7 @@ class PageWalkTest : public BusTest {
   }
 
   std::optional<BusModel> bus_;
+  std::optional<StandIns> stand_ins_;
   std::optional<PageWalker> walker_;
 };
 
@@ -162,7 +164,7 @@ TEST_F(PageWalkTest, PaePointersAreReadWithCr3AndKept) {
   walker_->set_control({kPaging, kDirectory, kPae | 0x80, 0}, false);
   EXPECT_EQ(seen().size(), 8u) << "CR4.PGE";
   EXPECT_FALSE(walker_->translate(kLinear, false));
-  EXPECT_FALSE(walker_->met_high_entry());
+  EXPECT_FALSE(walker_->met_no_execute());
 }
 
 TEST_F(PageWalkTest, AMarkIsShownWithItsOwnWalkWhenAnotherReadsItsLineFirst) {
@@ -220,7 +222,7 @@ TEST_F(PageWalkTest, PaePointersKeepNoAccessedBit) {
   EXPECT_EQ(ram_[kDirectory + 8], 0x45);
 }
 
-TEST_F(PageWalkTest, PaeEntriesBeyondWhatReplaysHoldAreNoticed) {
+TEST_F(PageWalkTest, PaeEntriesThatAreMarkedNoExecuteAreNoticed) {
   std::memset(ram_ + kDirectory, 0, 0x5000);
   wide_entry(kDirectory, 0x301001);
   wide_entry(kTable, 0x302067);
@@ -228,9 +230,24 @@ TEST_F(PageWalkTest, PaeEntriesBeyondWhatReplaysHoldAreNoticed) {
   wide_entry(0x302008, 0x8000000000124067);  // no-execute
   start(0x80010001, 0x20);
   EXPECT_FALSE(walker_->translate(0x0000, false));
-  EXPECT_FALSE(walker_->met_high_entry());
+  EXPECT_FALSE(walker_->met_no_execute());
   EXPECT_FALSE(walker_->translate(0x1000, false));
-  EXPECT_TRUE(walker_->met_high_entry());
+  EXPECT_TRUE(walker_->met_no_execute());
+}
+
+TEST_F(PageWalkTest, PaeTablesAndPagesBeyond4GiBAreShownWhereTheyStandIn) {
+  place_high_memory();
+  std::memset(ram_ + kDirectory, 0, 0x1000);
+  std::memset(ram_ + kHighRam, 0, 0x3000);
+  wide_entry(kDirectory, 0x100000001);         // the directory
+  wide_entry(kHighRam, 0x100001067);           // a table
+  wide_entry(kHighRam + 0x1000, 0x100002067);  // a page
+  wide_entry(kHighRam + 8, 0x1000000e7);       // and a large one
+  start(0x80010001, 0x20);
+  EXPECT_EQ(walker_->translate(0x0123, false), 0x40002123u);
+  EXPECT_EQ(walker_->locate(0x0123), 0x40002123u);
+  EXPECT_EQ(walker_->translate(0x201123, false), 0x40001123u);
+  EXPECT_EQ(walker_->locate(0x202123), 0x40002123u);
 }
 
 TEST_F(PageWalkTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
