@@ -10,7 +10,7 @@
 namespace citcat {
 
 CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor)
-    : model_(descriptor, recording.initial.ram_bytes),
+    : model_(descriptor, CachedMemory(recording.initial.ram_bytes, recording.bus.stand_ins)),
       address_mask_(recording.bus.address_mask),
       ignores_cd_(recording.initial.ignore_cr0_cd) {}
 

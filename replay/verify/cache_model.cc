@@ -113,7 +113,7 @@ std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
   }
 }
 
-CacheModel::CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes)
+CacheModel::CacheModel(const CacheDescriptor& descriptor, CachedMemory memory)
     : descriptor_(&descriptor),
       ways_(descriptor.ways),
       set_mask_(descriptor.bytes / descriptor.line_bytes / descriptor.ways - 1),
@@ -121,7 +121,7 @@ CacheModel::CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_byte
       stores_only_use_(descriptor.form != CacheForm::write_back && !descriptor.split),
       is_lru_(descriptor.replacement == Replacement::lru),
       line_shift_(static_cast<unsigned>(std::countr_zero(descriptor.line_bytes))),
-      ram_bytes_(ram_bytes) {
+      memory_(std::move(memory)) {
   const std::size_t words = (std::size_t{set_mask_} + 1) << set_shift_;
   if (descriptor.split) code_begin_ = words;
   words_.resize(descriptor.split ? 2 * words : words);
@@ -138,13 +138,14 @@ void CacheModel::clear() {
   }
 }
 
-bool CacheModel::may_be_cached(PhysAddr a, std::uint32_t ram_bytes) {
+bool CachedMemory::has(PhysAddr a) const {
   if (a.value >= kHoleBegin && a.value < kHoleEnd) return false;
-  return ram_bytes == 0 || a.value < ram_bytes;
+  if (ram_bytes_ == 0 || a.value < ram_bytes_) return true;
+  return stand_ins_ != nullptr && stand_ins_->is_stand_in(a);
 }
 
 inline bool CacheModel::cacheable(PhysAddr a) const {
-  if (!may_be_cached(a, ram_bytes_)) return false;
+  if (!memory_.has(a)) return false;
   return uncacheable_.empty() ||
          !std::binary_search(uncacheable_.begin(), uncacheable_.end(), a.page());
 }

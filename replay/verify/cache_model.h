@@ -8,9 +8,11 @@
 #include <boost/align/aligned_allocator.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "events/address.h"
@@ -69,12 +71,26 @@ const char* cache_traffic_name(CacheTraffic::Kind kind);
 std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
                                                    const CacheDescriptor& descriptor);
 
+/// What of a machine's addresses is cached: memory, but not the hole below 1 MiB, since of video
+/// memory and ROM a PC caches nothing. All that the machine has beyond 4 GiB is taken for memory.
+class CachedMemory {
+ public:
+  /// `ram_bytes`: from 0 on, 0 where that is not known.
+  CachedMemory(std::uint32_t ram_bytes, std::shared_ptr<const StandIns> stand_ins = nullptr)
+      : ram_bytes_(ram_bytes), stand_ins_(std::move(stand_ins)) {}
+  bool has(PhysAddr a) const;
+
+ private:
+  std::uint32_t ram_bytes_;
+  std::shared_ptr<const StandIns> stand_ins_;
+};
+
 class CacheModel {
  public:
   static constexpr std::uint32_t kMaxWays = 8;
 
-  /// Empty. `ram_bytes`: what lies beyond, and the hole below 1 MiB, is not cached.
-  CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes);
+  /// Empty.
+  CacheModel(const CacheDescriptor& descriptor, CachedMemory memory);
 
   // Accesses of the processor in their order. What they cause on the bus is added to traffic().
   // False: nothing was added.
@@ -104,9 +120,6 @@ class CacheModel {
   /// The bus shows that this page is not cached.
   void learn_uncacheable(std::uint32_t page);
 
-  /// It lies in memory, and not in the hole below 1 MiB: of video memory and ROM a PC caches
-  /// nothing. `ram_bytes` as above.
-  static bool may_be_cached(PhysAddr a, std::uint32_t ram_bytes);
   bool is_cached(PhysAddr a, bool code) const;
   /// A number that the addresses of one line have in common.
   std::uint32_t line_of(PhysAddr a) const { return a.low32() >> line_shift_; }
@@ -181,7 +194,7 @@ class CacheModel {
   bool stores_only_use_ = false;  ///< a store changes nothing but the order of use
   bool is_lru_ = false;
   unsigned line_shift_ = 0;
-  std::uint32_t ram_bytes_;
+  CachedMemory memory_;
   bool disabled_ = false;
   std::vector<std::uint32_t> uncacheable_;  ///< pages, sorted
   std::vector<CacheTraffic> traffic_;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kLeastBytes = 1024, kLeastLine = 16, kMostLine = 128;
 
 struct Sweep {
   CacheDescriptor base;
-  std::uint32_t ram_bytes = 0;
+  CachedMemory memory = 0;
   std::vector<CacheDescriptor> shapes;  ///< by line, size, ways
 };
 
@@ -116,8 +116,7 @@ void report_references(Report& out, const Sweep& sweep, const CacheParts& parts,
 class CacheBank {
  public:
   explicit CacheBank(std::shared_ptr<const Sweep> sweep) : sweep_(std::move(sweep)) {
-    for (const CacheDescriptor& shape : sweep_->shapes)
-      caches_.emplace_back(shape, sweep_->ram_bytes);
+    for (const CacheDescriptor& shape : sweep_->shapes) caches_.emplace_back(shape, sweep_->memory);
   }
   void fetch_line(PhysAddr a) {
     for (CountedCache& c : caches_) c.fetch_line(a);
@@ -217,7 +216,7 @@ class StackBank {
     const std::uint32_t last = (a.low32() + size - 1) >> stacks.line_shift();
     for (std::uint32_t line = a.low32() >> stacks.line_shift(); line <= last; ++line) {
       const PhysAddr begin{line << stacks.line_shift()};
-      if (CacheModel::may_be_cached(begin, sweep_->ram_bytes)) stacks.access(line, code, part_);
+      if (sweep_->memory.has(begin)) stacks.access(line, code, part_);
     }
   }
   static void take_away(CacheStacks& stacks, PhysAddr a, std::uint32_t size) {
@@ -276,7 +275,7 @@ std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t mo
                                        const MachineFacts& machine) {
   auto sweep = std::make_shared<Sweep>();
   sweep->base = base;
-  sweep->ram_bytes = machine.ram_bytes;
+  sweep->memory = CachedMemory(machine.ram_bytes, machine.stand_ins);
   sweep->shapes = shapes_of(what, most, base);
   const bool fills_always = base.allocates_on_write && base.write_hit_is_use;
   if (fills_always && base.replacement == Replacement::lru) {

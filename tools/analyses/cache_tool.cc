@@ -48,7 +48,9 @@ std::unique_ptr<Tool> make_cache(const CacheDescriptor& base, std::uint64_t flus
   Feed::Plan plan;
   // The model keeps a pointer to it.
   const auto descriptor = std::make_shared<const CacheDescriptor>(base);
-  plan.make = [descriptor, machine] { return CountedCache(*descriptor, machine.ram_bytes); };
+  plan.make = [descriptor, machine] {
+    return CountedCache(*descriptor, CachedMemory(machine.ram_bytes, machine.stand_ins));
+  };
   plan.walks = base.walks;
   plan.ins_reads_destination = base.ins_reads_destination;
   plan.flush_every = flush_every;
@@ -60,6 +62,13 @@ std::unique_ptr<Tool> make_cache_tool(ToolOptions& options, const Setup& setup) 
   const std::string model = options.text("model", "");
   const std::uint64_t flush = options.number("flush", 0, 0, std::uint64_t{1} << 62);
   const CacheDescriptor base = model.empty() ? described(options) : known(model);
+  const bool sets_differ = base.bytes / base.ways > 1u << StandIns::kCommonBits;
+  if (setup.machine.stand_ins != nullptr && sets_differ) {
+    throw UsageError(
+        "--tool cache: expected at most 16 MiB in each way, as the recording tells no more of "
+        "where "
+        "its memory beyond 4 GiB lies");
+  }
   const std::string sweep = options.text("sweep", "");
   const auto most = static_cast<std::uint32_t>(
       options.power_of_two("most", std::uint64_t{256} << 10, 1024, std::uint64_t{1} << 24));

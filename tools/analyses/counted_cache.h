@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "replay/verify/cache_model.h"
 #include "tools/analyses/cache_feed.h"
@@ -16,8 +17,8 @@ double percent(std::uint64_t part, std::uint64_t whole);
 class CountedCache {
  public:
   /// The descriptor must outlive it.
-  CountedCache(const CacheDescriptor& descriptor, std::uint32_t ram_bytes)
-      : model_(descriptor, ram_bytes) {}
+  CountedCache(const CacheDescriptor& descriptor, CachedMemory memory)
+      : model_(descriptor, std::move(memory)) {}
 
   void fetch_line(PhysAddr a) { model_.fetch_line(a); }
   void fetch(PhysAddr a, std::uint32_t size) { model_.fetch(a, size); }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <list>
+#include <memory>
 #include <random>
 
 namespace citcat::test {
@@ -309,6 +310,18 @@ class SlowCache {
   std::uint32_t sets_;
   std::array<Cache, 2> caches_;  ///< data (or all), code
 };
+
+TEST(CachedMemory, IsMemoryBelowAndBeyond4GiBButNoDevice) {
+  const auto stand_ins = std::make_shared<StandIns>();
+  ASSERT_EQ(stand_ins->add(PhysAddr{0xc0005000}, MachineAddr{0x100005000}), "");
+  const CachedMemory memory(0x8000000, stand_ins);
+  EXPECT_TRUE(memory.has(PhysAddr{0x7ffffff}));
+  EXPECT_TRUE(memory.has(PhysAddr{0xc0005010}));
+  EXPECT_FALSE(memory.has(PhysAddr{0xc0006010}));
+  EXPECT_FALSE(memory.has(PhysAddr{0xa0000}));
+  EXPECT_FALSE(CachedMemory(0x8000000).has(PhysAddr{0xc0005010}));
+  EXPECT_TRUE(CachedMemory(0).has(PhysAddr{0xc0005010})) << "how much there is is not known";
+}
 
 void expect_like_slow_cache(const CacheDescriptor& d) {
   CacheModel model(d, kRam);
