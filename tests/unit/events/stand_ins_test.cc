@@ -35,12 +35,13 @@ TEST(StandIns, BelongToOnePageEach) {
 
 TEST(StandIns, ArePagesBelow4GiBOfOnesBeyondWithTheSameLowerBits) {
   StandIns stand_ins;
-  for (const auto& [held, machine] : {std::pair<std::uint64_t, std::uint64_t>{0xc0023000, 0xc1023000},
-                                      {0xc0023000, 0x140024000},
-                                      {0xc0023000, 0x141023000 ^ 0x800000},
-                                      {0xc0023008, 0x140023008},
-                                      {0x1c0023000, 0x140023000},
-                                      {0xc0023000, 0x100000c0023000}}) {
+  for (const auto& [held, machine] :
+       {std::pair<std::uint64_t, std::uint64_t>{0xc0023000, 0xc1023000},
+        {0xc0023000, 0x140024000},
+        {0xc0023000, 0x141023000 ^ 0x800000},
+        {0xc0023008, 0x140023008},
+        {0x1c0023000, 0x140023000},
+        {0xc0023000, 0x100000c0023000}}) {
     EXPECT_NE(stand_ins.add(PhysAddr{held}, MachineAddr{machine}), "") << held << ' ' << machine;
   }
   EXPECT_TRUE(stand_ins.pages().empty());
