@@ -2,9 +2,10 @@
 # users compile alone with nothing but what is installed, and none is there that they do not need.
 #   cmake -D LIST=... -D PREFIX=... -D WORK=... -D CXX=... -P check_headers.cmake
 
-# A header for users is a promise; what it includes is one, too. Neither grows unnoticed.
+# A header for users is a promise; what it includes is one, too. Neither grows unnoticed. The 41st is
+# events/stand_ins.h: without it nobody can tell what a physical address beyond 4 GiB stands for.
 set(most_for_users 20)
-set(most_in_all 40)
+set(most_in_all 41)
 
 file(STRINGS ${LIST} lines)
 set(for_users)
