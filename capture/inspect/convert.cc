@@ -122,8 +122,8 @@ class TransactionWriter {
   virtual ~TransactionWriter() = default;
   /// False when the format has no record for it.
   virtual bool write(const BusTransaction& transaction) = 0;
-  /// Before what needs it. Formats without a place for it have the addresses as they are shown.
-  virtual void stand_in(const StandIns::Page&) {}
+  /// Before what needs it. False when the format has no place for it.
+  virtual bool stand_in(const StandIns::Page&) { return false; }
   /// After the last transaction of a capture that was interrupted. Most formats have no place for
   /// it.
   virtual void interrupted(Ending) {}
@@ -173,9 +173,10 @@ class RecordCsvWriter final : public TransactionWriter {
     next_ = t.index + 1;
     return true;
   }
-  void stand_in(const StandIns::Page& page) override {
+  bool stand_in(const StandIns::Page& page) override {
     out_.add(record_csv_stand_in_line(next_, page));
     out_.add("\n");
+    return true;
   }
   void interrupted(Ending ending) override {
     out_.add(record_csv_cut_line(next_, ending));
@@ -192,7 +193,10 @@ class NativeTransactionWriter final : public TransactionWriter {
  public:
   NativeTransactionWriter(const CaptureInfo& info, ByteSink& sink) : writer_(sink, info) {}
   bool write(const BusTransaction& t) override { return writer_.write(t); }
-  void stand_in(const StandIns::Page& page) override { writer_.write_stand_in(page); }
+  bool stand_in(const StandIns::Page& page) override {
+    writer_.write_stand_in(page);
+    return true;
+  }
   void interrupted(Ending ending) override { writer_.write_cut(ending); }
   void finish(std::vector<std::string>& warnings) override {
     writer_.finish();
@@ -267,7 +271,8 @@ bool copy_segment(CaptureReader& capture, TransactionWriter& writer, StandInFoll
     if (transaction.index >= how.range.to) return false;
     drop_count(capture.info(), transaction);
     if (transaction.index < how.range.from || !clocks.has(transaction.clock)) continue;
-    for (const StandIns::Page& page : stand_ins.take(capture.info())) writer.stand_in(page);
+    for (const StandIns::Page& page : stand_ins.take(capture.info()))
+      result.stand_ins_left_out += writer.stand_in(page) ? 0 : 1;
     ++(writer.write(transaction) ? result.written : result.left_out);
     if (how.progress) how.progress(result.written);
   }
@@ -291,6 +296,11 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const 
   if (const CountUnit unit = capture.info().counts; unit != CountUnit::instructions) {
     result.warnings.push_back("counts of " + std::string(count_unit_name(unit)) +
                               " at interrupts are left out: positions are instructions");
+  }
+  if (result.stand_ins_left_out != 0) {
+    result.warnings.push_back(std::to_string(result.stand_ins_left_out) +
+                              " pages beyond 4 GiB are at other addresses in the capture, and the "
+                              "format cannot say so");
   }
   writer.finish(result.warnings);
   if (segments != 1)

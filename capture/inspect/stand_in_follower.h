@@ -1,5 +1,6 @@
 #pragma once
-// Who copies the records of a capture copies what they say of stand-ins, too, before what needs it.
+// What a capture has said of stand-ins since the last question: a copy of it has to say the same
+// before the transactions that need it.
 
 #include <cstddef>
 #include <span>

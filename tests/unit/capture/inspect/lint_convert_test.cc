@@ -262,6 +262,19 @@ TEST_F(HeaderlessRecords, KeepTheStandInsTheyTellOfInEveryFormThatHasAPlaceForTh
   }
 }
 
+TEST_F(HeaderlessRecords, WarnWhereAFormCannotSayWhichPagesStandIn) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path("bus.bin"), std::ios::binary).rdbuf();
+  store("high.bin", packed({PhysAddr{0xc0000000}, MachineAddr{0x100000000}}) + bytes.str());
+  for (const char* target : {"byu", "vcd"}) {
+    const ConvertResult result =
+        convert_capture({path("high.bin")}, {}, target, std::make_unique<NullSink>());
+    EXPECT_EQ(result.stand_ins_left_out, 1u) << target;
+    ASSERT_FALSE(result.warnings.empty()) << target;
+    EXPECT_NE(result.warnings.back().find("1 pages beyond 4 GiB"), std::string::npos) << target;
+  }
+}
+
 TEST_F(HeaderlessRecords, ThatContradictThemselvesAboutAStandInAreRefused) {
   store("bad.bin", packed({PhysAddr{0xc0001000}, MachineAddr{0x100001000}}) +
                        packed({PhysAddr{0xc0001000}, MachineAddr{0x200001000}}));
