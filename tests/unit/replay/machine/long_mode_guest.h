@@ -65,6 +65,17 @@ class LongModeGuest : public testing::Test {
       recording_.image.set(PhysAddr{at + i}, static_cast<std::uint8_t>(value >> (8 * i)));
     }
   }
+  /// 32-bit code with PAE, of which the first page-directory pointer is set.
+  void begin_in_protected_mode() {
+    for (const auto& [name, value] : {std::pair<const char*, std::uint64_t>{"efer", 0},
+                                      {"cs.attributes", 0xc09b},
+                                      {"ds", 16},
+                                      {"ds.limit", ~0u},
+                                      {"ds.attributes", 0xc093}}) {
+      ASSERT_TRUE(set_register(recording_.initial, name, value)) << name;
+    }
+    put_quad(kTables, (kTables + 0x2000) | 1);
+  }
   void set_cpuid(std::uint32_t ecx_of_1) {
     recording_.initial.cpuid = {{0, 1, 0, 0, 0}, {1, 0, 0, ecx_of_1, 0}};
   }

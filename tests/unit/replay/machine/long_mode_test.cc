@@ -407,111 +407,6 @@ TEST_F(LongModeGuest, WhatLiesBeyond4GiBIsRefusedByNameAtEveryLevelOfTheTables) 
   }
 }
 
-/// A chain of tables and a page that all lie beyond 4 GiB, for 8000200000.
-class HighMemoryGuest : public LongModeGuest {
- protected:
-  static constexpr std::uint64_t kBeyond = 0x100000000, kLinear = 0x8000200000;
-  static constexpr std::uint32_t kHeld = 0xc0000000, kPointers = 0x11000, kDirectory = 0x12000,
-                                 kTable = 0x13000, kPage = 0x14000;
-
-  void SetUp() override {
-    LongModeGuest::SetUp();
-    for (std::uint32_t at = kPointers; at <= kPage; at += 0x1000) hold(at);
-    recording_.bus.stand_ins = stand_ins_;
-    put_quad(kTables + 8, kBeyond | kPointers | 7);
-    put_quad(kHeld + kPointers, kBeyond | kDirectory | 7);
-    put_quad(kHeld + kDirectory + 8, kBeyond | kTable | 7);
-    put_quad(kHeld + kTable, kBeyond | kPage | 7);
-    put_quad(kHeld + kPage, 0x1122334455667788);
-    set_register(recording_.initial, "rbx", kLinear);
-  }
-  void hold(std::uint32_t at) {
-    ASSERT_EQ(stand_ins_->add(PhysAddr{kHeld + at}, MachineAddr{kBeyond + at}), "");
-    for (std::uint32_t i = 0; i < kPageSize; ++i) recording_.image.set(PhysAddr{kHeld + at + i}, 0);
-  }
-  std::uint64_t quad_at(const Machine& machine, std::uint32_t at) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, machine.memory().host(PhysAddr{at}), sizeof value);
-    return value;
-  }
-
-  std::shared_ptr<StandIns> stand_ins_ = std::make_shared<StandIns>();
-};
-
-TEST_F(HighMemoryGuest, IsReadAndWrittenAtStandInsThroughTablesThatHaveSome) {
-  put(kCode, {0x48, 0x8b, 0x03, 0x48, 0x89, 0x43, 8});  // mov rax, [rbx]; mov [rbx + 8], rax
-  ReplayOptions options;
-  options.to = 2;
-  Replayer replayer(recording_, nullptr, options);
-  ASSERT_EQ(replayer.run().instructions, 2u);
-  EXPECT_EQ(get_register(replayer.machine().save(), "rax"), 0x1122334455667788u);
-  EXPECT_EQ(quad_at(replayer.machine(), kHeld + kPage + 8), 0x1122334455667788u);
-  EXPECT_EQ(quad_at(replayer.machine(), kHeld + kTable), kBeyond | kPage | 0x67u) << "marked";
-  EXPECT_EQ(quad_at(replayer.machine(), kHeld + kPointers), kBeyond | kDirectory | 0x27u);
-}
-
-TEST_F(HighMemoryGuest, RunsCodeThere) {
-  put(kHeld + kPage, {0x48, 0xff, 0xc0, 0xeb, 0xfb});  // inc rax; jmp there
-  put(kCode, {0xff, 0xe3});                            // jmp rbx
-  ASSERT_EQ(run(201).instructions, 201u);
-  EXPECT_EQ(after("rax"), 100u);
-}
-
-TEST_F(HighMemoryGuest, EachPieceOfALargePageHasItsOwnStandIn) {
-  put_quad(kHeld + kDirectory + 8, (kBeyond & ~std::uint64_t{0x1fffff}) | 0x87);
-  set_register(recording_.initial, "rbx", kLinear + kPage);
-  put(kCode, {0x48, 0x8b, 0x03, 0x48, 0x8b, 0x8b, 0, 0x10, 0, 0});  // and mov rcx, [rbx + 1000]
-  const ReplayReport report = run(2);
-  EXPECT_EQ(report.instructions, 1u);
-  EXPECT_EQ(after("rax"), 0x1122334455667788u);
-  ASSERT_EQ(report.end, ReplayReport::End::diverged);
-  EXPECT_THAT(report.divergence->reason, HasSubstr("page beyond 4 GiB"));
-}
-
-TEST_F(HighMemoryGuest, ThePageOfTheMachineAtAStandInIsNotTakenForIt) {
-  put_quad(kTables + 0x2008, 0xc0000087);
-  set_register(recording_.initial, "rbx", 0x200000 + kPage);
-  put(kCode, {0x48, 0x8b, 0x03});
-  const ReplayReport report = run(1);
-  ASSERT_EQ(report.end, ReplayReport::End::diverged);
-  EXPECT_THAT(report.divergence->reason, HasSubstr("in whose place another one is held"));
-}
-
-TEST_F(HighMemoryGuest, Cr3IsTheMachinesWhereverItIsSeen) {
-  // A second set of tables, whose first one is kPage.
-  put_quad(kHeld + kPage, kTables + 0x1007);
-  put_quad(kHeld + kPage + 8, kBeyond | kPointers | 7);
-  set_register(recording_.initial, "rax", kBeyond | kPage | 8);
-  put(kCode, {0x0f, 0x22, 0xd8, 0x0f, 0x20, 0xd9, 0x48, 0x8b, 0x13});
-  run(3);  // mov cr3, rax; mov rcx, cr3; mov rdx, [rbx]
-  EXPECT_EQ(after("rcx"), kBeyond | kPage | 8);
-  EXPECT_EQ(after("cr3"), kBeyond | kPage | 8);
-  EXPECT_EQ(after("rdx"), kTables + 0x1027u) << "marked";
-  // A state that begins there.
-  recording_.initial = after_;
-  set_register(recording_.initial, "rip", kCode + 3);
-  set_register(recording_.initial, "rdx", 0);
-  run(2);
-  EXPECT_EQ(after("rcx"), kBeyond | kPage | 8);
-  EXPECT_EQ(after("rdx"), kTables + 0x1027u) << "marked";
-}
-
-TEST_F(HighMemoryGuest, PaeFindsItsDirectoriesTablesAndPagesThere) {
-  for (const auto& [name, value] : {std::pair<const char*, std::uint64_t>{"efer", 0},
-                                    {"cs.attributes", 0xc09b},
-                                    {"ds", 16},
-                                    {"ds.limit", ~0u},
-                                    {"ds.attributes", 0xc093},
-                                    {"rbx", 0x40200000}}) {
-    ASSERT_TRUE(set_register(recording_.initial, name, value)) << name;
-  }
-  put_quad(kTables, (kTables + 0x2000) | 1);
-  put_quad(kTables + 8, kBeyond | kDirectory | 1);
-  put(kCode, {0x8b, 0x03, 0x89, 0x43, 8});  // mov eax, [ebx]; mov [ebx + 8], eax
-  ASSERT_EQ(run(2).instructions, 2u);
-  EXPECT_EQ(after("rax"), 0x55667788u);
-}
-
 TEST_F(LongModeGuest, TablesThatBeginBeyond4GiBAreRefusedByName) {
   put(kCode, {0x0f, 0x22, 0xd8});  // mov cr3, rax
   set_register(recording_.initial, "rax", 0x100000000 | kTables);
@@ -523,15 +418,8 @@ TEST_F(LongModeGuest, TablesThatBeginBeyond4GiBAreRefusedByName) {
 }
 
 TEST_F(LongModeGuest, APageDirectoryBeyond4GiBIsRefusedByNameOutsideLongModeToo) {
-  for (const auto& [name, value] : {std::pair<const char*, std::uint64_t>{"efer", 0},
-                                    {"cs.attributes", 0xc09b},
-                                    {"ds", 16},
-                                    {"ds.limit", ~0u},
-                                    {"ds.attributes", 0xc093},
-                                    {"rbx", 0x40000000}}) {
-    ASSERT_TRUE(set_register(recording_.initial, name, value)) << name;
-  }
-  put_quad(kTables, (kTables + 0x2000) | 1);
+  begin_in_protected_mode();
+  set_register(recording_.initial, "rbx", 0x40000000);
   put_quad(kTables + 8, 0x100000000 | (kTables + 0x2000) | 1);
   put(kCode, {0x90, 0x8b, 0x03});  // nop; mov eax, [ebx]
   const ReplayReport report = run(2);
