@@ -403,8 +403,7 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (monitor->phase == Phase::done) return;
   if (!find_high_memory())
     return stop_without_recording(
-        "this QEMU does not tell where its RAM is; "
-        "choose no more than 2 GiB of it");
+        "this QEMU does not tell where its RAM is; choose no more than 2 GiB of it");
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = (monitor->phase != Phase::waiting || monitor->watches_processes()) &&

@@ -28,7 +28,8 @@ class StandIns {
   std::optional<std::uint32_t> give_out(std::uint64_t frame);
   void find_room();
 
-  /// Pages whose lower 24 address bits are those of one, and their stand-ins, take turns.
+  /// A page is shown where the lower 24 address bits are its own. Pages that have these in common
+  /// are shown in one room after the other.
   static constexpr unsigned kCommonFrameBits = 12;
   static constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
 

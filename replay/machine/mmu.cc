@@ -357,7 +357,7 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, Who who, bool effects
   const auto read = [&](PhysAddr at) {
     std::uint64_t entry = read_entry(at);
     if ((entry & kPresent) != 0) entry |= std::uint64_t{read_entry(at.plus32(4))} << 32;
-    // Above the address there is nothing but no-execute, which is made of four levels alone.
+    // Such as no-execute, which is carried out in long mode alone.
     if ((entry & kPresent) != 0 && entry >> kAddressBits != 0)
       throw UndefinedMemory{at, 8, "page-table entry with bits above its address"};
     read_noted(walk, at, 8, effects);

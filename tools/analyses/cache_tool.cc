@@ -65,9 +65,8 @@ std::unique_ptr<Tool> make_cache_tool(ToolOptions& options, const Setup& setup) 
   const bool sets_differ = base.bytes / base.ways > 1u << StandIns::kCommonBits;
   if (setup.machine.stand_ins != nullptr && sets_differ) {
     throw UsageError(
-        "--tool cache: expected at most 16 MiB in each way, as the recording tells no more of "
-        "where "
-        "its memory beyond 4 GiB lies");
+        "--tool cache: expected at most 16 MiB in each way: the recording has the lower 24 bits of "
+        "addresses beyond 4 GiB alone");
   }
   const std::string sweep = options.text("sweep", "");
   const auto most = static_cast<std::uint32_t>(
