@@ -197,7 +197,9 @@ TEST_F(BuilderTest, GivesNmiItsVector) {
 }
 
 TEST_F(BuilderTest, ShowsAnInterruptAtItsMarker) {
-  builder_ = RecordingBuilder({{}, {parse_on_chip_marker("30=io-write:20:60")}}, nullptr);
+  BuilderOptions options;
+  options.on_chip = {parse_on_chip_marker("30=io-write:20:60")};
+  builder_ = RecordingBuilder(options, nullptr);
   write(0x100, {1, 2});
   add(BusOp::io_write, 0x20, {0x61});
   add(BusOp::io_write, 0x20, {0x60});
@@ -211,7 +213,9 @@ TEST_F(BuilderTest, ShowsAnInterruptAtItsMarker) {
 }
 
 TEST_F(BuilderTest, TakesTheThirdStoreAfterAReadForItsMarker) {
-  builder_ = RecordingBuilder({{}, {parse_on_chip_marker("8=mem-read:20")}}, nullptr);
+  BuilderOptions options;
+  options.on_chip = {parse_on_chip_marker("8=mem-read:20")};
+  builder_ = RecordingBuilder(options, nullptr);
   read(0x20, {0, 0});
   read(0x22, {0x50, 0});
   write(0x1fe, {2, 2});
