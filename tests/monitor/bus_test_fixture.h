@@ -21,7 +21,7 @@ namespace citcat::monitor {
 /// Guest RAM in a memory file of its own name, and the records that come out.
 class BusTest : public ::testing::TestWithParam<CacheModel> {
  protected:
-  static constexpr std::size_t kRam = 4 << 20;
+  static constexpr std::size_t kRam = 5 << 20;
 
   void SetUp() override {
     const int fd = memfd_create("citcat-test-ram", 0);
@@ -45,7 +45,7 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
   }
 
   /// The last megabyte of RAM is the machine's from 4 GiB on.
-  static constexpr std::uint32_t kHighRam = 3 << 20;
+  static constexpr std::uint32_t kHighRam = 4 << 20;
   void place_high_memory() {
     static std::uint8_t* beyond;
     beyond = ram_ + kHighRam;

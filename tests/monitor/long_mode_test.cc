@@ -20,34 +20,34 @@
 namespace citcat::monitor {
 namespace {
 
-InsnClass classified(std::initializer_list<std::uint8_t> bytes) {
+InsnClass classified64(std::initializer_list<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> copy(bytes);
   return classify(copy, CodeSize::bits64);
 }
 
 TEST(LongModeInsn, TakesRexForAPrefix) {
-  EXPECT_EQ(classified({0xf3, 0x48, 0xa5}).operand_bytes, 8);  // REP MOVSQ
-  EXPECT_TRUE(classified({0xf3, 0x48, 0xa5}).repeated);
-  EXPECT_EQ(classified({0xf3, 0xa5}).operand_bytes, 4);
-  EXPECT_EQ(classified({0x48, 0xed}).operand_bytes, 4);  // ports have no eight bytes
-  EXPECT_TRUE(classified({0x0f, 0x22, 0xd8}).loads_cr3);
-  EXPECT_FALSE(classified({0x44, 0x0f, 0x22, 0xd8}).loads_cr3);  // of no register
-  EXPECT_EQ(classified({0x48, 0x0f, 0xae, 0x00}).rex, 0x48);
-  EXPECT_EQ(classified({0x67, 0x0f, 0xae, 0x00}).address_bytes, 4);
-  EXPECT_EQ(classified({0x0f, 0xae, 0x00}).address_bytes, 8);
+  EXPECT_EQ(classified64({0xf3, 0x48, 0xa5}).operand_bytes, 8);  // REP MOVSQ
+  EXPECT_TRUE(classified64({0xf3, 0x48, 0xa5}).repeated);
+  EXPECT_EQ(classified64({0xf3, 0xa5}).operand_bytes, 4);
+  EXPECT_EQ(classified64({0x48, 0xed}).operand_bytes, 4);  // ports have no eight bytes
+  EXPECT_TRUE(classified64({0x0f, 0x22, 0xd8}).loads_cr3);
+  EXPECT_FALSE(classified64({0x44, 0x0f, 0x22, 0xd8}).loads_cr3);  // of no register
+  EXPECT_EQ(classified64({0x48, 0x0f, 0xae, 0x00}).rex, 0x48);
+  EXPECT_EQ(classified64({0x67, 0x0f, 0xae, 0x00}).address_bytes, 4);
+  EXPECT_EQ(classified64({0x0f, 0xae, 0x00}).address_bytes, 8);
 }
 
 TEST(LongModeInsn, KnowsWhatOpcodesMeanThereAlone) {
-  EXPECT_EQ(classified({0x06}).kind, InsnKind::plain);
-  EXPECT_EQ(classified({0x0f, 0xa0}).kind, InsnKind::plain);  // eight bytes, as anything pushed
-  EXPECT_EQ(classified({0xc5, 0xf8, 0x77}).kind, InsnKind::vector);
-  EXPECT_EQ(classified({0x0f, 0x01, 0xf9}).kind, InsnKind::rdtscp);
-  EXPECT_EQ(classified({0x0f, 0x01, 0xd0}).kind, InsnKind::xgetbv);
-  EXPECT_EQ(classified({0x0f, 0x01, 0xd1}).kind, InsnKind::xsetbv);
-  EXPECT_EQ(classified({0x0f, 0xae, 0x38}).kind, InsnKind::flush_line);
-  EXPECT_TRUE(classified({0x0f, 0x05}).calls_system);
-  EXPECT_TRUE(classified({0x48, 0x0f, 0x07}).branch);
-  EXPECT_EQ(classified({0x48, 0xcf}).kind, InsnKind::iret);
+  EXPECT_EQ(classified64({0x06}).kind, InsnKind::plain);
+  EXPECT_EQ(classified64({0x0f, 0xa0}).kind, InsnKind::plain);  // eight bytes, as anything pushed
+  EXPECT_EQ(classified64({0xc5, 0xf8, 0x77}).kind, InsnKind::vector);
+  EXPECT_EQ(classified64({0x0f, 0x01, 0xf9}).kind, InsnKind::rdtscp);
+  EXPECT_EQ(classified64({0x0f, 0x01, 0xd0}).kind, InsnKind::xgetbv);
+  EXPECT_EQ(classified64({0x0f, 0x01, 0xd1}).kind, InsnKind::xsetbv);
+  EXPECT_EQ(classified64({0x0f, 0xae, 0x38}).kind, InsnKind::flush_line);
+  EXPECT_TRUE(classified64({0x0f, 0x05}).calls_system);
+  EXPECT_TRUE(classified64({0x48, 0x0f, 0x07}).branch);
+  EXPECT_EQ(classified64({0x48, 0xcf}).kind, InsnKind::iret);
 }
 
 class FourLevelWalk : public BusTest {
