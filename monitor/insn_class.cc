@@ -53,6 +53,42 @@ void classify_0fc7(std::uint8_t modrm, InsnClass& out) {
   if (modrm < 0xc0 && reg >= 3 && reg <= 5) out.kind = InsnKind::compacted_state;
 }
 
+/// Instructions behind 0F, without a prefix, whose operands are MMX registers (Intel SDM vol. 2,
+/// tables ).
+MmxUse mmx_use(std::uint8_t opcode, std::uint8_t next) {
+  const unsigned row = opcode >> 4;
+  switch (opcode) {
+    case 0x2a:
+    case 0x2c:
+    case 0x2d:
+      return MmxUse::behind_operand;  // conversions from and to floating point
+    case 0x38:
+      return next <= 0x0b || (next >= 0x1c && next <= 0x1e) ? MmxUse::before_operand : MmxUse::none;
+    case 0x3a:
+      return next == 0x0f ? MmxUse::before_operand : MmxUse::none;  // PALIGNR
+    case 0x6c:
+    case 0x6d:
+    case 0x77:
+    case 0x78:
+    case 0x79:
+    case 0x7a:
+    case 0x7b:
+    case 0x7c:
+    case 0x7d:
+    case 0xd0:
+    case 0xd6:
+    case 0xe6:
+    case 0xf0:
+    case 0xff:
+      return MmxUse::none;
+    case 0xc4:
+    case 0xc5:
+      return MmxUse::before_operand;
+    default:
+      return row == 6 || row == 7 || row >= 0xd ? MmxUse::before_operand : MmxUse::none;
+  }
+}
+
 void classify_0f(std::span<const std::uint8_t> rest, bool operand_prefix, CodeSize size,
                  InsnClass& out) {
   if (rest.empty()) return;
@@ -95,6 +131,9 @@ void classify_0f(std::span<const std::uint8_t> rest, bool operand_prefix, CodeSi
       break;
     case 0x33:
       out.kind = InsnKind::rdpmc;
+      break;
+    case 0x77:
+      out.kind = InsnKind::emms;
       break;
     case 0xa0:
     case 0xa8:
@@ -437,6 +476,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
     // Behind a prefix their opcodes are others' or nobody's.
     const bool prefixed = prefixes.operand || prefixes.repeat || prefixes.lock;
     if (prefixed && is_of_extended_state(out.kind)) out.kind = InsnKind::plain;
+    if (!prefixes.operand && !prefixes.repeat) out.mmx = mmx_use(next, modrm);
     return out;
   }
   if (size == CodeSize::bits64 && is_other_in_64_bits(opcode)) {

@@ -52,6 +52,7 @@ enum class InsnKind : std::uint8_t {
   x87_load,   ///< FLDENV, FRSTOR: loads them
   x87_store,  ///< FNSTENV: stores them
   x87_save,   ///< FNSAVE: stores and clears them
+  emms,
   xsave,
   xsaveopt,
   xrstor,
@@ -61,6 +62,10 @@ enum class InsnKind : std::uint8_t {
   vector,           ///< AVX and its successors, by their prefixes in 64-bit mode
 };
 
+/// Whether an instruction is one of MMX, which puts all x87 registers in use when it is executed:
+/// for the emulator before its operand is accessed, or behind that.
+enum class MmxUse : std::uint8_t { none, before_operand, behind_operand };
+
 struct InsnClass {
   InsnKind kind = InsnKind::plain;
   bool repeated = false;          ///< a string instruction under REP, REPE or REPNE
@@ -68,6 +73,7 @@ struct InsnClass {
   bool loads_cr3 = false;         ///< MOV CR3
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
   bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
+  MmxUse mmx = MmxUse::none;
   bool branch = false;            ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of strings, IN, OUT; of a field of an x87 environment
   bool port_in_dx = false;

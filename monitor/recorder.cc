@@ -72,7 +72,9 @@ void Recorder::send_driver_state(std::uint32_t window) {
   words.resize(static_cast<std::size_t>(end - words.begin()) + 1);
   send_state_block(words, window);
   check_dumped_components(words);
-  fpu_.load_image(memory_.live(window) + CITCAT_STATE_FXSAVE);
+  const std::uint8_t* const image = memory_.live(window) + CITCAT_STATE_FXSAVE;
+  fpu_.load_image(image);
+  tags_.load_image(std::span(image, kSlotBytes));
   // A 64-bit kernel's driver has written a second block.
   std::uint32_t magic = 0;
   std::memcpy(&magic, memory_.live(window + CITCAT_STATE64_MAGIC_OFFSET), sizeof magic);
@@ -90,6 +92,9 @@ void Recorder::send_emulator_state(const Insn& first) {
   send_state_block(state_block(state, ip, wide, facts_, memory_.low_bytes()), kStateWithoutDriver);
   note_task_base(state);
   fpu_.clear();
+  std::array<std::uint8_t, kSlotBytes> head;
+  std::memcpy(head.data(), state.fx, head.size());
+  tags_.load_image(head);
 }
 
 void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint32_t base) {
@@ -166,18 +171,22 @@ void Recorder::start(const Insn& insn) {
   if (in_flight_ != nullptr && in_flight_linear_ == linear && !in_flight_->what.branch) {
     // It starts again: the next iteration, or the block was translated anew. Accesses of an
     // iteration that did not get to its end are made again.
-    if (in_flight_->what.repeated) {
+    if (in_flight_->what.repeated && insn.bytes == in_flight_->bytes) {
       begin_attempt(accesses_ != 0);
       accesses_ = 0;
       return;
     }
-    begin_attempt(true);
-    prepare(insn);
-    in_flight_ = &insn;
-    return;
+    if (!in_flight_->what.repeated) {
+      begin_attempt(true);
+      prepare(insn);
+      in_flight_ = &insn;
+      return;
+    }
+    // It has stored over itself: what is there now is another instruction, and fetched.
+  } else {
+    finish();
+    if (!active_) return;
   }
-  finish();
-  if (!active_) return;
   set_position();
   fetch(insn, linear);
   begin_attempt(false);
@@ -329,19 +338,18 @@ void Recorder::finish(const LoggedState* after) {
         bus_.flush_line(*physical);
       break;
     case InsnKind::x87:
-      fpu_.commit();
-      break;
     case InsnKind::x87_init:
-    case InsnKind::x87_save:
-      fpu_.clear();
-      break;
     case InsnKind::x87_load:
-      load_fpu_environment(insn);
+    case InsnKind::x87_store:
+    case InsnKind::x87_save:
+    case InsnKind::emms:
+      finish_x87(insn);
       break;
     default:
       if (is_of_extended_state(insn.what.kind)) finish_extended_state(insn);
       break;
   }
+  if (insn.what.mmx != MmxUse::none) tags_.mmx_executed();
   ++completed_;
   in_flight_ = nullptr;
 }

@@ -25,6 +25,7 @@
 #include "monitor/page_walker.h"
 #include "monitor/record_sink.h"
 #include "monitor/state_block.h"
+#include "monitor/tag_word.h"
 
 namespace citcat::monitor {
 
@@ -206,9 +207,10 @@ class Recorder {
   std::span<const std::uint8_t> as_stored_environment(const Insn& insn, std::uint64_t linear,
                                                       std::span<const std::uint8_t> value);
   void load_fpu_image(const Insn& insn);
+  void finish_x87(const Insn& insn);
   void fpu_image(const Insn& insn, bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(const Insn& insn, unsigned offset,
-                                                const std::uint8_t* emulated) const;
+                                                const std::uint8_t* emulated);
 
   // recorder_extended_state.cc
   void prepare_extended_state(const Insn& insn);
@@ -287,6 +289,7 @@ class Recorder {
     std::uint64_t wanted(const ModelFacts& facts) const { return operand & facts.xcr0; }
   } extended_;
   FpuPointers fpu_;
+  TagWord tags_;
   struct KnownBase {
     std::uint16_t selector = 0;
     std::uint64_t base = 0;

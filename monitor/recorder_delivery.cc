@@ -9,7 +9,10 @@ namespace citcat::monitor {
 namespace {
 
 constexpr std::uint32_t kWriteFault = 2;  // of a page fault's error code
-constexpr unsigned kDebug = 1, kProtection = 13, kPageFault = 14;
+constexpr unsigned kDebug = 1, kStack = 12, kProtection = 13, kPageFault = 14;
+
+/// Whether the exception is one that the access to an operand may raise.
+bool is_of_operand(unsigned vector) { return vector >= kStack && vector <= kPageFault; }
 
 /// Whether `following` says that INT n may not go through its gate: #GP that names the gate, which
 /// lies within the table (Intel SDM vol. 3, 6.13).
@@ -108,6 +111,9 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   } else {
     ++(event.software ? software_ : exceptions_);
   }
+  if (unfinished && exception && in_flight_ != nullptr &&
+      in_flight_->what.mmx == MmxUse::before_operand && is_of_operand(event.vector))
+    tags_.mmx_faulted();
   if (page_fault && at_flight && in_flight_ != nullptr && in_flight_->what.kind == InsnKind::cmps &&
       accesses_ == 0)
     read_first_string(event.before);

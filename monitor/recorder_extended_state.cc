@@ -71,10 +71,12 @@ void Recorder::finish_extended_state(const Insn& insn) {
       save_components(insn);
       break;
     case InsnKind::xrstor:
-      if ((extended_.there & kX87State) != 0)
+      if ((extended_.there & kX87State) != 0) {
         load_fpu_image(insn);
-      else if ((extended_.wanted(facts_) & kX87State) != 0)
+      } else if ((extended_.wanted(facts_) & kX87State) != 0) {
         fpu_.clear();
+        tags_.clear();
+      }
       break;
     case InsnKind::xgetbv:
       if (extended_.number != 0)

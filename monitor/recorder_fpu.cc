@@ -9,6 +9,10 @@
 namespace citcat::monitor {
 namespace {
 
+constexpr char kMmxFaulted[] =
+    "an MMX instruction faulted, behind which this emulator has x87 registers in use that a "
+    "processor has not";
+
 /// Behind REX.W: pointers of 64 bits, without selectors.
 bool is_wide_image(const Insn& insn) { return (insn.what.rex & kRexW) != 0; }
 
@@ -97,6 +101,36 @@ void Recorder::load_fpu_image(const Insn& insn) {
     std::memcpy(head.data() + at, memory_.live(*physical), kBlock);
   }
   fpu_.load_image(head.data(), is_wide_image(insn));
+  tags_.load_image(head);
+}
+
+/// An instruction of the x87 unit that has ended, or EMMS. One that goes by which registers are in
+/// use was executed with the emulator's.
+void Recorder::finish_x87(const Insn& insn) {
+  const InsnKind kind = insn.what.kind;
+  const bool by_tags =
+      kind == InsnKind::x87 || kind == InsnKind::x87_store || kind == InsnKind::x87_save;
+  if (by_tags && tags_.is_other()) give_up(kMmxFaulted);
+  switch (kind) {
+    case InsnKind::x87:
+      fpu_.commit();
+      tags_.forget();
+      break;
+    case InsnKind::x87_init:
+    case InsnKind::x87_save:
+      fpu_.clear();
+      tags_.clear();
+      break;
+    case InsnKind::x87_load:
+      load_fpu_environment(insn);
+      tags_.forget();
+      break;
+    case InsnKind::emms:
+      tags_.empty();
+      break;
+    default:
+      break;
+  }
 }
 
 /// The blocks of 16 bytes up to the last register of the mode, XMM7 or XMM15 (Intel SDM vol. 1,
@@ -123,13 +157,16 @@ void Recorder::fpu_image(const Insn& insn, bool store) {
 /// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit
 /// register alone, where a processor stores zeros, and does not store the pointers.
 std::array<std::uint8_t, 16> Recorder::stored_fpu_block(const Insn& insn, unsigned offset,
-                                                        const std::uint8_t* emulated) const {
+                                                        const std::uint8_t* emulated) {
   constexpr unsigned kTags = 4;
   std::array<std::uint8_t, 16> block;
   std::memcpy(block.data(), emulated, block.size());
   if (is_x87_register(offset))
     std::fill(block.begin() + kX87RegisterBytes, block.end(), std::uint8_t{0});
-  if (offset == 0) block[kTags + 1] = 0;
+  if (offset == 0) {
+    block[kTags + 1] = 0;
+    if (!tags_.store(block)) give_up(kMmxFaulted);
+  }
   fpu_.store(offset, block.data(), is_wide_image(insn));
   return block;
 }

@@ -119,6 +119,19 @@ TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {
   EXPECT_EQ(classified({0x66, 0xd9, 0x30}).operand_bytes, 2);
 }
 
+TEST(InsnClass, KnowsWhatPutsTheX87RegistersInUseAndWhen) {
+  EXPECT_EQ(classified({0x0f, 0x66, 0x00}).mmx, MmxUse::before_operand);        // PCMPGTD MM, M64
+  EXPECT_EQ(classified({0x0f, 0xe7, 0x00}).mmx, MmxUse::before_operand);        // MOVNTQ
+  EXPECT_EQ(classified({0x0f, 0x38, 0x1c, 0x00}).mmx, MmxUse::before_operand);  // PABSB
+  EXPECT_EQ(classified({0x0f, 0x2a, 0x00}).mmx, MmxUse::behind_operand);        // CVTPI2PS
+  EXPECT_EQ(classified({0x66, 0x0f, 0x66, 0x00}).mmx, MmxUse::none);            // of XMM registers
+  EXPECT_EQ(classified({0xf3, 0x0f, 0x6f, 0x00}).mmx, MmxUse::none);            // MOVDQU
+  EXPECT_EQ(classified({0x0f, 0x38, 0x20, 0x00}).mmx, MmxUse::none);
+  EXPECT_EQ(classified({0x0f, 0xc8}).mmx, MmxUse::none);  // BSWAP
+  EXPECT_EQ(classified({0x0f, 0x77}).mmx, MmxUse::none);
+  EXPECT_EQ(classified({0x0f, 0x77}).kind, InsnKind::emms);
+}
+
 TEST(InsnClass, KnowsWhereReturnsFindTheOuterStackSegment) {
   EXPECT_EQ(classified({0xcf}).stack_segment_at, 16);
   EXPECT_EQ(classified({0x66, 0xcf}).stack_segment_at, 8);

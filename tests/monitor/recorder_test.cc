@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -20,8 +21,8 @@ namespace {
 
 class RecorderTest : public RecorderFixture {
  protected:
-  static constexpr std::uint32_t kCode = 0x100000, kSource = 0x200000, kDestination = 0x210000,
-                                 kStack = 0x280000, kIdt = 0x300000;
+  static constexpr std::uint32_t kCode = 0x100000, kHandler = 0x108000, kSource = 0x200000,
+                                 kDestination = 0x210000, kStack = 0x280000, kIdt = 0x300000;
 
   void SetUp() override {
     RecorderFixture::SetUp();
@@ -41,14 +42,23 @@ class RecorderTest : public RecorderFixture {
     recorder_->start(insn_);
     (void)seen();
   }
+  /// The next instruction, behind the one before, or `at` another place.
+  void next(std::initializer_list<std::uint8_t> bytes, std::optional<std::uint32_t> at = {}) {
+    const Insn& before = following_.empty() ? insn_ : following_.back();
+    following_.push_back(
+        insn(at.value_or(static_cast<std::uint32_t>(before.linear) + before.size), bytes));
+    registers_.state_.ip = following_.back().linear;
+    recorder_->start(following_.back());
+  }
   void load(std::uint32_t address, std::size_t size) {
     recorder_->access(insn_, false, address, address, false, {ram_ + address, size});
   }
   void store_to_device(std::uint32_t address, std::size_t size) {
     recorder_->access(insn_, true, address, address, true, {ram_ + address, size});
   }
-  /// A page fault there, as the emulator logs it.
+  /// A page fault there of the instruction in flight, as the emulator logs it, and the handler.
   void page_fault(std::uint32_t address) {
+    const auto pc = static_cast<std::uint32_t>(registers_.state_.ip);
     char text[512];
     const int size =
         std::snprintf(text, sizeof text,
@@ -60,9 +70,9 @@ class RecorderTest : public RecorderFixture {
                       "IDT=     %08x 000007ff\n"
                       "CR0=00000001 CR2=00000000 CR3=00000000 CR4=00000000\n"
                       "EFER=0000000000000000\n",
-                      kCode, kCode, kStack, address, kSource, kDestination, kStack, kIdt);
+                      pc, pc, kStack, address, kSource, kDestination, kStack, kIdt);
     ASSERT_EQ(write(log_file_, text, static_cast<std::size_t>(size)), size);
-    recorder_->start(insn_);
+    next({0x90}, kHandler);
   }
   /// Where data was read of the strings, in the order of the bus.
   std::vector<std::uint32_t> strings_read() {
@@ -75,6 +85,7 @@ class RecorderTest : public RecorderFixture {
   }
 
   Insn insn_;
+  std::deque<Insn> following_;
   std::optional<Recorder> recorder_;
 };
 
@@ -191,6 +202,57 @@ TEST_F(RecorderTest, APushedSegmentRegisterLeavesTheUpperHalfOfItsSlotAlsoInAnot
   EXPECT_EQ(records.back().address, kSlot);
   EXPECT_EQ(records.back().size, 2);
   EXPECT_EQ(ram_[kTable + 4 * 0x204], 0x07) << "nothing was stored there";
+}
+
+TEST_F(RecorderTest, ARepThatStoresOverItselfEndsWithTheFetchOfWhatIsThereThen) {
+  begin({0xf3, 0xaa});
+  recorder_->access(insn_, true, kCode + 1, kCode + 1, false, std::vector<std::uint8_t>{0x90});
+  (void)seen();
+  next({0xf3, 0x90}, kCode);
+  const auto records = seen();
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records[0].type, static_cast<int>(RecordType::code_read));
+  EXPECT_EQ(records[0].address, kCode);
+  EXPECT_EQ(records[0].instructions, 0u) << "the REP never ended";
+}
+
+// The emulator puts all x87 registers in use before an MMX instruction gets to its operand.
+
+class FaultOfMmx : public RecorderTest {
+ protected:
+  static constexpr std::uint32_t kImage = 0x220000, kTagsAt = 4;
+  /// FXSAVE behind the fault, with what the emulator stores as the tag word; what is shown.
+  std::uint8_t saved(std::uint8_t emulated) {
+    registers_.state_.gpr[0] = kImage;
+    next({0x0f, 0xae, 0x00});
+    ram_[kImage + kTagsAt] = emulated;
+    next({0x90});
+    return ram_[kImage + kTagsAt];
+  }
+};
+
+TEST_F(FaultOfMmx, LeavesX87RegistersAsTheyWere) {
+  begin({0xdb, 0xe3});       // FNINIT
+  next({0x0f, 0x6f, 0x01});  // MOVQ MM0, [ECX]
+  page_fault(kSource);
+  EXPECT_EQ(saved(0xff), 0);
+}
+
+TEST_F(FaultOfMmx, IsForgottenOnceItIsExecuted) {
+  begin({0xdb, 0xe3});
+  next({0x0f, 0x6f, 0x01});
+  page_fault(kSource);
+  next({0x0f, 0x6f, 0x01});
+  EXPECT_EQ(saved(0xff), 0xff);
+}
+
+TEST_F(FaultOfMmx, EndsTheRecordingWhereX87CodeWouldGoByIt) {
+  begin({0xdb, 0xe3});
+  next({0x0f, 0x6f, 0x01});
+  page_fault(kSource);
+  next({0xd9, 0xe8});  // FLD1
+  next({0x90});
+  EXPECT_FALSE(recorder_->active());
 }
 
 }  // namespace
