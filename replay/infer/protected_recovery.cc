@@ -10,6 +10,16 @@
 #include "replay/infer/recovery_rounds.h"
 
 namespace citcat {
+namespace {
+
+constexpr std::size_t kFirstVector = 160, kVectorBytes = 256;  // SDM vol. 1, table 10-2
+
+/// Where they are in an image.
+std::bitset<kFxBytes> vector_registers() {
+  return ~std::bitset<kFxBytes>() >> (kFxBytes - kVectorBytes) << kFirstVector;
+}
+
+}  // namespace
 
 RecoveryOutcome ProtectedRecovery::replay(bool strict) {
   if (!is_spent(time_)) ++replays_;
@@ -40,6 +50,40 @@ bool ProtectedRecovery::take_saves(const RecoveryOutcome& now) {
     fx_ = now.fx;
     more = true;
   }
+  return more;
+}
+
+/// A later image of the floating-point state, in which the replay has other bytes than the bus.
+/// Those that nothing has changed since the interrupt are known by it: with others in their places
+/// at the start the replay stores those.
+bool ProtectedRecovery::take_image(const RecoveryOutcome& now) {
+  if (!now.difference || !now.different_fx) return false;
+  const DifferentFx& image = *now.different_fx;
+  const auto& initial = recording_.initial.fx;
+  std::bitset<kFxBytes> open;
+  for (std::size_t i = 0; i < kFxBytes; ++i) {
+    open[i] = image.stored[i] && image.shown[i] != image.replayed[i] &&
+              image.replayed[i] == initial[i] && !is_learnt_[i];
+  }
+  // Registers that are zero here, and in use there.
+  if (open.none() && image.may_leave_out) open = ~is_learnt_ & vector_registers();
+  if (open.none()) return false;
+  // What control and status words are made of cannot be tried: others raise exceptions.
+  constexpr std::size_t kRegisters = 32;
+  is_other_ = open >> kRegisters << kRegisters;
+  const FxImage before = initial;
+  const RecoveryOutcome other = replay();
+  const std::bitset<kFxBytes> tried = std::exchange(is_other_, {});
+  if (!other.different_fx || other.different_fx->transaction != image.transaction) return false;
+  const DifferentFx& there = *other.different_fx;
+  bool more = false;
+  for (std::size_t i = 0; i < kFxBytes; ++i) {
+    if (!open[i] || !there.stored[i]) continue;
+    if (tried[i] && there.replayed[i] == before[i]) continue;
+    learnt_[i] = there.shown[i];
+    is_learnt_[i] = more = true;
+  }
+  if (more && learnt_from_ == kNoTransaction) learnt_from_ = image.transaction;
   return more;
 }
 
@@ -85,7 +129,7 @@ void ProtectedRecovery::solve() {
     failure_.reset();
     if (take_saves(now)) continue;
     if (now.ok()) return;
-    if (share_entries(now) || explain(now)) continue;
+    if (take_image(now) || share_entries(now) || explain(now)) continue;
     failure_ = describe(now);
     agreed_ = now.agreed;
     return;
@@ -131,6 +175,19 @@ void ProtectedRecovery::find_free() {
   }
 }
 
+/// Halves of vector registers of which a later image has told.
+void ProtectedRecovery::report_vectors(RecoveredState& out) const {
+  constexpr std::size_t kHalf = 8;
+  for (std::size_t n = 0; n < kVectorBytes / kHalf; ++n) {
+    const std::size_t at = kFirstVector + kHalf * n;
+    if ((is_learnt_ >> at << (kFxBytes - kHalf)).none()) continue;
+    std::uint64_t value = 0;
+    std::memcpy(&value, &recording_.initial.fx[at], sizeof value);
+    out.registers.push_back({"xmm" + std::to_string(n / 2) + (n % 2 == 0 ? ".low" : ".high"), value,
+                             RegisterSource::solved, learnt_from_});
+  }
+}
+
 /// What the guessed registers turned out to be, and the names of those that are not known.
 void ProtectedRecovery::report_unknowns(RecoveredState& out, std::vector<std::string>& unknown) {
   using Kind = ProtectedUnknown::Kind;
@@ -147,6 +204,7 @@ void ProtectedRecovery::report_unknowns(RecoveredState& out, std::vector<std::st
     std::memcpy(&mask, &fx_->image[kMxcsrMask], sizeof mask);
     out.registers.push_back({"mxcsr_mask", mask, RegisterSource::saved, fx_->transaction});
   }
+  report_vectors(out);
   if ((!fx_ || !fx_->whole) && !given_.has_fx()) unknown.push_back("fx");
 }
 

@@ -78,6 +78,7 @@ class ProtectedRecovery {
 
   RecoveryOutcome replay(bool strict = false);
   bool take_saves(const RecoveryOutcome& now);
+  bool take_image(const RecoveryOutcome& now);
   bool improve(const RecoveryOutcome& now);
   bool explain(const RecoveryOutcome& now);
   bool supply_shared(std::uint32_t cr3, LinearAddr linear);
@@ -113,6 +114,7 @@ class ProtectedRecovery {
   void require_frame_as_given() const;
   std::vector<RecoveredRegister> frame_registers() const;
   std::vector<RecoveredRegister> system_registers(const CpuState& state) const;
+  void report_vectors(RecoveredState& out) const;
   void report_unknowns(RecoveredState& out, std::vector<std::string>& unknown);
   std::vector<Hint> supplied_memory() const;
   RecoveredState result();
@@ -135,6 +137,9 @@ class ProtectedRecovery {
   std::vector<RecoveredRegister> found_;  ///< by the interrupt itself
   std::vector<ProtectedUnknown> unknown_;
   std::optional<SavedFx> fx_;
+  FxImage learnt_{};  ///< bytes of the floating-point state, at their places
+  std::bitset<kFxBytes> is_learnt_, is_other_;  ///< which they are; which are tried with others
+  std::uint64_t learnt_from_ = kNoTransaction;
   std::vector<bool> counted_;
   std::uint32_t ram_bytes_ = 0;
   std::optional<Divergence> failure_;

@@ -276,6 +276,10 @@ void ProtectedRecovery::fill_state() {
   for (const ProtectedUnknown& u : unknown_) fill_unknown(s, u);
   if (fx_ && fx_->whole) s.fx = fx_->image;
   if (fx_) std::copy_n(&fx_->image[kMxcsrMask], 4, &s.fx[kMxcsrMask]);
+  for (std::size_t i = 0; i < kFxBytes; ++i) {
+    if (is_learnt_[i]) s.fx[i] = learnt_[i];
+    if (is_other_[i]) s.fx[i] ^= static_cast<std::uint8_t>(kOtherValue);
+  }
   s.ram_bytes = ram_bytes_;
   given_.fill(s);
 }

@@ -18,7 +18,10 @@ class SaveReader final : public Observer {
   SaveReader(HandlerSaves& saves, const BusOrderCheck& check) : saves_(saves), check_(check) {}
 
   Wants wants() const override { return saves_.wants(); }
-  void watch(const Machine& machine) override { saves_.watch(machine); }
+  void watch(const Machine& machine) override {
+    machine_ = &machine;
+    saves_.watch(machine);
+  }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override {
     saves_.write(a, bytes, kind, now);
@@ -30,7 +33,7 @@ class SaveReader final : public Observer {
     if (page_fault_ && check_.difference()) return;
     addresses_.assign(e.ea, e.ea + std::min<std::size_t>(e.ea_count, 2));
     page_fault_.reset();
-    note_fpu(*e.info);
+    note_fpu(e);
   }
   void delivered(const DeliveredEvent& event, Position now) override {
     saves_.delivered(event, now);
@@ -43,6 +46,8 @@ class SaveReader final : public Observer {
   const std::vector<Saved>& saved() const { return saved_; }
   /// The floating-point state that was stored first.
   const std::optional<SavedFx>& fx() const { return fx_; }
+  /// The one that was stored last, if it is what differs.
+  const std::optional<DifferentFx>& different_fx() const { return different_fx_; }
   /// What the replay accessed last, as far as it is known.
   std::vector<LinearAddr> addresses() const {
     if (page_fault_) return {*page_fault_};
@@ -64,26 +69,51 @@ class SaveReader final : public Observer {
     }
     if (bytes == where.size) saved_.push_back(saved);
   }
-  void note_fpu(const DecodedInstruction& info) {
-    const std::vector<BusOrderCheck::Byte>& bytes = check_.written();
-    if (info.kind == InstructionClass::fxsave && !fx_ && bytes.size() > kMxcsrMask + 4) {
-      fx_.emplace();
-      fx_->whole = fpu_untouched_;
-      fx_->transaction = bytes.front().transaction;
-      const std::size_t count = std::min(bytes.size(), fx_->image.size());
-      for (std::size_t i = 0; i < count; ++i) fx_->image[i] = bytes[i].value;
+  void note_fpu(const ExecutedInstruction& e) {
+    const DecodedInstruction& info = *e.info;
+    const bool is_xsave = info.kind == InstructionClass::xsave;
+    if ((is_xsave || info.kind == InstructionClass::fxsave) && e.ea_count != 0) {
+      DifferentFx stored = stored_image(e.ea[0]);
+      stored.may_leave_out = is_xsave && info.is(Operation::xsaveopt);
+      if (check_.difference()) different_fx_ = stored;
+      if (!fx_ && stored.stored[kMxcsrMask]) take_image(stored, is_xsave);
     }
     fpu_untouched_ &= info.kind < InstructionClass::x87;
+  }
+  /// An area of XSAVE begins with such an image. It is smaller than a page: the offset in it tells
+  /// where in the image a byte is.
+  DifferentFx stored_image(LinearAddr area) const {
+    DifferentFx image;
+    for (const BusOrderCheck::Byte& b : check_.written()) {
+      const std::uint32_t at = (b.address.offset_in_page() - area.offset_in_page()) & kPageMask;
+      if (at >= kFxBytes || !machine_->memory().is_mapped(b.address.page())) continue;
+      if (image.stored.none()) image.transaction = b.transaction;
+      image.stored[at] = true;
+      image.shown[at] = b.value;
+      image.replayed[at] = *machine_->memory().host(b.address);
+    }
+    return image;
+  }
+  /// XSAVE that stores x87 and SSE state names those of them that are in use; XSAVEOPT leaves out
+  /// others, which are as FNINIT makes them, or zero (SDM vol. 1, 13.6 and 13.9).
+  void take_image(const DifferentFx& stored, bool is_xsave) {
+    constexpr std::uint32_t kBoth = 3, kControl = 0x37f;
+    const bool asks_for_all =
+        !is_xsave || (static_cast<std::uint32_t>(machine_->engine().gpr(kEax)) & kBoth) == kBoth;
+    fx_.emplace(SavedFx{stored.shown, fpu_untouched_ && asks_for_all, stored.transaction});
+    if (!stored.stored[0]) std::memcpy(fx_->image.data(), &kControl, 2);
   }
 
   HandlerSaves& saves_;
   const BusOrderCheck& check_;
+  const Machine* machine_ = nullptr;
   std::size_t taken_ = 0;
   std::vector<Saved> saved_;
   std::vector<LinearAddr> addresses_;
   std::optional<LinearAddr> page_fault_;
   bool fpu_untouched_ = true;
   std::optional<SavedFx> fx_;
+  std::optional<DifferentFx> different_fx_;
 };
 
 }  // namespace
@@ -101,8 +131,7 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   saves.follow_branches(trial.keeps_stack);
   saves.begin();
   SaveReader reader(saves, check);
-  GuessedReplay replay(recording, evidence, check,
-                       {.observers = {&reader}, .time = trial.time});
+  GuessedReplay replay(recording, evidence, check, {.observers = {&reader}, .time = trial.time});
   Machine& machine = replay.machine();
   Memory& memory = machine.memory();
   if (!trial.strict) replay.define_memory(recording.initial.ram_bytes);
@@ -118,6 +147,7 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   outcome.last_agreed = check.last_agreed();
   outcome.saved = reader.saved();
   outcome.fx = reader.fx();
+  outcome.different_fx = reader.different_fx();
   outcome.addresses = reader.addresses();
   outcome.shown = check.next_accesses();
   outcome.page_fault = reader.page_fault();

@@ -4,6 +4,7 @@
 // where the two part.
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,13 +26,24 @@ struct Saved {
   std::uint64_t transaction = 0;
 };
 
-/// An FXSAVE image as the bus shows it.
+inline constexpr std::size_t kFxBytes = 512;  ///< of an FXSAVE image
+using FxImage = std::array<std::uint8_t, kFxBytes>;
+
+/// An FXSAVE image, or one of XSAVE, as the bus shows it.
 struct SavedFx {
-  std::array<std::uint8_t, 512> image{};
+  FxImage image{};
   bool whole = false;  ///< nothing changed any of it before; else MXCSR_MASK alone counts
   std::uint64_t transaction = 0;
 };
-inline constexpr std::size_t kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
+inline constexpr std::size_t kMxcsr = 24, kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
+
+/// An image that the replay stores otherwise than the bus shows.
+struct DifferentFx {
+  std::bitset<kFxBytes> stored;  ///< bytes that the bus shows being stored
+  FxImage shown{}, replayed{};
+  bool may_leave_out = false;  ///< by XSAVEOPT: the replay need not store all that the bus shows
+  std::uint64_t transaction = 0;
+};
 
 /// A page-table entry that no evidence defines: the processor had it in its TLB.
 struct TableEntry {
@@ -51,11 +63,12 @@ struct RecoveryOutcome : RecoveryProgress {
   std::uint64_t last_agreed = 0;  ///< transaction
   std::vector<Saved> saved;
   std::optional<SavedFx> fx;
-  std::vector<LinearAddr> addresses;     ///< of what differs
-  std::vector<PhysAddr> shown;           ///< of what the bus shows in its place
-  PageMap pages;                         ///< where it differs
-  std::uint32_t cr3 = 0;                 ///< there
-  std::optional<LinearAddr> page_fault;  ///< that the bus does not show
+  std::optional<DifferentFx> different_fx;  ///< what differs
+  std::vector<LinearAddr> addresses;        ///< of what differs
+  std::vector<PhysAddr> shown;              ///< of what the bus shows in its place
+  PageMap pages;                            ///< where it differs
+  std::uint32_t cr3 = 0;                    ///< there
+  std::optional<LinearAddr> page_fault;     ///< that the bus does not show
 };
 
 struct RecoveryTrial {

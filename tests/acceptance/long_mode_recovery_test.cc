@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "acceptance/machine_run.h"
@@ -62,17 +61,11 @@ std::map<std::string, std::uint64_t> constant_registers(const MachineData& data)
   return registers;
 }
 
-/// A context switch stores vector registers from here on of which some were not changed since the
-/// first three interrupts, and nothing else tells what they held.
-constexpr std::uint64_t kVectorsStored = 250860;
-
-ImportedRecording import_at(const MachineData& data, std::size_t interrupt,
-                            std::optional<Where> stop) {
+ImportedRecording import_at(const MachineData& data, std::size_t interrupt) {
   ImportOptions options;
   options.capture.cpu = CpuModel::x86_64;
   options.capture.internal_path = data.path("side.csv.zst");
   options.start = Where{Where::Kind::interrupt, interrupt};
-  options.stop = stop;
   options.recovers_state = true;
   return import_to_memory({data.path("busA.bin.zst")}, options);
 }
@@ -90,9 +83,7 @@ TEST_F(LongModeRecoveryMachine, TheRunFollowsFromAnInterrupt) {
   for (std::size_t interrupt = 0; interrupt < data().interrupts().size(); ++interrupt) {
     const bool often = interrupt == 1 || interrupt == 3;  // of a program, and of the kernel
     if (!often && !is_full_run()) continue;
-    std::optional<Where> stop;
-    if (interrupt < 3) stop = Where{Where::Kind::transaction, kVectorsStored};
-    ImportedRecording imported = import_at(data(), interrupt, stop);
+    ImportedRecording imported = import_at(data(), interrupt);
     const RecoveredState recovered = recover_registers(imported);
     ASSERT_FALSE(recovered.divergence) << interrupt << ": " << recovered.divergence->reason
                                        << " at transaction " << recovered.divergence->transaction;

@@ -232,6 +232,72 @@ TEST_F(LongModeRecovery, AnEntryThatTheProcessorHadInItsTlbIsSuppliedAndSaidSo) 
   EXPECT_EQ(state.memory[0].data, (std::vector<std::uint8_t>{0x67, 0x10, 2, 0, 0, 0, 0, 0}));
 }
 
+/// Registers at the interrupt of which images are stored: XMM3 and XMM5.
+class LongModeImages : public LongModeRecovery {
+ protected:
+  void SetUp() override {
+    LongModeRecovery::SetUp();
+    set("cr4", 0x6f0 | kOsXsave);
+    set("xcr0", 3);
+    set("rax", 3);  // all of both
+    for (const unsigned xmm : {3u, 5u}) {
+      for (unsigned i = 0; i < 16; ++i) {
+        recording_.initial.fx[first(xmm) + i] = static_cast<std::uint8_t>(0x10 * xmm + i);
+      }
+    }
+  }
+  static unsigned first(unsigned xmm) { return 160 + 16 * xmm; }
+  /// With the rest of what XSAVE needs given.
+  RecoveredState recover_image(std::uint64_t instructions) {
+    record(instructions);
+    give("rax", 3);
+    give("cr4", 0x6f0 | kOsXsave);
+    give("xcr0", 3);
+    return recover_registers(imported_);
+  }
+  static constexpr std::uint64_t kOsXsave = 1u << 18, kXmm3Low = 0x3736353433323130;
+};
+
+TEST_F(LongModeImages, OneTellsVectorRegistersThatNothingHasChanged) {
+  put(kCode, {0x66, 0x0f, 0xef, 0xed,  // pxor xmm5, xmm5
+              0x66, 0x0f, 0x6e, 0xd8,  // movd xmm3, eax, which then is all known
+              0x0f, 0x28, 0xcb,        // movaps xmm1, xmm3
+              0x0f, 0xae, 0x04, 0x25, 0, 0, 2, 0, 0x90});  // fxsave [20000]
+  recording_.initial.fx[first(7) + 2] = 0x44;
+  const RecoveredState state = recover_image(6);
+  ASSERT_FALSE(state.divergence) << why(state);
+  expect(state, "xmm7.low", RegisterSource::solved, 0x440000);
+  for (const RecoveredRegister& r : state.registers) {
+    EXPECT_TRUE(r.name.substr(0, 3) != "xmm" || r.name == "xmm7.low") << r.name;
+  }
+  EXPECT_TRUE(is_unknown(state.state, "fx")) << "not all of it";
+}
+
+TEST_F(LongModeImages, OneOfXsaveIsWhatFxsaveStores) {
+  put(kCode, {0x0f, 0xae, 0x24, 0x25, 0, 0, 2, 0, 0x90});  // xsave [20000]
+  const RecoveredState state = recover_image(4);
+  ASSERT_FALSE(state.divergence) << why(state);
+  EXPECT_FALSE(is_unknown(state.state, "fx"));
+  EXPECT_EQ(state.state.fx, recording_.initial.fx);
+}
+
+TEST_F(LongModeImages, OneOfXsaveoptLeavesOutWhatIsAsFninitMakesIt) {
+  put(kCode, {0x0f, 0xae, 0x34, 0x25, 0, 0, 2, 0, 0x90});  // xsaveopt [20000]
+  const RecoveredState state = recover_image(4);
+  ASSERT_FALSE(state.divergence) << why(state);
+  EXPECT_FALSE(is_unknown(state.state, "fx"));
+  EXPECT_EQ(state.state.fx[0], 0x7f);
+  EXPECT_EQ(state.state.fx[first(3)], 0x30);
+}
+
+TEST_F(LongModeImages, OneOfXsaveBehindAChangeTellsTheRestAsWell) {
+  put(kCode, {0x66, 0x0f, 0xef, 0xed,                      // pxor xmm5, xmm5
+              0x0f, 0xae, 0x24, 0x25, 0, 0, 2, 0, 0x90});  // xsave [20000]
+  const RecoveredState state = recover_image(5);
+  ASSERT_FALSE(state.divergence) << why(state);
+  expect(state, "xmm3.low", RegisterSource::solved, kXmm3Low);
+}
+
 TEST_F(LongModeRecovery, TrafficThatNoRegisterExplainsIsADivergence) {
   put(kCode, {0xc6, 0x04, 0x25, 0x40, 0, 2, 0, 7, 0x90});  // mov byte [20040], 7
   record(3);
