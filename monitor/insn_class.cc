@@ -308,6 +308,7 @@ void classify_far(std::uint8_t opcode, std::span<const std::uint8_t> immediate, 
     const unsigned released =
         opcode == 0xca && immediate.size() >= 2 ? immediate[0] | immediate[1] << 8 : 0;
     out.kind = InsnKind::far_return;
+    out.operand_bytes = static_cast<std::uint8_t>(word);
     out.stack_segment_at = static_cast<std::uint16_t>(3 * word + released);
   } else if (opcode == 0x9a || opcode == 0xea || (opcode == 0xff && ((next >> 3) & 1) != 0)) {
     // FF /3 and /5, of the branches /2 to /5.

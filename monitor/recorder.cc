@@ -242,6 +242,7 @@ void Recorder::prepare(const Insn& insn) {
       level_ = registers_.selector(1) & 3;
       code_base_known_ = false;
       code_base_hidden_ = !in_real_mode();
+      if (insn.what.kind == InsnKind::far_return) refuse_wrapped_return(insn);
       break;
     case InsnKind::fxsave:
     case InsnKind::fxrstor:
@@ -260,6 +261,15 @@ void Recorder::prepare(const Insn& insn) {
       if (is_of_extended_state(insn.what.kind)) prepare_extended_state(insn);
       break;
   }
+}
+
+/// In real and in virtual-8086 mode the emulator takes CS from behind the stack segment where a
+/// processor takes it from its beginning (QEMU 10, target/i386/tcg/emit.c.inc, gen_RETF()).
+void Recorder::refuse_wrapped_return(const Insn& insn) {
+  if (!in_real_mode() && !registers_.in_virtual8086()) return;
+  constexpr std::uint64_t kEnd = 0x10000;
+  if ((registers_.gpr(4) & (kEnd - 1)) + insn.what.operand_bytes < kEnd) return;
+  give_up("a far return reads over the end of its stack segment, which this emulator gets wrong");
 }
 
 /// The instruction in flight has ended.

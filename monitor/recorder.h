@@ -208,6 +208,7 @@ class Recorder {
                                                       std::span<const std::uint8_t> value);
   void load_fpu_image(const Insn& insn);
   void finish_x87(const Insn& insn);
+  void refuse_wrapped_return(const Insn& insn);
   void fpu_image(const Insn& insn, bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(const Insn& insn, unsigned offset,
                                                 const std::uint8_t* emulated);

@@ -216,6 +216,16 @@ TEST_F(RecorderTest, ARepThatStoresOverItselfEndsWithTheFetchOfWhatIsThereThen) 
   EXPECT_EQ(records[0].instructions, 0u) << "the REP never ended";
 }
 
+TEST_F(RecorderTest, AFarReturnOverTheEndOfTheStackSegmentEndsTheRecording) {
+  registers_.state_.cr0 = 0;
+  for (LoggedSegment& s : registers_.state_.segment) s = {0, 0, 0xffff, 0x9300};
+  for (const std::uint32_t sp : {0xfffcu, 0xfffeu}) {
+    registers_.state_.gpr[4] = sp;
+    begin({0x66, 0xcb});
+    EXPECT_EQ(recorder_->active(), sp == 0xfffc);
+  }
+}
+
 // The emulator puts all x87 registers in use before an MMX instruction gets to its operand.
 
 class FaultOfMmx : public RecorderTest {
