@@ -15,7 +15,7 @@ namespace citcat {
 
 /// Linear memory is physical memory, in pages of 2 MiB; that at 200000 may not be executed. Vectors
 /// 6, 7, 13 and 14 lead to 18000.
-class LongModeGuest : public testing::Test {
+class LongModeGuest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kTables = 0x1000, kGdt = 0x5000, kIdt = 0x6000, kCode = 0x10000,
                                  kHandler = 0x18000, kData = 0x20000, kStack = 0x30000;
