@@ -87,6 +87,16 @@ bool ProtectedRecovery::take_image(const RecoveryOutcome& now) {
   return more;
 }
 
+/// Without CR4.OSXSAVE there is no XSAVE and no XGETBV. Systems set it where the processor has
+/// them.
+bool ProtectedRecovery::allow_xsave(const RecoveryOutcome& now) {
+  if (!now.undefined || !entry_.long_mode || uses_xsave_ || given_.has("cr4")) return false;
+  uses_xsave_ = true;
+  if (replay().agreed > now.agreed) return true;
+  uses_xsave_ = false;
+  return false;
+}
+
 /// Changes one register so that the replay agrees further; false when none does that.
 bool ProtectedRecovery::improve(const RecoveryOutcome& now) {
   if (!now.difference) return false;
@@ -129,7 +139,8 @@ void ProtectedRecovery::solve() {
     failure_.reset();
     if (take_saves(now)) continue;
     if (now.ok()) return;
-    if (take_image(now) || share_entries(now) || explain(now)) continue;
+    if (allow_xsave(now) || take_image(now)) continue;
+    if (share_entries(now) || explain(now)) continue;
     failure_ = describe(now);
     agreed_ = now.agreed;
     return;
@@ -247,6 +258,7 @@ std::vector<RecoveredRegister> ProtectedRecovery::system_registers(const CpuStat
   add("cr3", cr3, recording_.interrupts.front().transaction);
   for (const char* name : {"cr0", "cr4"}) add(name, RegisterSource::assumed, kNoTransaction);
   if (entry_.long_mode) add("efer", RegisterSource::assumed, kNoTransaction);
+  if (uses_xsave_) add("xcr0", RegisterSource::assumed, kNoTransaction);
   return registers;
 }
 
@@ -261,9 +273,10 @@ RecoveredState ProtectedRecovery::result() {
   result.memory = supplied_memory();
   result.registers = frame_registers();
   result.registers.insert(result.registers.end(), found_.begin(), found_.end());
-  std::vector<std::string> unknown{"cr2",    "ldtr", "gdtr.limit", "idtr.limit", "tr",  "tr.limit",
-                                   "dr0",    "dr1",  "dr2",        "dr3",        "dr6", "dr7",
-                                   "smbase", "tsc",  "cr8",        "xcr0"};
+  std::vector<std::string> unknown{"cr2",      "ldtr", "gdtr.limit", "idtr.limit", "tr",
+                                   "tr.limit", "dr0",  "dr1",        "dr2",        "dr3",
+                                   "dr6",      "dr7",  "smbase",     "tsc",        "cr8"};
+  if (!uses_xsave_) unknown.emplace_back("xcr0");
   report_unknowns(result, unknown);
   for (RecoveredRegister& r : system_registers(result.state)) result.registers.push_back(r);
   std::erase_if(result.registers,

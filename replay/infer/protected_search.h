@@ -79,6 +79,7 @@ class ProtectedRecovery {
   RecoveryOutcome replay(bool strict = false);
   bool take_saves(const RecoveryOutcome& now);
   bool take_image(const RecoveryOutcome& now);
+  bool allow_xsave(const RecoveryOutcome& now);
   bool improve(const RecoveryOutcome& now);
   bool explain(const RecoveryOutcome& now);
   bool supply_shared(std::uint32_t cr3, LinearAddr linear);
@@ -140,6 +141,7 @@ class ProtectedRecovery {
   FxImage learnt_{};  ///< bytes of the floating-point state, at their places
   std::bitset<kFxBytes> is_learnt_, is_other_;  ///< which they are; which are tried with others
   std::uint64_t learnt_from_ = kNoTransaction;
+  bool uses_xsave_ = false;  ///< CR4.OSXSAVE and XCR0
   std::vector<bool> counted_;
   std::uint32_t ram_bytes_ = 0;
   std::optional<Divergence> failure_;

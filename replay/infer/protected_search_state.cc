@@ -246,6 +246,10 @@ void ProtectedRecovery::fill_system_state(CpuState& s) const {
   s.long_mode.emplace();
   s.long_mode->efer = 0xd01;
   s.idtr.limit = 0xfff;
+  if (!uses_xsave_) return;
+  constexpr std::uint32_t kOsXsave = 1u << 18;
+  s.cr4 |= kOsXsave;
+  s.long_mode->xcr0 = 3;  // x87 and SSE: what there is without AVX
 }
 
 void ProtectedRecovery::fill_state() {

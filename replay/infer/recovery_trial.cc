@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint8_t kPageFaultVector = 14;
+constexpr std::uint8_t kUndefinedVector = 6, kPageFaultVector = 14;
 
 /// Reads what a handler saves off the bus, and follows what the last instruction did.
 class SaveReader final : public Observer {
@@ -30,9 +30,10 @@ class SaveReader final : public Observer {
     saves_.instruction(e, now);
     for (; taken_ < saves_.saves().size(); ++taken_) take(saves_.saves()[taken_]);
     // A fault that the bus does not show ends the run only after its handler's first instruction.
-    if (page_fault_ && check_.difference()) return;
+    if ((page_fault_ || undefined_) && check_.difference()) return;
     addresses_.assign(e.ea, e.ea + std::min<std::size_t>(e.ea_count, 2));
     page_fault_.reset();
+    undefined_ = false;
     note_fpu(e);
   }
   void delivered(const DeliveredEvent& event, Position now) override {
@@ -41,6 +42,7 @@ class SaveReader final : public Observer {
         !page_fault_) {
       page_fault_ = LinearAddr{event.cr2};
     }
+    undefined_ |= event.kind == DeliveredEvent::Kind::exception && event.vector == kUndefinedVector;
   }
 
   const std::vector<Saved>& saved() const { return saved_; }
@@ -55,6 +57,8 @@ class SaveReader final : public Observer {
   }
   /// Since the last complete instruction the replay faulted here.
   std::optional<LinearAddr> page_fault() const { return page_fault_; }
+  /// The same of an instruction that was #UD.
+  bool undefined() const { return undefined_; }
 
  private:
   void take(const SavedRegister& where) {
@@ -111,7 +115,7 @@ class SaveReader final : public Observer {
   std::vector<Saved> saved_;
   std::vector<LinearAddr> addresses_;
   std::optional<LinearAddr> page_fault_;
-  bool fpu_untouched_ = true;
+  bool undefined_ = false, fpu_untouched_ = true;
   std::optional<SavedFx> fx_;
   std::optional<DifferentFx> different_fx_;
 };
@@ -151,6 +155,7 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   outcome.addresses = reader.addresses();
   outcome.shown = check.next_accesses();
   outcome.page_fault = reader.page_fault();
+  outcome.undefined = reader.undefined();
   outcome.cr3 = machine.engine().cr(3);
   if (!outcome.ok() && machine.engine().cr(0) >> 31 != 0) {
     const auto read = [&](PhysAddr at) -> std::optional<std::uint32_t> {

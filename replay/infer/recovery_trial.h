@@ -69,6 +69,7 @@ struct RecoveryOutcome : RecoveryProgress {
   PageMap pages;                            ///< where it differs
   std::uint32_t cr3 = 0;                    ///< there
   std::optional<LinearAddr> page_fault;     ///< that the bus does not show
+  bool undefined = false;                   ///< an instruction was #UD there
 };
 
 struct RecoveryTrial {

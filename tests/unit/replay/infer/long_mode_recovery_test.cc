@@ -281,6 +281,17 @@ TEST_F(LongModeImages, OneOfXsaveIsWhatFxsaveStores) {
   EXPECT_EQ(state.state.fx, recording_.initial.fx);
 }
 
+TEST_F(LongModeImages, ThatXsaveIsThereIsAssumedWhereItIsExecuted) {
+  put(kCode, {0x0f, 0xae, 0x24, 0x25, 0, 0, 2, 0, 0x90});  // xsave [20000]
+  record(4);
+  give("rax", 3);
+  const RecoveredState state = recover_registers(imported_);
+  ASSERT_FALSE(state.divergence) << why(state);
+  expect(state, "cr4", RegisterSource::assumed, 0x6f0 | kOsXsave);
+  expect(state, "xcr0", RegisterSource::assumed, 3);
+  EXPECT_EQ(state.state.fx, recording_.initial.fx);
+}
+
 TEST_F(LongModeImages, OneOfXsaveoptLeavesOutWhatIsAsFninitMakesIt) {
   put(kCode, {0x0f, 0xae, 0x34, 0x25, 0, 0, 2, 0, 0x90});  // xsaveopt [20000]
   const RecoveredState state = recover_image(4);
