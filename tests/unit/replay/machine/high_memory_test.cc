@@ -73,6 +73,29 @@ TEST_F(HighMemoryGuest, Cr3IsTheMachinesWhereverItIsSeen) {
   EXPECT_EQ(after("rdx"), kTables + 0x1027u) << "marked";
 }
 
+TEST_F(HighMemoryGuest, AnSmiSavesTheMachinesCr3AndRsmLoadsIt) {
+  put_quad(kHeld + kPage, kTables + 0x1007);
+  put_quad(kHeld + kPage + 8, kBeyond | kPointers | 7);
+  set_register(recording_.initial, "cr3", kBeyond | kPage);
+  recording_.initial.smbase = 0x30000;
+  put(0x38000, {0x66, 0x2e, 0xa1, 0x54, 0xff,        // mov eax, cs:[ff54]: the upper half of CR3
+                0x67, 0x66, 0xa3, 0,    0,    2, 0,  // mov [20000], eax
+                0x66, 0x2e, 0xa1, 0x50, 0xff,        // mov eax, cs:[ff50]
+                0x67, 0x66, 0xa3, 4,    0,    2, 0,  // mov [20004], eax
+                0x0f, 0xaa});                        // rsm
+  Interrupt smi;
+  smi.kind = Interrupt::Kind::smi;
+  smi.vector = 0x64;  // the layout
+  smi.position_known = true;
+  recording_.interrupts.push_back(smi);
+  put(kCode,
+      {0x48, 0x8b, 0x13, 0x48, 0x8b, 0x0c, 0x25, 0, 0, 2, 0});  // mov rdx, [rbx]; mov rcx, [20000]
+  ASSERT_EQ(run(7).instructions, 7u);
+  EXPECT_EQ(after("rcx"), std::uint64_t{kPage} << 32 | kBeyond >> 32);
+  EXPECT_EQ(after("cr3"), kBeyond | kPage);
+  EXPECT_EQ(after("rdx"), kTables + 0x1027u) << "read through tables beyond 4 GiB";
+}
+
 TEST_F(HighMemoryGuest, PaeFindsItsDirectoriesTablesAndPagesThere) {
   begin_in_protected_mode();
   set_register(recording_.initial, "rbx", 0x40200000);
