@@ -390,6 +390,13 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, Who who, bool effects
   return walk;
 }
 
+void Mmu::set_limits(unsigned physical_bits, bool gigabyte_pages) {
+  const std::uint64_t address =
+      (std::uint64_t{1} << std::min(physical_bits, kMostPhysicalBits)) - 1;
+  beyond_address_ = kEntryAddress & ~address;
+  gigabyte_pages_ = gigabyte_pages;
+}
+
 std::uint64_t Mmu::read_wide_entry(PhysAddr at) {
   return read_entry(at) | std::uint64_t{read_entry(at.plus32(4))} << 32;
 }
@@ -442,9 +449,10 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
 /// where it names a table.
 void Mmu::refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned page_shift,
                           unsigned level) const {
-  constexpr unsigned kPatBit = 12, kSmallPage = 12;
-  bool reserved = !no_execute_ && entry >> 63 != 0;
+  constexpr unsigned kPatBit = 12, kSmallPage = 12, kGigabyte = 30;
+  bool reserved = (!no_execute_ && entry >> 63 != 0) || (entry & beyond_address_) != 0;
   if (level == 0) reserved |= (entry & kLarge) != 0;
+  if (page_shift == kGigabyte && !gigabyte_pages_) reserved = true;
   if (page_shift > kSmallPage) {
     const std::uint64_t below = (std::uint64_t{1} << page_shift) - (std::uint64_t{2} << kPatBit);
     reserved |= (entry & below) != 0;

@@ -71,6 +71,11 @@ class Mmu {
   /// must outlive the object.
   Mmu(Engine& engine, Memory& memory, const BusModel& bus, WalkObserver& observer, bool one_tlb);
 
+  /// What the processor has by its CPUID, where that tells: bits of physical addresses, and pages
+  /// of 1 GiB. Entries of long mode that have others are reserved.
+  void set_limits(unsigned physical_bits, bool gigabyte_pages);
+  static constexpr unsigned kMostPhysicalBits = 52;  ///< Intel SDM vol. 3, 4.1.4
+
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written, and
   /// the TLB is to lose what that drops.
   void control_changed(bool reload_cr3);
@@ -290,6 +295,8 @@ class Mmu {
   bool keeps_from_user_ = false;  ///< CR4.SMEP
   bool smap_ = false;             ///< CR4.SMAP
   bool contexts_ = false;         ///< CR4.PCIDE
+  bool gigabyte_pages_ = true;
+  std::uint64_t beyond_address_ = 0;  ///< bits of an entry above the processor's addresses
   std::uint64_t context_ = 0;     ///< context_tag() of the current one
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;

@@ -11,6 +11,17 @@
 
 namespace citcat {
 
+/// A dump need not have the leaves of which they are.
+void FeatureGate::take_limits() const {
+  constexpr std::uint32_t kAddressLeaf = 0x80000008;
+  constexpr std::uint8_t kGigabytePages = 26;
+  const CpuidLeaf* const address = model_registers_.cpuid_leaf(kAddressLeaf);
+  const CpuidLeaf* const extended = model_registers_.cpuid_leaf(kExtendedFeatureLeaf);
+  const unsigned bits = address == nullptr ? 0 : address->eax & 0xff;
+  cpu_.mmu.set_limits(bits == 0 ? Mmu::kMostPhysicalBits : bits,
+                      extended == nullptr || (extended->edx >> kGigabytePages & 1) != 0);
+}
+
 void FeatureGate::check_feature(const DecodedInstruction& info) const {
   const InstructionFeature* const feature = feature_of(info);
   if (feature == nullptr) return;

@@ -19,9 +19,10 @@ class FeatureGate {
   FeatureGate(CpuContext& cpu, const ModelRegisters& model_registers)
       : cpu_(cpu), model_registers_(model_registers) {}
 
-  /// Tells the decoder what CPUID makes of BSF and BSR behind F3. Without its answers they are what
-  /// they were.
+  /// Tells the decoder what CPUID makes of BSF and BSR behind F3, and the MMU what of entries.
+  /// Without its answers they are what they were.
   void take() const {
+    take_limits();
     const bool tells = model_registers_.cpuid_leaf(0) != nullptr;
     cpu_.has_tzcnt = tells && model_registers_.has(kFeatureBmi1);
     cpu_.has_lzcnt = tells && model_registers_.has(kFeatureLzcnt);
@@ -37,6 +38,7 @@ class FeatureGate {
  private:
   static constexpr std::uint32_t kCr4Umip = 1u << 11;
 
+  void take_limits() const;
   void check_feature(const DecodedInstruction& info) const;
   void check_vendor(const DecodedInstruction& info) const;
   void check_umip(const DecodedInstruction& info) const;

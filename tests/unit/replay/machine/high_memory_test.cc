@@ -45,6 +45,33 @@ TEST_F(HighMemoryGuest, EachPieceOfALargePageHasItsOwnStandIn) {
   EXPECT_THAT(report.divergence->reason, HasSubstr("page beyond 4 GiB"));
 }
 
+TEST_F(HighMemoryGuest, BitsBeyondAProcessorsAddressesAreReserved) {
+  put_quad(kHeld + kTable, 1ull << 40 | kPage | 7);
+  put(kCode, {0x48, 0x8b, 0x03});
+  put(kHandler, {0x58, 0xf4});  // pop rax: the error code; hlt
+  EXPECT_EQ(run(1).end, ReplayReport::End::diverged) << "there might be such a page";
+  recording_.initial.cpuid = {{0, 1, 0, 0, 0}, {0x80000008, 0x3024, 0, 0, 0}};
+  run(1);
+  EXPECT_EQ(after("rax"), 9u) << "present and reserved";
+  recording_.initial.cpuid[1].eax = 0x3029;
+  EXPECT_EQ(run(1).end, ReplayReport::End::diverged);
+}
+
+TEST_F(HighMemoryGuest, PagesOf1GiBAreReservedWhereTheProcessorHasNone) {
+  constexpr std::uint32_t kHas = 1u << 26;
+  put_quad(kTables + 8, kTables + 0x3007);
+  put_quad(kTables + 0x3000, 0x87);
+  set_register(recording_.initial, "rbx", 0x8000000000 + kData);
+  put_quad(kData, 0x55);
+  put(kCode, {0x48, 0x8b, 0x03});
+  put(kHandler, {0x58, 0xf4});
+  for (const std::uint32_t edx : {0u, kHas}) {
+    recording_.initial.cpuid = {{0, 1, 0, 0, 0}, {0x80000001, 0, 0, 0, edx}};
+    run(1);
+    EXPECT_EQ(after("rax"), edx == kHas ? 0x55u : 9u);
+  }
+}
+
 TEST_F(HighMemoryGuest, ThePageOfTheMachineAtAStandInIsNotTakenForIt) {
   put_quad(kTables + 0x2008, 0xc0000087);
   set_register(recording_.initial, "rbx", 0x200000 + kPage);
