@@ -305,6 +305,10 @@ bool ProtectedRecovery::attempt(const AddressSpace& space) {
   space_ = space;
   recording_.image = image_.clone();
   supplied_.clear();
+  fx_.reset();
+  is_learnt_.reset();
+  learnt_from_ = kNoTransaction;
+  uses_xsave_ = false;
   failure_.reset();
   walked_ = walked_pages(recording_, *evidence_(), tables_, spaces_);
   // Where page tables are isolated, directories of long mode do not share all that is the system's.

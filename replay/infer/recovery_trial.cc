@@ -78,7 +78,7 @@ class SaveReader final : public Observer {
     const bool is_xsave = info.kind == InstructionClass::xsave;
     if ((is_xsave || info.kind == InstructionClass::fxsave) && e.ea_count != 0) {
       DifferentFx stored = stored_image(e.ea[0]);
-      stored.may_leave_out = is_xsave && info.is(Operation::xsaveopt);
+      stored.may_leave_out = is_xsave && !info.is(Operation::xsave);
       if (check_.difference()) different_fx_ = stored;
       if (!fx_ && stored.stored[kMxcsrMask]) take_image(stored, is_xsave);
     }

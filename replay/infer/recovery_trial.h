@@ -41,7 +41,7 @@ inline constexpr std::size_t kMxcsr = 24, kMxcsrMask = 28;  ///< SDM vol. 1, tab
 struct DifferentFx {
   std::bitset<kFxBytes> stored;  ///< bytes that the bus shows being stored
   FxImage shown{}, replayed{};
-  bool may_leave_out = false;  ///< by XSAVEOPT: the replay need not store all that the bus shows
+  bool may_leave_out = false;  ///< as XSAVEOPT does: the replay need not store all that is shown
   std::uint64_t transaction = 0;
 };
 
