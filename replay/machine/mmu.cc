@@ -393,7 +393,7 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, Who who, bool effects
 void Mmu::set_limits(unsigned physical_bits, bool gigabyte_pages) {
   const std::uint64_t address =
       (std::uint64_t{1} << std::min(physical_bits, kMostPhysicalBits)) - 1;
-  beyond_address_ = kEntryAddress & ~address;
+  reserved_bits_ = kEntryAddress & ~address;
   gigabyte_pages_ = gigabyte_pages;
 }
 
@@ -450,7 +450,7 @@ Mmu::Walk Mmu::walk_four_level(const WalkRequest& want) {
 void Mmu::refuse_reserved(const WalkRequest& want, std::uint64_t entry, unsigned page_shift,
                           unsigned level) const {
   constexpr unsigned kPatBit = 12, kSmallPage = 12, kGigabyte = 30;
-  bool reserved = (!no_execute_ && entry >> 63 != 0) || (entry & beyond_address_) != 0;
+  bool reserved = (!no_execute_ && entry >> 63 != 0) || (entry & reserved_bits_) != 0;
   if (level == 0) reserved |= (entry & kLarge) != 0;
   if (page_shift == kGigabyte && !gigabyte_pages_) reserved = true;
   if (page_shift > kSmallPage) {

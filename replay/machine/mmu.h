@@ -296,7 +296,7 @@ class Mmu {
   bool smap_ = false;             ///< CR4.SMAP
   bool contexts_ = false;         ///< CR4.PCIDE
   bool gigabyte_pages_ = true;
-  std::uint64_t beyond_address_ = 0;  ///< bits of an entry above the processor's addresses
+  std::uint64_t reserved_bits_ = 0;  ///< bits of an entry above the processor's addresses
   std::uint64_t context_ = 0;     ///< context_tag() of the current one
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
