@@ -63,10 +63,13 @@ bool ProtectedRecovery::take_image(const RecoveryOutcome& now) {
   std::bitset<kFxBytes> open;
   for (std::size_t i = 0; i < kFxBytes; ++i) {
     open[i] = image.stored[i] && image.shown[i] != image.replayed[i] &&
-              image.replayed[i] == initial[i] && !is_learnt_[i];
+              image.replayed[i] == initial[i] && !learnt_.contains(i);
   }
   // Registers that are zero here, and in use there.
-  if (open.none() && image.may_leave_out) open = ~is_learnt_ & vector_registers();
+  if (open.none() && image.may_leave_out) {
+    open = vector_registers();
+    for (const auto& [at, byte] : learnt_) open[at] = false;
+  }
   if (open.none()) return false;
   // What control and status words are made of cannot be tried: others raise exceptions.
   constexpr std::size_t kRegisters = 32;
@@ -80,10 +83,9 @@ bool ProtectedRecovery::take_image(const RecoveryOutcome& now) {
   for (std::size_t i = 0; i < kFxBytes; ++i) {
     if (!open[i] || !there.stored[i]) continue;
     if (tried[i] && there.replayed[i] == before[i]) continue;
-    learnt_[i] = there.shown[i];
-    is_learnt_[i] = more = true;
+    learnt_[i] = {there.shown[i], image.transaction};
+    more = true;
   }
-  if (more && learnt_from_ == kNoTransaction) learnt_from_ = image.transaction;
   return more;
 }
 
@@ -191,11 +193,12 @@ void ProtectedRecovery::report_vectors(RecoveredState& out) const {
   constexpr std::size_t kHalf = 8;
   for (std::size_t n = 0; n < kVectorBytes / kHalf; ++n) {
     const std::size_t at = kFirstVector + kHalf * n;
-    if ((is_learnt_ >> at << (kFxBytes - kHalf)).none()) continue;
+    const auto first = learnt_.lower_bound(at);
+    if (first == learnt_.end() || first->first >= at + kHalf) continue;
     std::uint64_t value = 0;
     std::memcpy(&value, &recording_.initial.fx[at], sizeof value);
     out.registers.push_back({"xmm" + std::to_string(n / 2) + (n % 2 == 0 ? ".low" : ".high"), value,
-                             RegisterSource::solved, learnt_from_});
+                             RegisterSource::solved, first->second.transaction});
   }
 }
 
@@ -306,8 +309,7 @@ bool ProtectedRecovery::attempt(const AddressSpace& space) {
   recording_.image = image_.clone();
   supplied_.clear();
   fx_.reset();
-  is_learnt_.reset();
-  learnt_from_ = kNoTransaction;
+  learnt_.clear();
   uses_xsave_ = false;
   failure_.reset();
   walked_ = walked_pages(recording_, *evidence_(), tables_, spaces_);

@@ -138,10 +138,14 @@ class ProtectedRecovery {
   std::vector<RecoveredRegister> found_;  ///< by the interrupt itself
   std::vector<ProtectedUnknown> unknown_;
   std::optional<SavedFx> fx_;
-  FxImage learnt_{};  ///< bytes of the floating-point state, at their places
-  std::bitset<kFxBytes> is_learnt_, is_other_;  ///< which they are; which are tried with others
-  std::uint64_t learnt_from_ = kNoTransaction;
-  bool uses_xsave_ = false;  ///< CR4.OSXSAVE and XCR0
+  struct LearntByte {
+    std::uint8_t value = 0;
+    std::uint64_t transaction = kNoTransaction;
+  };
+  std::map<std::size_t, LearntByte>
+      learnt_;                      ///< of the floating-point state, by place in its image
+  std::bitset<kFxBytes> is_other_;  ///< bytes of it that are tried with other values
+  bool uses_xsave_ = false;         ///< CR4.OSXSAVE and XCR0
   std::vector<bool> counted_;
   std::uint32_t ram_bytes_ = 0;
   std::optional<Divergence> failure_;

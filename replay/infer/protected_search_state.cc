@@ -5,6 +5,7 @@
 
 #include "events/cpu_traits.h"
 #include "replay/infer/protected_search.h"
+#include "replay/machine/cpu_context.h"
 #include "replay/x86/descriptor.h"
 
 namespace citcat {
@@ -247,8 +248,7 @@ void ProtectedRecovery::fill_system_state(CpuState& s) const {
   s.long_mode->efer = 0xd01;
   s.idtr.limit = 0xfff;
   if (!uses_xsave_) return;
-  constexpr std::uint32_t kOsXsave = 1u << 18;
-  s.cr4 |= kOsXsave;
+  s.cr4 |= CpuContext::kCr4OsXsave;
   s.long_mode->xcr0 = 3;  // x87 and SSE: what there is without AVX
 }
 
@@ -280,8 +280,8 @@ void ProtectedRecovery::fill_state() {
   for (const ProtectedUnknown& u : unknown_) fill_unknown(s, u);
   if (fx_ && fx_->whole) s.fx = fx_->image;
   if (fx_) std::copy_n(&fx_->image[kMxcsrMask], 4, &s.fx[kMxcsrMask]);
+  for (const auto& [at, byte] : learnt_) s.fx[at] = byte.value;
   for (std::size_t i = 0; i < kFxBytes; ++i) {
-    if (is_learnt_[i]) s.fx[i] = learnt_[i];
     if (is_other_[i]) s.fx[i] ^= static_cast<std::uint8_t>(kOtherValue);
   }
   s.ram_bytes = ram_bytes_;

@@ -35,7 +35,7 @@ struct SavedFx {
   bool whole = false;  ///< nothing changed any of it before; else MXCSR_MASK alone counts
   std::uint64_t transaction = 0;
 };
-inline constexpr std::size_t kMxcsr = 24, kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
+inline constexpr std::size_t kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
 
 /// An image that the replay stores otherwise than the bus shows.
 struct DifferentFx {
