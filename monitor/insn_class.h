@@ -74,9 +74,8 @@ struct InsnClass {
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
   bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
   MmxUse mmx = MmxUse::none;
-  bool branch = false;            ///< may continue at its own address without having been restarted
-  std::uint8_t operand_bytes =
-      4;  ///< of strings, IN, OUT, far RET; of a field of an x87 environment
+  bool branch = false;  ///< may continue at its own address without having been restarted
+  std::uint8_t operand_bytes = 4;  ///< of strings, ports, far RET; a field of an x87 environment
   bool port_in_dx = false;
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
   std::uint8_t port = 0;               ///< when it is an immediate
