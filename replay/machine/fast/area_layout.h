@@ -11,7 +11,7 @@
 
 namespace citcat::fast {
 
-/// Of one block, instruction by instruction. With Policy::traced the area holds KT records
+/// Of one block, instruction by instruction. With Keep::kt_records the area holds KT records
 /// (docs/formats/kt.md); otherwise, where it holds anything, the effective addresses of one
 /// instruction after another, as dwords, or quadwords in 64-bit mode.
 class AreaLayout {
@@ -21,8 +21,8 @@ class AreaLayout {
   /// Of a new block.
   void begin(Policy policy, bool bits64) {
     bits64_ = bits64;
-    records_ = policy == Policy::traced || policy == Policy::exact_traced;
-    addresses_ = is_told(policy) || is_logged(policy) || is_trailed(policy);
+    records_ = policy.keep == Keep::kt_records;
+    addresses_ = !records_ && notes_for(policy.keep) != AccessNotes::none;
     size_ = 0;
   }
 

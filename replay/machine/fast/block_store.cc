@@ -113,11 +113,11 @@ class BlockStore::Maker {
 
   /// Somebody may want to know its instructions, which may not be there any more when it has run.
   bool keeps_code() const {
-    return set_.policy != Policy::plain && set_.policy != Policy::traced &&
-           set_.policy != Policy::stored;
+    const Keep keep = set_.policy.keep;
+    return compares() || (keep != Keep::nothing && keep != Keep::kt_records);
   }
 
-  bool compares() const { return set_.policy >= Policy::exact; }
+  bool compares() const { return set_.policy.exact; }
   void add_flags(const DecodedInstruction& info) {
     if (shifts_by_cl(info)) {
       shifts_ = true;

@@ -9,6 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
 
 #include "events/address.h"
 #include "events/byte_mask.h"
@@ -100,11 +103,11 @@ struct Block {
   std::uint32_t page_index = 0;      ///< into State::code_pages
   std::uint32_t count = 0;           ///< instructions that its operations make
   std::uint32_t area_bytes = 0;      ///< of its area
-  bool counts_shifts = false;        ///< shifts by CL are among them (Exact policies)
+  bool counts_shifts = false;        ///< shifts by CL are among them (Policy::exact)
   const std::uint8_t* image = nullptr;  ///< records before addresses are put in, or null
   const Op* ops = nullptr;
   mutable std::array<const Block*, 2> next{};  ///< found behind it last: branch taken, and not
-  mutable std::uint64_t executions = 0;        ///< not told yet (Counted policies)
+  mutable std::uint64_t executions = 0;        ///< not told yet (Policy::counts())
   mutable const Block* next_counted = nullptr;  ///< State::counted
   FlagEffect flags;              ///< of all its instructions, shifts by CL aside
 
@@ -119,7 +122,7 @@ struct Block {
   std::uint32_t bytes = 0;         ///< of code
   /// What must be made elsewhere: the instruction behind the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
-  const BlockCode* code = nullptr;  ///< as observers see it; null with Plain, Traced and Stored
+  const BlockCode* code = nullptr;  ///< as observers see it; may be null (BlockStore)
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
   const std::uint16_t* areas = nullptr;   ///< the same in the area
 
@@ -162,14 +165,15 @@ inline constexpr Block kNowhere{};
 
 inline constexpr std::size_t kTlbEntries = 256, kCodePages = 64, kJumps = 1024;
 
-/// Of a run at one privilege. Handlers read and write it; the tier fills it in before and takes what
-/// is left of it afterwards.
+/// The state of the interpreter at one privilege level. FastTier loads it before a run and writes it
+/// back after it.
 struct State {
   static constexpr std::size_t kRegisters = 16;
   static constexpr std::uint8_t kZero = 8 * kRegisters;  ///< a register that is 0
   static constexpr std::uint32_t kMaxLogged = 2048;
   /// With more accesses a batch of blocks gets no further one, which may have as many.
   static constexpr std::uint32_t kFullLog = 1024;
+  static constexpr std::int64_t kStop = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kMaxBatched = 64;
   static constexpr std::size_t kTrail = Attended::kMostTrail;
 
@@ -178,7 +182,14 @@ struct State {
   std::uint32_t eflags = 0;          ///< without the arithmetic ones
   const Block* block = nullptr;      ///< in progress
   std::int64_t left = 0;             ///< instructions before the limit, those of `block` taken off
+  std::int64_t least_left = 0;       ///< no block follows that leaves fewer: kStop stops at the next
   std::uint8_t* area_limit = nullptr;  ///< no area begins behind it
+
+  // Each store looks at the first of these in a comparison, and elsewhere at `next_store`.
+  const std::uint8_t* trap = nullptr;  ///< bytes of a StoreTrap; null: there is none
+  std::uint32_t trap_bytes = 0;
+  bool trapped = false;                ///< one of them was stored to
+  PlainStore* next_store = nullptr;    ///< for who asks for stores alone; null: nobody does
 
   std::array<std::uint64_t, 6> segment_base{};
   /// Last offset that may be read and written, -1 where none may.
@@ -213,10 +224,8 @@ struct State {
   std::array<BatchedBlock, kMaxBatched> batch;
   std::uint32_t batched = 0, batch_limit = 1;
   std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
-  // With policies that keep stores; reset by whoever reads them.
-  std::array<PlainStore, kMaxLogged> stores;
-  std::uint32_t stored = 0;
-  // With policies that leave a trail: a ring of blocks, of which `block` is the last, and areas
+  std::array<PlainStore, kMaxLogged> stores;  ///< up to `next_store`
+  // With Keep::trail: a ring of blocks, of which `block` is the last, and areas
   // from `area_begin` to `area_limit`, over and over.
   std::array<TrailedBlock, kTrail> trail;
   std::uint64_t trailed = 0;  ///< blocks that were put there
@@ -236,13 +245,19 @@ struct State {
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
 
-  // Bytes that somebody waits for a store to (StoreTrap); with Policy::exact_trapped.
-  const std::uint8_t* trap = nullptr;  ///< where they lie
-  std::uint32_t trap_bytes = 0;
-  bool trapped = false;
-
   const Block* counted = nullptr;  ///< the first of those with Block::executions; a list
 
+  /// When as many are there as may be, no further block follows, which may have as many again.
+  void keep_store(const PlainStore& store) {
+    *next_store++ = store;
+    if (next_store > stores.data() + kFullLog) least_left = kStop;
+  }
+  /// Those that were kept. No more are from here on.
+  std::span<const PlainStore> take_stores() {
+    const PlainStore* const end = std::exchange(next_store, nullptr);
+    least_left = 0;
+    return end == nullptr ? std::span<const PlainStore>{} : std::span(stores.data(), end);
+  }
   void count(const Block& b) {
     if (b.executions++ != 0) return;
     b.next_counted = counted;

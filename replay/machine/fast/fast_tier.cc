@@ -12,6 +12,7 @@ namespace citcat {
 using fast::BatchedBlock;
 using fast::Block;
 using fast::Exit;
+using fast::Keep;
 using fast::LazyFlags;
 using fast::Policy;
 using fast::State;
@@ -52,8 +53,6 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       exact_(expectation.compares),
       records_(cpu.audience.records()),
       trap_(trap_of(cpu.audience.judge())),
-      policy_(fast::usual_policy(expectation.compares, cpu.audience.hears_instructions(),
-                                 cpu.audience.wants_references())),
       area_(fast::kAreaBytes + fast::kAreaBeyond) {
   cpu.memory.set_watcher(*this);
   for (auto& state : states_) {
@@ -146,6 +145,8 @@ void FastTier::begin() {
   s.set_interrupts = false;
   s.untold = {};
   s.shift_count = 0;
+  s.next_store = nullptr;
+  s.least_left = 0;
   const std::uint32_t iopl = flags >> 12 & 3;
   const bool v86 = (flags & kFlagVm) != 0;
   s.iopl_allows = (cpu_.engine.cr(0) & 1) == 0 || (v86 ? iopl == 3 : cpu_.cpl() <= iopl);
@@ -159,21 +160,16 @@ void FastTier::begin() {
   set_trap();
 }
 
-/// `policy`, or the one in its place that looks for the trap if there is one.
-Policy FastTier::with_trap(Policy policy) const {
-  return s_->trap_bytes != 0 && policy == Policy::exact ? Policy::exact_trapped : policy;
-}
-
-/// Tells the handlers where the trap lies. Those of other policies than one do not look for it.
+/// Tells the handlers where the trap lies.
 void FastTier::set_trap() {
   State& s = *s_;
   s.trapped = false;
-  s.trap_bytes = 0;
+  s.trap = nullptr;
   if (trap_ == nullptr || trap_->size == 0) return;
   if (!looks_for_trap() || quiet_end() < limit_) trap_->met = true;
-  s.trap = cpu_.memory.host(trap_->address);
   // What is not mapped is not stored to here.
-  if (s.trap != nullptr) s.trap_bytes = trap_->size;
+  s.trap = cpu_.memory.host(trap_->address);
+  s.trap_bytes = trap_->size;
 }
 
 void FastTier::stored(PhysAddr at, std::uint32_t size) {
@@ -317,7 +313,7 @@ const Block* FastTier::find_block(std::uint64_t eip, Policy policy) {
   if (is_it) return found.block;
   // What is judged takes turns with what is not.
   Known& known =
-      known_[privilege()][State::jump_index(eip) << 1 | (policy == Policy::logged ? 1 : 0)];
+      known_[privilege()][State::jump_index(eip) << 1 | (policy.logs() ? 1 : 0)];
   const Block* block = known.block;
   const bool may_run = block->eip == eip && known.policy == policy &&
                        s_->code_pages[block->page_index] == block->where;
@@ -432,7 +428,7 @@ FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
 
 FastTier::Stretch FastTier::run_told(bool whole_blocks) {
   State& s = *s_;
-  const Policy policy = with_trap(policy_);
+  const Policy policy = policy_;
   const Block* block = find_block(eip_, policy);
   if (block == nullptr) return Stretch::left;
   if (block->count > s.left && whole_blocks) return Stretch::too_long;
@@ -461,7 +457,7 @@ FastTier::Stretch FastTier::run_told_batch(const Block& block, Policy policy) {
 /// The same with the records of all that runs put one after the other.
 FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole_blocks) {
   State& s = *s_;
-  const Policy policy = exact_ ? Policy::exact_traced : Policy::traced;
+  const Policy policy = policy_for(Keep::kt_records);
   const std::uint64_t first = position();
   const auto may_run = static_cast<std::int64_t>(
       std::min<std::uint64_t>(room.until - first, static_cast<std::uint64_t>(s.left)));
@@ -504,7 +500,7 @@ FastTier::Stretch FastTier::after_block(Policy policy, std::uint64_t passed_from
   const std::uint32_t done = settle_block();
   if (exact_ && !is_noted(block)) note_flags(block, done);
   if (passed_from != kNothing) trail_.pass(passed_from, position());
-  if (fast::is_told(policy)) {
+  if (policy.stops()) {
     tell_block(block, done, position() - done, area_.data());
     note_block(block, done, position() - done, area_.data());
   }
@@ -519,7 +515,7 @@ FastTier::Stretch FastTier::behind(const Block& block, Policy policy) {
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;
-  if (s.left > 0 && !fast::is_told(policy)) link(block, policy);  // else come back each time
+  if (s.left > 0 && !policy.stops()) link(block, policy);  // else come back each time
   return Stretch::ended;
 }
 
@@ -530,7 +526,7 @@ void FastTier::link(const Block& block, Policy policy) {
   found_ = {next, policy};
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
-    (fast::is_logged(policy) ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
+    (policy.logs() ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
   } else {
     block.next[s.exit_link] = next;
   }

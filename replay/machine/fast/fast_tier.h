@@ -70,7 +70,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::size_t privilege() const {
     return s_ == states_[0].get() ? 0 : s_ == states_[1].get() ? 1 : 2;
   }
-  fast::Policy with_trap(fast::Policy policy) const;
+  fast::Policy policy_for(fast::Keep keep) const { return {keep, exact_}; }
   void set_trap();
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
@@ -166,7 +166,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   /// Blocks found last, for the policies that do not find their way by themselves.
   struct Known {
     const fast::Block* block = &fast::kNowhere;
-    fast::Policy policy = fast::Policy::plain;
+    fast::Policy policy;
   };
   using KnownBlocks = std::array<Known, 2 * fast::kJumps>;
   /// Shapes as in `shapes_`.
@@ -177,7 +177,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   /// What find_block() found last, to be asked for once more before anything else is done.
   struct Found {
     const fast::Block* block = nullptr;
-    fast::Policy policy = fast::Policy::plain;
+    fast::Policy policy;
   } found_;
   std::uint32_t iteration_ = 0;      ///< of the string instruction there
   std::uint64_t limit_ = 0;          ///< of this run: first instruction not made

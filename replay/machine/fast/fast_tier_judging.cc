@@ -13,6 +13,7 @@ namespace citcat {
 using fast::BatchedBlock;
 using fast::Block;
 using fast::Exit;
+using fast::Keep;
 using fast::LazyFlags;
 using fast::Policy;
 using fast::State;
@@ -56,12 +57,13 @@ bool FastTier::judge_blocks() {
   State& s = *s_;
   const std::uint64_t first = position();
   if (first >= cpu_.audience.attending().until) attend();
-  chain_logged(Policy::logged);
-  const Block* block = find_block(eip_, Policy::logged);
+  constexpr Policy kLogged{Keep::references, true};
+  chain_logged(kLogged);
+  const Block* block = find_block(eip_, kLogged);
   if (block == nullptr) return false;
   const std::int64_t most = room_to_ask();
   if (block->count > most) {
-    block = &store_.cut(*block, static_cast<std::uint32_t>(most), Policy::logged);
+    block = &store_.cut(*block, static_cast<std::uint32_t>(most), kLogged);
   }
   // A string in which something is expected is told iteration by iteration (StringRunner).
   if (block->count == 0 || first < careful_until_) return false;
@@ -90,7 +92,7 @@ bool FastTier::judge_blocks() {
   tell_walks();
   if (s.exit == Exit::patched) return true;
   if (s.exit == Exit::branch) {
-    if (s.left > 0) link(*last.block, Policy::logged);
+    if (s.left > 0) link(*last.block, kLogged);
     return true;
   }
   return is_quiet_string(*last.block) && run_string(*last.block) == Stretch::ended;

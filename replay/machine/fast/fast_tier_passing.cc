@@ -2,6 +2,7 @@
 // somebody asks for the last of it.
 
 #include <algorithm>
+#include <span>
 
 #include "replay/machine/fast/fast_tier.h"
 
@@ -10,6 +11,7 @@ namespace citcat {
 using fast::BatchedBlock;
 using fast::Block;
 using fast::Exit;
+using fast::Keep;
 using fast::Policy;
 using fast::State;
 
@@ -19,23 +21,22 @@ void FastTier::attend() {
   // What is compared is kept with all that it accesses.
   const Audience::Attending& now = cpu_.audience.attend(position(), !exact_);
   references_ = now.references;
-  policy_ = fast::usual_policy(exact_, now.blocks, now.references);
+  policy_ = policy_for(now.references ? Keep::references
+                       : now.blocks   ? Keep::addresses
+                                      : Keep::nothing);
   if (trap_ != nullptr && trap_->size != 0 && !looks_for_trap()) trap_->met = true;
 }
 
 /// Stores to the trap are noticed, where the judge asks for nothing.
 bool FastTier::looks_for_trap() const {
   const Audience::Attending& now = cpu_.audience.attending();
-  return policy_ == Policy::exact && !now.counts && now.trail == 0;
+  return policy_ == Policy{Keep::nothing, true} && !now.counts && now.trail == 0;
 }
 
 /// How code runs that nobody is told of block by block.
 Policy FastTier::passing_policy() const {
   const Audience::Attending& now = cpu_.audience.attending();
-  if (now.stores) return now.counts ? Policy::stored_trailed : Policy::stored;
-  if (now.trail != 0) return exact_ ? Policy::exact_trailed : Policy::trailed;
-  if (now.counts) return exact_ ? Policy::exact_counted : Policy::counted;
-  return with_trap(exact_ ? Policy::exact : Policy::plain);
+  return policy_for(now.trail != 0 ? Keep::trail : now.counts ? Keep::counts : Keep::nothing);
 }
 
 /// Instructions that may run before somebody who was not told of blocks wants to be, and before the
@@ -72,20 +73,21 @@ FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy
   const std::int64_t beyond = s.left - may_run;
   s.left = may_run;
   limit_ -= static_cast<std::uint64_t>(beyond);
-  s.stored = 0;
+  s.next_store = cpu_.audience.attending().stores ? s.stores.data() : nullptr;
   s.area_begin = area_.data();
   s.area_limit = area_.data() + fast::kAreaBytes;
   s.trail[0] = {&block, area_.data()};
   s.trailed = 1;
   // The handlers count what follows the first.
-  const bool counts = fast::is_counted(policy);
+  const bool counts = policy.counts();
   if (counts && block.count != 0 && !store_.is_cut(block)) s.count(block);
   run_block(block, area_.data());
   s.left += beyond;
   limit_ += static_cast<std::uint64_t>(beyond);
   if (counts) uncount_rest();
-  if (s.stored != 0) cpu_.audience.stores({s.stores.data(), s.stored}, {first, 0});
-  if (fast::is_trailed(policy)) keep_trail();
+  const std::span<const PlainStore> stored = s.take_stores();
+  if (!stored.empty()) cpu_.audience.stores(stored, {first, 0});
+  if (policy.keep == Keep::trail) keep_trail();
   return after_block(policy, first);
 }
 

@@ -30,11 +30,11 @@ inline void put(State* s, std::uint8_t at, T value) {
 inline constexpr std::uint8_t kEaxAt = 0, kAhAt = 1, kEcxAt = 8, kEdxAt = 16, kEbxAt = 24,
                               kEspAt = 32, kEbpAt = 40;
 /// An offset in a segment, or a linear address.
-template <class P>
-using Offset = std::conditional_t<P::kWide, std::uint64_t, std::uint32_t>;
+template <class A>
+using Offset = std::conditional_t<A::kWide, std::uint64_t, std::uint32_t>;
 /// Bits of an offset behind an address-size prefix (Op::kNarrow).
-template <class P>
-inline constexpr Offset<P> kNarrowMask = P::kWide ? 0xffffffff : 0xffff;
+template <class A>
+inline constexpr Offset<A> kNarrowMask = A::kWide ? 0xffffffff : 0xffff;
 
 template <class T>
 inline T load(const std::uint8_t* host) {
@@ -62,14 +62,14 @@ inline Place note_miss(State* s, std::uint64_t linear, std::uint8_t size, bool w
 }
 
 /// `size` bytes at a linear address.
-template <class P, std::uint8_t kSize, bool kWrite>
-inline Place find(State* s, Offset<P> linear) {
+template <class A, std::uint8_t kSize, bool kWrite>
+inline Place find(State* s, Offset<A> linear) {
   const std::size_t index = linear >> 12 & (kTlbEntries - 1);
   const TlbEntry& entry = kWrite ? s->writes[index] : s->reads[index];
-  if (((linear + kSize - 1) & ~Offset<P>{kPageMask}) != static_cast<Offset<P>>(entry.tag))
+  if (((linear + kSize - 1) & ~Offset<A>{kPageMask}) != static_cast<Offset<A>>(entry.tag))
       [[unlikely]]
     return note_miss(s, linear, kSize, kWrite);
-  if constexpr (P::kExact && !kWrite) {
+  if constexpr (A::kExact && !kWrite) {
     if (!s->defined_reads[index]->all(linear & kPageMask, kSize)) [[unlikely]]
       return note_miss(s, linear, kSize, false);
   }
@@ -77,44 +77,44 @@ inline Place find(State* s, Offset<P> linear) {
           linear};
 }
 
-template <class P, bool kFlat>
-inline Offset<P> offset_of(const Op* op, const State* s) {
-  const auto index = get<Offset<P>>(s, op->index);
-  const Offset<P> offset = get<Offset<P>>(s, op->base) + static_cast<Offset<P>>(op->displacement) +
+template <class A, bool kFlat>
+inline Offset<A> offset_of(const Op* op, const State* s) {
+  const auto index = get<Offset<A>>(s, op->index);
+  const Offset<A> offset = get<Offset<A>>(s, op->base) + static_cast<Offset<A>>(op->displacement) +
                            (index << (kFlat ? op->shift : op->shift & 3));
   if constexpr (kFlat) return offset;
-  return (op->shift & Op::kNarrow) != 0 ? offset & kNarrowMask<P> : offset;
+  return (op->shift & Op::kNarrow) != 0 ? offset & kNarrowMask<A> : offset;
 }
 
 /// `kSize` bytes at an offset in a segment that has a base, or a limit.
-template <class P, std::uint8_t kSize, bool kWrite>
-inline Place find_in(State* s, unsigned segment, Offset<P> offset) {
-  if constexpr (!P::kWide) {
+template <class A, std::uint8_t kSize, bool kWrite>
+inline Place find_in(State* s, unsigned segment, Offset<A> offset) {
+  if constexpr (!A::kWide) {
     const std::int64_t limit = kWrite ? s->write_limit[segment] : s->read_limit[segment];
     if (std::int64_t{offset} + kSize - 1 > limit) [[unlikely]]
       return note_miss(s, 0, 0, kWrite);
   }
-  return find<P, kSize, kWrite>(s, static_cast<Offset<P>>(s->segment_base[segment]) + offset);
+  return find<A, kSize, kWrite>(s, static_cast<Offset<A>>(s->segment_base[segment]) + offset);
 }
 
 /// The memory operand.
-template <class P, bool kFlat, std::uint8_t kSize, bool kWrite>
+template <class A, bool kFlat, std::uint8_t kSize, bool kWrite>
 inline Place find_operand(const Op* op, State* s) {
-  const Offset<P> offset = offset_of<P, kFlat>(op, s);
-  if constexpr (kFlat) return find<P, kSize, kWrite>(s, offset);
-  return find_in<P, kSize, kWrite>(s, op->segment, offset);
+  const Offset<A> offset = offset_of<A, kFlat>(op, s);
+  if constexpr (kFlat) return find<A, kSize, kWrite>(s, offset);
+  return find_in<A, kSize, kWrite>(s, op->segment, offset);
 }
 
 inline constexpr unsigned kStackSegment = 2;
 
 /// What lies at `pointer` on the stack.
-template <class P, bool kFlat, std::uint8_t kSize, bool kWrite>
-inline Place find_on_stack(State* s, Offset<P> pointer) {
-  if constexpr (kFlat) return find<P, kSize, kWrite>(s, pointer);
-  return find_in<P, kSize, kWrite>(s, kStackSegment, pointer & s->stack_mask);
+template <class A, bool kFlat, std::uint8_t kSize, bool kWrite>
+inline Place find_on_stack(State* s, Offset<A> pointer) {
+  if constexpr (kFlat) return find<A, kSize, kWrite>(s, pointer);
+  return find_in<A, kSize, kWrite>(s, kStackSegment, pointer & s->stack_mask);
 }
-template <class P, bool kFlat>
-inline void set_stack_pointer(State* s, Offset<P> pointer) {
+template <class A, bool kFlat>
+inline void set_stack_pointer(State* s, Offset<A> pointer) {
   if constexpr (kFlat) {
     put(s, kEspAt, pointer);
   } else {
@@ -124,11 +124,11 @@ inline void set_stack_pointer(State* s, Offset<P> pointer) {
 }
 
 /// The effective address number `i` of the operation.
-template <class P>
+template <class A>
 inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, unsigned i = 0) {
-  const auto address = static_cast<Offset<P>>(linear);
+  const auto address = static_cast<Offset<A>>(linear);
   constexpr std::size_t kSize = sizeof address;
-  if constexpr (P::kArea) std::memcpy(area + op->slot + kSize * i, &address, kSize);
+  if constexpr (A::kArea) std::memcpy(area + op->slot + kSize * i, &address, kSize);
 }
 
 /// Notes an access of the page in `frame`, and the value there.
@@ -145,28 +145,28 @@ inline void log(const Op* op, State* s, const Place& at, std::uint32_t frame, T 
   access.write = kWrite;
 }
 
-template <class P, class T>
+template <class A, class T>
 inline T read(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
-  if constexpr (P::kLogReads) {
+  if constexpr (A::kLog) {
     log<T, false>(op, s, at, s->read_frames[at.linear >> 12 & (kTlbEntries - 1)], value);
   }
   return value;
 }
 
 /// Of an operand found for a write, which is going to be written too.
-template <class P, class T>
+template <class A, class T>
 inline T read_to_write(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
-  if constexpr (P::kLogReads) {
+  if constexpr (A::kLog) {
     log<T, false>(op, s, at, s->write_frames[at.linear >> 12 & (kTlbEntries - 1)], value);
   }
   return value;
 }
 /// It was read before it is defined.
-template <class P, class T>
+template <class A, class T>
 inline bool may_read_to_write(State* s, const Place& at) {
-  if constexpr (P::kExact) {
+  if constexpr (A::kExact) {
     const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
     if (!s->defined_writes[index]->all(at.linear & kPageMask, sizeof(T))) [[unlikely]] {
       note_miss(s, at.linear, sizeof(T), true);
@@ -176,31 +176,41 @@ inline bool may_read_to_write(State* s, const Place& at) {
   return true;
 }
 
-template <class P, class T>
-inline void write(const Op* op, State* s, const Place& at, T value) {
-  [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
-  if constexpr (P::kTraps) {
+/// Those who wait for a store, or ask for stores alone, cost a test of a pointer.
+template <class A, class T>
+inline void note_store(State* s, const Place& at, T value) {
+  if constexpr (A::kExact) {
+    if (s->trap == nullptr) [[likely]]
+      return;
     // No access goes from one frame into another, and no frame lies in two places: those that begin
     // before the trap and end in it are the only ones to be noticed besides.
     const auto behind = reinterpret_cast<std::uintptr_t>(at.host) -
                         reinterpret_cast<std::uintptr_t>(s->trap) + (sizeof(T) - 1);
-    if (behind < s->trap_bytes + (sizeof(T) - 1)) [[unlikely]]
-      s->trapped = true;
+    if (behind < s->trap_bytes + (sizeof(T) - 1)) s->trapped = true;
+  } else {
+    if (s->next_store == nullptr) [[likely]]
+      return;
+    const std::uint32_t frame = s->write_frames[at.linear >> 12 & (kTlbEntries - 1)];
+    s->keep_store({PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)}, value,
+                   sizeof(T)});
   }
-  if constexpr (P::kExact) {
+}
+
+template <class A, class T>
+inline void write(const Op* op, State* s, const Place& at, T value) {
+  [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
+  // Accesses that are kept are looked through for the rest.
+  if constexpr (!A::kLog) note_store<A, T>(s, at, value);
+  if constexpr (A::kExact) {
     const std::size_t offset = at.linear & kPageMask;
     ByteMask& defined = *s->defined_writes[index];
-    if constexpr (P::kLog) {
+    if constexpr (A::kLog) {
       s->overwritten[s->logged] = {load<T>(at.host),
                                    static_cast<std::uint8_t>(defined.bits(offset, sizeof(T)))};
     }
     defined.set(offset, sizeof(T));
   }
-  if constexpr (P::kStores) {
-    const std::uint32_t offset = static_cast<std::uint32_t>(at.linear) & kPageMask;
-    s->stores[s->stored++] = {PhysAddr{s->write_frames[index] | offset}, value, sizeof(T)};
-  }
-  if constexpr (P::kLog) log<T, true>(op, s, at, s->write_frames[index], value);
+  if constexpr (A::kLog) log<T, true>(op, s, at, s->write_frames[index], value);
   store<T>(at.host, value);
 }
 

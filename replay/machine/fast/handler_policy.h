@@ -1,10 +1,13 @@
 #pragma once
-// What all handlers of the fast tier have in common: their parameters, and the policies that they are
-// made for.
+// What all handlers of the fast tier have in common: their parameters, and what is built into them.
+//
+// Handlers of registers alone are made once. Those that access memory are made for each
+// AccessPolicy, and those that end a block for each FlowPolicy (policy.h).
 
 #include <cstdint>
 
 #include "replay/machine/fast/fast_state.h"
+#include "replay/machine/fast/policy.h"
 
 // Sanitizers would keep something alive behind the call of the next handler, and the stack would
 // grow with each instruction.
@@ -27,77 +30,28 @@ namespace citcat::fast {
 /// An access was not found: State::miss_*. In handlers.cc.
 void miss(FAST_PARAMETERS);
 
-/// Nobody is told of plain code.
-struct Plain {
-  static constexpr bool kArea = false;    ///< addresses are put into an area
-  static constexpr bool kImages = false;  ///< areas follow one another, and are nobody's concern
-  static constexpr bool kChains = true;   ///< blocks run on without coming back
-  static constexpr bool kExact = false;   ///< byte by byte, memory is looked at as defined or not
-  static constexpr bool kCounts = false;  ///< each block counts how often it ran
-  static constexpr bool kLog = false;     ///< stores are kept, to be told, compared or undone
-  static constexpr bool kLogReads = false;  ///< and what is read, in order with them
-  static constexpr bool kBatches = false;  ///< so are the blocks that follow one another
-  static constexpr bool kStores = false;   ///< what is stored is kept in State::stores
-  static constexpr bool kTrail = false;    ///< the last blocks are kept in State::trail
-  static constexpr bool kTraps = false;    ///< stores are looked at for the trap (State::trap)
-  static constexpr bool kWide = false;     ///< in 64-bit mode
+/// The processor's mode.
+template <bool kIsWide>
+struct ModePolicy {
+  static constexpr bool kWide = kIsWide;  ///< in 64-bit mode
 };
-/// A trace is made of images of blocks.
-struct Traced : Plain {
-  static constexpr bool kArea = true, kImages = true;
+
+/// How memory is accessed.
+template <AccessNotes kNotes, bool kIsExact, bool kIsWide>
+struct AccessPolicy : ModePolicy<kIsWide> {
+  static constexpr bool kExact = kIsExact;                     ///< Policy::exact
+  static constexpr bool kArea = kNotes != AccessNotes::none;   ///< addresses are put into an area
+  static constexpr bool kLog = kNotes == AccessNotes::values;  ///< accesses are kept in State::log
 };
-/// Observers want to know how often each block ran.
-struct Counted : Plain {
-  static constexpr bool kCounts = true;
-};
-/// The same, and of the last of them with their addresses.
-struct Trailed : Counted {
-  static constexpr bool kArea = true, kTrail = true;
-};
-/// Observers want to know what is stored.
-struct Stored : Plain {
-  static constexpr bool kStores = true;
-};
-/// And what Trailed tells.
-struct StoredTrailed : Trailed {
-  static constexpr bool kStores = true;
-};
-/// Observers are told of each block.
-struct Told : Plain {
-  static constexpr bool kArea = true, kChains = false;
-};
-/// With what each block reads and stores; several blocks are told together.
-struct Referenced : Told {
-  static constexpr bool kLog = true, kLogReads = true, kChains = true, kBatches = true;
-};
-// The same of a replay that is compared, where nothing is expected.
-struct Exact : Plain {
-  static constexpr bool kExact = true;
-};
-/// Somebody wants to know whether certain bytes are stored to, and nothing else.
-struct ExactTrapped : Exact {
-  static constexpr bool kTraps = true;
-};
-struct ExactTraced : Traced {
-  static constexpr bool kExact = true;
-};
-struct ExactCounted : Counted {
-  static constexpr bool kExact = true;
-};
-struct ExactTrailed : Trailed {
-  static constexpr bool kExact = true;
-};
-struct ExactTold : Told {
-  static constexpr bool kExact = true;
-};
-/// Blocks are compared.
-struct Logged : ExactTold {
-  static constexpr bool kLog = true, kLogReads = true, kChains = true, kBatches = true;
-};
-/// Any of these in 64-bit mode.
-template <class P>
-struct Wide : P {
-  static constexpr bool kWide = true;
+
+/// How one block follows another.
+template <Keep kKeep, bool kIsExact, bool kIsWide>
+struct FlowPolicy : AccessPolicy<notes_for(kKeep), kIsExact, kIsWide> {
+  static constexpr bool kChains = kKeep != Keep::addresses;  ///< they run on without coming back
+  static constexpr bool kBatches = kKeep == Keep::references;  ///< into State::batch
+  static constexpr bool kImages = kKeep == Keep::kt_records;   ///< areas follow one another
+  static constexpr bool kTrail = kKeep == Keep::trail;         ///< into State::trail
+  static constexpr bool kCounts = kTrail || kKeep == Keep::counts;  ///< each counts itself
 };
 
 }  // namespace citcat::fast

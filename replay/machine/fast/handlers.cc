@@ -1,7 +1,11 @@
 // What handlers come to where an access is not found, and which table of them serves a policy.
 
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "replay/machine/fast/handler_parts.h"
 #include "replay/machine/fast/handler_policy.h"
-#include "replay/machine/fast/policy_tables.h"
 
 namespace citcat::fast {
 
@@ -47,40 +51,29 @@ CITCAT_FAST_HANDLER void miss(FAST_PARAMETERS) {
   s->save(Exit::careful, op, area, {fz, fs, fc});
 }
 
+namespace {
+
+template <Keep kKeep, bool kExact, bool kWide>
+const HandlerTable& table_of() {
+  using Parts = HandlersOf<notes_for(kKeep), kExact>;
+  static const HandlerTable kTable{register_handlers(), Parts::memory(kWide),
+                                   Parts::flow(kKeep, kWide)};
+  return kTable;
+}
+
+using FindTable = const HandlerTable& (*)();
+/// By what is kept, whether exact, and mode.
+template <std::size_t... I>
+constexpr std::array<FindTable, sizeof...(I)> all_tables(std::index_sequence<I...>) {
+  return {table_of<static_cast<Keep>(I / 4), I / 2 % 2 != 0, I % 2 != 0>...};
+}
+
+}  // namespace
+
 const HandlerTable& handlers(Policy policy, bool bits64) {
-  switch (policy) {
-    case Policy::plain:
-      return plain_handlers(bits64);
-    case Policy::traced:
-      return traced_handlers(bits64);
-    case Policy::told:
-      return told_handlers(bits64);
-    case Policy::counted:
-      return counted_handlers(bits64);
-    case Policy::trailed:
-      return trailed_handlers(bits64);
-    case Policy::stored:
-      return stored_handlers(bits64);
-    case Policy::stored_trailed:
-      return stored_trailed_handlers(bits64);
-    case Policy::referenced:
-      return referenced_handlers(bits64);
-    case Policy::exact:
-      return exact_handlers(bits64);
-    case Policy::exact_trapped:
-      return exact_trapped_handlers(bits64);
-    case Policy::exact_traced:
-      return exact_traced_handlers(bits64);
-    case Policy::exact_counted:
-      return exact_counted_handlers(bits64);
-    case Policy::exact_trailed:
-      return exact_trailed_handlers(bits64);
-    case Policy::exact_told:
-      return exact_told_handlers(bits64);
-    case Policy::logged:
-      break;
-  }
-  return logged_handlers(bits64);
+  static constexpr auto kTables = all_tables(std::make_index_sequence<kKeeps * 4>{});
+  const auto keep = static_cast<std::size_t>(policy.keep);
+  return kTables[keep * 4 + (policy.exact ? 2 : 0) + (bits64 ? 1 : 0)]();
 }
 
 }  // namespace citcat::fast

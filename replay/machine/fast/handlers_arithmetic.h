@@ -9,7 +9,7 @@
 
 namespace citcat::fast {
 
-template <class P, unsigned K, class T>
+template <unsigned K, class T>
 CITCAT_FAST_HANDLER void alu_rr(FAST_PARAMETERS) {
   const Register<T> z =
       alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, get<T>(s, op->b), fz, fs, fc);
@@ -17,7 +17,7 @@ CITCAT_FAST_HANDLER void alu_rr(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-template <class P, unsigned K, class T>
+template <unsigned K, class T>
 CITCAT_FAST_HANDLER void alu_ri(FAST_PARAMETERS) {
   const Register<T> z =
       alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, static_cast<T>(op->immediate), fz, fs, fc);
@@ -26,69 +26,68 @@ CITCAT_FAST_HANDLER void alu_ri(FAST_PARAMETERS) {
 }
 
 /// Register, with memory.
-template <class P, unsigned K, class T, bool kFlat>
+template <class A, unsigned K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void alu_rm(FAST_PARAMETERS) {
-  const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  const Place at = find_operand<A, kFlat, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
-  tell<P>(op, area, at.linear);
+  tell<A>(op, area, at.linear);
   const Register<T> z =
-      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, read<P, T>(op, s, at), fz, fs, fc);
+      alu<K, T>(alu_reads(K) ? get<T>(s, op->a) : T{0}, read<A, T>(op, s, at), fz, fs, fc);
   if constexpr (alu_writes(K)) put<T>(s, op->a, static_cast<T>(z));
   FAST_NEXT;
 }
 
 /// Memory, with a register or an immediate.
-template <class P, unsigned K, class T, bool kFlat, bool kImmediate>
+template <class A, unsigned K, class T, bool kFlat, bool kImmediate>
 [[gnu::always_inline]] inline void alu_memory(FAST_PARAMETERS) {
   constexpr bool kWrites = alu_writes(K);
-  const Place at = find_operand<P, kFlat, sizeof(T), kWrites>(op, s);
+  const Place at = find_operand<A, kFlat, sizeof(T), kWrites>(op, s);
   if (!at) FAST_MISS;
   Register<T> x = 0;
   if constexpr (kWrites && alu_reads(K)) {
-    if (!may_read_to_write<P, T>(s, at)) FAST_MISS;
-    x = read_to_write<P, T>(op, s, at);
+    if (!may_read_to_write<A, T>(s, at)) FAST_MISS;
+    x = read_to_write<A, T>(op, s, at);
   } else if constexpr (alu_reads(K)) {
-    x = read<P, T>(op, s, at);
+    x = read<A, T>(op, s, at);
   }
-  tell<P>(op, area, at.linear);
+  tell<A>(op, area, at.linear);
   const Register<T> y = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
   const Register<T> z = alu<K, T>(x, y, fz, fs, fc);
-  if constexpr (kWrites) write<P, T>(op, s, at, static_cast<T>(z));
+  if constexpr (kWrites) write<A, T>(op, s, at, static_cast<T>(z));
   FAST_NEXT;
 }
-template <class P, unsigned K, class T, bool kFlat>
+template <class A, unsigned K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void alu_mr(FAST_PARAMETERS) {
-  return alu_memory<P, K, T, kFlat, false>(op, s, area, fz, fs, fc);
+  return alu_memory<A, K, T, kFlat, false>(op, s, area, fz, fs, fc);
 }
-template <class P, unsigned K, class T, bool kFlat>
+template <class A, unsigned K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void alu_mi(FAST_PARAMETERS) {
-  return alu_memory<P, K, T, kFlat, true>(op, s, area, fz, fs, fc);
+  return alu_memory<A, K, T, kFlat, true>(op, s, area, fz, fs, fc);
 }
 
-template <class P, class To, class From, bool kSigned>
+template <class To, class From, bool kSigned>
 CITCAT_FAST_HANDLER void extend_register(FAST_PARAMETERS) {
   const From value = get<From>(s, op->b);
   put<To>(s, op->a, kSigned ? static_cast<To>(static_cast<Signed<From>>(value)) : To{value});
   FAST_NEXT;
 }
-template <class P, class To, class From, bool kSigned, bool kFlat>
+template <class A, class To, class From, bool kSigned, bool kFlat>
 CITCAT_FAST_HANDLER void extend_memory(FAST_PARAMETERS) {
-  const Place at = find_operand<P, kFlat, sizeof(From), false>(op, s);
+  const Place at = find_operand<A, kFlat, sizeof(From), false>(op, s);
   if (!at) FAST_MISS;
-  tell<P>(op, area, at.linear);
-  const From value = read<P, From>(op, s, at);
+  tell<A>(op, area, at.linear);
+  const From value = read<A, From>(op, s, at);
   put<To>(s, op->a, kSigned ? static_cast<To>(static_cast<Signed<From>>(value)) : To{value});
   FAST_NEXT;
 }
 
-template <class P, class T, bool kFlat>
+template <class M, class T, bool kFlat>
 CITCAT_FAST_HANDLER void lea(FAST_PARAMETERS) {
-  put<T>(s, op->a, static_cast<T>(offset_of<P, kFlat>(op, s)));
+  put<T>(s, op->a, static_cast<T>(offset_of<M, kFlat>(op, s)));
   FAST_NEXT;
 }
 
-template <class P>
-CITCAT_FAST_HANDLER void nothing(FAST_PARAMETERS) {
+CITCAT_FAST_HANDLER inline void nothing(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
@@ -108,18 +107,18 @@ inline T unary(T x, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
     return static_cast<T>(z);
   }
 }
-template <class P, unsigned K, class T>
+template <unsigned K, class T>
 CITCAT_FAST_HANDLER void unary_register(FAST_PARAMETERS) {
   put<T>(s, op->a, unary<K, T>(get<T>(s, op->a), fz, fs, fc));
   FAST_NEXT;
 }
-template <class P, unsigned K, class T, bool kFlat>
+template <class A, unsigned K, class T, bool kFlat>
 CITCAT_FAST_HANDLER void unary_memory(FAST_PARAMETERS) {
-  const Place at = find_operand<P, kFlat, sizeof(T), true>(op, s);
-  if (!at || !may_read_to_write<P, T>(s, at)) FAST_MISS;
-  tell<P>(op, area, at.linear);
-  const T x = read_to_write<P, T>(op, s, at);
-  write<P, T>(op, s, at, unary<K, T>(x, fz, fs, fc));
+  const Place at = find_operand<A, kFlat, sizeof(T), true>(op, s);
+  if (!at || !may_read_to_write<A, T>(s, at)) FAST_MISS;
+  tell<A>(op, area, at.linear);
+  const T x = read_to_write<A, T>(op, s, at);
+  write<A, T>(op, s, at, unary<K, T>(x, fz, fs, fc));
   FAST_NEXT;
 }
 
@@ -178,32 +177,33 @@ inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::u
 template <class T>
 inline constexpr unsigned kCountMask = sizeof(T) == 8 ? 63 : 31;
 
-template <class P, class T>
+/// Kept for flags, whether or not somebody compares them: no handler has to be made twice for that.
+template <class T>
 inline unsigned count_in_cl(State* s) {
   const unsigned count = get<std::uint8_t>(s, kEcxAt) & kCountMask<T>;
-  if constexpr (P::kExact) s->shift_counts[s->shift_count++] = static_cast<std::uint8_t>(count);
+  s->shift_counts[s->shift_count++ % s->shift_counts.size()] = static_cast<std::uint8_t>(count);
   return count;
 }
 
 /// A register of 32 bits that an operation leaves as it is has no upper half any more in 64-bit
-/// mode.
-template <class P, class T>
+/// mode. In other modes there is nothing in it.
+template <class T>
 inline void clear_upper_half(State* s, std::uint8_t at) {
-  if constexpr (P::kWide && sizeof(T) == 4) put<T>(s, at, get<T>(s, at));
+  if constexpr (sizeof(T) == 4) put<T>(s, at, get<T>(s, at));
 }
 
-template <class P, unsigned K, class T, bool kByCl>
+template <unsigned K, class T, bool kByCl>
 CITCAT_FAST_HANDLER void shift_register(FAST_PARAMETERS) {
-  const unsigned count = kByCl ? count_in_cl<P, T>(s) : static_cast<unsigned>(op->immediate);
+  const unsigned count = kByCl ? count_in_cl<T>(s) : static_cast<unsigned>(op->immediate);
   if (kByCl && count == 0) {
-    clear_upper_half<P, T>(s, op->a);
+    clear_upper_half<T>(s, op->a);
     FAST_NEXT;
   }
   put<T>(s, op->a, shift<K, T>(get<T>(s, op->a), count, fz, fs, fc));
   FAST_NEXT;
 }
 /// By CL only where that is not 0: then nothing is written.
-template <class P, unsigned K, class T, bool kByCl, bool kFlat>
+template <class A, unsigned K, class T, bool kByCl>
 CITCAT_FAST_HANDLER void shift_memory(FAST_PARAMETERS) {
   auto count = static_cast<unsigned>(op->immediate);
   if constexpr (kByCl) {
@@ -213,12 +213,12 @@ CITCAT_FAST_HANDLER void shift_memory(FAST_PARAMETERS) {
       FAST_MISS;
     }
   }
-  const Place at = find_operand<P, kFlat, sizeof(T), true>(op, s);
-  if (!at || !may_read_to_write<P, T>(s, at)) FAST_MISS;
-  if constexpr (kByCl) count_in_cl<P, T>(s);
-  tell<P>(op, area, at.linear);
-  const T x = read_to_write<P, T>(op, s, at);
-  write<P, T>(op, s, at, shift<K, T>(x, count, fz, fs, fc));
+  const Place at = find_operand<A, false, sizeof(T), true>(op, s);
+  if (!at || !may_read_to_write<A, T>(s, at)) FAST_MISS;
+  if constexpr (kByCl) count_in_cl<T>(s);
+  tell<A>(op, area, at.linear);
+  const T x = read_to_write<A, T>(op, s, at);
+  write<A, T>(op, s, at, shift<K, T>(x, count, fz, fs, fc));
   FAST_NEXT;
 }
 
@@ -229,11 +229,11 @@ using Twice = std::conditional_t<
                        std::conditional_t<sizeof(T) == 4, std::uint64_t, Uint128>>>;
 
 /// SHLD and SHRD of 32 bits or more. `a` is shifted, `b` gives the bits.
-template <class P, bool kRight, bool kByCl, class T>
+template <bool kRight, bool kByCl, class T>
 CITCAT_FAST_HANDLER void double_shift(FAST_PARAMETERS) {
-  const unsigned count = kByCl ? count_in_cl<P, T>(s) : static_cast<unsigned>(op->immediate);
+  const unsigned count = kByCl ? count_in_cl<T>(s) : static_cast<unsigned>(op->immediate);
   if (kByCl && count == 0) {
-    clear_upper_half<P, T>(s, op->a);
+    clear_upper_half<T>(s, op->a);
     FAST_NEXT;
   }
   const T x = get<T>(s, op->a), y = get<T>(s, op->b);
@@ -322,7 +322,7 @@ inline bool accumulate(State* s, T y, std::uint32_t& fz, std::uint32_t& fs, std:
     return divide<T, K == kIdiv>(s, y);
   }
 }
-template <class P, unsigned K, class T>
+template <unsigned K, class T>
 CITCAT_FAST_HANDLER void accumulate_register(FAST_PARAMETERS) {
   if (!accumulate<K, T>(s, get<T>(s, op->a), fz, fs, fc)) {
     note_miss(s, 0, 0, false);
@@ -330,16 +330,16 @@ CITCAT_FAST_HANDLER void accumulate_register(FAST_PARAMETERS) {
   }
   FAST_NEXT;
 }
-template <class P, unsigned K, class T, bool kFlat>
+template <class A, unsigned K, class T>
 CITCAT_FAST_HANDLER void accumulate_memory(FAST_PARAMETERS) {
-  const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  const Place at = find_operand<A, false, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
   if (!accumulate<K, T>(s, load<T>(at.host), fz, fs, fc)) {
     note_miss(s, 0, 0, false);
     FAST_MISS;
   }
-  tell<P>(op, area, at.linear);
-  read<P, T>(op, s, at);
+  tell<A>(op, area, at.linear);
+  read<A, T>(op, s, at);
   FAST_NEXT;
 }
 
@@ -354,19 +354,19 @@ inline T multiply_two(T x, T y, std::uint32_t& fz, std::uint32_t& fs, std::uint3
   return z;
 }
 /// a = b * (immediate, or a).
-template <class P, class T, bool kImmediate>
+template <class T, bool kImmediate>
 CITCAT_FAST_HANDLER void multiply_register(FAST_PARAMETERS) {
   const T y = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
   put<T>(s, op->a, multiply_two<T>(get<T>(s, op->b), y, fz, fs, fc));
   FAST_NEXT;
 }
-template <class P, class T, bool kImmediate, bool kFlat>
+template <class A, class T, bool kImmediate, bool kFlat>
 CITCAT_FAST_HANDLER void multiply_memory(FAST_PARAMETERS) {
-  const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  const Place at = find_operand<A, kFlat, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
-  tell<P>(op, area, at.linear);
+  tell<A>(op, area, at.linear);
   const T y = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
-  put<T>(s, op->a, multiply_two<T>(read<P, T>(op, s, at), y, fz, fs, fc));
+  put<T>(s, op->a, multiply_two<T>(read<A, T>(op, s, at), y, fz, fs, fc));
   FAST_NEXT;
 }
 

@@ -11,24 +11,24 @@ namespace citcat::fast {
 inline constexpr std::uint8_t kIndirect = 2;
 
 /// The block is done, and the processor goes on at `next`.
-template <class P>
+template <class F>
 [[gnu::always_inline]] inline void go(FAST_PARAMETERS, std::uint64_t next, std::uint8_t link) {
-  if constexpr (P::kExact) {
+  if constexpr (F::kExact) {
     if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
   }
-  if constexpr (P::kChains) {
-    const auto& jumps = P::kLog ? s->batch_jumps : s->jumps;
+  if constexpr (F::kChains) {
+    const auto& jumps = F::kBatches ? s->batch_jumps : s->jumps;
     const Block* const b =
         link == kIndirect ? jumps[State::jump_index(next)] : s->block->next[link];
-    bool may = b->eip == next && s->code_pages[b->page_index] == b->where && s->left >= b->count;
-    if constexpr (P::kExact) may = may && !s->block->counts_shifts;
-    if constexpr (P::kImages) may = may && area + s->block->area_bytes < s->area_limit;
-    if constexpr (P::kStores) may = may && s->stored <= State::kFullLog;
-    if constexpr (P::kBatches) may = may && s->may_batch();
+    bool may = b->eip == next && s->code_pages[b->page_index] == b->where &&
+               s->left - b->count >= s->least_left;
+    if constexpr (F::kExact) may = may && !s->block->counts_shifts;
+    if constexpr (F::kImages) may = may && area + s->block->area_bytes < s->area_limit;
+    if constexpr (F::kBatches) may = may && s->may_batch();
     if (may) [[likely]] {
-      if constexpr (P::kImages || P::kBatches) area += s->block->area_bytes;
-      if constexpr (P::kTrail) area = s->trail_behind(area + s->block->area_bytes);
-      if constexpr (P::kImages) {
+      if constexpr (F::kImages || F::kBatches) area += s->block->area_bytes;
+      if constexpr (F::kTrail) area = s->trail_behind(area + s->block->area_bytes);
+      if constexpr (F::kImages) {
         const std::uint8_t* from = b->image;
         std::uint8_t* to = area;
         std::uint8_t* const end = area + b->area_bytes;
@@ -38,11 +38,11 @@ template <class P>
           from += kAreaStep;
         } while (to < end);
       }
-      if constexpr (P::kBatches) s->add_to_batch(*b, area);
-      if constexpr (P::kTrail) s->trail[s->trailed++ % State::kTrail] = {b, area};
+      if constexpr (F::kBatches) s->add_to_batch(*b, area);
+      if constexpr (F::kTrail) s->trail[s->trailed++ % State::kTrail] = {b, area};
       s->left -= b->count;
       s->block = b;
-      if constexpr (P::kCounts) s->count(*b);
+      if constexpr (F::kCounts) s->count(*b);
       return b->ops[0].handler(b->ops, s, area, fz, fs, fc);
     }
   }
@@ -52,9 +52,9 @@ template <class P>
 }
 
 /// Behind the last operation of a block that transfers nothing.
-template <class P>
+template <class F>
 CITCAT_FAST_HANDLER void fall(FAST_PARAMETERS) {
-  return go<P>(op, s, area, fz, fs, fc, op->immediate, 1);
+  return go<F>(op, s, area, fz, fs, fc, op->immediate, 1);
 }
 /// What stands here is made elsewhere.
 CITCAT_FAST_HANDLER inline void leave(FAST_PARAMETERS) {
@@ -62,37 +62,37 @@ CITCAT_FAST_HANDLER inline void leave(FAST_PARAMETERS) {
 }
 
 /// What a target in CS is told as.
-template <class P>
-inline Offset<P> linear_target(const State* s, Offset<P> target) {
-  return P::kWide ? target : static_cast<Offset<P>>(s->segment_base[1]) + target;
+template <class F>
+inline Offset<F> linear_target(const State* s, Offset<F> target) {
+  return F::kWide ? target : static_cast<Offset<F>>(s->segment_base[1]) + target;
 }
 /// The target of a direct branch, which images of records have. `behind` it are so many bytes more
 /// at Op::slot.
-template <class P>
+template <class F>
 inline void tell_direct(const Op* op, const State* s, std::uint8_t* area, std::size_t behind = 0) {
-  if constexpr (P::kArea && !P::kImages) {
-    const Offset<P> address = linear_target<P>(s, static_cast<Offset<P>>(op->immediate));
+  if constexpr (F::kArea && !F::kImages) {
+    const Offset<F> address = linear_target<F>(s, static_cast<Offset<F>>(op->immediate));
     std::memcpy(area + op->slot - behind, &address, sizeof address);
   }
 }
 
-template <class P, unsigned C>
+template <class F, unsigned C>
 CITCAT_FAST_HANDLER void jump_if(FAST_PARAMETERS) {
-  tell_direct<P>(op, s, area);
-  if (holds<C>(fz, fs, fc)) return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
-  return go<P>(op, s, area, fz, fs, fc, op->displacement, 1);
+  tell_direct<F>(op, s, area);
+  if (holds<C>(fz, fs, fc)) return go<F>(op, s, area, fz, fs, fc, op->immediate, 0);
+  return go<F>(op, s, area, fz, fs, fc, op->displacement, 1);
 }
 
-template <class P>
+template <class F>
 CITCAT_FAST_HANDLER void jump(FAST_PARAMETERS) {
-  tell_direct<P>(op, s, area);
-  return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
+  tell_direct<F>(op, s, area);
+  return go<F>(op, s, area, fz, fs, fc, op->immediate, 0);
 }
 
 /// LOOPNE, LOOPE, LOOP, JCXZ; T is what counts of ECX.
-template <class P, unsigned K, class T>
+template <class F, unsigned K, class T>
 CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
-  tell_direct<P>(op, s, area);
+  tell_direct<F>(op, s, area);
   T count = get<T>(s, kEcxAt);
   bool taken = false;
   if constexpr (K == 3) {
@@ -104,98 +104,115 @@ CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
     if constexpr (K == 0) taken = taken && fz != 0;
     if constexpr (K == 1) taken = taken && fz == 0;
   }
-  if (taken) return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
-  return go<P>(op, s, area, fz, fs, fc, op->displacement, 1);
+  if (taken) return go<F>(op, s, area, fz, fs, fc, op->immediate, 0);
+  return go<F>(op, s, area, fz, fs, fc, op->displacement, 1);
 }
 
 /// The segment ends before: to be refused elsewhere.
-template <class P>
-inline bool is_target(const State* s, Offset<P> target) {
-  if constexpr (P::kWide) return CpuContext::is_canonical(target);
+template <class F>
+inline bool is_target(const State* s, Offset<F> target) {
+  if constexpr (F::kWide) return CpuContext::is_canonical(target);
   return target <= s->code_limit;
 }
 #define FAST_CHECK_TARGET(target)              \
-  if (!is_target<P>(s, target)) [[unlikely]] { \
+  if (!is_target<F>(s, target)) [[unlikely]] { \
     note_miss(s, 0, 0, false);                 \
     FAST_MISS;                                 \
   }
 
-template <class P, class T>
+template <class F, class T>
 CITCAT_FAST_HANDLER void jump_register(FAST_PARAMETERS) {
-  const Offset<P> target = get<T>(s, op->a);
+  const Offset<F> target = get<T>(s, op->a);
   FAST_CHECK_TARGET(target);
-  tell<P>(op, area, linear_target<P>(s, target));
-  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+  tell<F>(op, area, linear_target<F>(s, target));
+  return go<F>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
-template <class P, class T, bool kFlat>
+template <class F, class T, bool kFlat>
 CITCAT_FAST_HANDLER void jump_memory(FAST_PARAMETERS) {
-  const Place at = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  const Place at = find_operand<F, kFlat, sizeof(T), false>(op, s);
   if (!at) FAST_MISS;
-  const Offset<P> target = load<T>(at.host);
+  const Offset<F> target = load<T>(at.host);
   FAST_CHECK_TARGET(target);
-  read<P, T>(op, s, at);
-  tell<P>(op, area, at.linear);
-  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+  read<F, T>(op, s, at);
+  tell<F>(op, area, at.linear);
+  return go<F>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
 /// `displacement` is where the call returns to.
-template <class P, class T, bool kFlatStack>
+template <class F, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void call(FAST_PARAMETERS) {
-  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
-  const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
+  const Offset<F> pointer = get<Offset<F>>(s, kEspAt) - kBytes<T>;
+  const Place at = find_on_stack<F, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
-  tell_direct<P>(op, s, area, sizeof(Offset<P>));
-  tell<P>(op, area, at.linear);
-  write<P, T>(op, s, at, static_cast<T>(op->displacement));
-  set_stack_pointer<P, kFlatStack>(s, pointer);
-  return go<P>(op, s, area, fz, fs, fc, op->immediate, 0);
+  tell_direct<F>(op, s, area, sizeof(Offset<F>));
+  tell<F>(op, area, at.linear);
+  write<F, T>(op, s, at, static_cast<T>(op->displacement));
+  set_stack_pointer<F, kFlatStack>(s, pointer);
+  return go<F>(op, s, area, fz, fs, fc, op->immediate, 0);
 }
 
 /// `immediate` is where it returns to.
-template <class P, class T, bool kFlatStack>
+template <class F, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void call_register(FAST_PARAMETERS) {
-  const Offset<P> target = get<T>(s, op->a);
-  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
+  const Offset<F> target = get<T>(s, op->a);
+  const Offset<F> pointer = get<Offset<F>>(s, kEspAt) - kBytes<T>;
   FAST_CHECK_TARGET(target);
-  const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
+  const Place at = find_on_stack<F, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
-  tell<P>(op, area, at.linear);
-  tell<P>(op, area, linear_target<P>(s, target), 1);
-  write<P, T>(op, s, at, static_cast<T>(op->immediate));
-  set_stack_pointer<P, kFlatStack>(s, pointer);
-  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+  tell<F>(op, area, at.linear);
+  tell<F>(op, area, linear_target<F>(s, target), 1);
+  write<F, T>(op, s, at, static_cast<T>(op->immediate));
+  set_stack_pointer<F, kFlatStack>(s, pointer);
+  return go<F>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
-template <class P, class T, bool kFlat, bool kFlatStack>
+template <class F, class T, bool kFlat, bool kFlatStack>
 CITCAT_FAST_HANDLER void call_memory(FAST_PARAMETERS) {
-  const Place from = find_operand<P, kFlat, sizeof(T), false>(op, s);
+  const Place from = find_operand<F, kFlat, sizeof(T), false>(op, s);
   if (!from) FAST_MISS;
-  const Offset<P> target = load<T>(from.host);
+  const Offset<F> target = load<T>(from.host);
   FAST_CHECK_TARGET(target);
-  const Offset<P> pointer = get<Offset<P>>(s, kEspAt) - kBytes<T>;
-  const Place at = find_on_stack<P, kFlatStack, sizeof(T), true>(s, pointer);
+  const Offset<F> pointer = get<Offset<F>>(s, kEspAt) - kBytes<T>;
+  const Place at = find_on_stack<F, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
-  read<P, T>(op, s, from);
-  tell<P>(op, area, at.linear);
-  tell<P>(op, area, from.linear, 1);
-  write<P, T>(op, s, at, static_cast<T>(op->immediate));
-  set_stack_pointer<P, kFlatStack>(s, pointer);
-  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+  read<F, T>(op, s, from);
+  tell<F>(op, area, at.linear);
+  tell<F>(op, area, from.linear, 1);
+  write<F, T>(op, s, at, static_cast<T>(op->immediate));
+  set_stack_pointer<F, kFlatStack>(s, pointer);
+  return go<F>(op, s, area, fz, fs, fc, target, kIndirect);
 }
 
 /// `immediate` is what it releases besides.
-template <class P, class T, bool kFlatStack>
+template <class F, class T, bool kFlatStack>
 CITCAT_FAST_HANDLER void ret(FAST_PARAMETERS) {
-  const Offset<P> pointer = get<Offset<P>>(s, kEspAt);
-  const Place at = find_on_stack<P, kFlatStack, sizeof(T), false>(s, pointer);
+  const Offset<F> pointer = get<Offset<F>>(s, kEspAt);
+  const Place at = find_on_stack<F, kFlatStack, sizeof(T), false>(s, pointer);
   if (!at) FAST_MISS;
-  const Offset<P> target = load<T>(at.host);
+  const Offset<F> target = load<T>(at.host);
   FAST_CHECK_TARGET(target);
-  read<P, T>(op, s, at);
-  tell<P>(op, area, at.linear);
-  set_stack_pointer<P, kFlatStack>(s, pointer + kBytes<T> + static_cast<Offset<P>>(op->immediate));
-  return go<P>(op, s, area, fz, fs, fc, target, kIndirect);
+  read<F, T>(op, s, at);
+  tell<F>(op, area, at.linear);
+  set_stack_pointer<F, kFlatStack>(s, pointer + kBytes<T> + static_cast<Offset<F>>(op->immediate));
+  return go<F>(op, s, area, fz, fs, fc, target, kIndirect);
+}
+
+/// Ends its block, and the run: interrupts are held off until the next instruction is done.
+template <class F>
+CITCAT_FAST_HANDLER void set_interrupt_flag(FAST_PARAMETERS) {
+  if (!s->iopl_allows) {
+    note_miss(s, 0, 0, false);
+    FAST_MISS;
+  }
+  s->eflags |= 0x200;
+  s->set_interrupts = true;
+  if constexpr (F::kExact) {
+    if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
+  }
+  s->next = op->immediate;
+  s->exit_link = 1;
+  s->save(Exit::branch, op, area, {fz, fs, fc});
 }
 
 }  // namespace citcat::fast

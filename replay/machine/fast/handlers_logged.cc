@@ -1,10 +1,9 @@
-// Handlers of the policy fast::Logged.
+// Handlers that note accesses with their values.
 
 #include "replay/machine/fast/make_handlers.h"
-#include "replay/machine/fast/policy_tables.h"
 
 namespace citcat::fast {
 
-const HandlerTable& logged_handlers(bool bits64) { return tables_of<Logged>(bits64); }
+template struct HandlersOf<AccessNotes::values, false>;
 
 }  // namespace citcat::fast

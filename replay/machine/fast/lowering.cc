@@ -10,7 +10,7 @@ namespace citcat::fast {
 
 namespace {
 
-// As in handlers.h; the numbers are those of the opcodes.
+// The last rows of `enum Alu` (lazy_alu.h); the others have the numbers of the opcodes.
 constexpr unsigned kTestRow = 8, kMovRow = 9;
 constexpr std::uint8_t kZeroAt = State::kZero;
 
@@ -111,6 +111,11 @@ class Lowering {
   }
   /// The explicit one, which is the first but for POP.
   bool memory() { return memory(info_.operands[0]); }
+  /// Made by a handler that takes any segment as one that is not flat.
+  bool rare(Handler handler) {
+    memory();
+    return plain(handler);
+  }
 
   std::uint64_t extended_immediate() const {
     const bool byte = info_.opcode == 0x83 || info_.opcode == 0x6b || info_.opcode == 0x6a;
@@ -251,7 +256,7 @@ class Lowering {
         op.a = reg(size);
         op.b = rm(size);
         if (is_register()) return plain(t_.exchange_register[size]);
-        return plain(t_.exchange_memory[size][memory()]);
+        return rare(t_.exchange_memory[size]);
       case 0x88:
       case 0x89:
         return arithmetic(kMovRow, size, false);
@@ -308,7 +313,7 @@ class Lowering {
       case 0xc9:
         return plain(t_.leave_frame[stack_word_][stack_]);
       case 0xd7:
-        return plain(t_.translate_byte[memory()]);
+        return rare(t_.translate_byte);
       case 0xe0:
       case 0xe1:
       case 0xe2:
@@ -346,7 +351,7 @@ class Lowering {
     }
   }
 
-  /// INC, DEC, NOT, NEG as in handlers.h.
+  /// `k` of `enum Unary` (handlers_arithmetic.h).
   bool unary(unsigned k, unsigned size) {
     out_.op.a = rm(size);
     if (is_register()) return plain(t_.unary_register[k][size]);
@@ -362,7 +367,7 @@ class Lowering {
     out_.op.a = rm(size);
     const unsigned k = extension();
     if (is_register()) return plain(t_.shift_register[k][size][by_cl]);
-    return plain(t_.shift_memory[k][size][by_cl][memory()]);
+    return rare(t_.shift_memory[k][size][by_cl]);
   }
 
   bool group3(unsigned size) {
@@ -371,7 +376,7 @@ class Lowering {
     if (k <= 3) return unary(k, size);
     out_.op.a = rm(size);
     if (is_register()) return plain(t_.accumulate_register[k - 4][size]);
-    return plain(t_.accumulate_memory[k - 4][size][memory()]);
+    return rare(t_.accumulate_memory[k - 4][size]);
   }
 
   bool load_address() {
@@ -392,8 +397,8 @@ class Lowering {
     }
     const MemoryOperand& to = info_.operands[1];
     if (to.kind != OperandKind::address) return false;
-    const bool flat = memory(to);
-    return plain(t_.pop_memory[stack_word_][flat][stack_]);
+    memory(to);
+    return plain(t_.pop_memory[stack_word_][stack_]);
   }
 
   bool call_direct() {
@@ -438,7 +443,7 @@ class Lowering {
     if (opcode >= 0x90 && opcode < 0xa0) {
       op.a = rm(0);
       if (is_register()) return plain(t_.set_register[opcode & 15]);
-      return plain(t_.set_memory[opcode & 15][memory()]);
+      return rare(t_.set_memory[opcode & 15]);
     }
     if (opcode >= 0x40 && opcode < 0x50) {
       if (set != InstructionSet::p6) return false;
@@ -490,7 +495,7 @@ class Lowering {
           return plain(t_.compare_exchange_register[size]);
         }
         op.a = reg(size);
-        return plain(t_.compare_exchange_memory[size][memory()]);
+        return rare(t_.compare_exchange_memory[size]);
       case 0xc0:
       case 0xc1:
         if (is_register()) {
@@ -499,10 +504,10 @@ class Lowering {
           return plain(t_.exchange_add_register[size]);
         }
         op.a = reg(size);
-        return plain(t_.exchange_add_memory[size][memory()]);
+        return rare(t_.exchange_add_memory[size]);
       case 0xc7:
         if (extension() != 1 || info_.operand_bytes == 8) return false;
-        return plain(t_.compare_exchange_pair[memory()]);
+        return rare(t_.compare_exchange_pair);
       case 0xb6:
       case 0xb7:
       case 0xbe:
@@ -513,7 +518,7 @@ class Lowering {
         op.a = reg(size_);
         op.b = rm(size_);
         if (is_register()) return plain(t_.scan_register[opcode & 1][word_]);
-        return plain(t_.scan_memory[opcode & 1][word_][memory()]);
+        return rare(t_.scan_memory[opcode & 1][word_]);
       default:
         return false;
     }
@@ -527,7 +532,7 @@ class Lowering {
       op.a = rm(size_);
       return plain(t_.test_register_bit[k][word_][immediate]);
     }
-    return plain(t_.test_memory_bit[k][word_][immediate][memory()]);
+    return rare(t_.test_memory_bit[k][word_][immediate]);
   }
 
   bool double_shift(bool right, bool by_cl) {

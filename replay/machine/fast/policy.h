@@ -1,0 +1,45 @@
+#pragma once
+// What is kept of the code that runs in blocks. Everything else about a policy follows from that.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace citcat::fast {
+
+/// The one list of policies. Each makes a table of the handlers that end a block (FlowHandlers).
+enum class Keep : std::uint8_t {
+  nothing,
+  counts,      ///< how often each block ran
+  trail,       ///< that, and the last blocks with their effective addresses
+  kt_records,  ///< KT records of all blocks, one behind the other (kt_records.h)
+  addresses,   ///< effective addresses; blocks are told one by one
+  references,  ///< that, and each access with its value; blocks run in batches
+};
+inline constexpr std::size_t kKeeps = 6;
+
+/// What handlers note of their accesses. Each makes a table of the handlers that access memory.
+enum class AccessNotes : std::uint8_t {
+  none,
+  addresses,  ///< effective addresses go into the area
+  values,     ///< and what is read and stored into State::log
+};
+constexpr AccessNotes notes_for(Keep keep) {
+  if (keep == Keep::references) return AccessNotes::values;
+  return keep == Keep::nothing || keep == Keep::counts ? AccessNotes::none : AccessNotes::addresses;
+}
+
+/// How a block is run. A block is valid for one policy.
+struct Policy {
+  Keep keep = Keep::nothing;
+  /// A comparison: memory is looked at as defined or not, byte by byte, and what became of the
+  /// flags is kept.
+  bool exact = false;
+  bool operator==(const Policy&) const = default;
+
+  bool logs() const { return keep == Keep::references; }
+  bool counts() const { return keep == Keep::counts || keep == Keep::trail; }
+  /// Blocks run one at a time, each of which is told.
+  bool stops() const { return keep == Keep::addresses; }
+};
+
+}  // namespace citcat::fast
