@@ -337,7 +337,10 @@ Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, Who who, bool e
   if ((pde & kPresent) == 0) fault(address, access, who, false);
   if ((pde & kLarge) != 0 && large_pages_) {
     finish_walk(walk, {address, access, who, effects}, pde, pde_at, pde);
-    walk.frame = (pde & 0xffc00000) | (address.low32() & 0x003ff000);
+    // Bits 13 to 20 are bits 32 to 39 of the address (SDM vol. 3, table 4-4).
+    const std::uint64_t page =
+        (pde & 0xffc00000) | std::uint64_t{pde & 0x001fe000} << 19 | (address.low32() & 0x003ff000);
+    walk.frame = place_of(MachineAddr{page}, pde_at, "page beyond 4 GiB").u32();
     walk.large = true;
     return walk;
   }

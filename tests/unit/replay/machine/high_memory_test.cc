@@ -132,6 +132,19 @@ TEST_F(HighMemoryGuest, PaeFindsItsDirectoriesTablesAndPagesThere) {
   EXPECT_EQ(after("rax"), 0x55667788u);
 }
 
+TEST_F(HighMemoryGuest, EntriesOfFourBytesNamePagesOf4MiBThere) {
+  constexpr std::uint32_t kBit32 = 1u << 13;  // of the address: Intel SDM vol. 3, table 4-4
+  begin_in_protected_mode();
+  set_register(recording_.initial, "cr4", 0x10);
+  set_register(recording_.initial, "cr3", kTables);
+  set_register(recording_.initial, "rbx", 0x40000000 + kPage);
+  put_quad(kTables, 0x87);
+  put_quad(kTables + 4 * 0x100, kBit32 | 0x87);
+  put(kCode, {0x8b, 0x03, 0x89, 0x43, 8});  // mov eax, [ebx]; mov [ebx + 8], eax
+  ASSERT_EQ(run(2).instructions, 2u);
+  EXPECT_EQ(after("rax"), 0x55667788u);
+}
+
 TEST_F(HighMemoryGuest, FramesOfProcessAndTranslationRecordsAreTheMachines) {
   set_register(recording_.initial, "rax", kBeyond | kPage);
   put_quad(kHeld + kPage, kTables + 0x1007);
