@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -109,26 +111,52 @@ bool parse_state_line(std::string_view line, LoggedState& state) {
   return parse_segment(line, state);
 }
 
-bool InterruptLog::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  if (ftruncate(fd, static_cast<off_t>(kMapped)) != 0) {
-    ::close(fd);
-    return false;
-  }
-  void* const map = mmap(nullptr, kMapped, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  ::close(fd);
-  if (map == MAP_FAILED) return false;
-  text_ = static_cast<const char*>(map);
-  return true;
+InterruptLog::~InterruptLog() {
+  if (text_ != nullptr) munmap(const_cast<char*>(text_), window_);
+  if (file_ >= 0) ::close(file_);
 }
 
+bool InterruptLog::open(const std::string& path, std::size_t window) {
+  window_ = window;
+  file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  return file_ >= 0 && move_to(0);
+}
+
+/// Maps the window in which this offset of the file is, near its beginning.
+bool InterruptLog::move_to(std::size_t offset) {
+  if (text_ != nullptr) munmap(const_cast<char*>(text_), window_);
+  text_ = nullptr;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  begin_ = offset / page * page;
+  at_ = offset - begin_;
+  struct stat status {};
+  const auto end = static_cast<off_t>(begin_ + window_);
+  // The emulator may be further on already.
+  const bool long_enough =
+      fstat(file_, &status) == 0 && (status.st_size >= end || ftruncate(file_, end) == 0);
+  void* const map = long_enough ? mmap(nullptr, window_, PROT_READ, MAP_SHARED | MAP_NORESERVE,
+                                       file_, static_cast<off_t>(begin_))
+                                : MAP_FAILED;
+  failed_ = map == MAP_FAILED;
+  if (!failed_) text_ = static_cast<const char*>(map);
+  return !failed_;
+}
+
+/// The last piece of the file that holds something: what lies before may have been taken away.
 void InterruptLog::skip() {
-  while (pending()) {
-    const void* const end = std::memchr(text_ + at_, '\n', kLongestLine);
-    if (end == nullptr) return;
-    at_ = static_cast<std::size_t>(static_cast<const char*>(end) - text_) + 1;
+  off_t data = static_cast<off_t>(begin_ + at_), hole = data;
+  for (off_t next = data; (next = lseek(file_, next, SEEK_DATA)) >= 0;
+       next = hole = lseek(file_, next, SEEK_HOLE))
+    data = next;
+  // Its last page may hold more than what was written.
+  const void* end = nullptr;
+  while (end == nullptr && data < hole && move_to(static_cast<std::size_t>(data))) {
+    const auto bytes = std::min(static_cast<std::size_t>(hole - data), window_ - at_);
+    end = std::memchr(text_ + at_, 0, bytes);
+    data +=
+        end == nullptr ? static_cast<off_t>(bytes) : static_cast<const char*>(end) - (text_ + at_);
   }
+  if (!failed_) (void)move_to(static_cast<std::size_t>(data));
   announced_ = servicing_ = inside_ = false;
 }
 
@@ -151,6 +179,7 @@ LogItem InterruptLog::next(LoggedEvent& event) {
     const auto length = static_cast<std::size_t>(static_cast<const char*>(end) - begin);
     at_ += length + 1;
     const LogItem item = take({begin, length}, event);
+    if (window_ - at_ < kMargin && !move_to(begin_ + at_)) return LogItem::nothing;
     if (item != LogItem::nothing) return item;
   }
   return take_announced(event) ? LogItem::event : LogItem::nothing;
@@ -161,6 +190,8 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     parse_state_line(line, current_.before);
     if (line.substr(0, 5) != "EFER=") return LogItem::nothing;
     inside_ = false;
+    // Emulators of 64 bits print the sum of base and offset; outside 64-bit mode 32 of them count.
+    if (!current_.before.code64) current_.pc = static_cast<std::uint32_t>(current_.pc);
     event = current_;
     return LogItem::event;
   }

@@ -47,8 +47,9 @@ bool parse_state_line(std::string_view line, LoggedState& state);
 struct LoggedEvent {
   unsigned vector = 0;
   std::uint32_t error_code = 0;
-  bool software = false;   ///< INT n, INT3, INTO
-  bool hardware = false;   ///< through the interrupt controller
+  std::uint32_t processors_bits = 0;  ///< of the error code, which the emulator leaves out
+  bool software = false;              ///< INT n, INT3, INTO
+  bool hardware = false;              ///< through the interrupt controller
   bool real_mode = false;  ///< delivered in real mode: of the rest only the vector is told
   unsigned cpl = 0;
   std::uint64_t pc = 0;   ///< linear address of the instruction that was next
@@ -63,28 +64,44 @@ struct LoggedEvent {
 /// What a line of the log completed.
 enum class LogItem { nothing, event, system_management, reset };
 
-/// Follows the log file as it grows.
+/// Follows the log file as it grows. Whoever made the file may take away what lies well before its
+/// end.
 class InterruptLog {
  public:
-  /// Maps the file that QEMU logs to (-D), which exists already.
-  bool open(const std::string& path);
+  /// The file is made sparse, so that this much of it can be mapped ahead.
+  static constexpr std::size_t kWindow = std::size_t{64} << 30;
+
+  InterruptLog() = default;
+  ~InterruptLog();
+  InterruptLog(const InterruptLog&) = delete;
+  InterruptLog& operator=(const InterruptLog&) = delete;
+
+  /// Maps the file that QEMU logs to (-D), which exists already. `window`: a multiple of 2 MiB.
+  bool open(const std::string& path, std::size_t window = kWindow);
   /// Is there anything new? One load.
   bool pending() const { return text_ != nullptr && text_[at_] != 0; }
   /// Reads on until something is complete or the log ends.
   LogItem next(LoggedEvent& event);
-  /// Everything written so far is of no interest.
+  /// Everything written so far is of no interest, and may be gone.
   void skip();
+  /// It cannot be followed any further: what happens from now on is not seen.
+  bool failed() const { return failed_; }
 
  private:
   LogItem take(std::string_view line, LoggedEvent& event);
   bool take_announced(LoggedEvent& event);
+  bool move_to(std::size_t offset);
 
-  // The file is made sparse and this large, so that it can be mapped once.
-  static constexpr std::size_t kMapped = std::size_t{64} << 30;
   static constexpr std::size_t kLongestLine = 4096;
+  /// The window moves on where less than this is left of it.
+  static constexpr std::size_t kMargin = std::size_t{1} << 20;
 
+  int file_ = -1;
+  bool failed_ = false;
+  std::size_t window_ = 0;
+  std::size_t begin_ = 0;  ///< of the window, in the file
   const char* text_ = nullptr;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0;  ///< in the window
   /// An event has been named. In protected mode its dump is next.
   bool announced_ = false;
   bool servicing_ = false;  ///< it comes from the interrupt controller

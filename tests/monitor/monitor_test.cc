@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -311,6 +312,54 @@ TEST(InterruptLog, ReadsAnInterruptAndTheStateBeforeIt) {
   EXPECT_EQ(log.next(event), LogItem::nothing);
   close(fd);
   unlink(path.c_str());
+}
+
+/// A log that is written by events of real mode, of a line each.
+class LongLog : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kWindow = 2 << 20;
+  void SetUp() override {
+    file_ = mkstemp(path_.data());
+    ASSERT_GE(file_, 0);
+    ASSERT_TRUE(log_.open(path_, kWindow));
+  }
+  void TearDown() override {
+    close(file_);
+    unlink(path_.c_str());
+  }
+  void append(unsigned vector) {
+    char text[64];
+    const int size = std::snprintf(text, sizeof text, "Servicing hardware INT=0x%02x\n", vector);
+    ASSERT_EQ(write(file_, text, static_cast<std::size_t>(size)), size);
+    written_ += static_cast<std::size_t>(size);
+  }
+
+  std::string path_ = testing::TempDir() + "citcat-monitor-test-XXXXXX";
+  int file_ = -1;
+  std::size_t written_ = 0;
+  InterruptLog log_;
+};
+
+TEST_F(LongLog, IsReadBeyondTheWindowThatIsMapped) {
+  for (unsigned n = 0; written_ < 3 * kWindow; ++n) {
+    append(n & 0xff);
+    LoggedEvent event;
+    ASSERT_EQ(log_.next(event), LogItem::event) << n;
+    ASSERT_EQ(event.vector, n & 0xff);
+  }
+  EXPECT_FALSE(log_.failed());
+}
+
+TEST_F(LongLog, WhatIsPassedOverMayBeGone) {
+  while (written_ < 2 * kWindow) append(0x20);
+  ASSERT_EQ(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kWindow), 0);
+  log_.skip();
+  EXPECT_FALSE(log_.pending());
+  append(0x42);
+  LoggedEvent event;
+  ASSERT_TRUE(log_.pending());
+  ASSERT_EQ(log_.next(event), LogItem::event);
+  EXPECT_EQ(event.vector, 0x42u);
 }
 
 TEST_F(BusTest, WithoutACacheEveryReadAppearsSplitAtDwords) {
