@@ -196,8 +196,8 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
 
 void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  if (fetched_dword_ != kNoLine && fetched_dword_ < address + size && address < fetched_dword_ + 4)
-    fetched_dword_ = kNoLine;
+  // Differences, not sums: behind the last address comes 0.
+  if (fetched_dword_ - address < size || address - fetched_dword_ < 4) fetched_dword_ = kNoLine;
   if (cacheable(address, size) && writes_back()) {
     while (!bytes.empty()) {
       const std::size_t room = line_bytes() - address % line_bytes();
@@ -219,10 +219,11 @@ void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_
                               bool sequential) {
   if (!sequential) fetched_dword_ = kNoLine;
   const unsigned flags = model_ == CacheModel::none ? 0 : static_cast<unsigned>(kUncached);
-  const std::uint32_t end = address + static_cast<std::uint32_t>(bytes.size());
-  for (std::uint32_t dword = address & ~3u; dword < end; dword += 4) {
-    const std::uint32_t from = std::max(address, dword), to = std::min(end, dword + 4);
-    const auto part = bytes.subspan(from - address, to - from);
+  while (!bytes.empty()) {
+    const std::uint32_t from = address, dword = from & ~3u;
+    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 4 - (from - dword)));
+    address += static_cast<std::uint32_t>(part.size());  // 0 behind the last dword of 4 GiB
+    bytes = bytes.subspan(part.size());
     if (!memory_.is_readable(dword, 4)) {
       // Only the executed bytes are known of a device's memory.
       uncached_read(RecordType::code_read, from, part, flags);

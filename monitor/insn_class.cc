@@ -1,5 +1,7 @@
 #include "monitor/insn_class.h"
 
+#include "monitor/misdone.h"
+
 namespace citcat::monitor {
 namespace {
 
@@ -467,6 +469,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
   const std::uint8_t opcode = bytes[at];
   const std::uint8_t next = at + 1 < bytes.size() ? bytes[at + 1] : 0;
   out.modrm_offset = static_cast<std::uint8_t>(at + 1);
+  note_misdone(bytes.subspan(at), {prefixes.operand, prefixes.repeat}, size, out);
 
   if (opcode == 0x0f) {
     out.modrm_offset = static_cast<std::uint8_t>(at + 2);
@@ -498,6 +501,9 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
     out.kind = InsnKind::pop_all;
   } else if (opcode == 0xf4) {
     out.kind = InsnKind::halt;
+  } else if (opcode == 0xf1) {
+    out.kind = InsnKind::icebp;
+    out.branch = true;
   } else if (opcode >= 0xcc && opcode <= 0xce) {
     out.kind = InsnKind::software_interrupt;
     out.calls_system = opcode == 0xcd && next == 0x80;
@@ -528,6 +534,10 @@ bool is_of_extended_state(InsnKind kind) {
     default:
       return false;
   }
+}
+
+bool delivers_itself(InsnKind kind) {
+  return kind == InsnKind::software_interrupt || kind == InsnKind::icebp;
 }
 
 bool loads_code_segment(InsnKind kind) {

@@ -38,6 +38,7 @@ enum class InsnKind : std::uint8_t {
   invd,
   wbinvd,
   software_interrupt,
+  icebp,  ///< INT1: traps by itself, as INT3 does
   push_segment,
   pop_segment,
   pop_all,
@@ -74,6 +75,10 @@ struct InsnClass {
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
   bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
   MmxUse mmx = MmxUse::none;
+  /// Why the recording ends where it has been executed, or where it was refused with #UD: the
+  /// emulator is not a processor there.
+  const char* misdone = nullptr;
+  const char* unknown = nullptr;
   bool branch = false;  ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of strings, ports, far RET; a field of an x87 environment
   bool port_in_dx = false;
@@ -106,6 +111,10 @@ bool moves_environment(InsnKind kind);
 
 /// XSAVE and its relatives, XGETBV, XSETBV.
 bool is_of_extended_state(InsnKind kind);
+
+/// INT n and its relatives, ICEBP: their delivery ends them, and in real mode nothing is told of
+/// it.
+bool delivers_itself(InsnKind kind);
 
 /// Whether the instruction loads CS, and may switch tasks.
 bool loads_code_segment(InsnKind kind);

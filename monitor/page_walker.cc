@@ -121,8 +121,11 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   const auto directory = read_entry(directory_at, is_large(directory_at, 0x10) ? sets : 0);
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
-  if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0)
-    return entry(page, (*directory & 0xffc00000) | (linear & 0x3ff000), *directory, directory_at);
+  if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
+    const auto frame = stand_ins_.shown(large_page(*directory) | (linear & 0x3ff000));
+    if (!frame) return std::nullopt;
+    return entry(page, *frame, *directory, directory_at);
+  }
   const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
@@ -219,8 +222,11 @@ std::optional<std::uint32_t> PageWalker::locate(std::uint64_t address) const {
   std::uint32_t present = kPresent;
   for (unsigned n = 0; n < path.count; ++n) present &= peek(path.at[n]);
   if (present == 0) return std::nullopt;
-  const std::uint64_t last = pae() ? peek_wide(path.last()) & kAddress : peek(path.last());
   const std::uint64_t within = path.within;
+  const bool large = !pae() && within > 0xfff;
+  const std::uint64_t last = pae()   ? peek_wide(path.last()) & kAddress
+                             : large ? large_page(peek(path.last()))
+                                     : peek(path.last());
   const auto shown = stand_ins_.shown((last & ~within) | (linear & within));
   return shown ? std::optional(*shown & a20_mask_) : std::nullopt;
 }

@@ -35,6 +35,12 @@ class PageWalker {
   std::uint64_t cr3() const { return control_.cr3; }
   /// EFER.LMA: four levels of tables, and linear addresses of 64 bits.
   bool long_mode() const { return (control_.efer & 0x400) != 0; }
+  /// The part of a linear address that counts: behind the last one of 32 bits comes 0.
+  std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
+  /// How far `linear` lies behind `base`, which may be at the end of the address space.
+  std::uint64_t behind(std::uint64_t linear, std::uint64_t base) const {
+    return reach(linear - base);
+  }
   /// The A20 gate: closed, it clears bit 20 of every physical address.
   void set_a20(bool open);
   void flush();
@@ -109,9 +115,12 @@ class PageWalker {
   std::optional<std::uint32_t> named_by(std::uint64_t entry) const {
     return stand_ins_.shown(entry & kAddress);
   }
+  /// The page of 4 MiB that an entry of four bytes names: its bits 13 to 20 are bits 32 to 39 of
+  /// the address (Intel SDM vol. 3, table 4-4).
+  static std::uint64_t large_page(std::uint32_t entry) {
+    return (entry & 0xffc00000) | std::uint64_t{entry & 0x1fe000} << 19;
+  }
   std::uint32_t directory_base() const { return named_by(control_.cr3).value_or(kNowhere); }
-  /// The part of a linear address that counts.
-  std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
   Entry* find(std::uint64_t page);
   /// The entry that may be used for an access: not one for which the emulator has walked again, as
   /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.

@@ -88,7 +88,7 @@ void Recorder::send_driver_state(std::uint32_t window) {
 void Recorder::send_emulator_state(const Insn& first) {
   const LoggedState state = registers_.state();
   const auto wide = registers_.long_mode_registers();
-  const std::uint64_t ip = linear_of(first) - state.segment[1].base;
+  const std::uint64_t ip = narrowed(first, linear_of(first) - state.segment[1].base);
   send_state_block(state_block(state, ip, wide, facts_, memory_.low_bytes()), kStateWithoutDriver);
   note_task_base(state);
   fpu_.clear();
@@ -137,8 +137,7 @@ std::uint64_t Recorder::linear_of(const Insn& insn) {
     const std::uint64_t ip = registers_.ip();
     displacement_ = ip + code_base(ip, insn.linear) - insn.linear;
   }
-  const std::uint64_t linear = insn.linear + displacement_;
-  return insn.code == CodeSize::bits64 ? linear : static_cast<std::uint32_t>(linear);
+  return narrowed(insn, insn.linear + displacement_);
 }
 
 /// The base of CS, where an instruction that was translated at a linear address is at `eip`. Once
@@ -161,6 +160,7 @@ void Recorder::start(const Insn& insn) {
   take_log(insn);
   if (!active_) return;
   if (const char* const problem = stand_ins_.problem()) return give_up(problem);
+  if (log_.failed()) return give_up("the emulator's log of interrupts cannot be followed further");
   if (walker_.met_no_execute()) {
     give_up(
         "a page is marked no-execute, which no replayer holds; choose a processor without it, such "
@@ -218,10 +218,12 @@ void Recorder::prepare(const Insn& insn) {
   block_address_.reset();
   environment_.reset();
   task_.reset();
+  transfer_ = {};
   switch (insn.what.kind) {
     case InsnKind::x87:
       fpu_.begin(insn.what.fpu_opcode,
-                 insn.linear + displacement_ - (insn.code == CodeSize::bits64 ? 0 : code_base_),
+                 narrowed(insn, insn.linear + displacement_ -
+                                    (insn.code == CodeSize::bits64 ? 0 : code_base_)),
                  registers_.selector(1));
       break;
     case InsnKind::ins:
@@ -234,12 +236,14 @@ void Recorder::prepare(const Insn& insn) {
       port_value_ = static_cast<std::uint32_t>(registers_.gpr(0));
       break;
     case InsnKind::software_interrupt:
+    case InsnKind::icebp:
       stack_pointer_ = registers_.gpr(4);
       break;
     case InsnKind::iret:
     case InsnKind::far_return:
     case InsnKind::far_transfer:
       level_ = registers_.selector(1) & 3;
+      from_virtual8086_ = registers_.in_virtual8086();
       code_base_known_ = false;
       code_base_hidden_ = !in_real_mode();
       if (insn.what.kind == InsnKind::far_return) refuse_wrapped_return(insn);
@@ -261,15 +265,6 @@ void Recorder::prepare(const Insn& insn) {
       if (is_of_extended_state(insn.what.kind)) prepare_extended_state(insn);
       break;
   }
-}
-
-/// In real and in virtual-8086 mode the emulator takes CS from behind the stack segment where a
-/// processor takes it from its beginning (QEMU 10, target/i386/tcg/emit.c.inc, gen_RETF()).
-void Recorder::refuse_wrapped_return(const Insn& insn) {
-  if (!in_real_mode() && !registers_.in_virtual8086()) return;
-  constexpr std::uint64_t kEnd = 0x10000;
-  if ((registers_.gpr(4) & (kEnd - 1)) + insn.what.operand_bytes < kEnd) return;
-  give_up("a far return reads over the end of its stack segment, which this emulator gets wrong");
 }
 
 /// The instruction in flight has ended.
@@ -359,6 +354,7 @@ void Recorder::finish(const LoggedState* after) {
       if (is_of_extended_state(insn.what.kind)) finish_extended_state(insn);
       break;
   }
+  if (insn.what.misdone != nullptr) give_up(insn.what.misdone);
   if (insn.what.mmx != MmxUse::none) tags_.mmx_executed();
   ++completed_;
   in_flight_ = nullptr;
@@ -368,11 +364,10 @@ void Recorder::say_internal(const char* op) {
   char text[128];
   const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(registers_.gpr(n)); };
   const bool wide = in_flight_->code == CodeSize::bits64;
-  const std::uint64_t ip = wide ? in_flight_linear_ : in_flight_linear_ - code_base_;
+  const std::uint64_t ip = narrowed(*in_flight_, in_flight_linear_ - (wide ? 0 : code_base_));
   std::snprintf(text, sizeof text, "value %llu,%s,%0*llx,%08x,%08x,%08x,%08x",
                 static_cast<unsigned long long>(completed_), op, wide ? 16 : 8,
-                static_cast<unsigned long long>(wide ? ip : static_cast<std::uint32_t>(ip)), low(0),
-                low(3), low(1), low(2));
+                static_cast<unsigned long long>(ip), low(0), low(3), low(1), low(2));
   sink_.say(text);
 }
 

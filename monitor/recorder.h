@@ -26,6 +26,7 @@
 #include "monitor/record_sink.h"
 #include "monitor/state_block.h"
 #include "monitor/tag_word.h"
+#include "monitor/way_in.h"
 
 namespace citcat::monitor {
 
@@ -74,7 +75,7 @@ struct Insn {
   InsnClass what;
 };
 
-class Recorder {
+class Recorder : private WayInMemory {
  public:
   Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
            CacheModel model);
@@ -110,6 +111,8 @@ class Recorder {
   void give_up(const std::string& why);
 
   static constexpr std::uint32_t kVirtual8086 = 1u << 17;  ///< EFLAGS.VM
+  /// No linear address of any mode: it is not canonical.
+  static constexpr std::uint64_t kNowhere = std::uint64_t{1} << 63;
   template <typename T>
   static std::array<std::uint8_t, sizeof(T)> bytes_of(T value) {
     std::array<std::uint8_t, sizeof(T)> bytes;
@@ -119,9 +122,21 @@ class Recorder {
 
   // recorder_delivery.cc
   void take_log(const Insn& next);
-  void read_gate(const LoggedEvent& event);
-  void deliver(const LoggedEvent& event, bool completed);
-  void deliver_protected(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
+  /// What a processor returns to, and pushes, where that is something else than the emulator's.
+  struct Correction {
+    unsigned passed_bytes = 0;     ///< of an instruction that has ended for a processor alone
+    std::uint32_t error_code = 0;  ///< a processor's
+  };
+  void deliver(const LoggedEvent& event, LoggedEvent* second = nullptr);
+  bool is_own_trap(const LoggedEvent& event) const;
+  bool finish_before(const LoggedEvent& event, bool unfinished, bool own);
+  void announce(const LoggedEvent& event);
+  void deliver_handler(const LoggedEvent& event, LoggedEvent* second, const Correction& correction);
+  void end_by_second(const LoggedEvent& event, const WayIn& way, LoggedEvent& second,
+                     const std::optional<Refusal>& refusal, const Correction& correction);
+  void push_frame(const LoggedEvent& event, const WayIn& way, const Correction& correction,
+                  std::optional<std::uint64_t> faulting = {});
+  std::uint64_t read_for_processor(std::uint64_t linear, unsigned size) override;
 
   // recorder_real_mode.cc
   void take_real_events(std::vector<LoggedEvent> events, const Insn& next);
@@ -135,23 +150,25 @@ class Recorder {
   bool in_real_mode() const;
   bool repeat_used_up(const LoggedState& state) const;
   void find_first_page(const LoggedEvent& event, bool at_flight);
-  void write_corrected(std::uint32_t physical, std::span<const std::uint8_t> bytes);
+  void write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes, bool corrects);
+  void correct_bytes(std::uint64_t linear, std::span<const std::uint8_t> bytes);
+  void correct_ram(std::uint32_t physical, std::span<const std::uint8_t> bytes);
   std::uint64_t read_linear64(std::uint64_t linear);
   std::uint32_t read_linear32(std::uint64_t linear);
   std::uint16_t read_linear16(std::uint64_t linear);
-  struct Descriptor {
-    std::uint64_t linear = 0;
-    std::uint32_t low = 0, high = 0;
-    std::uint32_t base() const { return (low >> 16) | ((high & 0xff) << 16) | (high & 0xff000000); }
-    unsigned dpl() const { return (high >> 13) & 3; }
-  };
-  Descriptor read_descriptor(const LoggedState& state, unsigned selector);
+  std::uint8_t read_linear8(std::uint64_t linear);
+
+  // recorder_refusals.cc
+  void refuse_wrong_delivery(const LoggedEvent& event, const Refusal& refusal);
+  void refuse_wrong_gate(const WayIn& way);
+  void refuse_wrong_exception(const LoggedEvent& event);
+  void refuse_wrong_transfer(const LoggedState* after);
+  void refuse_two_traps(const LoggedEvent& first, const LoggedEvent& second);
+  void refuse_wrapped_return(const Insn& insn);
+  TableEntry peek_entry(unsigned selector);
 
   // recorder_long_mode.cc
-  void deliver_long(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
   void note_task_base(const LoggedState& state);
-  std::uint64_t long_mode_stack(const LoggedEvent& event, unsigned interrupt_stack,
-                                const Descriptor& code);
   bool returns_from_64_bits() const;
   void refuse_unheld();
   void check_dumped_components(std::span<const std::uint32_t> words);
@@ -173,8 +190,8 @@ class Recorder {
   };
   const Tables& tables();
   void note_descriptor(std::uint64_t linear, std::uint32_t high);
+  bool reads_null_descriptor(std::uint64_t linear);
   std::span<const std::uint8_t> as_switched(const Insn& insn, bool store, std::uint64_t linear,
-                                            std::uint32_t physical,
                                             std::span<const std::uint8_t> value);
   void finish_transfer(const LoggedState* after);
   void mark_loaded(std::uint16_t selector);
@@ -185,6 +202,10 @@ class Recorder {
   void finish(const LoggedState* after = nullptr);
   void prepare(const Insn& insn);
   std::uint64_t linear_of(const Insn& insn);
+  /// An offset or a linear address of the instruction's mode: of 32 bits outside 64-bit mode.
+  static std::uint64_t narrowed(const Insn& insn, std::uint64_t address) {
+    return insn.code == CodeSize::bits64 ? address : static_cast<std::uint32_t>(address);
+  }
   std::uint64_t code_base(std::uint64_t ip, std::uint64_t translated_at);
   void fetch(const Insn& insn, std::uint64_t linear);
   bool is_used_up(std::uint64_t count) const;
@@ -208,7 +229,6 @@ class Recorder {
                                                       std::span<const std::uint8_t> value);
   void load_fpu_image(const Insn& insn);
   void finish_x87(const Insn& insn);
-  void refuse_wrapped_return(const Insn& insn);
   void fpu_image(const Insn& insn, bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(const Insn& insn, unsigned offset,
                                                 const std::uint8_t* emulated);
@@ -257,14 +277,15 @@ class Recorder {
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;
   std::uint64_t completed_ = 0;
-  std::uint32_t iterations_ = 0;    ///< of the REP in flight
-  unsigned accesses_ = 0;           ///< of the iteration in progress
-  unsigned shown_ = 0;              ///< accesses since the attempt or the iteration began
-  unsigned shown_before_ = 0;       ///< in the attempt before: the first of these are the same
+  std::uint32_t iterations_ = 0;  ///< of the REP in flight
+  unsigned accesses_ = 0;         ///< of the iteration in progress
+  unsigned shown_ = 0;            ///< accesses since the attempt or the iteration began
+  unsigned shown_before_ = 0;     ///< in the attempt before: the first of these are the same
   std::optional<std::uint64_t> first_read_;  ///< its first access, a read, until it stores
-  StringRead held_back_;            ///< of the iteration of CMPS in progress
-  std::uint64_t first_access_ = 0;  ///< linear address, of IRET and far RET
-  bool to_virtual8086_ = false;     ///< the IRET in flight has read EFLAGS with VM set
+  StringRead held_back_;                     ///< of the iteration of CMPS in progress
+  std::uint64_t first_access_ = 0;           ///< linear address, of IRET and far RET
+  bool to_virtual8086_ = false;              ///< the IRET in flight has read EFLAGS with VM set
+  bool from_virtual8086_ = false;            ///< it began in virtual-8086 mode
   const Insn* in_flight_ = nullptr;
   std::uint64_t in_flight_linear_ = 0;
   std::uint64_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
@@ -296,8 +317,12 @@ class Recorder {
     std::uint64_t base = 0;
     bool known = false;
   };
-  std::optional<Tables> tables_;         ///< since it was last asked for
-  std::optional<TaskSwitch> task_;       ///< that the instruction in flight makes
+  std::optional<Tables> tables_;    ///< since it was last asked for
+  std::optional<TaskSwitch> task_;  ///< that the instruction in flight makes
+  /// What the far transfer in flight has read: a call gate, a code segment's descriptor.
+  struct FarTransfer {
+    std::optional<TableEntry> gate, code;
+  } transfer_;
   unsigned level_ = 0;                   ///< privilege level before the far transfer in flight
   std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 

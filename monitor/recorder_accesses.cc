@@ -27,7 +27,7 @@ bool Recorder::reads_permission(const Insn& insn, std::uint64_t linear) {
   if (insn.what.kind == InsnKind::ins) return true;
   if (insn.what.kind != InsnKind::outs || !insn.user) return false;
   const LoggedSegment task = registers_.state().tr;
-  return linear - task.base <= task.limit;
+  return walker_.behind(linear, task.base) <= task.limit;
 }
 
 /// Whether RCX, ECX or CX leaves the REP in flight nothing to do.
@@ -95,11 +95,11 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
     }
     sink_.port(RecordType::io_read, port_, dword_of(value), insn.what.operand_bytes);
   }
+  if (kind == InsnKind::far_transfer && !store && reads_null_descriptor(linear)) return;
   if (loads_code_segment(kind) && !store && value.size() == 4 && !in_real_mode() &&
       !walker_.long_mode())
     note_descriptor(linear, dword_of(value));
-  value = task_ ? as_switched(insn, store, linear, physical, value)
-                : as_moved(insn, store, linear, value);
+  value = task_ ? as_switched(insn, store, linear, value) : as_moved(insn, store, linear, value);
   // One byte is written of a descriptor, where the emulator writes its upper half.
   if (insn.what.marks_descriptor && store && !in_real_mode() && value.size() == 4 &&
       (linear & 0xfff) != 0xfff) {
@@ -166,8 +166,13 @@ std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint6
   if (accesses_++ == 0) first_access_ = linear;
   if (value.size() != 4 || walker_.long_mode()) return value;
   // A return to virtual-8086 mode takes all selectors as dwords.
-  constexpr std::uint32_t kFlagsAt = 8;
-  const std::uint64_t at = linear - first_access_;
+  constexpr std::uint32_t kFlagsAt = 8, kSegmentBytes = 0x10000;
+  std::uint64_t at = walker_.behind(linear, first_access_);
+  // A stack of 16 bits goes on at its beginning.
+  const auto from_its_beginning = static_cast<std::uint32_t>(at) + kSegmentBytes;
+  if ((registers_.gpr(4) & (kSegmentBytes - 1)) + from_its_beginning >= kSegmentBytes &&
+      from_its_beginning <= insn.what.stack_segment_at)
+    at = from_its_beginning;
   if (insn.what.kind == InsnKind::iret && at == kFlagsAt)
     to_virtual8086_ = (dword_of(value) & kVirtual8086) != 0;
   return at == insn.what.stack_segment_at && !to_virtual8086_ ? value.first(2) : value;
@@ -205,13 +210,14 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
     else
       bus_.read(at, bytes);
   };
-  if (device) {
-    (void)walker_.translate(linear, store);
-    show(physical, value);
-    return;
-  }
+  // The emulator tells where the first page is. The second one may be anywhere, with RAM in it or a
+  // device's registers.
   const std::size_t in_page = std::min<std::size_t>(value.size(), left_in_page(linear));
-  show(walker_.translate_as(linear, store, physical), value.first(in_page));
+  if (device)
+    (void)walker_.translate(linear, store);
+  else
+    physical = walker_.translate_as(linear, store, physical);
+  show(physical, value.first(in_page));
   if (in_page == value.size()) return;
   if (const auto second = walker_.translate(linear + in_page, store))
     show(*second, value.subspan(in_page));

@@ -9,19 +9,10 @@ namespace citcat::monitor {
 namespace {
 
 constexpr std::uint32_t kWriteFault = 2;  // of a page fault's error code
-constexpr unsigned kDebug = 1, kStack = 12, kProtection = 13, kPageFault = 14;
+constexpr unsigned kDebug = 1, kDoubleFault = 8, kStack = 12, kPageFault = 14;
 
 /// Whether the exception is one that the access to an operand may raise.
 bool is_of_operand(unsigned vector) { return vector >= kStack && vector <= kPageFault; }
-
-/// Whether `following` says that INT n may not go through its gate: #GP that names the gate, which
-/// lies within the table (Intel SDM vol. 3, 6.13).
-bool is_refused_by_gate(const LoggedEvent& event, const LoggedEvent& following) {
-  constexpr std::uint32_t kOfTable = 2;
-  return event.software && following.vector == kProtection &&
-         following.error_code == (event.vector << 3 | kOfTable) &&
-         8 * event.vector + 7 <= event.before.idt_limit;
-}
 
 }  // namespace
 
@@ -37,7 +28,7 @@ bool Recorder::repeat_used_up(const LoggedState& state) const {
 void Recorder::take_log(const Insn& next) {
   const bool real_mode = in_flight_ != nullptr && in_real_mode();
   const bool may_have_interrupted =
-      real_mode && (next.first_in_block || in_flight_->what.kind == InsnKind::software_interrupt);
+      real_mode && (next.first_in_block || delivers_itself(in_flight_->what.kind));
   if (!log_.pending() && !may_have_interrupted) return;
   std::vector<LoggedEvent> real;
   LoggedEvent event, following;
@@ -46,12 +37,11 @@ void Recorder::take_log(const Insn& next) {
     item = log_.next(following);
     const bool aborted = item == LogItem::event && !following.interrupts() && !following.software &&
                          following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
+    if (item == LogItem::event && !aborted) refuse_two_traps(event, following);
     if (event.real_mode)
       real.push_back(event);
-    else if (!aborted || event.interrupts())
-      deliver(event, !aborted);
-    else if (is_refused_by_gate(event, following))
-      read_gate(event);
+    else if (active_)
+      deliver(event, aborted ? &following : nullptr);
     std::swap(event, following);
   }
   // What real mode delivered right before these can be told no more: the registers are others.
@@ -67,16 +57,11 @@ void Recorder::take_log(const Insn& next) {
     take_real_events(std::move(real), next);
 }
 
-/// What INT n reads before its gate refuses it.
-void Recorder::read_gate(const LoggedEvent& event) {
-  const unsigned dwords = walker_.long_mode() ? 4 : 2;
-  const std::uint64_t gate_at = event.before.idt_base + 4 * dwords * event.vector;
-  for (unsigned n = 0; n < dwords; ++n) block_access(gate_at + 4 * n, 4, false);
-}
-
-void Recorder::deliver(const LoggedEvent& event, bool completed) {
+/// `second`: the exception that ended this delivery, if one did. What a processor would push of it
+/// is noted there.
+void Recorder::deliver(const LoggedEvent& event, LoggedEvent* second) {
   const bool at_flight = in_flight_ != nullptr && in_flight_linear_ == event.pc;
-  const bool own_software = event.software && at_flight;
+  const bool own = (event.software && at_flight) || is_own_trap(event);
   const bool interrupt = event.interrupts();
   const bool exception = !interrupt && !event.software;
   const bool traps = exception && event.vector == kDebug;
@@ -87,21 +72,62 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   const bool to_itself = traps && at_flight && in_flight_->what.branch;
   const bool unfinished = at_flight && !used_up && !to_itself &&
                           (interrupt ? in_flight_->what.repeated : !event.software);
-  const unsigned passed_bytes = used_up ? in_flight_->size : 0;
   const bool update_fails = page_fault && at_flight && in_flight_->what.updates_memory;
-  const std::uint32_t error_code = event.error_code | (update_fails ? kWriteFault : 0);
-  if (in_flight_ != nullptr && !unfinished && !own_software) finish(&event.before);
-  if (!active_) return;
-  if (in_flight_ != nullptr && task_ && task_->old_task.selector != event.before.tr.selector) {
-    give_up("a task switch faulted in the new task, which this emulator gets wrong");
-    return;
-  }
+  const Correction correction{
+      used_up ? in_flight_->size : 0u,
+      event.error_code | event.processors_bits | (update_fails ? kWriteFault : 0)};
+  if (!finish_before(event, unfinished, own)) return;
   set_position();
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
   if (!event.real_mode && event.before.cr0 != walker_.cr0())
     walker_.set_control({event.before.cr0, event.before.cr3, event.before.cr4, event.before.efer},
                         false);
+  if (!event.software || second == nullptr) announce(event);
+  if (unfinished && exception && in_flight_ != nullptr) {
+    if (in_flight_->what.mmx == MmxUse::before_operand && is_of_operand(event.vector))
+      tags_.mmx_faulted();
+    refuse_wrong_exception(event);
+  }
+  if (page_fault && at_flight && in_flight_ != nullptr && in_flight_->what.kind == InsnKind::cmps &&
+      accesses_ == 0)
+    read_first_string(event.before);
+  if (page_fault) find_first_page(event, at_flight);
+  if (page_fault) walker_.faulting_walk(event.cr2);
+  if (!event.real_mode)
+    deliver_handler(event, second, correction);
+  else if (second == nullptr)
+    deliver_real(event, correction.passed_bytes);
+  code_base_known_ = false;
+  code_base_hidden_ = !in_real_mode();
+  if (own && second == nullptr) {
+    finish();
+  } else if (!own) {
+    in_flight_ = nullptr;
+    if (second == nullptr) iterations_ = 0;
+  }
+  next_linear_ = kNowhere;
+}
+
+/// Whether ICEBP in flight has raised it: its delivery ends the instruction, as that of INT n does.
+bool Recorder::is_own_trap(const LoggedEvent& event) const {
+  return in_flight_ != nullptr && in_flight_->what.kind == InsnKind::icebp &&
+         event.vector == kDebug && !event.software && !event.interrupts() &&
+         narrowed(*in_flight_, in_flight_linear_ + in_flight_->size) == event.pc;
+}
+
+/// The instruction in flight ends before the event, unless it has not ended (`unfinished`) or ends
+/// by the event itself. False where the recording cannot go on.
+bool Recorder::finish_before(const LoggedEvent& event, bool unfinished, bool own) {
+  if (in_flight_ != nullptr && !unfinished && !own) finish(&event.before);
+  if (!active_) return false;
+  if (in_flight_ != nullptr && task_ && task_->old_task.selector != event.before.tr.selector)
+    give_up("a task switch faulted in the new task, which this emulator gets wrong");
+  return active_;
+}
+
+/// What the bus shows of an event as such, which goes into the totals too.
+void Recorder::announce(const LoggedEvent& event) {
   if (event.hardware) {
     ++interrupts_;
     sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
@@ -111,31 +137,6 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   } else {
     ++(event.software ? software_ : exceptions_);
   }
-  if (unfinished && exception && in_flight_ != nullptr &&
-      in_flight_->what.mmx == MmxUse::before_operand && is_of_operand(event.vector))
-    tags_.mmx_faulted();
-  if (page_fault && at_flight && in_flight_ != nullptr && in_flight_->what.kind == InsnKind::cmps &&
-      accesses_ == 0)
-    read_first_string(event.before);
-  if (page_fault) find_first_page(event, at_flight);
-  if (page_fault) walker_.faulting_walk(event.cr2);
-  if (completed && event.real_mode) deliver_real(event, passed_bytes);
-  if (completed && !event.real_mode) {
-    if (walker_.long_mode())
-      deliver_long(event, passed_bytes, error_code);
-    else
-      deliver_protected(event, passed_bytes, error_code);
-  }
-  code_base_known_ = false;
-  code_base_hidden_ = !in_real_mode();
-
-  if (own_software) {
-    finish();
-  } else {
-    in_flight_ = nullptr;
-    iterations_ = 0;
-  }
-  next_linear_ = ~0u;
 }
 
 /// The page in front of the one that faults, where the first part of an instruction or operand lies
@@ -144,26 +145,45 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
 /// executed.
 void Recorder::find_first_page(const LoggedEvent& event, bool at_flight) {
   constexpr std::uint32_t kLongest = 15;
-  const std::uint64_t before = event.cr2 - event.pc;
-  if ((event.cr2 & 0xfff) != 0) return;
+  const std::uint64_t faulted = walker_.reach(event.cr2);
+  const std::uint64_t in_front = walker_.reach(faulted - 1);
+  const std::uint64_t before = walker_.behind(faulted, event.pc);
+  if ((faulted & 0xfff) != 0) return;
   if (at_flight && in_flight_->what.updates_memory) {
     // The emulator was about to read: it has not marked the page as written.
     const std::uint64_t first = effective_address(*in_flight_, event.before);
-    if ((first | 0xfff) + 1 == event.cr2) (void)walker_.translate_own_store(first);
+    if ((first | 0xfff) == in_front) (void)walker_.translate_own_store(first);
     return;
   }
   const bool is_fetch = !at_flight && before != 0 && before < kLongest;
-  if (is_fetch || walker_.was_marked(event.cr2 - 1))
-    (void)walker_.translate(event.cr2 - 1, (event.error_code & kWriteFault) != 0);
+  if (is_fetch || walker_.was_marked(in_front))
+    (void)walker_.translate(in_front, (event.error_code & kWriteFault) != 0);
 }
 
-/// A word or dword on the bus that the emulator has stored otherwise. Stacks may be unaligned: of
-/// one that crosses a page the part in the first one is all that `physical` tells.
-void Recorder::write_corrected(std::uint32_t physical, std::span<const std::uint8_t> bytes) {
-  const auto size = static_cast<std::uint32_t>(bytes.size());
-  if ((physical & 0xfff) <= 0x1000 - size && memory_.is_ram(physical, size))
+/// A store of which only the monitor tells. Stacks may be unaligned: the part in a second page is
+/// where that is. `corrects`: the emulator has stored something else.
+void Recorder::write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes, bool corrects) {
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), left_in_page(linear)));
+    const auto physical = walker_.translate(linear, true);
+    if (!physical) return;
+    if (corrects) correct_ram(*physical, part);
+    bus_.write(*physical, part);
+    linear += part.size();
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+/// Makes RAM hold these bytes, without a word on the bus.
+void Recorder::correct_bytes(std::uint64_t linear, std::span<const std::uint8_t> bytes) {
+  for (std::size_t n = 0; n < bytes.size(); ++n)
+    if (const auto at = walker_.locate(linear + n)) correct_ram(*at, bytes.subspan(n, 1));
+}
+
+/// Makes RAM hold these bytes of one page; what is elsewhere stays as the emulator has it.
+void Recorder::correct_ram(std::uint32_t physical, std::span<const std::uint8_t> bytes) {
+  if (memory_.is_ram(physical, static_cast<std::uint32_t>(bytes.size())))
     memory_.correct(physical, bytes);
-  bus_.write(physical, bytes);
 }
 
 std::uint32_t Recorder::read_linear32(std::uint64_t linear) {
@@ -172,6 +192,8 @@ std::uint32_t Recorder::read_linear32(std::uint64_t linear) {
 }
 
 std::uint16_t Recorder::read_linear16(std::uint64_t linear) {
+  if (left_in_page(linear) == 1)
+    return static_cast<std::uint16_t>(read_linear8(linear) | read_linear8(linear + 1) << 8);
   std::uint16_t value = 0;
   const auto physical = walker_.translate(linear, false);
   std::array<std::uint8_t, 2> bytes{};
@@ -180,76 +202,111 @@ std::uint16_t Recorder::read_linear16(std::uint64_t linear) {
   return value;
 }
 
-Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigned selector) {
-  const std::uint64_t table = (selector & 4) != 0 ? state.ldtr.base : state.gdt_base;
-  const std::uint64_t at = table + (selector & ~7u);
-  block_access(at, 4, false);
-  block_access(at + 4, 4, false);
-  return {at, read_linear32(at), read_linear32(at + 4)};
+std::uint8_t Recorder::read_linear8(std::uint64_t linear) {
+  std::array<std::uint8_t, 1> byte{};
+  const auto physical = walker_.translate(linear, false);
+  if (physical && memory_.is_readable(*physical, 1)) memory_.read(*physical, byte);
+  return byte[0];
 }
 
-/// What the processor reads and pushes to get into a handler through an interrupt or trap gate
-/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already. `passed_bytes`: length of an
-/// instruction that has ended for a processor and to which the emulator returns; `error_code`: what
-/// a processor would push.
-void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes,
-                                 std::uint32_t error_code) {
-  const LoggedState& state = event.before;
-  const std::uint64_t gate_at = state.idt_base + 8 * event.vector;
-  read_gate(event);
-  const Descriptor gate{gate_at, read_linear32(gate_at), read_linear32(gate_at + 4)};
-  const unsigned type = (gate.high >> 8) & 0xf;
-  if (type == 5) {
+std::uint64_t Recorder::read_linear64(std::uint64_t linear) {
+  const std::uint64_t low = read_linear32(linear);
+  return low | std::uint64_t{read_linear32(linear + 4)} << 32;
+}
+
+/// On the way into a handler.
+std::uint64_t Recorder::read_for_processor(std::uint64_t linear, unsigned size) {
+  block_access(linear, size, false);
+  return size == 2   ? read_linear16(linear)
+         : size == 4 ? read_linear32(linear)
+                     : read_linear64(linear);
+}
+
+/// What the processor reads and pushes to get into a handler of protected or long mode. The frame
+/// is in RAM already.
+void Recorder::deliver_handler(const LoggedEvent& event, LoggedEvent* second,
+                               const Correction& correction) {
+  note_task_base(event.before);
+  WayIn way(*this, event, walker_.long_mode(),
+            event.before.code64 ? event.before.tr.base : task_base_);
+  const auto refusal = way.go();
+  if (!refusal && way.is_task_gate()) {
     give_up("a task gate was used, which this monitor does not record");
+  } else if (second != nullptr) {
+    end_by_second(event, way, *second, refusal, correction);
+  } else if (refusal) {
+    refuse_wrong_delivery(event, *refusal);
+  } else {
+    refuse_wrong_gate(way);
+    push_frame(event, way, correction);
+    mark_accessed(way.code.linear);
+    if (way.stack) mark_accessed(way.stack->linear);
+  }
+}
+
+/// A delivery that a second exception ended: where nothing refused it on its way, a push did.
+void Recorder::end_by_second(const LoggedEvent& event, const WayIn& way, LoggedEvent& second,
+                             const std::optional<Refusal>& refusal, const Correction& correction) {
+  const bool exception = !event.interrupts() && !event.software;
+  const bool of_page =
+      second.vector == kPageFault || (second.vector == kDoubleFault && event.vector == kPageFault);
+  if (!refusal) {
+    const std::uint64_t faulting = second.vector == kPageFault ? second.cr2 : second.before.cr2;
+    if (!of_page) return refuse_wrong_delivery(event, {kStack, 0});
+    push_frame(event, way, correction, faulting);
+    if (second.vector == kDoubleFault) walker_.faulting_walk(faulting);
     return;
   }
-  const unsigned push_bytes = (type & 8) != 0 ? 4 : 2;
-  const Descriptor code = read_descriptor(state, gate.low >> 16);
-  mark_accessed(code.linear);
-  const bool virtual8086 = (state.eflags & kVirtual8086) != 0;
-  const bool conforming = (code.high & 0x400) != 0;
+  constexpr std::uint32_t kExternal = 1;
+  const Refusal expected = exception ? combined(event.vector, *refusal) : *refusal;
+  if (second.vector != expected.vector ||
+      (second.error_code | kExternal) != (expected.error_code | kExternal))
+    return refuse_wrong_delivery(event, *refusal);
+  // The emulator does not tell that it was not the program's doing.
+  second.processors_bits = expected.error_code & kExternal;
+}
 
-  std::uint64_t stack_base = state.segment[2].base;
-  auto top = static_cast<std::uint32_t>(state.gpr[4]);
-  bool wide_stack = (state.segment[2].flags & 0x400000) != 0;
-  unsigned pushes = 3;
-  if (!conforming && code.dpl() < event.cpl) {
-    // The task state segment names the inner stack; its 16-bit form is half as wide.
-    const bool wide_tss = (state.tr.flags & 0x800) != 0;
-    const std::uint64_t slot = state.tr.base + (wide_tss ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl());
-    block_access(slot, wide_tss ? 4 : 2, false);
-    block_access(slot + (wide_tss ? 4 : 2), 2, false);
-    top = wide_tss ? read_linear32(slot) : read_linear16(slot);
-    const Descriptor stack = read_descriptor(state, read_linear16(slot + (wide_tss ? 4 : 2)));
-    mark_accessed(stack.linear);
-    stack_base = stack.base();
-    wide_stack = (stack.high & 0x400000) != 0;
-    pushes = virtual8086 ? 9 : 5;
-  }
-  const unsigned flags_push = pushes - 3;
+/// Pushes the frame from the top on. `faulting`: an address in the page that refuses a part of it,
+/// where it ends. It is shown as a processor has it: RF is pushed as it is, while the emulator sets
+/// it for interrupts, as for faults, and behind a REP (Intel SDM vol. 3, 17.3.1.1).
+void Recorder::push_frame(const LoggedEvent& event, const WayIn& way, const Correction& correction,
+                          std::optional<std::uint64_t> faulting) {
+  const LoggedState& state = event.before;
+  const bool wide = walker_.long_mode();
+  const unsigned bytes = wide ? 8 : way.is_wide() ? 4 : 2;
+  const bool virtual8086 = (state.eflags & kVirtual8086) != 0;
+  const unsigned flags_push = wide || (way.inner && !virtual8086) ? 2 : way.inner ? 6 : 0;
+  const bool has_code = !event.interrupts() && !event.software && pushes_error_code(event.vector);
+  const unsigned pushes = flags_push + (has_code ? 4 : 3);
   // RF ends with the first instruction after the return that loaded it, in the emulator with its
   // block.
   const bool ended_resume =
-      passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
-  if (!event.interrupts() && !event.software && pushes_error_code(event.vector)) ++pushes;
+      correction.passed_bytes != 0 || ((event.software || is_own_trap(event)) &&
+                                       in_flight_ != nullptr && !in_flight_->first_in_block);
+  const std::uint64_t code_base = state.code64 ? 0 : state.segment[1].base;
+  const auto own_flags =
+      bytes_of(std::uint64_t{ended_resume ? state.eflags & ~kResume : state.eflags});
+  const std::uint64_t next = event.pc - code_base + correction.passed_bytes;
+  const auto behind = bytes_of(state.code64 ? next : static_cast<std::uint32_t>(next));
+  const auto error_code = bytes_of(std::uint64_t{correction.error_code});
 
-  const auto behind =
-      bytes_of(static_cast<std::uint32_t>(event.pc - state.segment[1].base + passed_bytes));
-  const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
-  expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
+  std::uint64_t top = way.top;
+  expect_stores(way.stack_base + ((top - pushes * bytes) & way.mask), pushes * bytes);
   for (unsigned n = 0; n < pushes; ++n) {
-    top = (top - push_bytes) & mask;
-    // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A
-    // processor pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
-    const auto physical = walker_.translate(stack_base + top, true);
-    if (n == flags_push && (event.interrupts() || ended_resume) && push_bytes == 4 && physical)
-      write_corrected(*physical, bytes_of(ended_resume ? state.eflags & ~kResume : state.eflags));
-    else if (n == flags_push + 3 && error_code != event.error_code && push_bytes == 4 && physical)
-      write_corrected(*physical, bytes_of(error_code));
-    else if (n == flags_push + 2 && passed_bytes != 0 && physical)
-      write_corrected(*physical, std::span(behind).first(push_bytes));
+    top = (top - bytes) & way.mask;
+    const std::uint64_t at = way.stack_base + top;
+    const auto is_in_page = [&](std::uint64_t linear) {
+      return faulting && walker_.reach(linear) >> 12 == walker_.reach(*faulting) >> 12;
+    };
+    if (is_in_page(at) || is_in_page(at + bytes - 1)) break;
+    if (n == flags_push && (event.interrupts() || ended_resume))
+      write_own(at, std::span(own_flags).first(bytes), true);
+    else if (n == flags_push + 2 && correction.passed_bytes != 0)
+      write_own(at, std::span(behind).first(bytes), true);
+    else if (n == flags_push + 3 && correction.error_code != event.error_code)
+      write_own(at, std::span(error_code).first(bytes), true);
     else
-      block_access(stack_base + top, push_bytes, true);
+      block_access(at, bytes, true);
   }
   bus_.expect_writes({}, {});
 }

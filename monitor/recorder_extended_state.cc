@@ -65,6 +65,11 @@ void Recorder::finish_extended_state(const Insn& insn) {
         "holds; choose one without it, such as -cpu pentium3, or qemu-system-x86_64");
     return;
   }
+  constexpr std::uint32_t kCr0Ts = 8;
+  const bool moves = block_address_.has_value();
+  if (moves && (walker_.cr0() & kCr0Ts) != 0)
+    return give_up(
+        "XSAVE or XRSTOR was executed with CR0.TS set, which processors refuse with #NM");
   switch (insn.what.kind) {
     case InsnKind::xsave:
     case InsnKind::xsaveopt:

@@ -9,6 +9,8 @@
 namespace citcat::monitor {
 namespace {
 
+constexpr std::uint32_t kCr0Em = 4;
+
 constexpr char kMmxFaulted[] =
     "an MMX instruction faulted, behind which this emulator has x87 registers in use that a "
     "processor has not";
@@ -38,7 +40,8 @@ void Recorder::note_fpu_access(const Insn& insn, std::uint64_t linear) {
   const std::uint16_t selector = registers_.selector(insn.what.data_segment);
   // In 64-bit mode FS and GS alone have bases.
   const bool flat = insn.code == CodeSize::bits64 && insn.what.data_segment < 4;
-  fpu_.operand(flat ? linear : linear - segment_base(insn.what.data_segment, selector), selector);
+  const std::uint64_t base = flat ? 0 : segment_base(insn.what.data_segment, selector);
+  fpu_.operand(narrowed(insn, linear - base), selector);
 }
 
 EnvironmentForm Recorder::environment_form(const Insn& insn) {
@@ -48,7 +51,7 @@ EnvironmentForm Recorder::environment_form(const Insn& insn) {
 /// Whether the access is of the environment, and not of the registers that FNSAVE and FRSTOR move
 /// behind it.
 bool Recorder::is_environment(const Insn& insn, std::uint64_t linear) {
-  return linear - *environment_ < environment_form(insn).bytes();
+  return walker_.behind(linear, *environment_) < environment_form(insn).bytes();
 }
 
 /// A processor reads the whole environment; the emulator begins with its first word and passes over
@@ -77,7 +80,7 @@ std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
                                                               std::span<const std::uint8_t> value) {
   if (!is_environment(insn, linear) || value.size() != insn.what.operand_bytes) return value;
   const EnvironmentForm form = environment_form(insn);
-  const auto offset = static_cast<unsigned>(linear - *environment_);
+  const auto offset = static_cast<unsigned>(walker_.behind(linear, *environment_));
   const unsigned field = offset / insn.what.operand_bytes;
   field_ = bytes_of(fpu_.stored_field(form, field, dword_of(value)));
   const auto bytes = std::span<const std::uint8_t>(field_).first(value.size());
@@ -126,6 +129,8 @@ void Recorder::finish_x87(const Insn& insn) {
       tags_.forget();
       break;
     case InsnKind::emms:
+      if ((walker_.cr0() & kCr0Em) != 0)
+        give_up("EMMS was executed with CR0.EM set, which processors refuse with #UD");
       tags_.empty();
       break;
     default:

@@ -5,9 +5,6 @@
 namespace citcat::monitor {
 namespace {
 
-// A task segment of long mode (Intel SDM vol. 3, figure 7-11).
-constexpr unsigned kStacksOfLevels = 4, kInterruptStacks = 0x24;
-constexpr unsigned kSlot = 8;
 constexpr std::uint32_t kFiveLevels = 1u << 12, kProcessContexts = 1u << 17;  // of CR4
 
 }  // namespace
@@ -54,76 +51,15 @@ void Recorder::note_upper_half(InsnKind kind, std::uint64_t linear,
 
 /// LTR has ended.
 void Recorder::load_task_base() {
-  task_base_ =
-      std::uint64_t{task_base_high_} << 32 | static_cast<std::uint32_t>(registers_.state().tr.base);
+  const LoggedSegment task = registers_.state().tr;
+  if ((task.selector & 0xfffc) == 0)
+    return give_up("LTR of a null selector was executed, which processors refuse with #GP(0)");
+  task_base_ = std::uint64_t{task_base_high_} << 32 | static_cast<std::uint32_t>(task.base);
 }
 
 bool Recorder::returns_from_64_bits() const {
   return in_flight_ != nullptr && in_flight_->what.kind == InsnKind::iret &&
          in_flight_->code == CodeSize::bits64;
-}
-
-std::uint64_t Recorder::read_linear64(std::uint64_t linear) {
-  const std::uint64_t low = read_linear32(linear);
-  return low | std::uint64_t{read_linear32(linear + 4)} << 32;
-}
-
-/// The stack of the handler: one of the interrupt stack table, the inner level's, or the one in
-/// use; aligned (Intel SDM vol. 3, 6.14.2 to 6.14.5).
-std::uint64_t Recorder::long_mode_stack(const LoggedEvent& event, unsigned interrupt_stack,
-                                        const Descriptor& code) {
-  const LoggedState& state = event.before;
-  const std::uint64_t task = state.code64 ? state.tr.base : task_base_;
-  const bool conforming = (code.high & 0x400) != 0;
-  std::uint64_t top = state.gpr[4];
-  std::optional<unsigned> slot;
-  if (interrupt_stack != 0)
-    slot = kInterruptStacks + kSlot * (interrupt_stack - 1);
-  else if (!conforming && code.dpl() < event.cpl)
-    slot = kStacksOfLevels + kSlot * code.dpl();
-  if (slot) {
-    block_access(task + *slot, kSlot, false);
-    top = read_linear64(task + *slot);
-  }
-  return top & ~std::uint64_t{15};
-}
-
-/// What the processor reads and pushes. The frame is in RAM already; arguments as for
-/// deliver_protected().
-void Recorder::deliver_long(const LoggedEvent& event, unsigned passed_bytes,
-                            std::uint32_t error_code) {
-  const LoggedState& state = event.before;
-  note_task_base(state);
-  const std::uint64_t gate_at = state.idt_base + 16 * event.vector;
-  read_gate(event);
-  const std::uint32_t low = read_linear32(gate_at), high = read_linear32(gate_at + 4);
-  const Descriptor code = read_descriptor(state, low >> 16);
-  std::uint64_t top = long_mode_stack(event, high & 7, code);
-  const bool has_code = !event.interrupts() && !event.software && pushes_error_code(event.vector);
-  const unsigned pushes = has_code ? 6 : 5;
-  const bool ended_resume =
-      passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
-  // The emulator pushes RF set for interrupts, and behind a REP.
-  const bool corrects_flags = event.interrupts() || ended_resume;
-  const std::uint64_t flags = ended_resume ? state.eflags & ~kResume : state.eflags;
-  const std::uint64_t behind = event.pc - (state.code64 ? 0 : state.segment[1].base) + passed_bytes;
-
-  enum : unsigned { kStack, kStackPointer, kFlags, kCode, kInstruction, kErrorCode };
-  expect_stores(top - pushes * kSlot, pushes * kSlot);
-  for (unsigned n = kStack; n < pushes; ++n) {
-    top -= kSlot;
-    const auto physical = walker_.translate(top, true);
-    if (n == kFlags && corrects_flags && physical)
-      write_corrected(*physical, bytes_of(flags));
-    else if (n == kInstruction && passed_bytes != 0 && physical)
-      write_corrected(*physical, bytes_of(behind));
-    else if (n == kErrorCode && error_code != event.error_code && physical)
-      write_corrected(*physical, bytes_of(std::uint64_t{error_code}));
-    else
-      block_access(top, kSlot, true);
-  }
-  bus_.expect_writes({}, {});
-  mark_accessed(code.linear);
 }
 
 }  // namespace citcat::monitor

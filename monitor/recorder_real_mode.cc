@@ -13,10 +13,11 @@ namespace {
 constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 constexpr unsigned kFrameBytes = 6, kVectorBytes = 4, kNmi = 2;
 
-/// The vector of INT3, INT n or INTO.
+/// The vector of INT3, INT n, INTO or ICEBP.
 unsigned software_vector(const Insn& insn) {
   constexpr std::uint8_t kInt3 = 0xcc, kInto = 0xce;
   const std::uint8_t* const opcode = insn.bytes.data() + insn.what.modrm_offset - 1;
+  if (insn.what.kind == InsnKind::icebp) return 1;
   return *opcode == kInt3 ? 3 : *opcode == kInto ? 4 : opcode[1];
 }
 
@@ -76,7 +77,7 @@ bool Recorder::goes_on_at(std::uint32_t place) {
     return far_pointer(read_linear16(first_access_ + (dwords ? 4 : 2)),
                        read_linear16(first_access_)) == place;
   }
-  if (!insn.what.branch || insn.what.kind == InsnKind::software_interrupt)
+  if (!insn.what.branch || delivers_itself(insn.what.kind))
     return is(next_linear_) || (insn.what.repeated && is(in_flight_linear_));
   if (is_call(insn)) return !is(next_linear_);
   return in_segment || loads_code_segment(insn.what.kind);
@@ -99,7 +100,7 @@ bool Recorder::nmi_taken(std::span<const LoggedEvent> events) {
   if ((state.eflags & kInterruptAndTrap) != 0 || (changed & ~kInterruptAndTrap) != 0) return false;
   const std::uint32_t place = far_pointer(word(1), word(0));
   if (!events.empty()) return place == real_vector(events.back().vector);
-  if (in_flight_->what.kind != InsnKind::software_interrupt) return goes_on_at(place);
+  if (!delivers_itself(in_flight_->what.kind)) return goes_on_at(place);
   const std::uint32_t handler = real_vector(software_vector(*in_flight_));
   if (software_interrupt_taken(1)) return place == handler;
   return handler != real_vector(kNmi) && goes_on_at(place);
@@ -126,18 +127,18 @@ void Recorder::take_real_events(std::vector<LoggedEvent> events, const Insn& nex
     events.back().real_mode = true;
   }
   std::size_t frames = events.size();
-  if (in_flight_ != nullptr && in_flight_->what.kind == InsnKind::software_interrupt &&
+  if (in_flight_ != nullptr && delivers_itself(in_flight_->what.kind) &&
       software_interrupt_taken(frames)) {
     LoggedEvent event;
     event.vector = software_vector(*in_flight_);
     event.software = event.real_mode = true;
     complete_real_event(event, static_cast<unsigned>(frames));
     event.pc = in_flight_linear_;
-    deliver(event, true);
+    deliver(event);
   }
   for (LoggedEvent& event : events) {
     complete_real_event(event, static_cast<unsigned>(--frames));
-    deliver(event, true);
+    deliver(event);
   }
   if (next.first_in_block && events.empty()) refuse_unexplained();
 }
@@ -177,12 +178,7 @@ void Recorder::deliver_real(const LoggedEvent& event, unsigned passed_bytes) {
   expect_stores(base + ((top - kFrameBytes) & mask), kFrameBytes);
   for (unsigned n = 0; n < 3; ++n) {
     top = (top - 2) & mask;
-    const auto bytes = bytes_of(frame[n]);
-    const auto physical = walker_.translate(base + top, true);
-    if (n == 2 && passed_bytes != 0)
-      write_corrected(*physical, bytes);
-    else
-      bus_.write(*physical, bytes);
+    write_own(base + top, bytes_of(frame[n]), n == 2 && passed_bytes != 0);
   }
   bus_.expect_writes({}, {});
 }

@@ -26,31 +26,47 @@ void Recorder::follow_a20() { walker_.set_a20(registers_.state().a20); }
 const Recorder::Tables& Recorder::tables() {
   if (!tables_) {
     const LoggedState state = registers_.state();
-    tables_ = {state.gdt_base, state.gdt_limit, state.ldtr.base, state.ldtr.limit, state.idt_base};
+    const std::uint32_t ldt_limit = (state.ldtr.selector & 0xfffc) != 0 ? state.ldtr.limit : 0;
+    tables_ = {state.gdt_base, state.gdt_limit, state.ldtr.base, ldt_limit, state.idt_base};
   }
   return *tables_;
 }
 
 /// A far transfer has read a dword: the second one of a task segment's descriptor begins a switch,
-/// or else a fault.
+/// or else a fault; that of a call gate or code segment tells where it goes.
 void Recorder::note_descriptor(std::uint64_t linear, std::uint32_t high) {
-  const std::uint64_t at = linear - tables().gdt;
-  if (task_ || at > tables().gdt_limit || at % 8 != 4 || !is_task_segment(high)) return;
-  const std::uint32_t low = read_linear32(linear - 4);
-  task_ = TaskSwitch{registers_.state().tr, Descriptor{linear - 4, low, high}.base(), false, {}};
+  const std::uint64_t in_global = walker_.behind(linear, tables().gdt);
+  const std::uint64_t in_local = walker_.behind(linear, tables().ldt);
+  const bool global = in_global <= tables().gdt_limit && in_global % 8 == 4;
+  const bool local = in_local <= tables().ldt_limit && in_local % 8 == 4;
+  if (task_ || (!global && !local)) return;
+  const TableEntry entry{linear - 4, read_linear32(linear - 4), high};
+  constexpr unsigned kCallGate16 = 4, kCallGate32 = 12;
+  if (global && is_task_segment(high))
+    task_ = TaskSwitch{registers_.state().tr, entry.base(), false, {}};
+  else if (entry.type() == kCallGate16 || entry.type() == kCallGate32)
+    transfer_.gate = entry;
+  else if (entry.is_code())
+    transfer_.code = entry;
+}
+
+/// The first entry of the GDT, which no processor reads: a gate's selector may be null, and the
+/// emulator looks for that afterwards.
+bool Recorder::reads_null_descriptor(std::uint64_t linear) {
+  return !in_real_mode() && transfer_.gate && walker_.behind(linear, tables().gdt) < 8;
 }
 
 /// What a processor moves of `value` while it switches tasks.
 std::span<const std::uint8_t> Recorder::as_switched(const Insn& insn, bool store,
-                                                    std::uint64_t linear, std::uint32_t physical,
+                                                    std::uint64_t linear,
                                                     std::span<const std::uint8_t> value) {
   constexpr std::uint32_t kTrapAt = 0x64;
   // Descriptors are read after CR3 has been loaded.
   const ControlRegisters control = registers_.control();
   if (control.cr3 != walker_.cr3()) walker_.set_control(control, true);
   // The word with the T bit; the emulator reads what follows it too.
-  if (!store && linear == task_->new_base + kTrapAt) return value.first(2);
-  if (!store || linear != flags_at(task_->old_task)) return value;
+  if (!store && walker_.behind(linear, task_->new_base) == kTrapAt) return value.first(2);
+  if (!store || walker_.behind(linear, flags_at(task_->old_task)) != 0) return value;
   // IRET saves EFLAGS without NT; the emulator saves it twice, with NT at first. RF does not
   // outlive the instruction that a fault returned to; in the emulator it may, to the end of a
   // block.
@@ -58,7 +74,7 @@ std::span<const std::uint8_t> Recorder::as_switched(const Insn& insn, bool store
   flags &= insn.what.kind == InsnKind::iret ? ~(kNestedTask | kResume) : ~kResume;
   task_->flags = bytes_of(flags);
   const std::span<const std::uint8_t> saved(task_->flags.data(), value.size());
-  if (memory_.is_ram(physical, 4)) memory_.correct(physical, saved);
+  correct_bytes(linear, saved);
   return std::exchange(task_->saved_flags, true) ? saved.first(0) : saved;
 }
 
@@ -68,6 +84,7 @@ void Recorder::finish_transfer(const LoggedState* after) {
   if (in_real_mode()) return;
   const bool switched = task_.has_value();
   task_.reset();
+  if (!switched) refuse_wrong_transfer(after);
   if (switched) {
     tables_.reset();
     known_base_ = {};

@@ -250,6 +250,15 @@ TEST_F(PageWalkTest, PaeTablesAndPagesBeyond4GiBAreShownWhereTheyStandIn) {
   EXPECT_EQ(walker_->locate(0x202123), 0x40002123u);
 }
 
+TEST_F(PageWalkTest, PagesOf4MiBThatEntriesOfFourBytesNameBeyond4GiBStandInToo) {
+  constexpr std::uint32_t kBit32 = 1u << 13;  // of the address: Intel SDM vol. 3, table 4-4
+  place_high_memory();
+  entry(directory_at(0x08000000), kBit32 | 0xe7);
+  start(0x80010001, 0x10);
+  EXPECT_EQ(walker_->translate(0x08002123, false), 0x40002123u);
+  EXPECT_EQ(walker_->locate(0x08002123), 0x40002123u);
+}
+
 TEST_F(PageWalkTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   constexpr std::uint32_t kPaging = 0x80010001, kLinear = 0x080f63c0;
   entry(directory_at(kLinear), kTable | 0x67);

@@ -102,6 +102,13 @@ TEST_F(RealModeTest, ABreakpointHasVector3) {
   expect_delivery(start_handler(), 3, 1);
 }
 
+TEST_F(RealModeTest, IcebpHasVector1) {
+  begin({0xf1});
+  deliver(1, 1);
+  expect_delivery(start_handler(), 1, 1);
+  EXPECT_EQ(recorder_->instructions(), 1u);
+}
+
 TEST_F(RealModeTest, AnOverflowThatDidNotHappenDeliversNothing) {
   begin({0xce});
   registers_.state_.ip = 1;

@@ -22,7 +22,8 @@ namespace {
 class RecorderTest : public RecorderFixture {
  protected:
   static constexpr std::uint32_t kCode = 0x100000, kHandler = 0x108000, kSource = 0x200000,
-                                 kDestination = 0x210000, kStack = 0x280000, kIdt = 0x300000;
+                                 kDestination = 0x210000, kStack = 0x280000, kIdt = 0x300000,
+                                 kGdt = 0x301000;
 
   void SetUp() override {
     RecorderFixture::SetUp();
@@ -59,6 +60,11 @@ class RecorderTest : public RecorderFixture {
   /// A page fault there of the instruction in flight, as the emulator logs it, and the handler.
   void page_fault(std::uint32_t address) {
     const auto pc = static_cast<std::uint32_t>(registers_.state_.ip);
+    const std::uint32_t gate[2] = {8u << 16 | (kHandler & 0xffff),
+                                   (kHandler & 0xffff0000) | 0x8e00};
+    const std::uint32_t code[2] = {0xffff, 0x00cf9b00};
+    std::memcpy(ram_ + kIdt + 8 * 14, gate, sizeof gate);
+    std::memcpy(ram_ + kGdt + 8, code, sizeof code);
     char text[512];
     const int size =
         std::snprintf(text, sizeof text,
@@ -67,10 +73,11 @@ class RecorderTest : public RecorderFixture {
                       "ESI=%08x EDI=%08x EBP=00000000 ESP=%08x\n"
                       "DS =0010 00000000 ffffffff 00cf9300 DPL=0 DS   [-WA]\n"
                       "SS =0010 00000000 ffffffff 00cf9300 DPL=0 DS   [-WA]\n"
+                      "GDT=     %08x 0000000f\n"
                       "IDT=     %08x 000007ff\n"
                       "CR0=00000001 CR2=00000000 CR3=00000000 CR4=00000000\n"
                       "EFER=0000000000000000\n",
-                      pc, pc, kStack, address, kSource, kDestination, kStack, kIdt);
+                      pc, pc, kStack, address, kSource, kDestination, kStack, kGdt, kIdt);
     ASSERT_EQ(write(log_file_, text, static_cast<std::size_t>(size)), size);
     next({0x90}, kHandler);
   }

@@ -202,6 +202,157 @@ TEST_F(TransferTest, AnNmiFindsAJumpToItselfEndedAndPushesRfAsItIs) {
   EXPECT_EQ(flags, 0x00000202u);
 }
 
+TEST_F(TransferTest, IntNThatItsTargetRefusesHasReadGateAndDescriptor) {
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  put(kIdt + 8 * 0x80, 0x00105100);  // a data segment
+  put(kIdt + 8 * 0x80 + 4, 0x00008e00);
+  put(kIdt + 8 * 13, 0x00085100);
+  put(kIdt + 8 * 13 + 4, 0x00008e00);
+  const Insn call = insn(0x5000, {0xcd, 0x80}), handler = insn(0x5100, {0x90});
+  recorder.begin(call, 0);
+  start(recorder, call);
+  (void)shown();
+  log_event("v=80 e=0000 i=1 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+  log_event("v=0d e=0010 i=0 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+  start(recorder, handler);
+  std::vector<std::uint32_t> reads;
+  for (const Write& read : shown().reads) reads.push_back(read.address);
+  EXPECT_EQ(reads,
+            (std::vector<std::uint32_t>{kIdt + 0x400, kIdt + 0x404, kGdt + 0x10, kGdt + 0x14,
+                                        kIdt + 8 * 13, kIdt + 8 * 13 + 4, kGdt + 8, kGdt + 12}));
+  EXPECT_TRUE(recorder.active());
+}
+
+TEST_F(TransferTest, AnExceptionThatIsRefusedPushesAnErrorCodeThatSaysSo) {
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  put(kIdt + 8 * 6, 0x00105100);
+  put(kIdt + 8 * 6 + 4, 0x00008e00);
+  put(kIdt + 8 * 13, 0x00085100);
+  put(kIdt + 8 * 13 + 4, 0x00008e00);
+  const Insn undefined = insn(0x5000, {0x0f, 0x0b}), handler = insn(0x5100, {0x90});
+  recorder.begin(undefined, 0);
+  start(recorder, undefined);
+  put(0x47f0, 0x10);  // as the emulator pushes it
+  log_event("v=06 e=0000 i=0 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+  log_event("v=0d e=0010 i=0 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+  start(recorder, handler);
+  EXPECT_EQ(ram_[0x47f0], 0x11) << "bit 0: the program did not ask for it";
+  EXPECT_EQ(recorder.instructions(), 0u);
+}
+
+TEST_F(TransferTest, ADeliveryThatAProcessorRefusesEndsTheRecording) {
+  for (const std::uint32_t gate : {0x00105100u, 0x00085100u}) {
+    Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+    put(kIdt + 8 * 0x80, gate);
+    put(kIdt + 8 * 0x80 + 4, 0x12348600);  // of the 286, with something in its last word
+    const Insn call = insn(0x5000, {0xcd, 0x80}), handler = insn(0x5100, {0x90});
+    recorder.begin(call, 0);
+    start(recorder, call);
+    log_event("v=80 e=0000 i=1 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+    start(recorder, handler);
+    EXPECT_FALSE(recorder.active()) << std::hex << gate;
+  }
+}
+
+TEST_F(TransferTest, IcebpEndsByItsOwnTrap) {
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  put(kIdt + 8, 0x00085100);
+  put(kIdt + 8 + 4, 0x00008e00);
+  const Insn trap = insn(0x5000, {0xf1}), handler = insn(0x5100, {0x90});
+  recorder.begin(trap, 0);
+  start(recorder, trap);
+  (void)seen();
+  log_event("v=01 e=0000 i=0 cpl=0 IP=0008:00005001 pc=00005001", "00000202");
+  start(recorder, handler);
+  for (const Seen& s : seen()) {
+    if (s.type != static_cast<int>(RecordType::data_write)) continue;
+    EXPECT_EQ(s.instructions, 0u) << "as INT3 has it";
+  }
+  EXPECT_EQ(recorder.instructions(), 1u);
+}
+
+TEST_F(TransferTest, TwoTrapsOfOneInstructionEndTheRecording) {
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  put(kIdt + 8, 0x00085100);
+  put(kIdt + 8 + 4, 0x00008e00);
+  const Insn stepped = insn(0x5000, {0x90}), handler = insn(0x5100, {0x90});
+  recorder.begin(stepped, 0);
+  start(recorder, stepped);
+  log_event("v=01 e=0000 i=0 cpl=0 IP=0008:00005001 pc=00005001", "00000302");
+  log_event("v=01 e=0000 i=0 cpl=0 IP=0008:00005100 pc=00005100", "00000202");
+  start(recorder, handler);
+  EXPECT_FALSE(recorder.active());
+}
+
+TEST_F(TransferTest, WhatTheEmulatorExecutesAndProcessorsRefuseEndsTheRecording) {
+  const std::vector<std::vector<std::uint8_t>> misdone = {
+      {0x8e, 0xc8}, {0x8e, 0x08},       {0x0f, 0xe7, 0xc1},       {0x66, 0x0f, 0x16, 0xc1},
+      {0xd4, 0x80}, {0x66, 0x0f, 0x77}, {0xc8, 0x00, 0x80, 0x00}, {0x66, 0x0f, 0xc8}};
+  for (const auto& bytes : misdone) {
+    Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+    const Insn first = insn(0x5000, bytes), next = insn(0x5000 + first.size, {0x90});
+    recorder.begin(first, 0);
+    start(recorder, first);
+    EXPECT_TRUE(recorder.active()) << "it may still be refused";
+    start(recorder, next);
+    EXPECT_FALSE(recorder.active());
+  }
+}
+
+TEST_F(TransferTest, WhatTheEmulatorRefusesAndProcessorsExecuteEndsTheRecording) {
+  put(kIdt + 8 * 6, 0x00085100);
+  put(kIdt + 8 * 6 + 4, 0x00008e00);
+  const Insn test = insn(0x5000, {0xf7, 0xc8, 1, 0, 0, 0}), handler = insn(0x5100, {0x90});
+  Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+  recorder.begin(test, 0);
+  start(recorder, test);
+  log_event("v=06 e=0000 i=0 cpl=0 IP=0008:00005000 pc=00005000", "00000202");
+  start(recorder, handler);
+  EXPECT_FALSE(recorder.active());
+}
+
+TEST_F(TransferTest, ACallThroughAGateThatIsTakenOtherwiseEndsTheRecording) {
+  struct Case {
+    std::uint32_t gate, code;
+    std::uint16_t level;
+    bool jump, goes_on;
+  };
+  constexpr std::uint32_t kPlain = 0x00cf9b00, kConforming = 0x00cf9f00;
+  const Case cases[] = {
+      {0x12348400, kPlain, 0, false, false},  {0x8400, kPlain, 0, false, true},
+      {0x12348400, kPlain, 0, true, true},    {0x8c00, kPlain, 0, false, true},
+      {0xec00, kConforming, 3, false, false}, {0xec00, kConforming, 3, true, true},
+      {0x8c00, kConforming, 0, false, true}};
+  for (const Case& c : cases) {
+    Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+    descriptor(0x20, 0x00085100, c.gate);
+    descriptor(0x08, 0xffff, c.code);
+    registers_.state_.segment[1].selector = 8u | c.level;
+    const std::uint8_t opcode = c.jump ? 0xea : 0x9a;
+    const Insn transfer = insn(0x5000, {opcode, 0, 0, 0, 0, 0x20, 0}), next = insn(0x5100, {0x90});
+    recorder.begin(transfer, 0);
+    start(recorder, transfer);
+    for (const std::uint32_t at : {0x20u, 0x24u, 0x08u, 0x0cu})
+      load(recorder, transfer, kGdt + at, 4);
+    start(recorder, next);
+    EXPECT_EQ(recorder.active(), c.goes_on) << std::hex << c.gate << ' ' << c.code << c.jump;
+  }
+}
+
+TEST_F(TransferTest, AFarTransferBehindTheEndOfItsSegmentEndsTheRecording) {
+  for (const std::uint32_t ip : {0x10u, 0x11u}) {
+    Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+    descriptor(0x08, 0x0010, 0x00409b00);  // 17 bytes
+    const Insn transfer = insn(0x5000, {0xea, 0, 0, 0, 0, 8, 0}), next = insn(ip, {0x90});
+    registers_.state_.ip = 0x5000;
+    recorder.begin(transfer, 0);
+    start(recorder, transfer);
+    for (const std::uint32_t at : {0x08u, 0x0cu}) load(recorder, transfer, kGdt + at, 4);
+    start(recorder, next);
+    EXPECT_EQ(recorder.active(), ip == 0x10);
+  }
+}
+
 TEST_F(TransferTest, LockNegReadsItsOperandOnce) {
   Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
   const Insn neg = insn(0x5000, {0xf0, 0xf7, 0x1d, 0, 0x40, 0, 0});  // lock neg dword [4000h]

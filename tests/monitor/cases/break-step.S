@@ -1,0 +1,19 @@
+// A data breakpoint in a single-stepped instruction: two #DB here, one on a processor.
+// expected: two #DB
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  mov eax, offset scratch + 8
+  mov dr0, eax
+  mov eax, 0x000f0002
+  mov dr7, eax
+  mov al, 0x5a
+  out 0x80, al
+  pushfd
+  or dword ptr [esp], 0x100
+  popfd
+  mov dword ptr [scratch + 8], 7
+  nop
+  jmp done

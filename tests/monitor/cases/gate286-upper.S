@@ -1,0 +1,12 @@
+// INT n through a gate of the 286 whose last word is not zero.
+// expected: a gate of the 286
+#include "start.inc"
+  ENTRY SPARE, 0x0000ffff, 0x004f9b10
+  GATE 0x40, 2f, SPARE, 0x86
+  mov word ptr [idt + 8 * 0x40 + 6], 0xffff
+  mov al, 0x5a
+  out 0x80, al
+  int 0x40
+2:
+  nop
+  jmp done

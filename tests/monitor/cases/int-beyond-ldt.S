@@ -1,0 +1,8 @@
+// INT n through a gate whose selector is of an LDT that is not there.
+// expected: match
+#include "start.inc"
+  GATE 0x40, done, 0x0c
+  mov al, 0x5a
+  out 0x80, al
+  int 0x40
+  jmp done

@@ -1,0 +1,15 @@
+// INT n to level 0 on a stack segment that may not be written.
+// expected: match
+#include "start.inc"
+  GATE 0x40, done, CODE0, 0xee
+  GATE 10, 2f, SPARE
+  ENTRY SPARE, 0x0000ffff, 0x00cfff00
+  ENTRY SPARE + 8, 0x0000ffff, 0x00cf9100
+  mov dword ptr [task + 8], SPARE + 8
+  LEVEL3
+  mov al, 0x5a
+  out 0x80, al
+  int 0x40
+2:
+  nop
+  jmp done

@@ -1,0 +1,23 @@
+// Single steps over CALL, RET, and their far forms.
+// expected: match
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  mov al, 0x5a
+  out 0x80, al
+  pushfd
+  or dword ptr [esp], 0x100
+  popfd
+  call 2f
+  push CODE0
+  call 3f
+  jmp 4f
+2:
+  ret
+3:
+  retf
+4:
+  nop
+  jmp done

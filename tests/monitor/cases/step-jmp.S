@@ -1,0 +1,16 @@
+// Single steps over jumps to themselves, until the handler ends it.
+// expected: match
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  GATE 1, counted, CODE0, 0xef
+  mov al, 0x5a
+  out 0x80, al
+  pushfd
+  or dword ptr [esp], 0x100
+  popfd
+2:
+  jmp 2b
+  jmp done

@@ -1,0 +1,17 @@
+// Single steps over LOOP to itself.
+// expected: match
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  mov al, 0x5a
+  out 0x80, al
+  mov ecx, 3
+  pushfd
+  or dword ptr [esp], 0x100
+  popfd
+2:
+  loop 2b
+  nop
+  jmp done

@@ -1,0 +1,21 @@
+// Single steps over plain instructions.
+// expected: match
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  mov al, 0x5a
+  out 0x80, al
+  pushfd
+  or dword ptr [esp], 0x100
+  popfd
+  nop
+  mov eax, 5
+  push eax
+  pop ebx
+  pushfd
+  and dword ptr [esp], 0xfffffeff
+  popfd
+  nop
+  jmp done

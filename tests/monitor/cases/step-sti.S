@@ -1,0 +1,20 @@
+// Single steps over STI and CLI.
+// expected: match
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  mov al, 0xff
+  out 0x21, al
+  out 0xa1, al
+  mov al, 0x5a
+  out 0x80, al
+  pushfd
+  or dword ptr [esp], 0x100
+  popfd
+  sti
+  nop
+  cli
+  nop
+  jmp done

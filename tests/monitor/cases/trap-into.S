@@ -1,0 +1,16 @@
+// INTO that happens, and one that does not.
+// expected: match
+#include "start.inc"
+  GATE 1, stepped, CODE0, 0xef
+  GATE 3, stepped, CODE0, 0xef
+  GATE 4, stepped, CODE0, 0xef
+  GATE 0x40, stepped, CODE0, 0xef
+  mov al, 0x5a
+  out 0x80, al
+  mov al, 0x7f
+  add al, 1
+  into
+  xor eax, eax
+  into
+  nop
+  jmp done
