@@ -6,6 +6,7 @@
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 #include "formats/io/hash.h"
+#include "fuzz/fuzz_target.h"
 #include "tools/host/analysis.h"
 #include "tools/host/analysis_part.h"
 
@@ -34,7 +35,7 @@ void load_state(const tools::AnalysisPart& part) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(analysis_part) {
   constexpr std::size_t kHashBytes = 16;
   try {
     ByteWriter bytes;

@@ -21,6 +21,7 @@
 #include "events/archive/symbol_codec.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -128,7 +129,7 @@ void check_and_repair(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(archive) {
   const citcat::fuzz::FileInMemory file;
   write_archive(chunks_of({data, size}), file.path());
   check_and_repair(file.path());

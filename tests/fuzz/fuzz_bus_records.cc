@@ -3,8 +3,9 @@
 #include "capture/import/import.h"
 #include "capture/import/machine_records.h"
 #include "fuzz/drain_capture.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(bus_records) {
   try {
     const auto capture = citcat::open_record_stream("machine", citcat::fuzz::stream(data, size), {},
                                                     citcat::make_machine_record_file);

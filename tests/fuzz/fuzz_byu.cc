@@ -3,9 +3,10 @@
 #include "capture/bus/source.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
 // The first byte chooses the record kind. The reader takes files, so the input becomes one.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(byu) {
   if (size == 0) return 0;
   const citcat::fuzz::FileInMemory file({data + 1, size - 1});
   citcat::CaptureOptions options;

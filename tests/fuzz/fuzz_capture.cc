@@ -13,6 +13,7 @@
 #include "events/archive/recording_check.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -56,7 +57,7 @@ void import(const std::string& path, const citcat::CaptureOptions& capture, bool
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(capture) {
   constexpr std::size_t kChoices = 2;
   if (size < kChoices) return 0;
   const citcat::fuzz::FileInMemory file({data + kChoices, size - kChoices});

@@ -3,9 +3,10 @@
 
 #include "capture/bus/channel_map.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
 // A channel map as text, against a capture that has the usual names.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(channel_map) {
   citcat::SampleInfo samples;
   samples.name = "fuzz";
   for (const char* stem : {"AD", "A", "D", "S", "QS"})

@@ -6,8 +6,9 @@
 #include "events/archive/checkpoint_series.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(checkpoints) {
   if (size == 0) return 0;
   try {
     citcat::ByteReader in({data + 1, size - 1}, "input");

@@ -11,6 +11,7 @@
 #include "events/archive/container.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -57,7 +58,7 @@ void salvage(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(container) {
   std::vector<std::uint8_t> bytes(data, data + size);
   repair_hashes(bytes);
   const citcat::fuzz::FileInMemory file(bytes);

@@ -1,7 +1,8 @@
 #include "formats/captures/dsview.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(dsview) {
   citcat::fuzz::drain_samples(
       [&] { return citcat::open_dsview("fuzz", std::span<const std::uint8_t>(data, size)); });
   return 0;

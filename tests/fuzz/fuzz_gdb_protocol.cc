@@ -3,10 +3,11 @@
 
 #include "debugger/protocol/packet_reader.h"
 #include "debugger/protocol/request.h"
+#include "fuzz/fuzz_target.h"
 
 // What gdb, or anybody who connects, may send: whole packets among it, and anything for the data of
 // one.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(gdb_protocol) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   citcat::gdb::parse_request(bytes);
   citcat::gdb::PacketReader reader;

@@ -4,8 +4,9 @@
 
 #include "events/hint.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(hints) {
   try {
     const citcat::HintFile file =
         citcat::parse_hints(std::string(reinterpret_cast<const char*>(data), size), "hints");

@@ -1,7 +1,8 @@
 #include "formats/captures/hp_listing.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(hp_listing) {
   // Two labels, cut at the first form feed.
   std::size_t cut = 0;
   while (cut < size && data[cut] != 12) ++cut;

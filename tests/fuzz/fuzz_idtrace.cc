@@ -9,9 +9,10 @@
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/idtrace/idtrace_writer.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 #include "unit/vector_sink.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(idtrace) {
   const std::span<const std::uint8_t> input(data, size);
   citcat::VectorSink sink;
   std::size_t accepted = 0;

@@ -12,6 +12,7 @@
 #include "formats/idtrace/code_file.h"
 #include "formats/idtrace/count_file.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 #include "unit/vector_sink.h"
 
 namespace {
@@ -62,7 +63,7 @@ std::size_t size_at(const std::uint8_t* bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(idtrace_program) {
   if (size < 4) return 0;
   const Bytes rest(data + 4, size - 4);
   const std::size_t first = std::min(size_at(data), rest.size());

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "formats/kt/kt.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -17,7 +18,7 @@ void write_again(citcat::KtWriter& writer, const citcat::KtRecord& record) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(kt) {
   citcat::NullSink sink;
   citcat::KtWriter writer(sink);
   try {

@@ -11,6 +11,7 @@
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_index.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -54,7 +55,7 @@ void read_notes(const std::string& path, const citcat::KtSegment& segment) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(kt_index) {
   constexpr std::size_t kMaxSegments = 8;
   std::vector<std::uint8_t> bytes(data, data + size);
   repair_hash(bytes);

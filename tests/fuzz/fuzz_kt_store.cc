@@ -7,8 +7,9 @@
 
 #include "formats/io/error.h"
 #include "formats/kt/kt_store.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(kt_store) {
   constexpr std::size_t kMaxDecoded = std::size_t{1} << 22;
   try {
     citcat::KtSegmentDecoder decoder({data, data + size}, "input");

@@ -5,9 +5,10 @@
 #include <string>
 
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 #include "tools/mdl/parser.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(mdl) {
   const citcat::mdl::Source source("text", std::string(data, data + size));
   try {
     const citcat::mdl::Program program = citcat::mdl::parse(source);

@@ -1,7 +1,8 @@
 #include "formats/captures/sparse_image.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(memory_image) {
   try {
     citcat::MemoryFileReader reader(citcat::fuzz::stream(data, size));
     citcat::MemoryFileReader::Part part;

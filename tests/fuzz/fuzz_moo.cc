@@ -3,8 +3,9 @@
 #include "capture/import/moo_capture.h"
 #include "formats/captures/moo.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(moo) {
   try {
     const citcat::MooFile file = citcat::parse_moo({data, size}, "fuzz");
     for (const citcat::MooTest& test : file.tests) {

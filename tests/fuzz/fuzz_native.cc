@@ -1,7 +1,8 @@
 #include "capture/import/native.h"
 #include "fuzz/drain_capture.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(native) {
   citcat::fuzz::drain_records(data, size, citcat::make_native_record_file);
   return 0;
 }

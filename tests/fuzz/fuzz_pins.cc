@@ -3,9 +3,10 @@
 
 #include "capture/bus/bus_decoder.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
 // The first byte chooses the bus, the rest are samples: pin i of the bus is channel i.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(pins) {
   if (size == 0) return 0;
   const auto buses = citcat::bus_descriptions();
   const citcat::BusDescription& bus = buses[data[0] % buses.size()];

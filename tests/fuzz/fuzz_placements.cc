@@ -5,8 +5,9 @@
 #include "events/placement.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(placements) {
   try {
     citcat::ByteReader in({data, size}, "input");
     const auto events = citcat::decode_placements(in);

@@ -9,6 +9,7 @@
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 #include "tools/host/report_renderers.h"
 #include "tools/plugin/report_codec.h"
 
@@ -22,7 +23,7 @@ std::vector<std::uint8_t> bytes_of(const citcat::tools::Report& report) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(plugin_report) {
   using namespace citcat;
   try {
     ByteReader in({data, size}, "report");

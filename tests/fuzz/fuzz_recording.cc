@@ -10,6 +10,7 @@
 #include "events/archive/evidence_codec.h"
 #include "events/archive/recording_codec.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -57,7 +58,7 @@ void decode(unsigned kind, citcat::ByteReader& in) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(recording) {
   if (size == 0) return 0;
   try {
     citcat::ByteReader in({data + 1, size - 1}, "input");

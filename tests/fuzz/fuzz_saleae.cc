@@ -2,8 +2,9 @@
 
 #include "formats/captures/saleae.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(saleae) {
   // The first byte says where the file of a second channel begins.
   const std::size_t cut = size == 0 ? 0 : std::min<std::size_t>(size, data[0] * std::size_t{4});
   citcat::fuzz::drain_samples([&] {

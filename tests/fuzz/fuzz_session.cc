@@ -13,6 +13,7 @@
 #include "formats/captures/sigrok.h"
 #include "formats/io/byte_writer.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
 namespace {
 
@@ -83,7 +84,7 @@ std::vector<std::uint8_t> zip_of(const std::vector<Member>& members) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(session) {
   const std::vector<std::uint8_t> zip = zip_of(members_of({data, size}));
   citcat::fuzz::drain_samples([&] { return citcat::open_sigrok("fuzz", zip); });
   citcat::fuzz::drain_samples([&] { return citcat::open_dsview("fuzz", zip); });

@@ -1,7 +1,8 @@
 #include "capture/bus/side_values.h"
 #include "fuzz/drain_capture.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(side_values) {
   try {
     citcat::read_side_values(citcat::fuzz::stream(data, size));
   } catch (const citcat::FormatError&) {

@@ -1,7 +1,8 @@
 #include "formats/captures/sigrok.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(sigrok) {
   citcat::fuzz::drain_samples(
       [&] { return citcat::open_sigrok("fuzz", std::span<const std::uint8_t>(data, size)); });
   return 0;

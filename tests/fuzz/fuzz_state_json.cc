@@ -5,8 +5,9 @@
 #include "events/cpu_state.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(state_json) {
   const citcat::fuzz::FileInMemory file({data, size});
   try {
     citcat::load_state_json(file.path());

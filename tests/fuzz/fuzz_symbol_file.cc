@@ -7,8 +7,9 @@
 #include "events/names/symbols.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(symbol_file) {
   const citcat::fuzz::FileInMemory file({data, size});
   for (const auto base : {std::optional<citcat::LinearAddr>{}, {citcat::LinearAddr{0x08048000}}}) {
     try {

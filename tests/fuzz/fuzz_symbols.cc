@@ -5,8 +5,9 @@
 
 #include "events/archive/symbol_codec.h"
 #include "formats/io/error.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(symbols) {
   try {
     std::vector<citcat::SymbolModule> modules{{"vmlinux", "", {}}}, again;
     citcat::ByteReader in({data, size}, "input");

@@ -1,7 +1,8 @@
 #include "formats/captures/vcd.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(vcd) {
   citcat::fuzz::drain_samples([&] { return citcat::open_vcd(citcat::fuzz::stream(data, size)); });
   return 0;
 }
