@@ -47,17 +47,33 @@ function(citcat_batched name)
   endif()
 endfunction()
 
-# citcat_component(NAME [INTERNAL] [BATCHED] [PUBLIC lib...] [PRIVATE lib...] [EXCLUDE file...])
+# citcat_hot(FOLDER [ROOM...]): sources in these rooms of FOLDER are where a replay spends its time. What is
+# packaged compiles them alone and with -O3; the rest of it is compiled with the preset's -O2, in batches.
+function(citcat_hot folder)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    return()
+  endif()
+  foreach(room IN LISTS ARGN)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/${room}/*.cc)
+    # A precompiled header serves only sources that are optimised as it was.
+    set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
+      SKIP_PRECOMPILE_HEADERS ON)
+    set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -O3)
+  endforeach()
+endfunction()
+
+# citcat_component(NAME [INTERNAL] [BATCHED] [HOT room...] [PUBLIC lib...] [PRIVATE lib...] [EXCLUDE file...])
 #
 # The static library citcat_NAME of all sources below NAME/, with headers included from the root of
 # the tree ("formats/kt/kt.h"). It is installed, with those of its headers that public_headers.txt
-# names, except with INTERNAL. With BATCHED its sources are compiled several at a time, but in a release.
+# names, except with INTERNAL. With BATCHED its sources are compiled several at a time; those in HOT rooms
+# are not in what is packaged (citcat_hot()).
 # A component that has no sources yet is an interface library.
 #
 # Every header is verified to compile alone (all_verify_interface_header_sets), but for those named
 # *_internal.h.
 function(citcat_component component)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;BATCHED" "" "PUBLIC;PRIVATE;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;BATCHED" "" "HOT;PUBLIC;PRIVATE;EXCLUDE")
   set(name citcat_${component})
   set(folder ${PROJECT_SOURCE_DIR}/${component})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
@@ -67,6 +83,7 @@ function(citcat_component component)
   foreach(file IN LISTS arg_EXCLUDE)
     list(REMOVE_ITEM sources ${folder}/${file})
   endforeach()
+  citcat_choose_parts(sources)
 
   if(sources)
     add_library(${name} STATIC ${sources})
@@ -74,9 +91,10 @@ function(citcat_component component)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME ${component})
     target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     target_compile_features(${name} PUBLIC cxx_std_20)
-    if(arg_BATCHED AND NOT CMAKE_BUILD_TYPE MATCHES "Rel")
+    if(arg_BATCHED)
       citcat_batched(${name})
     endif()
+    citcat_hot(${folder} ${arg_HOT})
     if(nlohmann_json::nlohmann_json IN_LIST arg_PUBLIC)
       citcat_precompile(${name} <nlohmann/json.hpp> <fmt/format.h>)
     else()

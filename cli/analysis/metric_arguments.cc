@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "formats/io/error.h"
+#include "tools/mdl/explain.h"
+#include "tools/mdl/library.h"
+#include "tools/mdl/plan.h"
 
 namespace citcat {
 
@@ -50,6 +53,12 @@ std::vector<mdl::MetricRequest> MetricArguments::requests() const {
   std::vector<mdl::MetricRequest> all;
   for (const std::string& metric : metrics) all.push_back(mdl::parse_metric_request(metric));
   return all;
+}
+
+void MetricArguments::explain(const Symbols& symbols, tools::Report& report) const {
+  mdl::Library library;
+  read_into(library);
+  mdl::explain(library, requests(), symbols, report);
 }
 
 }  // namespace citcat

@@ -5,10 +5,15 @@
 #include <vector>
 
 #include "cli/parsing/command_parser.h"
-#include "tools/mdl/library.h"
-#include "tools/mdl/plan.h"
+#include "events/names/symbols.h"
+#include "tools/host/report.h"
 
 namespace citcat {
+
+namespace mdl {
+class Library;
+struct MetricRequest;
+}  // namespace mdl
 
 struct MetricArguments {
   std::vector<std::string> files, metrics;
@@ -20,6 +25,8 @@ struct MetricArguments {
   /// The texts are read. Throws FormatError for what is wrong with them.
   void read_into(mdl::Library& library) const;
   std::vector<mdl::MetricRequest> requests() const;
+  /// Where code of the metrics goes in a run with these symbols, and what it costs.
+  void explain(const Symbols& symbols, tools::Report& report) const;
 };
 
 }  // namespace citcat

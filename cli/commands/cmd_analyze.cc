@@ -28,7 +28,6 @@
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/analysis_part.h"
 #include "tools/host/report_renderers.h"
-#include "tools/mdl/explain.h"
 
 namespace citcat {
 namespace {
@@ -73,13 +72,9 @@ bool describe_instead(const AnalyzeArguments& arguments, const Console& console)
 /// --explain: where code of the metrics goes, and what it costs, in place of a run.
 void explain_metrics(const AnalyzeArguments& arguments, const Console& console) {
   if (!arguments.metrics.any()) throw UsageError("--explain: expected --metric with it");
-  mdl::Library library;
-  arguments.metrics.read_into(library);
-  const std::vector<mdl::MetricRequest> requests = arguments.metrics.requests();
   const PlacedRecording placed = open_placed(arguments.recording, console);
   tools::Report report;
-  mdl::explain(library, requests, tools::known_symbols(placed.file, arguments.scope.symbols),
-               report);
+  arguments.metrics.explain(tools::known_symbols(placed.file, arguments.scope.symbols), report);
   switch (arguments.format()) {
     case AnalysisFormat::json:
       return console.print_json(tools::report_json(report));

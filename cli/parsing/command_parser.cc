@@ -94,6 +94,8 @@ ParserOption CommandParser::on_flag(const std::string& names, const std::functio
   return ParserOption(*command_->add_flag_callback(names, act, text));
 }
 
+void CommandParser::take_anything() const { command_->allow_extras()->prefix_command(); }
+
 ParserOption CommandParser::option(const std::string& name) const {
   return ParserOption(*command_->get_option(name));
 }
