@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "tools/host/tool.h"
@@ -20,9 +21,7 @@ class EventsTool final : public Tool {
     Happened& h = happened_[name];
     if (h.count++ == 0) h.first = event.position.instruction;
     h.last = event.position.instruction;
-    if (event.kind == MachineEvent::Kind::delivered && context.level() == Context::kUserLevel) {
-      ++h.from_user;
-    }
+    if (level_left(event, context) == Context::kUserLevel) ++h.from_user;
   }
   std::unique_ptr<Tool> part() const override { return std::make_unique<EventsTool>(); }
   void follow(Tool&& tool) override {
@@ -54,7 +53,7 @@ class EventsTool final : public Tool {
     Table& table = out.table("events", "events",
                              {{"event", "event", ""},
                               {"count", "count", ""},
-                              {"from_user", "of these at level 3", ""},
+                              {"from_user", "of these from level 3", ""},
                               {"first", "first at", "instruction"},
                               {"last", "last at", "instruction"}});
     for (const auto& [name, h] : happened_)
@@ -65,6 +64,14 @@ class EventsTool final : public Tool {
   struct Happened {
     std::uint64_t count = 0, from_user = 0, first = 0, last = 0;
   };
+  /// The level that an entry to the system came from. A delivery is told before it takes place, SYSENTER
+  /// and SYSCALL behind it.
+  static std::optional<std::uint32_t> level_left(const MachineEvent& event,
+                                                 const Context& context) {
+    if (event.kind == MachineEvent::Kind::delivered) return context.level();
+    if (event.kind == MachineEvent::Kind::fast_call) return context.open()->level;
+    return std::nullopt;
+  }
   /// Empty for what other tools count.
   static std::string name_of(const MachineEvent& event) {
     using Kind = MachineEvent::Kind;
@@ -74,9 +81,9 @@ class EventsTool final : public Tool {
       case Kind::returned:
         return "return from interrupt";
       case Kind::fast_call:
-        return "SYSENTER";
+        return event.value == 1 ? "SYSCALL" : "SYSENTER";
       case Kind::fast_return:
-        return "SYSEXIT";
+        return event.value == 1 ? "SYSRET" : "SYSEXIT";
       case Kind::address_space:
         return "load of CR3 or CR0";
       case Kind::external_write:

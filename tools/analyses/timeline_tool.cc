@@ -198,7 +198,7 @@ class TimelineTool final : public Tool {
                               {"iterations", "further iterations", ""},
                               {"interrupts", "interrupts", ""},
                               {"exceptions", "exceptions", ""},
-                              {"system_calls", "software interrupts, SYSENTER", ""},
+                              {"system_calls", "software interrupts, SYSENTER, SYSCALL", ""},
                               {"ports", "port accesses", ""},
                               {"switches", "loads of CR3 or CR0", ""},
                               {"halts", "halts", ""},

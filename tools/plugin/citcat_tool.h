@@ -144,8 +144,8 @@ enum citcat_tool_event_kind {
   CITCAT_TOOL_NMI = 4,
   CITCAT_TOOL_SMI = 5,
   CITCAT_TOOL_RETURNED = 6,       /**< IRET or RSM completed */
-  CITCAT_TOOL_FAST_CALL = 7,      /**< SYSENTER completed */
-  CITCAT_TOOL_FAST_RETURN = 8,    /**< SYSEXIT completed */
+  CITCAT_TOOL_FAST_CALL = 7,      /**< SYSENTER completed, or SYSCALL: `value` 1 */
+  CITCAT_TOOL_FAST_RETURN = 8,    /**< SYSEXIT completed, or SYSRET: `value` 1 */
   CITCAT_TOOL_ADDRESS_SPACE = 9,  /**< CR3 was loaded: `value` */
   CITCAT_TOOL_PORT_READ = 10,     /**< `port`, `bytes`, `value` */
   CITCAT_TOOL_PORT_WRITE = 11,    /**< the same */
