@@ -39,7 +39,7 @@ LinearAddr load_address(ByteReader& in, const char* what) {
 
 void BranchFollower::save(ByteWriter& out) const {
   out.u8(static_cast<std::uint8_t>((first_ ? 1 : 0) | (pending_ ? 2 : 0) |
-                                   (branch_.indirect ? 4 : 0)));
+                                   (branch_.indirect ? 4 : 0) | (delivered_first_ ? 8 : 0)));
   save_address(out, first_.value_or(LinearAddr{}));
   out.u8(static_cast<std::uint8_t>(branch_.kind));
   for (const LinearAddr a : {branch_.address, branch_.next, branch_.target}) save_address(out, a);
@@ -51,6 +51,7 @@ void BranchFollower::load(ByteReader& in) {
   if ((flags & 1) != 0) first_ = first;
   pending_ = (flags & 2) != 0;
   branch_.indirect = (flags & 4) != 0;
+  delivered_first_ = (flags & 8) != 0;
   branch_.kind = static_cast<InstructionClass>(in.u8("class of a branch"));
   if (!is_followed(branch_.kind)) in.fail("expected the class of a branch");
   branch_.address = load_address(in, "branch");

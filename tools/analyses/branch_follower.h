@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
@@ -26,7 +27,8 @@ struct FollowedBranch {
 bool is_followed(InstructionClass kind);
 
 /// Follows one stream of executions. An outcome is seen where what completes next lies where the branch
-/// may have gone: one that an interrupt was delivered behind is not seen.
+/// may have gone. One that an interrupt was delivered behind is not seen: that of a conditional branch
+/// shows in where the handler lies; of others delivered() has to be called.
 class BranchFollower {
  public:
   /// What a block, as Tool::code() is shown it, means to it.
@@ -42,7 +44,7 @@ class BranchFollower {
   template <class F>
   void step(const End& end, const Execution& execution, F&& settle) {
     if (execution.first().iteration != 0) return;
-    if (!first_) first_ = end.first;
+    if (!first_ && !delivered_first_) first_ = end.first;
     if (pending_) settle(branch_, end.first);
     pending_ = end.branches;
     if (!pending_) return;
@@ -53,14 +55,32 @@ class BranchFollower {
   }
   /// What comes next is not what ran next: the branch that was told last is not seen.
   void gap() { pending_ = false; }
-  /// `later` was told what comes next.
+  /// A handler comes next. `unseen(const FollowedBranch&)` is called with the branch before it, if there
+  /// was one.
   template <class F>
-  void follow(const BranchFollower& later, F&& settle) {
-    if (!later.first_) return;
-    if (pending_) settle(branch_, *later.first_);
-    if (!first_) first_ = later.first_;
+  void delivered(F&& unseen) {
+    if (!first_) delivered_first_ = true;
+    if (std::exchange(pending_, false)) unseen(branch_);
+  }
+  /// The branch that was told last, where nothing has followed it.
+  const FollowedBranch* pending() const { return pending_ ? &branch_ : nullptr; }
+  /// `later` was told what comes next.
+  template <class F, class G>
+  void follow(const BranchFollower& later, F&& settle, G&& unseen) {
+    if (later.delivered_first_) {
+      delivered(unseen);
+    } else if (!later.first_) {
+      return;
+    } else {
+      if (pending_) settle(branch_, *later.first_);
+      if (!first_ && !delivered_first_) first_ = later.first_;
+    }
     pending_ = later.pending_;
     branch_ = later.branch_;
+  }
+  template <class F>
+  void follow(const BranchFollower& later, F&& settle) {
+    follow(later, settle, [](const FollowedBranch&) {});
   }
 
   void save(ByteWriter& out) const;
@@ -68,8 +88,9 @@ class BranchFollower {
   void load(ByteReader& in);
 
  private:
-  std::optional<LinearAddr> first_;  ///< that ran
-  bool pending_ = false;             ///< `branch_` ran last
+  std::optional<LinearAddr> first_;  ///< that ran, unless a delivery came before it
+  bool delivered_first_ = false;
+  bool pending_ = false;  ///< `branch_` ran last
   FollowedBranch branch_;
 };
 

@@ -2,9 +2,11 @@
 // class. Formula and facts: docs/tools/branches.md.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,96 +38,121 @@ struct Branch {
   std::map<LinearAddr, std::uint64_t> targets;  ///< of an indirect one
 };
 
-class BranchesTool final : public Tool {
- public:
-  explicit BranchesTool(std::size_t shown) : shown_(shown) {}
+/// What is known of all that were executed.
+struct Branches {
+  std::array<ClassCounts, std::size(kClasses)> classes{};
+  std::map<LinearAddr, Branch> single;
+  std::array<std::uint64_t, 65> distances{};  ///< taken, by bits of the distance in bytes
 
-  Wants wants() const override { return {.executions = true}; }
-  void* code(const StaticBlock& block) override {
-    return &ends_.emplace_back(BranchFollower::end_of(block));
-  }
-  void run(void* mine, const Execution& execution, const Context&) override {
-    follower_.step(*static_cast<const BranchFollower::End*>(mine), execution,
-                   [this](const FollowedBranch& b, LinearAddr to) { settle(b, to); });
-  }
-  std::unique_ptr<Tool> part() const override { return std::make_unique<BranchesTool>(shown_); }
-  void follow(Tool&& tool) override {
-    auto& later = static_cast<BranchesTool&>(tool);
-    follower_.follow(later.follower_,
-                     [this](const FollowedBranch& b, LinearAddr to) { settle(b, to); });
-    for (std::size_t c = 0; c < std::size(kClasses); ++c) {
-      classes_[c].executions += later.classes_[c].executions;
-      classes_[c].taken += later.classes_[c].taken;
-      classes_[c].unseen += later.classes_[c].unseen;
-      classes_[c].indirect += later.classes_[c].indirect;
-      classes_[c].backward += later.classes_[c].backward;
-    }
-    for (const auto& [address, theirs] : later.branches_) {
-      Branch& mine = branches_[address];
-      mine.number = theirs.number;
-      mine.indirect = theirs.indirect;
-      mine.executions += theirs.executions;
-      mine.taken += theirs.taken;
-      for (const auto& [target, count] : theirs.targets) mine.targets[target] += count;
-    }
-    for (std::size_t i = 0; i < distances_.size(); ++i) distances_[i] += later.distances_[i];
-  }
-  void save(ByteWriter& out) const override;
-  void load(ByteReader& in) override;
-  void report(Report& out) const override;
-
- private:
-  void settle(const FollowedBranch& b, LinearAddr to) {
+  /// It was executed.
+  Branch& count(const FollowedBranch& b) {
     const std::size_t number = class_of(b);
-    ClassCounts& counts = classes_[number];
-    bool taken = true;
-    if (b.is_conditional()) {
-      const auto went = outcome(b, to);
-      if (!went) {
-        ++counts.unseen;
-        return;
-      }
-      taken = *went;
-    } else if (!b.indirect && to != b.target) {
-      ++counts.unseen;
-      return;
-    }
-    ++counts.executions;
-    Branch& branch = branches_[b.address];
+    ++classes[number].executions;
+    if (b.indirect) ++classes[number].indirect;
+    Branch& branch = single[b.address];
     branch.number = number;
     branch.indirect = b.indirect;
     ++branch.executions;
-    if (b.indirect) {
-      ++counts.indirect;
-      ++branch.targets[to];
-    }
-    if (!taken) return;
+    return branch;
+  }
+  /// It was executed, and is not seen to go on.
+  void lose(const FollowedBranch& b) {
+    count(b);
+    ++classes[class_of(b)].unseen;
+  }
+  void settle(const FollowedBranch& b, LinearAddr to) {
+    const auto taken = b.is_conditional() ? outcome(b, to) : std::optional(true);
+    if (!taken || (!b.is_conditional() && !b.indirect && to != b.target)) return lose(b);
+    Branch& branch = count(b);
+    if (b.indirect) ++branch.targets[to];
+    if (!*taken) return;
+    ClassCounts& counts = classes[class_of(b)];
     ++counts.taken;
     ++branch.taken;
     if (to < b.next) ++counts.backward;
     const std::uint64_t forward = to.value - b.next.value;
     const std::uint64_t distance = to < b.next ? 0 - forward : forward;
-    ++distances_[static_cast<std::size_t>(std::bit_width(distance))];
+    ++distances[static_cast<std::size_t>(std::bit_width(distance))];
   }
+  void add(const Branches& later);
+};
+
+void Branches::add(const Branches& later) {
+  for (std::size_t c = 0; c < std::size(kClasses); ++c) {
+    classes[c].executions += later.classes[c].executions;
+    classes[c].taken += later.classes[c].taken;
+    classes[c].unseen += later.classes[c].unseen;
+    classes[c].indirect += later.classes[c].indirect;
+    classes[c].backward += later.classes[c].backward;
+  }
+  for (const auto& [address, theirs] : later.single) {
+    Branch& mine = single[address];
+    mine.number = theirs.number;
+    mine.indirect = theirs.indirect;
+    mine.executions += theirs.executions;
+    mine.taken += theirs.taken;
+    for (const auto& [target, times] : theirs.targets) mine.targets[target] += times;
+  }
+  for (std::size_t i = 0; i < distances.size(); ++i) distances[i] += later.distances[i];
+}
+
+class BranchesTool final : public Tool {
+ public:
+  explicit BranchesTool(std::size_t shown) : shown_(shown) {}
+
+  Wants wants() const override { return {.executions = true, .events = true}; }
+  void* code(const StaticBlock& block) override {
+    return &ends_.emplace_back(BranchFollower::end_of(block));
+  }
+  void run(void* mine, const Execution& execution, const Context&) override {
+    follower_.step(*static_cast<const BranchFollower::End*>(mine), execution,
+                   [this](const FollowedBranch& b, LinearAddr to) { found_.settle(b, to); });
+  }
+  void event(const MachineEvent& event, const Context&) override {
+    // INT n, INT3 and INTO are instructions, which are told themselves.
+    const bool handler = event.kind == MachineEvent::Kind::delivered &&
+                         event.delivery.kind != DeliveredEvent::Kind::software;
+    if (!handler && event.kind != MachineEvent::Kind::window_closed) return;
+    follower_.delivered([this](const FollowedBranch& b) { found_.lose(b); });
+  }
+  std::unique_ptr<Tool> part() const override { return std::make_unique<BranchesTool>(shown_); }
+  void follow(Tool&& tool) override {
+    auto& later = static_cast<BranchesTool&>(tool);
+    follower_.follow(
+        later.follower_, [this](const FollowedBranch& b, LinearAddr to) { found_.settle(b, to); },
+        [this](const FollowedBranch& b) { found_.lose(b); });
+    found_.add(later.found_);
+  }
+  void save(ByteWriter& out) const override;
+  void load(ByteReader& in) override;
+  void report(Report& out) const override {
+    const FollowedBranch* const last = follower_.pending();
+    if (last == nullptr) return report(found_, out);
+    // The run ends with a branch.
+    Branches found = found_;
+    found.lose(*last);
+    report(found, out);
+  }
+
+ private:
+  void report(const Branches& found, Report& out) const;
 
   std::size_t shown_;
   std::deque<BranchFollower::End> ends_;
   BranchFollower follower_;
-  std::array<ClassCounts, std::size(kClasses)> classes_{};
-  std::map<LinearAddr, Branch> branches_;
-  std::array<std::uint64_t, 65> distances_{};  ///< taken, by bits of the distance in bytes
+  Branches found_;
 };
 
 void BranchesTool::save(ByteWriter& out) const {
   follower_.save(out);
-  for (const ClassCounts& c : classes_) {
+  for (const ClassCounts& c : found_.classes) {
     for (const std::uint64_t n : {c.executions, c.taken, c.unseen, c.indirect, c.backward}) {
       out.varint(n);
     }
   }
-  for (const std::uint64_t n : distances_) out.varint(n);
-  out.varint(branches_.size());
-  for (const auto& [address, b] : branches_) {
+  for (const std::uint64_t n : found_.distances) out.varint(n);
+  out.varint(found_.single.size());
+  for (const auto& [address, b] : found_.single) {
     save_address(out, address);
     out.u8(static_cast<std::uint8_t>(b.number << 1 | (b.indirect ? 1 : 0)));
     out.varint(b.executions);
@@ -140,15 +167,15 @@ void BranchesTool::save(ByteWriter& out) const {
 
 void BranchesTool::load(ByteReader& in) {
   follower_.load(in);
-  for (ClassCounts& c : classes_) {
+  for (ClassCounts& c : found_.classes) {
     for (std::uint64_t* n : {&c.executions, &c.taken, &c.unseen, &c.indirect, &c.backward}) {
       *n = in.varint("count of a class");
     }
   }
-  for (std::uint64_t& n : distances_) n = in.varint("count of a distance");
+  for (std::uint64_t& n : found_.distances) n = in.varint("count of a distance");
   const std::uint64_t count = in.varint("number of branches");
   for (std::uint64_t i = 0; i < count; ++i) {
-    Branch& b = branches_[load_address(in, "branch")];
+    Branch& b = found_.single[load_address(in, "branch")];
     const std::uint8_t kind = in.u8("class of a branch");
     b.number = kind >> 1;
     b.indirect = (kind & 1) != 0;
@@ -163,9 +190,9 @@ void BranchesTool::load(ByteReader& in) {
   }
 }
 
-void BranchesTool::report(Report& out) const {
+void BranchesTool::report(const Branches& found, Report& out) const {
   std::array<std::uint64_t, std::size(kClasses)> different{};
-  for (const auto& [address, b] : branches_) ++different[b.number];
+  for (const auto& [address, b] : found.single) ++different[b.number];
   Table& classes = out.table("classes", "by class",
                              {{"class", "class", ""},
                               {"branches", "executions", ""},
@@ -175,17 +202,17 @@ void BranchesTool::report(Report& out) const {
                               {"indirect", "indirect", ""},
                               {"unseen", "not seen to go on", ""}});
   for (std::size_t c = 0; c < std::size(kClasses); ++c) {
-    const ClassCounts& k = classes_[c];
+    const ClassCounts& k = found.classes[c];
     classes.row({std::string(kClasses[c]), k.executions, different[c], k.taken, k.backward,
                  k.indirect, k.unseen});
   }
   Table& distances = out.table("distances", "how far those go that are taken",
                                {{"below", "below", "bytes"}, {"count", "count", ""}});
-  for (std::size_t i = 0; i < distances_.size(); ++i) {
-    if (distances_[i] != 0) distances.row({std::uint64_t{1} << i, distances_[i]});
+  for (std::size_t i = 0; i < found.distances.size(); ++i) {
+    if (found.distances[i] != 0) distances.row({std::uint64_t{1} << i, found.distances[i]});
   }
   std::vector<std::pair<LinearAddr, const Branch*>> busiest;
-  for (const auto& [address, b] : branches_) busiest.emplace_back(address, &b);
+  for (const auto& [address, b] : found.single) busiest.emplace_back(address, &b);
   std::stable_sort(busiest.begin(), busiest.end(), [](const auto& a, const auto& b) {
     return a.second->executions > b.second->executions;
   });
