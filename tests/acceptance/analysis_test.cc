@@ -228,6 +228,63 @@ TEST_F(SharedCaptures, BranchesArePredictedAsBySimpleModels) {
   }
 }
 
+/// "conditional", "jump", "call" or "return"; empty of what is none of these. Near ones alone.
+std::string branch_class(const std::string& code) {
+  std::size_t p = 0;
+  while (is_prefix(static_cast<std::uint8_t>(code[p]))) ++p;
+  const auto opcode = static_cast<std::uint8_t>(code[p]);
+  const auto next = static_cast<std::uint8_t>(p + 1 < code.size() ? code[p + 1] : 0);
+  if (opcode == 0x0f ? (next & 0xf0) == 0x80 : (opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0) {
+    return "conditional";
+  }
+  const unsigned extension = opcode == 0xff ? next >> 3 & 7 : 0;
+  if (opcode == 0xe9 || opcode == 0xeb || extension == 4) return "jump";
+  if (opcode == 0xe8 || extension == 2) return "call";
+  return opcode == 0xc2 || opcode == 0xc3 ? "return" : "";
+}
+
+TEST_F(SharedCaptures, EveryBranchThatWasExecutedIsCounted) {
+  for (const auto& [name, to] :
+       {std::pair{"lin_user_small", 300'000}, {"lin_procs_small", 400'000}, {"bios486_tiny", 50'000}}) {
+    SCOPED_TRACE(name);
+    const auto n = static_cast<std::uint64_t>(to);
+    std::map<std::string, std::uint64_t> executed;
+    std::map<std::uint32_t, std::uint64_t> single;
+    for (const StartedCode& s : started(golden_records(name, n + 1), n)) {
+      const std::string kind = branch_class(s.code);
+      if (kind.empty() || !s.completed || s.icount >= n) continue;
+      ++executed[kind];
+      ++single[s.linear];
+    }
+    const ordered_json found =
+        ask(import(name, 'B'), {{"branches:show=16777216"}, 0, n})["tools"]["branches"];
+    for (const auto& row : found["classes"]) EXPECT_EQ(row["branches"], executed[row["class"]]);
+    ASSERT_EQ(found["busiest"].size(), single.size());
+    for (const auto& row : found["busiest"]) {
+      const std::string address = row["address"];
+      EXPECT_EQ(row["executions"],
+                single[static_cast<std::uint32_t>(std::stoull(address, nullptr, 16))])
+          << address;
+    }
+  }
+}
+
+TEST_F(SharedCaptures, AddressesOfLongAccessesAreOnTheLinesToo) {
+  const ordered_json found = ask(import("lin_fpu_small", 'B'), {{"power", "memory"}})["tools"];
+  std::uint64_t accesses = 0, longer = 0;
+  for (const auto& row : found["memory"]["kinds"]) {
+    if (row["kind"] != "data") continue;
+    const auto count = row["count"].get<std::uint64_t>();
+    accesses += count;
+    if (row["size"] > 8) longer += count;
+  }
+  ASSERT_GT(longer, 0u);
+  std::map<std::string, std::uint64_t> values;
+  for (const auto& row : found["power"]["lines"]) values[row["lines"]] = row["values"];
+  EXPECT_EQ(values["data_address"], accesses);
+  EXPECT_EQ(values["data"], accesses - longer);
+}
+
 TEST_F(SharedCaptures, InstructionsAreCountedAsInTheGoldenStream) {
   for (const auto& [name, to] : {std::pair{"lin_user_tiny", 50'000},
                                  {"bios486_tiny", 50'000},

@@ -49,7 +49,7 @@ class Lines {
 };
 
 /// The code that differs in one bit from one number to the next.
-std::uint32_t gray(std::uint32_t n) { return n ^ n >> 1; }
+std::uint64_t gray(std::uint64_t n) { return n ^ n >> 1; }
 
 enum : std::size_t {
   kCodeAddress,
@@ -109,26 +109,25 @@ class PowerTool final : public Tool {
   void fetch(const StaticInstruction& i) {
     const std::uint32_t here = i.bytes_in_first_page();
     for (std::uint32_t b = 0; b < i.info.length; b += 4) {
-      const auto at = static_cast<std::uint32_t>(b < here ? i.physical.value + b
-                                                          : i.physical_rest.value + (b - here));
+      const std::uint64_t at =
+          b < here ? i.physical.value + b : i.physical_rest.value + (b - here);
       std::uint64_t word = 0;
       for (std::uint32_t n = 0; n < 4 && b + n < i.info.length; ++n) {
         word |= std::uint64_t{i.info.bytes[b + n]} << 8 * n;
       }
-      put(kCodeAddress, kCodeGray, kCodeLines, at, word);
+      put_address(kCodeAddress, kCodeGray, at);
+      sets_[kCodeLines].put(word);
     }
   }
+  /// Of what is longer than 8 bytes the value is not told (Reference::value).
   void access(const Reference& r) {
-    if (r.kind == AccessKind::data && r.size <= 8) {
-      put(kDataAddress, kDataGray, kDataLines, static_cast<std::uint32_t>(r.physical.value),
-          r.value);
-    }
+    if (r.kind != AccessKind::data) return;
+    put_address(kDataAddress, kDataGray, r.physical.value);
+    if (r.size <= 8) sets_[kDataLines].put(r.value);
   }
-  void put(std::size_t address, std::size_t in_gray, std::size_t data, std::uint32_t at,
-           std::uint64_t value) {
+  void put_address(std::size_t address, std::size_t in_gray, std::uint64_t at) {
     sets_[address].put(at);
     sets_[in_gray].put(gray(at));
-    sets_[data].put(value);
   }
 
   std::array<Lines, kLineSets> sets_;
