@@ -18,9 +18,9 @@ void print_totals(const Json& json, const Console& console) {
     line(name, json.at(name));
   }
   const Json& blocks = json.at("blocks");
-  line("blocks", blocks.at("distinct"));
-  line("blocks executed", blocks.at("executed"));
-  line("block executions", blocks.at("executions"));
+  line("blocks in the file", blocks.at("in_file"));
+  line("blocks executed", blocks.at("static"));
+  line("block executions", blocks.at("executed"));
   line("blocks for 90 %", blocks.at("for_90_percent"));
   console.print("\n     count  instruction\n");
   for (const Json& row : json.at("mix")) {
@@ -28,7 +28,7 @@ void print_totals(const Json& json, const Console& console) {
                               row.at("mnemonic").get<std::string>()));
   }
   console.print("\nexecutions  instructions  block\n");
-  for (const Json& row : blocks.at("top")) {
+  for (const Json& row : blocks.at("hottest")) {
     console.print(fmt::format("{:>10}  {:>12}  {}\n", row.at("executions").get<std::uint64_t>(),
                               row.at("instructions").get<std::uint64_t>(),
                               row.at("address").get<std::string>()));

@@ -44,34 +44,33 @@ Json blocks_json(const IdtraceTotals& totals, std::size_t top) {
   std::vector<IdtraceTotals::Block> blocks = totals.blocks;
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const auto& a, const auto& b) { return weight(a) > weight(b); });
-  std::uint64_t executions = 0, executed = 0, for_90_percent = 0, so_far = 0;
+  std::uint64_t executed = 0, different = 0, for_90_percent = 0, so_far = 0;
   Json listed = Json::array();
   for (const IdtraceTotals::Block& block : blocks) {
-    executions += block.executions;
-    if (block.executions != 0) ++executed;
-    if (so_far * 10 < totals.instructions * 9) ++for_90_percent;
+    executed += block.executions;
+    if (block.executions != 0) ++different;
+    if (so_far * 10 < totals.executions * 9) ++for_90_percent;
     so_far += weight(block);
     if (listed.size() == top || block.executions == 0) continue;
     listed.push_back({{"address", fmt::format("{:08x}", block.linear.u32())},
                       {"instructions", block.instructions},
                       {"executions", block.executions}});
   }
-  return {{"distinct", blocks.size()},
+  return {{"in_file", blocks.size()},
+          {"static", different},
           {"executed", executed},
-          {"executions", executions},
           {"for_90_percent", for_90_percent},
-          {"top", listed}};
+          {"hottest", listed}};
 }
 
+/// Each key is what it is of the tool `count`. The files do not tell that a REP was interrupted:
+/// as many instructions as executions.
 Json totals_json(const IdtraceTotals& totals, std::size_t top) {
   Json json;
-  json["instructions"] = totals.instructions;
-  json["executions"] = nullptr;
+  json["instructions"] = totals.executions;
+  json["executions"] = totals.executions;
   json["iterations"] = nullptr;
-  if (totals.executions) {
-    json["executions"] = *totals.executions;
-    json["iterations"] = *totals.executions - totals.instructions;
-  }
+  if (totals.iterations) json["iterations"] = *totals.iterations;
   json["mix"] = mix_json(totals);
   json["blocks"] = blocks_json(totals, top);
   return json;

@@ -5,14 +5,19 @@
 #include <cstdio>
 
 #include "replay/x86/disassembler.h"
+#include "tools/analyses/instruction_table.h"
 #include "tools/idtrace/execution_reader.h"
 
 namespace citcat::tools {
 namespace {
 
+std::string text_of(std::span<const std::uint8_t> code, unsigned bits) {
+  return Disassembler(static_cast<int>(bits)).text(code, 0);
+}
+
 /// "rep movsd": what stands before the operands.
-std::string mnemonic_of(std::span<const std::uint8_t> code, unsigned bits) {
-  const std::string text = Disassembler(static_cast<int>(bits)).text(code, 0);
+std::string repeat_of(std::span<const std::uint8_t> code, unsigned bits) {
+  const std::string text = text_of(code, bits);
   std::size_t end = text.find(' ');
   for (const char* const prefix : {"rep ", "repe ", "repz ", "repne ", "repnz ", "lock "}) {
     if (text.rfind(prefix, 0) == 0) end = text.find(' ', std::char_traits<char>::length(prefix));
@@ -31,9 +36,9 @@ std::vector<std::string> mnemonics_of(const IdtraceBlock& block, const IdtraceCo
   std::vector<std::string> names;
   std::uint32_t begin = 0;
   for (const IdtraceInstruction& i : block.instructions) {
-    names.push_back(code == nullptr
-                        ? number_of(i)
-                        : mnemonic_of(code->code(block).subspan(begin, i.bytes), code->bits(block)));
+    names.push_back(code == nullptr ? number_of(i)
+                                    : mnemonic_of(text_of(code->code(block).subspan(begin, i.bytes),
+                                                          code->bits(block))));
     begin += i.bytes;
   }
   return names;
@@ -49,7 +54,7 @@ IdtraceTotals IdtraceTotals::of(const IdtraceBlocks& blocks, const IdtraceCounts
     const std::uint64_t executions = counts.executions[b];
     const auto size = static_cast<std::uint32_t>(block.instructions.size());
     totals.blocks.push_back({LinearAddr{block.address}, size, executions});
-    totals.instructions += executions * size;
+    totals.executions += executions * size;
     if (executions == 0) continue;
     for (const std::string& name : mnemonics_of(block, code)) totals.mix[name] += executions;
   }
@@ -61,14 +66,14 @@ IdtraceTotals IdtraceTotals::of(IdtraceReader& trace, const IdtraceBlocks& block
   IdtraceCounts counts;
   counts.executions.resize(blocks.size());
   IdtraceExecutionReader reader(trace, blocks, code);
-  std::uint64_t executions = 0;
+  std::uint64_t records = 0;
   KtInstruction record;
   while (reader.next(record)) {
-    ++executions;
+    ++records;
     if (reader.begins_block()) ++counts.executions[reader.block_number()];
   }
   IdtraceTotals totals = of(blocks, counts, &code);
-  totals.executions = executions;
+  totals.iterations = records - totals.executions;
   return totals;
 }
 
@@ -123,7 +128,7 @@ IdtraceRepeats IdtraceRepeats::of(IdtraceReader& trace, const IdtraceBlocks& blo
   while (reader.next(record)) {
     if (reader.begins_instruction()) end_repeat();
     if (!reader.decoded().is_repeated()) continue;
-    if (name.empty()) name = mnemonic_of(record.bytes(), reader.bits());
+    if (name.empty()) name = repeat_of(record.bytes(), reader.bits());
     if (record.address_count != 0) ++iterations;
   }
   end_repeat();

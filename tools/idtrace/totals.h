@@ -18,9 +18,9 @@ namespace citcat::tools {
 
 /// vcount: instructions by their number, mix, blocks.
 struct IdtraceTotals {
-  std::uint64_t instructions = 0;  ///< a REP counts once
-  /// Instructions and iterations; nothing where the file does not tell iterations.
-  std::optional<std::uint64_t> executions;
+  std::uint64_t executions = 0;  ///< of instructions; a REP counts once
+  /// Of REPs, behind the first; nothing where the file does not tell iterations.
+  std::optional<std::uint64_t> iterations;
   std::map<std::string, std::uint64_t> mix;  ///< by mnemonic, or number where there is no code
   struct Block {
     LinearAddr linear;

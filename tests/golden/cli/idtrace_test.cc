@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -75,8 +76,8 @@ TEST_F(Idtrace, ExecutionTraceIsTheKtOfThePrograms) {
   EXPECT_EQ(converted.at("written"), records_);
   EXPECT_TRUE(read_file(file("run.kt")) == programs_);
   const auto count = json({"count", "run.trc", "--json"});
-  EXPECT_EQ(count.at("executions"), records_);
-  EXPECT_EQ(count.at("instructions"), instructions_);
+  EXPECT_EQ(count.at("executions"), instructions_);
+  EXPECT_EQ(count.at("iterations"), records_ - instructions_);
   EXPECT_EQ(json({"info", "run.trc", "--json"}).at("kind"), "IDtrace trace");
   EXPECT_EQ(json({"info", "run.blk", "--json"}).at("kind"), "IDtrace blocks");
 }
@@ -175,6 +176,28 @@ TEST_F(Idtrace, ProfileCountsWhatTheTraceHas) {
   const auto trace = json({"count", "again.trc", "--json"});
   EXPECT_EQ(profile.at("mix"), trace.at("mix"));
   EXPECT_EQ(profile.at("blocks"), trace.at("blocks"));
+}
+
+/// One key is one thing, whichever of the two is asked.
+TEST_F(Idtrace, CountsOfATraceAreThoseOfTheToolThatCounts) {
+  for (const char* const level : {"level=3", "level=0"}) {
+    SCOPED_TRACE(level);
+    good({"replay", "linux.citcat", "-o", "run.trc", "--where", level, "-q"});
+    const auto trace = json({"count", "run.trc", "--json"});
+    const auto tool = json({"count", "linux.citcat", "--where", level, "--json", "-q"});
+    const auto& counted = tool.at("tools").at("count");
+    for (const char* const key : {"executions", "iterations"}) {
+      EXPECT_EQ(trace.at(key), counted.at(key)) << key;
+    }
+    std::map<std::string, std::uint64_t> ours, theirs;
+    for (const auto& row : counted.at("mix")) ours[row.at("mnemonic")] = row.at("count");
+    for (const auto& row : trace.at("mix")) theirs[row.at("mnemonic")] = row.at("count");
+    EXPECT_EQ(theirs, ours);
+    std::uint64_t mixed = 0;
+    for (const auto& [mnemonic, count] : theirs) mixed += count;
+    EXPECT_EQ(mixed, trace.at("executions"));
+    EXPECT_GE(trace.at("blocks").at("in_file"), trace.at("blocks").at("static"));
+  }
 }
 
 TEST_F(Idtrace, RepeatsOfACacheTraceAreThoseOfTheExecutionTrace) {
