@@ -57,14 +57,16 @@ class CacheFeed final : public Tool {
  public:
   struct Plan {
     std::function<Cache()> make;
-    WalkPolicy walks = WalkPolicy::all_rights;
+    std::optional<WalkPolicy> walks = WalkPolicy::all_rights;  ///< nullopt: none are heard
     bool ins_reads_destination = false;  ///< as in CacheDescriptor
     std::uint64_t flush_every = 0;       ///< instructions; 0: never
     MachineFacts machine;
   };
   explicit CacheFeed(Plan plan) : plan_(std::move(plan)), cache_(plan_.make()) {}
 
-  Wants wants() const override { return {.references = true, .walks = true, .events = true}; }
+  Wants wants() const override {
+    return {.references = true, .walks = plan_.walks.has_value(), .events = true};
+  }
   std::optional<WalkPolicy> walks() const override { return plan_.walks; }
   std::unique_ptr<Tool> part() const override { return std::make_unique<CacheFeed>(plan_); }
   void follow(Tool&&) override { throw InternalError("cache: a part cannot follow another"); }

@@ -256,12 +256,13 @@ void StackBank::report(Report& out, const CacheParts& parts, std::uint64_t flush
 
 template <class Bank>
 std::unique_ptr<Tool> make_cache_sweep_tool(std::shared_ptr<const Sweep> sweep,
+                                            std::optional<WalkPolicy> walks,
                                             std::uint64_t flush_every,
                                             const MachineFacts& machine) {
   using Feed = CacheFeed<Bank>;
   typename Feed::Plan plan;
   plan.make = [sweep] { return Bank(sweep); };
-  plan.walks = sweep->base.walks;
+  plan.walks = walks;
   plan.ins_reads_destination = sweep->base.ins_reads_destination;
   plan.flush_every = flush_every;
   plan.machine = machine;
@@ -271,7 +272,8 @@ std::unique_ptr<Tool> make_cache_sweep_tool(std::shared_ptr<const Sweep> sweep,
 }  // namespace
 
 std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t most,
-                                       const CacheDescriptor& base, std::uint64_t flush_every,
+                                       const CacheDescriptor& base,
+                                       std::optional<WalkPolicy> walks, std::uint64_t flush_every,
                                        const MachineFacts& machine) {
   auto sweep = std::make_shared<Sweep>();
   sweep->base = base;
@@ -279,9 +281,9 @@ std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t mo
   sweep->shapes = shapes_of(what, most, base);
   const bool fills_always = base.allocates_on_write && base.write_hit_is_use;
   if (fills_always && base.replacement == Replacement::lru) {
-    return make_cache_sweep_tool<StackBank>(std::move(sweep), flush_every, machine);
+    return make_cache_sweep_tool<StackBank>(std::move(sweep), walks, flush_every, machine);
   }
-  return make_cache_sweep_tool<CacheBank>(std::move(sweep), flush_every, machine);
+  return make_cache_sweep_tool<CacheBank>(std::move(sweep), walks, flush_every, machine);
 }
 
 }  // namespace citcat::tools

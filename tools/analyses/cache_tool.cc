@@ -42,8 +42,8 @@ CacheDescriptor known(const std::string& model) {
   throw UsageError("--tool cache: no such model: " + model + " (there are " + names + ")");
 }
 
-std::unique_ptr<Tool> make_cache(const CacheDescriptor& base, std::uint64_t flush_every,
-                                 const MachineFacts& machine) {
+std::unique_ptr<Tool> make_cache(const CacheDescriptor& base, std::optional<WalkPolicy> walks,
+                                 std::uint64_t flush_every, const MachineFacts& machine) {
   using Feed = CacheFeed<CountedCache>;
   Feed::Plan plan;
   // The model keeps a pointer to it.
@@ -51,7 +51,7 @@ std::unique_ptr<Tool> make_cache(const CacheDescriptor& base, std::uint64_t flus
   plan.make = [descriptor, machine] {
     return CountedCache(*descriptor, CachedMemory(machine.ram_bytes, machine.stand_ins));
   };
-  plan.walks = base.walks;
+  plan.walks = walks;
   plan.ins_reads_destination = base.ins_reads_destination;
   plan.flush_every = flush_every;
   plan.machine = machine;
@@ -68,11 +68,13 @@ std::unique_ptr<Tool> make_cache_tool(ToolOptions& options, const Setup& setup) 
         "--tool cache: expected at most 16 MiB in each way: the recording has the lower 24 bits of "
         "addresses beyond 4 GiB alone");
   }
+  const bool walked = options.one_of("walks", "captured", {"captured", "none"}) == "captured";
+  const auto walks = walked ? std::optional(base.walks) : std::nullopt;
   const std::string sweep = options.text("sweep", "");
   const auto most = static_cast<std::uint32_t>(
       options.power_of_two("most", std::uint64_t{256} << 10, 1024, std::uint64_t{1} << 24));
-  if (sweep.empty()) return make_cache(base, flush, setup.machine);
-  return make_cache_sweep(sweep, most, base, flush, setup.machine);
+  if (sweep.empty()) return make_cache(base, walks, flush, setup.machine);
+  return make_cache_sweep(sweep, most, base, walks, flush, setup.machine);
 }
 
 }  // namespace
@@ -88,6 +90,7 @@ extern const ToolRow kCacheTool{
     "writes=WHICH  through (default) or back,\n"
     "allocate      stores that miss fill their line\n"
     "flush=N       empty it every so many instructions\n"
+    "walks=WHICH   of pages, that it hears: captured (default) or none, as in a trace of programs\n"
     "sweep=WHAT    many at once: bytes (from 1k), ways (1 to 8), line (16 to 128), with + between\n"
     "most=N        of a sweep over bytes: the largest (256k)\n",
     "citcat analyze boot.citcat --tool cache:bytes=16k,ways=2,line=32,allocate,sweep=bytes+ways",
