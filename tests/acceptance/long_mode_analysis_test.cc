@@ -21,6 +21,7 @@
 #include "tools/host/scope.h"
 #include "tools/host/tool_host.h"
 #include "unit/capture/machine_data.h"
+#include "unit/drmemtrace_reader.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat::test {
@@ -77,61 +78,11 @@ std::vector<StartedWide> started(const std::vector<WideRecord>& records) {
   return all;
 }
 
-/// Of a trace for a simulator: an instruction, or a further iteration of a REP, and its accesses to
-/// data.
-struct Traced {
-  struct Access {
-    std::uint64_t address = 0;
-    std::uint32_t size = 0;
-    bool write = false;
-  };
-  std::uint64_t address = 0;
-  std::string code;
-  bool further = false;
-  std::vector<Access> accesses;
-};
-
 template <class T>
 T number_at(const std::vector<std::uint8_t>& bytes, std::size_t at) {
   T value{};
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
-}
-
-/// Reads a drmemtrace file as docs/export/drmemtrace.md has it.
-std::vector<Traced> read_drmemtrace(const std::string& path) {
-  const auto file = read_whole_file(path, std::uint64_t{1} << 30);
-  constexpr std::size_t kEntry = 12;
-  EXPECT_EQ(file.size() % kEntry, 0u);
-  std::vector<Traced> all;
-  std::map<std::uint64_t, std::string> encodings;
-  std::string encoding;
-  int depth = 0;
-  std::uint16_t type = 0;
-  std::uint64_t wrong_depths = 0;
-  for (std::size_t at = 0; at + kEntry <= file.size(); at += kEntry) {
-    type = number_at<std::uint16_t>(file, at);
-    const auto size = number_at<std::uint16_t>(file, at + 2);
-    const auto value = number_at<std::uint64_t>(file, at + 4);
-    if (type == 28 && size == 9) {
-      EXPECT_EQ(value, 0x40000u | 0x200u | 0x40u) << "whole system, encodings, x86-64";
-    } else if (type == 28) {
-      depth += size == 41 ? 1 : size == 42 ? -1 : 0;
-    } else if (type == 47) {
-      for (unsigned i = 0; i < size; ++i) encoding += static_cast<char>(value >> 8 * i & 0xff);
-    } else if (type <= 1 && !all.empty()) {
-      all.back().accesses.push_back({value, size, type == 1});
-    } else if ((type >= 10 && type <= 16) || type == 29 || type == 31 || type == 48 || type == 49) {
-      if (!encoding.empty()) encodings[value] = std::exchange(encoding, {});
-      EXPECT_EQ(encodings[value].size(), size);
-      wrong_depths += (value >> 63 == 0) != (depth == 0) ? 1 : 0;
-      all.push_back({value, encodings[value], type == 29, {}});
-    }
-  }
-  EXPECT_EQ(type, 26) << "the footer";
-  EXPECT_EQ(depth, 0);
-  EXPECT_EQ(wrong_depths, 0u) << "programs run outside of events, and the kernel within one";
-  return all;
 }
 
 class LongModeAnalysis : public TemporaryFolder {
@@ -257,10 +208,44 @@ TEST_F(LongModeAnalysis, AccessesAreThoseOfTheGoldenStreamWithTheirLinearAddress
   EXPECT_LT(missing, golden.size() / 50);
 }
 
+TEST_F(LongModeAnalysis, EventsHaveTheirNamesAndTheLevelThatTheyCameFrom) {
+  const std::map<std::string, std::string> names = {{std::string("\x0f\x05", 2), "SYSCALL"},
+                                                    {std::string("\x48\x0f\x07", 3), "SYSRET"},
+                                                    {std::string("\x0f\x34", 2), "SYSENTER"},
+                                                    {std::string("\x0f\x35", 2), "SYSEXIT"}};
+  struct Seen {
+    std::uint64_t count = 0, from_user = 0;
+  };
+  std::map<std::string, Seen> golden, found;
+  for (const StartedWide& s : started(golden_)) {
+    const auto name = names.find(s.code);
+    if (name == names.end() || !s.completed) continue;
+    Seen& seen = golden[name->second];
+    ++seen.count;
+    const bool enters = name->second == "SYSCALL" || name->second == "SYSENTER";
+    if (enters && (s.cs & 3) == 3) ++seen.from_user;
+  }
+  ASSERT_GT(golden["SYSCALL"].from_user, 0u);
+  const ordered_json all = ask({"events"});
+  for (const auto& row : all["events"]["events"]) {
+    const std::string name = row["event"];
+    if (name.starts_with("SYS")) found[name] = {row["count"], row["from_user"]};
+  }
+  ASSERT_EQ(found.size(), golden.size());
+  for (const auto& [name, seen] : golden) {
+    EXPECT_EQ(found[name].count, seen.count) << name;
+    EXPECT_EQ(found[name].from_user, seen.from_user) << name;
+  }
+}
+
 TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
   const std::string memtrace = path("run.drmemtrace"), champsim = path("run.champsim");
   ask({"drmemtrace:to=" + memtrace, "champsim:to=" + champsim});
-  const std::vector<Traced> traced = read_drmemtrace(memtrace);
+  const drmemtrace::DrTrace trace = drmemtrace::read_drmemtrace(memtrace);
+  EXPECT_TRUE(trace.problems.empty()) << trace.problems.front();
+  EXPECT_EQ(trace.file_type, (std::set<std::string_view>{"WHOLE_SYSTEM", "ENCODINGS", "ARCH_X86_64"}));
+  EXPECT_GT(trace.files, 1u);
+  const std::vector<drmemtrace::DrInstruction>& traced = trace.instructions;
 
   std::vector<std::pair<std::uint64_t, std::string>> expected, found;
   for (const StartedWide& s : started(golden_)) {
@@ -274,9 +259,11 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
   }
   const std::size_t bytes = golden.size();
   std::uint64_t foreign = 0;
-  for (const Traced& t : traced) {
-    if (!t.further) found.emplace_back(t.address, t.code);
-    for (const Traced::Access& a : t.accesses) {
+  std::uint64_t wrong_levels = 0;
+  for (const drmemtrace::DrInstruction& t : traced) {
+    wrong_levels += t.kernel != (t.address >> 63 != 0) ? 1 : 0;
+    if (t.fetched()) found.emplace_back(t.address, t.code);
+    for (const drmemtrace::DrInstruction::Access& a : t.accesses) {
       for (std::uint32_t i = 0; i < a.size; ++i) {
         const auto there = golden.find({a.address + i, a.write});
         if (there == golden.end()) {
@@ -288,6 +275,7 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
     }
   }
   EXPECT_TRUE(found == expected);
+  EXPECT_EQ(wrong_levels, 0u) << "programs run outside of events, and the kernel within one";
   EXPECT_EQ(foreign, 0u);
   EXPECT_LT(golden.size(), bytes / 50) << "of deliveries, and what a record has no place for";
 
@@ -303,7 +291,7 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
     branches += is_branch ? 1 : 0;
     ASSERT_TRUE(is_branch || !taken);
     std::array<std::vector<std::uint64_t>, 2> of;  // read, written
-    for (const Traced::Access& a : traced[i].accesses) of[a.write ? 1 : 0].push_back(a.address);
+    for (const drmemtrace::DrInstruction::Access& a : traced[i].accesses) of[a.write ? 1 : 0].push_back(a.address);
     of[0].resize(std::min<std::size_t>(of[0].size(), 4));
     of[1].resize(std::min<std::size_t>(of[1].size(), 2));
     for (std::size_t n = 0; n < of[1].size(); ++n, ++addresses) {

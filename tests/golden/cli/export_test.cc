@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,9 +14,14 @@
 
 #include "golden/process.h"
 #include "golden/samples.h"
+#include "unit/drmemtrace_reader.h"
 
 namespace citcat::testing {
 namespace {
+
+using drmemtrace::DrInstruction;
+using drmemtrace::DrTrace;
+using drmemtrace::read_drmemtrace;
 
 /// Linux has itself, and nothing else, from there on.
 constexpr std::uint32_t kKernelHalf = 0xc0000000;
@@ -171,78 +178,45 @@ TEST_F(Export, ChampsimHasARecordForEachOfKt) {
 
 // ---- drmemtrace --------------------------------------------------------------------------------
 
-struct Entries {
-  std::uint64_t fetched = 0, further = 0, kernel = 0, targets = 0, wrong_targets = 0,
-                system_calls = 0;
-  std::vector<std::string> problems;
-};
-
-/// Reads a file of DynamoRIO's trace entries.
-Entries read_entries(const std::string& file, std::size_t address_bytes,
-                     const std::vector<Record>& records) {
-  Entries found;
-  std::map<std::uint64_t, std::string> encodings;
-  std::string encoding;
-  int depth = 0;
-  std::uint64_t target = 0;
-  bool has_target = false;
-  std::size_t next = 0;
-  const auto problem = [&](const std::string& text, std::size_t at) {
-    if (found.problems.size() < 5) found.problems.push_back(text + " at " + std::to_string(at));
-  };
-  const std::size_t size = 4 + address_bytes;
-  if (file.size() % size != 0) problem("cut", file.size());
-  std::uint64_t type = 0;
-  for (std::size_t at = 0; at + size <= file.size(); at += size) {
-    type = number_at(file, at, 2);
-    const std::uint64_t bytes = number_at(file, at + 2, 2);
-    const std::uint64_t address = number_at(file, at + 4, address_bytes);
-    if (at == 0 && (type != 25 || address != 5)) problem("no header of version 5", at);
-    if (type == 28 && bytes == 41) ++depth;
-    if (type == 28 && bytes == 42 && --depth < 0) problem("returned more often than entered", at);
-    if (type == 28 && bytes == 25) ++found.system_calls;
-    if (type == 28 && bytes == 29) {
-      target = address;
-      has_target = true;
-    }
-    if (type == 47) encoding += file.substr(at + 4, bytes);
-    const bool fetch = (type >= 10 && type <= 16) || type == 31 || type == 48 || type == 49;
-    if (!fetch && type != 29) continue;
-    if (!encoding.empty()) encodings[address] = encoding;
-    encoding.clear();
-    while (next < records.size() && records[next].eip != address) ++next;
-    if (next == records.size()) {
-      problem("an instruction that KT does not have", at);
-      break;
-    }
-    const Record& r = records[next];
-    if (encodings[address] != r.code) problem("another encoding", at);
-    if (r.code.size() != bytes) problem("another size", at);
-    if (has_target && (type == 12 || type == 15 || type == 16)) {
-      ++found.targets;
-      if (next + 1 < records.size() && records[next + 1].eip != target) ++found.wrong_targets;
-    }
-    has_target = false;
-    ++(type == 29 ? found.further : found.fetched);
-    if (depth > 0 && type != 29) ++found.kernel;
-    if (r.eip < kKernelHalf && depth != 0) problem("a program within an event", at);
-    ++next;
+/// The instructions of a trace, one by one those of KT. `interrupted`: targets that are not where the
+/// trace goes on, because something was delivered there.
+void expect_kt(const DrTrace& trace, const std::vector<Record>& records, std::uint64_t interrupted) {
+  ASSERT_EQ(trace.instructions.size(), records.size());
+  std::uint64_t targets = 0, wrong_targets = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const DrInstruction& found = trace.instructions[i];
+    ASSERT_EQ(found.address, records[i].eip) << i;
+    ASSERT_EQ(found.code, records[i].code) << i;
+    ASSERT_EQ(found.fetched(), !records[i].further) << i;
+    if (found.target == 0 || i + 1 == records.size()) continue;
+    ++targets;
+    if (records[i + 1].eip != found.target) ++wrong_targets;
   }
-  if (type != 26) problem("no footer", file.size());
-  return found;
+  EXPECT_GT(targets, 20U);
+  EXPECT_LE(wrong_targets, interrupted);
 }
 
 TEST_F(Export, DrmemtraceOfTheWholeHasEveryInstruction) {
   for (const std::size_t bits : {64U, 32U}) {
-    const std::string file = exported("run.drmemtrace", "drmemtrace:bits=" + std::to_string(bits));
-    const Entries found = read_entries(file, bits / 8, records_);
-    EXPECT_TRUE(found.problems.empty()) << found.problems.front();
-    EXPECT_EQ(found.fetched, fetched_);
-    EXPECT_EQ(found.further, further_);
-    EXPECT_EQ(found.kernel, fetched_ - user_);
-    EXPECT_GT(found.targets, 1000U);
-    // An interrupt or page fault may come first.
-    EXPECT_LT(found.wrong_targets, 20U);
+    for (const char* const threads : {"apart", "together"}) {
+      SCOPED_TRACE(threads);
+      const std::string name = std::string(threads) + std::to_string(bits) + ".drmemtrace";
+      good({"replay", "linux.citcat", "-o", name, "--unchecked", "-q", "--format",
+            "drmemtrace:bits=" + std::to_string(bits) + ",threads=" + threads});
+      const DrTrace found = read_drmemtrace(folder_->path() / name, bits / 8);
+      EXPECT_TRUE(found.problems.empty()) << found.problems.front();
+      expect_kt(found, records_, 20);
+      // What basic_counts counts.
+      EXPECT_EQ(found.count(true, false), user_);
+      EXPECT_EQ(found.count(true, true), fetched_ - user_);
+      EXPECT_EQ(found.count(false, true), further_);
+      std::set<std::string_view> type{"WHOLE_SYSTEM", "ENCODINGS", "ARCH_X86_32"};
+      if (threads == std::string("together")) type.insert("CORE_SHARDED");
+      EXPECT_EQ(found.file_type, type);
+      for (const DrInstruction& i : found.instructions) {
+        ASSERT_EQ(i.kernel, i.address >= kKernelHalf) << std::hex << i.address;
+      }
+    }
   }
 }
 
@@ -251,12 +225,31 @@ TEST_F(Export, DrmemtraceOfAUserHasWhatPrograms) {
   for (const Record& r : records_) {
     if (r.eip < kKernelHalf) programs.push_back(r);
   }
-  const std::string file = exported("user.drmemtrace", "drmemtrace:view=user");
-  const Entries found = read_entries(file, 8, programs);
+  good({"replay", "linux.citcat", "-o", "user.drmemtrace", "--unchecked", "-q", "--format",
+        "drmemtrace:view=user"});
+  const DrTrace found = read_drmemtrace(folder_->path() / "user.drmemtrace");
   EXPECT_TRUE(found.problems.empty()) << found.problems.front();
-  EXPECT_EQ(found.fetched, user_);
-  EXPECT_EQ(found.kernel, 0U);
-  EXPECT_GT(found.system_calls, 0U);
+  expect_kt(found, programs, 20);
+  EXPECT_EQ(found.count(true, false), user_);
+  EXPECT_GT(found.markers.at("SYSCALL"), 0U);
+  EXPECT_EQ(found.file_type,
+            (std::set<std::string_view>{"SYSCALL_NUMBERS", "ENCODINGS", "ARCH_X86_32"}));
+}
+
+TEST_F(Export, DrmemtraceTakesNoFolderThatIsThere) {
+  std::filesystem::create_directory(folder_->path() / "there.drmemtrace");
+  const ProcessResult result = run_citcat(
+      {"replay", "linux.citcat", "-o", "there.drmemtrace", "--to", "100"}, folder_->path());
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("there.drmemtrace"), std::string::npos) << result.err;
+  // A pipe is one stream.
+  const DrTrace piped = [&] {
+    std::ofstream(folder_->path() / "piped", std::ios::binary)
+        << good({"cat", "linux.citcat", "--format", "drmemtrace", "--unchecked", "--to", "100"});
+    return read_drmemtrace(folder_->path() / "piped");
+  }();
+  EXPECT_TRUE(piped.problems.empty()) << piped.problems.front();
+  EXPECT_TRUE(piped.file_type.contains("CORE_SHARDED"));
 }
 
 // ---- profiles ----------------------------------------------------------------------------------
