@@ -16,6 +16,8 @@ namespace citcat::tools {
 class CallFollowerListener : public CallListener {
  public:
   virtual void called(ProcedureNumber caller, ProcedureNumber procedure) = 0;
+  /// The procedure goes on as another one without a name: it jumped there, which is no call.
+  virtual void went_on(ProcedureNumber /*procedure*/) {}
   virtual void executed(ProcedureNumber procedure, std::uint64_t instructions) = 0;
   /// The same of the procedure that executed last, and nothing else was told since.
   virtual void executed_further(ProcedureNumber procedure, std::uint64_t instructions) {
@@ -53,20 +55,31 @@ class CallFollower {
     bool looked_up = false;
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
     bool stays = false;        ///< behind it the same calls are open as before
+    bool jumps_on = false;     ///< it is nothing but a jump: what a call of it goes to is elsewhere
+    bool enters = false;       ///< it ends with a software interrupt
     ProcedureTable::Place place;
     /// That it ran as last, where it has no name.
     ProcedureNumber ran_as = ProcedureTable::kUnknown;
     std::optional<ProcedureNumber> called;  ///< that a call of its beginning goes to, where it has no name
   };
   /// How the code that runs now was reached.
-  enum class Arrival : std::uint8_t { other, call };
+  enum class Arrival : std::uint8_t {
+    other,
+    call,
+    back,  ///< by a return
+    on,    ///< by what a call went to and was nothing but a jump
+    entry  ///< the processor entered the kernel
+  };
 
   bool goes_on(const Code& code) const;
+  void enter(const KernelEntry& entry);
   void find_again(const Code& code);
   void make_call(const DeliveredEvent& before, const Context& context);
   ProcedureNumber arrive(Code& code, const Context& context);
+  ProcedureNumber arrive_by_call(Code& code, const Context& context);
+  ProcedureNumber procedure_met(const Code& code, bool is_lost, const Context& context);
   void depart(const Code& code, const Execution& execution, const Context& context,
-              ProcedureNumber procedure);
+              ProcedureNumber procedure, Arrival arrived);
 
   ProcedureTable& procedures_;
   CallFollowerListener& listener_;
@@ -81,6 +94,7 @@ class CallFollower {
   ProcedureNumber innermost_ = ProcedureTable::kUnknown;  ///< of the innermost call then
   bool warming_ = false;
   bool lost_ = false;  ///< calls that are open may not be known, nor whether those known still are
+  bool enters_ = false;  ///< a software interrupt was delivered: its instruction is told behind that
   std::uint64_t last_instruction_ = 0;  ///< position of what was told last
 };
 

@@ -16,33 +16,56 @@ namespace citcat::tools {
 class CallTree {
  public:
   static constexpr std::uint64_t kShown = 1000;
+  static constexpr CallPath kRoot = 0;
 
-  /// What is to be kept as CallFrame::path. `counts`: as a call.
-  std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure, bool counts);
+  enum class Kind : std::uint8_t { root, process, system, interrupt, exception, call, procedure };
+  struct Path {
+    CallPath parent = kRoot;
+    Kind kind = Kind::root;
+    std::uint32_t value = 0;    ///< number of a procedure, CR3 of a process, vector
+    std::uint64_t calls = 0;    ///< of a procedure
+    std::uint64_t entered = 0;  ///< the same, and without one
+    std::uint64_t own = 0;      ///< instructions executed in it
+  };
+
+  /// A path of its own below another one; once more it is entered.
+  CallPath enter(CallPath parent, Kind kind, std::uint32_t value);
+  /// `counts`: as a call.
+  CallPath enter_procedure(CallPath under, ProcedureNumber procedure, bool counts);
   void executed(const CallStacks& stacks, ProcedureNumber procedure, std::uint64_t instructions);
   /// On the path that something was executed on last.
   void executed_further(std::uint64_t instructions) { paths_[last_].own += instructions; }
   void taken_back() { --paths_[last_].own; }
+
+  /// Parents before their children.
+  const std::vector<Path>& paths() const { return paths_; }
+  /// What was executed on each path and on those that go on from it.
+  std::vector<std::uint64_t> totals() const;
   /// The `shown` paths with most instructions.
   void report(const ProcedureTable& procedures, std::size_t shown, Report& report) const;
-  std::uint64_t instructions() const { return totals()[kRoot]; }
 
  private:
   /// Paths beyond are counted where they branch off.
   static constexpr std::size_t kMostPaths = std::size_t{1} << 20;
-  static constexpr std::uint32_t kRoot = 0;
 
-  struct Path {
-    std::uint32_t parent = kRoot;
-    ProcedureNumber procedure = 0;
-    std::uint64_t calls = 0, own = 0;
+  CallPath child(CallPath parent, Kind kind, std::uint32_t value);
+
+  std::vector<Path> paths_{Path{}};
+  /// By parent, kind and value.
+  struct Key {
+    CallPath parent;
+    Kind kind;
+    std::uint32_t value;
+    bool operator==(const Key&) const = default;
   };
-  std::uint32_t child(std::uint32_t parent, ProcedureNumber procedure);
-  std::vector<std::uint64_t> totals() const;
-
-  std::vector<Path> paths_{Path{}};  ///< parents before their children
-  std::unordered_map<std::uint64_t, std::uint32_t> children_;
-  std::uint32_t last_ = kRoot;  ///< that something was executed in
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const {
+      const std::uint64_t mixed = (std::uint64_t{k.parent} << 32 | k.value) * 0x9e3779b97f4a7c15u;
+      return static_cast<std::size_t>((mixed ^ mixed >> 29) + static_cast<unsigned>(k.kind));
+    }
+  };
+  std::unordered_map<Key, CallPath, KeyHash> children_;
+  CallPath last_ = kRoot;  ///< that something was executed on
   std::uint64_t not_kept_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // (docs/tools/calls.md).
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -21,9 +22,12 @@ class CallsTool final : public CallTool {
   }
   void report(Report& report) const override {
     report.value("calls", "calls", calls_);
-    report.value("arcs", "different callers and procedures", std::uint64_t{arcs_.size()});
+    // Jumps to what has no name are no calls, and end as if they were.
+    std::vector<std::pair<Arc, Count>> sorted;
+    std::copy_if(arcs_.begin(), arcs_.end(), std::back_inserter(sorted),
+                 [](const auto& arc) { return arc.second.calls != 0; });
+    report.value("arcs", "different callers and procedures", std::uint64_t{sorted.size()});
     report.value("deepest", "most calls open on one stack", std::uint64_t{deepest_});
-    std::vector<std::pair<Arc, Count>> sorted(arcs_.begin(), arcs_.end());
     std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
       if (a.second.calls != b.second.calls) return a.second.calls > b.second.calls;
       return names_of(a.first) < names_of(b.first);

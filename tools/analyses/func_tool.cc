@@ -68,8 +68,8 @@ class FuncTool final : public CallTool {
     return counts_[procedure];
   }
 
-  std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure) override {
-    return tree_ ? tree_->entered(under, procedure, !warming_) : 0;
+  CallPath entered(CallPath under, ProcedureNumber procedure, bool is_base) override {
+    return tree_ ? tree_->enter_procedure(under, procedure, !warming_ && !is_base) : 0;
   }
   void called(ProcedureNumber /*caller*/, ProcedureNumber procedure) override {
     if (!warming_) ++count_of(procedure).calls;

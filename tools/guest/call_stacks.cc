@@ -6,11 +6,20 @@ namespace citcat::tools {
 
 namespace {
 
-/// Slots that lie farther from each other belong to different stacks, or regions of one: the stacks
-/// that an operating system gives its threads are larger than what their frames take.
+/// Slots of a program that lie farther from each other belong to different stacks, or regions of one:
+/// the stacks that an operating system gives its threads are larger than what their frames take.
 constexpr std::uint64_t kNear = std::uint64_t{1} << 20;
+/// THREAD_SIZE of Linux: on i386 (arch/x86/include/asm/page_32_types.h), and on amd64, whose kernel
+/// lies above all addresses of the other (page_64_types.h). Stacks begin at multiples of it.
+constexpr unsigned kKernelStackBits = 13, kWideKernelStackBits = 14;
 
-bool are_near(LinearAddr a, LinearAddr b) {
+std::uint64_t region_of(LinearAddr slot) {
+  return slot.value >> (slot.value >> 32 != 0 ? kWideKernelStackBits : kKernelStackBits);
+}
+
+/// Two slots of one space may be of one stack.
+bool are_near(std::uint32_t space, LinearAddr a, LinearAddr b) {
+  if (space == CallStacks::kKernel) return region_of(a) == region_of(b);
   return std::max(a.value, b.value) - std::min(a.value, b.value) < kNear;
 }
 
@@ -30,26 +39,30 @@ bool release(std::unordered_map<Key, std::uint32_t>& open, Key key) {
 }  // namespace
 
 CallStacks::CallStacks(CallListener& listener)
-    : listener_(listener), current_(make_stack(kKernel)) {}
+    : listener_(listener), current_(bare_stack(kNowhere)) {}
 
-CallStacks::StackPtr CallStacks::make_stack(std::uint32_t space) const {
+CallStacks::StackPtr CallStacks::bare_stack(std::uint32_t space) {
   auto stack = std::make_shared<Stack>();
   stack->space = space;
   stack->clock = std::make_shared<std::uint64_t>(0);
   return stack;
 }
 
-/// Of the first `depth` calls of the stack, and of those that its thread has below it.
-const CallFrame* CallStacks::innermost_of(const Stack& stack, std::size_t depth) {
-  if (depth != 0) return &stack.frames[depth - 1];
-  const Stack* const below = stack.below.get();
-  if (below == nullptr || below->clock != stack.clock) return nullptr;
-  return innermost_of(*below, below->frames.size());
+CallStacks::StackPtr CallStacks::make_stack(std::uint32_t space) {
+  StackPtr stack = bare_stack(space);
+  stack->base = listener_.began(space);
+  return stack;
+}
+
+/// Within the first `depth` frames of the stack.
+CallPath CallStacks::path_of(const Stack& stack, std::size_t depth) {
+  return depth != 0 ? stack.frames[depth - 1].path : stack.base;
 }
 
 void CallStacks::leave_top(Stack& stack) {
   const CallFrame frame = stack.frames.back();
   stack.frames.pop_back();
+  if (frame.is_base) return;
   const auto at = slots_.find({stack.space, frame.slot.value});
   if (at != slots_.end() && at->second.get() == &stack) slots_.erase(at);
   const bool outermost = release(stack.open, frame.procedure);
@@ -62,39 +75,49 @@ void CallStacks::leave_to(Stack& stack, std::size_t depth) {
   while (stack.frames.size() > depth) leave_top(stack);
 }
 
+/// That has the next slot above this one, if they may be of one stack; else null.
+CallStacks::StackPtr CallStacks::stack_above(std::uint32_t space, LinearAddr slot) const {
+  const auto above = slots_.lower_bound({space, slot.value});
+  const bool found = above != slots_.end() && above->first.first == space &&
+                     are_near(space, LinearAddr{above->first.second}, slot);
+  return found ? above->second : nullptr;
+}
+
 /// The stack that a new slot lies on: that which runs, unless another one has slots right above it.
 /// A kernel may have a region for interrupts, a program one for signals, which its threads lend.
 CallStacks::StackPtr CallStacks::stack_for(std::uint32_t space, LinearAddr slot) {
-  const bool runs = !unsure_ && current_->space == space;
-  if (runs && (current_->frames.empty() || are_near(current_->frames.back().slot, slot))) {
-    return current_;
-  }
-  const auto above = slots_.lower_bound({space, slot.value});
-  const bool found = above != slots_.end() && above->first.first == space &&
-                     above->first.second - slot.value < kNear;
-  if (found) return above->second;
-  return runs ? current_ : make_stack(space);
+  const bool here = current_->space == space;
+  const bool runs = here && !unsure_;
+  const bool is_bare = current_->calls() == 0;
+  if (runs && (is_bare || are_near(space, current_->frames.back().slot, slot))) return current_;
+  // A handler loads its stack pointer before it calls anything.
+  if (here && is_bare && current_->below != nullptr) return current_;
+  if (StackPtr above = stack_above(space, slot)) return above;
+  return runs || (here && is_bare) ? current_ : make_stack(space);
 }
 
 void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber caller,
                       ProcedureNumber procedure) {
   current_ = stack_for(space, slot);
   unsure_ = false;
+  if (space != kKernel) programs_[space] = current_;
   Stack& stack = *current_;
   // Frames that the stack pointer has gone beyond are gone.
-  while (!stack.frames.empty() && stack.frames.back().slot <= slot &&
-         are_near(stack.frames.back().slot, slot)) {
+  while (stack.calls() != 0 && stack.frames.back().slot <= slot &&
+         are_near(space, stack.frames.back().slot, slot)) {
     leave_top(stack);
   }
   const auto before = slots_.find({space, slot.value});
   if (before != slots_.end()) {
     // Of a stack that nobody returns to: its memory is this one's now.
     const StackPtr old = before->second;
-    const auto frame = std::find_if(old->frames.begin(), old->frames.end(),
-                                    [&](const CallFrame& f) { return f.slot == slot; });
+    const auto frame =
+        std::find_if(old->frames.begin(), old->frames.end(),
+                     [&](const CallFrame& f) { return !f.is_base && f.slot == slot; });
     leave_to(*old, static_cast<std::size_t>(frame - old->frames.begin()));
   }
-  const std::uint32_t path = listener_.entered(innermost_of(stack, stack.frames.size()), procedure);
+  const CallPath path =
+      listener_.entered(path_of(stack, stack.frames.size()), procedure, false);
   const CallFrame frame{procedure, caller, slot, *stack.clock, path};
   stack.frames.push_back(frame);
   ++stack.open[procedure];
@@ -104,19 +127,29 @@ void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber call
 
 void CallStacks::returned(std::uint32_t space, LinearAddr slot) {
   const auto found = slots_.find({space, slot.value});
-  if (found == slots_.end()) {
-    // Of a call before the beginning, or of what was no call.
-    Stack& stack = *current_;
-    while (!unsure_ && stack.space == space && !stack.frames.empty() &&
-           stack.frames.back().slot < slot && are_near(stack.frames.back().slot, slot)) {
-      leave_top(stack);
-    }
-    return;
-  }
+  if (found == slots_.end()) return returned_unknown(space, slot);
   current_ = found->second;
   unsure_ = false;
+  if (space != kKernel) programs_[space] = current_;
   while (current_->frames.back().slot != slot) leave_top(*current_);
   leave_top(*current_);
+}
+
+/// Of a call before the beginning, or of what was no call, or on the stack of a new task.
+void CallStacks::returned_unknown(std::uint32_t space, LinearAddr slot) {
+  if (current_->space != space || current_->calls() == 0) return;
+  if (!are_near(space, current_->frames.back().slot, slot)) {
+    StackPtr there = stack_above(space, slot);
+    current_ = there != nullptr ? there : make_stack(space);
+    unsure_ = false;
+    return;
+  }
+  if (unsure_) return;
+  Stack& stack = *current_;
+  while (stack.calls() != 0 && stack.frames.back().slot < slot &&
+         are_near(space, stack.frames.back().slot, slot)) {
+    leave_top(stack);
+  }
 }
 
 void CallStacks::leave_within(ProcedureNumber procedure) {
@@ -130,22 +163,39 @@ void CallStacks::becomes(ProcedureNumber procedure) {
   Stack& stack = *current_;
   CallFrame& frame = stack.frames.back();
   const CallFrame before = frame;
-  const bool outermost = release(stack.open, before.procedure);
-  const bool outermost_arc = release(stack.open_arcs, arc_of(before));
   frame.caller = before.procedure;
   frame.procedure = procedure;
   frame.entered = *stack.clock;
   // It takes the place of the one that jumped, within the same caller.
-  frame.path = listener_.entered(innermost_of(stack, stack.frames.size() - 1), procedure);
+  frame.path =
+      listener_.entered(path_of(stack, stack.frames.size() - 1), procedure, before.is_base);
+  if (before.is_base) return;
+  const bool outermost = release(stack.open, before.procedure);
+  const bool outermost_arc = release(stack.open_arcs, arc_of(before));
   ++stack.open[procedure];
   ++stack.open_arcs[arc_of(frame)];
   left_ = stack.clock;
   listener_.left(before, *stack.clock - before.entered, outermost, outermost_arc);
 }
 
-void CallStacks::interrupted(bool own) {
-  StackPtr handler = make_stack(kKernel);
-  if (!own) handler->clock = current_->clock;
+void CallStacks::runs_in(std::uint32_t space) {
+  if (current_->space == space) return;
+  const auto last = programs_.find(space);
+  const bool known = space != kKernel && last != programs_.end();
+  current_ = known ? last->second : make_stack(space);
+  if (space != kKernel) programs_[space] = current_;
+  unsure_ = true;
+}
+
+void CallStacks::begin(ProcedureNumber procedure) {
+  const CallPath path = listener_.entered(current_->base, procedure, true);
+  current_->frames.push_back({procedure, 0, LinearAddr{}, *current_->clock, path, true});
+}
+
+void CallStacks::interrupted(const KernelEntry& entry) {
+  StackPtr handler = bare_stack(kKernel);
+  handler->base = listener_.handles(path(), entry);
+  if (entry.kind != KernelEntry::Kind::interrupt) handler->clock = current_->clock;
   handler->below = current_;
   current_ = std::move(handler);
   unsure_ = false;

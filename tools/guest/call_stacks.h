@@ -4,8 +4,13 @@
 // A call is known by the place of its return address, its *slot*. A return from a slot ends that
 // call and all that were made above it, whatever became of those: that is what longjmp() and
 // exceptions do. A switch of tasks shows in a return from the slot of another stack, which goes on
-// then. A delivery begins a stack of its own above what it interrupts, and its IRET ends it.
-// Handlers of signals lie above what they interrupt, at lower addresses, and go as they came.
+// then, or, of a task that is new, in one from a region that has no slots. A delivery begins a stack of
+// its own above what it interrupts, and its IRET ends it. Handlers of signals lie above what they
+// interrupt, at lower addresses, and go as they came.
+//
+// The kernel's stacks lie one behind the other, each in a region of its own: eight kilobytes of Linux
+// on i386, sixteen on amd64. A call whose slot lies in another region than the last one's goes on there,
+// as handlers do on the stack for interrupts.
 //
 // Instructions are counted by threads: those of a call are what its thread executed up to its
 // return, the kernel's on its behalf included (faults and system calls), interrupts and other
@@ -25,21 +30,42 @@ namespace citcat::tools {
 /// A procedure, as a number of whoever uses the stacks.
 using ProcedureNumber = std::uint32_t;
 
+/// Where something runs: a number of the listener's.
+using CallPath = std::uint32_t;
+
 struct CallFrame {
   ProcedureNumber procedure = 0;
   ProcedureNumber caller = 0;
   LinearAddr slot;
   std::uint64_t entered = 0;  ///< instructions that the thread had executed
-  std::uint32_t path = 0;     ///< what CallListener::entered() returned
+  CallPath path = 0;          ///< what CallListener::entered() returned
+  /// It runs on its stack because nobody called it there within the run: a handler, what a program
+  /// begins with, what ran first. It is below all calls, and has no slot.
+  bool is_base = false;
 };
 
-/// Is told when calls begin and end.
+/// How the kernel was entered.
+struct KernelEntry {
+  enum class Kind : std::uint8_t { interrupt, exception, call };
+  Kind kind = Kind::interrupt;
+  std::uint8_t vector = 0;  ///< 0 of a call
+};
+
+/// Is told when calls begin and end. What has no listener's path has 0.
 class CallListener {
  public:
   virtual ~CallListener() = default;
-  /// A call of `procedure` begins within `under`, the innermost call of its thread that is open; null
-  /// where there is none. Returns what is to be kept with it (CallFrame::path).
-  virtual std::uint32_t entered(const CallFrame* /*under*/, ProcedureNumber /*procedure*/) {
+  /// A stack is met first: of a program with that CR3, or of the kernel. Returns the path of what runs
+  /// there outside of all procedures.
+  virtual CallPath began(std::uint32_t /*space*/) { return 0; }
+  /// The same of what an entry to the kernel makes run on behalf of what runs on `under`, or, of an
+  /// interrupt, in its place.
+  virtual CallPath handles(CallPath under, const KernelEntry& entry) {
+    return entry.kind == KernelEntry::Kind::interrupt ? 0 : under;
+  }
+  /// A call of `procedure` begins within what runs on `under`, or it goes on there without one
+  /// (`is_base`, CallFrame::is_base). Returns its own path.
+  virtual CallPath entered(CallPath /*under*/, ProcedureNumber /*procedure*/, bool /*is_base*/) {
     return 0;
   }
   /// `instructions` were executed meanwhile. `outermost`: no other call of the procedure, and
@@ -67,20 +93,25 @@ class CallStacks {
   void leave_within(ProcedureNumber procedure);
   /// The innermost call goes on as another procedure: it jumped to its beginning.
   void becomes(ProcedureNumber procedure);
-  /// A delivery, SYSENTER among them. `own`: what follows is no part of what was interrupted.
-  void interrupted(bool own);
+  /// What runs in that space, where nothing is open: its own stack, or that it had last.
+  void runs_in(std::uint32_t space);
+  /// The procedure runs on this stack, on which nothing is open (CallFrame::is_base).
+  void begin(ProcedureNumber procedure);
+  /// A delivery, SYSENTER among them. What follows an interrupt is no part of what was interrupted.
+  void interrupted(const KernelEntry& entry);
   /// IRET or SYSEXIT, with the page tables of CR3 in `address_space`.
   void resumed(std::uint32_t address_space);
   /// The stack pointer was loaded: the stack may be another one.
   void moved() { unsure_ = true; }
-  /// The innermost call; null where none is open on this stack.
+  /// The innermost call, or what runs without one; null where neither is known on this stack.
   const CallFrame* innermost() const {
     return current_->frames.empty() ? nullptr : &current_->frames.back();
   }
-  /// The innermost call of the thread, where what runs is the kernel's on its behalf too; null where
-  /// none is open.
-  const CallFrame* innermost_of_thread() const { return innermost_of(*current_, depth()); }
-  std::size_t depth() const { return current_->frames.size(); }
+  /// Of what runs.
+  CallPath path() const { return path_of(*current_, current_->frames.size()); }
+  std::uint32_t space() const { return current_->space; }
+  /// Calls that are open on this stack.
+  std::size_t depth() const { return current_->calls(); }
   /// Instructions that the thread that runs has executed. Threads are told apart by it: it lives as
   /// long as anything is known of the thread.
   using Clock = std::shared_ptr<const std::uint64_t>;
@@ -93,20 +124,29 @@ class CallStacks {
   static constexpr std::uint32_t kKernel = 0;
 
  private:
+  static constexpr std::uint32_t kNowhere = ~0u;  ///< before anything ran
   struct Stack {
     std::uint32_t space = kKernel;
+    CallPath base = 0;              ///< of what runs where no frame is
     std::vector<CallFrame> frames;  ///< by descending slots, but where another region was used
     std::shared_ptr<Stack> below;   ///< what goes on when this one has ended; may be null
     std::shared_ptr<std::uint64_t> clock;                     ///< of the thread
     std::unordered_map<ProcedureNumber, std::uint32_t> open;  ///< calls of each procedure
     std::unordered_map<std::uint64_t, std::uint32_t> open_arcs;
+
+    std::size_t calls() const {
+      return frames.size() - (!frames.empty() && frames.front().is_base ? 1 : 0);
+    }
   };
   using StackPtr = std::shared_ptr<Stack>;
   using SlotKey = std::pair<std::uint32_t, std::uint64_t>;
 
+  StackPtr stack_above(std::uint32_t space, LinearAddr slot) const;
   StackPtr stack_for(std::uint32_t space, LinearAddr slot);
-  StackPtr make_stack(std::uint32_t space) const;
-  static const CallFrame* innermost_of(const Stack& stack, std::size_t depth);
+  StackPtr make_stack(std::uint32_t space);
+  static StackPtr bare_stack(std::uint32_t space);
+  static CallPath path_of(const Stack& stack, std::size_t depth);
+  void returned_unknown(std::uint32_t space, LinearAddr slot);
   void leave_top(Stack& stack);
   void leave_to(Stack& stack, std::size_t depth);
 
@@ -115,6 +155,8 @@ class CallStacks {
   Clock left_;
   bool unsure_ = true;
   std::map<SlotKey, StackPtr> slots_;  ///< of all open calls
+  /// Of each program the stack that was used last.
+  std::unordered_map<std::uint32_t, StackPtr> programs_;
 };
 
 }  // namespace citcat::tools

@@ -209,9 +209,19 @@ void MdlRun::called(ProcedureNumber caller, ProcedureNumber procedure) {
   points_of(std::max(caller, procedure));
   const auto clock = follower_.stacks().thread();
   reach(points_of(caller)[static_cast<std::size_t>(PointKind::procedure_call)], clock, point);
+  enter_procedure(procedure, point);
+}
+
+void MdlRun::went_on(ProcedureNumber procedure) {
+  points_of(procedure);
+  enter_procedure(procedure, point_here());
+}
+
+void MdlRun::enter_procedure(ProcedureNumber procedure, const Point& call) {
   procedure_ = procedure;
   Point entry = point_here();
-  entry.values = point.values;
+  entry.values = call.values;
+  const auto clock = follower_.stacks().thread();
   reach(points_of(procedure)[static_cast<std::size_t>(PointKind::procedure_entry)], clock, entry);
 }
 

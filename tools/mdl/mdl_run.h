@@ -76,6 +76,8 @@ class MdlRun final : private tools::CallFollowerListener {
   Point point_here() const;
 
   void called(tools::ProcedureNumber caller, tools::ProcedureNumber procedure) override;
+  void went_on(tools::ProcedureNumber procedure) override;
+  void enter_procedure(tools::ProcedureNumber procedure, const Point& call);
   void executed(tools::ProcedureNumber procedure, std::uint64_t instructions) override;
   void taken_back(tools::ProcedureNumber procedure) override;
   void left(const tools::CallFrame& frame, std::uint64_t instructions, bool outermost,

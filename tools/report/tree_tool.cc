@@ -17,13 +17,13 @@ class TreeTool final : public CallTool {
     return std::make_unique<TreeTool>(shown_, procedures_.names());
   }
   void report(Report& report) const override {
-    report.value("instructions", "instructions", tree_.instructions());
+    report.value("instructions", "instructions", tree_.totals()[CallTree::kRoot]);
     tree_.report(procedures_, shown_, report);
   }
 
  private:
-  std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure) override {
-    return tree_.entered(under, procedure, !warming_);
+  CallPath entered(CallPath under, ProcedureNumber procedure, bool is_base) override {
+    return tree_.enter_procedure(under, procedure, !warming_ && !is_base);
   }
   void called(ProcedureNumber /*caller*/, ProcedureNumber /*procedure*/) override {}
   void left(const CallFrame& /*frame*/, std::uint64_t /*instructions*/, bool /*outermost*/,

@@ -68,12 +68,12 @@ TEST_F(Calls, ACallFromFartherOutEndsWhatLongjmpLeft) {
 TEST_F(Calls, AnInterruptIsNoPartOfWhatItInterruptsAndASystemCallIs) {
   call(0x9000, 1);
   stacks_.executed(10);
-  stacks_.interrupted(true);
+  stacks_.interrupted({KernelEntry::Kind::interrupt, 0x30});
   call(0xc0009000, 5, kKernel);
   stacks_.executed(100);
   ret(0xc0009000, kKernel);
   stacks_.resumed(kProgram);
-  stacks_.interrupted(false);
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
   call(0xc0009000, 6, kKernel);
   stacks_.executed(1000);
   ret(0xc0009000, kKernel);
@@ -84,7 +84,7 @@ TEST_F(Calls, AnInterruptIsNoPartOfWhatItInterruptsAndASystemCallIs) {
 
 TEST_F(Calls, ASwitchOfTasksShowsInTheReturnOfTheOther) {
   // Two tasks in the kernel, each within a call of its own.
-  stacks_.interrupted(false);
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
   call(0xc0009000, 1, kKernel);
   stacks_.executed(1);
   stacks_.moved();
@@ -98,9 +98,59 @@ TEST_F(Calls, ASwitchOfTasksShowsInTheReturnOfTheOther) {
   EXPECT_EQ(log_, (Log{"1:1", "2:20"}));
 }
 
+/// Stacks of the kernel lie one behind the other, eight kilobytes each.
+TEST_F(Calls, ANewTaskOnTheStackNextDoorHasCallsOfItsOwn) {
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
+  call(0xc000bf00, 1, kKernel);
+  stacks_.executed(1);
+  stacks_.moved();
+  ret(0xc0009ff0, kKernel);  // to where the new task begins
+  stacks_.executed(20);
+  call(0xc0009fe0, 2, kKernel);
+  stacks_.executed(300);
+  stacks_.moved();
+  ret(0xc000bf00, kKernel);
+  EXPECT_EQ(log_, (Log{"1:1"}));
+}
+
+TEST_F(Calls, AReturnOnTheStackNextDoorEndsNothingHere) {
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
+  call(0xc0009f00, 1, kKernel);
+  ret(0xc000bff0, kKernel);
+  EXPECT_EQ(log_, Log{});
+  ret(0xc0009f00, kKernel);
+  EXPECT_EQ(log_, (Log{"1:0"}));
+}
+
+TEST_F(Calls, AHandlerThatLoadsItsStackPointerGoesBackToWhatItInterrupted) {
+  call(0x9000, 1);
+  stacks_.executed(2);
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
+  stacks_.moved();
+  call(0xc0009f00, 2, kKernel);
+  stacks_.executed(5);
+  ret(0xc0009f00, kKernel);
+  stacks_.resumed(kProgram);
+  ret(0x9000);
+  EXPECT_EQ(log_, (Log{"2:5", "1:7"}));
+}
+
+TEST_F(Calls, WhatRunsWithoutACallIsBelowAllCallsAndNotOne) {
+  stacks_.runs_in(kProgram);
+  stacks_.begin(9);
+  EXPECT_EQ(stacks_.depth(), 0u);
+  call(0x9000, 1);
+  EXPECT_EQ(stacks_.depth(), 1u);
+  ret(0x9000);
+  ret(0x9100);
+  ASSERT_NE(stacks_.innermost(), nullptr);
+  EXPECT_EQ(stacks_.innermost()->procedure, 9u);
+  EXPECT_EQ(log_, (Log{"1:0"}));
+}
+
 TEST_F(Calls, ATaskThatIsSwitchedAwayWithinAnInterruptGoesOnWithIt) {
   call(0x9000, 1);
-  stacks_.interrupted(true);
+  stacks_.interrupted({KernelEntry::Kind::interrupt, 0x30});
   call(0xc0009000, 2, kKernel);  // schedule()
   stacks_.moved();
   call(0xc0209000, 3, kKernel);
@@ -116,7 +166,7 @@ TEST_F(Calls, ATaskThatIsSwitchedAwayWithinAnInterruptGoesOnWithIt) {
 
 TEST_F(Calls, AHandlerOfASignalLiesAboveWhatItInterrupts) {
   call(0x9000, 1);
-  stacks_.interrupted(false);
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
   stacks_.resumed(kProgram);
   call(0x8800, 7);  // made by the handler
   ret(0x8800);
@@ -135,7 +185,7 @@ TEST_F(Calls, AProcedureThatGoesOnAsAnotherIsThatOneFromThereOn) {
 
 TEST_F(Calls, TwoProgramsWithTheSameAddressesHaveStacksOfTheirOwn) {
   call(0x9000, 1, 0x1000);
-  stacks_.interrupted(false);
+  stacks_.interrupted({KernelEntry::Kind::call, 0});
   stacks_.resumed(0x2000);
   call(0x9000, 2, 0x2000);
   ret(0x9000, 0x1000);
