@@ -32,11 +32,11 @@ class CallgrindTool final : public ProfileTool {
  private:
   void write(const CallPaths& paths) override {
     std::map<Function, Cost> costs;
-    const std::vector<std::uint64_t> inclusive = inclusive_of(paths);
+    const std::vector<std::uint64_t> inclusive = paths.inclusive();
     for (std::uint32_t n = 1; n < paths.nodes().size(); ++n) {
       const CallPaths::Node& node = paths.nodes()[n];
       const Function function = paths.name(node);
-      costs[function].self += node.self;
+      costs[function].self += node.own;
       if (node.parent == CallPaths::kRoot) continue;
       Call& call = costs[paths.name(paths.nodes()[node.parent])].calls[function];
       call.times += node.entered;

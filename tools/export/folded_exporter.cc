@@ -18,12 +18,12 @@ class FoldedTool final : public ProfileTool {
  private:
   void write(const CallPaths& paths) override {
     for (std::uint32_t n = 1; n < paths.nodes().size(); ++n) {
-      if (paths.nodes()[n].self == 0) continue;
+      if (paths.nodes()[n].own == 0) continue;
       std::string line;
-      for (const std::uint32_t step : path_of(paths, n)) {
+      for (const std::uint32_t step : paths.path_of(n)) {
         line += (line.empty() ? "" : ";") + paths.name(paths.nodes()[step]);
       }
-      file().write(fmt::format("{} {}\n", line, paths.nodes()[n].self));
+      file().write(fmt::format("{} {}\n", line, paths.nodes()[n].own));
     }
   }
 };

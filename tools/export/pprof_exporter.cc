@@ -59,7 +59,7 @@ class PprofTool final : public ProfileTool {
     }
     for (std::uint32_t n = 1; n < paths.nodes().size(); ++n) {
       const CallPaths::Node& node = paths.nodes()[n];
-      if (node.self == 0) continue;
+      if (node.own == 0) continue;
       // The innermost comes first.
       std::vector<std::uint64_t> locations;
       for (std::uint32_t at = n; at != CallPaths::kRoot; at = paths.nodes()[at].parent) {
@@ -69,7 +69,7 @@ class PprofTool final : public ProfileTool {
       }
       protozero::pbf_writer sample(profile, kSample);
       sample.add_packed_uint64(kLocationIds, locations.begin(), locations.end());
-      const auto self = static_cast<std::int64_t>(node.self);
+      const auto self = static_cast<std::int64_t>(node.own);
       sample.add_packed_int64(kValues, &self, &self + 1);
     }
     for (const auto& [name, id] : functions) write_function(profile, strings.number(name), id);

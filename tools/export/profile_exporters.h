@@ -2,21 +2,30 @@
 // What the exporters of profiles share: a run as a tree of call paths, written at its end.
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tools/analyses/call_follower.h"
+#include "tools/analyses/call_tree.h"
+#include "tools/analyses/procedure_table.h"
 #include "tools/export/call_paths.h"
 #include "tools/export/export_file.h"
 #include "tools/export/step_stream.h"
 
 namespace citcat::tools {
 
-class ProfileTool : public StepTool {
+class ProfileTool : public StepTool, private CallFollowerListener {
  public:
   /// `names` may be null.
   ProfileTool(ExportFile file, std::string command, const NameSource* names)
-      : file_(std::move(file)), command_(std::move(command)), names_(names), paths_(names) {}
+      : file_(std::move(file)), command_(std::move(command)), names_(names), procedures_(names) {}
+
+  void* code(const StaticBlock& block) final;
+  void run(void* mine, const Execution& execution, const Context& context) final;
+  void event(const MachineEvent& event, const Context& context) final;
 
  protected:
   /// Writes the whole profile; the file is finished afterwards.
@@ -28,23 +37,37 @@ class ProfileTool : public StepTool {
   const NameSource* names() const { return names_; }
 
  private:
-  void step(const Step& step) final { paths_.step(step, context()); }
-  void happened(const StepEvent& h) final { paths_.happened(h); }
-  void end() final {
-    write(paths_);
-    file_.finish();
+  /// A piece of code, to both who follow.
+  struct Piece {
+    void* stepped = nullptr;
+    void* followed = nullptr;
+  };
+
+  void step(const Step& /*step*/) final {}
+  void end() final;
+
+  CallPath began(std::uint32_t space) final;
+  CallPath handles(CallPath under, const KernelEntry& entry) final;
+  CallPath entered(CallPath under, ProcedureNumber procedure, bool is_base) final;
+  void left(const CallFrame& /*frame*/, std::uint64_t /*instructions*/, bool /*outermost*/,
+            bool /*outermost_arc*/) final {}
+  void called(ProcedureNumber /*caller*/, ProcedureNumber /*procedure*/) final {}
+  void executed(ProcedureNumber procedure, std::uint64_t instructions) final {
+    tree_.executed(follower_.stacks(), procedure, instructions);
   }
+  void executed_further(ProcedureNumber /*procedure*/, std::uint64_t instructions) final {
+    tree_.executed_further(instructions);
+  }
+  void taken_back(ProcedureNumber /*procedure*/) final { tree_.taken_back(); }
 
   ExportFile file_;
   std::string command_;
   const NameSource* names_;
-  CallPaths paths_;
+  ProcedureTable procedures_;
+  CallFollower follower_{procedures_, *this};
+  CallTree tree_;
+  std::deque<Piece> pieces_;
 };
-
-/// Nodes from the outermost to `node`, without the root.
-std::vector<std::uint32_t> path_of(const CallPaths& paths, std::uint32_t node);
-/// What ran in each node and in what it called.
-std::vector<std::uint64_t> inclusive_of(const CallPaths& paths);
 
 /// make() of a row.
 template <class T>

@@ -25,17 +25,17 @@ class SpeedscopeTool final : public ProfileTool {
     std::uint64_t total = 0;
     for (std::uint32_t n = 1; n < paths.nodes().size(); ++n) {
       const CallPaths::Node& node = paths.nodes()[n];
-      if (node.self == 0) continue;
+      if (node.own == 0) continue;
       Json sample = Json::array();
-      for (const std::uint32_t step : path_of(paths, n)) {
+      for (const std::uint32_t step : paths.path_of(n)) {
         const std::string name = paths.name(paths.nodes()[step]);
         const auto [frame, added] = frames.try_emplace(name, frames.size());
         if (added) names.push_back({{"name", name}});
         sample.push_back(frame->second);
       }
       samples.push_back(std::move(sample));
-      weights.push_back(node.self);
-      total += node.self;
+      weights.push_back(node.own);
+      total += node.own;
     }
     Json json;
     json["$schema"] = "https://www.speedscope.app/file-format-schema.json";

@@ -64,8 +64,8 @@ class StepTool : public Tool {
  public:
   Wants wants() const override { return {.executions = true, .references = true, .events = true}; }
   void* code(const StaticBlock& block) override { return const_cast<StaticBlock*>(&block); }
-  void run(void* mine, const Execution& execution, const Context& context) final;
-  void event(const MachineEvent& event, const Context& context) final;
+  void run(void* mine, const Execution& execution, const Context& context) override;
+  void event(const MachineEvent& event, const Context& context) override;
   /// Whoever writes a stream cannot begin within it.
   bool merges() const override { return false; }
   void follow(Tool&&) override;
