@@ -101,9 +101,10 @@ struct ModRmMatch {
 /// Column of a search among mandatory prefixes; `any` where none selects.
 enum class MandatoryPrefix : std::uint8_t { np, p66, pF3, pF2, any };
 
-struct ProcessorRange {
-  InstructionSet first = InstructionSet::i8088, last = InstructionSet::p6;
-  constexpr bool has(InstructionSet s) const { return first <= s && s <= last; }
+/// Which processors have it, a bit each: not all of them have what the ones before had.
+struct ProcessorSet {
+  std::uint16_t bits = 0;
+  constexpr bool has(InstructionSet s) const { return (bits >> static_cast<unsigned>(s) & 1) != 0; }
 };
 
 /// Bits of OpcodeRow::traits.
@@ -131,7 +132,7 @@ struct OpcodeRow {
   InstructionClass kind;
   AccessPattern accesses;
   FlagFacts flags;
-  ProcessorRange processors;
+  ProcessorSet processors;
   std::uint8_t traits;
 
   constexpr bool has(OpcodeTrait trait) const { return (traits & trait) != 0; }

@@ -46,15 +46,19 @@ constexpr unsigned no = 0, AX = 1, CX = 2, DX = 4, BX = 8, SP = 16, BP = 32, SI 
 
 namespace processor_columns {
 
-constexpr ProcessorRange since(InstructionSet first) { return {first, InstructionSet::p6}; }
-constexpr ProcessorRange only(InstructionSet one) { return {one, one}; }
+constexpr ProcessorSet only(InstructionSet one) {
+  return {static_cast<std::uint16_t>(1u << static_cast<unsigned>(one))};
+}
+constexpr ProcessorSet since(InstructionSet first) {
+  const unsigned all = 2u * only(InstructionSet::p6).bits - 1;
+  return {static_cast<std::uint16_t>(all & ~(only(first).bits - 1u))};
+}
 
-constexpr ProcessorRange i8088 = since(InstructionSet::i8088), i286 = since(InstructionSet::i286),
-                         i386 = since(InstructionSet::i386), i486 = since(InstructionSet::i486),
-                         pentium = since(InstructionSet::pentium), p6 = since(InstructionSet::p6);
-constexpr ProcessorRange only_8088 = only(InstructionSet::i8088),
-                         only_286 = only(InstructionSet::i286),
-                         only_386 = only(InstructionSet::i386);
+constexpr ProcessorSet i8088 = since(InstructionSet::i8088), i286 = since(InstructionSet::i286),
+                       i386 = since(InstructionSet::i386), i486 = since(InstructionSet::i486),
+                       pentium = since(InstructionSet::pentium), p6 = since(InstructionSet::p6);
+constexpr ProcessorSet only_8088 = only(InstructionSet::i8088),
+                       only_286 = only(InstructionSet::i286), only_386 = only(InstructionSet::i386);
 
 }  // namespace processor_columns
 
@@ -159,7 +163,7 @@ constexpr Index make_index(OpcodeTrait left_out) {
   for (const OpcodeRow& row : kRows) {
     ++number;
     // What only early processors have left its place to others (0F 05, 0F 07).
-    const bool gone = left_out == kNotIn64BitMode && row.processors.last < InstructionSet::p6;
+    const bool gone = left_out == kNotIn64BitMode && !row.processors.has(InstructionSet::p6);
     if (!row.has(left_out) && !gone && !row.has(kNewerMeaning)) index.add(row, number);
   }
   return index;
