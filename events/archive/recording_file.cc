@@ -218,6 +218,10 @@ void RecordingFileWriter::add_evidence() {
 void RecordingFileWriter::select(std::size_t number) {
   add_evidence();
   selected_ = number;
+  // Also where nothing of it follows: the numbers appear in their order.
+  if (number < named_) return;
+  mark();
+  named_ = number + 1;
 }
 
 /// Says whose the next chunk is, unless that is clear.
@@ -405,8 +409,8 @@ void RecordingFile::load_all() {
   }
 }
 
-/// Throws FormatError, before anything is allocated for the chunk, when it would become more than the
-/// archive's own totals allow, or than memory_limit().
+/// Throws FormatError, before anything is allocated for the chunk, when it would become more than
+/// the archive's own totals allow, or than memory_limit().
 void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
   std::uint64_t bytes = chunk.plain_bytes;
   if (has_rows(chunk.kind)) {
@@ -417,7 +421,8 @@ void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
   bytes += held_ + packed_memory(recording_);
   const std::string& name = container_->path();
   require_memory(bytes, name, chunk.offset, "the recording");
-  const std::uint64_t allowed = allowed_memory(recording_, meta_.uncounted_values, container_->file_bytes());
+  const std::uint64_t allowed =
+      allowed_memory(recording_, meta_.uncounted_values, container_->file_bytes());
   if (bytes <= allowed) return;
   throw FormatError(name, chunk.offset,
                     "expected a recording of at most " + std::to_string(allowed) +
@@ -426,7 +431,8 @@ void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
-  for (const ChunkKind later : {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk, kSymbolChunk}) {
+  for (const ChunkKind later :
+       {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk, kSymbolChunk}) {
     if (chunk.kind == later) return;
   }
   require_memory(held_ + chunk.plain_bytes, container_->path(), chunk.offset, "the recording");

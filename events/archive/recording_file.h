@@ -86,6 +86,7 @@ class RecordingFileWriter final : public EvidenceWriter {
   RecordingFileOptions options_;
   std::unique_ptr<ContainerWriter> container_;
   std::size_t selected_ = 0;                   ///< recording that write() and add() are for
+  std::size_t named_ = 1;                      ///< recordings that were selected
   std::size_t marked_ = 0;                     ///< recording that the next chunk would be taken for
   std::unique_ptr<EvidenceEncoder> evidence_;  ///< of the chunk that grows
 };
@@ -138,8 +139,9 @@ class RecordingFile {
   /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
   /// UsageError when the archive holds digests in place of the evidence.
   std::unique_ptr<EvidenceReader> evidence() const;
-  /// Clocks of the first and of the last transaction that has one, as captured; read from the two ends
-  /// of the evidence. Nullopt where no transaction has one, or digests stand in its place. Throws FormatError.
+  /// Clocks of the first and of the last transaction that has one, as captured; read from the two
+  /// ends of the evidence. Nullopt where no transaction has one, or digests stand in its place.
+  /// Throws FormatError.
   std::optional<ClockSpan> evidence_clocks() const;
   /// Checkpoints in the order in which they were added: their chunks, and the content of one.
   std::vector<ChunkInfo> checkpoints() const;
@@ -150,8 +152,8 @@ class RecordingFile {
   /// has none. Read and checked here, anew with each call. Throws FormatError.
   std::vector<SymbolModule> symbols() const;
   /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
-  /// checkpoints, digests and names: the same for every rendering of one capture. Unless `hinted`, also
-  /// without the hints.
+  /// checkpoints, digests and names: the same for every rendering of one capture. Unless `hinted`,
+  /// also without the hints.
   Hash128 identity(bool hinted = true) const;
   /// Chunks, hashes and sizes.
   const ContainerReader& container() const { return *container_; }
@@ -184,8 +186,8 @@ class RecordingFile {
 class RecordingAppender {
  public:
   /// Names a recording as RecordingFile::open() does. Waits for who else adds to the file.
-  /// `recording`: the identity of what is added to, as it was when it was opened. Throws FormatError
-  /// when `path` is no archive, IoError when it is another recording by now.
+  /// `recording`: the identity of what is added to, as it was when it was opened. Throws
+  /// FormatError when `path` is no archive, IoError when it is another recording by now.
   explicit RecordingAppender(const std::string& path,
                              const std::optional<Hash128>& recording = std::nullopt);
   ~RecordingAppender();

@@ -1,4 +1,3 @@
-#include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +5,7 @@
 
 #include <filesystem>
 
+#include "events/archive/container.h"
 #include "formats/io/error.h"
 #include "unit/events/archive/random_recording.h"
 #include "unit/temporary_folder.h"
@@ -96,6 +96,34 @@ TEST_F(RecordingFileTest, StreamsEvidenceOfManyChunksWithSeveralCursors) {
   }
   EXPECT_FALSE(first->next(a));
   EXPECT_FALSE(second->next(b));
+}
+
+TEST_F(RecordingFileTest, GivesBackSeveralRecordingsOfWhichSomeHaveNoEvidence) {
+  constexpr std::size_t kRecordings = 9;
+  for (const std::size_t with_evidence : {1u, 2u, 3u, 100u}) {
+    {
+      RecordingFileWriter writer(path());
+      RandomRecording random(1);
+      for (std::size_t i = 0; i < kRecordings; ++i) {
+        writer.select(i);
+        if (i % with_evidence == with_evidence - 1) writer.write(random.transaction(i));
+      }
+      for (std::size_t i = 0; i < kRecordings; ++i) {
+        Recording recording;
+        recording.initial.eip = static_cast<std::uint32_t>(i);
+        writer.select(i);
+        writer.add(recording);
+      }
+      writer.close();
+    }
+    for (std::size_t i = 0; i < kRecordings; ++i) {
+      const RecordingFile file = RecordingFile::open(path() + "@" + std::to_string(i));
+      EXPECT_EQ(file.recordings(), kRecordings);
+      EXPECT_EQ(file.recording().initial.eip, i);
+      BusTransaction t;
+      EXPECT_EQ(file.evidence()->next(t), i % with_evidence == with_evidence - 1) << i;
+    }
+  }
 }
 
 TEST_F(RecordingFileTest, IsTheSameBytesForTheSameRecording) {
