@@ -110,11 +110,41 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
   event.data.assign(from, to);
   event.position_known = t.has(kPositionKnown);
   event.position = t.position;
+  if (!event.position_known && t.op == BusOp::code_read) {
+    const std::optional<Position> after = begun_from(t, first, last);
+    event.position_known = after.has_value();
+    event.position = after.value_or(Position{});
+  }
   event.anchor = counts_;
   event.window_begin = clock_.begin_of(epoch);
   event.transaction = t.index;
   recording_.external_writes.push_back(event);
   last_external_end_ = t.index + 1;
+}
+
+/// Of a pin-level capture, where no item of the anchor tells this: what was in the prefetch queue.
+void RecordingBuilder::note_start(const BusTransaction& t) {
+  constexpr std::size_t kMost = 4096;
+  if (!t.has(kPositionKnown) || t.has(kBranchTarget)) return;
+  if (begun_.counts != counts_ || begun_.starts.size() == kMost) begun_.starts.clear();
+  begun_.counts = counts_;
+  begun_.starts.push_back(t);
+}
+
+/// A fetch shows other bytes than those that an instruction begun before was made of: it was
+/// somebody else who wrote them behind that instruction. Returns where the next one begins.
+std::optional<Position> RecordingBuilder::begun_from(const BusTransaction& t, std::uint32_t first,
+                                                     std::uint32_t last) const {
+  if (begun_.counts != counts_) return std::nullopt;
+  for (auto start = begun_.starts.rbegin(); start != begun_.starts.rend(); ++start) {
+    for (std::uint32_t i = first; i <= last; ++i) {
+      const std::uint32_t at = t.address.plus32(i).minus32(start->address);
+      if (at < start->size && start->data[at] != t.data[i]) {
+        return Position{start->position.instruction + 1, 0};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind kind) {
@@ -242,6 +272,7 @@ void RecordingBuilder::add_other(const BusTransaction& t) {
       break;
     case BusOp::instruction_start:
       if (!t.has(kPrefix) && !t.has(kBranchTarget)) ++totals.instruction_starts;
+      note_start(t);
       break;
     case BusOp::nmi:
       add_interrupt(t, Interrupt::Kind::nmi);

@@ -112,6 +112,9 @@ class RecordingBuilder {
   void add_smm_entry(const SmmEntryDetector::Entry& entry);
   void find_smm_revision(const BusTransaction& t);
   void keep_count(BusTransaction& t);
+  void note_start(const BusTransaction& t);
+  std::optional<Position> begun_from(const BusTransaction& t, std::uint32_t first,
+                                     std::uint32_t last) const;
   void add_io_read(const BusTransaction& t);
   void add_memory(BusTransaction& t);
   void add_other(const BusTransaction& t);
@@ -153,6 +156,12 @@ class RecordingBuilder {
   };
   std::optional<Delivery> delivery_;
   BusAnchor counts_;  ///< items before the current transaction
+  /// Instructions that pins have reported since the last of these items.
+  struct Begun {
+    BusAnchor counts;
+    std::vector<BusTransaction> starts;
+  };
+  Begun begun_;
   Position base_;
   bool counted_from_start_ = true;
   std::optional<EventCount> count_;  ///< of the acknowledge that is derived

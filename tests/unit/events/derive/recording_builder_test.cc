@@ -306,6 +306,31 @@ TEST_F(BuilderTest, AcceptsTransactionsAcrossPagesAndLines) {
   EXPECT_TRUE(r.external_writes.empty());
 }
 
+// What was in the prefetch queue is executed whatever memory holds by then.
+TEST_F(BuilderTest, CodeThatChangesBehindItsExecutionChangesBehindIt) {
+  fetch(0x1000, {0x63, 0xfd});
+  at(7, 0, BusOp::instruction_start, 0x1000, {0x63, 0xfd});
+  fetch(0x1000, {0x90, 0x90});
+  const Recording r = builder_.finish();
+  ASSERT_EQ(r.external_writes.size(), 1u);
+  const ExternalWrite write = r.external_writes[0];
+  EXPECT_TRUE(write.position_known);
+  EXPECT_EQ(write.position, (Position{8, 0}));
+}
+
+TEST_F(BuilderTest, CodeThatChangesBeforeItsExecutionHasNoPosition) {
+  fetch(0x1000, {0x63});
+  fetch(0x1000, {0x90});
+  at(7, 0, BusOp::instruction_start, 0x1000, {0x90});
+  fetch(0x1000, {0x90});
+  at(8, 0, BusOp::instruction_start, 0x2000, {0x90});
+  fetch(0x3000, {0x90});
+  fetch(0x3000, {0x91});  // not executed meanwhile
+  const Recording r = builder_.finish();
+  ASSERT_EQ(r.external_writes.size(), 2u);
+  for (const ExternalWrite& write : r.external_writes) EXPECT_FALSE(write.position_known);
+}
+
 /// The rules again, byte by byte in the plainest way: what the builder must agree with.
 struct Reference {
   std::map<std::uint32_t, std::uint8_t> model, image;
