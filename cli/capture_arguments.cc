@@ -6,8 +6,7 @@
 namespace citcat {
 
 void CaptureArguments::define_pins(const CommandParser& parser) {
-  parser.add_option("--cpu", cpu, "Captured processor: 8088, 286, 386, 486, pentium or p6")
-      .type_name(type_of({"8088", "286", "386", "486", "pentium", "p6", "x86-64"}));
+  parser.add_option("--cpu", cpu, "Captured processor").type_name(type_of(cpu_model_names()));
   parser.add_option("--channels", channels, "Channel map: which channel is which pin")
       .type_name(kFileType);
 }
@@ -26,9 +25,7 @@ CaptureOptions CaptureArguments::options() const {
   options.channel_map_path = channels;
   if (cpu.empty()) return options;
   const auto model = parse_cpu_model(cpu);
-  if (!model) {
-    throw UsageError("--cpu: expected 8088, 286, 386, 486, pentium, p6 or x86-64, found " + cpu);
-  }
+  if (!model) throw UsageError("--cpu: expected " + cpu_model_names_text() + ", found " + cpu);
   options.cpu = *model;
   return options;
 }

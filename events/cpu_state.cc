@@ -19,8 +19,13 @@ struct ModelName {
   CpuModel model;
   std::string_view name;
 };
-constexpr std::array<ModelName, 7> kModelNames{{
+constexpr std::array<ModelName, 12> kModelNames{{
+    {CpuModel::i8086, "8086"},
     {CpuModel::i8088, "8088"},
+    {CpuModel::i80186, "80186"},
+    {CpuModel::i80188, "80188"},
+    {CpuModel::v20, "v20"},
+    {CpuModel::v30, "v30"},
     {CpuModel::i286, "286"},
     {CpuModel::i386, "386"},
     {CpuModel::i486, "486"},
@@ -202,6 +207,21 @@ std::string_view cpu_model_name(CpuModel model) {
   return "unknown";
 }
 
+std::vector<std::string> cpu_model_names() {
+  std::vector<std::string> names;
+  for (const ModelName& row : kModelNames) names.emplace_back(row.name);
+  return names;
+}
+
+std::string cpu_model_names_text() {
+  std::string text;
+  for (std::size_t i = 0; i < kModelNames.size(); ++i) {
+    if (i != 0) text += i + 1 == kModelNames.size() ? " or " : ", ";
+    text += kModelNames[i].name;
+  }
+  return text;
+}
+
 std::array<std::uint8_t, 512> CpuState::default_fx() {
   // As FNINIT and reset leave it: Intel SDM vol. 2 (FINIT) and vol. 3, 9.1.1 (MXCSR); the layout is
   // that of FXSAVE, vol. 1, table 10-2. The abridged tag byte 0 means that all registers are empty.
@@ -355,8 +375,7 @@ class StateFile {
   void parse_model(const nlohmann::json& value) {
     if (!value.is_string()) fail("cpu", "expected a text, found " + kind(value));
     const auto model = parse_cpu_model(value.get_ref<const std::string&>());
-    if (!model)
-      fail("cpu", "expected 8088, 286, 386, 486, pentium, p6 or x86-64, found " + printable(value));
+    if (!model) fail("cpu", "expected " + cpu_model_names_text() + ", found " + printable(value));
     state_.model = *model;
     if (cpu_traits(*model).has_long_mode) state_.long_mode.emplace();
   }

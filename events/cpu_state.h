@@ -48,7 +48,8 @@ struct CpuidLeaf {
   bool operator==(const CpuidLeaf&) const = default;
 };
 
-/// The captured processor. Chooses undefined results, faults and features (docs/fidelity.md).
+/// The captured processor. Chooses undefined results, faults and features (docs/fidelity.md). The
+/// numbers are those of archives and native captures.
 enum class CpuModel : std::uint8_t {
   unknown,
   i8088,
@@ -58,10 +59,25 @@ enum class CpuModel : std::uint8_t {
   pentium,
   p6,
   x86_64,
+  i8086,
+  i80186,
+  i80188,
+  v20,
+  v30,
 };
-/// "8088", "286", "386", "486", "pentium", "p6", "x86-64"; nullopt for a name that is none of them.
+inline constexpr CpuModel kLastCpuModel = CpuModel::v30;  ///< the one with the greatest number
+
+/// "8086", "8088", "286", ...; nullopt for a name that is none of cpu_model_names().
 std::optional<CpuModel> parse_cpu_model(std::string_view name);
 std::string_view cpu_model_name(CpuModel model);
+/// Of all that may be named, in the order of the processors' age.
+std::vector<std::string> cpu_model_names();
+/// The same for messages: "8086, 8088, 286 or 386".
+std::string cpu_model_names_text();
+
+/// Of CpuState::cr0, EM: no coprocessor takes ESC instructions. Processors before the 286 have no
+/// CR0, and say the same by it here.
+inline constexpr std::uint32_t kNoCoprocessor = 1u << 2;
 
 /// SMBASE after a reset (SDM vol. 3, 34.4).
 inline constexpr std::uint32_t kResetSmbase = 0x30000;

@@ -3,8 +3,9 @@
 // reads it here, and nowhere else. In `events`, because the bus and the derivation of recordings
 // differ by processor too. Documents: [1] 8086 Family User's Manual (1979), [2] 80286 Hardware
 // Reference and Programmer's Reference Manual, [3] 386 DX Programmer's Reference Manual and data
-// sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel SDM. "Seen": in the single-step suites
-// (docs/silicon.md).
+// sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel SDM, [6] iAPX 86/88, 186/188 User's
+// Manual (1985) and application note AP-186, [7] NEC V20/V30 User's Manual and what the README of
+// SingleStepTests/v20 tells of a V20. "Seen": in the single-step suites (docs/silicon.md).
 
 #include <array>
 #include <cstddef>
@@ -14,8 +15,8 @@
 
 namespace citcat {
 
-/// Which instructions a processor has; each has those of the ones before, but for a few.
-enum class InstructionSet : std::uint8_t { i8088, i286, i386, i486, pentium, p6 };
+/// Which instructions a processor has, by which the table of opcodes tells them apart.
+enum class InstructionSet : std::uint8_t { i8088, i186, v20, i286, i386, i486, pentium, p6 };
 
 /// As made, a Pentium II or III.
 struct CpuTraits {
@@ -48,7 +49,7 @@ struct CpuTraits {
   std::uint8_t shift_mask = 0x1f;   ///< of a count in CL; the 8088 takes all of it [1]
   bool has_invalid_opcodes = true;  ///< the 8088 executes something for every opcode
   bool has_80286_loadall = false, has_80386_loadall = false;
-  bool has_pop_cs = false;                  ///< 0F is POP CS [1]
+  bool has_pop_cs = false;                  ///< 0F is POP CS [1], and 8E may load CS
   bool has_opcode_aliases = false;          ///< 60 to 6F and others are aliases (seen on the 8088)
   bool pushes_sp_after = false;             ///< PUSH SP stores what SP is afterwards [1]
   bool segment_loads_shadow = false;        ///< of every segment register, not of SS alone [1, 2.6]
@@ -69,6 +70,16 @@ struct CpuTraits {
     i286,
     later
   } undefined_flags = UndefinedFlags::later;
+
+  // More of processors before the 286.
+  bool stores_unshifted = false;        ///< what is shifted by 0 is written back (seen)
+  bool has_microcode_8086 = false;      ///< replay/x86/microcode_8086.h
+  bool reads_for_coprocessor = false;   ///< without one ESC reads a word, nothing else (seen)
+  bool shifts_by_steps = false;         ///< of that, shifts alone: the count is whole [7]
+  bool refuses_least_quotient = false;  ///< of that, IDIV: 80h and 8000h are errors [7]
+  bool has_nec_opcodes = false;         ///< behind 0F, prefixes 64 and 65, ESC 66 and 67 [7]
+  bool ignores_reg_field = false;       ///< of 8C and 8E its upper bit, of C6 and C7 all [7]
+  bool has_f1_prefix = false;           ///< F1 is F0, or without effect (seen)
 };
 
 namespace cpu_traits_rows {
@@ -120,6 +131,7 @@ constexpr CpuTraits make_286() {
   t.sets_flags = 0x0002;
   t.longest = 10;
   t.has_80286_loadall = true;
+  t.has_f1_prefix = true;
   t.aam_zero_keeps_parity = true;
   t.coprocessor_by_ports = true;
   t.pushes_all_upward = t.pops_ax_first = t.returns_flags_first = true;
@@ -142,8 +154,34 @@ constexpr CpuTraits make_8088() {
   t.shift_mask = 0xff;
   t.has_invalid_opcodes = false;
   t.has_pop_cs = t.has_opcode_aliases = t.pushes_sp_after = t.segment_loads_shadow = true;
+  t.has_f1_prefix = true;
+  t.stores_unshifted = t.has_microcode_8086 = t.reads_for_coprocessor = true;
   t.shift_6_sets_bits = t.keeps_one_prefix = t.wraps_words = t.divide_error_points_past = true;
   t.undefined_flags = CpuTraits::UndefinedFlags::none;
+  return t;
+}
+
+/// Among the differences from the 8086 that [6] lists: opcodes that are none raise interrupt 6,
+/// shifts go by five bits of their count, 80h and 8000h are quotients of IDIV, an interrupted
+/// string keeps its prefixes, a word at FFFF has its second byte at 10000.
+constexpr CpuTraits make_186() {
+  CpuTraits t = make_8088();
+  t.instructions = InstructionSet::i186;
+  t.shift_mask = 0x1f;
+  t.has_invalid_opcodes = true;
+  t.has_pop_cs = t.has_opcode_aliases = t.shift_6_sets_bits = t.keeps_one_prefix = false;
+  t.stores_unshifted = t.has_microcode_8086 = t.wraps_words = t.has_f1_prefix = false;
+  return t;
+}
+
+/// Has the opcodes of the 186, and counts as the 8086 [7].
+constexpr CpuTraits make_v20() {
+  CpuTraits t = make_8088();
+  t.instructions = InstructionSet::v20;
+  t.has_pop_cs = t.has_opcode_aliases = t.shift_6_sets_bits = t.keeps_one_prefix = false;
+  t.has_microcode_8086 = t.has_f1_prefix = t.stores_unshifted = false;
+  t.has_nec_opcodes = t.ignores_reg_field = true;
+  t.shifts_by_steps = t.refuses_least_quotient = true;
   return t;
 }
 
@@ -154,16 +192,23 @@ constexpr CpuTraits make_unknown() {
   return t;
 }
 
-inline constexpr CpuTraits kUnknown = make_unknown(), k8088 = make_8088(), k286 = make_286(),
-                           k386 = make_386(), k486 = make_486(), kPentium = make_pentium(),
-                           kX8664 = make_x86_64();
+inline constexpr CpuTraits kUnknown = make_unknown(), k8088 = make_8088(), k186 = make_186(),
+                           kV20 = make_v20(), k286 = make_286(), k386 = make_386(),
+                           k486 = make_486(), kPentium = make_pentium(), kX8664 = make_x86_64();
 
 }  // namespace cpu_traits_rows
 
 constexpr const CpuTraits& cpu_traits(CpuModel model) {
   switch (model) {
+    case CpuModel::i8086:  // the same but for the width of the bus [1, 4-1]
     case CpuModel::i8088:
       return cpu_traits_rows::k8088;
+    case CpuModel::i80186:
+    case CpuModel::i80188:
+      return cpu_traits_rows::k186;
+    case CpuModel::v20:
+    case CpuModel::v30:
+      return cpu_traits_rows::kV20;
     case CpuModel::i286:
       return cpu_traits_rows::k286;
     case CpuModel::i386:

@@ -46,10 +46,13 @@ RecordDeclaration parse_fields(ByteReader& in) {
   }
   declared.has_positions = (flags & kNativePositions) != 0;
   declared.has_clock = (flags & kNativeClock) != 0;
-  constexpr std::array kCpus{CpuModel::unknown, CpuModel::i8088, CpuModel::i286,
-                             CpuModel::i386,    CpuModel::i486,  CpuModel::pentium,
-                             CpuModel::p6,      CpuModel::x86_64};
-  declared.cpu = pick(kCpus, in.u8("cpu"), in, "cpu");
+  const std::uint8_t cpu = in.u8("cpu");
+  if (cpu > static_cast<std::uint8_t>(kLastCpuModel)) {
+    in.fail("cpu: expected a code below " +
+            std::to_string(static_cast<unsigned>(kLastCpuModel) + 1) + ", found " +
+            std::to_string(cpu));
+  }
+  declared.cpu = static_cast<CpuModel>(cpu);
   constexpr std::array kForms{CacheForm::none, CacheForm::none, CacheForm::write_through,
                               CacheForm::write_back};
   const std::uint8_t cache = in.u8("cache");

@@ -34,21 +34,26 @@ extern "C" {
 #define CITCAT_NOT_COUNTED UINT64_MAX
 
 enum citcat_cpu {
-	CITCAT_CPU_UNKNOWN = 0,
-	CITCAT_CPU_8088 = 1,
-	CITCAT_CPU_286 = 2,
-	CITCAT_CPU_386 = 3,
-	CITCAT_CPU_486 = 4,
-	CITCAT_CPU_PENTIUM = 5,
-	CITCAT_CPU_P6 = 6,
-	CITCAT_CPU_X86_64 = 7
+  CITCAT_CPU_UNKNOWN = 0,
+  CITCAT_CPU_8088 = 1,
+  CITCAT_CPU_286 = 2,
+  CITCAT_CPU_386 = 3,
+  CITCAT_CPU_486 = 4,
+  CITCAT_CPU_PENTIUM = 5,
+  CITCAT_CPU_P6 = 6,
+  CITCAT_CPU_X86_64 = 7,
+  CITCAT_CPU_8086 = 8,
+  CITCAT_CPU_80186 = 9,
+  CITCAT_CPU_80188 = 10,
+  CITCAT_CPU_V20 = 11,
+  CITCAT_CPU_V30 = 12
 };
 
 enum citcat_cache {
-	CITCAT_CACHE_UNDECLARED = 0, /* the reader infers it from the records */
-	CITCAT_CACHE_NONE = 1,
-	CITCAT_CACHE_WRITE_THROUGH = 2,
-	CITCAT_CACHE_WRITE_BACK = 3
+  CITCAT_CACHE_UNDECLARED = 0, /* the reader infers it from the records */
+  CITCAT_CACHE_NONE = 1,
+  CITCAT_CACHE_WRITE_THROUGH = 2,
+  CITCAT_CACHE_WRITE_BACK = 3
 };
 
 enum citcat_record_type {
@@ -71,10 +76,10 @@ enum citcat_record_type {
 };
 
 enum citcat_cut {
-	CITCAT_CUT_SOURCE_GONE = 1,  /* the recorded machine went away */
-	CITCAT_CUT_STORAGE_FULL = 2, /* no room for more */
-	CITCAT_CUT_BY_HAND = 3,      /* somebody stopped the monitor */
-	CITCAT_CUT_MONITOR = 4       /* something happened that the monitor cannot record */
+  CITCAT_CUT_SOURCE_GONE = 1,  /* the recorded machine went away */
+  CITCAT_CUT_STORAGE_FULL = 2, /* no room for more */
+  CITCAT_CUT_BY_HAND = 3,      /* somebody stopped the monitor */
+  CITCAT_CUT_MONITOR = 4       /* something happened that the monitor cannot record */
 };
 
 /* citcat_capture_record.flags of memory records */
@@ -90,53 +95,52 @@ enum citcat_cut {
 
 /* What the capture says of itself. All zero is valid: nothing is known. */
 struct citcat_capture_info {
-	enum citcat_cpu cpu;
-	enum citcat_cache cache;
-	uint8_t bus_bytes;  /* width of the data bus: 1, 2, 4, 8; 0 means 4 */
-	uint8_t line_bytes; /* of the cache: 0, 16, 32 */
-	uint8_t counts_instructions; /* nonzero: records carry `instructions` */
-	uint8_t counts_clocks;       /* nonzero: records carry `clock` */
-	uint32_t address_mask; /* address bits captured; 0 means all 32 */
-	uint64_t clock_hz;     /* rate of `clock`, 0 when not known */
-	const char *monitor;   /* at most 32 bytes are kept; NULL for none */
+  enum citcat_cpu cpu;
+  enum citcat_cache cache;
+  uint8_t bus_bytes;           /* width of the data bus: 1, 2, 4, 8; 0 means 4 */
+  uint8_t line_bytes;          /* of the cache: 0, 16, 32 */
+  uint8_t counts_instructions; /* nonzero: records carry `instructions` */
+  uint8_t counts_clocks;       /* nonzero: records carry `clock` */
+  uint32_t address_mask;       /* address bits captured; 0 means all 32 */
+  uint64_t clock_hz;           /* rate of `clock`, 0 when not known */
+  const char* monitor;         /* at most 32 bytes are kept; NULL for none */
 };
 
 struct citcat_capture_record {
-	uint64_t instructions; /* completed before it, or CITCAT_NOT_COUNTED */
-	uint32_t clock;        /* may wrap */
-	uint32_t address;      /* physical, or the I/O port */
-	uint32_t iterations;   /* of the REP instruction in flight, completed */
-	uint8_t type;          /* enum citcat_record_type */
-	uint8_t size;          /* bytes in data */
-	uint8_t flags;
-	uint8_t burst; /* 0 or 1: which 16 bytes of a 32-byte line */
-	uint8_t data[CITCAT_CAPTURE_DATA_BYTES]; /* in address order */
+  uint64_t instructions; /* completed before it, or CITCAT_NOT_COUNTED */
+  uint32_t clock;        /* may wrap */
+  uint32_t address;      /* physical, or the I/O port */
+  uint32_t iterations;   /* of the REP instruction in flight, completed */
+  uint8_t type;          /* enum citcat_record_type */
+  uint8_t size;          /* bytes in data */
+  uint8_t flags;
+  uint8_t burst;                           /* 0 or 1: which 16 bytes of a 32-byte line */
+  uint8_t data[CITCAT_CAPTURE_DATA_BYTES]; /* in address order */
 };
 
 /* Takes `size` bytes and returns 0, or anything else for failure. */
-typedef int (*citcat_capture_sink)(void *context, const uint8_t *bytes, size_t size);
+typedef int (*citcat_capture_sink)(void* context, const uint8_t* bytes, size_t size);
 
 /* State of a capture being written; its fields are the library's. */
 struct citcat_capture {
-	citcat_capture_sink sink;
-	void *context;
-	uint64_t records;
-	uint64_t sum;
-	uint64_t sum_of_sums;
+  citcat_capture_sink sink;
+  void* context;
+  uint64_t records;
+  uint64_t sum;
+  uint64_t sum_of_sums;
 };
 
 /* Each returns 0, or what the sink returned. */
-int citcat_capture_begin(struct citcat_capture *capture, const struct citcat_capture_info *info,
-			 citcat_capture_sink sink, void *context);
-int citcat_capture_put(struct citcat_capture *capture,
-		       const struct citcat_capture_record *record);
+int citcat_capture_begin(struct citcat_capture* capture, const struct citcat_capture_info* info,
+                         citcat_capture_sink sink, void* context);
+int citcat_capture_put(struct citcat_capture* capture, const struct citcat_capture_record* record);
 /*
  * Records have addresses of 32 bits. A page of memory beyond 4 GiB is shown at another place, where
  * the machine has nothing: all records that follow have `shown_at` for `page`. Both are addresses
  * of pages of 4 KiB, `page` is below 16 TiB, and their lower 24 bits are alike.
  */
 int citcat_capture_stand_in(struct citcat_capture* capture, uint32_t shown_at, uint64_t page);
-int citcat_capture_end(struct citcat_capture *capture);
+int citcat_capture_end(struct citcat_capture* capture);
 
 #ifdef __cplusplus
 }

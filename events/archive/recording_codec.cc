@@ -210,7 +210,7 @@ std::vector<std::uint8_t> encode_cpu(const CpuState& state) {
 
 CpuState decode_cpu(ByteReader& in) {
   CpuState state;
-  state.model = read_enum(in, "processor", CpuModel::x86_64);
+  state.model = read_enum(in, "processor", kLastCpuModel);
   for (std::uint32_t& value : state.gpr) value = in.u32("general register");
   for (std::uint32_t* value : control_members(state)) *value = in.u32("control register");
   for (std::uint32_t& value : state.dr) value = in.u32("debug register");

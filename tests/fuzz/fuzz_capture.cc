@@ -33,7 +33,8 @@ citcat::CaptureOptions options_of(std::uint8_t format, std::uint8_t cpu) {
   const auto formats = citcat::capture_formats();
   const std::size_t number = format % (formats.size() + 1);
   if (number != formats.size()) options.format = formats[number].id;
-  options.cpu = static_cast<citcat::CpuModel>(cpu % 8U);
+  options.cpu =
+      static_cast<citcat::CpuModel>(cpu % (static_cast<unsigned>(citcat::kLastCpuModel) + 1));
   return options;
 }
 

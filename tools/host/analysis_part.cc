@@ -123,7 +123,7 @@ AnalysisPart parse_analysis_part(std::span<const std::uint8_t> bytes, const std:
   }
   part.stopped = in.u8("whether it stopped") != 0;
   const std::uint8_t model = in.u8("processor");
-  if (model > static_cast<std::uint8_t>(CpuModel::x86_64)) in.fail("expected a processor");
+  if (model > static_cast<std::uint8_t>(kLastCpuModel)) in.fail("expected a processor");
   part.machine.model = static_cast<CpuModel>(model);
   part.machine.ram_bytes = in.u32("memory size");
   part.machine.address_mask = in.u32("address lines");

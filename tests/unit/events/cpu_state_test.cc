@@ -16,7 +16,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(CpuModelName, ReadsBackEveryNameAndNothingElse) {
-  for (const char* name : {"8088", "286", "386", "486", "pentium", "p6", "x86-64"}) {
+  const std::vector<std::string> names = {"8086", "8088", "80186", "80188",   "v20", "v30",
+                                          "286",  "386",  "486",   "pentium", "p6",  "x86-64"};
+  EXPECT_EQ(cpu_model_names(), names);
+  EXPECT_EQ(cpu_model_names_text(),
+            "8086, 8088, 80186, 80188, v20, v30, 286, 386, 486, pentium, p6 or x86-64");
+  for (const std::string& name : names) {
     const auto model = parse_cpu_model(name);
     ASSERT_TRUE(model.has_value()) << name;
     EXPECT_EQ(cpu_model_name(*model), name);

@@ -12,7 +12,8 @@ struct Pins {
 
 TEST(CpuTraits, HaveThePinsOfTheDataSheets) {
   for (const Pins& p :
-       {Pins{CpuModel::i8088, 20, 2}, Pins{CpuModel::i286, 24, 2}, Pins{CpuModel::i386, 32, 4},
+       {Pins{CpuModel::i8086, 20, 2}, Pins{CpuModel::i8088, 20, 2}, Pins{CpuModel::i80186, 20, 2},
+        Pins{CpuModel::v20, 20, 2}, Pins{CpuModel::i286, 24, 2}, Pins{CpuModel::i386, 32, 4},
         Pins{CpuModel::i486, 32, 4}, Pins{CpuModel::pentium, 32, 4}, Pins{CpuModel::p6, 32, 4}}) {
     EXPECT_EQ(cpu_traits(p.model).address_pins, p.address) << cpu_model_name(p.model);
     EXPECT_EQ(cpu_traits(p.model).port_bytes, p.port_bytes) << cpu_model_name(p.model);
