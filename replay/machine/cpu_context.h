@@ -188,9 +188,18 @@ struct CpuContext {
   }
   /// Real mode of a processor before the 386.
   bool real_16_bit() const { return traits.sixteen_bit && (engine.cr(0) & 1) == 0; }
+  /// Of a processor before the 286.
+  bool lacks_coprocessor() const {
+    return traits.reads_for_coprocessor && (engine.cr(0) & kNoCoprocessor) != 0;
+  }
   CodeMode code_mode() const {
-    if (bits64()) return {false, false, true, has_tzcnt, has_lzcnt};
-    return {(engine.hflags() & kHfCs32) != 0, !protected_mode(), false, has_tzcnt, has_lzcnt};
+    if (bits64()) return {false, false, true, has_tzcnt, has_lzcnt, false};
+    return {(engine.hflags() & kHfCs32) != 0,
+            !protected_mode(),
+            false,
+            has_tzcnt,
+            has_lzcnt,
+            lacks_coprocessor()};
   }
   /// SS.B, and the bits of the stack pointer that count.
   bool stack32() const { return (engine.hflags() & kHfSs32) != 0; }

@@ -258,6 +258,9 @@ void AccessList::string() {
   for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
     if (info_.bytes[i] == 0xf3) info_.repeat = RepeatPrefix::rep;
     if (info_.bytes[i] == 0xf2) info_.repeat = RepeatPrefix::repne;
+    if (!traits_.has_nec_opcodes) continue;
+    if (info_.bytes[i] == 0x65) info_.repeat = RepeatPrefix::repc;
+    if (info_.bytes[i] == 0x64) info_.repeat = RepeatPrefix::repnc;
   }
   if (info_.row->operation == Operation::cmps) return compare_strings(size);
   bool reads = false, writes = false, compares = false;

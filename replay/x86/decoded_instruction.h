@@ -24,6 +24,7 @@ struct CodeMode {
   bool bits64 = false;      ///< 64-bit mode: EFER.LMA and CS.L set, whatever bits32 says
   bool has_tzcnt = false;   ///< BSF behind F3 is TZCNT
   bool has_lzcnt = false;   ///< BSR behind F3 is LZCNT
+  bool escapes = false;     ///< no coprocessor takes ESC: of processors before the 286
   bool operator==(const CodeMode&) const = default;
 };
 
@@ -40,7 +41,8 @@ enum class InvalidReason : std::uint8_t {
   too_long,          ///< #GP(0): more bytes than this processor takes
 };
 
-enum class RepeatPrefix : std::uint8_t { none, rep, repne };  ///< rep is also REPE (F3)
+/// rep is also REPE (F3). REPC and REPNC are NEC's 65 and 64, of CMPS and SCAS alone.
+enum class RepeatPrefix : std::uint8_t { none, rep, repne, repc, repnc };
 
 enum class OperandKind : std::uint8_t {
   address,             ///< base + index * scale + displacement

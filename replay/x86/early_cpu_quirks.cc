@@ -123,7 +123,7 @@ std::uint32_t loaded_flags(CpuModel model, bool protected_mode, std::uint32_t fl
 }
 
 bool shift_writes_nothing(const DecodedInstruction& info, CpuModel model, std::uint8_t cl) {
-  if (!is_shift(info.flag_rule)) return false;
+  if (!is_shift(info.flag_rule) || cpu_traits(model).stores_unshifted) return false;
   return (shift_count(info, cl) & (shift_count_mask(model) | shift_count_bits(info))) == 0;
 }
 

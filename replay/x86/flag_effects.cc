@@ -46,7 +46,7 @@ FlagEffect flag_effect(const DecodedInstruction& info, std::optional<unsigned> c
     case FlagRule::shift_left:
     case FlagRule::shift_right:
     case FlagRule::shift_arithmetic:
-      if (info.flag_rule == FlagRule::none) return {};  // sets all bits: the 8088's /6
+      if (info.flag_rule == FlagRule::set_bits) return {};  // as the result tells
       return shift_effect(info, count);
     case FlagRule::rotate_left:
     case FlagRule::rotate_right:

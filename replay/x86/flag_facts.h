@@ -22,6 +22,7 @@ enum class FlagRule : std::uint8_t {
   rotate_right,
   rotate_carry_left,
   rotate_carry_right,
+  set_bits,  ///< D0/6 to D3/6 of an 8088
   double_shift,
   mul,
   imul,
@@ -62,6 +63,8 @@ inline constexpr FlagFacts adox{FlagRule::none, kOf, kOf, 0};
 inline constexpr FlagFacts bits{FlagRule::none, 0, kAll, kAf | kPf};  ///< ANDN, BLSR, BZHI
 inline constexpr FlagFacts bextr{FlagRule::none, 0, kAll, kSf | kAf | kPf};
 inline constexpr FlagFacts count_zeros{FlagRule::none, 0, kAll, kOf | kSf | kAf | kPf};  ///< TZCNT
+inline constexpr FlagFacts test1{FlagRule::none, 0, kAll, kSf | kAf | kPf};              ///< NEC's
+inline constexpr FlagFacts decimal{FlagRule::none, 0, kAll, kOf | kSf | kAf | kPf};      ///< NEC's
 inline constexpr FlagFacts zero{FlagRule::none, 0, kZf, 0};  ///< LAR, ARPL, CMPXCHG8B
 inline constexpr FlagFacts compare_real{FlagRule::none, 0, kZf | kPf | kCf, 0};  ///< FCOMI
 inline constexpr FlagFacts sahf{FlagRule::none, 0, kAll & ~kOf, 0};

@@ -93,12 +93,13 @@ bool take_prefix(std::uint8_t byte, const CpuTraits& traits, Prefixes& prefixes)
       prefixes.repeat = byte;
       return true;
     case 0xf1:  // the 8088 decodes F0 and F1 alike; a prefix without effect on the 80286 too
-      if (!traits.sixteen_bit) return false;
+      if (!traits.has_f1_prefix) return false;
       prefixes.lock = true;
       return true;
     case 0x64:
     case 0x65:
-      if (traits.sixteen_bit) return false;
+      if (traits.has_nec_opcodes) prefixes.repeat = byte;
+      if (traits.sixteen_bit) return traits.has_nec_opcodes;
       prefixes.segment = byte == 0x64 ? kFs : kGs;
       return true;
     case 0x66:
@@ -112,7 +113,7 @@ bool take_prefix(std::uint8_t byte, const CpuTraits& traits, Prefixes& prefixes)
 }
 
 bool is_lock_byte(std::uint8_t byte, const CpuTraits& traits) {
-  return byte == 0xf0 || (byte == 0xf1 && traits.sixteen_bit);
+  return byte == 0xf0 || (byte == 0xf1 && traits.has_f1_prefix);
 }
 
 std::uint8_t segment_prefix_byte(SegmentRegister segment) {
@@ -163,8 +164,16 @@ void resolve_8088_alias(std::span<std::uint8_t> code) {
   }
 }
 
+/// Where three bits name one of four segment registers, and ModRM.reg is not looked at.
+void resolve_ignored_fields(std::span<std::uint8_t> code) {
+  if (code.size() < 2) return;
+  if (code[0] == 0x8c || code[0] == 0x8e) code[1] = static_cast<std::uint8_t>(code[1] & 0xdf);
+  if (code[0] == 0xc6 || code[0] == 0xc7) code[1] = static_cast<std::uint8_t>(code[1] & 0xc7);
+}
+
 void resolve_alias(std::span<std::uint8_t> code, const CpuTraits& traits, bool bits64) {
   if (traits.has_opcode_aliases) resolve_8088_alias(code);
+  if (traits.ignores_reg_field) resolve_ignored_fields(code);
   if ((code[0] == 0xf6 || code[0] == 0xf7) && code.size() > 1 && ((code[1] >> 3) & 7) == 1) {
     code[1] = static_cast<std::uint8_t>(code[1] & 0xc7);  // TEST, on every processor
   }
@@ -202,9 +211,12 @@ class InstructionDecoder {
     if (!find_map()) return incomplete();
     if (vex_refused_) return without_meaning();
     const std::uint8_t* const modrm = code_.size() > 1 ? &code_[1] : nullptr;
-    const OpcodeMatch match = find_opcode(map_, searched_opcode(), mandatory_prefix(),
-                                          modrm == nullptr ? std::nullopt : std::optional(*modrm),
-                                          mode_.bits64 || is_syscall());
+    OpcodeMatch match = find_opcode(map_, searched_opcode(), mandatory_prefix(),
+                                    modrm == nullptr ? std::nullopt : std::optional(*modrm),
+                                    mode_.bits64 || is_syscall());
+    if (escapes(match)) {
+      match = find_opcode(OpcodeMap::escape, code_[0], MandatoryPrefix::any, std::nullopt, false);
+    }
     const bool has_modrm = match.needs_modrm || (match.row != nullptr && match.row->modrm.present);
     if (has_modrm && modrm == nullptr) return incomplete();
     if (match.row == nullptr) return without_meaning();
@@ -215,6 +227,13 @@ class InstructionDecoder {
   /// AMD's processors have it outside 64-bit mode too, where LOADALL has its row.
   bool is_syscall() const {
     return traits_.has_long_mode && map_ == OpcodeMap::m0F && code_[0] == 0x05;
+  }
+  /// It is ESC, and nobody takes it.
+  bool escapes(const OpcodeMatch& match) const {
+    if (!traits_.reads_for_coprocessor || map_ != OpcodeMap::one) return false;
+    if (traits_.has_nec_opcodes && (code_[0] & 0xfe) == 0x66) return true;  // FPO2
+    if ((code_[0] & 0xf8) != 0xd8) return false;
+    return mode_.escapes || (match.row == nullptr && !match.needs_modrm);
   }
   /// BSF and BSR behind F3.
   bool has_newer_meaning(const OpcodeRow& row) const {
@@ -281,9 +300,10 @@ class InstructionDecoder {
     if (is_vex()) return take_vex();
     const bool two_bytes = code_[0] == 0x0f && !traits_.has_pop_cs;
     if (!two_bytes) return true;
-    map_ = OpcodeMap::m0F;
+    map_ = traits_.has_nec_opcodes ? OpcodeMap::n0F : OpcodeMap::m0F;
     code_ = code_.subspan(1);
     if (code_.empty()) return false;
+    if (map_ == OpcodeMap::n0F) return true;
     if (code_[0] != 0x38 && code_[0] != 0x3a) return true;
     map_ = code_[0] == 0x38 ? OpcodeMap::m38 : OpcodeMap::m3A;
     code_ = code_.subspan(1);
@@ -314,7 +334,7 @@ class InstructionDecoder {
   }
 
   MandatoryPrefix mandatory_prefix() const {
-    if (map_ >= OpcodeMap::v38) return vex_.prefix;
+    if (map_ == OpcodeMap::v38 || map_ == OpcodeMap::v3A) return vex_.prefix;
     if (prefixes_.repeat == 0xf3) return MandatoryPrefix::pF3;
     if (prefixes_.repeat == 0xf2) return MandatoryPrefix::pF2;
     return prefixes_.operand ? MandatoryPrefix::p66 : MandatoryPrefix::np;
@@ -396,7 +416,7 @@ class InstructionDecoder {
     // /6 shifts left from the 286 on; the 8088 sets all bits.
     const bool sets_bits =
         traits_.shift_6_sets_bits && info_.reg_field == 6 && row.flags.rule == FlagRule::shift_left;
-    if (!sets_bits) info_.flag_rule = row.flags.rule;
+    info_.flag_rule = sets_bits ? FlagRule::set_bits : row.flags.rule;
     switch (row.operands[0]) {
       case OperandForm::Ap:
         info_.far_offset = operands.immediates[0];
@@ -448,11 +468,6 @@ class InstructionDecoder {
     info_.rm_field = modrm & 7;
     info_.operand_bytes = 2;
     make_canonical(harmless_segment());
-    if (info_.opcode == 0x8e) {
-      info_.kind = Kind::mov_to_segment;
-      info_.control_flow = info_.reg_field == kCs;
-      info_.shadows_interrupts = info_.ends_block = true;
-    }
     if (info_.opcode == 0xff) {  // far jump or call without a pointer
       info_.kind = info_.reg_field == 3 ? Kind::far_call : Kind::far_jump;
       info_.control_flow = info_.ends_block = info_.indirect = true;
@@ -485,6 +500,15 @@ class InstructionDecoder {
       if (is_lock_byte(bytes_[i], traits_)) {
         info_.canonical[i] = segment_prefix_byte(engine_segment(segment));
       }
+    }
+    // NEC's REPC and REPNC, which the engine takes for FS and GS: but for CMPS and SCAS, which are
+    // not replayed, REP.
+    const bool repeats = info_.is_repeated();
+    for (std::size_t i = 0; traits_.has_nec_opcodes && i < prefixes_.count; ++i) {
+      if ((bytes_[i] & 0xfe) != 0x64) continue;
+      info_.canonical[i] =
+          repeats ? std::uint8_t{0xf3} : segment_prefix_byte(engine_segment(segment));
+      info_.aliased = true;
     }
     // The engine takes the operand size from it, as AMD's processors do; Intel's take no notice.
     const bool narrows = mode_.bits64 && prefixes_.operand && (prefixes_.rex & kRexW) == 0 &&

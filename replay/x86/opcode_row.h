@@ -2,6 +2,7 @@
 // One row of the table of opcodes (opcodes.def): everything that is known of an opcode.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "events/cpu_traits.h"
@@ -12,8 +13,10 @@
 namespace citcat {
 
 /// After which bytes the opcode stands: none, 0F, 0F 38, 0F 3A; a VEX prefix that stands for the
-/// latter two.
-enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A, v38, v3A };
+/// latter two. `escape`: none, and it is for a coprocessor that is not there, or has no such one.
+/// `n0F`: 0F of NEC's processors.
+enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A, v38, v3A, escape, n0F };
+inline constexpr std::size_t kOpcodeMaps = 8;
 
 /// Where an operand is and how wide, by the codes of the Intel SDM vol. 2, A.2. First letter: E
 /// ModRM.rm, a register or memory; M memory alone; G ModRM.reg; Z the low bits of the opcode; I

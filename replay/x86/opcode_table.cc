@@ -54,10 +54,17 @@ constexpr ProcessorSet since(InstructionSet first) {
   return {static_cast<std::uint16_t>(all & ~(only(first).bits - 1u))};
 }
 
-constexpr ProcessorSet i8088 = since(InstructionSet::i8088), i286 = since(InstructionSet::i286),
-                       i386 = since(InstructionSet::i386), i486 = since(InstructionSet::i486),
-                       pentium = since(InstructionSet::pentium), p6 = since(InstructionSet::p6);
+constexpr ProcessorSet operator|(ProcessorSet a, ProcessorSet b) {
+  return {static_cast<std::uint16_t>(a.bits | b.bits)};
+}
+
+constexpr ProcessorSet i8088 = since(InstructionSet::i8088), i186 = since(InstructionSet::i186),
+                       i286 = since(InstructionSet::i286), i386 = since(InstructionSet::i386),
+                       i486 = since(InstructionSet::i486), pentium = since(InstructionSet::pentium),
+                       p6 = since(InstructionSet::p6);
 constexpr ProcessorSet only_8088 = only(InstructionSet::i8088),
+                       only_v20 = only(InstructionSet::v20),
+                       till_v20 = only_8088 | only(InstructionSet::i186) | only_v20,
                        only_286 = only(InstructionSet::i286), only_386 = only(InstructionSet::i386);
 
 }  // namespace processor_columns
@@ -110,7 +117,7 @@ constexpr std::size_t block_place(unsigned prefix, bool registers, unsigned reg)
 }
 
 struct Index {
-  std::array<std::array<Entry, 256>, 6> opcodes{};
+  std::array<std::array<Entry, 256>, kOpcodeMaps> opcodes{};
   std::array<std::array<Entry, 64>, 256> blocks{};
   std::array<std::array<Entry, 8>, 64> bytes{};
   unsigned block_count = 0, byte_count = 0;

@@ -5,8 +5,13 @@
 #include <cstring>
 #include <optional>
 
-
 namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kSegmentBytes = 0x10000;
+
+}  // namespace
 
 const DecodedInstruction& CodeFetch::fetch(LinearAddr linear) {
   if (linear.page_begin() != cpu_.code.page) find_page(linear);
@@ -43,6 +48,7 @@ void CodeFetch::find_page(LinearAddr linear) {
 void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t here,
                      CodeMode mode) {
   slot.valid = false;
+  if (wraps_around(linear)) return read_around(slot, linear, mode);
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   std::memcpy(bytes.data(), cpu_.code.host + linear.offset_in_page(), here);
   slot.info = decode_cache_.decode({bytes.data(), here}, mode);
@@ -79,6 +85,33 @@ void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t h
   slot.linear = linear;
   slot.mode = mode;
   slot.valid = slot.info.state == DecodeState::ok;
+}
+
+/// Without limits code goes on at the beginning of its segment (8086 Family User's Manual, 2-13).
+bool CodeFetch::wraps_around(LinearAddr linear) const {
+  if (cpu_.traits.has_limits) return false;
+  return linear.low32() - cpu_.code.base > kSegmentBytes - kMaxInstructionBytes;
+}
+
+/// The same for what may: each byte by itself, and never kept.
+void CodeFetch::read_around(DecodedCode::Slot& slot, LinearAddr linear, CodeMode mode) {
+  const std::uint32_t ip = linear.low32() - cpu_.code.base;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  std::array<PhysAddr, kMaxInstructionBytes> at{};
+  std::size_t known = 0;
+  for (; known < bytes.size(); ++known) {
+    const LinearAddr from =
+        linear32(cpu_.code.base, (ip + static_cast<std::uint32_t>(known)) % kSegmentBytes);
+    at[known] = cpu_.mmu.translate(from, Access::execute, cpu_.user_mode());
+    if (!cpu_.memory.is_defined(at[known], 1)) break;
+    bytes[known] = *cpu_.memory.host(at[known]);
+  }
+  slot.info = decode_cache_.decode({bytes.data(), known}, mode);
+  if (slot.info.state != DecodeState::ok) throw UndefinedMemory{at[known % at.size()], 1, "code"};
+  if (!expectation_.tells_reads()) return;
+  for (std::size_t i = 0; i < slot.info.length; ++i) {
+    cpu_.audience.fetch(at[i], 1, cpu_.position, expectation_.judges_reads());
+  }
 }
 
 /// Throws CodeElsewhere where the engine translated code of the page before the processor's TLB

@@ -41,6 +41,8 @@ class CodeFetch {
  private:
   void find_page(LinearAddr linear);
   void read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t here, CodeMode mode);
+  bool wraps_around(LinearAddr linear) const;
+  void read_around(DecodedCode::Slot& slot, LinearAddr linear, CodeMode mode);
   void require_code_at(LinearAddr page, PhysAddr frame) const;
   bool reaches_beyond_limit(LinearAddr linear);
 

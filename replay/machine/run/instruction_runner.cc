@@ -26,6 +26,7 @@ namespace citcat {
 namespace {
 
 constexpr std::uint8_t kDebugVector = 1;
+constexpr std::uint32_t kSegmentBytes = 0x10000;
 
 /// How often the engine may ask again for a page at one place before that counts as a
 /// disagreement: translation blocks that reach into an absent page, system accesses.
@@ -98,9 +99,19 @@ bool InstructionRunner::settle_before(LinearAddr linear) {
   return !flight_.active;  // else the final count check of a REP
 }
 
+/// IP goes on from FFFF to 0 (8086 Family User's Manual, 2-13), the engine to 10000.
+bool InstructionRunner::begins_beyond_segment(LinearAddr linear) const {
+  return linear.low32() - cpu_.engine.segment_base(kCs) >= kSegmentBytes;
+}
+
 /// At the boundary before the instruction or iteration at `linear`: what is due there, or else
 /// the engine may execute it.
 void InstructionRunner::begin(LinearAddr linear) {
+  if (!cpu_.traits.has_limits && begins_beyond_segment(linear)) [[unlikely]] {
+    cpu_.linear = linear.plus32(0u - kSegmentBytes);
+    cpu_.request(AfterStop::resume);
+    return;
+  }
   if (expectation_.compares && expectation_.is_now()) expectation_.update();
   if (debug_.pending() != 0 && !debug_.in_stack_shadow()) [[unlikely]] {
     cpu_.linear = linear;
@@ -157,11 +168,10 @@ void InstructionRunner::prepare(LinearAddr linear) {
   flight_.reads_told = 0;
   if (cpu_.traits.has_long_mode) features_.check(info);
   if (info.state != DecodeState::ok) code_.refuse_undefined(info, linear);
+  bool wraps = false;
   if (!wide && (eip > limit || limit - eip < info.length - 1u)) {
-    if (!cpu_.traits.has_limits) {
-      throw ReplayStopped{cpu_.position, "code that wraps around the end of its segment"};
-    }
-    throw CpuException{13, 0u, 0};
+    if (cpu_.traits.has_limits) throw CpuException{13, 0u, 0};
+    wraps = true;
   }
   flight_.active = true;
   flight_.hflags_before = cpu_.engine.hflags();
@@ -178,6 +188,9 @@ void InstructionRunner::prepare(LinearAddr linear) {
     flight_.iterating = true;
   }
   if (cpu_.traits.sixteen_bit && early_.prepare()) return;
+  if (wraps) {  // the rest of it is at the beginning of the segment
+    patcher_.lend_beyond(LinearAddr{cpu_.code.base}, eip + info.length - kSegmentBytes);
+  }
   if (emulator_.is_made_here()) {
     flight_.wants_patch = false;
     cpu_.request(AfterStop::emulate);
@@ -265,11 +278,10 @@ void InstructionRunner::handle_native_fault() {
     delivery_.take_debug_trap();
     return;
   }
-  std::uint64_t return_ip = cpu_.ip();
+  const std::uint64_t return_ip = cpu_.ip();
   if (cpu_.traits.sixteen_bit && native_vector_ == 0 && flight_.active) {
     cpu_.engine.set_eflags(divide_error_flags(*flight_.info, cpu_.model, cpu_.engine.eflags()));
-    if (divide_error_points_past(cpu_.model))
-      return_ip = (return_ip + flight_.info->length) & 0xffff;
+    if (divide_error_points_past(cpu_.model)) return early_.raise_divide_error();
   }
   delivery_.raise(e, return_ip, DeliveredEvent::Kind::exception);
 }

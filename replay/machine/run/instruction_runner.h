@@ -88,6 +88,7 @@ class InstructionRunner {
   void prepare(LinearAddr linear);
   void note_code(LinearAddr linear, std::uint32_t size);
   void begin_anew();
+  bool begins_beyond_segment(LinearAddr linear) const;
   bool repeat_count_is_zero() const;
   void ask_for_code_again();
 

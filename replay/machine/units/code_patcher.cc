@@ -11,22 +11,6 @@ namespace {
 
 constexpr std::uint32_t kSegmentBytes = 0x10000;
 
-/// Shift or rotate by CL whose count only the 8088 takes as it is, as the equivalent count of at
-/// most 31: rotations repeat, and after 31 steps nothing is left to shift.
-std::uint8_t reduced_count(const DecodedInstruction& info, unsigned count) {
-  const unsigned bits = 8u * info.operand_bytes;
-  switch (info.flag_rule) {
-    case FlagRule::rotate_left:
-    case FlagRule::rotate_right:
-      return static_cast<std::uint8_t>((count - 1) % bits + 1);
-    case FlagRule::rotate_carry_left:
-    case FlagRule::rotate_carry_right:
-      return static_cast<std::uint8_t>((count - 1) % (bits + 1) + 1);
-    default:
-      return 31;
-  }
-}
-
 }  // namespace
 
 bool CodePatcher::needs_canonical() const {
@@ -77,10 +61,6 @@ void CodePatcher::patch() {
     put(at, *cpu_.memory.host(home), home);
   }
   beyond_.clear();
-  if (count_register_) {
-    const std::uint8_t count = reduced_count(*flight_.info, *count_register_ & 0xff);
-    cpu_.engine.set_gpr(kEcx, (*count_register_ & ~0xffu) | count);
-  }
   forget_code();
   for (const Patch& patch : patches_) patched_code_.push_back(patch.at);
   flight_.resuming = true;
@@ -89,8 +69,6 @@ void CodePatcher::patch() {
 
 void CodePatcher::restore() {
   active_ = false;
-  if (count_register_) cpu_.engine.set_gpr(kEcx, *count_register_);
-  count_register_.reset();
   const auto stored = [&](PhysAddr a) {
     return std::any_of(flight_.stores.begin(),
                        flight_.stores.begin() + static_cast<std::ptrdiff_t>(flight_.store_count),

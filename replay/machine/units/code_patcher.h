@@ -13,23 +13,15 @@
 namespace citcat {
 
 /// An instruction that wants it is executed alone: patch() between runs of the engine, restore() as
-/// soon as that stops or reports what follows. Memory and ECX are as they were before anything else
-/// looks at them, but for what the instruction itself stored.
+/// soon as that stops or reports what follows. Memory is as it was before anything else looks at
+/// it, but for what the instruction itself stored.
 class CodePatcher {
  public:
   /// All must outlive the object.
   CodePatcher(CpuContext& cpu, InFlight& flight) : cpu_(cpu), flight_(flight) {}
 
   /// Nothing is wanted for the instruction about to be prepared.
-  void begin() {
-    beyond_.clear();
-    count_register_.reset();
-  }
-  /// The instruction in flight shifts by a count that the engine would take modulo 32.
-  void replace_count() {
-    count_register_ = cpu_.engine.gpr(kEcx);
-    flight_.wants_patch = true;
-  }
+  void begin() { beyond_.clear(); }
   bool is_active() const { return active_; }
   /// The engine may have translated what was patched: forget_code() is due.
   bool has_code_to_forget() const { return !patched_code_.empty(); }
@@ -64,8 +56,7 @@ class CodePatcher {
   bool active_ = false;
   std::vector<Patch> patches_;
   std::vector<PhysAddr> patched_code_;
-  std::vector<LinearAddr> beyond_;               ///< 64 KiB above the byte that the processor means
-  std::optional<std::uint32_t> count_register_;  ///< ECX while another shift count is in it
+  std::vector<LinearAddr> beyond_;  ///< 64 KiB above the byte that the processor means
 };
 
 }  // namespace citcat

@@ -7,6 +7,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
+#include "replay/machine/units/nec_instructions.h"
 #include "replay/x86/early_cpu_quirks.h"
 
 namespace citcat {
@@ -39,11 +40,24 @@ class EarlyCpuQuirks {
   bool emulated_on_8088() const;
   /// Makes and retires that.
   void emulate();
+  /// Of the division in flight, of a processor that returns behind it, which retires it.
+  void raise_divide_error();
   /// Makes and retires an x87 instruction of an 80286, whose coprocessor does not answer.
   void emulate_coprocessor_cycles();
 
  private:
-  void reduce_8088_shift();
+  void refuse_unknown() const;
+  bool runs_microcode(const DecodedInstruction& info) const;
+  void run_microcode();
+  void run_nec_instruction();
+  std::uint16_t read_operand();
+  std::uint16_t read_word(SegmentRegister segment, std::uint16_t offset);
+  void write_stores(std::uint16_t value);
+  void set_code_segment(std::uint16_t selector);
+  void write_operand(std::uint16_t value);
+  void pop_cs();
+  void load_cs();
+  void push_stack_pointer();
 
   CpuContext& cpu_;
   InFlight& flight_;
@@ -52,6 +66,7 @@ class EarlyCpuQuirks {
   ExceptionDelivery& delivery_;
   PortAccesses& ports_;
   Retirement& retirement_;
+  NecInstructions nec_{cpu_, flight_, operands_};
 
   std::optional<SegmentEndFault> segment_end_;
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "replay/machine/machine.h"
 #include "silicon/quiet_environment.h"
 
@@ -29,22 +31,23 @@ class Machine8088 : public testing::Test {
   void put(std::uint32_t address, std::initializer_list<int> bytes) {
     for (const int b : bytes) image_.set(PhysAddr{address++}, static_cast<std::uint8_t>(b));
   }
+  /// From the beginning, on a machine that nothing has run on.
   void run(std::uint64_t instructions) {
-    machine_.load(state_, image_);
-    machine_.run({instructions, 0});
+    machine_ = std::make_unique<Machine>(CpuModel::i8088, bus_, environment_, nullptr);
+    machine_->load(state_, image_);
+    machine_->run({instructions, 0});
   }
-  std::uint32_t reg(const char* name) { return *get_register(machine_.save(), name) & 0xffff; }
+  std::uint32_t reg(const char* name) { return *get_register(machine_->save(), name) & 0xffff; }
   std::uint32_t word(std::uint32_t address) {
-    return *machine_.memory().host(PhysAddr{address}) |
-           std::uint32_t{*machine_.memory().host(PhysAddr{address + 1})} << 8;
+    return *machine_->memory().host(PhysAddr{address}) |
+           std::uint32_t{*machine_->memory().host(PhysAddr{address + 1})} << 8;
   }
 
   CpuState state_;
   BusModel bus_;
   MemoryImage image_;
   silicon::QuietEnvironment environment_;
-  Machine machine_{CpuModel::i8088, BusModel{CacheForm::none, 0, 1, 0xfffff}, environment_,
-                   nullptr};
+  std::unique_ptr<Machine> machine_;
 };
 
 TEST_F(Machine8088, PushSpStoresTheDecrementedValue) {
@@ -59,9 +62,9 @@ TEST_F(Machine8088, WordsWrapAroundTheSegmentAndLeaveWhatLiesBeyond) {
   put((kDataSegment << 4) + 0xffff, {0xff, 0x77});  // beyond the segment: 77
   put(kDataSegment << 4, {0x12});
   run(1);
-  EXPECT_EQ(*machine_.memory().host(PhysAddr{(kDataSegment << 4) + 0xffff}), 0x00);
-  EXPECT_EQ(*machine_.memory().host(PhysAddr{kDataSegment << 4}), 0x13);
-  EXPECT_EQ(*machine_.memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{(kDataSegment << 4) + 0xffff}), 0x00);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{kDataSegment << 4}), 0x13);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
 }
 
 // Behind LOCK, what later processors call BTS of a register.
@@ -85,13 +88,108 @@ TEST_F(Machine8088, APointerAtTheEndOfTheSegmentContinuesAtItsBeginning) {
   EXPECT_EQ(reg("cs"), 0x0500u);
 }
 
-TEST_F(Machine8088, ADivideErrorReturnsPastTheDivision) {
+// The processor's queue status reports the division, and its handler as the next instruction.
+TEST_F(Machine8088, ADivideErrorReturnsPastTheDivisionWhichIsComplete) {
   put(0, {0x00, 0x00, 0x00, 0x05});  // handler at 0500:0000
   put(0x5000, {0x40});               // inc ax
   put(kCode, {0xf6, 0xf3});          // div bl
   run(1);
-  EXPECT_EQ(reg("ax"), 1u);
+  EXPECT_EQ(reg("cs"), 0x500u);
+  EXPECT_EQ(reg("ip"), 0u);
+  EXPECT_EQ(reg("ax"), 0u);
   EXPECT_EQ(word((kStackSegment << 4) + 0xfa), 2u);
+  run(2);
+  EXPECT_EQ(reg("ax"), 1u);
+}
+
+TEST_F(Machine8088, CodeGoesOnAtTheBeginningOfItsSegment) {
+  put(kCode + 0xfffe, {0xb8, 0x34});  // mov ax,1234
+  put(kCode, {0x12, 0x40});           // inc ax
+  set_register(state_, "ip", 0xfffe);
+  run(1);
+  EXPECT_EQ(reg("ax"), 0x1234u);
+  EXPECT_EQ(reg("ip"), 1u);
+  run(2);
+  EXPECT_EQ(reg("ax"), 0x1235u);
+  EXPECT_EQ(machine_->save().eip, 2u);
+}
+
+TEST_F(Machine8088, CodeThatEndsWithItsSegmentGoesOnAtItsBeginning) {
+  put(kCode + 0xffff, {0x40});                             // inc ax
+  put(kCode + 0x10000, {0xf4});                            // beyond
+  put(kCode, {0x40, 0x03, 0x06, 0xff, 0xff, 0xeb, 0xf7});  // inc ax; add ax,[ffff]; jmp to fffe
+  put(kCode + 0xfffe, {0x90});
+  put((kDataSegment << 4) + 0xffff, {0x02});
+  put(kDataSegment << 4, {0x01});
+  set_register(state_, "ip", 0xffff);
+  run(3);
+  EXPECT_EQ(reg("ax"), 0x104u);
+  run(7);
+  EXPECT_EQ(reg("ax"), 0x106u);
+  EXPECT_EQ(machine_->save().eip, 1u);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{kCode + 0x10000}), 0xf4);
+}
+
+// Words of operands and code may both wrap.
+TEST_F(Machine8088, AnInstructionAndItsOperandMayWrapTogether) {
+  put(kCode + 0xfffd, {0x83, 0x06, 0xff});  // add word [ffff],5
+  put(kCode, {0xff, 0x05});
+  put((kDataSegment << 4) + 0xffff, {0xfe, 0x77});
+  put(kDataSegment << 4, {0x01});
+  set_register(state_, "ip", 0xfffd);
+  run(1);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{(kDataSegment << 4) + 0xffff}), 0x03);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{kDataSegment << 4}), 0x02);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
+  EXPECT_EQ(reg("ip"), 2u);
+}
+
+TEST_F(Machine8088, CsMayBeLoadedByMov) {
+  put(kCode, {0x8e, 0xc8});  // mov cs,ax
+  put(0x6002, {0x43});       // inc bx
+  set_register(state_, "ax", 0x600);
+  run(2);
+  EXPECT_EQ(reg("cs"), 0x600u);
+  EXPECT_EQ(reg("bx"), 1u);
+}
+
+TEST_F(Machine8088, EscWithoutACoprocessorReadsAndDoesNothing) {
+  put(kCode, {0xdd, 0x3e, 0x10, 0x00,    // fnstsw [10], which an 8087 would store
+              0xd9, 0xe8,                // fld1
+              0xd9, 0x0e, 0x10, 0x00});  // no 8087 has it
+  put((kDataSegment << 4) + 0x10, {0x34, 0x12});
+  state_.cr0 |= kNoCoprocessor;
+  run(3);
+  EXPECT_EQ(word((kDataSegment << 4) + 0x10), 0x1234u);
+  EXPECT_EQ(reg("ip"), 10u);
+  EXPECT_EQ(machine_->save().fx, CpuState::default_fx());
+}
+
+TEST_F(Machine8088, EscThatTheCoprocessorHasNotGotDoesNothingEither) {
+  put(kCode, {0xd9, 0x0e, 0x10, 0x00, 0x40});
+  put((kDataSegment << 4) + 0x10, {0x34, 0x12});
+  run(2);
+  EXPECT_EQ(reg("ax"), 1u);
+  EXPECT_EQ(reg("ip"), 5u);
+}
+
+TEST_F(Machine8088, QuotientsChangeTheirSignBehindRep) {
+  put(kCode, {0xf3, 0xf6, 0xfb});  // rep idiv bl
+  set_register(state_, "ax", 7);
+  set_register(state_, "bx", 2);
+  run(1);
+  EXPECT_EQ(reg("ax"), 0x1fdu);
+}
+
+TEST_F(Machine8088, ShiftsOfMemoryByMoreThan31ReachTheirOperandAtTheEndOfTheSegment) {
+  put(kCode, {0xd3, 0x26, 0xff, 0xff});  // shl word [ffff],cl
+  put((kDataSegment << 4) + 0xffff, {0x41, 0x77});
+  put(kDataSegment << 4, {0x12});
+  set_register(state_, "cx", 4);
+  run(1);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{(kDataSegment << 4) + 0xffff}), 0x10);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{kDataSegment << 4}), 0x24);
+  EXPECT_EQ(*machine_->memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
 }
 
 TEST_F(Machine8088, AShiftByMoreThan31LosesEverything) {

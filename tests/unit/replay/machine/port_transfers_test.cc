@@ -47,7 +47,7 @@ const Parts kUpperByteFirst{{1, 1}, {0, 1}};
 
 const std::vector<BusRow> kBuses{
     {"I8088", CpuModel::i8088, 1, {kByteByByte, kByteByByte, kByteByByte, kByteByByte}, {}},
-    {"I8086", CpuModel::i8088, 2, {kWord, kByteByByte, kWord, kByteByByte}, {}},
+    {"I8086", CpuModel::i8086, 2, {kWord, kByteByByte, kWord, kByteByByte}, {}},
     {"I80286", CpuModel::i286, 2, {kWord, kByteByByte, kWord, kByteByByte}, {}},
     {"I386SX",
      CpuModel::i386,

@@ -122,8 +122,10 @@ TEST(EarlyCpuQuirks, EachEarlyProcessorHasItsOwnUpperFlagBits) {
 
 TEST(EarlyCpuQuirks, The8088DiffersInShiftCountsPushSpAndDivideErrors) {
   EXPECT_EQ(shift_count_mask(CpuModel::i8088), 0xff);
-  EXPECT_FALSE(
-      shift_writes_nothing(decode_early({0xd3, 0x27}, CpuModel::i8088), CpuModel::i8088, 0x20));
+  for (const int count : {0, 0x20}) {  // also by 0, which is stored
+    EXPECT_FALSE(shift_writes_nothing(decode_early({0xd3, 0x27}, CpuModel::i8088), CpuModel::i8088,
+                                      static_cast<std::uint8_t>(count)));
+  }
   EXPECT_TRUE(shift_writes_nothing(decode_early({0xd3, 0x27}), CpuModel::i286, 0x20));
   EXPECT_EQ(pushed_stack_pointer(CpuModel::i8088, 0x100), 0xfe);
   EXPECT_EQ(pushed_stack_pointer(CpuModel::i286, 0x100), 0x100);
