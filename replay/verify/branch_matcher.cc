@@ -32,10 +32,25 @@ std::optional<Mismatch> BranchMatcher::observe(const Reported& byte, ComparisonR
                   byte.address.u32());
     return Mismatch{"the processor executed another instruction", t, text + packed_hex(byte.bytes)};
   }
-  if (!byte.prefix) ++count.equal;
+  if (!byte.prefix) {
+    ++count.equal;
+    last_opcode_ = t.data[0];
+  }
   result.last_agreed = t.index;
   starts_.pop_front();
   return std::nullopt;
+}
+
+std::optional<Mismatch> BranchMatcher::goes_on_elsewhere(Position end, PhysAddr next) const {
+  // Behind POP CS and MOV CS the queue still has what was fetched from the old segment.
+  constexpr std::uint8_t kPopCs = 0x0f, kMovSegment = 0x8e;
+  if (starts_.empty() || last_opcode_ == kPopCs || last_opcode_ == kMovSegment) return std::nullopt;
+  const BusTransaction& t = starts_.front();
+  const bool is_next = t.has(kPositionKnown) && !t.has(kBranchTarget) && t.position == end;
+  if (!is_next || t.address == next) return std::nullopt;
+  char text[48];
+  std::snprintf(text, sizeof text, "the next instruction at %08x", next.u32());
+  return Mismatch{"the processor went on elsewhere", t, text};
 }
 
 /// Takes the messages away whose branch the replay made.

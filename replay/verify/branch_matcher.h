@@ -37,6 +37,9 @@ class BranchMatcher {
                                   ComparisonResult& result);
   /// At the end of the replay; for messages only.
   std::optional<Mismatch> left_before(Position end, ComparisonResult& result);
+  /// The same of pins that report each instruction: they show where the processor went on at `end`,
+  /// and that is not at `next`, as captured.
+  std::optional<Mismatch> goes_on_elsewhere(Position end, PhysAddr next) const;
 
  private:
   struct Target {
@@ -51,6 +54,7 @@ class BranchMatcher {
   std::deque<Target> taken_;  ///< since the last one that a message told of
   LinearAddr next_linear_;
   bool after_branch_ = true;
+  std::uint8_t last_opcode_ = 0;              ///< of the start that agreed last
   std::optional<std::uint64_t> waits_since_;  ///< instruction at which starts_.front() was missed
 };
 

@@ -324,6 +324,12 @@ void Comparison::end(Position end) {
   require(ports.left_before(end), end);
   require(specials.left_before(end), end);
   require(starts.left_before(end, result), end);
+  // Where an interrupt is due there, its handler comes first.
+  const bool undisturbed = interrupts_captured == interrupts_delivered && end.iteration == 0;
+  if (orders_reads && undisturbed) {
+    const PhysAddr next{machine->engine().segment_base(kCs) + machine->engine().eip()};
+    require(starts.goes_on_elsewhere(end, memory().captured(next)), end);
+  }
 }
 
 }  // namespace citcat

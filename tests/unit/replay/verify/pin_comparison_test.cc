@@ -50,6 +50,16 @@ class PinComparison : public testing::Test {
   }
   void read(std::uint32_t address) { shown(BusOp::data_read, address, {0}); }
 
+  /// Counts the instructions, of which the last one only begins.
+  void count() {
+    std::uint64_t begun = 0;
+    for (BusTransaction& t : bus_.evidence) {
+      if (t.op == BusOp::instruction_start) t.position = {begun++, 0};
+      if (t.op == BusOp::instruction_start) t.flags |= kPositionKnown;
+    }
+    recording_.instructions = begun - 1;
+  }
+
   /// Why the replay is not what the pins show; empty where it is.
   std::string disagreement() {
     Verifier verifier(recording_, bus_.read_evidence(), {});
@@ -101,6 +111,23 @@ TEST_F(PinComparison, OfAnOperandOfTheCoprocessorAnyPartMayBeRead) {
     EXPECT_EQ(disagreement(), "") << bytes;
     EXPECT_EQ(compared_, 1u);
   }
+}
+
+TEST_F(PinComparison, TheInstructionBehindTheLastOneIsWhereTheReplayEnds) {
+  executed({0x90});
+  executed({0x74, 0x02});  // je, which is not taken
+  executed({0x90});
+  count();
+  EXPECT_EQ(disagreement(), "");
+}
+
+TEST_F(PinComparison, TheInstructionBehindTheLastOneTellsWhereThatLed) {
+  executed({0x90});
+  executed({0x74, 0x02});
+  end_ += 2;  // as if it had been taken
+  executed({0x90});
+  count();
+  EXPECT_EQ(disagreement(), "the processor went on elsewhere");
 }
 
 TEST_F(PinComparison, AnInstructionComesFromWhereCodeWasFetchedAnew) {
