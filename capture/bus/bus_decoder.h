@@ -1,6 +1,7 @@
 #pragma once
 // From pin levels to bus transactions: one decoder a processor bus, chosen from a table.
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -44,7 +45,8 @@ struct PinAssignment {
   std::vector<PinChoice> pins;
   ClockEdge edge = ClockEdge::rising;
   std::uint32_t address_mask = 0xffffffff;  ///< address bits that were captured
-  unsigned clocks_per_state = 0;  ///< periods of the probed clock in a bus state; 0: the usual
+  unsigned clocks_per_state = 0;     ///< periods of the probed clock in a bus state; 0: the usual
+  CpuModel cpu = CpuModel::unknown;  ///< one of the bus's
 };
 
 struct BusDescription;
@@ -106,6 +108,12 @@ struct BusDescription {
   std::unique_ptr<BusDecoder> (*make)(const SampleInfo& samples, const PinSet& pins);
   /// Only a channel map can choose this bus: its pins are also those of another.
   bool by_name_only = false;
+  /// What has the same pins, and is taken for `cpu` where nobody says which it is.
+  std::array<CpuModel, 2> others = {CpuModel::unknown, CpuModel::unknown};
+
+  bool is_of(CpuModel model) const {
+    return model == cpu || model == others[0] || model == others[1];
+  }
 };
 
 /// All buses, in the order in which an automatic choice prefers them.

@@ -267,7 +267,7 @@ std::string foreign_bus(const SampleInfo& samples) {
 BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel cpu) {
   std::optional<BusMatch> best;
   for (const BusDescription& bus : bus_descriptions()) {
-    if (!map.bus.empty() ? map.bus != bus.id : is_known(cpu) && cpu != bus.cpu) continue;
+    if (!map.bus.empty() ? map.bus != bus.id : is_known(cpu) && !bus.is_of(cpu)) continue;
     if (map.bus.empty() && bus.by_name_only) continue;
     // A map that does not name its bus may fit only one of them.
     BusMatch match;
@@ -277,6 +277,7 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
       if (!map.bus.empty()) throw;
       continue;
     }
+    match.cpu = is_known(cpu) ? cpu : bus.cpu;
     const auto rank = [](const BusMatch& m) {
       return std::make_pair(-static_cast<long>(m.required_missing), static_cast<long>(m.matched));
     };
@@ -306,6 +307,7 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
 
 PinAssignment assign_pins(const BusMatch& match, const ChannelMap& map) {
   PinAssignment assignment;
+  assignment.cpu = match.cpu;
   assignment.edge = map.edge.value_or(match.bus->edge);
   assignment.clocks_per_state = map.clocks_per_state;
   assignment.address_mask = match.bus->address_mask;

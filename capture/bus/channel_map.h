@@ -55,6 +55,7 @@ struct PinMatch {
 /// A bus and how well the channels serve it.
 struct BusMatch {
   const BusDescription* bus = nullptr;
+  CpuModel cpu = CpuModel::unknown;  ///< the one asked for, or that of the bus
   std::vector<PinMatch> pins;
   std::size_t matched = 0;
   std::size_t required_missing = 0;

@@ -38,7 +38,9 @@ class Decoder8086Max final : public ClockedDecoder {
       : ClockedDecoder(samples, pins, "CLK"),
         wide_(pins.bus.bus_bytes == 2),
         has_queue_(pins.has("QS0") && pins.has("QS1")),
-        tracker_({samples.name, wide_ ? 6u : 4u, pins.assignment.address_mask, has_queue_}) {
+        tracker_({samples.name, wide_ ? 6u : 4u, pins.assignment.address_mask, has_queue_,
+                  wide_ ? "" : kProposeMap,
+                  is_known(pins.assignment.cpu) ? pins.assignment.cpu : pins.bus.cpu}) {
     const int data_lines = wide_ ? 16 : 8;
     std::vector<std::string> address, data, control{"S0", "S1", "S2", "QS0", "QS1", "INTR"};
     for (int i = 0; i < 20; ++i)

@@ -42,7 +42,7 @@ struct StateBus {
 
 const StateBus kStateBuses[] = {
     {"8088-states", "8088", CpuModel::i8088, 1, 0, 19, Lanes::one, kOf8086, 0},
-    {"8086-states", "8086", CpuModel::i8088, 2, 0, 19, Lanes::a0_and_bhe, kOf8086, 0},
+    {"8086-states", "8086", CpuModel::i8086, 2, 0, 19, Lanes::a0_and_bhe, kOf8086, 0},
     {"80286-states", "80286", CpuModel::i286, 2, 0, 23, Lanes::a0_and_bhe, kOf286, 2},
     {"386sx-states", "80386SX and EX", CpuModel::i386, 2, 1, 25, Lanes::ble_and_bhe, kOf386, 2},
     {"386dx-states", "80386DX", CpuModel::i386, 4, 2, 31, Lanes::byte_enables, kOf386, 2},

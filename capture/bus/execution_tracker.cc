@@ -7,14 +7,18 @@
 namespace citcat {
 namespace {
 
-bool is_prefix(std::uint8_t byte) {
+bool is_prefix(std::uint8_t byte, const CpuTraits& cpu) {
   switch (byte) {
+    case 0x64:
+    case 0x65:  // REPNC, REPC
+      return cpu.has_nec_opcodes;
+    case 0xf1:  // decoded as F0
+      return cpu.has_f1_prefix;
     case 0x26:
     case 0x2e:
     case 0x36:
     case 0x3e:  // segment override
-    case 0xf0:
-    case 0xf1:  // LOCK; F1 is decoded as F0
+    case 0xf0:  // LOCK
     case 0xf2:
     case 0xf3:  // REPNE, REP
       return true;
@@ -29,10 +33,13 @@ struct StringAccess {
   unsigned writes = 0;  ///< operands written
 };
 
-/// nullopt for an opcode that is no string instruction. INS and OUTS do not exist on these
-/// processors.
-std::optional<StringAccess> string_access(std::uint8_t opcode) {
+/// nullopt for an opcode that is no string instruction.
+std::optional<StringAccess> string_access(std::uint8_t opcode, const CpuTraits& cpu) {
   switch (opcode & 0xfe) {
+    case 0x6c:  // INS
+      return cpu.has_opcode_aliases ? std::nullopt : std::optional(StringAccess{0, 1});
+    case 0x6e:  // OUTS
+      return cpu.has_opcode_aliases ? std::nullopt : std::optional(StringAccess{1, 0});
     case 0xa4:
       return StringAccess{1, 1};  // MOVS
     case 0xa6:
@@ -93,11 +100,18 @@ std::optional<BusOp> first_access(std::uint8_t opcode) {
 
 /// Opcodes that carry a ModRM byte (Intel 8086 Family User's Manual, table 4-14, and the aliases
 /// the silicon decodes).
-bool has_modrm(std::uint8_t opcode) {
+bool has_modrm(std::uint8_t opcode, const CpuTraits& cpu) {
   if (opcode < 0x40) return (opcode & 7) < 4;
+  if (!cpu.has_opcode_aliases && (opcode == 0x62 || opcode == 0x63)) return true;
+  if (cpu.has_nec_opcodes && (opcode == 0x66 || opcode == 0x67)) return true;
   if (opcode >= 0x80 && opcode <= 0x8f) return true;
   if (opcode >= 0xd8 && opcode <= 0xdf) return true;
   switch (opcode) {
+    case 0x69:
+    case 0x6b:
+    case 0xc0:
+    case 0xc1:
+      return !cpu.has_opcode_aliases;
     case 0xc4:
     case 0xc5:
     case 0xc6:
@@ -129,9 +143,42 @@ std::size_t displacement_bytes(std::uint8_t modrm) {
   }
 }
 
+/// Those of the opcodes that the 186 has in place of aliases (iAPX 186 User's Manual, appendix);
+/// none for others.
+std::optional<std::size_t> immediate_bytes_186(std::uint8_t opcode) {
+  switch (opcode) {
+    case 0x68:
+    case 0x69:
+      return 2;
+    case 0x6a:
+    case 0x6b:
+    case 0xc0:
+    case 0xc1:
+      return 1;
+    case 0xc8:
+      return 3;
+    case 0xc9:
+      return 0;
+    default:
+      return opcode >= 0x60 && opcode <= 0x6f ? std::optional<std::size_t>(0) : std::nullopt;
+  }
+}
+
+/// What follows the two bytes of an opcode of NEC's (V20/V30 User's Manual, chapter 12).
+bool has_modrm_nec(std::uint8_t second) {
+  return (second >= 0x10 && second <= 0x1f) || second == 0x28 || second == 0x2a || second == 0x31 ||
+         second == 0x33 || second == 0x39 || second == 0x3b;
+}
+bool has_immediate_nec(std::uint8_t second) {
+  return (second >= 0x18 && second <= 0x1f) || second == 0x39 || second == 0x3b || second == 0xff;
+}
+
 /// Immediate bytes of an opcode, those that depend on ModRM (F6, F7) left out.
-std::size_t immediate_bytes(std::uint8_t opcode) {
+std::size_t immediate_bytes(std::uint8_t opcode, const CpuTraits& cpu) {
   if (opcode < 0x40) return (opcode & 7) == 4 ? 1 : (opcode & 7) == 5 ? 2 : 0;
+  if (!cpu.has_opcode_aliases) {
+    if (const auto bytes = immediate_bytes_186(opcode)) return *bytes;
+  }
   if (opcode >= 0x60 && opcode <= 0x7f) return 1;  // Jcc; 60-6F repeat 70-7F
   if (opcode >= 0xb0 && opcode <= 0xb7) return 1;
   if (opcode >= 0xb8 && opcode <= 0xbf) return 2;
@@ -169,6 +216,14 @@ std::size_t immediate_bytes(std::uint8_t opcode) {
   }
 }
 
+std::optional<std::size_t> nec_length(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < 2) return std::nullopt;
+  const std::size_t length = 2 + (has_immediate_nec(bytes[1]) ? 1 : 0);
+  if (!has_modrm_nec(bytes[1])) return length;
+  if (bytes.size() < 3) return std::nullopt;
+  return length + 1 + displacement_bytes(bytes[2]);
+}
+
 // An acknowledge reads four vector bytes and pushes six; nothing but prefetches comes between.
 constexpr std::uint32_t kRealVectorBytes = 4;
 // So many instructions whose bytes differ from their encoding are no accident any more.
@@ -176,11 +231,13 @@ constexpr std::uint64_t kOddLengthLimit = 16;
 
 }  // namespace
 
-std::optional<std::size_t> instruction_length_8086(std::span<const std::uint8_t> bytes) {
+std::optional<std::size_t> early_instruction_length(std::span<const std::uint8_t> bytes,
+                                                    const CpuTraits& cpu) {
   if (bytes.empty()) return std::nullopt;
   const std::uint8_t opcode = bytes[0];
-  std::size_t length = 1 + immediate_bytes(opcode);
-  if (!has_modrm(opcode)) return length;
+  if (cpu.has_nec_opcodes && opcode == 0x0f) return nec_length(bytes);
+  std::size_t length = 1 + immediate_bytes(opcode, cpu);
+  if (!has_modrm(opcode, cpu)) return length;
   if (bytes.size() < 2) return std::nullopt;
   const std::uint8_t modrm = bytes[1];
   length += 1 + displacement_bytes(modrm);
@@ -190,9 +247,7 @@ std::optional<std::size_t> instruction_length_8086(std::span<const std::uint8_t>
 }
 
 void ExecutionTracker::fail(std::uint64_t clock, const std::string& message) const {
-  constexpr std::size_t kQueueOf8088 = 4;
-  throw FormatError(setup_.name, clock,
-                    message + (setup_.queue_bytes == kQueueOf8088 ? kProposeMap : ""));
+  throw FormatError(setup_.name, clock, message + setup_.advice);
 }
 
 std::uint64_t ExecutionTracker::push(const BusTransaction& transaction, bool ready) {
@@ -215,7 +270,7 @@ bool ExecutionTracker::take(BusTransaction& out) {
 
 std::uint32_t ExecutionTracker::completed_iterations() const {
   if (!current_ || !current_->repeated || in_prefix_) return 0;
-  const auto access = string_access(current_->opcode);
+  const auto access = string_access(current_->opcode, traits_);
   const unsigned width = (current_->opcode & 1) != 0 ? 2 : 1;
   const std::uint64_t bytes = access->writes != 0 ? current_->written_bytes : current_->read_bytes;
   const unsigned per_iteration = width * (access->writes != 0 ? access->writes : access->reads);
@@ -236,6 +291,40 @@ void ExecutionTracker::lose_positions(const std::string& why) {
 }
 
 // ---- bus cycles
+
+void ExecutionTracker::begin_with(const Prefetched& prefetched, std::uint32_t bus_bytes) {
+  std::uint16_t ip = prefetched.ip;
+  for (std::size_t i = 0; i < prefetched.bytes.size();) {
+    BusTransaction fetch;
+    fetch.op = BusOp::code_read;
+    fetch.address = prefetched.segment.plus32(ip).masked32(setup_.address_mask);
+    // Words where they are aligned (8086 Family User's Manual, 4-1).
+    const bool word =
+        bus_bytes == 2 && fetch.address.offset_in(2) == 0 && i + 1 < prefetched.bytes.size();
+    fetch.size = word ? 2 : 1;
+    for (std::uint32_t k = 0; k < fetch.size; ++k, ++i, ++ip) {
+      fetch.data[k] = prefetched.bytes[i];
+      queue_.push_back({fetch.address.plus32(k), fetch.data[k]});
+    }
+    push(fetch, true);
+  }
+  next_fetch_ = prefetched.segment.plus32(ip).masked32(setup_.address_mask);
+  synchronised_ = true;
+}
+
+std::vector<std::uint8_t> ExecutionTracker::queue() const {
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t i = 0; i < queue_.size(); ++i) bytes.push_back(queue_[i].byte);
+  return bytes;
+}
+
+/// MOV CS and POP CS, which these processors execute, leave the queue as it is: what is fetched
+/// next is from the new segment.
+bool ExecutionTracker::has_loaded_cs() const {
+  constexpr std::uint8_t kPopCs = 0x0f, kMovSegment = 0x8e;
+  if (!current_) return false;
+  return current_->opcode == kMovSegment || (traits_.has_pop_cs && current_->opcode == kPopCs);
+}
 
 void ExecutionTracker::begin_cycle(const BusTransaction& transaction) {
   if (cycle_open_) fail(transaction.clock, "expected the end of a bus cycle, found another one");
@@ -260,7 +349,9 @@ void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
   discard_fetch_ = false;
   if (!setup_.queue_status || !synchronised_) return;
   const PhysAddr address = transaction.address.masked32(setup_.address_mask);
-  if (next_fetch_ && !goes_on_fetching(*next_fetch_, address, setup_.address_mask))
+  const bool goes_on = !next_fetch_ || has_loaded_cs() ||
+                       goes_on_fetching(*next_fetch_, address, setup_.address_mask);
+  if (!goes_on)
     fail(transaction.clock, "expected a code fetch from " + hex(next_fetch_->value, 5) +
                                 ", found one from " + hex(address.value, 5) +
                                 " without the queue having been emptied (check the address lines, "
@@ -379,7 +470,7 @@ void ExecutionTracker::settle_break() {
   broken_off_ = false;
   entry_position_ = {started_ - 1, completed_iterations()};
   --started_;
-  return_address_ = current_->last_prefix;
+  return_address_ = traits_.keeps_one_prefix ? current_->last_prefix : current_->first_prefix;
   current_.reset();
 }
 
@@ -474,11 +565,13 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
     start.position = {started_, 0};
     start.flags |= kPositionKnown;
   }
-  if (is_prefix(byte.byte)) {
+  if (is_prefix(byte.byte, traits_)) {
     start.flags |= kPrefix;
     push(start, true);
+    if (!in_prefix_) first_prefix_address_ = byte.address;
     prefix_address_ = byte.address;
-    rep_prefix_ = (in_prefix_ && rep_prefix_) || byte.byte == 0xf2 || byte.byte == 0xf3;
+    rep_prefix_ = (in_prefix_ && rep_prefix_) || byte.byte == 0xf2 || byte.byte == 0xf3 ||
+                  (byte.byte & 0xfe) == 0x64;
     in_prefix_ = true;
     return;
   }
@@ -487,9 +580,10 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
   current_->opcode = opcode;
   current_->address = byte.address;
   current_->end = byte.address.plus32(1).masked32(setup_.address_mask);
+  current_->first_prefix = in_prefix_ ? first_prefix_address_ : byte.address;
   current_->last_prefix = in_prefix_ ? prefix_address_ : byte.address;
-  current_->repeated = in_prefix_ && rep_prefix_ && string_access(opcode).has_value();
-  current_->length = instruction_length_8086(start.bytes());
+  current_->repeated = in_prefix_ && rep_prefix_ && string_access(opcode, traits_).has_value();
+  current_->length = early_instruction_length(start.bytes(), traits_);
   current_->item = push(start, current_->length == 1u);
   in_prefix_ = false;
   rep_prefix_ = false;
@@ -510,7 +604,8 @@ void ExecutionTracker::continue_instruction(const Fetched& byte, std::uint64_t c
   Item& start = item(current_->item);
   start.transaction.data[start.transaction.size++] = byte.byte;
   current_->end = byte.address.plus32(1).masked32(setup_.address_mask);
-  if (!current_->length) current_->length = instruction_length_8086(start.transaction.bytes());
+  if (!current_->length)
+    current_->length = early_instruction_length(start.transaction.bytes(), traits_);
   start.ready = current_->length == std::size_t{start.transaction.size};
 }
 

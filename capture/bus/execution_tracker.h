@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
+#include "events/cpu_traits.h"
 #include "formats/memory/short_queue.h"
 
 namespace citcat {
@@ -26,10 +27,12 @@ inline constexpr const char* kProposeMap =
     "how "
     "they move";
 
-/// Bytes of the instruction that `bytes` begins with, on an 8086 or 8088, prefixes not counted as
-/// part of it; nullopt while they are too few to tell. Undocumented opcodes have the length the
-/// silicon gives them (60h-6Fh repeat 70h-7Fh, C0h/C1h/C8h/C9h repeat C2h/C3h/CAh/CBh).
-std::optional<std::size_t> instruction_length_8086(std::span<const std::uint8_t> bytes);
+/// Bytes of the instruction that `bytes` begins with, on a processor before the 286, prefixes not
+/// counted as part of it; nullopt while they are too few to tell. Undocumented opcodes of an 8086
+/// have the length the silicon gives them (60h-6Fh repeat 70h-7Fh, C0h/C1h/C8h/C9h repeat
+/// C2h/C3h/CAh/CBh).
+std::optional<std::size_t> early_instruction_length(std::span<const std::uint8_t> bytes,
+                                                    const CpuTraits& cpu);
 
 /// Puts instruction starts and positions into a stream of bus cycles.
 class ExecutionTracker {
@@ -38,10 +41,22 @@ class ExecutionTracker {
     std::string name;         ///< of the capture, for messages
     std::size_t queue_bytes;  ///< 4 for the 8088, 6 for the 8086
     std::uint32_t address_mask;
-    bool queue_status;  ///< false: the pins were not probed, nothing but bus order is known
+    bool queue_status;        ///< false: the pins were not probed, nothing but bus order is known
+    const char* advice = "";  ///< the end of messages about pins that contradict each other
+    CpuModel cpu = CpuModel::i8086;
   };
-  explicit ExecutionTracker(Setup setup) : setup_(std::move(setup)) {}
+  /// Bytes that the queue holds before the first cycle, and where the first of them is from.
+  struct Prefetched {
+    PhysAddr segment;  ///< where CS begins
+    std::uint16_t ip = 0;
+    std::span<const std::uint8_t> bytes;
+  };
+  explicit ExecutionTracker(Setup setup)
+      : setup_(std::move(setup)), traits_(cpu_traits(setup_.cpu)) {}
 
+  /// At the beginning, where the queue is known. Its bytes are handed out as the fetches, of at
+  /// most `bus_bytes`, that brought them before the capture began.
+  void begin_with(const Prefetched& prefetched, std::uint32_t bus_bytes);
   /// A bus cycle appears on the pins. `transaction` needs op, address, size, clock; its data come
   /// with end_cycle(). The second cycle of an interrupt acknowledge is joined with the first.
   void begin_cycle(const BusTransaction& transaction);
@@ -56,6 +71,8 @@ class ExecutionTracker {
   void finish();
 
   bool take(BusTransaction& out);
+  /// What the queue holds by now.
+  std::vector<std::uint8_t> queue() const;
   std::vector<std::string> warnings() const;
 
  private:
@@ -72,6 +89,7 @@ class ExecutionTracker {
     std::uint64_t item = 0;  ///< sequence number of its entry in items_
     PhysAddr address;        ///< of the opcode
     PhysAddr end;            ///< address after its last byte so far
+    PhysAddr first_prefix;   ///< address of the first prefix, or of the opcode
     PhysAddr last_prefix;    ///< address of the prefix just before the opcode
     std::optional<std::size_t> length;
     std::uint8_t opcode = 0;
@@ -99,6 +117,7 @@ class ExecutionTracker {
   std::uint32_t completed_iterations() const;
 
   void begin_fetch(const BusTransaction& transaction);
+  bool has_loaded_cs() const;
   void begin_data(const BusTransaction& transaction);
   void check_access(const BusTransaction& transaction);
   void follow_entry(const BusTransaction& transaction, std::span<const std::uint8_t> data);
@@ -112,6 +131,7 @@ class ExecutionTracker {
   void lose_positions(const std::string& why);
 
   Setup setup_;
+  const CpuTraits& traits_;
   ShortQueue<Item> items_;
   std::uint64_t first_item_ = 0;  ///< sequence number of items_.front()
   std::uint64_t emitted_ = 0;
@@ -134,7 +154,7 @@ class ExecutionTracker {
   std::uint64_t started_ = 0;  ///< instructions started, restarts of interrupted ones not counted
   bool in_prefix_ = false;
   bool rep_prefix_ = false;
-  PhysAddr prefix_address_;
+  PhysAddr first_prefix_address_, prefix_address_;
   std::optional<Current> current_;
   std::optional<Entry> entry_;
   bool broken_off_ = false;  ///< the repeated instruction in progress will be restarted

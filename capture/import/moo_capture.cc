@@ -8,7 +8,7 @@
 
 #include "capture/bus/cycle_definitions.h"
 #include "capture/bus/hex.h"
-#include "events/cpu_traits.h"
+#include "capture/import/moo_execution.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/once_input.h"
@@ -18,36 +18,24 @@ namespace {
 
 using Kind = CycleKind;
 
-/// Bus status of the 8086 family in MOO files. The pins use another order.
-constexpr Kind kMooStatus8086[8] = {Kind::interrupt_acknowledge,
-                                    Kind::io_read,
-                                    Kind::io_write,
-                                    Kind::data_read,
-                                    Kind::data_write,
-                                    Kind::special,
-                                    Kind::code_read,
-                                    Kind::none};
-
 /// What differs between the processors.
 struct MooBus {
   MooCpu cpu;
   CpuModel model;
   std::uint32_t bus_bytes;
   std::uint32_t address_mask;
-  std::span<const Kind> status;
-  std::uint8_t data_state;     ///< T state of the row that carries the data, the last one counts
-  std::uint8_t wait_state;     ///< another such T state
-  std::uint32_t flags_loaded;  ///< bits of FLAGS that the rig loads
+  std::uint32_t flags_loaded;    ///< bits of FLAGS that the rig loads
+  std::span<const Kind> status;  ///< empty where rows tell of a queue: executed_transactions()
 };
 
 constexpr MooBus kMooBuses[] = {
-    {MooCpu::i8088, CpuModel::i8088, 1, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
-    {MooCpu::i8086, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
-    {MooCpu::v20, CpuModel::i8088, 1, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
-    {MooCpu::v30, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
-    {MooCpu::i186, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
-    {MooCpu::i286, CpuModel::i286, 2, 0xffffff, kStatus286, 2, 2, 0x0fff},
-    {MooCpu::i386ex, CpuModel::i386, 2, 0x3ffffff, kDefinition386, 2, 2, 0xffff},
+    {MooCpu::i8088, CpuModel::i8088, 1, 0xfffff, 0xffff, {}},
+    {MooCpu::i8086, CpuModel::i8086, 2, 0xfffff, 0xffff, {}},
+    {MooCpu::v20, CpuModel::v20, 1, 0xfffff, 0xffff, {}},
+    {MooCpu::v30, CpuModel::v30, 2, 0xfffff, 0xffff, {}},
+    {MooCpu::i186, CpuModel::i80186, 2, 0xfffff, 0xffff, {}},
+    {MooCpu::i286, CpuModel::i286, 2, 0xffffff, 0x0fff, kStatus286},
+    {MooCpu::i386ex, CpuModel::i386, 2, 0x3ffffff, 0xffff, kDefinition386},
 };
 
 const MooBus& bus_of(MooCpu cpu) {
@@ -56,16 +44,17 @@ const MooBus& bus_of(MooCpu cpu) {
   throw InternalError("MOO processor without a bus");
 }
 
-constexpr std::uint8_t kFirstState = 1;
+// T states: the data are those of the last row in the second.
+constexpr std::uint8_t kFirstState = 1, kDataState = 2;
 constexpr std::uint8_t kPinHighLane = 2;  // BHE#, active low
 constexpr std::uint32_t kShutdownAddress = 0;
 
 /// Bytes a cycle moves: one or both lanes of a 16-bit bus (80286 data sheet, table "BHE and A0").
 /// Lanes that are not driven float, what they show is not data.
 void set_lanes(const MooBus& bus, const MooCycle& cycle, std::size_t row, BusTransaction& out) {
-  const bool high = bus.bus_bytes == 2 && (cycle.pins & kPinHighLane) == 0;
+  const bool high = (cycle.pins & kPinHighLane) == 0;
   const bool odd = (cycle.address & 1) != 0;
-  if (bus.bus_bytes == 2 && odd && !high)
+  if (odd && !high)
     throw FormatError(
         "cycles", row,
         "expected BHE# or an even address, found neither at " + hex(cycle.address, 6));
@@ -73,11 +62,10 @@ void set_lanes(const MooBus& bus, const MooCycle& cycle, std::size_t row, BusTra
   out.size = high && !odd ? 2 : 1;
 }
 
-void set_data(const MooBus& bus, std::uint16_t data, BusTransaction& out) {
+void set_data(std::uint16_t data, BusTransaction& out) {
   const auto low = static_cast<std::uint8_t>(data);
   const auto high = static_cast<std::uint8_t>(data >> 8);
-  const bool odd_lane = bus.bus_bytes == 2 && out.address.offset_in(2) != 0;
-  out.data[0] = odd_lane ? high : low;
+  out.data[0] = out.address.offset_in(2) != 0 ? high : low;
   if (out.size == 2) out.data[1] = high;
 }
 
@@ -93,9 +81,8 @@ std::optional<BusTransaction> open_cycle(const MooBus& bus, const MooCycle& cycl
   out.clock = row;
   out.flags = kClockKnown;
   if (kind == Kind::special) {
-    // An 80286 or later shuts down with the same status and address 0.
-    if (cpu_traits(bus.model).has_shutdown && (cycle.address & 2) == kShutdownAddress)
-      out.op = BusOp::shutdown;
+    // A shutdown has the same status and address 0.
+    if ((cycle.address & 2) == kShutdownAddress) out.op = BusOp::shutdown;
   } else if (kind == Kind::interrupt_acknowledge) {
     out.size = 1;
   } else {
@@ -110,6 +97,7 @@ CpuModel cpu_model_of(MooCpu cpu) { return bus_of(cpu).model; }
 
 std::vector<BusTransaction> transactions_of(const MooTest& test, MooCpu cpu) {
   const MooBus& bus = bus_of(cpu);
+  if (bus.status.empty()) return executed_transactions(test, bus.model, bus.bus_bytes);
   std::vector<BusTransaction> out;
   bool open = false;  // the last transaction may still get data
   bool first_acknowledge = false;
@@ -121,8 +109,8 @@ std::vector<BusTransaction> transactions_of(const MooTest& test, MooCpu cpu) {
       if (!second) out.push_back(*opened);
       first_acknowledge = opened->op == BusOp::interrupt_acknowledge && !second;
       open = true;
-    } else if (open && (cycle.t_state == bus.data_state || cycle.t_state == bus.wait_state)) {
-      set_data(bus, cycle.data, out.back());
+    } else if (open && cycle.t_state == kDataState) {
+      set_data(cycle.data, out.back());
     }
   }
   for (std::size_t i = 0; i < out.size(); ++i) out[i].index = i;
@@ -134,6 +122,8 @@ CpuState initial_state_of(const MooTest& test, MooCpu cpu) {
   CpuState state;
   state.model = bus.model;
   state.a20_mask = bus.address_mask;
+  // The rigs of the 8086 and its relatives have no coprocessor beside them.
+  if (bus.status.empty()) state.cr0 |= kNoCoprocessor;
   for (const MooRegister& entry : test.initial.registers) {
     const std::string_view name = entry.name;
     if (name == "cr0" || name == "cr3" || name == "dr6" || name == "dr7") continue;

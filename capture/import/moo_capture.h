@@ -13,9 +13,9 @@ namespace citcat {
 /// The model that stands for a processor of MOO files.
 CpuModel cpu_model_of(MooCpu cpu);
 
-/// Bus transactions of one test, in order; the last one is the HALT that ends it. `clock` is the
-/// row of the cycle's first clock. Throws FormatError, with the row as offset, for rows that no bus
-/// shows.
+/// Bus transactions of one test, in order. The last one is the HALT that ends it; of the 8086 and
+/// its relatives, what capture/import/moo_execution.h says. `clock` is the row of the cycle's first
+/// clock. Throws FormatError, with the row as offset, for rows that no bus shows.
 std::vector<BusTransaction> transactions_of(const MooTest& test, MooCpu cpu);
 
 /// The registers the test begins with, as the rig loads them. Bits that the rig does not load are

@@ -130,7 +130,7 @@ class SampleCapture final : public CaptureReader {
     if (options_.channel_map_path.empty()) try_presets();
     match_ = choose_bus(source_->info(), map_, options_.cpu);
     assignment_ = assign_pins(match_, map_);
-    info_.cpu = match_.bus->cpu;
+    info_.cpu = match_.cpu;
     info_.has_clock = true;
     info_.clock_hz = source_->info().sample_rate_hz;
     info_.bus.bus_bytes = match_.bus->bus_bytes;
@@ -256,7 +256,7 @@ class SampleCapture final : public CaptureReader {
   std::unique_ptr<LookAhead> source_;
   BusMatch match_;
   PinAssignment assignment_;
-  std::uint32_t dead_bit_ = 0;  ///< address bit that is taken as not captured
+  std::uint32_t dead_bit_ = 0;             ///< address bit that is taken as not captured
   std::optional<std::string> slow_clock_;  ///< why its samples may make no sense
   std::unique_ptr<BusDecoder> decoder_;
   bool ended_ = false, any_samples_ = false;

@@ -101,7 +101,7 @@ MooState read_state(ByteReader in) {
       }
     } else if (chunk.id == "QUEU") {
       const auto bytes = payload.bytes(bounded_count(payload, 1, "queue bytes"), "queue");
-      state.queue.assign(bytes.begin(), bytes.end());
+      state.queue.emplace(bytes.begin(), bytes.end());
     }
   }
   return state;

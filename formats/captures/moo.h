@@ -30,20 +30,21 @@ struct MooByte {
 struct MooState {
   std::vector<MooRegister> registers;  ///< final states hold only those that changed (RG32) or all
   std::vector<MooByte> ram;            ///< final states hold only bytes that changed
-  std::vector<std::uint8_t> queue;     ///< prefetched bytes; 8086 family
-  std::vector<MooRegister> masks;      ///< AND masks of registers with undefined bits
+  /// Prefetched bytes, where the file has them: of the 8086 and its relatives.
+  std::optional<std::vector<std::uint8_t>> queue;
+  std::vector<MooRegister> masks;  ///< AND masks of registers with undefined bits
 
   std::optional<std::uint32_t> find(std::string_view name) const;
 };
 
 /// One clock of the bus. Encodings differ between processors: see docs/formats/moo.md.
 struct MooCycle {
-  std::uint8_t pins = 0;  ///< bit 0 ALE, 1 BHE# level, 2 READY, 3 LOCK# level
+  std::uint8_t pins = 0;  ///< bit 0 ALE; from the 80286 on 1 BHE# level, 2 READY, 3 LOCK# level
   std::uint32_t address = 0;
   std::uint8_t segment_status = 0;
   std::uint8_t memory_status = 0;  ///< bit 2 read, bit 0 write
   std::uint8_t io_status = 0;      ///< the same
-  std::uint8_t pins1 = 0;
+  std::uint8_t pins1 = 0;          ///< bit 0 BHE# level, of the 8086 and its relatives
   std::uint16_t data = 0;
   std::uint8_t bus_status = 0;
   std::uint8_t t_state = 0;   ///< 0 Ti, 1 T1 (Ts), 2 T2 (Tc), 3 T3, 4 T4, 5 Tw

@@ -1,5 +1,6 @@
-// Positions from the queue-status pins: random programs are run by a small model of the 8088's bus
-// interface and queue, which counts instructions by itself; the tracker must find the same.
+// Positions from the queue-status pins: random programs are run by a small model of the bus
+// interface and queue of an 8088 or 8086, which counts instructions by itself; the tracker must
+// find the same.
 
 #include <gtest/gtest.h>
 
@@ -36,15 +37,26 @@ struct Expected {
   Position position;
 };
 
-/// An 8088 that runs made-up instructions.
-class Model8088 {
+/// A processor and what of it matters to its bus.
+struct QueueCase {
+  CpuModel cpu;
+  bool words;             ///< has a bus of 16 bits
+  bool keeps_one_prefix;  ///< of an interrupted REP the last one
+};
+
+/// A processor that runs made-up instructions.
+class QueueModel {
  public:
-  explicit Model8088(Random& random) : random_(random) {
+  QueueModel(Random& random, const QueueCase& processor)
+      : random_(random), words_(processor.words), keeps_one_prefix_(processor.keeps_one_prefix) {
+    const bool words = words_;
     std::vector<std::string> names;
-    add_names(names, "AD", 0, 7);
-    add_names(names, "A", 8, 19);
+    add_names(names, "AD", 0, words ? 15 : 7);
+    add_names(names, "A", words ? 16 : 8, 19);
     for (const char* name : {"CLK", "S0", "S1", "S2", "QS0", "QS1"}) names.push_back(name);
+    if (words) names.push_back("BHE");
     wave_ = std::make_unique<Wave>(names, "CLK", false, random);
+    if (words) high_byte_ = wave_->channel("BHE");
     status_ = wave_->channel("S0");
     queue_status_ = wave_->channel("QS0");
   }
@@ -72,29 +84,40 @@ class Model8088 {
     wave_->tick();
   }
 
-  void cycle(unsigned status, std::uint32_t address, std::uint8_t data) {
+  /// What floats, and BHE# behind T1, are as it happens.
+  void cycle(unsigned status, std::uint32_t address, std::uint16_t data, unsigned bytes = 1) {
     for (unsigned idle = draw(random_, 2); idle != 0; --idle) clock(kPassive);
+    const bool odd = (address & 1) != 0;
     wave_->set(0, 20, address);
+    if (words_) wave_->set(high_byte_, 1, odd || bytes == 2 ? 0 : 1);
     clock(status);
     wave_->set(0, 20, random_());
+    if (words_) wave_->set(high_byte_, 1, random_());
     clock(status);
     for (unsigned waits = draw(random_, 2); waits != 0; --waits) clock(status);
     wave_->set(0, 20, random_());
-    wave_->set(0, 8, data);
+    const bool upper = words_ && odd;
+    wave_->set(upper ? 8 : 0, bytes == 2 ? 16 : 8, data);
     clock(kPassive);
     clock(kPassive);
   }
-
-  void read(unsigned count = 1) {
-    const auto address = static_cast<std::uint32_t>(random_() & 0xfffff);
-    for (unsigned i = 0; i < count; ++i)
-      cycle(kRead, address + i, static_cast<std::uint8_t>(random_()));
+  /// Of an operand: in words where they are aligned (8086 Family User's Manual, 4-1).
+  void transfer(unsigned status, std::uint32_t address, std::vector<std::uint8_t> data) {
+    for (std::size_t i = 0; i < data.size();) {
+      const auto at = static_cast<std::uint32_t>(address + i) & 0xfffff;
+      const bool word = words_ && at % 2 == 0 && i + 1 < data.size();
+      const unsigned upper = word ? data[i + 1] : 0;
+      cycle(status, at, static_cast<std::uint16_t>(data[i] | upper << 8), word ? 2 : 1);
+      i += word ? 2 : 1;
+    }
   }
-  void write(unsigned count = 1) {
-    const auto address = static_cast<std::uint32_t>(random_() & 0xfffff);
-    for (unsigned i = 0; i < count; ++i)
-      cycle(kWrite, address + i, static_cast<std::uint8_t>(random_()));
+  void transfer(unsigned status, unsigned count) {
+    std::vector<std::uint8_t> data;
+    for (unsigned i = 0; i < count; ++i) data.push_back(static_cast<std::uint8_t>(random_()));
+    transfer(status, static_cast<std::uint32_t>(random_() & 0xfffff), data);
   }
+  void read(unsigned count = 1) { transfer(kRead, count); }
+  void write(unsigned count = 1) { transfer(kWrite, count); }
 
   // ---- queue
 
@@ -107,14 +130,17 @@ class Model8088 {
   }
 
   void fetch() {
-    const std::uint8_t byte = memory(fetch_ip_);
-    cycle(kCode, linear(fetch_ip_), byte);
-    queue_.push_back(byte);
-    ++fetch_ip_;
+    std::vector<std::uint8_t> bytes{memory(fetch_ip_)};
+    if (words_ && fetch_ip_ % 2 == 0)
+      bytes.push_back(memory(static_cast<std::uint16_t>(fetch_ip_ + 1)));
+    transfer(kCode, linear(fetch_ip_), bytes);
+    queue_.insert(queue_.end(), bytes.begin(), bytes.end());
+    fetch_ip_ = static_cast<std::uint16_t>(fetch_ip_ + bytes.size());
   }
+  bool has_room() const { return words_ ? queue_.size() + 2 <= 6 : queue_.size() < 4; }
 
   void take(unsigned how) {
-    while (queue_.empty() || (queue_.size() < 4 && draw(random_, 4) == 0)) fetch();
+    while (queue_.empty() || (has_room() && draw(random_, 4) == 0)) fetch();
     queue_.pop_front();
     ++ip_;
     clock(kPassive, how);
@@ -131,7 +157,8 @@ class Model8088 {
   std::pair<std::uint16_t, std::uint16_t> far() {
     block_ += 64;
     const auto ip = static_cast<std::uint16_t>(16 * (16 + draw(random_, 3800)));
-    return {static_cast<std::uint16_t>(((0x100000 + block_ - ip) & 0xfffff) / 16), ip};
+    const auto cs = static_cast<std::uint16_t>(((0x100000 + block_ - ip) & 0xfffff) / 16);
+    return {cs, static_cast<std::uint16_t>(ip + draw(random_, 2))};  // even and odd
   }
   void jump() {
     const auto [cs, ip] = far();
@@ -238,12 +265,13 @@ class Model8088 {
         ip_ = after;
         return;
       }
-      // Back to the prefix just before the opcode, and to no earlier one.
-      const auto back = static_cast<std::uint16_t>(begin + (opcode_at - from) - 1);
+      // Back to the prefix just before the opcode, and to no earlier one; or to the first.
+      const auto back =
+          keeps_one_prefix_ ? static_cast<std::uint16_t>(begin + (opcode_at - from) - 1) : begin;
       queue_.clear();
       clock(kPassive, kEmptied);
       interrupt(back, iterations);
-      from = opcode_at - 1;
+      if (keeps_one_prefix_) from = opcode_at - 1;
     }
   }
 
@@ -251,7 +279,7 @@ class Model8088 {
     const unsigned width = (opcode & 1) != 0 ? 2 : 1;
     for (unsigned i = 0; i < reads; ++i) read(width);
     for (unsigned i = 0; i < writes; ++i) write(width);
-    if (queue_.size() < 4 && draw(random_, 3) == 0) fetch();
+    if (has_room() && draw(random_, 3) == 0) fetch();
   }
 
   /// Acknowledge, vector, pushes, a handler of a few instructions, and the way back.
@@ -260,19 +288,20 @@ class Model8088 {
     const std::uint16_t return_cs = cs_;
     expected_.push_back(
         {BusOp::interrupt_acknowledge, 0, {vector}, false, {completed_, iterations}});
-    cycle(kInta, static_cast<std::uint32_t>(random_() & 0xfffff), 0xee);
-    cycle(kInta, static_cast<std::uint32_t>(random_() & 0xfffff), vector);
-    for (unsigned i = 0; i < 4; ++i)
-      cycle(kRead, vector * 4u + i, static_cast<std::uint8_t>(random_()));
+    cycle(kInta, static_cast<std::uint32_t>(random_() & 0xffffe), 0xee);
+    cycle(kInta, static_cast<std::uint32_t>(random_() & 0xffffe), vector);
+    std::vector<std::uint8_t> pointer(4);
+    for (std::uint8_t& byte : pointer) byte = static_cast<std::uint8_t>(random_());
+    transfer(kRead, vector * 4u, pointer);
     const std::array<std::uint16_t, 3> pushed = {static_cast<std::uint16_t>(random_()), cs_, back};
-    const auto stack = static_cast<std::uint32_t>(random_() & 0xffff0);
+    const auto stack = static_cast<std::uint32_t>(random_() & 0xffff1);
     for (unsigned i = 0; i < 3; ++i) {
       if (i == 2) {
         queue_.clear();
         clock(kPassive, kEmptied);
       }
-      cycle(kWrite, stack - 2 * i, static_cast<std::uint8_t>(pushed[i]));
-      cycle(kWrite, stack - 2 * i + 1, static_cast<std::uint8_t>(pushed[i] >> 8));
+      transfer(kWrite, stack - 2 * i,
+               {static_cast<std::uint8_t>(pushed[i]), static_cast<std::uint8_t>(pushed[i] >> 8)});
     }
     std::tie(cs_, ip_) = far();
     fetch_ip_ = ip_;
@@ -289,8 +318,9 @@ class Model8088 {
   }
 
   Random& random_;
+  bool words_, keeps_one_prefix_;
   std::unique_ptr<Wave> wave_;
-  std::size_t status_ = 0, queue_status_ = 0;
+  std::size_t status_ = 0, queue_status_ = 0, high_byte_ = 0;
   std::map<std::uint32_t, std::uint8_t> code_;
   std::deque<std::uint8_t> queue_;
   std::uint32_t block_ = 0;
@@ -299,8 +329,9 @@ class Model8088 {
   std::vector<Expected> expected_;
 };
 
-std::vector<BusTransaction> decode(Wave& wave) {
-  const BusMatch match = choose_bus(wave.info(), {}, CpuModel::unknown);
+std::vector<BusTransaction> decode(Wave& wave, CpuModel cpu) {
+  const BusMatch match = choose_bus(wave.info(), {}, cpu);
+  EXPECT_EQ(match.cpu, cpu);
   const PinAssignment assignment = assign_pins(match, {});
   const auto decoder = match.bus->make(wave.info(), {*match.bus, assignment});
   std::vector<BusTransaction> all;
@@ -312,15 +343,25 @@ std::vector<BusTransaction> decode(Wave& wave) {
   return all;
 }
 
-TEST(ExecutionTracker, FindsInstructionsAndPositionsOfRandomPrograms) {
+class ExecutionOf : public testing::TestWithParam<QueueCase> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    EachProcessor, ExecutionOf,
+    testing::Values(QueueCase{CpuModel::i8088, false, true}, QueueCase{CpuModel::i8086, true, true},
+                    QueueCase{CpuModel::i80188, false, false},
+                    QueueCase{CpuModel::i80186, true, false},
+                    QueueCase{CpuModel::v20, false, false}, QueueCase{CpuModel::v30, true, false}),
+    [](const auto& info) { return "The" + std::string(cpu_model_name(info.param.cpu)); });
+
+TEST_P(ExecutionOf, IsFoundWithItsPositions) {
   std::uint64_t in_rep = 0;
-  for (unsigned seed = 0; seed < 500; ++seed) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
     Random random(seed);
-    Model8088 model(random);
+    QueueModel model(random, GetParam());
     model.run(12);
     std::vector<BusTransaction> found;
     try {
-      found = decode(model.wave());
+      found = decode(model.wave(), GetParam().cpu);
     } catch (const std::exception& error) {
       FAIL() << "seed " << seed << ": " << error.what();
     }
@@ -342,12 +383,12 @@ TEST(ExecutionTracker, FindsInstructionsAndPositionsOfRandomPrograms) {
     }
     ASSERT_EQ(n, model.expected().size()) << "seed " << seed;
   }
-  EXPECT_GT(in_rep, 200u);
+  EXPECT_GT(in_rep, 80u);
 }
 
 TEST(ExecutionTracker, KnowsTheLengthOfInstructions) {
   const auto length = [](std::vector<std::uint8_t> bytes) {
-    return instruction_length_8086(bytes).value_or(0);
+    return early_instruction_length(bytes, cpu_traits(CpuModel::i8086)).value_or(0);
   };
   EXPECT_EQ(length({0x90}), 1u);
   EXPECT_EQ(length({0x8b}), 0u);  // ModRM not there yet
@@ -363,6 +404,32 @@ TEST(ExecutionTracker, KnowsTheLengthOfInstructions) {
   EXPECT_EQ(length({0xc0}), 3u);        // decoded as C2, RET n
   EXPECT_EQ(length({0xd9, 0x06}), 4u);  // ESC
   EXPECT_EQ(length({0xa1}), 3u);
+}
+
+TEST(ExecutionTracker, KnowsTheLengthOfWhatThe186AndTheV20Have) {
+  const auto length = [](CpuModel cpu, std::vector<std::uint8_t> bytes) {
+    return early_instruction_length(bytes, cpu_traits(cpu)).value_or(0);
+  };
+  for (const CpuModel cpu : {CpuModel::i80186, CpuModel::v20}) {
+    EXPECT_EQ(length(cpu, {0x60}), 1u);
+    EXPECT_EQ(length(cpu, {0x62, 0x06}), 4u);
+    EXPECT_EQ(length(cpu, {0x68}), 3u);
+    EXPECT_EQ(length(cpu, {0x69, 0x46}), 5u);
+    EXPECT_EQ(length(cpu, {0x6b, 0xc3}), 3u);
+    EXPECT_EQ(length(cpu, {0x6d}), 1u);
+    EXPECT_EQ(length(cpu, {0xc1, 0xe0}), 3u);
+    EXPECT_EQ(length(cpu, {0xc8}), 4u);
+    EXPECT_EQ(length(cpu, {0xc9}), 1u);
+    EXPECT_EQ(length(cpu, {0xcb}), 1u);
+  }
+  EXPECT_EQ(length(CpuModel::v20, {0x0f}), 0u);  // the second byte is not there yet
+  EXPECT_EQ(length(CpuModel::v20, {0x0f, 0x20}), 2u);
+  EXPECT_EQ(length(CpuModel::v20, {0x0f, 0x10}), 0u);
+  EXPECT_EQ(length(CpuModel::v20, {0x0f, 0x10, 0xc0}), 3u);
+  EXPECT_EQ(length(CpuModel::v20, {0x0f, 0x1c, 0x06}), 6u);
+  EXPECT_EQ(length(CpuModel::v20, {0x0f, 0x3b, 0xc1}), 4u);
+  EXPECT_EQ(length(CpuModel::v20, {0x0f, 0xff}), 3u);
+  EXPECT_EQ(length(CpuModel::v20, {0x66, 0x06}), 4u);
 }
 
 }  // namespace
