@@ -1,4 +1,5 @@
-// Replays single-step tests and prints what differs, by form and by rule.
+// Replays single-step tests and prints what differs, by form and by rule. Flags that a suite leaves
+// open are in the metadata.json beside its files, or in the one that is named.
 //
 //   silicon [--limit N] [--masks metadata.json] FILE.MOO...
 //
@@ -6,6 +7,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <map>
 #include <string>
 
 #include "silicon/suite_run.h"
@@ -30,7 +33,8 @@ void print_row(const std::string& form, const std::array<unsigned, 4>& counts,
 
 int run(int argc, char** argv) {
   std::size_t limit = ~std::size_t{0};
-  std::map<std::string, std::uint16_t> masks;
+  std::filesystem::path named_masks;
+  std::map<std::filesystem::path, std::map<std::string, std::uint16_t>> suites;
   Totals totals;
   std::printf("| form | equal | masked | by rule | unexplained | rules |\n");
   std::printf("|---|---|---|---|---|---|\n");
@@ -41,14 +45,19 @@ int run(int argc, char** argv) {
       continue;
     }
     if (argument == "--masks" && i + 1 < argc) {
-      masks = read_flag_masks(argv[++i]);
+      named_masks = argv[++i];
       continue;
     }
     const std::string form = form_of(argument);
     const MooFile file = read_moo(argument);
-    const auto mask = masks.find(form);
-    const bool suite_mask = file.cpu == MooCpu::i286 && mask != masks.end();
-    const FormResult result = run_form(file, form, suite_mask ? mask->second : kAllFlags, limit);
+    const std::filesystem::path masks =
+        named_masks.empty() ? std::filesystem::path(argument).parent_path() / "metadata.json"
+                            : named_masks;
+    const auto [suite, is_new] = suites.try_emplace(masks);
+    if (is_new) suite->second = read_flag_masks(masks.string());
+    const auto mask = suite->second.find(form);
+    const std::uint16_t compared = mask != suite->second.end() ? mask->second : kAllFlags;
+    const FormResult result = run_form(file, form, compared, limit);
     print_row(form, result.counts, result.rules);
     for (const std::string& line : result.unexplained) {
       std::fprintf(stderr, "%s %s\n", form.c_str(), line.c_str());

@@ -1,8 +1,10 @@
-// The replayer as an 80286: a few single-step tests of every form, against the real processor.
+// The replayer as an 80286 and as an 8086: a few single-step tests of every form, against the real
+// processors.
 // scripts/test-silicon runs all of them and prints the table of docs/silicon.md.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -34,6 +36,16 @@ void expect_all_explained(const std::vector<std::string>& files,
   EXPECT_GT(equal, masked + explained);
 }
 
+/// Files of single-step tests in a folder, sorted.
+std::vector<std::string> files_of(const std::filesystem::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().string().find(".MOO") != std::string::npos) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 TEST(SiliconSuite, EveryFormOfThe80286ReplaysAsTheProcessorRanIt) {
   const std::vector<std::string> files = test::suite_files();
   if (files.empty()) GTEST_SKIP() << "no single-step suite (set CITCAT_SHARED)";
@@ -42,14 +54,26 @@ TEST(SiliconSuite, EveryFormOfThe80286ReplaysAsTheProcessorRanIt) {
   expect_all_explained(files, silicon::read_flag_masks(metadata), kTestsOfEachForm);
 }
 
-TEST(SiliconSuite, TheSampleTestsReplayAsTheProcessorRanThem) {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/samples/moo")) {
-    if (entry.path().string().find(".MOO") != std::string::npos) files.push_back(entry.path());
+// Without the suite's table of undefined flags: all of them follow a rule.
+TEST(SiliconSuite, EveryFormOfThe8086ReplaysAsTheProcessorRanIt) {
+  const std::string folder = test::shared_data_folder() + "/data/moo/8086-real";
+  if (!std::filesystem::exists(folder)) {
+    GTEST_SKIP() << "no single-step suite (set CITCAT_SHARED)";
   }
+  expect_all_explained(files_of(folder), {}, kTestsOfEachForm);
+}
+
+TEST(SiliconSuite, TheSampleTestsReplayAsTheProcessorRanThem) {
+  const std::vector<std::string> files = files_of(CITCAT_SOURCE_DIR "/samples/moo");
   ASSERT_FALSE(files.empty());
   const auto masks = silicon::read_flag_masks(CITCAT_SOURCE_DIR "/samples/moo/metadata.json");
   expect_all_explained(files, masks, 40);
+}
+
+TEST(SiliconSuite, TheSampleTestsOfAn8086ReplayWithAllFlags) {
+  const std::vector<std::string> files = files_of(CITCAT_SOURCE_DIR "/samples/moo-8086");
+  ASSERT_FALSE(files.empty());
+  expect_all_explained(files, {}, 60);
 }
 
 TEST(SiliconSuite, AWrongRegisterOrByteIsNotExplained) {
