@@ -2,7 +2,7 @@
 // What a command says, and where: results, notes, warnings, progress.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/divergence_report.h"
 #include "cli/replay_progress.h"
 #include "replay/run/digest_check.h"

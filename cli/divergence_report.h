@@ -1,7 +1,7 @@
 #pragma once
 // A divergence as the commands print it.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/parsing/command_description.h"
 #include "cli/transaction_text.h"
 #include "events/capture_time.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -154,13 +157,13 @@ std::string TraceText::people_text(const TraceRecord& record) {
 
 std::string TraceText::json_text(const TraceRecord& record) {
   Json json = record_json(record);
-  if (!clocks_) return json.dump();
+  if (!clocks_) return citcat::json_text(json);
   json["clock"] = json["seconds"] = nullptr;
   if (record.clock) {
     json["clock"] = *record.clock;
     if (clock_hz_ > 0) json["seconds"] = static_cast<double>(*record.clock) / clock_hz_;
   }
-  return json.dump();
+  return citcat::json_text(json);
 }
 
 nlohmann::ordered_json TraceText::record_json(const TraceRecord& record) {

@@ -2,7 +2,7 @@
 // Records of a trace as text, JSON and CSV, and the options that choose among them.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

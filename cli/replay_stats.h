@@ -2,7 +2,7 @@
 // What `replay --stats` tells: what a replay did, and what it took.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "events/archive/container.h"
 #include "formats/io/atomic_file.h"
@@ -140,7 +141,7 @@ ShardDescription read_description(const std::string& path) {
     text.append(reinterpret_cast<const char*>(block.data()), block.size());
   }
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = nlohmann::ordered_json::parse(text);
     if (json.at("citcat_shard") != 1) throw FormatError(path, 0, "expected version 1 of a shard");
     ShardDescription d;
     d.shard = {json.at("shard"), json.at("of")};
@@ -151,7 +152,7 @@ ShardDescription read_description(const std::string& path) {
     d.bytes = json.at("bytes");
     d.xxh3 = json.at("xxh3");
     return d;
-  } catch (const nlohmann::json::exception& e) {
+  } catch (const nlohmann::ordered_json::exception& e) {
     throw FormatError(path, 0,
                       std::string("expected the description of a shard, found ") + e.what());
   }

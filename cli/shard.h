@@ -3,7 +3,6 @@
 // is a file with a description beside it, and `merge` joins them when they prove to be one trace.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 

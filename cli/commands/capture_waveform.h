@@ -2,7 +2,7 @@
 // The levels of a capture's channels around one of its transactions, for pictures.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "capture/bus/source.h"

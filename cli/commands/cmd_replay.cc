@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/json_text.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
 
@@ -185,7 +187,7 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
   print_result(result, opening, seconds_since(start), arguments, console);
   if (!arguments.json && !is_standard_output(arguments.output)) {
     for (const auto& [key, value] : exported.totals.items()) {
-      console.print(fmt::format("  {:<16} {}\n", key, value.dump()));
+      console.print(fmt::format("  {:<16} {}\n", key, json_text(value)));
     }
   }
   result.warn(console);

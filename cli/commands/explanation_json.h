@@ -1,7 +1,7 @@
 #pragma once
 // Why a replay left its evidence, as `explain --json` tells it.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "events/hint.h"
 #include "replay/diagnose/explanation.h"

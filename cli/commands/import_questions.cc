@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "capture/inspect/activity_match.h"
 #include "capture/inspect/explain.h"
 #include "formats/io/atomic_file.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -129,7 +131,7 @@ void propose_channels(const std::vector<std::string>& captures, const CaptureOpt
   const auto samples = open_channels(captures, options);
   const ActivityMatch match = match_by_activity(*samples);
   const SampleInfo& info = samples->info();
-  const std::string map = map_json(match, info).dump(2) + "\n";
+  const std::string map = json_text(map_json(match, info), 2) + "\n";
   AtomicFile file(map_path);
   file.write({reinterpret_cast<const std::uint8_t*>(map.data()), map.size()});
   file.commit();

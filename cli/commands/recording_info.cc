@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "capture/bus/cache_form.h"
 #include "cli/commands/storage_account.h"
 #include "events/archive/container.h"

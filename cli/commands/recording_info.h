@@ -1,7 +1,7 @@
 #pragma once
 // What an archive says of its recording, as `info` tells it.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "events/archive/recording_file.h"

@@ -2,7 +2,7 @@
 // What a replay that was compared with its evidence comes to, as `verify` tells it.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

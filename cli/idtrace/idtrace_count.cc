@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_report.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -12,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 void print_totals(const Json& json, const Console& console) {
   const auto line = [&](const char* name, const Json& value) {
-    if (!value.is_null()) console.print(fmt::format("{:<20} {}\n", name, value.dump()));
+    if (!value.is_null()) console.print(fmt::format("{:<20} {}\n", name, json_text(value)));
   };
   for (const char* const name : {"instructions", "executions", "iterations"}) {
     line(name, json.at(name));
@@ -40,11 +43,11 @@ void print_entries(const Json& json, const Console& console) {
   for (const auto& [name, value] : json.items()) {
     if (!value.is_object()) {
       console.print(fmt::format("{:<20} {}\n", name,
-                                value.is_string() ? value.get<std::string>() : value.dump()));
+                                value.is_string() ? value.get<std::string>() : json_text(value)));
       continue;
     }
     for (const auto& [key, count] : value.items()) {
-      console.print(fmt::format("  {:<18} {}\n", key, count.dump()));
+      console.print(fmt::format("  {:<18} {}\n", key, json_text(count)));
     }
   }
 }

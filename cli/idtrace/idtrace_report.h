@@ -1,7 +1,7 @@
 #pragma once
 // What IDtrace's files say of a run, as JSON.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/idtrace/idtrace_arguments.h"

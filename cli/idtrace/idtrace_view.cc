@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "formats/idtrace/count_file.h"
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "replay/x86/disassembler.h"
 
 namespace citcat {
@@ -21,7 +24,7 @@ void print_row(const Json& row, const std::string& text, const IdtraceView& view
   for (const auto& [key, value] : row.items()) {
     line += (line.empty() ? "" : ",") + (value.is_string() ? value.get<std::string>()
                                          : value.is_null() ? ""
-                                                           : value.dump());
+                                                           : json_text(value));
   }
   console.print(line + "\n");
 }

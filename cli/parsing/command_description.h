@@ -2,7 +2,7 @@
 // What a command and its options are, told by the definitions that the command line is parsed with:
 // what `help --json`, the manual pages and the completion of the shells are made of.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "formats/io/json_text.h"
 #include "tools/export/profile_exporters.h"
 
 namespace citcat::tools {
@@ -49,7 +50,7 @@ class SpeedscopeTool final : public ProfileTool {
                                      {"weights", std::move(weights)}}});
     json["exporter"] = "citcat";
     json["name"] = command();
-    file().write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    file().write(json_text(json) + "\n");
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 // Reports as text, JSON and CSV.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "tools/host/report.h"

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "tools/report/page_files.h"
 
 namespace citcat::tools {
@@ -27,9 +28,7 @@ std::string escaped(const std::string& text) {
 /// JSON within a script element: "<" could end it (13.1.2.6), and is the same as an escape in a string,
 /// where alone JSON has it.
 std::string within_script(const nlohmann::ordered_json& data) {
-  // What is no UTF-8, in names from files, is replaced.
-  const std::string json =
-      data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string json = json_text(data);
   std::string out;
   out.reserve(json.size() + json.size() / 64);
   for (const char c : json) {

@@ -2,7 +2,7 @@
 // The page of `citcat report`: one file of HTML with its style, its scripts and the figures they draw,
 // which needs nothing from anywhere else.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
