@@ -64,7 +64,7 @@ ReplayReport TrialRun::run() {
   for (std::uint64_t next = spacing;; next = places_.back().position().instruction + spacing) {
     places_.push_back(replay_->here());
     std::size_t frames = 0;
-    for (const Place& place : places_) frames += place.replayer.machine.pages.size();
+    for (const Place& place : places_) frames += place.replayer().machine.pages.size();
     if (places_.size() > kMaxPlaces || (frames > kMaxFrames && places_.size() > 4)) {
       thin_out();
       spacing *= 2;
@@ -103,8 +103,8 @@ void TrialRun::keep_place_in_repeat(const ReplayReport& report) {
 
 const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
   const auto fits = [&](const Place& place) {
-    return place.position() <= start.position && place.next_transaction <= start.transaction &&
-           place.replayer.next_internal <= start.internal_read;
+    return place.position() <= start.position && place.next_transaction() <= start.transaction &&
+           place.replayer().next_internal <= start.internal_read;
   };
   const auto found = std::find_if(places_.rbegin(), places_.rend(), fits);
   return found != places_.rend() ? *found : places_.front();
@@ -131,7 +131,7 @@ const RunHistory& TrialRun::observe(const std::vector<Hint>& hints, const TrialS
   const auto undo = apply(hints);
   go_back(place, hints);
   replay_->compare(false);
-  observed_.begin(place.replayer.next_io, place.replayer.next_external);
+  observed_.begin(place.replayer().next_io, place.replayer().next_external);
   replay_->run_to({to, 0});
   observed_.end();
   replay_->compare(true);
@@ -162,8 +162,8 @@ const RunHistory& TrialRun::history(std::uint64_t instructions) {
   const Place& place = before({{from, 0}, ~std::uint64_t{0}});
   history_from_start_ = &place == &places_.front();
   go_back(place);
-  internal_before_history_ = place.replayer.next_internal;
-  history_.begin(place.replayer.next_io, place.replayer.next_external);
+  internal_before_history_ = place.replayer().next_internal;
+  history_.begin(place.replayer().next_io, place.replayer().next_external);
   go(ended_at_ + 1);
   history_.end();
   history_from_start_ &= history_.complete();

@@ -132,7 +132,12 @@ bool CandidateWindow::add_boundary() {
   found_.too_many = found_.groups.size() == most;
   if (found_.too_many) return false;
   alike.push_back(found_.groups.size());
-  found_.groups.push_back({std::move(state), stores, now, boundaries_passed(), 1, {}, plainly});
+  BoundaryGroup& group = found_.groups.emplace_back();
+  group.state = std::move(state);
+  group.stores = stores;
+  group.first = now;
+  group.boundaries = boundaries_passed();
+  group.plainly_counted = plainly;
   return true;
 }
 

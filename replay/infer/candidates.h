@@ -13,8 +13,16 @@
 
 namespace citcat {
 
-/// Boundaries that fit what stands before them, all with the processor in one state.
+/// Boundaries that fit what stands before them, all with the processor in one state. Copying one is
+/// compiled once, in candidates.cc: many sources make, shorten and sort lists of them.
 struct BoundaryGroup {
+  BoundaryGroup();
+  BoundaryGroup(const BoundaryGroup&);
+  BoundaryGroup(BoundaryGroup&&) noexcept;
+  BoundaryGroup& operator=(const BoundaryGroup&);
+  BoundaryGroup& operator=(BoundaryGroup&&) noexcept;
+  ~BoundaryGroup();
+
   CpuState state;
   std::uint64_t stores = 0;  ///< bytes of memory may differ where this does
   Position first;
@@ -26,6 +34,14 @@ struct BoundaryGroup {
 
 /// The boundaries that an interrupt may be at.
 struct Candidates {
+  // Compiled once, too.
+  Candidates();
+  Candidates(const Candidates&);
+  Candidates(Candidates&&) noexcept;
+  Candidates& operator=(const Candidates&);
+  Candidates& operator=(Candidates&&) noexcept;
+  ~Candidates();
+
   std::size_t interrupt = 0;
   std::optional<PlacementRun::Place>
       window;  ///< the first boundary that fits; none where none does

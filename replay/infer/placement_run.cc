@@ -153,10 +153,10 @@ PlacementRun::Place PlacementRun::here(bool hold) {
   Place place{replay_->here(),
               gate_.progress(),
               tally_ ? tally_->state() : CountTally::State{},
-              std::nullopt,
+              nullptr,
               {}};
   if (cache_) {
-    place.cache = cache_->checkpoint();
+    place.cache = std::make_shared<const CacheFollower::Checkpoint>(cache_->checkpoint());
     place.frames = frames_.state();
   }
   return place;

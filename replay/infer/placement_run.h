@@ -35,7 +35,7 @@ class PlacementRun {
     AnchorGate::Progress gate;
     CountTally::State counts;
     // Of a write-back cache.
-    std::optional<CacheFollower::Checkpoint> cache;
+    std::shared_ptr<const CacheFollower::Checkpoint> cache;
     FrameWatch::State frames;
     Position position() const { return replay.position(); }
   };

@@ -41,6 +41,16 @@ const Schedule& schedule_of(const Recording& recording, const VerifierOptions& o
 
 }  // namespace
 
+ComparisonProgress::ComparisonProgress(const Recording& recording, EvidenceCursor begin)
+    : cursor(begin),
+      ports(recording.bus, recording.initial.model),
+      fetches(recording.bus.address_mask) {}
+ComparisonProgress::ComparisonProgress(const ComparisonProgress&) = default;
+ComparisonProgress::ComparisonProgress(ComparisonProgress&&) = default;
+ComparisonProgress& ComparisonProgress::operator=(const ComparisonProgress&) = default;
+ComparisonProgress& ComparisonProgress::operator=(ComparisonProgress&&) = default;
+ComparisonProgress::~ComparisonProgress() = default;
+
 Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reader,
                        const VerifierOptions& options)
     : Comparison(r, take_in(r, std::move(reader), options), options) {}

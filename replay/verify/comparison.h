@@ -54,12 +54,15 @@ struct VerifierOptions {
 };
 
 /// The state of a comparison: the captured transactions that wait for the replay, and what was
-/// compared so far. A copy is a checkpoint.
+/// compared so far. A copy is a checkpoint. Copying it is compiled once, in comparison.cc: it copies a
+/// dozen queues.
 struct ComparisonProgress {
-  ComparisonProgress(const Recording& recording, EvidenceCursor begin)
-      : cursor(begin),
-        ports(recording.bus, recording.initial.model),
-        fetches(recording.bus.address_mask) {}
+  ComparisonProgress(const Recording& recording, EvidenceCursor begin);
+  ComparisonProgress(const ComparisonProgress&);
+  ComparisonProgress(ComparisonProgress&&);
+  ComparisonProgress& operator=(const ComparisonProgress&);
+  ComparisonProgress& operator=(ComparisonProgress&&);
+  ~ComparisonProgress();
 
   EvidenceCursor cursor;
   WriteMatcher writes;

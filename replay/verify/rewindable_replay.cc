@@ -24,16 +24,29 @@ RewindableReplay::RewindableReplay(const Recording& recording, const Schedule& s
   replayer_ = std::make_unique<Replayer>(recording, schedule, listeners, std::move(options.replay));
 }
 
+struct RewindableReplay::Place::State {
+  Replayer::Checkpoint replayer;
+  Verifier::Checkpoint verifier;
+  std::uint64_t evidence = 0;  ///< transactions read
+  std::uint64_t next_transaction = 0;
+};
+
+const Replayer::Checkpoint& RewindableReplay::Place::replayer() const { return state_->replayer; }
+std::uint64_t RewindableReplay::Place::next_transaction() const {
+  return state_->next_transaction;
+}
+
 RewindableReplay::Place RewindableReplay::here() const {
-  return {replayer_->checkpoint(), verifier_->checkpoint(), evidence_->position(),
-          evidence_->next_transaction()};
+  return Place(std::make_shared<const Place::State>(
+      Place::State{replayer_->checkpoint(), verifier_->checkpoint(), evidence_->position(),
+                   evidence_->next_transaction()}));
 }
 
 void RewindableReplay::go_back(const Place& place, const std::vector<Hint>& hints) {
-  evidence_->seek(place.evidence);
+  evidence_->seek(place.state_->evidence);
   hinted_->set_hints(hints);
-  restore_machine(place.replayer, hints);
-  verifier_->restore(place.verifier);
+  restore_machine(place.state_->replayer, hints);
+  verifier_->restore(place.state_->verifier);
   verifier_->waive(reviewed_transactions(hints, waived_));
   for (const Hint& hint : hints) {
     if (hint.kind != Hint::Kind::memory) continue;

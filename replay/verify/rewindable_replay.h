@@ -33,13 +33,20 @@ class RewindableReplay {
   ReplayReport run() { return replayer_->run(); }
   ReplayReport run_to(Position to) { return replayer_->run_to(to); }
 
-  /// A place between two calls of run(), to return to.
-  struct Place {
-    Replayer::Checkpoint replayer;
-    Verifier::Checkpoint verifier;
-    std::uint64_t evidence = 0;          ///< transactions read
-    std::uint64_t next_transaction = 0;  ///< all with smaller numbers have been read, no others
-    Position position() const { return replayer.machine.position; }
+  /// A place between two calls of run(), to return to. Copies share what it holds: the state of a
+  /// machine and of a comparison.
+  class Place {
+   public:
+    Position position() const { return replayer().machine.position; }
+    const Replayer::Checkpoint& replayer() const;
+    /// All transactions with smaller numbers have been read, no others.
+    std::uint64_t next_transaction() const;
+
+   private:
+    friend class RewindableReplay;
+    struct State;
+    explicit Place(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+    std::shared_ptr<const State> state_;
   };
   Place here() const;
   /// From there on everything is as `hints` have it: evidence, memory and registers. Events are the
