@@ -116,6 +116,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   if (!plan.window.empty()) {
     windows =
         tools::WindowPlan::parse(plan.window, file.recording().instructions.value_or(0), names);
+    windows->on_refusal([&console](const std::string& why) { console.warn(why); });
     host_options.windows = &*windows;
   }
   std::optional<tools::WindowPlan> samples;

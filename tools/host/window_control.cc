@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "formats/io/error.h"
 #include "tools/host/window_words.h"
@@ -18,6 +20,8 @@ namespace {
 /// costs nothing.
 constexpr std::uint64_t kStretch = 10'000;
 constexpr std::size_t kMaxLine = 256;
+/// Lines that are refused with a message; of more of them nobody wants to read.
+constexpr unsigned kMostRefusals = 20;
 
 }  // namespace
 
@@ -72,12 +76,17 @@ void WindowControl::open() {
 }
 
 void WindowControl::wait_for_line() {
+  struct stat status {};
+  if (::fstat(input_.value(), &status) < 0) throw IoError(pipe_ + ": " + std::strerror(errno));
+  // A file has come to its end where nothing can be read; of a pipe its writers say so.
+  const bool is_file = S_ISREG(status.st_mode);
   while (queue_.empty()) {
     pollfd one{input_.value(), POLLIN, 0};
     if (::poll(&one, 1, -1) < 0 && errno != EINTR) {
       throw IoError(pipe_ + ": " + std::strerror(errno));
     }
-    if (one.revents != 0 && !read_piece() && (one.revents & POLLHUP) != 0) return;
+    if (one.revents == 0 || read_piece()) continue;
+    if (is_file || (one.revents & POLLHUP) != 0) return;
   }
 }
 
@@ -94,27 +103,29 @@ bool WindowControl::read_piece() {
     if (errno == EAGAIN || errno == EINTR) return false;
     throw IoError(pipe_ + ": " + std::strerror(errno));
   }
-  if (n == 0 && !line_.empty()) {
-    // Its writer is gone; another one may come.
-    take_line(line_, offset_ - line_.size());
-    line_.clear();
-  }
+  // Without a piece its writer is gone; another one may come.
+  if (n == 0) end_line();
   for (const char c : std::string_view(piece, static_cast<std::size_t>(n))) {
     ++offset_;
-    if (c != '\n') {
+    if (c == '\n') {
+      end_line();
+    } else if (line_.size() <= kMaxLine) {
       line_ += c;
-      if (line_.size() > kMaxLine) {
-        throw FormatError(pipe_, offset_ - line_.size(), "expected open or close, found a line without end");
-      }
-      continue;
     }
-    take_line(line_, offset_ - 1 - line_.size());
-    line_.clear();
   }
   return n > 0;
 }
 
+void WindowControl::end_line() {
+  const std::uint64_t offset = std::exchange(line_begin_, offset_);
+  take_line(std::exchange(line_, {}), offset);
+}
+
 void WindowControl::take_line(const std::string& line, std::uint64_t offset) {
+  if (line.size() > kMaxLine) {
+    return refuse(offset, "expected open or close, found a line of more than " +
+                              std::to_string(kMaxLine) + " bytes");
+  }
   try {
     WindowWords words(line);
     if (words.peek().empty()) return;
@@ -122,15 +133,21 @@ void WindowControl::take_line(const std::string& line, std::uint64_t offset) {
     const std::string verb = words.next();
     command.opens = verb == "open";
     if (!command.opens && verb != "close") {
-      throw FormatError(pipe_, offset, "expected open or close, found \"" + verb + "\"");
+      return refuse(offset, "expected open or close, found \"" + verb + "\"");
     }
     if (!words.peek().empty()) command.at = words.number();
     words.expect_end();
     queue_.push_back(command);
   } catch (const UsageError&) {
-    throw FormatError(pipe_, offset,
-                      "expected open or close with a number or none, found \"" + line + "\"");
+    refuse(offset, "expected open or close with a number or none, found \"" + line + "\"");
   }
+}
+
+/// The run goes on: it may have taken hours to come here.
+void WindowControl::refuse(std::uint64_t offset, const std::string& message) {
+  if (++refusals_ > kMostRefusals || !warn_) return;
+  warn_(pipe_ + ":" + std::to_string(offset) + ": " + message + "; the line has no effect" +
+        (refusals_ == kMostRefusals ? ", nor have further ones that are like it" : ""));
 }
 
 void WindowControl::finish() {

@@ -9,9 +9,12 @@
 // would depend on how the run is cut into blocks. So stretches of the run are decided one after the
 // other, each before it runs, with what has come by then. What was decided can be written down, and is
 // then a list of windows like any other, that repeats the run exactly.
+//
+// A line that is neither is refused with a message, and has no effect.
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,9 +32,12 @@ class WindowControl {
   WindowControl(std::string pipe, std::string decisions)
       : pipe_(std::move(pipe)), decisions_(std::move(decisions)) {}
 
+  /// Who is told why a line was refused; nobody, unless this is called.
+  void on_refusal(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
+
   /// Whether the instruction is told. The first time this waits until a line has come or nobody is
   /// there any more who could write one; later it never waits. To be asked in the order of the run; what
-  /// was decided once stays so. Throws IoError, and FormatError for a line that is neither.
+  /// was decided once stays so. Throws IoError.
   bool has(std::uint64_t instruction);
   /// The first instruction from there on of which the answer is another, or is not decided yet.
   std::uint64_t next_edge(std::uint64_t instruction);
@@ -49,13 +55,18 @@ class WindowControl {
   void wait_for_line();
   void read_lines();
   bool read_piece();
+  void end_line();
   void take_line(const std::string& line, std::uint64_t offset);
+  void refuse(std::uint64_t offset, const std::string& message);
 
   std::string pipe_, decisions_;
   FileDescriptor input_;
   std::unique_ptr<AtomicFile> output_;
-  std::string line_;           ///< read, without its end so far
+  std::function<void(const std::string&)> warn_;
+  unsigned refusals_ = 0;
+  std::string line_;           ///< read, without its end so far; of a long one its beginning
   std::uint64_t offset_ = 0;   ///< of what is read next
+  std::uint64_t line_begin_ = 0;
   std::deque<Command> queue_;  ///< read, and not decided yet
   std::vector<std::uint64_t> edges_;  ///< in order: opened, closed, opened, ...
   std::uint64_t horizon_ = 0;         ///< before it everything is decided

@@ -20,6 +20,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,6 +50,10 @@ class WindowPlan {
 
   /// Another process decides, from the beginning of the run on.
   bool is_controlled() const { return control_ != nullptr; }
+  /// Who is told of lines of the other process that were refused.
+  void on_refusal(std::function<void(const std::string&)> warn) const {
+    if (control_) control_->on_refusal(std::move(warn));
+  }
   /// The run has ended: what another process decided is written down.
   void finish() const {
     if (control_) control_->finish();

@@ -61,12 +61,35 @@ TEST_F(Windows, ThatNobodyOpensAreNone) {
   EXPECT_EQ(run.out, with("none"));
 }
 
-TEST_F(Windows, FromOutsideInAnotherLanguageAreRefusedWithTheirPlace) {
-  const ProcessResult run = steered("printf 'open 5\\nshut 7\\n'" + kAtOnce);
-  EXPECT_EQ(run.exit_code, 3);
-  EXPECT_NE(run.err.find("steer:7: expected open or close, found \"shut\""), std::string::npos)
-      << run.err;
-  EXPECT_FALSE(std::filesystem::exists(file("steer.windows")));
+TEST_F(Windows, FromOutsideGoOnBehindALineInAnotherLanguage) {
+  const ProcessResult run =
+      steered("printf 'open 5\\nshut 7\\nclose 9 10\\n%0300d\\nopen x\\nclose 12\\n' 0" + kAtOnce);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(decided(), "5-12\n");
+  EXPECT_EQ(run.out, with("5-12"));
+  for (const char* const message :
+       {"steer:7: expected open or close, found \"shut\"; the line has no effect",
+        "steer:14: expected open or close with a number or none, found \"close 9 10\"",
+        "steer:25: expected open or close, found a line of more than 256 bytes",
+        "steer:326: expected open or close with a number or none, found \"open x\""}) {
+    EXPECT_NE(run.err.find(message), std::string::npos) << message << "\n" << run.err;
+  }
+}
+
+TEST_F(Windows, FromOutsideMayBeRefusedWithoutEnd) {
+  const ProcessResult run = steered("(yes shut | head -500; echo open 3) | dd bs=4096 "
+                                    "iflag=fullblock status=none >&3");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(decided(), "3-\n");
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 20) << run.err;
+}
+
+TEST_F(Windows, FromOutsideMayBeAFileThatSaysNothing) {
+  write_file(file("steer"), "shut 5\n");
+  const ProcessResult result =
+      run({"count", "ibm.citcat", "--json", "-q", "--window", "control:steer"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(decided(), "");
 }
 
 TEST_F(Windows, OfAFileMustBeInOrder) {
