@@ -1,361 +1,317 @@
-// From the tree that PEGTL makes of a text to the definitions that stand in it.
+// A text in MDL, from its definitions down to its lines of code, by recursive descent: a function
+// for each production.
+//
+// Facts of the language: the paper (syntax.h), and the productions of Paradyn's own parser
+// (paradyn/src/met/metParser.y in the history of Dyninst). Both of its dialects are read: that of
+// revision 1.28 of June 1997, from before expressions had operators that assign, and the later one.
 
 #include "tools/mdl/parser.h"
 
-#include <tao/pegtl/contrib/limit_depth.hpp>
-#include <tao/pegtl/contrib/parse_tree.hpp>
-#include <memory>
 #include <utility>
 
-#include "tools/mdl/grammar_internal.h"
+#include "tools/mdl/expression_reader.h"
+#include "tools/mdl/text_cursor.h"
 
 namespace citcat::mdl {
 
 namespace {
 
-namespace pegtl = tao::pegtl;
-using Node = pegtl::parse_tree::node;
+constexpr Word<Base> kBases[] = {{"counter", Base::counter},
+                                 {"processTimer", Base::process_timer},
+                                 {"wallTimer", Base::wall_timer},
+                                 {"void", Base::nothing}};
+constexpr Word<Aggregate> kAggregates[] = {{"sum", Aggregate::sum},
+                                           {"avg", Aggregate::average},
+                                           {"min", Aggregate::minimum},
+                                           {"max", Aggregate::maximum}};
+constexpr Word<bool> kStyles[] = {{"EventCounter", false}, {"SampledFunction", true}};
+constexpr Word<bool> kModes[] = {{"developer", true}, {"normal", false}};
+constexpr Word<const char*> kUnitsTypes[] = {
+    {"normalized", "normalized"}, {"unnormalized", "unnormalized"}, {"sampled", "sampled"}};
+constexpr Word<ResourceList::Kind> kListKinds[] = {{"procedure", ResourceList::Kind::procedure},
+                                                   {"module", ResourceList::Kind::module},
+                                                   {"string", ResourceList::Kind::text},
+                                                   {"int", ResourceList::Kind::integer},
+                                                   {"float", ResourceList::Kind::real}};
+constexpr Word<bool> kWhere[] = {{"preInsn", false}, {"postInsn", true}};
 
-/// Brackets and statements that lie in each other.
-constexpr std::size_t kDeepest = 100;
+constexpr const char* kStatements = "foreach, if, append, prepend";
 
-template <class Rule>
-struct Action : pegtl::nothing<Rule> {};
-template <>
-struct Action<grammar::expression> : pegtl::limit_depth<kDeepest> {};
-template <>
-struct Action<grammar::statement> : pegtl::limit_depth<kDeepest> {};
-
-template <class Rule>
-using Control = pegtl::must_if<grammar::Expected>::control<Rule>;
-
-template <class Rule>
-using Selected = pegtl::parse_tree::selector<
-    Rule,
-    pegtl::parse_tree::store_content::on<
-        grammar::name_text, grammar::number_text, grammar::literal_text, grammar::assignment,
-        grammar::assign_sign, grammar::call, grammar::element, grammar::variable, grammar::field,
-        grammar::increment, grammar::prefix_sign, grammar::product_sign, grammar::sum_sign,
-        grammar::compare_sign, grammar::and_sign, grammar::or_sign, grammar::code_condition,
-        grammar::code_line, grammar::position_word, grammar::where_word, grammar::constrained_word,
-        grammar::request, grammar::sequence, grammar::foreach, grammar::condition, grammar::body,
-        grammar::path_star, grammar::path, grammar::base_word, grammar::flag_word, grammar::flavor,
-        grammar::metric_name, grammar::metric_units, grammar::metric_aggregate,
-        grammar::aggregate_word, grammar::metric_style, grammar::style_word, grammar::metric_mode,
-        grammar::mode_word, grammar::metric_units_type, grammar::units_type_word,
-        grammar::metric_temporary, grammar::metric_base, grammar::own_constraint,
-        grammar::metric_constraint, grammar::metric, grammar::default_word,
-        grammar::default_constraint, grammar::counter_constraint, grammar::constraint,
-        grammar::list_word, grammar::list_items, grammar::list_library, grammar::resource_list>,
-    pegtl::parse_tree::fold_one::on<grammar::prefix, grammar::postfix, grammar::product,
-                                    grammar::sum, grammar::comparison, grammar::conjunction,
-                                    grammar::disjunction>>;
-
-Place place_of(const Node& node) {
-  const auto at = node.begin();
-  return {at.line, at.column};
-}
-
-class Builder {
+class Parser {
  public:
-  explicit Builder(const Source& source) : source_(source) {}
+  explicit Parser(const Source& source) : in_(source) {}
 
-  Program program(const Node& root) const {
+  Program program() {
     Program program;
-    for (const auto& node : root.children) {
-      if (node->is_type<grammar::metric>()) {
-        program.metrics.push_back(metric(*node));
-      } else if (node->is_type<grammar::constraint>()) {
-        program.constraints.push_back(constraint(*node));
+    while (!in_.at_end()) {
+      if (in_.take_word("metric")) {
+        program.metrics.push_back(metric());
+      } else if (in_.take_word("constraint")) {
+        program.constraints.push_back(constraint());
+      } else if (in_.take_word("resourceList") || in_.take_word("list")) {
+        program.lists.push_back(list());
       } else {
-        program.lists.push_back(list(*node));
+        in_.refuse("metric, constraint, list or resourceList");
       }
     }
     return program;
   }
 
  private:
-  using Kind = Expression::Kind;
+  // -------------------------------------------------------------------------------------------
+  // Metrics
 
-  static Expression make(Kind kind, const Node& at) {
-    Expression e;
-    e.kind = kind;
-    e.at = place_of(at);
-    return e;
-  }
-
-  std::uint64_t number(const Node& node) const {
-    const std::string text = node.string();
-    const bool hexadecimal = text.size() > 1 && (text[1] == 'x' || text[1] == 'X');
-    constexpr std::size_t kMostDigits = 18, kMostHexDigits = 15;
-    if (text.size() - (hexadecimal ? 2 : 0) > (hexadecimal ? kMostHexDigits : kMostDigits)) {
-      source_.refuse(place_of(node), "a number below 10^18");
-    }
-    return std::stoull(text, nullptr, hexadecimal ? 16 : 10);
-  }
-
-  Expression expression(const Node& node) const {
-    if (node.is_type<grammar::number_text>()) {
-      Expression e = make(Kind::number, node);
-      e.number = number(node);
-      return e;
-    }
-    if (node.is_type<grammar::literal_text>()) {
-      Expression e = make(Kind::text, node);
-      e.name = node.string();
-      return e;
-    }
-    if (node.is_type<grammar::variable>()) return named(Kind::variable, node);
-    if (node.is_type<grammar::call>()) return named(Kind::call, node);
-    if (node.is_type<grammar::element>()) return named(Kind::element, node);
-    if (node.is_type<grammar::assignment>()) return assignment(node);
-    if (node.is_type<grammar::prefix>()) return prefixed(node);
-    if (node.is_type<grammar::postfix>()) return postfixed(node);
-    return chained(node);
-  }
-
-  /// A name, then parts.
-  Expression named(Kind kind, const Node& node) const {
-    Expression e = make(kind, node);
-    e.name = node.children.front()->string();
-    for (std::size_t i = 1; i < node.children.size(); ++i) {
-      e.parts.push_back(expression(*node.children[i]));
-    }
-    return e;
-  }
-
-  Expression assignment(const Node& node) const {
-    Expression e = make(Kind::assign, node);
-    e.name = node.children[0]->string();
-    e.operation = node.children[1]->string();
-    e.parts.push_back(expression(*node.children[2]));
-    return e;
-  }
-
-  Expression prefixed(const Node& node) const {
-    Expression e = expression(*node.children.back());
-    for (std::size_t i = node.children.size() - 1; i-- > 0;) {
-      const Node& sign = *node.children[i];
-      Expression outer = make(sign.string_view() == "-" ? Kind::negate : Kind::address, sign);
-      outer.parts.push_back(std::move(e));
-      e = std::move(outer);
-    }
-    return e;
-  }
-
-  Expression postfixed(const Node& node) const {
-    Expression e = expression(*node.children.front());
-    for (std::size_t i = 1; i < node.children.size(); ++i) {
-      const Node& part = *node.children[i];
-      const bool is_field = part.is_type<grammar::field>();
-      Expression outer = make(is_field ? Kind::field : Kind::increment, part);
-      if (is_field) {
-        outer.name = part.children.front()->string();
-        outer.at = place_of(*part.children.front());
-      }
-      outer.parts.push_back(std::move(e));
-      e = std::move(outer);
-    }
-    return e;
-  }
-
-  /// Operands with signs between them, from the left.
-  Expression chained(const Node& node) const {
-    Expression e = expression(*node.children.front());
-    for (std::size_t i = 1; i + 1 < node.children.size(); i += 2) {
-      Expression outer = make(Kind::binary, *node.children[i]);
-      outer.operation = node.children[i]->string();
-      outer.parts.push_back(std::move(e));
-      outer.parts.push_back(expression(*node.children[i + 1]));
-      e = std::move(outer);
-    }
-    return e;
-  }
-
-  CodeLine code_line(const Node& node) const {
-    CodeLine line;
-    if (node.children.size() == 2) line.condition = expression(*node.children[0]->children[0]);
-    line.action = expression(*node.children.back());
-    return line;
-  }
-
-  Statement statement(const Node& node) const {
-    Statement s;
-    s.at = place_of(node);
-    if (node.is_type<grammar::sequence>()) {
-      s.kind = Statement::Kind::sequence;
-      s.body = statements(node);
-    } else if (node.is_type<grammar::foreach>()) {
-      s.kind = Statement::Kind::foreach;
-      s.variable = node.children[0]->string();
-      s.subject = expression(*node.children[1]);
-      s.body.push_back(statement(*node.children[2]));
-    } else if (node.is_type<grammar::condition>()) {
-      s.kind = Statement::Kind::condition;
-      s.subject = expression(*node.children[0]);
-      s.body.push_back(statement(*node.children[1]));
-    } else {
-      request(node, s);
-    }
-    return s;
-  }
-
-  void request(const Node& node, Statement& s) const {
-    s.kind = Statement::Kind::request;
-    s.prepend = node.children[0]->string_view() == "prepend";
-    s.post = node.children[1]->string_view() == "postInsn";
-    s.subject = expression(*node.children[2]);
-    for (std::size_t i = 3; i < node.children.size(); ++i) {
-      if (node.children[i]->is_type<grammar::constrained_word>()) {
-        s.constrained = true;
-      } else {
-        s.code.push_back(code_line(*node.children[i]));
-      }
-    }
-  }
-
-  std::vector<Statement> statements(const Node& node) const {
-    std::vector<Statement> all;
-    for (const auto& child : node.children) all.push_back(statement(*child));
-    return all;
-  }
-
-  static Base base(const Node& node) {
-    const std::string_view text = node.string_view();
-    return text == "counter"        ? Base::counter
-           : text == "processTimer" ? Base::process_timer
-           : text == "wallTimer"    ? Base::wall_timer
-                                    : Base::nothing;
-  }
-
-  static std::vector<std::string> texts(const Node& node) {
-    std::vector<std::string> all;
-    for (const auto& child : node.children) all.push_back(child->string());
-    return all;
-  }
-
-  Constraint constraint(const Node& node) const {
-    Constraint c;
-    c.at = place_of(*node.children[0]);
-    c.name = node.children[0]->string();
-    c.path = texts(*node.children[1]);
-    const Node& kind = *node.children[2];
-    c.by_context = kind.is_type<grammar::default_constraint>();
-    if (!c.by_context) c.body = statements(*kind.children[0]);
-    return c;
-  }
-
-  /// Within a metric: of another name, or defined there.
-  void metric_constraint(const Node& node, Metric& m) const {
-    const Node& name = *node.children[0];
-    if (node.children.size() == 1) {
-      m.constraints.push_back({place_of(name), name.string()});
-      return;
-    }
-    const Node& own = *node.children[1];
-    Constraint c;
-    c.at = place_of(name);
-    c.name = name.string();
-    c.path = texts(*own.children[0]);
-    c.replaces = true;
-    c.base = base(*own.children[1]);
-    c.body = statements(*own.children[2]);
-    m.own.push_back(std::move(c));
-  }
-
-  void once(bool first, const Node& node, const std::string& what) const {
-    if (!first) source_.refuse(place_of(node), what + " once only", "it again");
-  }
-
-  void metric_field(const Node& node, Metric& m) const {
-    const Node& first = *node.children[0];
-    if (node.is_type<grammar::metric_name>()) {
-      once(m.name.empty(), node, "name");
-      m.name = first.string();
-    } else if (node.is_type<grammar::metric_units>()) {
-      once(m.units.empty(), node, "units");
-      m.units = first.string();
-    } else if (node.is_type<grammar::metric_aggregate>()) {
-      once(!m.aggregate, node, "aggregateOperator");
-      const std::string_view text = first.string_view();
-      m.aggregate = text == "sum"   ? Aggregate::sum
-                    : text == "avg" ? Aggregate::average
-                    : text == "min" ? Aggregate::minimum
-                                    : Aggregate::maximum;
-    } else if (node.is_type<grammar::metric_style>()) {
-      m.sampled = first.string_view() == "SampledFunction";
-    } else if (node.is_type<grammar::metric_mode>()) {
-      m.developer = first.string_view() == "developer";
-    } else if (node.is_type<grammar::metric_units_type>()) {
-      m.units_type = first.string();
-    } else if (node.is_type<grammar::metric_temporary>()) {
-      m.temporaries.push_back(first.string());
-    } else if (node.is_type<grammar::flavor>()) {
-      m.flavors = texts(node);
-    } else if (node.is_type<grammar::metric_constraint>()) {
-      metric_constraint(node, m);
-    } else {
-      once(!m.base, node, "base");
-      m.base = base(first);
-      m.body = statements(*node.children[1]);
-    }
-  }
-
-  Metric metric(const Node& node) const {
+  Metric metric() {
     Metric m;
-    m.at = place_of(*node.children[0]);
-    m.id = node.children[0]->string();
-    for (std::size_t i = 1; i < node.children.size(); ++i) metric_field(*node.children[i], m);
-    if (!m.base) source_.refuse(m.at, "a metric with base is", m.id + " without one");
+    m.at = in_.place();
+    m.id = in_.name();
+    in_.expect("{", "{");
+    while (!in_.take("}")) metric_field(m);
+    if (!m.base) in_.refuse(m.at, "a metric with base is", m.id + " without one");
     if (m.name.empty()) m.name = m.id;
     return m;
   }
 
-  ResourceList list(const Node& node) const {
-    ResourceList l;
-    l.at = place_of(*node.children[0]);
-    l.name = node.children[0]->string();
-    const std::string_view kind = node.children[1]->string_view();
-    l.kind = kind == "procedure" ? ResourceList::Kind::procedure
-             : kind == "module"  ? ResourceList::Kind::module
-             : kind == "string"  ? ResourceList::Kind::text
-             : kind == "int"     ? ResourceList::Kind::integer
-                                 : ResourceList::Kind::real;
-    for (std::size_t i = 2; i < node.children.size(); ++i) {
-      const Node& part = *node.children[i];
-      if (part.is_type<grammar::list_items>()) {
-        l.items = texts(part);
-      } else if (part.is_type<grammar::flavor>()) {
-        l.flavors = texts(part);
-      } else {
-        const char c = part.children[0]->string_view().front();
-        l.library = c == 't' || c == 'T';
-      }
+  void metric_field(Metric& m) {
+    const Place at = in_.place();
+    const auto once = [&](bool first, const char* what) {
+      if (!first) in_.refuse(at, std::string(what) + " once only", "it again");
+    };
+    if (in_.take_word("name")) {
+      once(m.name.empty(), "name");
+      m.name = in_.quoted_text();
+    } else if (in_.take_word("units")) {
+      once(m.units.empty(), "units");
+      m.units = in_.name();
+    } else if (in_.take_word("aggregateOperator")) {
+      once(!m.aggregate, "aggregateOperator");
+      m.aggregate = one_of(in_, kAggregates);
+    } else if (in_.take_word("style")) {
+      m.sampled = one_of(in_, kStyles);
+    } else if (in_.take_word("mode")) {
+      m.developer = one_of(in_, kModes);
+    } else if (in_.take_word("unitsType")) {
+      m.units_type = one_of(in_, kUnitsTypes);
+    } else if (in_.take_word("counter")) {
+      m.temporaries.push_back(in_.name());
+    } else if (in_.take_word("flavor")) {
+      m.flavors = flavors();
+    } else if (in_.take_word("constraint")) {
+      return metric_constraint(m);
+    } else if (in_.take_word("base")) {
+      once(!m.base, "base");
+      in_.expect_word("is");
+      m.base = one_of(in_, kBases);
+      m.body = body();
+      return;
+    } else {
+      in_.refuse(
+          "name, units, aggregateOperator, style, flavor, mode, unitsType, counter, "
+          "constraint, base or }");
     }
-    if (l.items.empty()) source_.refuse(l.at, "a list with items", l.name + " without any");
+    in_.expect(";", "a semicolon");
+  }
+
+  /// One that is defined elsewhere, or here.
+  void metric_constraint(Metric& m) {
+    const Place at = in_.place();
+    const std::string name = in_.name();
+    if (in_.take(";")) {
+      m.constraints.push_back({at, name});
+      return;
+    }
+    Constraint c;
+    c.at = at;
+    c.name = name;
+    c.path = path("a semicolon, or a path such as /Code/*");
+    in_.expect_word("is");
+    in_.expect_word("replace");
+    c.replaces = true;
+    c.base = one_of(in_, kBases);
+    c.body = body();
+    m.own.push_back(std::move(c));
+  }
+
+  /// "{ unix, pvm }", with an equals sign before it or without; one may do without the brackets.
+  std::vector<std::string> flavors() {
+    in_.take("=");
+    const bool brackets = in_.take("{");
+    std::vector<std::string> all{in_.name(brackets ? "a name" : "a name or {")};
+    while (in_.take(",")) all.push_back(in_.name());
+    if (brackets) in_.expect("}", "}");
+    return all;
+  }
+
+  // -------------------------------------------------------------------------------------------
+  // Constraints and lists
+
+  std::vector<std::string> path(const std::string& expected) {
+    std::vector<std::string> all;
+    while (in_.take("/", "/")) {
+      all.push_back(in_.take("*") ? std::string("*") : in_.name("a name or *"));
+    }
+    if (all.empty()) in_.refuse(expected);
+    return all;
+  }
+
+  Constraint constraint() {
+    Constraint c;
+    c.at = in_.place();
+    c.name = in_.name();
+    c.path = path("a path such as /Code/*");
+    in_.expect_word("is");
+    if (in_.take_word("default")) {
+      c.by_context = true;
+      in_.expect(";", "a semicolon");
+    } else if (in_.take_word("counter")) {
+      c.body = body();
+    } else {
+      in_.refuse("counter or default");
+    }
+    return c;
+  }
+
+  ResourceList list() {
+    ResourceList l;
+    if (in_.take("(")) {
+      list_in_brackets(l);
+    } else {
+      l.at = in_.place();
+      l.name = in_.name();
+      in_.expect_word("is");
+      l.kind = one_of(in_, kListKinds);
+      in_.expect("{", "{");
+      while (!in_.take("}")) list_field(l);
+    }
+    if (l.items.empty()) in_.refuse(l.at, "a list with items", l.name + " without any");
     return l;
   }
 
-  const Source& source_;
+  void list_field(ResourceList& l) {
+    if (in_.take_word("items")) {
+      l.items = items();
+    } else if (in_.take_word("library")) {
+      l.library = truth();
+    } else if (in_.take_word("flavor")) {
+      l.flavors = flavors();
+    } else {
+      in_.refuse("items, flavor, library or }");
+    }
+    in_.expect(";", "a semicolon");
+  }
+
+  /// The oldest form: resourceList (procedure, "sends", ("pvm_send", "pvm_mcast"), true, pvm);
+  void list_in_brackets(ResourceList& l) {
+    l.kind = one_of(in_, kListKinds);
+    in_.expect(",", ",");
+    l.at = in_.place();
+    l.name = in_.quoted_text();
+    in_.expect(",", ",");
+    l.items = items();
+    in_.expect(",", ",");
+    l.library = truth();
+    in_.expect(",", ",");
+    l.flavors = flavors();
+    in_.expect(")", ")");
+    in_.expect(";", "a semicolon");
+  }
+
+  std::vector<std::string> items() {
+    const bool round = in_.take("(");
+    if (!round) in_.expect("{", "{");
+    std::vector<std::string> all{in_.quoted_text()};
+    while (in_.take(",")) all.push_back(in_.quoted_text());
+    const char* const end = round ? ")" : "}";
+    in_.expect(end, end);
+    return all;
+  }
+
+  /// Small letters or capitals, as one likes.
+  bool truth() {
+    const Place at = in_.place();
+    std::string word = in_.take_name().value_or("");
+    for (char& c : word) c = static_cast<char>(c | 0x20);
+    if (word != "true" && word != "false") in_.refuse(at, "true or false");
+    return word == "true";
+  }
+
+  // -------------------------------------------------------------------------------------------
+  // Statements
+
+  std::vector<Statement> body() {
+    in_.expect("{", "{");
+    return statements_to_end();
+  }
+
+  std::vector<Statement> statements_to_end() {
+    std::vector<Statement> all;
+    while (!in_.take("}")) all.push_back(statement(std::string(kStatements) + ", { or }"));
+    return all;
+  }
+
+  Statement statement(const std::string& expected) {
+    const Nesting nesting(depth_, in_);
+    Statement s;
+    s.at = in_.place();
+    if (in_.take("{")) {
+      s.kind = Statement::Kind::sequence;
+      s.body = statements_to_end();
+    } else if (in_.take_word("foreach")) {
+      s.kind = Statement::Kind::foreach;
+      s.variable = in_.name("the name of a variable");
+      in_.expect_word("in");
+      s.subject = expressions_.expression();
+      s.body.push_back(inner_statement());
+    } else if (in_.take_word("if")) {
+      s.kind = Statement::Kind::condition;
+      s.subject = expressions_.expression();
+      s.body.push_back(inner_statement());
+    } else if (in_.take_word("append")) {
+      request(s);
+    } else if (in_.take_word("prepend")) {
+      s.prepend = true;
+      request(s);
+    } else {
+      in_.refuse(expected);
+    }
+    return s;
+  }
+
+  Statement inner_statement() { return statement(std::string(kStatements) + " or {"); }
+
+  void request(Statement& s) {
+    s.kind = Statement::Kind::request;
+    s.post = one_of(in_, kWhere);
+    s.subject = expressions_.expression("points such as func.entry");
+    s.constrained = in_.take_word("constrained");
+    const bool curly = in_.take("{");
+    if (!curly) in_.expect("(*", "constrained, or (* and code");
+    const char* const end = curly ? "}" : "*)";
+    while (!in_.take(end)) {
+      s.code.push_back(code_line(std::string("code, or ") + end + " behind it"));
+    }
+  }
+
+  CodeLine code_line(const std::string& expected) {
+    CodeLine line;
+    const bool conditional = in_.take_word("if");
+    if (conditional) {
+      in_.expect("(", "(");
+      line.condition = expressions_.expression();
+      in_.expect(")", ")");
+    }
+    line.action = expressions_.expression(conditional ? "an expression" : expected);
+    in_.expect(";", "a semicolon");
+    return line;
+  }
+
+  TextCursor in_;
+  ExpressionReader expressions_{in_};
+  unsigned depth_ = 0;
 };
 
 }  // namespace
 
-Program parse(const Source& source) {
-  pegtl::memory_input in(source.text(), "");
-  try {
-    const auto root =
-        pegtl::parse_tree::parse<grammar::file, Node, Selected, Action, Control>(in);
-    return Builder(source).program(*root);
-  } catch (const pegtl::parse_error& e) {
-    const pegtl::position& at = e.positions().front();
-    const std::string expected(e.message());
-    const bool deep = expected.starts_with("maximum");
-    source.refuse({at.line, at.column},
-                  deep ? "at most " + std::to_string(kDeepest) + " brackets in each other"
-                       : expected,
-                  deep ? "more" : "");
-  }
-}
+Program parse(const Source& source) { return Parser(source).program(); }
 
 }  // namespace citcat::mdl

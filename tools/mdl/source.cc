@@ -36,7 +36,7 @@ std::string Source::found_at(Place at) const {
     return at.line > lines ? "the end of the text" : "the end of the line";
   }
   const std::string_view rest = whole.substr(at.column - 1);
-  std::size_t length = 0;
+  std::size_t length = rest.front() == '$' ? 1 : 0;
   while (length < rest.size() && length < kShown && is_of_word(rest[length])) ++length;
   if (length != 0) return std::string(rest.substr(0, length));
   if (is_printed(rest.front())) return std::string(1, rest.front());

@@ -43,7 +43,7 @@ TEST(MdlText, IsToldWhatWouldHaveBeenRight) {
   const auto expect = [](const std::string& text, const std::string& message) {
     EXPECT_EQ(refusal(text).substr(0, message.size()), message) << text;
   };
-  expect("metrik m {}", "1:1: expected metric, constraint or resourceList, found metrik");
+  expect("metrik m {}", "1:1: expected metric, constraint, list or resourceList, found metrik");
   expect("metric m { units u; }", "1:8: expected a metric with base is, found m without one");
   expect("metric m { units 7; }", "1:18: expected a name, found 7");
   expect("metric m { name \"a;\n",
@@ -55,7 +55,7 @@ TEST(MdlText, IsToldWhatWouldHaveBeenRight) {
   expect(metric("append preInsn $block.end (* m++; *)"), "4:27: expected entry, found end");
   expect(metric("append preInsn $block.entry (* n++; *)"), "4:36: expected a counter: m, found n");
   expect(metric("append preInsn $block.entry (* m = $arg[0]; *)"),
-         "4:40: expected $arg at points that have arguments only, found $");
+         "4:40: expected $arg at points that have arguments only, found $arg");
   expect(metric("append preInsn $block.entry (* startProcessTimer(m); *)"),
          "4:54: expected a metric whose base is processTimer, found m");
   expect(metric("append preInsn $block.entry (* Call(\"f\", 1); *)"),
@@ -66,10 +66,91 @@ TEST(MdlText, IsToldWhatWouldHaveBeenRight) {
          "1:23: expected the name of a constraint, found c");
 }
 
+TEST(MdlText, IsToldWhatWouldHaveBeenRightInEachProduction) {
+  const auto expect = [](const std::string& text, const std::string& message) {
+    EXPECT_EQ(refusal(text).substr(0, message.size()), message) << text;
+  };
+  const auto in_metric = [&](const std::string& field, const std::string& message) {
+    expect("metric m { " + field, "1:" + message);
+  };
+  in_metric("unit u;",
+            "12: expected name, units, aggregateOperator, style, flavor, mode, unitsType, counter, "
+            "constraint, base or }, found unit");
+  in_metric("name n;", "17: expected a text in quotation marks, found n");
+  in_metric("units u }", "20: expected a semicolon, found }");
+  in_metric("style Counter;", "18: expected EventCounter or SampledFunction, found Counter");
+  in_metric("mode fast;", "17: expected developer or normal, found fast");
+  in_metric("unitsType none;", "22: expected normalized, unnormalized or sampled, found none");
+  in_metric("flavor = ;", "21: expected a name or {, found ;");
+  in_metric("flavor { a b };", "23: expected }, found b");
+  in_metric("constraint c /Code", "30: expected is, found the end of the text");
+  in_metric("constraint c /Code/+", "31: expected a name or *, found +");
+  in_metric("constraint c is;", "25: expected a semicolon, or a path such as /Code/*, found is");
+  in_metric("constraint c /Code is counter", "34: expected replace, found counter");
+  in_metric("base counter", "17: expected is, found counter");
+  in_metric("base is float", "20: expected counter, processTimer, wallTimer or void, found float");
+  in_metric("base is counter (", "28: expected {, found (");
+  in_metric("units a; units b;", "21: expected units once only, found it again");
+  expect("constraint c is counter {}", "1:14: expected a path such as /Code/*, found is");
+  expect("constraint c /Code is replace {}", "1:23: expected counter or default, found replace");
+  expect("list l is file {}", "1:11: expected procedure, module, string, int or float, found file");
+  expect("list l is module { item", "1:20: expected items, flavor, library or }, found item");
+  expect("list l is module { items { a } }", "1:28: expected a text in quotation marks, found a");
+  expect("list l is module { library maybe; }", "1:28: expected true or false, found maybe");
+  expect("list l is module { }", "1:6: expected a list with items, found l without any");
+  expect("resourceList (module \"m\")", "1:22: expected ,, found \"");
+  expect("list l is module {\n  // }\n",
+         "3:1: expected items, flavor, library or }, found the end of the text");
+  const auto in_base = [&](const std::string& statement, const std::string& message) {
+    expect(metric(statement), "4:" + message);
+  };
+  in_base("for x in y", "5: expected foreach, if, append, prepend, { or }, found for");
+  in_base("foreach (", "13: expected the name of a variable, found (");
+  in_base("foreach f of $procedures", "15: expected in, found of");
+  in_base("foreach f in ;", "18: expected an expression, found ;");
+  in_base("if f.name == ;", "18: expected a value, found ;");
+  in_base("if (f.name == \"x\" {", "23: expected ), found {");
+  in_base("foreach f in $procedures f", "30: expected foreach, if, append, prepend or {, found f");
+  in_base("append f.entry", "12: expected preInsn or postInsn, found f");
+  in_base("append preInsn ;", "20: expected points such as func.entry, found ;");
+  in_base("append preInsn f.;", "22: expected the name of a field, found ;");
+  in_base("append preInsn f.entry m++;", "28: expected constrained, or (* and code, found m");
+  in_base("append preInsn f.entry (* * *)", "31: expected code, or *) behind it, found *");
+  in_base("append preInsn f.entry { *)", "30: expected code, or } behind it, found *");
+  in_base("append preInsn f.entry (* if m = 1; *)", "34: expected (, found m");
+  in_base("append preInsn f.entry (* if (m) *)", "38: expected an expression, found *");
+  in_base("append preInsn f.entry (* m = ; *)", "35: expected an expression, found ;");
+  in_base("append preInsn f.entry (* m = 7x; *)", "35: expected an expression, found 7x");
+  in_base("append preInsn f.entry (* m = $arg[0; *)", "41: expected ], found ;");
+  in_base("append preInsn f.entry (* m = 1234567890123456789; *)",
+          "35: expected a number below 10^18, found 1234567890123456789");
+  in_base("append preInsn f.entry (* m = - ; *)", "37: expected a value, found ;");
+  in_base("append preInsn f.entry (* m = (1; *)", "37: expected ), found ;");
+}
+
 TEST(MdlText, MayNotNestWithoutEnd) {
   const std::string open(5000, '(');
   EXPECT_NE(refusal(metric("append preInsn $block.entry (* m = " + open + "1; *)"))
                 .find("expected at most 100 brackets in each other, found more"),
+            std::string::npos);
+  // What is deep without a bracket.
+  const auto repeated = [](const std::string& text) {
+    std::string all;
+    for (int i = 0; i < 100'000; ++i) all += text;
+    return all;
+  };
+  for (const std::string& deep : {"m = " + repeated("-") + "1", "m" + repeated(".m"),
+                                  "m" + repeated("++"), "m = 1" + repeated("+1"),
+                                  repeated("m=") + "1"}) {
+    const std::string found = refusal(metric("append preInsn $block.entry (* " + deep + "; *)"));
+    EXPECT_TRUE(found.find("expected at most 1000 operators in an expression, found more") !=
+                    std::string::npos ||
+                found.find("expected at most 100 brackets in each other, found more") !=
+                    std::string::npos)
+        << found.substr(0, 200);
+  }
+  const std::string blocks = refusal(metric(repeated("{")));
+  EXPECT_NE(blocks.find("expected at most 100 brackets in each other, found more"),
             std::string::npos);
 }
 
