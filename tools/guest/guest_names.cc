@@ -123,4 +123,10 @@ std::optional<NamedCode> GuestNames::procedure(LinearAddr at, const Context& con
   return NamedCode{place->module->name, demangled(place->symbol->name), place->symbol->address};
 }
 
+std::optional<LinearAddr> GuestNames::symbol(const std::string& name) const {
+  const auto place = symbols_.named(name);
+  if (!place) return std::nullopt;
+  return place->symbol->address;
+}
+
 }  // namespace citcat::tools

@@ -33,6 +33,7 @@ class GuestNames final : public NameSource, public SystemCallListener {
   /// them; else a procedure of any module.
   std::vector<LinearRange> code(const std::string& pattern) const override;
   std::optional<NamedCode> procedure(LinearAddr at, const Context& context) const override;
+  std::optional<LinearAddr> symbol(const std::string& name) const override;
 
  private:
   void began(const SystemCall& call) override;

@@ -48,6 +48,10 @@ class NameSource {
   virtual std::optional<NamedCode> procedure(LinearAddr /*at*/, const Context& /*context*/) const {
     return std::nullopt;
   }
+  /// Where the thing of that name lies, code or data; nullopt where no such name is known.
+  virtual std::optional<LinearAddr> symbol(const std::string& /*name*/) const {
+    return std::nullopt;
+  }
   /// What the process with these page tables (CR3) is called, for tables.
   virtual std::string process_of(std::uint32_t address_space) const;
   /// The process that runs.

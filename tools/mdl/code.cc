@@ -63,6 +63,8 @@ std::optional<std::int64_t> CodeNode::run(Variables& variables, const PointValue
       return variables.get(variable);
     case Kind::result:
       return point.result;
+    case Kind::symbol:
+      return std::nullopt;
     case Kind::count: {
       const std::int64_t before = variables.get(variable);
       variables.set(variable, wrapped(bits(before) + 1));
@@ -83,6 +85,8 @@ std::optional<std::int64_t> CodeNode::run(Variables& variables, const PointValue
   switch (kind) {
     case Kind::argument:
       return argument(*first, point);
+    case Kind::memory:
+      return point.memory != nullptr ? point.memory->integer(*first) : std::nullopt;
     case Kind::set:
       return change(*first);
     case Kind::add_to:

@@ -5,15 +5,25 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace citcat::mdl {
+
+/// The memory of the recorded machine at a point.
+class PointMemory {
+ public:
+  virtual ~PointMemory() = default;
+  /// Four bytes, with their sign; none where no evidence says what is there.
+  virtual std::optional<std::int64_t> integer(std::int64_t address) const = 0;
+};
 
 /// What is known at a point that was reached.
 struct PointValues {
   /// $arg; 0 beyond their end, none where no evidence says what it is.
   std::span<const std::optional<std::int64_t>> arguments;
   std::int64_t result = 0;  ///< $return
+  const PointMemory* memory = nullptr;  ///< null: nothing of it is known
 };
 
 /// The variables and timers that code works on.
@@ -34,6 +44,8 @@ struct CodeNode {
     variable,   ///< `variable`
     argument,   ///< $arg[parts[0]]
     result,     ///< $return
+    symbol,     ///< the address of `name`; resolve() makes a number of it before it runs
+    memory,     ///< the integer at the address parts[0]
     set,        ///< `variable` = parts[0]
     add_to,     ///< `variable` += parts[0]
     take_from,  ///< `variable` -= parts[0]
@@ -58,6 +70,7 @@ struct CodeNode {
   Kind kind = Kind::number;
   std::int64_t value = 0;
   std::size_t variable = 0;
+  std::string name;
   std::vector<CodeNode> parts;
 
   /// None: something in it is not known, and what depends on that has not been done.

@@ -259,17 +259,7 @@ CodeNode Compiler::line(const CodeLine& line, const Scope& scope, PointKind poin
   return node(CodeKind::when, std::move(parts));
 }
 
-CodeNode Compiler::call(const Expression& e, const Scope& scope) const {
-  const bool starts = e.name.starts_with("start"), stops = e.name.starts_with("stop");
-  const std::string timer = e.name.substr(starts ? 5 : stops ? 4 : 0);
-  const Base base = timer == "ProcessTimer" ? Base::process_timer
-                    : timer == "WallTimer"  ? Base::wall_timer
-                                            : Base::nothing;
-  if ((!starts && !stops) || base == Base::nothing) {
-    scope.source->refuse(e.at,
-                         "startProcessTimer, stopProcessTimer, startWallTimer or stopWallTimer: "
-                         "procedures of the recorded program cannot be called");
-  }
+CodeNode Compiler::timer(const Expression& e, CodeKind kind, Base base, const Scope& scope) const {
   const Expression* of = e.parts.size() == 1 ? e.parts.data() : nullptr;
   if (of != nullptr && of->kind == ExpressionKind::address) of = of->parts.data();
   const bool good = of != nullptr && of->kind == ExpressionKind::variable &&
@@ -280,7 +270,54 @@ CodeNode Compiler::call(const Expression& e, const Scope& scope) const {
                              std::string(base == Base::process_timer ? "processTimer"
                                                                      : "wallTimer"));
   }
-  return node(starts ? CodeKind::start_timer : CodeKind::stop_timer);
+  return node(kind);
+}
+
+/// setCounter(x, 1) is x = 1.
+CodeNode Compiler::counter(const Expression& e, CodeKind kind, const Scope& scope,
+                           PointKind point) {
+  const bool good = e.parts.size() == 2 && e.parts[0].kind == ExpressionKind::variable;
+  if (!good) {
+    scope.source->refuse(e.at, e.name + "(COUNTER, VALUE)", "something else in its brackets");
+  }
+  CodeNode n = node(kind);
+  n.variable = changed(e.parts[0].name, e.parts[0].at, scope);
+  n.parts.push_back(code(e.parts[1], scope, point));
+  return n;
+}
+
+CodeNode Compiler::memory(const Expression& e, bool by_name, const Scope& scope, PointKind point) {
+  const bool text = e.parts.size() == 1 && e.parts[0].kind == ExpressionKind::text;
+  if (e.parts.size() != 1 || text != by_name) {
+    scope.source->refuse(e.at, e.name + (by_name ? "(\"NAME\")" : "(ADDRESS)"),
+                         "something else in its brackets");
+  }
+  plan_.reads_memory = true;
+  CodeNode n = node(CodeKind::memory);
+  if (by_name) {
+    n.parts.push_back(node(CodeKind::symbol));
+    n.parts[0].name = e.parts[0].name;
+  } else {
+    n.parts.push_back(code(e.parts[0], scope, point));
+  }
+  return n;
+}
+
+CodeNode Compiler::call(const Expression& e, const Scope& scope, PointKind point) {
+  const auto timer_of = [&](CodeKind kind, Base base) { return timer(e, kind, base, scope); };
+  if (e.name == "startProcessTimer") return timer_of(CodeKind::start_timer, Base::process_timer);
+  if (e.name == "stopProcessTimer") return timer_of(CodeKind::stop_timer, Base::process_timer);
+  if (e.name == "startWallTimer") return timer_of(CodeKind::start_timer, Base::wall_timer);
+  if (e.name == "stopWallTimer") return timer_of(CodeKind::stop_timer, Base::wall_timer);
+  if (e.name == "setCounter") return counter(e, CodeKind::set, scope, point);
+  if (e.name == "addCounter") return counter(e, CodeKind::add_to, scope, point);
+  if (e.name == "subCounter") return counter(e, CodeKind::take_from, scope, point);
+  if (e.name == "readSymbol") return memory(e, true, scope, point);
+  if (e.name == "readAddress") return memory(e, false, scope, point);
+  scope.source->refuse(e.at,
+                       "startProcessTimer, stopProcessTimer, startWallTimer, stopWallTimer, "
+                       "setCounter, addCounter, subCounter, readSymbol or readAddress: procedures "
+                       "of the recorded program cannot be called");
 }
 
 CodeNode Compiler::binary(const Expression& e, const Scope& scope, PointKind point) {
@@ -291,14 +328,14 @@ CodeNode Compiler::binary(const Expression& e, const Scope& scope, PointKind poi
   return node(*kind, std::move(parts));
 }
 
+/// The variable of that name, which is no timer.
+std::size_t Compiler::changed(const std::string& name, Place at, const Scope& scope) const {
+  const std::size_t number = variable(name, at, scope);
+  if (number == 0 && plan_.is_timer()) scope.source->refuse(at, "a counter", "the timer " + name);
+  return number;
+}
+
 CodeNode Compiler::code(const Expression& e, const Scope& scope, PointKind point) {
-  const auto changes = [&](const std::string& name, Place at) {
-    const std::size_t number = variable(name, at, scope);
-    if (number == 0 && plan_.is_timer()) {
-      scope.source->refuse(at, "a counter", "the timer " + name);
-    }
-    return number;
-  };
   CodeNode n;
   switch (e.kind) {
     case ExpressionKind::number:
@@ -328,7 +365,7 @@ CodeNode Compiler::code(const Expression& e, const Scope& scope, PointKind point
       n = node(e.operation == "=" ? CodeKind::set
                : e.operation == "+=" ? CodeKind::add_to
                                      : CodeKind::take_from);
-      n.variable = changes(e.name, e.at);
+      n.variable = changed(e.name, e.at, scope);
       n.parts.push_back(code(e.parts[0], scope, point));
       return n;
     case ExpressionKind::increment:
@@ -336,7 +373,7 @@ CodeNode Compiler::code(const Expression& e, const Scope& scope, PointKind point
         scope.source->refuse(e.parts[0].at, "a counter before ++");
       }
       n = node(CodeKind::count);
-      n.variable = changes(e.parts[0].name, e.parts[0].at);
+      n.variable = changed(e.parts[0].name, e.parts[0].at, scope);
       return n;
     case ExpressionKind::negate:
       n = node(CodeKind::negate);
@@ -345,7 +382,7 @@ CodeNode Compiler::code(const Expression& e, const Scope& scope, PointKind point
     case ExpressionKind::binary:
       return binary(e, scope, point);
     case ExpressionKind::call:
-      return call(e, scope);
+      return call(e, scope, point);
     default:
       scope.source->refuse(e.at, "a number or a counter");
   }

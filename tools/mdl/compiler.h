@@ -49,9 +49,13 @@ class Compiler {
   std::optional<bool> by_module(const Expression& e, const Scope& scope) const;
   CodeNode line(const CodeLine& line, const Scope& scope, PointKind point);
   CodeNode code(const Expression& e, const Scope& scope, PointKind point);
-  CodeNode call(const Expression& e, const Scope& scope) const;
+  CodeNode call(const Expression& e, const Scope& scope, PointKind point);
+  CodeNode timer(const Expression& e, CodeNode::Kind kind, Base base, const Scope& scope) const;
+  CodeNode counter(const Expression& e, CodeNode::Kind kind, const Scope& scope, PointKind point);
+  CodeNode memory(const Expression& e, bool by_name, const Scope& scope, PointKind point);
   CodeNode binary(const Expression& e, const Scope& scope, PointKind point);
   std::size_t variable(const std::string& name, Place at, const Scope& scope) const;
+  std::size_t changed(const std::string& name, Place at, const Scope& scope) const;
   std::string variable_names() const;
 
   const Library& library_;

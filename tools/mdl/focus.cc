@@ -94,10 +94,17 @@ Resource parse_resource(const std::string& text) {
 
 }  // namespace
 
-Root root_of(const std::string& name, const std::string& what) {
-  std::string known;
+std::optional<Root> find_root(const std::string& name) {
   for (const RootRow& row : kRoots) {
     if (name == row.name) return row.root;
+  }
+  return std::nullopt;
+}
+
+Root root_of(const std::string& name, const std::string& what) {
+  if (const std::optional<Root> root = find_root(name)) return *root;
+  std::string known;
+  for (const RootRow& row : kRoots) {
     known += std::string(known.empty() ? "/" : ", /") + row.name;
   }
   throw UsageError(what + ": expected one of " + known + "; found /" + name);

@@ -9,6 +9,7 @@
 // Vectors and ports are hexadecimal, and so are addresses.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ enum class Root : std::uint8_t {
 };
 /// "Code". Throws UsageError naming `what` where there is no such hierarchy.
 Root root_of(const std::string& name, const std::string& what);
+std::optional<Root> find_root(const std::string& name);
 const char* root_name(Root root);
 /// Parts below the root that its paths can have at most.
 std::size_t deepest(Root root);

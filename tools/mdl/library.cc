@@ -2,6 +2,7 @@
 
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "tools/mdl/focus.h"
 #include "tools/mdl/plan.h"
 
 namespace citcat::mdl {
@@ -10,6 +11,13 @@ namespace {
 
 /// Far more than anybody writes by hand.
 constexpr std::size_t kLongest = std::size_t{1} << 20;
+
+/// A path that is a root alone, as in the paper, is that of what lies deepest below it.
+void complete(Constraint& constraint) {
+  if (constraint.path.size() != 1) return;
+  const std::optional<Root> root = find_root(constraint.path.front());
+  if (root) constraint.path.resize(deepest(*root) + 1, "*");
+}
 
 }  // namespace
 
@@ -104,6 +112,10 @@ Library::Library() { add("(own definitions)", kOwnDefinitions); }
 void Library::add(std::string name, std::string text) {
   Source source(std::move(name), std::move(text));
   Program program = parse(source);
+  for (Constraint& c : program.constraints) complete(c);
+  for (Metric& m : program.metrics) {
+    for (Constraint& c : m.own) complete(c);
+  }
   texts_.push_back({std::move(source), std::move(program)});
   const Text& added = texts_.back();
   try {

@@ -1,8 +1,10 @@
 #include "tools/mdl/mdl_run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "formats/io/error.h"
 #include "replay/machine/machine.h"
 #include "tools/guest/machine_guest.h"
 #include "tools/guest/system_call.h"
@@ -49,6 +51,19 @@ bool is_transfer(const DecodedInstruction& info) {
          kind != InstructionClass::bound;
 }
 
+/// Puts addresses in the place of symbols. Before a recording is read nobody knows any.
+void resolve(CodeNode& node, const MetricRequest& request, const tools::NameSource* names) {
+  for (CodeNode& part : node.parts) resolve(part, request, names);
+  if (node.kind != CodeNode::Kind::symbol || names == nullptr) return;
+  const std::optional<LinearAddr> address = names->symbol(node.name);
+  if (!address) {
+    throw UsageError("metric " + request.text + ": expected the name of a symbol, found \"" +
+                     node.name + "\", which no symbols have (see --symbols)");
+  }
+  node.kind = CodeNode::Kind::number;
+  node.value = static_cast<std::int64_t>(address->value);
+}
+
 /// Names of files may hold what patterns have a meaning for.
 std::string quoted(const std::string& name) {
   std::string text;
@@ -71,8 +86,9 @@ MdlRun::MdlRun(const Library& library, const std::vector<MetricRequest>& request
                const tools::NameSource* names)
     : library_(library), names_(names), procedures_(names) {
   for (const MetricRequest& request : requests) {
-    Plan plan = make_plan(library, request);
+    Plan plan = plan_of(request);
     wants_arguments_ = wants_arguments_ || plan.wants_arguments;
+    reads_memory_ = reads_memory_ || plan.reads_memory;
     // Made for each procedure or module when it is first met; what they ask for is the same.
     if (plan.is_for_each_code()) {
       for_each_code_.push_back(request);
@@ -80,6 +96,14 @@ MdlRun::MdlRun(const Library& library, const std::vector<MetricRequest>& request
       add(std::move(plan));
     }
   }
+}
+
+Plan MdlRun::plan_of(const MetricRequest& request) const {
+  Plan plan = make_plan(library_, request);
+  for (Attachment& a : plan.attachments) {
+    for (CodeNode& line : a.code) resolve(line, request, names_);
+  }
+  return plan;
 }
 
 tools::Wants MdlRun::wants() const {
@@ -96,6 +120,7 @@ tools::Wants MdlRun::wants() const {
   wants.walks = asks(PointKind::walk);
   wants.references =
       wants.walks || asks(PointKind::reference) || asks(PointKind::read) || asks(PointKind::write);
+  wants.registers = reads_memory_;
   return wants;
 }
 
@@ -131,7 +156,7 @@ void MdlRun::add_for_code(ProcedureNumber procedure) {
       r.parts[0] = quoted(module);
       if (r.parts.size() > 1) r.parts[1] = quoted(name);
       one.text = one.metric + "@" + one.focus.text();
-      if (made_.emplace(one.text, true).second) add(make_plan(library_, one));
+      if (made_.emplace(one.text, true).second) add(plan_of(one));
     }
   }
 }
@@ -172,7 +197,18 @@ Point MdlRun::point_here() const {
   Point point;
   point.module = &procedures_.module(procedure_);
   point.procedure = &procedures_.name(procedure_);
+  point.values.memory = &memory_;
   return point;
+}
+
+std::optional<std::int64_t> MdlRun::Memory::integer(std::int64_t address) const {
+  if (run_.context_ == nullptr) return std::nullopt;
+  const tools::MachineGuest guest(run_.context_->machine());
+  const auto bytes = guest.bytes(LinearAddr{static_cast<std::uint64_t>(address)}, 4);
+  if (!bytes) return std::nullopt;
+  std::int32_t value = 0;
+  std::memcpy(&value, bytes->data(), sizeof value);
+  return value;
 }
 
 /// What a thread does first: the code of $start.

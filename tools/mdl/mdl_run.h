@@ -24,9 +24,11 @@ std::vector<tools::Column> metric_columns();
 class MdlRun final : private tools::CallFollowerListener {
  public:
   /// `names` may be null; it and the library must outlive the object. Throws UsageError as
-  /// make_plan() does.
+  /// make_plan() does, and for a symbol that `names` lacks.
   MdlRun(const Library& library, const std::vector<MetricRequest>& requests,
          const tools::NameSource* names);
+  MdlRun(const MdlRun&) = delete;
+  MdlRun& operator=(const MdlRun&) = delete;
 
   tools::Wants wants() const;
   // A tool passes these on.
@@ -44,6 +46,15 @@ class MdlRun final : private tools::CallFollowerListener {
     MetricRun* run = nullptr;
     const Attachment* attachment = nullptr;
   };
+  /// The memory of the machine that the context is of.
+  class Memory final : public PointMemory {
+   public:
+    explicit Memory(const MdlRun& run) : run_(run) {}
+    std::optional<std::int64_t> integer(std::int64_t address) const override;
+
+   private:
+    const MdlRun& run_;
+  };
   using Codes = std::vector<Code>;
   using Arguments = std::vector<std::optional<std::int64_t>>;
   static constexpr std::size_t kProcedurePoints = 4;
@@ -56,6 +67,7 @@ class MdlRun final : private tools::CallFollowerListener {
     bool calls = false;
   };
 
+  Plan plan_of(const MetricRequest& request) const;
   void add(Plan plan);
   void put(Codes& codes, MetricRun& run, const Attachment& attachment) const;
   std::array<Codes, kProcedurePoints>& points_of(tools::ProcedureNumber procedure);
@@ -90,7 +102,8 @@ class MdlRun final : private tools::CallFollowerListener {
   std::map<std::string, bool> made_;  ///< of for_each_code_, by their texts
   std::array<Codes, kPointKinds> points_;
   std::deque<std::array<Codes, kProcedurePoints>> procedure_points_;
-  bool wants_arguments_ = false;
+  bool wants_arguments_ = false, reads_memory_ = false;
+  Memory memory_{*this};
 
   tools::ProcedureTable procedures_;
   tools::CallFollower follower_{procedures_, *this};

@@ -60,6 +60,8 @@ struct Plan {
   std::vector<Attachment> attachments;
   /// Some code asks for the arguments of procedures.
   bool wants_arguments = false;
+  /// Some code reads the memory of the machine.
+  bool reads_memory = false;
 
   bool is_timer() const { return base == Base::process_timer || base == Base::wall_timer; }
   /// A counter of a constraint belongs to one procedure or module: each that the focus matches

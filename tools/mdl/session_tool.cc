@@ -48,6 +48,10 @@ void SessionMetrics::add(const MetricRequest& request, std::uint64_t position) {
     }
   }
   auto run = std::make_unique<MdlRun>(library_, std::vector{request}, names_);
+  if (run->wants().registers) {
+    throw UsageError(request.text +
+                     " reads memory, which a session does not stop for; ask `analyze`");
+  }
   entries_.push_back({request, position, ~std::uint64_t{0}, std::move(run), {}});
 }
 

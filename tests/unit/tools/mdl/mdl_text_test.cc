@@ -59,7 +59,9 @@ TEST(MdlText, IsToldWhatWouldHaveBeenRight) {
   expect(metric("append preInsn $block.entry (* startProcessTimer(m); *)"),
          "4:54: expected a metric whose base is processTimer, found m");
   expect(metric("append preInsn $block.entry (* Call(\"f\", 1); *)"),
-         "4:36: expected startProcessTimer, stopProcessTimer, startWallTimer or stopWallTimer");
+         "4:36: expected startProcessTimer, stopProcessTimer, startWallTimer, stopWallTimer, "
+         "setCounter, addCounter, subCounter, readSymbol or readAddress: procedures of the "
+         "recorded program cannot be called, found Call");
   expect(metric("append preInsn $block.entry (* m = 1 + ; *)"), "4:44: expected a value, found ;");
   expect("constraint c /Cod/* is default;", "1:12: expected a constraint for /Code/*");
   expect("metric m { constraint c; base is counter { } }",
@@ -128,6 +130,18 @@ TEST(MdlText, IsToldWhatWouldHaveBeenRightInEachProduction) {
   in_base("append preInsn f.entry (* m = (1; *)", "37: expected ), found ;");
 }
 
+TEST(MdlText, IsToldWhatCodeCannotDo) {
+  const auto expect = [](const std::string& code, const std::string& message) {
+    const std::string text = refusal(metric("append preInsn $block.entry (* " + code + " *)"));
+    EXPECT_EQ(text.substr(0, message.size()), message) << code;
+  };
+  expect("setCounter(m);", "4:36: expected setCounter(COUNTER, VALUE), found something else");
+  expect("addCounter(1, 2);", "4:36: expected addCounter(COUNTER, VALUE), found something else");
+  expect("subCounter(n, 2);", "4:47: expected a counter: m, found n");
+  expect("m = readSymbol(7);", "4:40: expected readSymbol(\"NAME\"), found something else");
+  expect("m = readAddress(\"x\");", "4:40: expected readAddress(ADDRESS), found something else");
+}
+
 TEST(MdlText, MayNotNestWithoutEnd) {
   const std::string open(5000, '(');
   EXPECT_NE(refusal(metric("append preInsn $block.entry (* m = " + open + "1; *)"))
@@ -165,6 +179,50 @@ TEST(MdlText, CombinesConstraintsWithoutMultiplyingThem) {
   EXPECT_EQ(attachments("msgs@/Code/vmlinux/schedule"), 3u);
   EXPECT_EQ(attachments("msgs@/Code/vmlinux/schedule,/Process/sh,/Level/0,/Interrupt/30"), 3u);
   EXPECT_EQ(attachments("cpuTime@/Code/vmlinux/schedule,/Process/sh"), 2u);
+}
+
+TEST(MdlText, OfThePaperMeansTheSame) {
+  Library library;
+  library.add_file(CITCAT_SOURCE_DIR "/tests/unit/tools/mdl/paper.mdl");
+  library.add("later", R"(
+    resourceList sends2 is procedure { items { "c491bc40", "c42665d0" }; flavor { pvm }; }
+    metric messages2 {
+      units operations;
+      constraint procedure2;
+      base is counter {
+        foreach func in sends2 { append preInsn func.entry constrained (* messages2 += 1; *) }
+      }
+    }
+    constraint procedure2 /Code/*/* is counter {
+      prepend preInsn $constraint[0].entry (* procedure2 += 1; *)
+      append preInsn $constraint[0].return (* procedure2 -= 1; *)
+    })");
+  const auto attachments = [&](const std::string& request) {
+    std::string all;
+    for (const Attachment& a : make_plan(library, parse_metric_request(request)).attachments) {
+      all += a.procedures.text() + " " + point_row(a.point).field + (a.prepend ? " before" : "") +
+             (a.constrained ? " constrained" : "") + (a.of_constraint ? " of constraint" : "") +
+             " " + std::to_string(a.cost()) + "\n";
+    }
+    return all;
+  };
+  EXPECT_EQ(attachments("messages@/Code/vmlinux/schedule"),
+            attachments("messages2@/Code/vmlinux/schedule"));
+  EXPECT_EQ(attachments("messages"), attachments("messages2"));
+}
+
+TEST(MdlText, OfThePaperMaySayWhatIsOfItsHierarchyAlone) {
+  Library library;
+  for (const char* const root : {"Process", "Level", "Interrupt", "Syscall", "Port", "Data"}) {
+    const std::string name = std::string("in") + root;
+    EXPECT_NO_THROW(library.add("t", "constraint " + name + " /" + root + " is default;")) << root;
+    EXPECT_EQ(library.constraint(name).definition->path, (std::vector<std::string>{root, "*"}));
+  }
+  library.add("t", "constraint code /Code is default;");
+  EXPECT_EQ(library.constraint("code").definition->path,
+            (std::vector<std::string>{"Code", "*", "*"}));
+  EXPECT_EQ(refusal("constraint c /Machine is default;").substr(0, 35),
+            "1:12: expected a constraint for /Co");
 }
 
 /// The metric itself, as the only variable.
@@ -216,6 +274,26 @@ TEST(MdlText, OfCodeWithAnArgumentThatIsNotKnownChangesNothing) {
   }
   EXPECT_EQ(result_of("m = $arg[0]; if (0 && $arg[1]) m = 6; if (1 || $arg[1]) m++;", point), 8);
   EXPECT_EQ(result_of("m = 5; m += $arg[2];", point), 5) << "there is no such argument";
+}
+
+/// Four bytes of 1000h alone are known.
+class FourBytes final : public PointMemory {
+ public:
+  std::optional<std::int64_t> integer(std::int64_t address) const override {
+    return address == 0x1000 ? std::optional<std::int64_t>(-3) : std::nullopt;
+  }
+};
+
+TEST(MdlText, OfCodeReadsMemoryWhereItIsKnown) {
+  const FourBytes memory;
+  PointValues point;
+  point.memory = &memory;
+  std::int64_t after = 0;
+  EXPECT_EQ(result_of("m = 5; m += readAddress(0x1000);", point), 2);
+  EXPECT_FALSE(result_of("m = 5; m += readAddress(4096 + 4);", point, &after));
+  EXPECT_EQ(after, 5);
+  EXPECT_FALSE(result_of("m = 5; m += readAddress(0x1000);", {}, &after));
+  EXPECT_EQ(after, 5);
 }
 
 TEST(MdlFocus, IsRefusedWhereItIsNoPath) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,6 +19,7 @@ using Json = nlohmann::json;
 constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
 constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
 constexpr const char* kFigures = CITCAT_SOURCE_DIR "/tests/unit/tools/mdl/figures.mdl";
+constexpr const char* kPaper = CITCAT_SOURCE_DIR "/tests/unit/tools/mdl/paper.mdl";
 constexpr const char* kMachine = CITCAT_SOURCE_DIR "/tests/unit/tools/mdl/machine.mdl";
 
 using Values = std::map<std::string, std::uint64_t>;
@@ -142,6 +144,66 @@ TEST_F(Metrics, OfEachKindOfDefinitionAgreeWithFunc) {
   EXPECT_GE(found["msgs@/Code//c491bc40"], calls["c491bc40"]);
   EXPECT_LE(found["msgs@/Code//c491bc40"], found["msgs@/"]);
   EXPECT_GT(found["cpuTime@/Code//c491bc40"], 0u);
+}
+
+TEST_F(Metrics, OfThePaperCountWhatThoseOfTheLaterDialectDo) {
+  const std::string procedure = "@/Code/*/c491bc40";
+  const Json tools = ask({"--mdl", kPaper, "--mdl", kFigures, "--metric", "msgs", "--metric",
+                          "messages", "--metric", "messagesAsBefore", "--metric", "oneOfThem",
+                          "--metric", "msgs" + procedure, "--metric", "messages" + procedure,
+                          "--tool", "func:procedures=100000"});
+  Values found = values(tools.at("mdl").at("metrics"));
+  ASSERT_GT(found["msgs@/"], 0u);
+  EXPECT_EQ(found["messages@/"], found["msgs@/"]);
+  EXPECT_EQ(found["messagesAsBefore@/"], found["msgs@/"]);
+  EXPECT_EQ(found["messages@/Code//c491bc40"], found["msgs@/Code//c491bc40"]);
+  for (const Json& row : tools.at("func").at("procedures_by_instructions")) {
+    if (row.at("procedure") != "c491bc40") continue;
+    EXPECT_EQ(found["oneOfThem@/"], row.at("calls"));
+  }
+}
+
+/// Values that accesses had, as `watch` lists them, are what code reads of memory behind them.
+TEST_F(Metrics, ReadTheMemoryOfTheMachine) {
+  const Json watched = ask({"--to", "40000", "--tool", "watch:at=c0000000-ffffffff,most=100000"});
+  std::map<std::string, std::pair<std::uint64_t, std::int64_t>> sums;  // writes, and their values
+  for (const Json& access : watched.at("watch").at("list")) {
+    if (access.at("direction") != "write" || access.at("size") != 4) continue;
+    auto& [count, sum] = sums[access.at("address")];
+    ++count;
+    const auto value = access.at("value").get<std::string>();
+    sum += static_cast<std::int32_t>(std::stoul(value, nullptr, 16));
+  }
+  const auto most = std::max_element(sums.begin(), sums.end(), [](const auto& a, const auto& b) {
+    return a.second.first < b.second.first;
+  });
+  ASSERT_NE(most, sums.end());
+  ASSERT_GT(most->second.first, 100u);
+  const std::string here = "append preInsn $reference.write (* if ($arg[0] == 0x" + most->first +
+                           " && $arg[1] == 4) ";
+  write_file(folder_->path() / "read.mdl",
+             "metric byAddress { units u; base is counter { " + here +
+                 "byAddress += readAddress($arg[0]); *) } }\n"
+                 "metric byName { units u; base is counter { " + here +
+                 "byName += readSymbol(\"here\"); *) } }\n"
+                 "metric unknown { units u; base is counter { " + here +
+                 "unknown = readAddress(1); *) } }\n"
+                 "metric lost { units u; base is counter { " + here +
+                 "lost = readSymbol(\"nowhere\"); *) } }\n");
+  write_file(folder_->path() / "map", "c4000000 T code\n" + most->first + " D here\n");
+  const Json tools = ask({"--to", "40000", "--mdl", "read.mdl", "--symbols", "map", "--metric",
+                          "byAddress", "--metric", "byName", "--metric", "unknown"});
+  for (const Json& row : tools.at("mdl").at("metrics")) {
+    const bool unknown = row.at("metric") == "unknown";
+    EXPECT_EQ(row.at("value").get<std::int64_t>(), unknown ? 0 : most->second.second) << row;
+    EXPECT_EQ(row.at("unknown"), unknown ? most->second.first : 0) << row;
+  }
+  const ProcessResult lost = run_citcat(
+      {"analyze", "linux.citcat", "--mdl", "read.mdl", "--symbols", "map", "--metric", "lost"},
+      folder_->path());
+  EXPECT_EQ(lost.exit_code, 2);
+  EXPECT_NE(lost.err.find("expected the name of a symbol, found \"nowhere\""), std::string::npos)
+      << lost.err;
 }
 
 TEST_F(Metrics, OfASessionAreThoseOfTheRunFromThereToThere) {
