@@ -1,5 +1,7 @@
 #include "replay/x86/encoded_operands.h"
 
+#include "formats/io/error.h"
+
 namespace citcat {
 namespace {
 
@@ -155,6 +157,18 @@ void describe_access(const OpcodeRow& row, bool bits64, EncodedOperands& operand
 }
 
 }  // namespace
+
+MemoryOperand named_address(const DecodedInstruction& info) {
+  CITCAT_ASSERT(info.opcode_map == static_cast<std::uint8_t>(OpcodeMap::one));
+  EncodedOperands operands;
+  const std::span<const std::uint8_t> code(info.bytes.data(), info.length);
+  const bool read =
+      read_operands(info, code.subspan(info.prefix_bytes + 1u), operands).has_value();
+  CITCAT_ASSERT(read && operands.in_memory);
+  // Displacements count from the next instruction, kRip is where this one begins.
+  if (operands.address.base == kRip) operands.address.displacement += info.length;
+  return operands.address;
+}
 
 unsigned memory_size(OperandForm form, unsigned word, bool bits64) {
   switch (form) {

@@ -1,6 +1,6 @@
 #pragma once
-// The explicit operands of an instruction, read from its bytes by the forms of its row. Private to
-// the decoder.
+// The explicit operands of an instruction, read from its bytes by the forms of its row. The decoder
+// makes accesses of them; what accesses nothing (LEA) and registers are asked for here.
 
 #include <array>
 #include <cstdint>
@@ -25,6 +25,10 @@ struct EncodedOperands {
 std::optional<std::size_t> read_operands(const DecodedInstruction& info,
                                          std::span<const std::uint8_t> bytes,
                                          EncodedOperands& operands);
+
+/// The address that ModRM names in a decoded instruction, as one of DecodedInstruction::operands has
+/// it. For LEA, which accesses nothing, and others of one opcode byte.
+MemoryOperand named_address(const DecodedInstruction& info);
 
 /// Bytes of a form in memory, 0 for one that is none; `word` is the operand size, `bits64`: in
 /// 64-bit mode.

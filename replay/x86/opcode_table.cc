@@ -85,7 +85,7 @@ constexpr auto kRows = [] {
       trait_columns::newer;
   return std::to_array<OpcodeRow>({
 #define OPCODE(MAP, FIRST, COUNT, MODRM, PREFIX, OPERATION, ONE, TWO, THREE, ACCESS, REGISTERS, \
-               CLASS, ACCESSES, FLAGS, PROCESSORS, TRAITS)                                      \
+               CLASS, ACCESSES, FLAGS, PROCESSORS, TRAITS, FAST)                                \
   OpcodeRow{OpcodeMap::MAP,                                                                     \
             FIRST,                                                                              \
             COUNT,                                                                              \

@@ -136,7 +136,7 @@ class BlockStore::Maker {
     Op* const ops = store_.allocate<Op>(count_ + 1);
     std::copy_n(ops_.begin(), count_, ops);
     ops[count_] = Op{};
-    ops[count_].handler = tail_ == Tail::branch ? table_.fall : table_.leave;
+    ops[count_].handler = table_[tail_ == Tail::branch ? kFall : kLeave].in_registers[0];
     // Behind FFFF too: what is there is refused, unless the segment goes on.
     ops[count_].immediate = offset_in_mode(place_.eip + begins_[count_], mode_.bits64);
     b->eip = b->first_eip = place_.eip;
@@ -251,7 +251,7 @@ Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy p
 const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy policy) {
   std::copy_n(block.ops, count, cut_ops_.begin());
   Op& end = cut_ops_[count] = Op{};
-  end.handler = handlers(policy, block.mode.bits64).fall;
+  end.handler = handlers(policy, block.mode.bits64)[kFall].in_registers[0];
   end.immediate = block.eip_of(count);
   cut_ = block;
   cut_.ops = cut_ops_.data();

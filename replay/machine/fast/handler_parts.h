@@ -5,14 +5,16 @@
 
 namespace citcat::fast {
 
-/// Those of one kind of access. Each is instantiated in a file of its own.
+/// Handlers of one kind of access. Each is instantiated in a file of its own.
 template <AccessNotes kNotes, bool kExact>
 struct HandlersOf {
-  static MemoryHandlers memory(bool bits64);
-  /// `keep` is one that needs this kind of access.
-  static FlowHandlers flow(Keep keep, bool bits64);
+  /// With memory operands.
+  static void add_memory(HandlerTable& table, bool bits64);
+  /// Those that end a block; `keep` is one that needs this kind of access.
+  static void add_flow(HandlerTable& table, Keep keep, bool bits64);
 };
 
-RegisterHandlers register_handlers();
+/// Those that work on registers alone.
+void add_registers(HandlerTable& table);
 
 }  // namespace citcat::fast

@@ -1,74 +1,96 @@
 #pragma once
-// Which handler makes an operation: a table for each policy and mode, put together from three.
+// Which handler makes an operation: a table for each policy and mode.
+
+#include <array>
 
 #include "replay/machine/fast/fast_state.h"
+#include "replay/machine/fast/lazy_alu.h"
 #include "replay/machine/fast/policy.h"
 
 namespace citcat::fast {
 
-// All are by operand size (0: 1 byte, 1: 2, 2: 4, 3: 8; of words, dwords and quadwords 0 to 2), and
-// where there are two of a kind by whether the segment is flat, with all bits of offset: 1 where it
-// is. `stack`: the same of the stack. Null where there is no such operation.
+// Operations that are made alike, each in the order of its handlers. Alu is in lazy_alu.h.
+enum Unary : unsigned { kInc, kDec, kNot, kNeg, kUnaryCount };
+enum Shift : unsigned { kRol, kRor, kRcl, kRcr, kShl, kShr, kSar, kShiftCount };
+enum Accumulator : unsigned { kMul, kImul, kDiv, kIdiv, kAccumulatorCount };
+enum BitTest : unsigned { kBt, kBts, kBtr, kBtc, kBitTestCount };
+enum FlagOperation : unsigned { kClc, kStc, kCmc, kCld, kStd, kCli, kFlagOperationCount };
+enum Loop : unsigned { kLoopne, kLoope, kLoop, kJcxz, kLoopCount };
+inline constexpr unsigned kConditionCount = 16;  ///< as opcodes number them
 
-/// What works on registers alone: one table.
-struct RegisterHandlers {
-  Handler alu_rr[10][4], alu_ri[10][4];
-  /// [signed][to: word, dword, quadword][from: byte, word, dword]
-  Handler extend_register[2][3][3];
-  Handler nothing;
-  Handler unary_register[4][4];
-  Handler shift_register[8][4][2];   ///< [operation][size][by CL]
-  Handler double_shift[3][2][2];     ///< [size][right][by CL]
-  Handler accumulate_register[4][4];
-  Handler multiply_register[3][2];   ///< [size][immediate]
-  Handler set_register[16];
-  Handler move_register_if[16][3];
-  Handler test_register_bit[4][3][2];  ///< [operation][size][immediate]
-  Handler scan_register[2][3];         ///< [reverse][size]
-  Handler exchange_register[4], exchange_add_register[4], compare_exchange_register[4];
-  Handler swap_bytes[3];
-  Handler extend_into_edx[3];
-  Handler change_flag[6];
-  Handler load_ah, store_ah;
-  Handler read_selector[3];
+/// The handlers of one operation with one kind of operands, by operand size (operand_size()). Null
+/// where there is no such operation.
+struct HandlerRow {
+  Handler in_registers[4]{};
+  /// The same with an operand in memory: in any segment, and in a flat one with all bits of the
+  /// offset.
+  Handler in_memory[4][2]{};
 };
 
-/// What has addresses: a table for each AccessNotes, exact or not, and mode. What is rare takes any
-/// segment as one that is not flat.
-struct MemoryHandlers {
-  Handler alu_rm[10][4][2], alu_mr[10][4][2], alu_mi[10][4][2];
-  Handler extend_memory[2][3][3][2];
-  Handler lea[3][2];
-  Handler unary_memory[4][4][2];
-  Handler shift_memory[8][4][2];  ///< [operation][size][by CL]
-  Handler accumulate_memory[4][4];
-  Handler multiply_memory[3][2][2];  ///< [size][immediate]
+/// Place of 1, 2, 4 and 8 bytes in a HandlerRow.
+constexpr unsigned operand_size(unsigned bytes) {
+  return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+}
 
-  Handler push_register[3][2], push_immediate[3][2], push_flags[3][2], push_segment[3][2];
-  Handler push_memory[3][2][2];  ///< [size][operand][stack]
-  Handler pop_register[3][2], pop_memory[3][2], pop_flags[3][2], leave_frame[3][2];
-  Handler push_all[2], pop_all[2];
-
-  Handler set_memory[16];
-  Handler move_memory_if[16][3][2];
-  Handler test_memory_bit[4][3][2];  ///< [operation][size][immediate]
-  Handler scan_memory[2][3];         ///< [reverse][size]
-  Handler exchange_memory[4], exchange_add_memory[4], compare_exchange_memory[4];
-  Handler compare_exchange_pair;  ///< CMPXCHG8B
-  Handler translate_byte;
+/// Rows of a table. Behind each stand those of the other operations that are made alike.
+enum Row : unsigned {
+  // Of registers, and with a memory operand.
+  kAluWithRegister,
+  kAluWithImmediate = kAluWithRegister + kAluCount,
+  kAluFromMemory = kAluWithImmediate + kAluCount,
+  kUnaryRow = kAluFromMemory + kAluCount,
+  kShiftByNumber = kUnaryRow + kUnaryCount,
+  kShiftByCl = kShiftByNumber + kShiftCount,
+  kDoubleShiftByNumber = kShiftByCl + kShiftCount,        // to the left, to the right
+  kDoubleShiftByCl = kDoubleShiftByNumber + 2,            // the same
+  kAccumulatorRow = kDoubleShiftByCl + 2,
+  kMultiply = kAccumulatorRow + kAccumulatorCount,
+  kMultiplyImmediate,
+  kExtendZero,                                            // by operand_size() of the source
+  kExtendSign = kExtendZero + 3,                          // the same
+  kExtendIntoDx = kExtendSign + 3,
+  kLea,
+  kSetIf,
+  kMoveIf = kSetIf + kConditionCount,
+  kTestBitOfRegister = kMoveIf + kConditionCount,
+  kTestBitOfImmediate = kTestBitOfRegister + kBitTestCount,
+  kScan = kTestBitOfImmediate + kBitTestCount,            // forwards, in reverse
+  kExchange = kScan + 2,
+  kExchangeAdd,
+  kCompareExchange,
+  kCompareExchangePair,
+  kSwapBytes,
+  kTranslateByte,
+  kChangeFlag,
+  kLoadAh = kChangeFlag + kFlagOperationCount,
+  kStoreAh,
+  kReadSelector,
+  kNothing,
+  // Of the stack: behind each, the same of a stack that is flat.
+  kPush,
+  kPushImmediate = kPush + 2,
+  kPushFlags = kPushImmediate + 2,
+  kPushSegment = kPushFlags + 2,
+  kPushAll = kPushSegment + 2,
+  kPop = kPushAll + 2,
+  kPopFlags = kPop + 2,
+  kPopAll = kPopFlags + 2,
+  kLeaveFrame = kPopAll + 2,
+  // What ends a block. First those of the stack, as above.
+  kCall = kLeaveFrame + 2,
+  kCallIndirect = kCall + 2,
+  kReturn = kCallIndirect + 2,
+  kJump = kReturn + 2,
+  kJumpIndirect,
+  kJumpIf,
+  kLoopRow = kJumpIf + kConditionCount,                   // by size of the counter
+  kSetInterruptFlag = kLoopRow + kLoopCount,
+  kFall,                                                  // nothing transfers control
+  kLeave,                                                 // what follows is made elsewhere
+  kRows
 };
 
-/// What ends a block: a table for each policy and mode.
-struct FlowHandlers {
-  Handler jump_if[16], jump, loop[4][3];
-  Handler jump_register[3], jump_memory[3][2];
-  Handler call[3][2], call_register[3][2], call_memory[3][2][2];
-  Handler ret[3][2];
-  Handler set_interrupt_flag;
-  Handler fall, leave;
-};
-
-struct HandlerTable : RegisterHandlers, MemoryHandlers, FlowHandlers {};
+using HandlerTable = std::array<HandlerRow, kRows>;
 
 /// The handlers of a policy, in 64-bit mode or elsewhere.
 const HandlerTable& handlers(Policy policy, bool bits64);

@@ -56,8 +56,13 @@ namespace {
 template <Keep kKeep, bool kExact, bool kWide>
 const HandlerTable& table_of() {
   using Parts = HandlersOf<notes_for(kKeep), kExact>;
-  static const HandlerTable kTable{register_handlers(), Parts::memory(kWide),
-                                   Parts::flow(kKeep, kWide)};
+  static const HandlerTable kTable = [] {
+    HandlerTable t{};
+    add_registers(t);
+    Parts::add_memory(t, kWide);
+    Parts::add_flow(t, kKeep, kWide);
+    return t;
+  }();
   return kTable;
 }
 

@@ -91,9 +91,6 @@ CITCAT_FAST_HANDLER inline void nothing(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-// INC, DEC, NOT, NEG.
-enum Unary : unsigned { kInc, kDec, kNot, kNeg, kUnaryCount };
-
 template <unsigned K, class T>
 inline T unary(T x, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
   if constexpr (K == kNot) {
@@ -122,14 +119,11 @@ CITCAT_FAST_HANDLER void unary_memory(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-// Shifts and rotations, in the order of their ModRM.reg; 6 is 4.
-enum Shift : unsigned { kRol, kRor, kRcl, kRcr, kShl, kShr, kSal, kSar, kShiftCount };
-
 /// By `count`, which is 1 to 31, or 63 of 64 bits.
 template <unsigned K, class T>
 inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {
   constexpr unsigned kWidth = kBits<T>;
-  if constexpr (K == kShl || K == kSal) {
+  if constexpr (K == kShl) {
     const std::uint64_t before = std::uint64_t{x} << (count - 1);
     const T z = static_cast<T>(before << 1);
     const std::uint32_t cf = top<T>(static_cast<T>(before));
@@ -309,9 +303,6 @@ inline bool divide(State* s, T y) {
   }
   return true;
 }
-
-// Of ModRM.reg 4 to 7 of F6 and F7.
-enum Accumulator : unsigned { kMul, kImul, kDiv, kIdiv, kAccumulatorCount };
 
 template <unsigned K, class T>
 inline bool accumulate(State* s, T y, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {

@@ -46,9 +46,6 @@ CITCAT_FAST_HANDLER void move_memory_if(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-// BT, BTS, BTR, BTC.
-enum BitTest : unsigned { kBt, kBts, kBtr, kBtc, kBitTestCount };
-
 template <unsigned K, class T>
 inline T test_bit(T x, unsigned bit, std::uint32_t& fc) {
   const T mask = static_cast<T>(T{1} << bit);
@@ -69,7 +66,7 @@ template <class A, unsigned K, class T, bool kImmediate>
 CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
   constexpr bool kWrites = K != kBt;
   Offset<A> offset = offset_of<A, false>(op, s);
-  const T number = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->b);
+  const T number = kImmediate ? static_cast<T>(op->immediate) : get<T>(s, op->a);
   if constexpr (!kImmediate) {
     constexpr int kUnit = sizeof(T) == 8 ? 6 : sizeof(T) == 4 ? 5 : 4;
     using Distance = Signed<Offset<A>>;
@@ -222,9 +219,6 @@ CITCAT_FAST_HANDLER void extend_into_edx(FAST_PARAMETERS) {
   put<T>(s, kEdxAt, static_cast<T>(value >> (kBits<T> - 1)));
   FAST_NEXT;
 }
-
-// CLC, STC, CMC, CLD, STD, CLI.
-enum FlagOp : unsigned { kClc, kStc, kCmc, kCld, kStd, kCli, kFlagOpCount };
 
 template <unsigned K>
 CITCAT_FAST_HANDLER void change_flag(FAST_PARAMETERS) {

@@ -95,14 +95,14 @@ CITCAT_FAST_HANDLER void loop(FAST_PARAMETERS) {
   tell_direct<F>(op, s, area);
   T count = get<T>(s, kEcxAt);
   bool taken = false;
-  if constexpr (K == 3) {
+  if constexpr (K == kJcxz) {
     taken = count == 0;
   } else {
     count = static_cast<T>(count - 1);
     put<T>(s, kEcxAt, count);
     taken = count != 0;
-    if constexpr (K == 0) taken = taken && fz != 0;
-    if constexpr (K == 1) taken = taken && fz == 0;
+    if constexpr (K == kLoopne) taken = taken && fz != 0;
+    if constexpr (K == kLoope) taken = taken && fz == 0;
   }
   if (taken) return go<F>(op, s, area, fz, fs, fc, op->immediate, 0);
   return go<F>(op, s, area, fz, fs, fc, op->displacement, 1);

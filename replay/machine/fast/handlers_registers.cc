@@ -7,66 +7,68 @@ namespace citcat::fast {
 namespace {
 
 /// Of one operand size.
-template <std::size_t kSize>
-void add_size(RegisterHandlers& t) {
+template <unsigned kSize>
+void add_size(HandlerTable& t) {
   using T = Sized<kSize>;
   for_each_number<kAluCount>([&](auto k) {
-    t.alu_rr[k][kSize] = alu_rr<k, T>;
-    t.alu_ri[k][kSize] = alu_ri<k, T>;
+    t[kAluWithRegister + k].in_registers[kSize] = alu_rr<k, T>;
+    t[kAluWithImmediate + k].in_registers[kSize] = alu_ri<k, T>;
   });
-  for_each_number<kUnaryCount>([&](auto k) { t.unary_register[k][kSize] = unary_register<k, T>; });
+  for_each_number<kUnaryCount>(
+      [&](auto k) { t[kUnaryRow + k].in_registers[kSize] = unary_register<k, T>; });
   for_each_number<kAccumulatorCount>(
-      [&](auto k) { t.accumulate_register[k][kSize] = accumulate_register<k, T>; });
+      [&](auto k) { t[kAccumulatorRow + k].in_registers[kSize] = accumulate_register<k, T>; });
   for_each_number<kShiftCount>([&](auto k) {
-    for_each_number<2>(
-        [&](auto by_cl) { t.shift_register[k][kSize][by_cl] = shift_register<k, T, by_cl>; });
+    t[kShiftByNumber + k].in_registers[kSize] = shift_register<k, T, false>;
+    t[kShiftByCl + k].in_registers[kSize] = shift_register<k, T, true>;
   });
-  t.exchange_register[kSize] = exchange_register<T>;
-  t.exchange_add_register[kSize] = exchange_add_register<T>;
-  t.compare_exchange_register[kSize] = compare_exchange_register<T>;
+  t[kExchange].in_registers[kSize] = exchange_register<T>;
+  t[kExchangeAdd].in_registers[kSize] = exchange_add_register<T>;
+  t[kCompareExchange].in_registers[kSize] = compare_exchange_register<T>;
 }
 
 /// Of one size of words.
-template <std::size_t kWord>
-void add_word(RegisterHandlers& t) {
-  using T = Word<kWord>;
-  for_each_number<kWord + 1>([&](auto from) {
-    for_each_number<2>([&](auto sign) {
-      t.extend_register[sign][kWord][from] = extend_register<T, Sized<from>, sign>;
-    });
+template <unsigned kSize>
+void add_word(HandlerTable& t) {
+  using T = Sized<kSize>;
+  for_each_number<kSize>([&](auto from) {
+    t[kExtendZero + from].in_registers[kSize] = extend_register<T, Sized<from>, false>;
+    t[kExtendSign + from].in_registers[kSize] = extend_register<T, Sized<from>, true>;
   });
-  for_each_number<2>([&](auto two) {
-    t.multiply_register[kWord][two] = multiply_register<T, two>;
-    t.scan_register[two][kWord] = scan_register<two, T>;
-    for_each_number<kBitTestCount>(
-        [&](auto k) { t.test_register_bit[k][kWord][two] = test_register_bit<k, T, two>; });
+  t[kExtendIntoDx].in_registers[kSize] = extend_into_edx<T>;
+  t[kMultiply].in_registers[kSize] = multiply_register<T, false>;
+  t[kMultiplyImmediate].in_registers[kSize] = multiply_register<T, true>;
+  for_each_number<2>(
+      [&](auto reverse) { t[kScan + reverse].in_registers[kSize] = scan_register<reverse, T>; });
+  for_each_number<kBitTestCount>([&](auto k) {
+    t[kTestBitOfRegister + k].in_registers[kSize] = test_register_bit<k, T, false>;
+    t[kTestBitOfImmediate + k].in_registers[kSize] = test_register_bit<k, T, true>;
   });
-  for_each_number<16>([&](auto c) { t.move_register_if[c][kWord] = move_register_if<c, T>; });
-  t.extend_into_edx[kWord] = extend_into_edx<T>;
-  t.read_selector[kWord] = read_selector<T>;
-  // Of 16 bits they are undefined, or made elsewhere.
-  if constexpr (kWord != 0) {
-    t.swap_bytes[kWord] = swap_bytes<T>;
+  for_each_number<kConditionCount>(
+      [&](auto c) { t[kMoveIf + c].in_registers[kSize] = move_register_if<c, T>; });
+  t[kReadSelector].in_registers[kSize] = read_selector<T>;
+  // Of 16 bits their results are undefined: made elsewhere.
+  if constexpr (kSize != operand_size(2)) {
+    t[kSwapBytes].in_registers[kSize] = swap_bytes<T>;
     for_each_number<2>([&](auto right) {
-      for_each_number<2>([&](auto by_cl) {
-        t.double_shift[kWord][right][by_cl] = double_shift<right, by_cl, T>;
-      });
+      t[kDoubleShiftByNumber + right].in_registers[kSize] = double_shift<right, false, T>;
+      t[kDoubleShiftByCl + right].in_registers[kSize] = double_shift<right, true, T>;
     });
   }
 }
 
 }  // namespace
 
-RegisterHandlers register_handlers() {
-  RegisterHandlers t{};
+void add_registers(HandlerTable& t) {
   for_each_number<4>([&](auto size) { add_size<size>(t); });
-  for_each_number<3>([&](auto word) { add_word<word>(t); });
-  for_each_number<16>([&](auto c) { t.set_register[c] = set_register<c>; });
-  for_each_number<kFlagOpCount>([&](auto k) { t.change_flag[k] = change_flag<k>; });
-  t.nothing = nothing;
-  t.load_ah = load_ah;
-  t.store_ah = store_ah;
-  return t;
+  for_each_number<3>([&](auto i) { add_word<i + 1>(t); });
+  for_each_number<kConditionCount>(
+      [&](auto c) { t[kSetIf + c].in_registers[operand_size(1)] = set_register<c>; });
+  for_each_number<kFlagOperationCount>(
+      [&](auto k) { t[kChangeFlag + k].in_registers[0] = change_flag<k>; });
+  t[kNothing].in_registers[0] = nothing;
+  t[kLoadAh].in_registers[0] = load_ah;
+  t[kStoreAh].in_registers[0] = store_ah;
 }
 
 }  // namespace citcat::fast

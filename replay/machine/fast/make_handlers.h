@@ -28,175 +28,183 @@ constexpr void for_each_number(F&& f) {
   }(std::make_index_sequence<N>{});
 }
 
-/// Operands of 1, 2, 4 and 8 bytes, and words of 2, 4 and 8.
+/// Operands of 1, 2, 4 and 8 bytes, by operand_size().
 template <unsigned I>
 using Sized = std::conditional_t<
     I == 0, std::uint8_t,
     std::conditional_t<I == 1, std::uint16_t,
                        std::conditional_t<I == 2, std::uint32_t, std::uint64_t>>>;
-template <unsigned I>
-using Word = Sized<I + 1>;
-/// How many there are of them in a mode.
+/// How many of them a mode has.
 template <class M>
-inline constexpr std::size_t kWords = M::kWide ? 3 : 2;
-template <class M>
-inline constexpr std::size_t kSizes = kWords<M> + 1;
+inline constexpr unsigned kSizes = M::kWide ? 4 : 3;
+
+/// Calls f(operand_size()) for the words of a mode: 2 and 4 bytes, in 64-bit mode 8 too.
+template <class M, class F>
+constexpr void for_each_word(F&& f) {
+  for_each_number<kSizes<M> - 1>([&](auto i) { f(std::integral_constant<unsigned, i + 1>{}); });
+}
+
+/// The handler of a rare operation takes any segment as one that is not flat.
+inline void set_rare(HandlerRow& row, unsigned size, Handler handler) {
+  row.in_memory[size][0] = row.in_memory[size][1] = handler;
+}
 
 template <class A>
-void add_arithmetic(MemoryHandlers& t) {
+void add_arithmetic(HandlerTable& t) {
   for_each_number<kSizes<A>>([&](auto size) {
     using T = Sized<size>;
     for_each_number<2>([&](auto flat) {
       for_each_number<kAluCount>([&](auto k) {
-        t.alu_rm[k][size][flat] = alu_rm<A, k, T, flat>;
-        t.alu_mr[k][size][flat] = alu_mr<A, k, T, flat>;
-        t.alu_mi[k][size][flat] = alu_mi<A, k, T, flat>;
+        t[kAluFromMemory + k].in_memory[size][flat] = alu_rm<A, k, T, flat>;
+        t[kAluWithRegister + k].in_memory[size][flat] = alu_mr<A, k, T, flat>;
+        t[kAluWithImmediate + k].in_memory[size][flat] = alu_mi<A, k, T, flat>;
       });
       for_each_number<kUnaryCount>(
-          [&](auto k) { t.unary_memory[k][size][flat] = unary_memory<A, k, T, flat>; });
+          [&](auto k) { t[kUnaryRow + k].in_memory[size][flat] = unary_memory<A, k, T, flat>; });
     });
     for_each_number<kAccumulatorCount>(
-        [&](auto k) { t.accumulate_memory[k][size] = accumulate_memory<A, k, T>; });
+        [&](auto k) { set_rare(t[kAccumulatorRow + k], size, accumulate_memory<A, k, T>); });
     for_each_number<kShiftCount>([&](auto k) {
-      for_each_number<2>(
-          [&](auto by_cl) { t.shift_memory[k][size][by_cl] = shift_memory<A, k, T, by_cl>; });
+      set_rare(t[kShiftByNumber + k], size, shift_memory<A, k, T, false>);
+      set_rare(t[kShiftByCl + k], size, shift_memory<A, k, T, true>);
     });
-    t.exchange_memory[size] = exchange_memory<A, T>;
-    t.exchange_add_memory[size] = exchange_add_memory<A, T>;
-    t.compare_exchange_memory[size] = compare_exchange_memory<A, T>;
+    set_rare(t[kExchange], size, exchange_memory<A, T>);
+    set_rare(t[kExchangeAdd], size, exchange_add_memory<A, T>);
+    set_rare(t[kCompareExchange], size, compare_exchange_memory<A, T>);
   });
-  t.compare_exchange_pair = compare_exchange_pair<A>;
-  t.translate_byte = translate_byte<A>;
+  set_rare(t[kCompareExchangePair], operand_size(8), compare_exchange_pair<A>);
+  set_rare(t[kTranslateByte], operand_size(1), translate_byte<A>);
 }
 
 template <class A>
-void add_words(MemoryHandlers& t) {
-  for_each_number<kWords<A>>([&](auto size) {
-    using T = Word<size>;
+void add_words(HandlerTable& t) {
+  for_each_word<A>([&](auto size) {
+    using T = Sized<size>;
     for_each_number<2>([&](auto flat) {
-      t.lea[size][flat] = lea<ModePolicy<A::kWide>, T, flat>;
-      for_each_number<kWords<A>>([&](auto from) {
-        for_each_number<2>([&](auto sign) {
-          if constexpr (sizeof(Sized<from>) < sizeof(T)) {
-            t.extend_memory[sign][size][from][flat] = extend_memory<A, T, Sized<from>, sign, flat>;
-          }
-        });
+      t[kLea].in_memory[size][flat] = lea<ModePolicy<A::kWide>, T, flat>;
+      for_each_number<size>([&](auto from) {
+        using From = Sized<from>;
+        t[kExtendZero + from].in_memory[size][flat] = extend_memory<A, T, From, false, flat>;
+        t[kExtendSign + from].in_memory[size][flat] = extend_memory<A, T, From, true, flat>;
       });
-      for_each_number<2>([&](auto immediate) {
-        t.multiply_memory[size][immediate][flat] = multiply_memory<A, T, immediate, flat>;
-      });
-      for_each_number<16>(
-          [&](auto c) { t.move_memory_if[c][size][flat] = move_memory_if<A, c, T, flat>; });
+      t[kMultiply].in_memory[size][flat] = multiply_memory<A, T, false, flat>;
+      t[kMultiplyImmediate].in_memory[size][flat] = multiply_memory<A, T, true, flat>;
+      for_each_number<kConditionCount>(
+          [&](auto c) { t[kMoveIf + c].in_memory[size][flat] = move_memory_if<A, c, T, flat>; });
     });
-    for_each_number<2>([&](auto immediate) {
-      for_each_number<kBitTestCount>([&](auto k) {
-        t.test_memory_bit[k][size][immediate] = test_memory_bit<A, k, T, immediate>;
-      });
+    for_each_number<kBitTestCount>([&](auto k) {
+      set_rare(t[kTestBitOfRegister + k], size, test_memory_bit<A, k, T, false>);
+      set_rare(t[kTestBitOfImmediate + k], size, test_memory_bit<A, k, T, true>);
     });
     for_each_number<2>(
-        [&](auto reverse) { t.scan_memory[reverse][size] = scan_memory<A, reverse, T>; });
+        [&](auto reverse) { set_rare(t[kScan + reverse], size, scan_memory<A, reverse, T>); });
   });
-  for_each_number<16>([&](auto c) { t.set_memory[c] = set_memory<A, c>; });
+  for_each_number<kConditionCount>(
+      [&](auto c) { set_rare(t[kSetIf + c], operand_size(1), set_memory<A, c>); });
 }
 
-template <class A, bool kFlatStack, std::size_t kSize>
-void add_stack_of(MemoryHandlers& t) {
-  constexpr std::size_t kStack = kFlatStack;
-  using T = Word<kSize>;
-  t.push_register[kSize][kStack] = push_register<A, T, kFlatStack>;
-  t.push_immediate[kSize][kStack] = push_immediate<A, T, kFlatStack>;
-  t.push_flags[kSize][kStack] = push_flags<A, T, kFlatStack>;
-  if constexpr (!A::kWide) t.push_segment[kSize][kStack] = push_segment<A, T, kFlatStack>;
-  t.pop_register[kSize][kStack] = pop_register<A, T, kFlatStack>;
-  t.pop_memory[kSize][kStack] = pop_memory<A, T, kFlatStack>;
-  t.pop_flags[kSize][kStack] = pop_flags<A, T, kFlatStack>;
-  t.leave_frame[kSize][kStack] = leave_frame<A, T, kFlatStack>;
+/// Of one stack, and words of one size.
+template <class A, bool kFlatStack, unsigned kSize>
+void add_stack_of(HandlerTable& t) {
+  using T = Sized<kSize>;
+  constexpr unsigned kStack = kFlatStack ? 1 : 0;
+  t[kPush + kStack].in_registers[kSize] = push_register<A, T, kFlatStack>;
+  t[kPushImmediate + kStack].in_registers[kSize] = push_immediate<A, T, kFlatStack>;
+  t[kPushFlags + kStack].in_registers[kSize] = push_flags<A, T, kFlatStack>;
+  if constexpr (!A::kWide) {
+    t[kPushSegment + kStack].in_registers[kSize] = push_segment<A, T, kFlatStack>;
+  }
   for_each_number<2>([&](auto flat) {
-    t.push_memory[kSize][flat][kStack] = push_memory<A, T, flat, kFlatStack>;
+    t[kPush + kStack].in_memory[kSize][flat] = push_memory<A, T, flat, kFlatStack>;
   });
+  t[kPop + kStack].in_registers[kSize] = pop_register<A, T, kFlatStack>;
+  set_rare(t[kPop + kStack], kSize, pop_memory<A, T, kFlatStack>);
+  t[kPopFlags + kStack].in_registers[kSize] = pop_flags<A, T, kFlatStack>;
+  t[kLeaveFrame + kStack].in_registers[kSize] = leave_frame<A, T, kFlatStack>;
 }
 
-/// Calls f(whether it is flat, index of the words that are pushed there) for the stacks of a mode.
+/// Calls f(whether it is flat, operand_size() of the words that are pushed there) for the stacks of
+/// a mode.
 template <class M, class F>
 void for_each_stack(F&& f) {
-  if constexpr (M::kWide) {
-    f(std::true_type{}, std::integral_constant<std::size_t, 0>{});
-    f(std::true_type{}, std::integral_constant<std::size_t, 2>{});
-  } else {
-    for_each_number<2>([&](auto size) {
-      f(std::false_type{}, size);
-      f(std::true_type{}, size);
-    });
-  }
+  for_each_word<M>([&](auto size) {
+    if constexpr (!M::kWide) f(std::false_type{}, size);
+    // In 64-bit mode none has 4 bytes.
+    if constexpr (!M::kWide || size != operand_size(4)) f(std::true_type{}, size);
+  });
 }
 
 template <class A>
-void add_stack(MemoryHandlers& t) {
+void add_stack(HandlerTable& t) {
   for_each_stack<A>([&](auto flat, auto size) { add_stack_of<A, flat, size>(t); });
   if constexpr (!A::kWide) {
     for_each_number<2>([&](auto flat) {
-      t.push_all[flat] = push_all<A, flat>;
-      t.pop_all[flat] = pop_all<A, flat>;
+      t[kPushAll + flat].in_registers[operand_size(4)] = push_all<A, flat>;
+      t[kPopAll + flat].in_registers[operand_size(4)] = pop_all<A, flat>;
     });
   }
 }
 
 template <class A>
-MemoryHandlers make_memory_handlers() {
-  MemoryHandlers t{};
+void add_accesses(HandlerTable& t) {
   add_arithmetic<A>(t);
   add_words<A>(t);
   add_stack<A>(t);
-  return t;
+}
+
+/// Calls and returns of one stack and words of one size.
+template <class F, bool kFlatStack, unsigned kSize>
+void add_calls_of(HandlerTable& t) {
+  using T = Sized<kSize>;
+  constexpr unsigned kStack = kFlatStack ? 1 : 0;
+  t[kCall + kStack].in_registers[kSize] = call<F, T, kFlatStack>;
+  t[kCallIndirect + kStack].in_registers[kSize] = call_register<F, T, kFlatStack>;
+  for_each_number<2>([&](auto flat) {
+    t[kCallIndirect + kStack].in_memory[kSize][flat] = call_memory<F, T, flat, kFlatStack>;
+  });
+  t[kReturn + kStack].in_registers[kSize] = ret<F, T, kFlatStack>;
 }
 
 template <class F>
-FlowHandlers make_flow_handlers() {
-  FlowHandlers t{};
-  for_each_number<16>([&](auto c) { t.jump_if[c] = jump_if<F, c>; });
-  t.jump = jump<F>;
-  t.fall = fall<F>;
-  t.leave = leave;
-  t.set_interrupt_flag = set_interrupt_flag<F>;
-  for_each_number<kWords<F>>([&](auto size) {
-    using T = Word<size>;
-    for_each_number<4>([&](auto k) { t.loop[k][size] = loop<F, k, T>; });
-    t.jump_register[size] = jump_register<F, T>;
-    for_each_number<2>([&](auto flat) { t.jump_memory[size][flat] = jump_memory<F, T, flat>; });
+void add_ends(HandlerTable& t) {
+  for_each_number<kConditionCount>(
+      [&](auto c) { t[kJumpIf + c].in_registers[0] = jump_if<F, c>; });
+  t[kJump].in_registers[0] = jump<F>;
+  t[kSetInterruptFlag].in_registers[0] = set_interrupt_flag<F>;
+  t[kFall].in_registers[0] = fall<F>;
+  t[kLeave].in_registers[0] = leave;
+  for_each_word<F>([&](auto size) {
+    using T = Sized<size>;
+    for_each_number<kLoopCount>(
+        [&](auto k) { t[kLoopRow + k].in_registers[size] = loop<F, k, T>; });
+    t[kJumpIndirect].in_registers[size] = jump_register<F, T>;
+    for_each_number<2>(
+        [&](auto flat) { t[kJumpIndirect].in_memory[size][flat] = jump_memory<F, T, flat>; });
   });
-  for_each_stack<F>([&](auto stack, auto size) {
-    using T = Word<size>;
-    // In 64-bit mode calls and returns are of 64 bits.
-    if constexpr (!F::kWide || sizeof(T) == 8) {
-      t.call[size][stack] = call<F, T, stack>;
-      t.call_register[size][stack] = call_register<F, T, stack>;
-      t.ret[size][stack] = ret<F, T, stack>;
-      for_each_number<2>([&](auto flat) {
-        t.call_memory[size][flat][stack] = call_memory<F, T, flat, stack>;
-      });
-    }
+  for_each_stack<F>([&](auto flat, auto size) {
+    // In 64-bit mode they are of 64 bits.
+    if constexpr (!F::kWide || size == operand_size(8)) add_calls_of<F, flat, size>(t);
   });
-  return t;
 }
 
 template <AccessNotes kNotes, bool kExact>
-MemoryHandlers HandlersOf<kNotes, kExact>::memory(bool bits64) {
-  return bits64 ? make_memory_handlers<AccessPolicy<kNotes, kExact, true>>()
-                : make_memory_handlers<AccessPolicy<kNotes, kExact, false>>();
+void HandlersOf<kNotes, kExact>::add_memory(HandlerTable& table, bool bits64) {
+  if (bits64) {
+    add_accesses<AccessPolicy<kNotes, kExact, true>>(table);
+  } else {
+    add_accesses<AccessPolicy<kNotes, kExact, false>>(table);
+  }
 }
 
 template <AccessNotes kNotes, bool kExact>
-FlowHandlers HandlersOf<kNotes, kExact>::flow(Keep keep, bool bits64) {
-  FlowHandlers made{};
+void HandlersOf<kNotes, kExact>::add_flow(HandlerTable& table, Keep keep, bool bits64) {
   for_each_number<kKeeps>([&](auto number) {
     constexpr auto kKeep = static_cast<Keep>(number.value);
     if constexpr (notes_for(kKeep) == kNotes) {
-      if (keep != kKeep) return;
-      made = bits64 ? make_flow_handlers<FlowPolicy<kKeep, kExact, true>>()
-                    : make_flow_handlers<FlowPolicy<kKeep, kExact, false>>();
+      if (keep == kKeep && bits64) add_ends<FlowPolicy<kKeep, kExact, true>>(table);
+      if (keep == kKeep && !bits64) add_ends<FlowPolicy<kKeep, kExact, false>>(table);
     }
   });
-  return made;
 }
 
 }  // namespace citcat::fast

@@ -1,0 +1,56 @@
+#pragma once
+// How the fast tier makes the instructions of a row of the table of opcodes: its column `fast`.
+
+#include <cstdint>
+
+#include "replay/machine/fast/handler_table.h"
+#include "replay/x86/opcode_row.h"
+
+namespace citcat::fast {
+
+/// What an instruction needs besides its operands (Lowering).
+enum class Way : std::uint8_t {
+  elsewhere,  ///< it is not made by the tier
+  operands,   ///< nothing
+  // The row of handlers depends on the operands.
+  alu,
+  shift,
+  double_shift,
+  multiply,
+  extend,
+  test_bit,
+  extend_accumulator,
+  // Operands are not those of the row.
+  word,  ///< there are none, but it has the size of a word
+  lea,
+  push,
+  push_segment,
+  pop,
+  stacked_flags,
+  stacked_all,
+  leave_frame,
+  exchange_accumulator,
+  compare_exchange_pair,
+  translate_byte,
+  nothing,
+  // The block ends.
+  jump,
+  jump_indirect,
+  loop,
+  call,
+  call_indirect,
+  ret,
+  sti,
+  string,
+};
+
+struct FastForm {
+  Way way = Way::elsewhere;
+  std::uint8_t row = 0;  ///< Row, that of the first form that the operands may have
+};
+static_assert(kRows <= 256);
+
+/// Of a row of opcode_rows().
+FastForm fast_form(const OpcodeRow& row);
+
+}  // namespace citcat::fast
