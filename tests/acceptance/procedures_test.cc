@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,31 +27,34 @@
 namespace citcat::test {
 namespace {
 
+bool is_wide(const std::string& name) { return name.starts_with("k64_"); }
+
 /// The first instructions of a capture, each where it completed, as data/machine/FORMAT.md, section
-/// 5, has them; and where each call went.
+/// 5, and data/machine64/FORMAT64.md have them; and where each call went.
 struct GoldenProcedures {
-  std::vector<std::uint32_t> instructions;       ///< linear addresses, by number
-  std::map<std::uint32_t, std::uint64_t> calls;  ///< by linear address of what was called
+  std::vector<std::uint64_t> instructions;       ///< linear addresses, by number
+  std::map<std::uint64_t, std::uint64_t> calls;  ///< by linear address of what was called
 
   GoldenProcedures(const std::string& name, std::uint64_t to) {
-    InputStream in(machine_folder() + "/" + name + "/golden.bin.zst");
-    std::array<std::uint8_t, 40> record;
+    const bool wide = is_wide(name);
+    InputStream in((wide ? machine64_folder() : machine_folder()) + "/" + name + "/golden.bin.zst");
+    std::array<std::uint8_t, 64> bytes{};
+    const std::span<std::uint8_t> record(bytes.data(), wide ? 64 : 40);
+    const std::size_t number_at = wide ? 16 : 32, code_at = wide ? 24 : 16;
     bool called = false;
     while (in.read(record) == record.size()) {
-      std::uint64_t number = 0;
-      std::uint32_t eip = 0, linear = 0;
-      std::memcpy(&number, &record[32], 8);
-      std::memcpy(&linear, &record[8], 4);
+      std::uint64_t number = 0, linear = 0;
+      std::memcpy(&number, &record[number_at], 8);
+      std::memcpy(&linear, &record[8], wide ? 8 : 4);
       // An event between a call and what it called names that; code is flat in these captures.
-      std::memcpy(&eip, &record[8], 4);
       if (record[0] == 3 && called) {
-        ++calls[eip];
+        ++calls[linear];
         called = false;
       }
       if (record[0] != 1) continue;
       if (number >= to) return;
       if (called) ++calls[linear];
-      called = is_call(&record[16]);
+      called = is_call(&record[code_at]);
       instructions.resize(number + 1);
       instructions[number] = linear;
     }
@@ -71,7 +75,9 @@ class Procedures : public TemporaryFolder, public ::testing::WithParamInterface<
   }
   static nlohmann::ordered_json ask_all(const std::vector<std::string>& asked,
                                         const Symbols& symbols, std::uint64_t to) {
-    const ImportedRecording imported = import_machine(GetParam(), IgnoreCounts::none);
+    const ImportedRecording imported = is_wide(GetParam().name)
+                                           ? import_machine64(GetParam(), IgnoreCounts::none)
+                                           : import_machine(GetParam(), IgnoreCounts::none);
     tools::GuestNames names(symbols);
     tools::Setup setup;
     setup.recording = &imported.recording;
@@ -95,7 +101,8 @@ class Procedures : public TemporaryFolder, public ::testing::WithParamInterface<
     return tools::report_json(report)["tools"];
   }
   void SetUp() override {
-    if (shared_file("machine/" + GetParam().name).empty()) {
+    const char* const folder = is_wide(GetParam().name) ? "machine64/" : "machine/";
+    if (shared_file(folder + GetParam().name).empty()) {
       GTEST_SKIP() << capture_text(GetParam()) << " is not there (set CITCAT_SHARED)";
     }
   }
@@ -138,15 +145,15 @@ void expect_same(const Shares& found, const Shares& expected) {
 /// code has a name, and reaches up to the next one.
 TEST_P(EveryCapture, ProceduresHaveTheInstructionsThatLieInThem) {
   const GoldenProcedures golden(GetParam().name, kTo);
-  std::set<std::uint32_t> begins;
+  std::set<std::uint64_t> begins;
   for (const auto& [address, count] : golden.calls) begins.insert(address);
-  for (const std::uint32_t linear : golden.instructions) {
+  for (const std::uint64_t linear : golden.instructions) {
     const auto next = begins.upper_bound(linear);
-    const std::uint32_t page = linear & ~0xfffu;
+    const std::uint64_t page = linear & ~std::uint64_t{0xfff};
     if (next == begins.begin() || *std::prev(next) < page) begins.insert(page);
   }
   SymbolModule module{"code", "", {}};
-  for (const std::uint32_t begin : begins) {
+  for (const std::uint64_t begin : begins) {
     module.symbols.push_back({"p" + std::to_string(begin), LinearAddr{begin}, 0, SymbolKind::code,
                               SymbolBinding::global});
   }
@@ -182,10 +189,10 @@ TEST_P(EveryCapture, ProceduresHaveTheSameInstructionsInEveryTool) {
 TEST_P(Procedures, AreCalledAsOftenAsTheMachineCalledThem) {
   const GoldenProcedures golden(GetParam().name, kTo);
   const auto json = ask("calls:arcs=100000", Symbols());
-  std::map<std::uint32_t, std::uint64_t> found;
+  std::map<std::uint64_t, std::uint64_t> found;
   for (const auto& row : json["arcs_by_calls"]) {
-    found[static_cast<std::uint32_t>(std::stoul(row["procedure"].get<std::string>(), nullptr,
-                                                16))] += row["calls"].get<std::uint64_t>();
+    found[std::stoull(row["procedure"].get<std::string>(), nullptr, 16)] +=
+        row["calls"].get<std::uint64_t>();
   }
   EXPECT_EQ(found, golden.calls);
   EXPECT_GT(found.size(), 50u);
@@ -335,7 +342,10 @@ INSTANTIATE_TEST_SUITE_P(
                       MachineCapture{"lin_user_small", 'C'}, MachineCapture{"lin_procs_small", 'B'},
                       MachineCapture{"lin_disk_small", 'C'}, MachineCapture{"lin_fpu_small", 'C'},
                       MachineCapture{"lin_rcp_tiny", 'B'}, MachineCapture{"lin_vga_medium", 'C'},
-                      MachineCapture{"p4_user_tiny", 'B'}),
+                      MachineCapture{"p4_user_tiny", 'B'}, MachineCapture{"k64_procs_tiny", 'A'},
+                      MachineCapture{"k64_amd_small", 'C'}, MachineCapture{"k64_decomp_small", 'C'},
+                      MachineCapture{"k64_disk_small", 'C'}, MachineCapture{"k64_kboot_medium", 'C'},
+                      MachineCapture{"k64_kentry_small", 'C'}),
     [](const auto& value) { return capture_text(value.param); });
 INSTANTIATE_TEST_SUITE_P(Captures, Procedures,
                          ::testing::Values(MachineCapture{"lin_user_tiny", 'B'},
