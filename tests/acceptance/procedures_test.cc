@@ -141,8 +141,8 @@ void expect_same(const Shares& found, const Shares& expected) {
   }
 }
 
-/// Whatever was called is a symbol, and each page that has none before what ran there begins with one: all
-/// code has a name, and reaches up to the next one.
+/// Whatever was called is a symbol, and each page that has none before what ran there begins with
+/// one: all code has a name, and reaches up to the next one.
 TEST_P(EveryCapture, ProceduresHaveTheInstructionsThatLieInThem) {
   const GoldenProcedures golden(GetParam().name, kTo);
   std::set<std::uint64_t> begins;
@@ -200,9 +200,10 @@ TEST_P(Procedures, AreCalledAsOftenAsTheMachineCalledThem) {
 
 // ---- procedures that are nothing but called ----------------------------------------------------
 
-/// Of a golden stream: which procedures of the kernel are entered by calls and left by returns alone, each
-/// by the place that the other one used; and how often their instructions completed. What jumps to
-/// another procedure's code, runs on into it, or began before the stream did is left out.
+/// Of a golden stream: which procedures of the kernel are entered by calls and left by returns
+/// alone, each by the place that the other one used; and how often their instructions completed.
+/// What jumps to another procedure's code, runs on into it, or began before the stream did is left
+/// out.
 class ClosedProcedures {
  public:
   ClosedProcedures(const std::string& name, std::uint64_t to) {
@@ -227,8 +228,8 @@ class ClosedProcedures {
     std::uint32_t linear = 0, behind = 0, slot = 0;
     Kind kind = Kind::plain;
     bool completed = false;
-    bool begins = false;    ///< called, or first in a handler
-    bool delivered = false; ///< something was delivered behind it
+    bool begins = false;     ///< called, or first in a handler
+    bool delivered = false;  ///< something was delivered behind it
   };
 
   static Kind kind_of(const std::uint8_t* code) {
@@ -262,7 +263,8 @@ class ClosedProcedures {
         const bool begins =
             !steps_.empty() && (steps_.back().delivered || steps_.back().kind == Kind::call ||
                                 steps_.back().kind == Kind::leaves);
-        steps_.push_back({u32(8), u32(8) + record[1], 0, kind_of(&record[16]), false, begins, false});
+        steps_.push_back(
+            {u32(8), u32(8) + record[1], 0, kind_of(&record[16]), false, begins, false});
       } else if (record[0] == 2 && record[3] == 0 && !steps_.empty()) {
         // What is pushed and popped is accessed last of a call, first of a return.
         Step& s = steps_.back();
@@ -322,7 +324,8 @@ TEST_P(Procedures, ThatAreOnlyCalledHaveAllThatRanInThem) {
   std::map<std::uint32_t, std::uint64_t> own;
   for (const auto& row : json.front()["procedures_by_instructions"]) {
     const std::string address = row["address"];
-    if (!address.empty()) own[static_cast<std::uint32_t>(std::stoul(address, nullptr, 16))] = row["own"];
+    if (!address.empty())
+      own[static_cast<std::uint32_t>(std::stoul(address, nullptr, 16))] = row["own"];
   }
   std::uint64_t instructions = 0;
   for (const auto& [begin, count] : closed) {
@@ -337,14 +340,16 @@ INSTANTIATE_TEST_SUITE_P(
     Captures, EveryCapture,
     ::testing::Values(MachineCapture{"bios486_tiny", 'B'}, MachineCapture{"bios486_small", 'C'},
                       MachineCapture{"p3_post_tiny", 'B'}, MachineCapture{"mt_start_small", 'C'},
-                      MachineCapture{"lin_kentry_tiny", 'B'}, MachineCapture{"lin_kboot_small", 'C'},
+                      MachineCapture{"lin_kentry_tiny", 'B'},
+                      MachineCapture{"lin_kboot_small", 'C'},
                       MachineCapture{"lin_kboot_medium", 'C'}, MachineCapture{"lin_user_tiny", 'B'},
                       MachineCapture{"lin_user_small", 'C'}, MachineCapture{"lin_procs_small", 'B'},
                       MachineCapture{"lin_disk_small", 'C'}, MachineCapture{"lin_fpu_small", 'C'},
                       MachineCapture{"lin_rcp_tiny", 'B'}, MachineCapture{"lin_vga_medium", 'C'},
                       MachineCapture{"p4_user_tiny", 'B'}, MachineCapture{"k64_procs_tiny", 'A'},
                       MachineCapture{"k64_amd_small", 'C'}, MachineCapture{"k64_decomp_small", 'C'},
-                      MachineCapture{"k64_disk_small", 'C'}, MachineCapture{"k64_kboot_medium", 'C'},
+                      MachineCapture{"k64_disk_small", 'C'},
+                      MachineCapture{"k64_kboot_medium", 'C'},
                       MachineCapture{"k64_kentry_small", 'C'}),
     [](const auto& value) { return capture_text(value.param); });
 INSTANTIATE_TEST_SUITE_P(Captures, Procedures,

@@ -2,8 +2,8 @@
 // Reads a trace as DynamoRIO's drmemtrace tools do, and knows their numbers without ours: each list
 // has the names in the order of the published header, clients/drcachesim/common/trace_entry.h of
 // DynamoRIO, commit 05e316505, where a number is a place in an enumeration. What is checked of each
-// file are rules of its reader (reader/reader.cpp, reader/file_reader.h) and of its invariant checker
-// (tools/invariant_checker.cpp).
+// file are rules of its reader (reader/reader.cpp, reader/file_reader.h) and of its invariant
+// checker (tools/invariant_checker.cpp).
 
 #include <algorithm>
 #include <cstdint>
@@ -20,39 +20,126 @@
 namespace citcat::drmemtrace {
 
 /// trace_type_t.
-inline constexpr std::string_view kDrTypes[] = {
-    "READ", "WRITE", "PREFETCH", "PREFETCHT0", "PREFETCHT1", "PREFETCHT2", "PREFETCHNTA",
-    "PREFETCH_READ", "PREFETCH_WRITE", "PREFETCH_INSTR", "INSTR", "INSTR_DIRECT_JUMP",
-    "INSTR_INDIRECT_JUMP", "INSTR_CONDITIONAL_JUMP", "INSTR_DIRECT_CALL", "INSTR_INDIRECT_CALL",
-    "INSTR_RETURN", "INSTR_BUNDLE", "INSTR_FLUSH", "INSTR_FLUSH_END", "DATA_FLUSH",
-    "DATA_FLUSH_END", "THREAD", "THREAD_EXIT", "PID", "HEADER", "FOOTER", "HARDWARE_PREFETCH",
-    "MARKER", "INSTR_NO_FETCH", "INSTR_MAYBE_FETCH", "INSTR_SYSENTER", "PREFETCH_READ_L1_NT",
-    "PREFETCH_READ_L2_NT", "PREFETCH_READ_L3_NT", "PREFETCH_INSTR_L1", "PREFETCH_INSTR_L1_NT",
-    "PREFETCH_INSTR_L2", "PREFETCH_INSTR_L2_NT", "PREFETCH_INSTR_L3", "PREFETCH_INSTR_L3_NT",
-    "PREFETCH_WRITE_L1", "PREFETCH_WRITE_L1_NT", "PREFETCH_WRITE_L2", "PREFETCH_WRITE_L2_NT",
-    "PREFETCH_WRITE_L3", "PREFETCH_WRITE_L3_NT", "ENCODING", "INSTR_TAKEN_JUMP",
-    "INSTR_UNTAKEN_JUMP"};
+inline constexpr std::string_view kDrTypes[] = {"READ",
+                                                "WRITE",
+                                                "PREFETCH",
+                                                "PREFETCHT0",
+                                                "PREFETCHT1",
+                                                "PREFETCHT2",
+                                                "PREFETCHNTA",
+                                                "PREFETCH_READ",
+                                                "PREFETCH_WRITE",
+                                                "PREFETCH_INSTR",
+                                                "INSTR",
+                                                "INSTR_DIRECT_JUMP",
+                                                "INSTR_INDIRECT_JUMP",
+                                                "INSTR_CONDITIONAL_JUMP",
+                                                "INSTR_DIRECT_CALL",
+                                                "INSTR_INDIRECT_CALL",
+                                                "INSTR_RETURN",
+                                                "INSTR_BUNDLE",
+                                                "INSTR_FLUSH",
+                                                "INSTR_FLUSH_END",
+                                                "DATA_FLUSH",
+                                                "DATA_FLUSH_END",
+                                                "THREAD",
+                                                "THREAD_EXIT",
+                                                "PID",
+                                                "HEADER",
+                                                "FOOTER",
+                                                "HARDWARE_PREFETCH",
+                                                "MARKER",
+                                                "INSTR_NO_FETCH",
+                                                "INSTR_MAYBE_FETCH",
+                                                "INSTR_SYSENTER",
+                                                "PREFETCH_READ_L1_NT",
+                                                "PREFETCH_READ_L2_NT",
+                                                "PREFETCH_READ_L3_NT",
+                                                "PREFETCH_INSTR_L1",
+                                                "PREFETCH_INSTR_L1_NT",
+                                                "PREFETCH_INSTR_L2",
+                                                "PREFETCH_INSTR_L2_NT",
+                                                "PREFETCH_INSTR_L3",
+                                                "PREFETCH_INSTR_L3_NT",
+                                                "PREFETCH_WRITE_L1",
+                                                "PREFETCH_WRITE_L1_NT",
+                                                "PREFETCH_WRITE_L2",
+                                                "PREFETCH_WRITE_L2_NT",
+                                                "PREFETCH_WRITE_L3",
+                                                "PREFETCH_WRITE_L3_NT",
+                                                "ENCODING",
+                                                "INSTR_TAKEN_JUMP",
+                                                "INSTR_UNTAKEN_JUMP"};
 
 /// trace_marker_type_t.
-inline constexpr std::string_view kDrMarkers[] = {
-    "KERNEL_EVENT", "KERNEL_XFER", "TIMESTAMP", "CPU_ID", "FUNC_ID", "FUNC_RETADDR", "FUNC_ARG",
-    "FUNC_RETVAL", "SPLIT_VALUE", "FILETYPE", "CACHE_LINE_SIZE", "INSTRUCTION_COUNT", "VERSION",
-    "RSEQ_ABORT", "WINDOW_ID", "PHYSICAL_ADDRESS", "PHYSICAL_ADDRESS_NOT_AVAILABLE",
-    "VIRTUAL_ADDRESS", "PAGE_SIZE", "SYSCALL_IDX", "CHUNK_INSTR_COUNT", "CHUNK_FOOTER",
-    "RECORD_ORDINAL", "FILTER_ENDPOINT", "RSEQ_ENTRY", "SYSCALL", "MAYBE_BLOCKING_SYSCALL",
-    "SYSCALL_TRACE_START", "SYSCALL_TRACE_END", "BRANCH_TARGET", "SYSCALL_FAILED",
-    "DIRECT_THREAD_SWITCH", "CORE_WAIT", "CORE_IDLE", "CONTEXT_SWITCH_START",
-    "CONTEXT_SWITCH_END", "VECTOR_LENGTH", "SYSCALL_UNSCHEDULE", "SYSCALL_SCHEDULE",
-    "SYSCALL_ARG_TIMEOUT", "SIGNAL_NUMBER", "UNCOMPLETED_INSTRUCTION", "MIDBLOCK_END_PC",
-    "HARDWARE_EVENT", "HARDWARE_CONTEXT_RETURN", "KERNEL_EVENT_RAW", "SKIPPED_MEMREF"};
+inline constexpr std::string_view kDrMarkers[] = {"KERNEL_EVENT",
+                                                  "KERNEL_XFER",
+                                                  "TIMESTAMP",
+                                                  "CPU_ID",
+                                                  "FUNC_ID",
+                                                  "FUNC_RETADDR",
+                                                  "FUNC_ARG",
+                                                  "FUNC_RETVAL",
+                                                  "SPLIT_VALUE",
+                                                  "FILETYPE",
+                                                  "CACHE_LINE_SIZE",
+                                                  "INSTRUCTION_COUNT",
+                                                  "VERSION",
+                                                  "RSEQ_ABORT",
+                                                  "WINDOW_ID",
+                                                  "PHYSICAL_ADDRESS",
+                                                  "PHYSICAL_ADDRESS_NOT_AVAILABLE",
+                                                  "VIRTUAL_ADDRESS",
+                                                  "PAGE_SIZE",
+                                                  "SYSCALL_IDX",
+                                                  "CHUNK_INSTR_COUNT",
+                                                  "CHUNK_FOOTER",
+                                                  "RECORD_ORDINAL",
+                                                  "FILTER_ENDPOINT",
+                                                  "RSEQ_ENTRY",
+                                                  "SYSCALL",
+                                                  "MAYBE_BLOCKING_SYSCALL",
+                                                  "SYSCALL_TRACE_START",
+                                                  "SYSCALL_TRACE_END",
+                                                  "BRANCH_TARGET",
+                                                  "SYSCALL_FAILED",
+                                                  "DIRECT_THREAD_SWITCH",
+                                                  "CORE_WAIT",
+                                                  "CORE_IDLE",
+                                                  "CONTEXT_SWITCH_START",
+                                                  "CONTEXT_SWITCH_END",
+                                                  "VECTOR_LENGTH",
+                                                  "SYSCALL_UNSCHEDULE",
+                                                  "SYSCALL_SCHEDULE",
+                                                  "SYSCALL_ARG_TIMEOUT",
+                                                  "SIGNAL_NUMBER",
+                                                  "UNCOMPLETED_INSTRUCTION",
+                                                  "MIDBLOCK_END_PC",
+                                                  "HARDWARE_EVENT",
+                                                  "HARDWARE_CONTEXT_RETURN",
+                                                  "KERNEL_EVENT_RAW",
+                                                  "SKIPPED_MEMREF"};
 
 /// offline_file_type_t, by the number of the bit.
-inline constexpr std::string_view kDrFileTypes[] = {
-    "FILTERED", "NO_OPTIMIZATIONS", "INSTRUCTION_ONLY", "ARCH_AARCH64", "ARCH_ARM32",
-    "ARCH_X86_32", "ARCH_X86_64", "IFILTERED", "DFILTERED", "ENCODINGS", "SYSCALL_NUMBERS",
-    "BLOCKING_SYSCALLS", "KERNEL_SYSCALLS", "BIMODAL_FILTERED_WARMUP",
-    "KERNEL_SYSCALL_TRACE_TEMPLATES", "KERNEL_SYSCALL_INSTR_ONLY", "CORE_SHARDED",
-    "ARCH_REGDEPS", "WHOLE_SYSTEM"};
+inline constexpr std::string_view kDrFileTypes[] = {"FILTERED",
+                                                    "NO_OPTIMIZATIONS",
+                                                    "INSTRUCTION_ONLY",
+                                                    "ARCH_AARCH64",
+                                                    "ARCH_ARM32",
+                                                    "ARCH_X86_32",
+                                                    "ARCH_X86_64",
+                                                    "IFILTERED",
+                                                    "DFILTERED",
+                                                    "ENCODINGS",
+                                                    "SYSCALL_NUMBERS",
+                                                    "BLOCKING_SYSCALLS",
+                                                    "KERNEL_SYSCALLS",
+                                                    "BIMODAL_FILTERED_WARMUP",
+                                                    "KERNEL_SYSCALL_TRACE_TEMPLATES",
+                                                    "KERNEL_SYSCALL_INSTR_ONLY",
+                                                    "CORE_SHARDED",
+                                                    "ARCH_REGDEPS",
+                                                    "WHOLE_SYSTEM"};
 
 /// TRACE_ENTRY_VERSION_BRANCH_INFO, the first that has targets of branches, and the latest.
 inline constexpr std::uint64_t kDrBranchInfo = 5, kDrLatest = 7;
@@ -84,10 +171,9 @@ struct DrTrace {
   std::size_t files = 1;
 
   std::uint64_t count(bool fetched, bool kernel) const {
-    return static_cast<std::uint64_t>(
-        std::count_if(instructions.begin(), instructions.end(), [&](const DrInstruction& i) {
-          return i.fetched() == fetched && i.kernel == kernel;
-        }));
+    return static_cast<std::uint64_t>(std::count_if(
+        instructions.begin(), instructions.end(),
+        [&](const DrInstruction& i) { return i.fetched() == fetched && i.kernel == kernel; }));
   }
 };
 
@@ -199,8 +285,8 @@ class DrFileReader {
       problem("an instruction before the sizes");
     }
     // Types that were before TRACE_ENTRY_VERSION_BRANCH_INFO, and those of the tracer alone.
-    if (type == "INSTR_CONDITIONAL_JUMP" || type == "INSTR_BUNDLE" ||
-        type == "INSTR_MAYBE_FETCH" || type.starts_with("INSTR_FLUSH")) {
+    if (type == "INSTR_CONDITIONAL_JUMP" || type == "INSTR_BUNDLE" || type == "INSTR_MAYBE_FETCH" ||
+        type.starts_with("INSTR_FLUSH")) {
       problem("an unexpected " + std::string(type));
     }
     const bool indirect =
@@ -214,8 +300,14 @@ class DrFileReader {
     } else if (code->second.size() != size) {
       problem("an encoding of another size");
     }
-    trace_.instructions.push_back({type, address, target_, static_cast<std::uint32_t>(size),
-                                   encodings_[address], depth_ > 0, thread_, {}});
+    trace_.instructions.push_back({type,
+                                   address,
+                                   target_,
+                                   static_cast<std::uint32_t>(size),
+                                   encodings_[address],
+                                   depth_ > 0,
+                                   thread_,
+                                   {}});
     times_.push_back(time_);
     target_ = 0;
     has_target_ = false;

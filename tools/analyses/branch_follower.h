@@ -26,9 +26,9 @@ struct FollowedBranch {
 /// Classes that BranchFollower follows: conditional branches, near jumps, calls and returns.
 bool is_followed(InstructionClass kind);
 
-/// Follows one stream of executions. An outcome is seen where what completes next lies where the branch
-/// may have gone. One that an interrupt was delivered behind is not seen: that of a conditional branch
-/// shows in where the handler lies; of others delivered() has to be called.
+/// Follows one stream of executions. An outcome is seen where what completes next lies where the
+/// branch may have gone. One that an interrupt was delivered behind is not seen: that of a
+/// conditional branch shows in where the handler lies; of others delivered() has to be called.
 class BranchFollower {
  public:
   /// What a block, as Tool::code() is shown it, means to it.
@@ -39,8 +39,8 @@ class BranchFollower {
   };
   static End end_of(const StaticBlock& block);
 
-  /// To be called with every execution. `settle(const FollowedBranch&, LinearAddr to)` is called with the
-  /// branch before it, if there was one.
+  /// To be called with every execution. `settle(const FollowedBranch&, LinearAddr to)` is called
+  /// with the branch before it, if there was one.
   template <class F>
   void step(const End& end, const Execution& execution, F&& settle) {
     if (execution.first().iteration != 0) return;
@@ -55,8 +55,8 @@ class BranchFollower {
   }
   /// What comes next is not what ran next: the branch that was told last is not seen.
   void gap() { pending_ = false; }
-  /// A handler comes next. `unseen(const FollowedBranch&)` is called with the branch before it, if there
-  /// was one.
+  /// A handler comes next. `unseen(const FollowedBranch&)` is called with the branch before it, if
+  /// there was one.
   template <class F>
   void delivered(F&& unseen) {
     if (!first_) delivered_first_ = true;
@@ -94,7 +94,8 @@ class BranchFollower {
   FollowedBranch branch_;
 };
 
-/// What became of a conditional branch that was followed by `to`; nullopt where that cannot be known.
+/// What became of a conditional branch that was followed by `to`; nullopt where that cannot be
+/// known.
 inline std::optional<bool> outcome(const FollowedBranch& branch, LinearAddr to) {
   if (to == branch.next) return false;
   if (to == branch.target) return true;

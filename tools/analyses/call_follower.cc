@@ -30,13 +30,15 @@ unsigned slot_address(const DecodedInstruction& call) {
   return near_indirect ? 0 : 1;
 }
 
-/// Nothing but a jump out of the procedure, behind a mark for indirect branches or not: to where memory or a
-/// register says, or farther than what compilers make of one procedure.
+/// Nothing but a jump out of the procedure, behind a mark for indirect branches or not: to where
+/// memory or a register says, or farther than what compilers make of one procedure.
 bool jumps_on(const StaticBlock& block) {
   constexpr std::int64_t kFar = 1 << 16;
   const auto is_mark = [](const DecodedInstruction& i) {
-    constexpr std::uint8_t kEndbranch[] = {0xf3, 0x0f, 0x1e};  // ENDBR64 and ENDBR32: FA or FB behind it
-    return i.length == 4 && std::equal(std::begin(kEndbranch), std::end(kEndbranch), i.bytes.begin());
+    constexpr std::uint8_t kEndbranch[] = {0xf3, 0x0f,
+                                           0x1e};  // ENDBR64 and ENDBR32: FA or FB behind it
+    return i.length == 4 &&
+           std::equal(std::begin(kEndbranch), std::end(kEndbranch), i.bytes.begin());
   };
   const DecodedInstruction& last = block.back().info;
   if (last.kind != InstructionClass::jump) return false;
@@ -53,8 +55,7 @@ bool loads_stack_pointer(const DecodedInstruction& info) {
 
 KernelEntry entry_by(const DeliveredEvent& delivery) {
   const bool exception = delivery.kind == DeliveredEvent::Kind::exception;
-  return {exception ? KernelEntry::Kind::exception : KernelEntry::Kind::interrupt,
-          delivery.vector};
+  return {exception ? KernelEntry::Kind::exception : KernelEntry::Kind::interrupt, delivery.vector};
 }
 
 std::uint32_t space_of(const Context& context) {
@@ -160,7 +161,8 @@ void CallFollower::depart(const Code& code, const Execution& execution, const Co
 /// It belongs to the procedure that runs, opens no call and ends none.
 bool CallFollower::goes_on(const Code& code) const {
   if (!stays_ || !code.stays || !code.looked_up) return false;
-  if (!code.place.named) return running_ == innermost_ && code.called.value_or(running_) == running_;
+  if (!code.place.named)
+    return running_ == innermost_ && code.called.value_or(running_) == running_;
   return code.place.procedure == running_ && (!code.place.begins || running_ == innermost_);
 }
 
@@ -193,10 +195,10 @@ void CallFollower::run(void* mine, const Execution& execution, const Context& co
 void CallFollower::make_call(const DeliveredEvent& before, const Context& context) {
   arrival_ = Arrival::other;
   const Engine& engine = context.machine().engine();
-  const LinearAddr next = code_bits(engine) == 64
-                              ? LinearAddr{before.eip}
-                              : linear32(engine.segment_base(kCs),
-                                         static_cast<std::uint32_t>(before.eip));
+  const LinearAddr next =
+      code_bits(engine) == 64
+          ? LinearAddr{before.eip}
+          : linear32(engine.segment_base(kCs), static_cast<std::uint32_t>(before.eip));
   const ProcedureNumber procedure = procedures_.called(next, context);
   stacks_.call(slot_space_, slot_, caller_, procedure);
   listener_.called(caller_, procedure);

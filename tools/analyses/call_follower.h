@@ -60,7 +60,8 @@ class CallFollower {
     ProcedureTable::Place place;
     /// That it ran as last, where it has no name.
     ProcedureNumber ran_as = ProcedureTable::kUnknown;
-    std::optional<ProcedureNumber> called;  ///< that a call of its beginning goes to, where it has no name
+    std::optional<ProcedureNumber>
+        called;  ///< that a call of its beginning goes to, where it has no name
   };
   /// How the code that runs now was reached.
   enum class Arrival : std::uint8_t {
@@ -94,7 +95,8 @@ class CallFollower {
   ProcedureNumber innermost_ = ProcedureTable::kUnknown;  ///< of the innermost call then
   bool warming_ = false;
   bool lost_ = false;  ///< calls that are open may not be known, nor whether those known still are
-  bool enters_ = false;  ///< a software interrupt was delivered: its instruction is told behind that
+  bool enters_ =
+      false;  ///< a software interrupt was delivered: its instruction is told behind that
   std::uint64_t last_instruction_ = 0;  ///< position of what was told last
 };
 

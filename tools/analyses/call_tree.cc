@@ -31,8 +31,8 @@ CallPath CallTree::enter_procedure(CallPath under, ProcedureNumber procedure, bo
   return path;
 }
 
-/// Code of another procedure than the one that was called, as where that jumped on, stands in the place
-/// of it.
+/// Code of another procedure than the one that was called, as where that jumped on, stands in the
+/// place of it.
 void CallTree::executed(const CallStacks& stacks, ProcedureNumber procedure,
                         std::uint64_t instructions) {
   const CallPath path = stacks.path();

@@ -1,5 +1,6 @@
 #pragma once
-// Which procedure ran within which: call paths, as a tree, with what each executed (docs/tools/tree.md).
+// Which procedure ran within which: call paths, as a tree, with what each executed
+// (docs/tools/tree.md).
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Who called whom, as exporters of profiles write it: processes and the system outermost, deliveries
-// between what they interrupted and their handlers.
+// Who called whom, as exporters of profiles write it: processes and the system outermost,
+// deliveries between what they interrupted and their handlers.
 
 #include <cstdint>
 #include <string>

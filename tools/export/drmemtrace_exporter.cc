@@ -17,7 +17,8 @@
 namespace citcat::tools {
 namespace {
 
-/// Where DynamoRIO's tools look for the files (TRACE_SUBDIR, clients/drcachesim/tracer/raw2trace_shared.h).
+/// Where DynamoRIO's tools look for the files (TRACE_SUBDIR,
+/// clients/drcachesim/tracer/raw2trace_shared.h).
 constexpr const char* kInnerFolder = "trace";
 
 class DrmemtraceTool final : public StepTool {
@@ -51,7 +52,8 @@ DrmemtraceStream DrmemtraceTool::make_stream(std::uint32_t thread) {
   if (!folder_) folder_.emplace(file_.path(), kInnerFolder);
   // Sorted by name they are sorted by number, as its scheduler wants them.
   const std::size_t file = folder_->add(fmt::format("drmemtrace.{0:07}.{0:07}.trace", thread));
-  return {form_, [this, file](std::span<const std::uint8_t> bytes) { folder_->write(file, bytes); }};
+  return {form_,
+          [this, file](std::span<const std::uint8_t> bytes) { folder_->write(file, bytes); }};
 }
 
 DrmemtraceStream& DrmemtraceTool::stream_of(std::uint32_t address_space) {
@@ -106,7 +108,8 @@ extern const ToolRow kDrmemtraceTool{
     "Write a trace for DynamoRIO's drmemtrace tools and simulators",
     "to=NAME  where it goes: a folder with a file for each thread\n"
     "view=whole|user  the whole system (default), or level 3 as a program's own tracer sees it\n"
-    "threads=apart|together  a file for each thread (default), or one file with all of them, as it\n"
+    "threads=apart|together  a file for each thread (default), or one file with all of them, as "
+    "it\n"
     "                        is where the output is a pipe, a device or compressed (.zst)\n"
     "bits=64|32  of the build of DynamoRIO that reads it (64)",
     "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user",

@@ -14,8 +14,8 @@ constexpr std::uint64_t kFirstTimestamp = 1;
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::uint32_t kUserLevel = 3;
 
-/// As instr_to_instr_type() of DynamoRIO's clients/drcachesim/tracer/raw2trace_shared.cpp has it, and
-/// the classes of core/ir/x86/instr.c that it asks for.
+/// As instr_to_instr_type() of DynamoRIO's clients/drcachesim/tracer/raw2trace_shared.cpp has it,
+/// and the classes of core/ir/x86/instr.c that it asks for.
 DrEntry entry_type(const Step& step) {
   const DecodedInstruction& info = step.code->info;
   if (step.further) return DrEntry::no_fetch;

@@ -31,7 +31,8 @@ class DrmemtraceStream {
   /// DynamoRIO's thread and process: the address space's number, which is not 0.
   static std::uint32_t thread_of(std::uint32_t address_space) { return (address_space >> 12) + 1; }
 
-  /// The run goes on in a thread of this file, with `step`; `before`: instructions of the whole trace.
+  /// The run goes on in a thread of this file, with `step`; `before`: instructions of the whole
+  /// trace.
   void enter(const Step& step, std::uint64_t before);
   void step(const Step& step);
   /// Behind a step of it.

@@ -12,8 +12,8 @@ namespace citcat::tools {
 /// its name when finish() returns; unfinished it stays as `NAME.partial`.
 class TraceFolder {
  public:
-  /// `inner`: the folder within it that has the files. Throws IoError where something has the name, or
-  /// that of the unfinished one.
+  /// `inner`: the folder within it that has the files. Throws IoError where something has the name,
+  /// or that of the unfinished one.
   TraceFolder(std::string path, const std::string& inner);
 
   /// A new file, by the number that write() takes.

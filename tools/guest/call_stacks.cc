@@ -6,8 +6,9 @@ namespace citcat::tools {
 
 namespace {
 
-/// Slots of a program that lie farther from each other belong to different stacks, or regions of one:
-/// the stacks that an operating system gives its threads are larger than what their frames take.
+/// Slots of a program that lie farther from each other belong to different stacks, or regions of
+/// one: the stacks that an operating system gives its threads are larger than what their frames
+/// take.
 constexpr std::uint64_t kNear = std::uint64_t{1} << 20;
 /// THREAD_SIZE of Linux: on i386 (arch/x86/include/asm/page_32_types.h), and on amd64, whose kernel
 /// lies above all addresses of the other (page_64_types.h). Stacks begin at multiples of it.
@@ -116,8 +117,7 @@ void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber call
                      [&](const CallFrame& f) { return !f.is_base && f.slot == slot; });
     leave_to(*old, static_cast<std::size_t>(frame - old->frames.begin()));
   }
-  const CallPath path =
-      listener_.entered(path_of(stack, stack.frames.size()), procedure, false);
+  const CallPath path = listener_.entered(path_of(stack, stack.frames.size()), procedure, false);
   const CallFrame frame{procedure, caller, slot, *stack.clock, path};
   stack.frames.push_back(frame);
   ++stack.open[procedure];

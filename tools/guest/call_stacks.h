@@ -4,13 +4,13 @@
 // A call is known by the place of its return address, its *slot*. A return from a slot ends that
 // call and all that were made above it, whatever became of those: that is what longjmp() and
 // exceptions do. A switch of tasks shows in a return from the slot of another stack, which goes on
-// then, or, of a task that is new, in one from a region that has no slots. A delivery begins a stack of
-// its own above what it interrupts, and its IRET ends it. Handlers of signals lie above what they
-// interrupt, at lower addresses, and go as they came.
+// then, or, of a task that is new, in one from a region that has no slots. A delivery begins a
+// stack of its own above what it interrupts, and its IRET ends it. Handlers of signals lie above
+// what they interrupt, at lower addresses, and go as they came.
 //
-// The kernel's stacks lie one behind the other, each in a region of its own: eight kilobytes of Linux
-// on i386, sixteen on amd64. A call whose slot lies in another region than the last one's goes on there,
-// as handlers do on the stack for interrupts.
+// The kernel's stacks lie one behind the other, each in a region of its own: eight kilobytes of
+// Linux on i386, sixteen on amd64. A call whose slot lies in another region than the last one's
+// goes on there, as handlers do on the stack for interrupts.
 //
 // Instructions are counted by threads: those of a call are what its thread executed up to its
 // return, the kernel's on its behalf included (faults and system calls), interrupts and other
@@ -55,8 +55,8 @@ struct KernelEntry {
 class CallListener {
  public:
   virtual ~CallListener() = default;
-  /// A stack is met first: of a program with that CR3, or of the kernel. Returns the path of what runs
-  /// there outside of all procedures.
+  /// A stack is met first: of a program with that CR3, or of the kernel. Returns the path of what
+  /// runs there outside of all procedures.
   virtual CallPath began(std::uint32_t /*space*/) { return 0; }
   /// The same of what an entry to the kernel makes run on behalf of what runs on `under`, or, of an
   /// interrupt, in its place.
