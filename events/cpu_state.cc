@@ -349,8 +349,11 @@ class StateFile {
         state_.ram_bytes = static_cast<std::uint32_t>(number(key, value, 32));
       } else if (key == "msrs") {
         parse_msrs(value);
+      } else if (key == "cpuid") {
+        parse_cpuid(value);
       } else if (key != "registers" && key != "comment") {
-        fail(key, "expected \"cpu\", \"registers\", \"msrs\", \"ram_bytes\" or \"comment\"");
+        fail(key,
+             "expected \"cpu\", \"registers\", \"msrs\", \"cpuid\", \"ram_bytes\" or \"comment\"");
       }
     }
     const auto registers = root.find("registers");
@@ -390,6 +393,36 @@ class StateFile {
     }
     std::sort(state_.msrs.begin(), state_.msrs.end(),
               [](const Msr& a, const Msr& b) { return a.index < b.index; });
+  }
+
+  /// A leaf is an object of its four registers; one with sub-leaves a list of such, from 0 on.
+  void parse_cpuid(const nlohmann::json& value) {
+    if (!value.is_object()) fail("cpuid", "expected an object, found " + kind(value));
+    for (const auto& [key, content] : value.items()) {
+      const auto leaf = static_cast<std::uint32_t>(number(key, nlohmann::json(key), 32));
+      if (!content.is_array()) {
+        parse_leaf(key, leaf, content);
+        continue;
+      }
+      for (const nlohmann::json& subleaf : content) parse_leaf(key, leaf, subleaf);
+    }
+    std::stable_sort(state_.cpuid.begin(), state_.cpuid.end(),
+                     [](const CpuidLeaf& a, const CpuidLeaf& b) { return a.leaf < b.leaf; });
+  }
+
+  void parse_leaf(const std::string& key, std::uint32_t leaf, const nlohmann::json& value) {
+    constexpr const char* kNames[] = {"eax", "ebx", "ecx", "edx"};
+    CpuidLeaf told{leaf};
+    std::uint32_t* const registers[] = {&told.eax, &told.ebx, &told.ecx, &told.edx};
+    // What is left out would be taken for features that the processor has not got.
+    if (!value.is_object() || value.size() != std::size(kNames))
+      fail(key, "expected an object with \"eax\", \"ebx\", \"ecx\" and \"edx\", or a list of such");
+    for (std::size_t i = 0; i < std::size(kNames); ++i) {
+      const auto found = value.find(kNames[i]);
+      if (found == value.end()) fail(key, std::string("expected \"") + kNames[i] + "\" in it");
+      *registers[i] = static_cast<std::uint32_t>(number(key, *found, 32));
+    }
+    state_.cpuid.push_back(told);
   }
 
   // What decides the mode comes first, then selectors, then the parts of segments that a person

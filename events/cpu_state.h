@@ -147,11 +147,11 @@ bool is_unknown(const CpuState& state, std::string_view name);
 void settle_smbase(CpuState& state, std::optional<std::uint32_t> shows);
 
 /// Reads an initial-state file: {"cpu":"8088","registers":{"cs":"0x0f23",...}}, optionally with
-/// "msrs":{"0x174":"0x60"}, "ram_bytes":N and "comment". Numbers are JSON integers or texts,
-/// decimal or with 0x. Registers not named keep their defaults and are listed in `unknown`, except
-/// what follows from what is named: the upper half of a register named by its 16-bit name is zero,
-/// and in real mode a named selector gives base, limit and attributes. Throws FormatError with the
-/// file name, the byte offset and the offending key.
+/// "msrs":{"0x174":"0x60"}, "cpuid" (docs/cli.md), "ram_bytes":N and "comment". Numbers are JSON
+/// integers or texts, decimal or with 0x. Registers not named keep their defaults and are listed in
+/// `unknown`, except what follows from what is named: the upper half of a register named by its
+/// 16-bit name is zero, and in real mode a named selector gives base, limit and attributes. Throws
+/// FormatError with the file name, the byte offset and the offending key.
 CpuState load_state_json(const std::string& path);
 
 }  // namespace citcat

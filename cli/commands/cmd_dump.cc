@@ -281,6 +281,13 @@ Json state_json(const CpuState& state) {
   for (const Msr& msr : state.msrs) {
     json["msrs"][fmt::format("0x{:x}", msr.index)] = fmt::format("0x{:x}", msr.value);
   }
+  for (const CpuidLeaf& leaf : state.cpuid) {
+    Json& subleaves = json["cpuid"][fmt::format("0x{:x}", leaf.leaf)];
+    subleaves.push_back({{"eax", fmt::format("0x{:x}", leaf.eax)},
+                         {"ebx", fmt::format("0x{:x}", leaf.ebx)},
+                         {"ecx", fmt::format("0x{:x}", leaf.ecx)},
+                         {"edx", fmt::format("0x{:x}", leaf.edx)}});
+  }
   return json;
 }
 

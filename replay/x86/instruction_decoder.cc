@@ -352,7 +352,8 @@ class InstructionDecoder {
     if (length > traits_.longest) return fail(InvalidReason::too_long);
     if (!row.processors.has(traits_.instructions)) return without_meaning();
     if (row.has(kProtectedMode) && mode_.real_or_v86) return without_meaning();
-    if (row.has(kLongModeAlone) && !traits_.has_long_mode) return without_meaning();
+    if (row.has(kLongModeAlone) && !row.has(kNewerMeaning) && !traits_.has_long_mode)
+      return without_meaning();
     if (names_no_register(row)) return without_meaning();
     if (vex_.names_register && !has_operand(row, OperandForm::By)) return without_meaning();
     if (info_.lock && !take_lock(row)) return fail(InvalidReason::lock_prefix);

@@ -14,7 +14,7 @@ using enum InstructionFeature::Register;
 
 constexpr std::uint32_t kExtended = kExtendedFeatureLeaf;
 
-constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3, true},
+constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3, false},
     kSsse3{"SSSE3", 1, ecx, 9, true}, kPclmul{"PCLMULQDQ", 1, ecx, 1, true},
     kCx16{"CMPXCHG16B", 1, ecx, 13, true}, kSse41{"SSE4.1", 1, ecx, 19, true},
     kSse42{"SSE4.2", 1, ecx, 20, true}, kMovbe{"MOVBE", 1, ecx, 22, true},

@@ -206,6 +206,7 @@ void FastTier::take_segments() {
   shape_.v86 = (engine.system_flags() & kFlagVm) != 0;
   shape_.flat = flat;
   shape_.code_base = engine.segment_base(kCs);
+  shape_.counts_zeros = cpu_.has_tzcnt || cpu_.has_lzcnt;
   shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
 }
 

@@ -55,7 +55,7 @@ class Lowering {
     // something on strings alone, and where they make another instruction of one it has another
     // row.
     if (info_.row == nullptr || info_.state != DecodeState::ok || info_.aliased) return out_;
-    if (traits_.has_long_mode && is_gated()) return out_;
+    if (traits_.has_long_mode ? is_gated() : is_counting()) return out_;
     const FastForm form = fast_form(*info_.row);
     const bool found = form.way >= Way::jump ? end(form) : operate(form);
     if (!found) out_.kind = Kind::careful;
@@ -77,6 +77,12 @@ class Lowering {
       }
     }
     return feature_of(info_) != nullptr;
+  }
+
+  /// TZCNT or LZCNT of a processor before long mode.
+  bool is_counting() const {
+    return shape_.counts_zeros && info_.mandatory_prefix == 0xf3 &&
+           (info_.is(Operation::bsf) || info_.is(Operation::bsr));
   }
 
   /// What goes on behind it. False where it is to be made elsewhere.

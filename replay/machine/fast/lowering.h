@@ -18,6 +18,8 @@ struct CodeShape {
   bool stack32 = false;  ///< SS.B
   bool real_or_v86 = true;
   bool v86 = false;
+  /// F3 makes another instruction of BSF or BSR. With long mode that is looked at elsewhere.
+  bool counts_zeros = false;
   /// Bit s: SegmentRegister s has base 0 and no limit for reads and writes. In 64-bit mode never FS
   /// and GS.
   std::uint8_t flat = 0;

@@ -25,7 +25,7 @@ namespace citcat {
 
 namespace {
 
-constexpr std::uint8_t kDebugVector = 1;
+constexpr std::uint8_t kDebugVector = 1, kUndefined = 6;
 constexpr std::uint32_t kSegmentBytes = 0x10000;
 
 /// How often the engine may ask again for a page at one place before that counts as a
@@ -166,7 +166,7 @@ void InstructionRunner::prepare(LinearAddr linear) {
   flight_.stores_to_code = false;
   flight_.ea_count = 0;
   flight_.reads_told = 0;
-  if (cpu_.traits.has_long_mode) features_.check(info);
+  if (cpu_.traits.instructions >= InstructionSet::p6) features_.check(info);
   if (info.state != DecodeState::ok) code_.refuse_undefined(info, linear);
   bool wraps = false;
   if (!wide && (eip > limit || limit - eip < info.length - 1u)) {
@@ -285,6 +285,7 @@ void InstructionRunner::handle_native_fault() {
   }
   delivery_.raise(e, return_ip, DeliveredEvent::Kind::exception);
 }
+  if (native_vector_ == kUndefined && flight_.active) features_.check_refused(*flight_.info);
 
 void InstructionRunner::resolve_translation_fault() {
   const LinearAddr linear = cpu_.engine_address();
@@ -339,7 +340,7 @@ void InstructionRunner::resolve_translation_fault() {
     }
     const DecodedInstruction& info = code_.fetch(linear);
     // Refused without the bytes that the engine wants of it.
-    if (cpu_.traits.has_long_mode) features_.check(info);
+    if (cpu_.traits.instructions >= InstructionSet::p6) features_.check(info);
     if (info.state != DecodeState::ok) code_.refuse_undefined(info, linear);
     // The block being translated reaches into an absent page, its first instruction does not.
     cpu_.engine.step_once();

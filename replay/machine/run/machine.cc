@@ -227,9 +227,9 @@ void Machine::set_registers(const CpuState& state) {
     set_wide_registers(engine, state, *state.long_mode);
     cpu_.cr8 = state.long_mode->cr8;
     units_->control.take_loaded();
-    units_->features.take();
     units_->extended_state.load(state);
   }
+  units_->features.take();
   // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
   engine.set_a20_mask(cpu_.traits.has_a20() ? state.a20_mask : 0xfffff);
   engine.write_fx(state.fx);

@@ -105,7 +105,8 @@ struct MachineUnits {
                     long_transfers,
                     extended_state,
                     ports,
-                    integers};
+                    integers,
+                    features};
   TranslationWatch watch{cpu};
   EngineTranslations translations{cpu, flight};
   CodeFetch code{cpu, flight, expectation};

@@ -13,6 +13,7 @@
 #include "replay/machine/units/extended_state.h"
 #include "replay/machine/units/far_return.h"
 #include "replay/machine/units/far_transfer.h"
+#include "replay/machine/units/feature_gate.h"
 #include "replay/machine/units/floating_point.h"
 #include "replay/machine/units/long_mode_transfer.h"
 #include "replay/machine/units/model_registers.h"
@@ -181,7 +182,7 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::invpcid, &Emulator::invalidate_contexts},
       {Class::rdpid, &Emulator::read_processor_id},
       {Class::random, &Emulator::read_random},
-      {Class::newer_integer, &Emulator::newer_integer, whole, &Emulator::has_long_mode},
+      {Class::newer_integer, &Emulator::newer_integer, whole, &Emulator::counts_or_long_mode},
       {Class::rsm, &Emulator::leave_smm, prepared},
       {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
       {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
@@ -268,6 +269,12 @@ bool Emulator::returns_from_interrupt() const {
 bool Emulator::returns() const {
   const bool far = flight_.info->kind == InstructionClass::far_return;
   return (far && cpu_.long_mode()) || returns_.returns_here();
+}
+
+/// TZCNT and LZCNT are BSF and BSR to the engine, whatever the processor.
+bool Emulator::counts_or_long_mode() const {
+  return cpu_.traits.has_long_mode || flight_.info->is(Operation::tzcnt) ||
+         flight_.info->is(Operation::lzcnt);
 }
 
 bool Emulator::wraps() const { return operands_.wraps_between_parts(); }
@@ -357,7 +364,10 @@ void Emulator::halt() {
 
 void Emulator::leave_smm() { smm_.leave_handler(); }
 
-void Emulator::cpuid() { model_registers_.cpuid(); }
+void Emulator::cpuid() {
+  model_registers_.cpuid();
+  features_.take();
+}
 
 void Emulator::rdtsc() {
   constexpr std::uint32_t kCr4Tsd = 1u << 2;

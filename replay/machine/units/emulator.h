@@ -17,6 +17,7 @@ class ExceptionDelivery;
 class ExtendedState;
 class FarReturn;
 class FarTransfer;
+class FeatureGate;
 class FloatingPoint;
 class LongModeTransfer;
 class ModelRegisters;
@@ -40,7 +41,8 @@ class Emulator {
            FloatingPoint& fpu, Retirement& retirement, SystemManagement& smm, FarReturn& returns,
            NearTransfer& near, FarTransfer& transfers, EarlyCpuQuirks& early,
            OperandPreparation& preparation, ControlRegisters& control, LongModeTransfer& long_mode,
-           ExtendedState& extended_state, PortAccesses& ports, NewerIntegers& integers)
+           ExtendedState& extended_state, PortAccesses& ports, NewerIntegers& integers,
+           const FeatureGate& features)
       : cpu_(cpu),
         flight_(flight),
         debug_(debug),
@@ -60,7 +62,8 @@ class Emulator {
         long_mode_(long_mode),
         extended_state_(extended_state),
         ports_(ports),
-        integers_(integers) {}
+        integers_(integers),
+        features_(features) {}
 
   /// The engine must not execute the instruction in flight.
   bool is_made_here() const;
@@ -80,7 +83,7 @@ class Emulator {
   bool is_sse_of_host() const;
   bool spares_engine() const;
   bool loads_segment() const;
-  bool has_long_mode() const { return cpu_.traits.has_long_mode; }
+  bool counts_or_long_mode() const;
   bool writes_control_register() const;
   bool reads_control_register() const;
   // What is made.
@@ -145,6 +148,7 @@ class Emulator {
   ExtendedState& extended_state_;
   PortAccesses& ports_;
   NewerIntegers& integers_;
+  const FeatureGate& features_;
 };
 
 }  // namespace citcat

@@ -1,6 +1,8 @@
 #include "replay/machine/units/feature_gate.h"
 
 #include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,12 +27,35 @@ void FeatureGate::take_limits() const {
 void FeatureGate::check_feature(const DecodedInstruction& info) const {
   const InstructionFeature* const feature = feature_of(info);
   if (feature == nullptr) return;
+  const std::optional<bool> told = model_registers_.tells(*feature);
+  const bool untold = !told && cpu_.traits.has_long_mode;
   // F3 is without effect on BSF and BSR of a processor that lacks the newer instruction.
-  if (info.is(Operation::bsf) || info.is(Operation::bsr)) return;
-  if (!model_registers_.has(*feature)) {
-    throw CpuException{6, std::nullopt, 0};
+  if (info.is(Operation::bsf) || info.is(Operation::bsr)) {
+    if (untold) refuse_untold(*feature, "which a processor without it takes for another");
+    return;
   }
+  if (untold && !feature->executed)
+    refuse_untold(*feature, "which is not executed and undefined on a processor without it");
+  if (!told.value_or(feature->executed)) throw CpuException{6, std::nullopt, 0};
   if (feature->executed) return;
+  refuse(std::string("an instruction of ") + feature->name);
+}
+
+/// Where no answer of CPUID tells whether the processor has it.
+void FeatureGate::refuse_untold(const InstructionFeature& feature, const char* otherwise) const {
+  char leaf[16];
+  std::snprintf(leaf, sizeof leaf, "%" PRIx32 "h", feature.leaf);
+  throw ReplayStopped{cpu_.position,
+                      std::string("an instruction of ") + feature.name + ", " + otherwise +
+                          ": leaf " + leaf +
+                          " of CPUID tells, which neither the state nor the recording has (import "
+                          "with \"cpuid\" in --initial-state, or with --internal FILE)",
+                      kNoTransaction, "CPUID", "nothing"};
+}
+
+void FeatureGate::check_refused(const DecodedInstruction& info) const {
+  const InstructionFeature* const feature = feature_of(info);
+  if (feature == nullptr || !model_registers_.tells(*feature).value_or(false)) return;
   refuse(std::string("an instruction of ") + feature->name);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// What a processor with long mode has not got is #UD, and what it has and nobody here executes ends
-// the replay by its name.
+// What a processor has not got by its CPUID is #UD, and what it has and nobody here executes ends
+// the replay by its name; so does what another processor takes for something else, where nothing
+// tells which of them it is.
 
 #include <string>
 
@@ -11,8 +12,10 @@
 
 namespace citcat {
 
-/// Goes by the answers of CPUID in the state dump. A dump without them stands for a processor that
-/// has everything that is executed here, and nothing else.
+/// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
+/// not tell, an instruction that means one thing alone is executed: a processor without it raises
+/// an exception, which the bus shows. BSF and BSR behind F3 mean two: they are what they were on
+/// processors before long mode, and refused on those with it, as is what nobody here executes.
 class FeatureGate {
  public:
   /// All must outlive the object.
@@ -20,20 +23,21 @@ class FeatureGate {
       : cpu_(cpu), model_registers_(model_registers) {}
 
   /// Tells the decoder what CPUID makes of BSF and BSR behind F3, and the MMU what of entries.
-  /// Without its answers they are what they were.
   void take() const {
-    take_limits();
-    const bool tells = model_registers_.cpuid_leaf(0) != nullptr;
-    cpu_.has_tzcnt = tells && model_registers_.has(kFeatureBmi1);
-    cpu_.has_lzcnt = tells && model_registers_.has(kFeatureLzcnt);
+    if (cpu_.traits.has_long_mode) take_limits();
+    cpu_.has_tzcnt = model_registers_.tells(kFeatureBmi1).value_or(false);
+    cpu_.has_lzcnt = model_registers_.tells(kFeatureLzcnt).value_or(false);
   }
   /// Before an instruction is looked at, defined or not. Throws #UD, or ReplayStopped.
   void check(const DecodedInstruction& info) const {
     check_feature(info);
+    if (!cpu_.traits.has_long_mode) return;
     check_vendor(info);
     if ((cpu_.engine.cr(4) & kCr4Umip) != 0 && cpu_.cpl() != 0) check_umip(info);
     if (info.bits64 && info.prefix_bytes != 0) check_segments(info);
   }
+  /// The engine has refused it as undefined. Throws ReplayStopped where the processor has it.
+  void check_refused(const DecodedInstruction& info) const;
 
  private:
   static constexpr std::uint32_t kCr4Umip = 1u << 11;
@@ -44,6 +48,7 @@ class FeatureGate {
   void check_umip(const DecodedInstruction& info) const;
   void check_segments(const DecodedInstruction& info) const;
   [[noreturn]] void refuse(const std::string& what) const;
+  [[noreturn]] void refuse_untold(const InstructionFeature& feature, const char* otherwise) const;
 
   CpuContext& cpu_;
   const ModelRegisters& model_registers_;

@@ -12,6 +12,13 @@ namespace {
 
 constexpr std::uint32_t kMsrTsc = 0x10;
 
+constexpr std::uint32_t kExtendedLeaves = 0x80000000, kHypervisorLeaves = 4;
+
+/// Leaves that answer by ECX too (SDM vol. 2, CPUID; APM vol. 3, appendix E).
+bool has_subleaves(std::uint32_t leaf) {
+  return leaf == 4 || leaf == 7 || leaf == 0xb || leaf == 0xd || leaf == 0x8000001d;
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> ModelRegisters::find_msr(std::uint32_t index) const {
@@ -37,6 +44,28 @@ bool ModelRegisters::is_of_amd() const {
   return leaf != nullptr && leaf->ebx == kAuth;
 }
 
+bool ModelRegisters::is_emulated() const {
+  constexpr std::uint32_t kHypervisor = 1u << 31;
+  const CpuidLeaf* const leaf = cpuid_leaf(1);
+  return leaf != nullptr && (leaf->ecx & kHypervisor) != 0;
+}
+
+/// AMD's processors leave it (APM vol. 2, 4.5.3), up to the second generation of their 17h family,
+/// which does not say so, and the next, which do (leaf 80000021h, EAX bit 6; Linux,
+/// arch/x86/kernel/cpu/common.c, check_null_seg_clears_base()).
+bool ModelRegisters::clears_base_of_null() const {
+  if (!is_of_amd() || is_emulated()) return true;
+  constexpr std::uint32_t kSaysSo = 1u << 6, kZen = 0x17, kSecondZen = 0x30;
+  const CpuidLeaf* const newer = cpuid_leaf(0x80000021);
+  if (newer != nullptr && (newer->eax & kSaysSo) != 0) return true;
+  const CpuidLeaf* const signature = cpuid_leaf(1);
+  if (signature == nullptr) return false;
+  const std::uint32_t eax = signature->eax;
+  const std::uint32_t family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+  const std::uint32_t model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
+  return family > kZen + 1 || (family == kZen && model >= kSecondZen);
+}
+
 const CpuidLeaf* ModelRegisters::cpuid_leaf(std::uint32_t leaf, unsigned subleaf) const {
   for (const CpuidLeaf& l : cpuid_) {
     if (l.leaf == leaf && subleaf-- == 0) return &l;
@@ -44,10 +73,14 @@ const CpuidLeaf* ModelRegisters::cpuid_leaf(std::uint32_t leaf, unsigned subleaf
   return nullptr;
 }
 
-bool ModelRegisters::has(const InstructionFeature& feature) const {
+std::optional<bool> ModelRegisters::tells(const InstructionFeature& feature) const {
   const CpuidLeaf* const leaf = cpuid_leaf(feature.leaf, feature.subleaf);
   if (leaf != nullptr) return has_feature(feature, *leaf);
-  return cpuid_leaf(0) == nullptr && feature.executed;
+  // EAX of the first leaf is the number of the last (SDM vol. 2, CPUID). A state that was dumped
+  // while firmware had asked for little has little, and what it lacks the processor may have.
+  const CpuidLeaf* const first = cpuid_leaf(feature.leaf & kExtendedLeaves);
+  if (first != nullptr && feature.leaf > first->eax) return false;
+  return std::nullopt;
 }
 
 /// What the recording has of RDMSR or WRMSR at this place. Throws #GP where a monitor reports each
@@ -100,34 +133,62 @@ void ModelRegisters::refuse_without(InternalRead::Op op) const {
 }
 
 void ModelRegisters::cpuid() {
+  const std::uint32_t leaf = cpu_.engine.gpr(kEax), subleaf = cpu_.engine.gpr(kEcx);
   if (const auto known = cpu_.environment.internal_read(InternalRead::Op::cpuid, cpu_.position)) {
+    learn(leaf, subleaf, *known);
     cpu_.engine.set_gpr(kEax, known->eax);
     cpu_.engine.set_gpr(kEbx, known->ebx);
     cpu_.engine.set_gpr(kEcx, known->ecx);
     cpu_.engine.set_gpr(kEdx, known->edx);
     return;
   }
-  const std::uint32_t leaf = cpu_.engine.gpr(kEax);
-  const CpuidLeaf* answer = nullptr;
-  for (const CpuidLeaf& l : cpuid_) {
-    if (l.leaf == leaf) answer = &l;
-  }
-  if (answer == nullptr && !cpuid_.empty()) {
-    // SDM vol. 2, CPUID: beyond the highest leaf the data of the highest basic leaf is returned.
-    for (const CpuidLeaf& l : cpuid_) {
-      if (l.leaf < 0x80000000) answer = &l;
-    }
-  }
+  const CpuidLeaf* const answer = answer_to(leaf, subleaf);
   if (answer == nullptr) {
-    throw ReplayStopped{cpu_.position,
-                        "CPUID needs the answers of the captured processor, which neither the "
-                        "state dump nor the recording has (import with --internal FILE)",
-                        ~std::uint64_t{0}, "CPUID", "nothing"};
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "CPUID needs the answer of the captured processor to leaf %" PRIx32
+                  "h, which neither the state nor the recording has (import with --internal FILE, "
+                  "or with \"cpuid\" in --initial-state)",
+                  leaf);
+    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "CPUID", "nothing"};
   }
   cpu_.engine.set_gpr(kEax, answer->eax);
   cpu_.engine.set_gpr(kEbx, answer->ebx);
   cpu_.engine.set_gpr(kEcx, answer->leaf == 1 ? with_osxsave(answer->ecx) : answer->ecx);
   cpu_.engine.set_gpr(kEdx, answer->edx);
+}
+
+/// What the state has of it. Beyond the last leaf it is the last basic one (SDM vol. 2, CPUID).
+const CpuidLeaf* ModelRegisters::answer_to(std::uint32_t leaf, std::uint32_t subleaf) const {
+  const CpuidLeaf* last_of_leaf = nullptr;
+  const CpuidLeaf* last_basic = nullptr;
+  for (const CpuidLeaf& l : cpuid_) {
+    if (l.leaf < kExtendedLeaves) last_basic = &l;
+    if (l.leaf == leaf) last_of_leaf = &l;
+  }
+  if (last_of_leaf != nullptr) {
+    const CpuidLeaf* const asked = has_subleaves(leaf) ? cpuid_leaf(leaf, subleaf) : nullptr;
+    return asked != nullptr ? asked : last_of_leaf;
+  }
+  const CpuidLeaf* const first = cpuid_leaf(leaf & kExtendedLeaves);
+  return first != nullptr && leaf > first->eax ? last_basic : nullptr;
+}
+
+/// CPUID was executed, and the recording has its answer: from here on the processor is known for
+/// what it says. A later answer counts: firmware turns features off.
+void ModelRegisters::learn(std::uint32_t leaf, std::uint32_t subleaf, const InternalRead& answer) {
+  if (leaf >> 28 == kHypervisorLeaves) return;
+  const CpuidLeaf told{leaf, answer.eax, answer.ebx, answer.ecx, answer.edx};
+  auto at = std::lower_bound(cpuid_.begin(), cpuid_.end(), leaf,
+                             [](const CpuidLeaf& l, std::uint32_t number) { return l.leaf < number; });
+  std::uint32_t before = has_subleaves(leaf) ? subleaf : 0;
+  for (; before != 0 && at != cpuid_.end() && at->leaf == leaf; --before) ++at;
+  if (before != 0) return;  // those are kept in their order, and one before it is missing
+  if (at != cpuid_.end() && at->leaf == leaf) {
+    *at = told;
+  } else {
+    cpuid_.insert(at, told);
+  }
 }
 
 /// ECX of leaf 1, of which bit 27 shows CR4.OSXSAVE (SDM vol. 2, CPUID).

@@ -33,6 +33,7 @@ class ModelRegisters {
   }
   void save(CpuState& state) const {
     state.msrs = msrs_;
+    state.cpuid = cpuid_;
     state.tsc = tsc_;
   }
   /// WRMSR.
@@ -45,14 +46,23 @@ class ModelRegisters {
   void set_msr(std::uint32_t index, std::uint64_t value);
   /// The processor says that it is one of AMD's (CPUID leaf 0).
   bool is_of_amd() const;
-  /// What the state dump has of a CPUID leaf; null where it has not got it. A dump tells the
-  /// sub-leaves of a leaf by repeating that, in their order.
+  /// It is an emulator's or a virtual machine's: QEMU sets that bit of CPUID whatever processor it
+  /// plays, which every processor has clear (SDM vol. 2, CPUID; APM vol. 3, appendix E.3.2).
+  bool is_emulated() const;
+  /// A null selector that is loaded into FS or GS sets their base to 0.
+  bool clears_base_of_null() const;
+  /// What the state, or a CPUID that was executed since, has told of a leaf; null where nothing. A
+  /// state tells the sub-leaves of a leaf by repeating that, in their order.
   const CpuidLeaf* cpuid_leaf(std::uint32_t leaf, unsigned subleaf = 0) const;
-  /// By the answers of CPUID; where the dump has none, everything that is executed here.
-  bool has(const InstructionFeature& feature) const;
-  /// The same, where a dump without answers forbids nothing.
+  /// By the answers of CPUID; nullopt where none of them tells.
+  std::optional<bool> tells(const InstructionFeature& feature) const;
+  /// By the answers of CPUID; where they do not tell, everything that is executed here.
+  bool has(const InstructionFeature& feature) const {
+    return tells(feature).value_or(feature.executed);
+  }
+  /// The same, where what is not told forbids nothing.
   bool may_have(const InstructionFeature& feature) const {
-    return cpuid_leaf(0) == nullptr || has(feature);
+    return tells(feature).value_or(true);
   }
   /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
@@ -63,6 +73,8 @@ class ModelRegisters {
 
  private:
   [[noreturn]] void refuse_without(InternalRead::Op op) const;
+  void learn(std::uint32_t leaf, std::uint32_t subleaf, const InternalRead& answer);
+  const CpuidLeaf* answer_to(std::uint32_t leaf, std::uint32_t subleaf) const;
   std::optional<InternalRead> read_or_fault(InternalRead::Op op);
   std::uint32_t with_osxsave(std::uint32_t ecx) const;
 

@@ -268,6 +268,29 @@ TEST_F(StateJson, ReadsMsrsInOrder) {
   EXPECT_EQ(state.ram_bytes, 4096U);
 }
 
+TEST_F(StateJson, ReadsLeavesOfCpuidInOrder) {
+  const CpuState state = parse(
+      R"({"cpu":"p6","registers":{},"cpuid":{
+          "0x80000001":{"eax":0,"ebx":0,"ecx":"0x20","edx":0},
+          "13":[{"eax":7,"ebx":0,"ecx":0,"edx":0},{"eax":"0xf","ebx":0,"ecx":0,"edx":0}]}})");
+  const std::vector<CpuidLeaf> told = {
+      {13, 7, 0, 0, 0}, {13, 15, 0, 0, 0}, {0x80000001, 0, 0, 32, 0}};
+  EXPECT_EQ(state.cpuid, told);
+}
+
+TEST_F(StateJson, TakesNoLeafOfCpuidInPart) {
+  EXPECT_THAT(error(R"({"registers":{},"cpuid":[]})"), HasSubstr("expected an object"));
+  EXPECT_THAT(error(R"({"registers":{},"cpuid":{"x":{}}})"), HasSubstr("number of 32 bits"));
+  for (const char* part : {R"({})", R"({"eax":1})", "7", R"([[]])",
+                           R"({"eax":0,"ebx":0,"ecx":0,"edi":0})",
+                           R"({"eax":0,"ebx":0,"ecx":0,"edx":0,"edi":0})"}) {
+    const std::string text = std::string(R"({"registers":{},"cpuid":{"0x7":)") + part + "}}";
+    EXPECT_THAT(error(text), HasSubstr("\"0x7\": expected")) << part;
+  }
+  EXPECT_THAT(error(R"({"registers":{},"cpuid":{"7":{"eax":"0x1ffffffff","ebx":0,"ecx":0,"edx":0}}})"),
+              HasSubstr("number of 32 bits"));
+}
+
 TEST_F(StateJson, NamesTheOffendingKey) {
   EXPECT_THAT(error(R"({"registers":{"eex":"1"}})"), HasSubstr("state.json:14: \"eex\""));
   EXPECT_THAT(error(R"({"registers":{"cs":"0x10000"}})"), HasSubstr("a number of 16 bits"));
