@@ -51,6 +51,7 @@ struct InFlight {
   Engine::RawFlags flags_before{};        ///< the flags then
   std::uint16_t segment_push_upper = 0;   ///< what a PUSH of a segment register is to leave alone
   bool restore_segment_push = false;
+  bool returns_outward = false;  ///< the engine is about to return to an outer level
   PhysAddr copied_from;  ///< read last
   LinearAddr accessed;   ///< data that is being told, or found
   LinearAddr invlpg_linear;
@@ -74,6 +75,7 @@ struct InFlight {
     iterating = false;
     repeat_done = false;
     restore_segment_push = false;
+    returns_outward = false;
     reads_to_skip = 0;
   }
 };

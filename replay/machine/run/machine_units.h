@@ -65,7 +65,7 @@ struct MachineUnits {
   SystemMemory system{cpu};
   CodePatcher patcher{cpu, flight};
   Operands operands{cpu, flight, expectation, debug, patcher};
-  SegmentLoader segments{cpu, flight, system, operands};
+  SegmentLoader segments{cpu, flight, system, operands, model_registers};
   StackPusher stack{cpu, system, segments};
   TaskSwitch tasks{cpu, flight, debug, system, segments, stack};
   LongModeDelivery long_delivery{cpu, system, segments};

@@ -237,6 +237,7 @@ void FarReturn::tell_transfer_descriptors() {
   tell_stack_read(stacked(outer, released), width);
   tell_stack_read(stacked(outer + 1, released), 2);
   segments_.tell_descriptor(selector_at(stacked(outer + 1, released)));
+  segments_.watch_return();
 }
 
 /// Tells a read of the stack that is not among the instruction's operands.

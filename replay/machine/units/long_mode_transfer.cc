@@ -345,7 +345,15 @@ void LongModeTransfer::sysret() {
   engine.set_eflags((static_cast<std::uint32_t>(engine.wide().gpr(11)) & kLoaded) | 2);
   engine.set_segment(kCs, flat((wide ? base + 16 : base) | 3,
                                static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
-  engine.set_segment(kSs, flat((base + 8) | 3, kData | kLevel3));
+  Segment stack = flat((base + 8) | 3, kData | kLevel3);
+  if (model_registers_.is_of_amd() && !model_registers_.is_emulated()) {
+    // AMD's load the selector alone (APM vol. 3, SYSRET). A null one's segment cannot be used.
+    const Segment before = engine.segment(kSs);
+    stack = before;
+    stack.selector = static_cast<std::uint16_t>((base + 8) | 3);
+    stack.attributes = before.attributes | kLevel3;  // by which the engine knows the level
+  }
+  engine.set_segment(kSs, stack);
   engine.set_rip(wide ? target : static_cast<std::uint32_t>(target));
   // It traps by the flags that it has loaded, as if SYSCALL had ended just now. IRET traps by those
   // before it (Linux, arch/x86/entry/entry_64.S, at "SYSRET can restore TF"; QEMU 10,

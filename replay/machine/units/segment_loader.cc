@@ -4,11 +4,25 @@
 #include <cstring>
 
 #include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/system_memory.h"
 #include "replay/machine/units/table_descriptor.h"
 
 namespace citcat {
+
+namespace {
+
+constexpr std::array<int, 4> kDataSegments = {kEs, kFs, kGs, kDs};
+
+bool is_null(std::uint16_t selector) { return (selector & 0xfffc) == 0; }
+
+/// And not one of LDTR or TR.
+bool is_segment_load(const DecodedInstruction& info) {
+  return info.kind != InstructionClass::lldt && info.kind != InstructionClass::ltr;
+}
+
+}  // namespace
 
 Descriptor SegmentLoader::read_descriptor(std::uint16_t selector, std::uint8_t fault,
                                           std::uint32_t ext) {
@@ -72,13 +86,46 @@ bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
   return true;
 }
 
+SegmentLoader::Loaded SegmentLoader::loaded(int s) const {
+  return {cpu_.engine.segment(s), cpu_.engine.wide().segment_base(s)};
+}
+
+void SegmentLoader::set_loaded(int s, const Loaded& loaded) {
+  cpu_.engine.set_segment(s, loaded.segment);
+  cpu_.engine.wide().set_segment_base(s, loaded.base);
+}
+
+/// SDM vol. 2, RET and IRET: the selector alone is set, a null one too. Programs see it: one of 1
+/// to 3 in FS or GS becomes 0 at every interrupt (Intel's and AMD's; not QEMU, target/i386/tcg,
+/// validate_seg()).
 void SegmentLoader::drop_inner(int s, std::uint32_t level) {
-  const Segment segment = cpu_.engine.segment(s);
+  const Loaded now = loaded(s);
   constexpr std::uint32_t kConformingCode = (kDescCode | kDescConforming) >> 8;
-  const bool conforming = (segment.attributes & kConformingCode) == kConformingCode;
-  const std::uint32_t dpl = segment.attributes >> 5 & 3;
-  if (!segment.unusable && !conforming && dpl < level)
-    cpu_.engine.set_segment(s, {0, 0, 0, 0, true});
+  const std::uint16_t attributes = now.segment.attributes;
+  if (is_null(now.segment.selector)) {
+    if ((s == kFs || s == kGs) && model_registers_.is_emulated()) return;
+  } else {
+    const bool conforming = (attributes & kConformingCode) == kConformingCode;
+    const std::uint32_t dpl = attributes >> 5 & 3;
+    if (now.segment.unusable || conforming || dpl >= level) return;
+  }
+  // Nobody sees the base of DS and ES: in 64-bit mode there is none, and elsewhere it is a fault to
+  // use a null selector.
+  const std::uint64_t base = s == kFs || s == kGs ? now.base : 0;
+  set_loaded(s, {{0, 0, now.segment.limit, now.segment.attributes, true}, base});
+}
+
+void SegmentLoader::watch_return() {
+  flight_.returns_outward = true;
+  for (const int s : kDataSegments) before_return_[static_cast<std::size_t>(s)] = loaded(s);
+}
+
+/// The engine sets a base to 0 with the selector, and leaves null selectors of FS and GS alone.
+void SegmentLoader::drop_returned(std::uint32_t level) {
+  for (const int s : kDataSegments) {
+    set_loaded(s, before_return_[static_cast<std::size_t>(s)]);
+    drop_inner(s, level);
+  }
 }
 
 void SegmentLoader::tell_descriptor(std::uint16_t selector) {
@@ -107,8 +154,14 @@ std::uint16_t SegmentLoader::operand_selector() {
 void SegmentLoader::watch() {
   // The engine sets accessed and busy bits itself: remember the byte to see whether it did.
   watched_ = {};
+  kept_base_.reset();
   if (!cpu_.protected_mode()) return;
   const std::uint16_t selector = operand_selector();
+  const int loaded = flight_.info->reg_field;
+  if (is_null(selector) && (loaded == kFs || loaded == kGs) && is_segment_load(*flight_.info) &&
+      !model_registers_.clears_base_of_null()) {
+    kept_base_ = cpu_.engine.wide().segment_base(loaded);
+  }
   if (cpu_.bits64()) check_null_stack(selector);
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
@@ -135,8 +188,7 @@ void SegmentLoader::watch() {
 
 /// The engine takes a null stack segment for one of level 0, and of any level's selector.
 void SegmentLoader::check_null_stack(std::uint16_t selector) const {
-  const bool stack = flight_.info->kind != InstructionClass::lldt &&
-                     flight_.info->kind != InstructionClass::ltr && flight_.info->reg_field == kSs;
+  const bool stack = is_segment_load(*flight_.info) && flight_.info->reg_field == kSs;
   if (!stack || (selector & 0xfffc) != 0) return;
   const std::uint32_t cpl = cpu_.cpl();
   if (cpl == 3 || (selector & 3u) != cpl) throw CpuException{kProtection, 0u, 0};
@@ -145,6 +197,10 @@ void SegmentLoader::check_null_stack(std::uint16_t selector) const {
 }
 
 void SegmentLoader::report_watched() {
+  if (kept_base_) {
+    cpu_.engine.wide().set_segment_base(flight_.info->reg_field, *kept_base_);
+    kept_base_.reset();
+  }
   if (!watched_.active) return;
   watched_.active = false;
   const std::uint8_t now = *cpu_.memory.host(watched_.physical);
@@ -161,7 +217,10 @@ void SegmentLoader::report_watched() {
 void SegmentLoader::mark_transfer_accessed() {
   // The engine loads CS, and SS on a return to an outer level, without setting the descriptors'
   // accessed bits.
-  const bool outer = (cpu_.engine.hflags() & kHfCpl) != (flight_.hflags_before & kHfCpl);
+  const std::uint32_t level = cpu_.engine.hflags() & kHfCpl;
+  const bool outer = level != (flight_.hflags_before & kHfCpl);
+  if (outer && flight_.returns_outward) drop_returned(level);
+  flight_.returns_outward = false;
   for (const int s : {kCs, kSs}) {
     if (s == kSs && !outer) continue;
     const auto linear = descriptor_type_byte(cpu_.engine.segment_selector(s));

@@ -1,6 +1,7 @@
 #pragma once
 // Descriptors, and what loads them (Intel SDM vol. 3, 3.4.5 and chapter 5).
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -11,6 +12,7 @@
 
 namespace citcat {
 
+class ModelRegisters;
 class Operands;
 class SystemMemory;
 
@@ -19,8 +21,13 @@ class SystemMemory;
 class SegmentLoader {
  public:
   /// All must outlive the object.
-  SegmentLoader(CpuContext& cpu, InFlight& flight, SystemMemory& system, Operands& operands)
-      : cpu_(cpu), flight_(flight), system_(system), operands_(operands) {}
+  SegmentLoader(CpuContext& cpu, InFlight& flight, SystemMemory& system, Operands& operands,
+                const ModelRegisters& model_registers)
+      : cpu_(cpu),
+        flight_(flight),
+        system_(system),
+        operands_(operands),
+        model_registers_(model_registers) {}
 
   /// Reads a descriptor, and tells so. Throws vector `fault` where its table has none; `ext`: that
   /// bit of the error code.
@@ -34,8 +41,10 @@ class SegmentLoader {
   std::optional<LinearAddr> descriptor_type_byte(std::uint16_t selector) const;
   /// A descriptor whose read has been told already; false where its table has none.
   bool look_up(std::uint16_t selector, Descriptor& out);
-  /// Of a return to `level`, which may not use all that an inner one did.
+  /// A return to the outer `level` leaves what that may not use null. A base stays.
   void drop_inner(int s, std::uint32_t level);
+  /// Before a return to an outer level that the engine makes.
+  void watch_return();
   /// Tells the read of a descriptor that the engine will make.
   void tell_descriptor(std::uint16_t selector);
   /// LAR, LSL, VERR and VERW look a descriptor up.
@@ -52,6 +61,15 @@ class SegmentLoader {
   void load_segment();
 
  private:
+  /// What a register holds, with all of its base.
+  struct Loaded {
+    Segment segment;
+    std::uint64_t base = 0;
+  };
+
+  Loaded loaded(int s) const;
+  void set_loaded(int s, const Loaded& loaded);
+  void drop_returned(std::uint32_t level);
   void check_null_stack(std::uint16_t selector) const;
   std::optional<LinearAddr> entry_of(std::uint16_t selector) const;
   std::uint16_t operand_selector();
@@ -62,6 +80,10 @@ class SegmentLoader {
   InFlight& flight_;
   SystemMemory& system_;
   Operands& operands_;
+  const ModelRegisters& model_registers_;
+
+  std::array<Loaded, 6> before_return_;    ///< of the registers that watch_return() names
+  std::optional<std::uint64_t> kept_base_;  ///< which the load of a null selector leaves
 
   struct {
     bool active = false;
