@@ -372,7 +372,7 @@ bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken) {
     if (derived == left.size()) break;
     BusTransaction& t = block[taken++];
     if (stop_.reached(t)) ending_ = Ending::stop;
-    goes_on = ending_ != Ending::stop && !stopped_by(t);
+    goes_on = ending_ != Ending::stop && !stopped_by(t) && !reset_by(t);
   }
   return goes_on;
 }
@@ -380,11 +380,11 @@ bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken) {
 /// Those before the first that may end the recording or be a write into the dump window.
 std::size_t Importer::count_plain(std::span<const BusTransaction> block) {
   const bool window_alone = !by_dump_ && !options_.stop;
-  const auto other = window_alone ? std::find_if(block.begin(), block.end(),
-                                                 [](const auto& t) { return t.has(kStateWindow); })
-                                  : std::find_if(block.begin(), block.end(), [this](const auto& t) {
-                                      return t.has(kStateWindow) ||
-                                             (by_dump_ && dump_.concerns(t)) || stop_.reached(t);
+  const auto always = [](const auto& t) { return t.has(kStateWindow) || t.op == BusOp::reset; };
+  const auto other = window_alone ? std::find_if(block.begin(), block.end(), always)
+                                  : std::find_if(block.begin(), block.end(), [&](const auto& t) {
+                                      return always(t) || (by_dump_ && dump_.concerns(t)) ||
+                                             stop_.reached(t);
                                     });
   return static_cast<std::size_t>(other - block.begin());
 }
@@ -409,6 +409,19 @@ bool Importer::stopped_by(const BusTransaction& t) {
   if (!by_dump_ || !dump_.take(t) || !dump_.stopped()) return false;
   ending_ = Ending::marker;
   if (t.has(kPositionKnown)) stopped_at_ = builder_.rebase(t.position).instruction;
+  return true;
+}
+
+/// Whether the processor is reset here, behind instructions of the recording: what follows is
+/// another run, which no replay comes to.
+bool Importer::reset_by(const BusTransaction& t) {
+  if (t.op != BusOp::reset || !t.has(kPositionKnown)) return false;
+  const std::uint64_t completed = builder_.rebase(t.position).instruction;
+  if (completed == 0) return false;
+  stopped_at_ = completed;
+  warn("transaction " + std::to_string(t.index) +
+       " resets the processor: the recording ends there, and what follows is a run of its own "
+       "(--start transaction:" + std::to_string(t.index) + ")");
   return true;
 }
 

@@ -60,6 +60,7 @@ class Importer {
   std::size_t count_plain(std::span<const BusTransaction> block);
   std::size_t derive_plain(std::span<BusTransaction> block);
   bool stopped_by(const BusTransaction& t);
+  bool reset_by(const BusTransaction& t);
   void derive_delayed(std::size_t delay);
   void leave_out_spin_loop();
   void drain();

@@ -77,6 +77,8 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     all.memory.device += v.memory.device;
     all.hardware_stream |= v.hardware_stream;
     all.match &= v.match;
+    all.shut_down |= v.shut_down;
+    all.shows_shutdown |= v.shows_shutdown;
     all.placements.insert(all.placements.end(), v.placements.begin(), v.placements.end());
     add_to(all.cache, v.cache);
     all.model_specific_results += v.model_specific_results;
@@ -109,6 +111,10 @@ void print_text(const Verdict& v, const Console& console) {
   console.print(count_text("port reads", v.totals.io_reads));
   console.print(count_text("port writes", v.totals.io_writes));
   console.print(count_text("special cycles", v.totals.specials));
+  if (v.shut_down) {
+    console.print(fmt::format("  {:<18} in a shutdown, which the bus {}\n", "ends",
+                              v.shows_shutdown ? "shows" : "does not show"));
+  }
   if (!v.placements.empty()) {
     console.print(fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements)));
   }

@@ -15,6 +15,7 @@
 #include "replay/run/replay_session.h"
 #include "replay/run/run_outline.h"
 #include "replay/session/digest_sink.h"
+#include "replay/session/replayer.h"
 #include "replay/session/run_end.h"
 
 namespace citcat {
@@ -28,7 +29,9 @@ Recording copy_for_slim(const Recording& from, const SlimRun& verified, bool mer
   copy.instructions = last_stop(verified.end, ~std::uint64_t{0});
   copy.adoptions = verified.adoptions;
   copy.end.reset();
-  if (verified.end.iteration != 0) copy.end = verified.end;
+  // Within a REP, or within the instruction that shuts the processor down.
+  const bool shuts_down = verified.shut_down || from.end == verified.end;
+  if (verified.end.iteration != 0 || shuts_down) copy.end = verified.end;
   number_events_by_order(copy);
   return copy;
 }
@@ -47,7 +50,8 @@ SlimRun verified_run(const RecordingFile& file, const Console& console) {
                      " does not replay to its end as its evidence shows: only a verified recording "
                      "can do without it (see citcat verify)");
   }
-  return {report.instructions, run.adoptions(), sink->finish(report.instructions), run.position()};
+  return {report.instructions, run.adoptions(), sink->finish(report.instructions), run.position(),
+          run.machine().shut_down()};
 }
 
 RecordingFileOptions lean_options() {

@@ -19,6 +19,7 @@ struct SlimRun {
   std::vector<Adoption> adoptions;
   std::vector<ReplayDigest> digests;
   Position end;
+  bool shut_down = false;  ///< it ended in a shutdown
 };
 
 /// Verifies `full`, and writes it to `output` without evidence where a replay of that is the same

@@ -9,6 +9,7 @@
 #include "cli/divergence_report.h"
 #include "events/capture_time.h"
 #include "formats/io/error.h"
+#include "replay/session/replayer.h"
 #include "replay/verify/cache_check.h"
 
 namespace citcat {
@@ -54,6 +55,11 @@ Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
   verdict.placements = file.placements();
   verdict.clock_hz = clock_rate(file.recording().provenance);
   verdict.totals = session.verifier()->totals();
+  verdict.shut_down = session.machine().shut_down();
+  // Where one was shown the derivation has not counted the instruction that it ended.
+  const std::optional<std::uint64_t>& counted = file.recording().instructions;
+  verdict.shows_shutdown = verdict.shut_down && (counted ? *counted == report.instructions
+                                                         : verdict.totals.specials.equal != 0);
   // Of all instructions, or of where branches went.
   verdict.hardware_stream =
       file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
@@ -73,6 +79,8 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   json["io_reads"] = count_json(v.totals.io_reads);
   json["io_writes"] = count_json(v.totals.io_writes);
   json["special_cycles"] = count_json(v.totals.specials);
+  json["shutdown"] = nullptr;
+  if (v.shut_down) json["shutdown"] = v.shows_shutdown ? "shown" : "not shown";
   json["interrupts"] = v.report.interrupts;
   json["exceptions"] = v.report.exceptions;
   json["external_writes"] = v.report.external_writes;

@@ -23,6 +23,8 @@ struct Verdict {
   bool captured_memory = false;  ///< an image was given to compare with
   bool hardware_stream = false;  ///< the capture has one, or branch trace messages
   bool match = false;
+  bool shut_down = false;       ///< the run ends in a shutdown
+  bool shows_shutdown = false;  ///< and so does the capture
   std::uint64_t model_specific_results = 0;
   std::string first_model_specific;  ///< empty when there is none
   std::vector<PlacedEvent> placements;

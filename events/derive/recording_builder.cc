@@ -352,11 +352,16 @@ void RecordingBuilder::keep_before(const BusTransaction& t, MemoryModel::Page& p
   }
 }
 
-/// The instruction a transaction belongs to is one the evidence reaches. An interrupt belongs to
-/// none: it says how many are complete, but not that the monitor counts at other transactions.
+/// The instruction a transaction belongs to is one the evidence reaches. An interrupt and a reset
+/// belong to none: they say how many are complete, but not that the monitor counts at other
+/// transactions. The instruction that a shutdown belongs to never completes.
 inline void RecordingBuilder::count_position(const BusTransaction& t) {
   if (!t.has(kPositionKnown) || t.op == BusOp::interrupt_acknowledge || t.op == BusOp::nmi ||
-      t.op == BusOp::smi) {
+      t.op == BusOp::smi || t.op == BusOp::reset) {
+    return;
+  }
+  if (t.op == BusOp::shutdown) {
+    shut_down_at_ = t.position.instruction;
     return;
   }
   // An instruction that was seen to start need not have ended.
@@ -600,6 +605,10 @@ Recording RecordingBuilder::finish() {
     recording_.bus.form = CacheForm::write_through;
   }
   recording_.instructions = instructions_;
+  if (shut_down_at_ && instructions_.value_or(0) <= *shut_down_at_ + 1) {
+    recording_.instructions = shut_down_at_;
+    recording_.end = Position{*shut_down_at_, 0};
+  }
   Recording done = std::move(recording_);
   *this = RecordingBuilder(options_, evidence_);
   return done;

@@ -166,6 +166,7 @@ class RecordingBuilder {
   bool counted_from_start_ = true;
   std::optional<EventCount> count_;  ///< of the acknowledge that is derived
   std::optional<std::uint64_t> instructions_;
+  std::optional<std::uint64_t> shut_down_at_;  ///< instructions completed before it
   std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
   bool saw_line_ = false;
   bool saw_write_back_ = false;

@@ -20,7 +20,10 @@ DigestCheck::DigestCheck(const RecordingFile& file, bool check) : file_(file) {
 std::uint64_t DigestCheck::stop(std::uint64_t to) const {
   if (file_.meta().evidence == EvidenceMode::full || file_.digests().empty()) return to;
   const Position last{file_.digests().back().instruction, 0};
-  return last_stop(file_.recording().end.value_or(last), to);
+  const std::optional<Position>& end = file_.recording().end;
+  // Kept without an iteration it is that of a shutdown, within the instruction there.
+  if (end && end->iteration == 0) return std::min(to, end->instruction + 1);
+  return last_stop(end.value_or(last), to);
 }
 
 std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {

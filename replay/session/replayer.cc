@@ -12,6 +12,8 @@ namespace citcat {
 
 namespace {
 
+constexpr std::uint64_t kEndless = ~std::uint64_t{0};
+
 std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) {
   char text[80];
   std::snprintf(text, sizeof text, "%s of %u bytes at port %04x", kind, size, port);
@@ -20,13 +22,34 @@ std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) 
 
 std::string instruction_text(Position p) { return "instruction " + position_text(p); }
 
+/// The first instruction that is not made. One that the run ends within is begun, and shuts the
+/// processor down.
+std::uint64_t end_of(const Recording& recording) {
+  const std::uint64_t counted = recording.instructions.value_or(kEndless);
+  const bool ends_within = recording.end && *recording.end == Position{counted, 0};
+  return counted + (ends_within ? 1 : 0);
+}
+
+/// Throws ReplayStopped where nothing wakes the processor, though the capture goes on.
+void require_awake(const Machine& machine, const Recording& recording) {
+  const bool shuts = machine.shut_down();
+  if (!shuts && !machine.halted()) return;
+  const std::string more = recording.instructions
+                               ? std::to_string(*recording.instructions) + " instructions"
+                               : "more interrupts or port reads";
+  // SDM vol. 3, 6.15, interrupt 8.
+  throw ReplayStopped{machine.position(),
+                      shuts ? "the replay shuts down, by a fault in the delivery of a double fault, "
+                              "and the capture goes on"
+                            : "the processor halted where nothing wakes it, and the capture goes on",
+                      kNoTransaction, more, shuts ? "shutdown" : "HLT"};
+}
+
 /// Without their positions, external writes are placed by what the processor did before them.
 bool is_anchored(const Schedule& schedule) {
   return std::any_of(schedule.external_writes.begin(), schedule.external_writes.end(),
                      [](const ExternalWrite& w) { return !w.position_known; });
 }
-
-constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -116,6 +139,9 @@ ReplayReport Replayer::run() {
   try {
     loop();
     const bool complete = finished() || machine_.control().is_due(machine_.position());
+    // Who watches the run, or takes a step of it, looks for itself.
+    if (!complete && !options_.watch && !stepping_from_ && machine_.position() < to_)
+      require_awake(machine_, recording_);
     report_.end = complete ? ReplayReport::End::complete : ReplayReport::End::stopped;
   } catch (const ReplayStopped& stop) {
     report_.end = ReplayReport::End::diverged;
@@ -189,12 +215,15 @@ bool Replayer::step_beyond() {
 }
 
 bool Replayer::finished() const {
-  if (recording_.instructions) return machine_.position().instruction >= *recording_.instructions;
+  // The instruction that shuts the processor down never completes.
+  const std::uint64_t reached =
+      machine_.position().instruction + (machine_.shut_down() ? 1 : 0);
+  if (recording_.instructions) return reached >= *recording_.instructions;
   return next_interrupt_ == schedule_.interrupts.size() && next_io_ == schedule_.io_reads.size();
 }
 
 Position Replayer::next_stop() const {
-  Position stop = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
+  Position stop = std::min(to_, Position{end_of(recording_), 0});
   if (next_interrupt_ < schedule_.interrupts.size()) {
     const Interrupt& next = schedule_.interrupts[next_interrupt_];
     if (next.position_known) stop = std::min(stop, next.position);
@@ -207,7 +236,7 @@ Position Replayer::next_stop() const {
 }
 
 void Replayer::loop() {
-  const Position end = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
+  const Position end = std::min(to_, Position{end_of(recording_), 0});
   std::uint64_t next_report = options_.progress_interval;
   for (;;) {
     apply_all_due();

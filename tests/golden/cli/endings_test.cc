@@ -1,0 +1,159 @@
+// How a run ends - in a shutdown, a halt, a reset - and that every command says the same of it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+/// 32-bit code of a 386 at 5000h, whose memory below is not shown but where a row says so; its
+/// table of interrupts has no entry.
+constexpr const char* kState = R"({"cpu": "386", "registers": {
+  "eax": 0, "ecx": 0, "edx": 0, "ebx": 0, "esp": 32768, "ebp": 0, "esi": 0, "edi": 0,
+  "eip": 20480, "eflags": 2, "cr0": 17, "cr3": 0, "cr4": 0, "cr2": 0, "smbase": "0x30000",
+  "cs": 8, "cs.base": 0, "cs.limit": 4294967295, "cs.attributes": "0xc09b",
+  "ss": 16, "ss.base": 0, "ss.limit": 4294967295, "ss.attributes": "0xc093",
+  "ds": 16, "ds.base": 0, "ds.limit": 4294967295, "ds.attributes": "0xc093",
+  "es": 16, "es.base": 0, "es.limit": 4294967295, "es.attributes": "0xc093",
+  "fs": 16, "fs.base": 0, "fs.limit": 4294967295, "fs.attributes": "0xc093",
+  "gs": 16, "gs.base": 0, "gs.limit": 4294967295, "gs.attributes": "0xc093",
+  "idtr.base": 0, "idtr.limit": 0}, "ram_bytes": 1048576})";
+
+class Endings : public CitcatTest {
+ protected:
+  /// What `import` prints of a capture with these rows, without a cache.
+  Json import(const std::string& rows) {
+    write_file(file("state.json"), kState);
+    write_file(file("c.csv"),
+               "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
+               "icount,rep,clk,type,addr,size,flags,burst,data\n" +
+                   rows);
+    std::filesystem::remove(file("r.citcat"));
+    return Json::parse(good(
+        {"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat", "--json", "-q"}));
+  }
+  /// All commands that give a verdict say that the run matches and has so many instructions.
+  /// Returns what `verify` says.
+  Json expect_match(std::uint64_t instructions) {
+    const ProcessResult verified = run({"verify", "r.citcat", "--json"});
+    EXPECT_EQ(verified.exit_code, 0);
+    const Json verdict = Json::parse(verified.out);
+    EXPECT_EQ(verdict["verdict"], "match");
+    EXPECT_EQ(verdict["instructions"], instructions);
+    const Json explained = Json::parse(good({"explain", "r.citcat", "--json"}));
+    EXPECT_EQ(explained["verdict"], "match");
+    for (const char* checked : {"", "--unchecked"}) {
+      std::vector<std::string> replay = {"replay", "r.citcat", "--json"};
+      if (*checked != 0) replay.emplace_back(checked);
+      const Json replayed = Json::parse(good(replay));
+      EXPECT_EQ(replayed["end"], "complete") << checked;
+      EXPECT_EQ(replayed["instructions"], instructions) << checked;
+    }
+    good({"slim", "r.citcat", "-o", "s.citcat", "-q"});
+    EXPECT_EQ(Json::parse(good({"verify", "s.citcat", "--json"}))["verdict"], "match");
+    return verdict;
+  }
+  /// `verify` and `explain` say where it is that the run differs, and what is there.
+  void expect_divergence(const std::string& reason) {
+    const ProcessResult verified = run({"verify", "r.citcat", "--json"});
+    EXPECT_EQ(verified.exit_code, 1);
+    const Json divergence = Json::parse(verified.out)["divergence"];
+    ASSERT_FALSE(divergence.is_null());
+    EXPECT_THAT(divergence["reason"], HasSubstr(reason));
+    const ProcessResult explained = run({"explain", "r.citcat", "--time", "20"});
+    EXPECT_NE(explained.exit_code, 0);
+    EXPECT_THAT(explained.out, HasSubstr(reason));
+    EXPECT_EQ(run({"replay", "r.citcat"}).exit_code, 1);
+  }
+};
+
+/// UD2, and the table has no entry for it, for #GP, or for a double fault.
+TEST_F(Endings, AShutdownThatTheBusShowsIsTheEndOfTheRun) {
+  const Json imported = import(
+      "0,0,0,CODE_RD,5000,4,-,0,0f0b9090\n"
+      "0,0,0,SHUTDOWN,0,0,-,0,\n");
+  EXPECT_EQ(imported["instructions"], 0);
+  EXPECT_EQ(expect_match(0)["shutdown"], "shown");
+  EXPECT_THAT(good({"verify", "r.citcat"}), HasSubstr("in a shutdown, which the bus shows"));
+  EXPECT_EQ(Json::parse(good({"info", "r.citcat", "--json"}))["instructions"], 0);
+}
+
+TEST_F(Endings, AShutdownBehindInstructionsCountsThem) {
+  const Json imported = import(
+      "0,0,0,CODE_RD,5000,4,-,0,9090900f\n"
+      "0,0,0,CODE_RD,5004,4,-,0,0b909090\n"
+      "3,0,0,SHUTDOWN,0,0,-,0,\n");
+  EXPECT_EQ(imported["instructions"], 3);
+  EXPECT_EQ(expect_match(3)["shutdown"], "shown");
+}
+
+TEST_F(Endings, AShutdownThatTheBusDoesNotShowIsOneToo) {
+  import("0,0,0,CODE_RD,5000,4,-,0,0f0b9090\n");
+  EXPECT_EQ(expect_match(0)["shutdown"], "not shown");
+  EXPECT_THAT(good({"verify", "r.citcat"}),
+              HasSubstr("in a shutdown, which the bus does not show"));
+}
+
+TEST_F(Endings, AShutdownWhereTheCaptureGoesOnIsADivergence) {
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,0f0b9090\n"
+      "4,0,0,MEM_WR,6000,4,-,0,01000000\n");
+  expect_divergence("the replay shuts down");
+}
+
+TEST_F(Endings, AShutdownOfTheBusThatTheReplayDoesNotMakeIsADivergence) {
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "2,0,0,SHUTDOWN,0,0,-,0,\n"
+      "3,0,0,CODE_RD,5000,4,-,0,90909090\n");
+  expect_divergence("special cycle");
+}
+
+TEST_F(Endings, AHaltAtTheEndIsTheEnd) {
+  const Json imported = import(
+      "0,0,0,CODE_RD,5000,4,-,0,90f49090\n"
+      "1,0,0,HALT,2,0,-,0,\n");
+  EXPECT_EQ(imported["instructions"], 2);
+  EXPECT_TRUE(expect_match(2)["shutdown"].is_null());
+}
+
+TEST_F(Endings, AHaltThatNothingWakesWhereTheCaptureGoesOnIsADivergence) {
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,90f49090\n"
+      "1,0,0,HALT,2,0,-,0,\n"
+      "2,0,0,MEM_WR,6000,4,-,0,01000000\n");
+  expect_divergence("the processor halted where nothing wakes it");
+}
+
+TEST_F(Endings, AResetEndsTheRecordingBeforeWhatFollows) {
+  const Json imported = import(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "2,0,0,CODE_RD,5004,4,-,0,90909090\n"
+      "2,0,0,RESET,0,0,-,0,\n"
+      "2,0,0,CODE_RD,fffffff0,4,-,0,ea000000\n");
+  EXPECT_EQ(imported["instructions"], 2);
+  EXPECT_THAT(imported["warnings"].dump(), HasSubstr("resets the processor"));
+  expect_match(2);
+}
+
+TEST_F(Endings, AResetAtTheBeginningIsNone) {
+  const Json imported = import(
+      "0,0,0,RESET,0,0,-,0,\n"
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "1,0,0,CODE_RD,5004,4,-,0,90909090\n");
+  EXPECT_EQ(imported["instructions"], 2);
+  EXPECT_THAT(imported["warnings"].dump(), Not(HasSubstr("resets the processor")));
+  expect_match(2);
+}
+
+}  // namespace
+}  // namespace citcat::testing
