@@ -90,7 +90,7 @@ void CommandLine::add_command(const Command& command) {
   const CommandRun run = command.define(CommandParser(*sub));
   sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
   sub->add_option("--memory-limit", memory_limit_,
-                  "Bytes of memory that what files hold may take (2G)")
+                  "Bytes of memory for what files hold, and for what a replay writes (2G)")
       ->transform(CLI::AsSizeValue(false));
   sub->callback([this, run, sub] {
     check_outputs(*sub);

@@ -24,4 +24,9 @@ void require_memory(std::uint64_t bytes, const std::string& name, std::uint64_t 
                         std::to_string(bytes) + " bytes");
 }
 
+void refuse_memory(std::string_view what, std::string_view where) {
+  throw Error(std::string(what) + " takes more than the " + std::to_string(memory_limit()) +
+              " bytes of memory that --memory-limit allows, at " + std::string(where));
+}
+
 }  // namespace citcat

@@ -19,4 +19,7 @@ std::uint64_t memory_limit();
 void require_memory(std::uint64_t bytes, const std::string& name, std::uint64_t offset,
                     std::string_view what);
 
+/// Throws Error: `what` takes more than memory_limit(), and `where` that was found.
+[[noreturn]] void refuse_memory(std::string_view what, std::string_view where);
+
 }  // namespace citcat

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "formats/io/error.h"
+#include "formats/io/memory_limit.h"
 
 namespace citcat {
 namespace {
@@ -47,6 +48,20 @@ void TrialRun::thin_out() {
   places_ = std::move(kept);
 }
 
+/// As long as all that is kept, and the machine itself, are within the limit of memory.
+void TrialRun::keep_place() {
+  const auto frames = [&] {
+    std::uint64_t sum = 2 * machine().memory().changed_frames().size();
+    for (const Place& place : places_) sum += place.replayer.machine.pages.size();
+    return sum;
+  };
+  while (!places_.empty() && frames() > memory_limit() / kPageSize) {
+    if (places_.size() == 1) return;
+    thin_out();
+  }
+  places_.push_back(replay_->here());
+}
+
 /// Without counts the replay cannot tell the end of the run from the end of a stretch behind the
 /// last interrupt and port read: there only the evidence says which it is.
 ReplayReport TrialRun::go(std::uint64_t to) {
@@ -61,8 +76,8 @@ ReplayReport TrialRun::go(std::uint64_t to) {
 ReplayReport TrialRun::run() {
   std::uint64_t spacing = kFirstSpacing;
   ReplayReport report;
-  for (std::uint64_t next = spacing;; next = places_.back().position().instruction + spacing) {
-    places_.push_back(replay_->here());
+  for (std::uint64_t next = spacing;; next = report.instructions + spacing) {
+    keep_place();
     std::size_t frames = 0;
     for (const Place& place : places_) frames += place.replayer().machine.pages.size();
     if (places_.size() > kMaxPlaces || (frames > kMaxFrames && places_.size() > 4)) {
@@ -83,7 +98,7 @@ ReplayReport TrialRun::run() {
     const std::uint64_t at = ended_at_ - distance;
     const ReplayReport again = replay_->run_to({at, 0});
     if (again.end != ReplayReport::End::stopped || again.instructions != at) break;
-    places_.push_back(replay_->here());
+    keep_place();
   }
   keep_place_in_repeat(report);
   return report;
@@ -98,7 +113,7 @@ void TrialRun::keep_place_in_repeat(const ReplayReport& report) {
   go_back(places_.back());
   const ReplayReport again = replay_->run_to(at);
   if (again.end != ReplayReport::End::stopped || machine().position() != at) return;
-  places_.push_back(replay_->here());
+  keep_place();
 }
 
 const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
@@ -146,6 +161,7 @@ TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialS
   go_back(place, hints);
   const ReplayReport report = go(to);
   cost_ += report.instructions - std::min(report.instructions, place.position().instruction);
+  cost_ += machine().position().iteration;
   take_back(undo);
   Outcome outcome;
   outcome.instructions = report.instructions;

@@ -72,13 +72,14 @@ class TrialRun {
   /// Of the run as it is.
   const Schedule& schedule() const { return schedule_; }
   std::unique_ptr<EvidenceReader> open_evidence() const { return open_(); }
-  /// Instructions replayed by attempts so far.
+  /// Instructions replayed by attempts so far, and iterations of one that they ended within.
   std::uint64_t cost() const { return cost_; }
 
  private:
   using Place = RewindableReplay::Place;
   ReplayReport go(std::uint64_t to);
   void thin_out();
+  void keep_place();
   void keep_place_in_repeat(const ReplayReport& report);
   const Place& before(const TrialStart& start) const;
   std::vector<std::function<void(Schedule&)>> apply(const std::vector<Hint>& hints);

@@ -7,12 +7,16 @@
 
 #include "events/position_text.h"
 #include "formats/io/error.h"
+#include "formats/io/memory_limit.h"
 
 namespace citcat {
 
 namespace {
 
 constexpr std::uint64_t kEndless = ~std::uint64_t{0};
+
+/// Instructions between two looks at how much memory is taken: hundredths of a second.
+constexpr std::uint64_t kBetweenLooks = std::uint64_t{1} << 20;
 
 std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) {
   char text[80];
@@ -43,6 +47,14 @@ void require_awake(const Machine& machine, const Recording& recording) {
                               "and the capture goes on"
                             : "the processor halted where nothing wakes it, and the capture goes on",
                       kNoTransaction, more, shuts ? "shutdown" : "HLT"};
+}
+
+/// Throws Error where what the replay has written takes more memory than it may.
+void require_memory_for(const Machine& machine) {
+  const std::uint64_t most = memory_limit() / kPageSize;
+  const Memory& memory = machine.memory();
+  if (memory.mapped_pages().size() <= most || memory.changed_frames().size() <= most) return;
+  refuse_memory("what the replay writes", instruction_text(machine.position()));
 }
 
 /// Without their positions, external writes are placed by what the processor did before them.
@@ -238,6 +250,7 @@ Position Replayer::next_stop() const {
 void Replayer::loop() {
   const Position end = std::min(to_, Position{end_of(recording_), 0});
   std::uint64_t next_report = options_.progress_interval;
+  std::uint64_t next_look = machine_.position().instruction + kBetweenLooks;
   for (;;) {
     apply_all_due();
     const Position now = machine_.position();
@@ -253,12 +266,20 @@ void Replayer::loop() {
           "HLT"};
     }
     Position stop = next_stop();
+    stop = std::min(stop, Position{next_look, 0});
     if (options_.progress) stop = std::min(stop, Position{next_report, 0});
     if (!machine_.run(stop)) return;
+    // Within a repeated string nothing else comes to be looked at.
+    const bool early = machine_.position() < stop && !machine_.halted() && !machine_.shut_down();
+    const bool looks = early || machine_.position().instruction >= next_look;
+    if (looks) {
+      require_memory_for(machine_);
+      next_look = machine_.position().instruction + kBetweenLooks;
+    }
     const bool stepped = stepping_from_ && moment() != *stepping_from_;
     if (stepped) apply_all_due();
     if (std::exchange(watch_stopped_, false) || stepped) return;
-    if (options_.progress && machine_.position().instruction >= next_report) {
+    if (options_.progress && (early || machine_.position().instruction >= next_report)) {
       next_report = machine_.position().instruction + options_.progress_interval;
       if (!options_.progress(machine_.position())) return;
     }

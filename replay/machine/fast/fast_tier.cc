@@ -28,6 +28,8 @@ constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pa
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 /// Instructions that are told together with what they access.
 constexpr std::uint32_t kMostTold = 128;
+/// Of a repeated string, before the run is looked at (InstructionRunner::look_within_repeat()).
+constexpr std::uint32_t kIterationsAtOnce = 1u << 16;
 
 StoreTrap* trap_of(BlockJudge* judge) {
   auto* const setter = dynamic_cast<TrapSetter*>(judge);
@@ -204,9 +206,9 @@ void FastTier::take_segments() {
   shape_.stack32 = cpu_.stack32();
   shape_.real_or_v86 = any;
   shape_.v86 = (engine.system_flags() & kFlagVm) != 0;
+  shape_.counts_zeros = cpu_.has_tzcnt || cpu_.has_lzcnt;
   shape_.flat = flat;
   shape_.code_base = engine.segment_base(kCs);
-  shape_.counts_zeros = cpu_.has_tzcnt || cpu_.has_lzcnt;
   shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
 }
 
@@ -544,9 +546,12 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   trail_.tell(cpu_.audience);
   if (cpu_.audience.wants_references()) tell_string_fetch(block);
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
-  if (!nothing && !strings_.run(s, info, block.frame)) {
-    iteration_ = info.is_repeated() ? strings_.iterations() : 0;
-    return Stretch::left;
+  if (!nothing) {
+    const bool complete = strings_.run(s, info, block.frame, kIterationsAtOnce);
+    if (!complete) {
+      iteration_ = info.is_repeated() ? strings_.iterations() : 0;
+      return Stretch::left;
+    }
   }
   if (nothing) tell_iterations(info, {}, 0, 0);
   if (exact_ && !nothing) s.untold = s.untold + flag_effect_of(info, 0);

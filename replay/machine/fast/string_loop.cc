@@ -145,7 +145,8 @@ void StringLoop::pass(State& s, std::uint32_t count) {
   iterations_ += count;
 }
 
-bool StringLoop::run(State& s, const DecodedInstruction& info, PhysAddr code_frame) {
+bool StringLoop::run(State& s, const DecodedInstruction& info, PhysAddr code_frame,
+                     std::uint32_t most) {
   info_ = &info;
   code_frame_ = code_frame;
   size_ = info.operand_bytes;
@@ -158,6 +159,7 @@ bool StringLoop::run(State& s, const DecodedInstruction& info, PhysAddr code_fra
     auto count = static_cast<std::uint32_t>(
         info.is_repeated() ? std::min<std::uint64_t>(s.r[kEcx] & mask_, kPageSize) : 1);
     if (count == 0) return true;
+    if (iterations_ >= most) return false;
     if (!find_sides(s, count)) return false;
     pass(s, make(s, count));
   } while (info.is_repeated() && !ended_);

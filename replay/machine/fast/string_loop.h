@@ -40,9 +40,10 @@ class StringLoop {
         stored_(std::move(stored)),
         made_(std::move(made)) {}
 
-  /// Makes iterations of `info`, whose code lies in `code_frame`. True: it is complete. False: what
-  /// comes next has to be looked at elsewhere; registers are as they are between iterations.
-  bool run(State& s, const DecodedInstruction& info, PhysAddr code_frame);
+  /// Makes iterations of `info`, whose code lies in `code_frame`, `most` of them and a page more.
+  /// True: it is complete. False: what comes next has to be looked at elsewhere; registers are as
+  /// they are between iterations.
+  bool run(State& s, const DecodedInstruction& info, PhysAddr code_frame, std::uint32_t most);
   /// `info` is repeated no times.
   static bool nothing_to_do(const State& s, const DecodedInstruction& info) {
     return (s.r[kEcx] & address_mask(info.address_bits)) == 0;

@@ -46,6 +46,7 @@ void InstructionRunner::complete_in_flight(LinearAddr next_linear) {
     flight_.iterating = false;
     ++cpu_.position.iteration;
     if (!same) {
+      leave_repeat();
       retirement_.retire();
     } else if (repeat_count_is_zero()) {
       flight_.repeat_done = true;
@@ -58,6 +59,7 @@ void InstructionRunner::complete_in_flight(LinearAddr next_linear) {
     flight_.repeat_done = false;
     if (cpu_.position.iteration == 0)
       retirement_.report_completed();  // a count of zero from the start
+    leave_repeat();
     retirement_.retire();
     return;
   }
@@ -186,6 +188,7 @@ void InstructionRunner::prepare(LinearAddr linear) {
       return;
     }
     flight_.iterating = true;
+    look_within_repeat();
   }
   if (cpu_.traits.sixteen_bit && early_.prepare()) return;
   if (wraps) {  // the rest of it is at the beginning of the segment
@@ -209,6 +212,22 @@ void InstructionRunner::prepare(LinearAddr linear) {
     flight_.iterating = false;
     throw;
   }
+}
+
+/// run() ends within a repeated string too, after so many iterations that they take less than a
+/// second: whoever bounds the run by time or memory looks at it then.
+void InstructionRunner::look_within_repeat() {
+  constexpr std::uint32_t kIterations = 1u << 19;
+  const Position now = cpu_.position;
+  if (cpu_.until.instruction <= now.instruction || now.iteration > ~kIterations) return;
+  behind_ = cpu_.until;
+  cpu_.until = lowered_ = {now.instruction, now.iteration + kIterations};
+}
+
+/// It has ended before that. Behind a long one it is looked all the same.
+void InstructionRunner::leave_repeat() {
+  constexpr std::uint32_t kLong = 1u << 16;
+  if (cpu_.until == lowered_ && cpu_.position.iteration < kLong) cpu_.until = behind_;
 }
 
 /// The engine is going to translate the instruction: what stores to its frames has to be known as
@@ -267,6 +286,7 @@ void InstructionRunner::handle_native_fault() {
       return;
     }
   }
+  if (native_vector_ == kUndefined && flight_.active) features_.check_refused(*flight_.info);
   CpuException e{static_cast<std::uint8_t>(native_vector_), std::nullopt, 0};
   // Intel SDM vol. 3, table 6-1: vectors with an error code.
   if (native_vector_ == 8 || (native_vector_ >= 10 && native_vector_ <= 13) ||
@@ -285,7 +305,6 @@ void InstructionRunner::handle_native_fault() {
   }
   delivery_.raise(e, return_ip, DeliveredEvent::Kind::exception);
 }
-  if (native_vector_ == kUndefined && flight_.active) features_.check_refused(*flight_.info);
 
 void InstructionRunner::resolve_translation_fault() {
   const LinearAddr linear = cpu_.engine_address();

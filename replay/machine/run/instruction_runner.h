@@ -91,6 +91,8 @@ class InstructionRunner {
   bool begins_beyond_segment(LinearAddr linear) const;
   bool repeat_count_is_zero() const;
   void ask_for_code_again();
+  void look_within_repeat();
+  void leave_repeat();
 
   CpuContext& cpu_;
   InFlight& flight_;
@@ -113,6 +115,8 @@ class InstructionRunner {
   CpuException exception_;
   std::uint32_t page_to_map_ = 0;
   std::uint32_t native_vector_ = 0;
+  /// Where run() is to end within a repeated string, and where it was to end before that.
+  Position lowered_{~std::uint64_t{0}, 0}, behind_;
 };
 
 }  // namespace citcat

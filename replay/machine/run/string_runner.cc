@@ -77,7 +77,8 @@ std::uint32_t StringRunner::count_quick_iterations() {
   if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);
   // The flags of a comparison show only when it is the last one, or the next one faults.
   const bool compares = compares_strings(info);
-  if (n == 0 || (compares && ends_within)) return 0;
+  if (compares && ends_within && n != 0) --n;
+  if (n == 0) return 0;
   for (unsigned i = 0; i < info.operand_count; ++i) {
     const auto run = string_run(info.operands[i]);
     if (!run) return 0;

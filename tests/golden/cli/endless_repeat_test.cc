@@ -1,0 +1,98 @@
+// One instruction that goes on for thousands of millions of iterations: what bounds a command by time
+// or memory is looked at within it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// REP STOSB at 5000h with ECX = FFFFFFFFh, in 32-bit code without pages.
+std::string state_of(const std::string& cpu) {
+  std::string text = R"({"cpu": ")" + cpu + R"(", "registers": {
+  "eax": 0, "ecx": "0xffffffff", "edx": 0, "ebx": 0, "esp": 32768, "ebp": 0, "esi": 0,
+  "edi": 1048576, "eip": 20480, "eflags": 2, "cr0": 17, "cr3": 0, "cr4": 0)";
+  for (const char* segment : {"cs", "ss", "ds", "es", "fs", "gs"}) {
+    const std::string name = segment;
+    const bool code = name == "cs";
+    text += ", \"" + name + "\": " + (code ? "8" : "16") + ", \"" + name + ".base\": 0, \"" + name +
+            ".limit\": 4294967295, \"" + name + ".attributes\": \"" + (code ? "0xc09b" : "0xc093") +
+            "\"";
+  }
+  return text + "}, \"ram_bytes\": 268435456}";
+}
+
+class EndlessRepeat : public CitcatTest {
+ protected:
+  /// Of a 486 with a write-back cache, which shows no store.
+  void import_cached() {
+    write_file(file("state.json"), state_of("486"));
+    write_file(file("c.csv"),
+               "#citcat-capture 1 cpu=486 cache=write-back line=16 bus=4 mask=ffffffff\n"
+               "icount,rep,clk,type,addr,size,flags,burst,data\n"
+               "0,0,0,CODE_RD,5000,16,L,0,f3aa9090f3aa9090f3aa9090f3aa9090\n"
+               "1,0,2,CODE_RD,6000,16,L,0,90909090909090909090909090909090\n");
+    good({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat", "-q"});
+  }
+  /// Of a 386, with a port access that its last iteration would make.
+  void import_uncached() {
+    write_file(file("state.json"), state_of("386"));
+    write_file(file("c.csv"),
+               "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
+               "icount,rep,clk,type,addr,size,flags,burst,data\n"
+               "0,0,0,CODE_RD,5000,4,-,0,f3aa9090\n"
+               "0,4294967295,5,IO_RD,60,1,-,0,00\n");
+    good({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat", "-q"});
+  }
+  /// What it says of `seconds` of time, at most so many and a few.
+  std::string within(unsigned seconds, const std::vector<std::string>& command) {
+    const auto begin = std::chrono::steady_clock::now();
+    const ProcessResult result = run(command);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(seconds + 20));
+    return result.out + result.err;
+  }
+};
+
+TEST_F(EndlessRepeat, ExplainEndsWhenItsTimeIsUp) {
+  import_uncached();
+  EXPECT_THAT(within(1, {"explain", "r.citcat", "--time", "1"}), HasSubstr("after 1 s"));
+  import_cached();
+  EXPECT_THAT(within(1, {"explain", "r.citcat", "--time", "1", "--memory-limit", "8G"}),
+              HasSubstr("after 1 s"));
+}
+
+TEST_F(EndlessRepeat, AReportEndsWhenItsTimeIsUp) {
+  import_uncached();
+  within(1, {"report", "r.citcat", "-o", "r.html", "--explain-time", "1"});
+}
+
+TEST_F(EndlessRepeat, EveryCommandThatReplaysKeepsToItsMemory) {
+  import_cached();
+  const std::vector<std::vector<std::string>> commands = {
+      {"verify", "r.citcat"},
+      {"replay", "r.citcat"},
+      {"replay", "r.citcat", "--unchecked"},
+      {"explain", "r.citcat"},
+      {"slim", "r.citcat", "-o", "s.citcat"},
+      {"checkpoint", "r.citcat"},
+      {"analyze", "count", "r.citcat"},
+      {"cat", "r.citcat", "-o", "r.kt"},
+  };
+  for (std::vector<std::string> command : commands) {
+    SCOPED_TRACE(command[0]);
+    command.insert(command.end(), {"--memory-limit", "32M"});
+    const ProcessResult result = run(command);
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr("--memory-limit"));
+  }
+}
+
+}  // namespace
+}  // namespace citcat::testing
