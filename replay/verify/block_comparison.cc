@@ -10,6 +10,35 @@ namespace {
 /// Writes that may wait while whole blocks are compared: far from where searching for them ends.
 constexpr std::size_t kMaxWaiting = 64;
 
+/// Behind a write-back cache, how many iterations of `run` show nothing but their stores, each at
+/// its own place, as far as that is known now.
+std::uint32_t known_iterations(Comparison& c, const StringIterations& run, Position first) {
+  if (run.stored.empty() || !c.cursor.counted()) return 0;
+  const auto belongs = [&](const BusTransaction& t) {
+    return t.op == BusOp::data_write && !t.has(kWriteBack) && t.has(kPositionKnown) &&
+           t.position.instruction == first.instruction;
+  };
+  while (c.writes.waiting() < kMaxWaiting && c.look_ahead() && belongs(c.cursor.next())) c.pull();
+  // A line may be given up before its iteration as well as after it.
+  const auto count_before = [&](const BusTransaction& t) {
+    if (!t.has(kPositionKnown) || t.position < first) return std::uint32_t{0};
+    if (t.position.instruction != first.instruction) return run.count;
+    const std::uint32_t ahead = t.position.iteration - first.iteration;
+    return std::min(run.count, ahead == 0 ? 0 : ahead - 1);
+  };
+  std::uint32_t count = run.count;
+  if (c.cursor.is_known()) count = std::min(count, count_before(c.cursor.next()));
+  if (!c.lines.empty()) count = std::min(count, count_before(c.lines[0].t));
+  std::uint32_t bytes = 0;
+  for (std::size_t i = 0; i < c.writes.waiting() && bytes < count * run.size; ++i) {
+    const BusTransaction& t = c.writes[i].t;
+    const Position its{first.instruction, first.iteration + bytes / run.size};
+    if (t.position != its) break;
+    bytes += t.size;
+  }
+  return std::min(count, bytes / run.size);
+}
+
 constexpr Position kNever{~std::uint64_t{0}, 0};
 
 /// Port accesses read ahead of the memory traffic behind them.
@@ -225,15 +254,20 @@ void BlockComparison::take_writes(std::size_t count) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Iterations of repeated strings, compared many at a time where a processor without a write-back
-// cache makes them: each of their stores is on the bus. The iteration behind that is told alone.
+// Iterations of repeated strings, compared many at a time where each of their stores is on the bus:
+// those of a processor without a write-back cache, and of any to where there is no memory to keep.
+// The iteration behind that is told alone.
 
 std::uint32_t BlockComparison::agreed_iterations(const StringIterations& run, Position first) {
   if (!may_take_iterations(first)) return 0;
+  StringIterations taken = run;
+  if (c_.write_back) {
+    taken.count = known_iterations(c_, run, first);
+    if (taken.count == 0) return 0;
+  }
   ReadMatcher& reads = *c_.reads;
   reads.reach(first.iteration);
-  StringIterations taken = run;
-  taken.count = reads.plain_iterations(run, c_.memory());
+  taken.count = reads.plain_iterations(taken, c_.memory());
   std::size_t writes = 0;
   if (!run.stored.empty()) writes = count_stores(taken, first.instruction);
   if (taken.count == 0) return 0;
@@ -246,10 +280,11 @@ std::uint32_t BlockComparison::agreed_iterations(const StringIterations& run, Po
 /// known, and so is what of it belongs to which iteration.
 bool BlockComparison::may_take_iterations(Position first) const {
   if (!c_.plain || c_.beyond || c_.reads == nullptr || c_.writes.out_of_order() ||
-      !c_.starts.empty() || c_.write_back || first.instruction == c_.interrupted) {
+      !c_.starts.empty() || first.instruction == c_.interrupted) {
     return false;
   }
-  return c_.reads->instruction() == first.instruction && c_.cursor.is_beyond(first);
+  if (c_.reads->instruction() != first.instruction) return false;
+  return c_.write_back || c_.cursor.is_beyond(first);
 }
 
 /// How many writes show what iterations of `run` store, one after another; these remain in it.

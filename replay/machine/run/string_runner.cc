@@ -144,7 +144,7 @@ std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
   if (!expectation_.compares) return left;
   if (!prepared && expectation_.is_now()) expectation_.update();
   if (expectation_.is_now() || (expectation_.expects_stores && !compares_strings(*flight_.info))) {
-    return expectation_.expects_stores && !prepared ? agree_on_iterations(left) : 0;
+    return prepared ? 0 : agree_on_iterations(left);
   }
   if (expectation_.next.instruction != cpu_.position.instruction) return left;
   return std::min(left, expectation_.next.iteration - cpu_.position.iteration);

@@ -1,5 +1,5 @@
-// Repeated strings compared with what the bus of a processor without a write-back cache shows of
-// them, many iterations at a time.
+// Repeated strings compared with what the bus shows of them, many iterations at a time: of a
+// processor without a write-back cache, or of one that does not cache what they store.
 
 #include <gtest/gtest.h>
 
@@ -213,7 +213,8 @@ TEST_P(RepeatComparison, FindsAWriteThatDiffers) {
     expect_noticed("address");
     bus_.evidence = good;
     bus_.evidence.erase(bus_.evidence.begin() + static_cast<std::ptrdiff_t>(at));
-    expect_noticed("missing");
+    // A write-back cache may keep any store to itself.
+    if (GetParam() != CacheForm::write_back) expect_noticed("missing");
     bus_.evidence = good;
     bus_.evidence.insert(bus_.evidence.begin() + static_cast<std::ptrdiff_t>(at), good[at]);
     expect_noticed("twice");
@@ -250,9 +251,12 @@ TEST_P(RepeatComparison, FindsALineThatHoldsSomethingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, RepeatComparison,
-                         testing::Values(CacheForm::none, CacheForm::write_through),
+                         testing::Values(CacheForm::none, CacheForm::write_through,
+                                         CacheForm::write_back),
                          [](const auto& form) {
-                           return form.param == CacheForm::none ? "NoCache" : "WriteThrough";
+                           return form.param == CacheForm::none            ? "NoCache"
+                                  : form.param == CacheForm::write_through ? "WriteThrough"
+                                                                           : "WriteBack";
                          });
 
 /// Takes so many iterations at a time for what they are going to do.
