@@ -204,12 +204,23 @@ ReplayReport ReplayTimeline::seek(Position to) {
 }
 
 bool ReplayTimeline::step() {
+  std::vector<StopHit> met;
+  return step({}, met);
+}
+
+bool ReplayTimeline::step(const StopSet& stops, std::vector<StopHit>& met) {
+  know({position().instruction + 1, 0});  // which may replay what is not to be looked at
   const Moment before = moment();
-  if (go_one_further()) return true;
+  if (!stops.memory.empty()) judge_.begin({.stops = &stops, .from = before, .all = &met});
+  const bool further = go_one_further();
+  judge_.end();
+  if (further) return true;
   if (!end_ || report_.divergence) note_end();
   // What comes behind the instruction may be what goes wrong: an interrupt that cannot be
   // delivered.
-  return moment() != before;
+  const bool moved = moment() != before;
+  if (!moved) met.clear();
+  return moved;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -288,6 +299,22 @@ bool ReplayTimeline::step_back() {
 // ---------------------------------------------------------------------------------------------
 // To what is looked for
 
+bool ReplayTimeline::step_back(const StopSet& stops, std::vector<StopHit>& met) {
+  if (!step_back()) return false;
+  if (!stops.memory.empty()) met = met_by_next_step(stops);
+  return true;
+}
+
+/// What the step from here accesses; stays here.
+std::vector<StopHit> ReplayTimeline::met_by_next_step(const StopSet& stops) {
+  std::vector<StopHit> met;
+  const std::size_t here = mark();
+  step(stops, met);
+  return_to(here);
+  forget(here);
+  return met;
+}
+
 /// Before the instruction, or behind what it accesses.
 void ReplayTimeline::go_to_hit(const StopHit& hit) {
   const bool is_first = hit.outside && hit.at == laid_.first_moment();
@@ -313,8 +340,9 @@ ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Int
     const std::optional<StopHit> hit = judge_.end();
     if (hit) {
       go_to_hit(*hit);
-      if (hit->kind != StopHit::Kind::code) step();
-      return {Stop::Why::hit, hit};
+      Stop stop{Stop::Why::hit, hit};
+      if (hit->kind == StopHit::Kind::code || step(stops, stop.met)) return stop;
+      return {Stop::Why::end};  // the instruction is begun and never completes
     }
     if (!goes_on) return {Stop::Why::end};
   }
@@ -400,7 +428,9 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
     }
     if (const std::optional<StopHit> hit = judge_.end()) {
       go_to_hit(*hit);
-      return {Stop::Why::hit, hit};
+      Stop stop{Stop::Why::hit, hit};
+      if (hit->kind != StopHit::Kind::code) stop.met = met_by_next_step(stops);
+      return stop;
     }
     bound = from;
   }

@@ -57,6 +57,10 @@ class ReplayTimeline {
   bool step();
   /// Back to before the last one. False at the beginning.
   bool step_back();
+  /// The same, with every access to the memory that is watched in `stops` put into `met`, in the
+  /// order of time.
+  bool step(const StopSet& stops, std::vector<StopHit>& met);
+  bool step_back(const StopSet& stops, std::vector<StopHit>& met);
 
   /// What ended a run_to_stop() or run_back_to_stop().
   struct Stop {
@@ -66,6 +70,8 @@ class ReplayTimeline {
       interrupted,  ///< by who was asked
     } why = Why::end;
     std::optional<StopHit> hit = std::nullopt;
+    /// Of watched memory: every access by the same instruction, and by what is delivered behind it.
+    std::vector<StopHit> met = {};
   };
   /// Asked now and then whether the run is to be interrupted; may be empty.
   using Interrupt = std::function<bool()>;
@@ -122,6 +128,7 @@ class ReplayTimeline {
   void skip_iterations(Moment bound);
   void go_to_last_before(Moment bound);
   void go_to_hit(const StopHit& hit);
+  std::vector<StopHit> met_by_next_step(const StopSet& stops);
   void search_up_to(Moment bound);
   /// Whether something was stored to what is watched.
   enum class Stored : std::uint8_t { nowhere, perhaps, interrupted };

@@ -44,6 +44,7 @@ Position StopJudge::expected() {
 bool StopJudge::counts(const StopHit& hit) const {
   if (hit.outside) return hit.at <= search_.before;
   if (hit.at >= search_.before) return false;
+  if (hit.kind == StopHit::Kind::code && search_.all != nullptr) return false;
   return hit.kind != StopHit::Kind::code || hit.at != search_.from || search_.last;
 }
 
@@ -98,6 +99,7 @@ void StopJudge::look_at_block(const JudgedBlock& block, Position first) {
   std::uint32_t best_instruction = 0;
   for_each_in(block, first, [&](std::uint32_t instruction, const StopHit& hit) {
     if (!counts(hit)) return;
+    if (search_.all != nullptr) return meet(hit);
     // Within an instruction they come in the order of time.
     const bool better =
         !best || (search_.last ? instruction >= best_instruction : instruction < best_instruction);

@@ -51,6 +51,8 @@ class StopJudge final : public BlockJudge, public TrapSetter {
     Moment from;        ///< where the replay stands; code that is about to run there does not count
     bool last = false;  ///< find the last one, else the first
     Moment before{~std::uint64_t{0}, {}};  ///< nothing from here on counts
+    /// Takes every access to watched memory, in the order of time; no code counts then.
+    std::vector<StopHit>* all = nullptr;
   };
   void begin(const Search& search);
   /// Ends the search.
@@ -100,10 +102,14 @@ class StopJudge final : public BlockJudge, public TrapSetter {
  private:
   bool tells(Position now) const { return observer_ != nullptr && now >= told_from_; }
   bool tells_each(Position now) const { return tells_each_ && now >= told_from_; }
-  bool looks() const { return search_.stops != nullptr && !(hit_ && !search_.last); }
+  bool looks() const {
+    return search_.stops != nullptr && (!hit_ || search_.last || search_.all != nullptr);
+  }
   bool counts(const StopHit& hit) const;
   void meet(const StopHit& hit) {
-    if (counts(hit)) hit_ = hit;
+    if (!counts(hit)) return;
+    if (search_.all != nullptr) search_.all->push_back(hit);
+    hit_ = hit;
   }
   void access(StopHit::Kind kind, PhysAddr a, std::uint32_t size, AccessKind why, Moment at);
   void look_at_block(const JudgedBlock& block, Position first);

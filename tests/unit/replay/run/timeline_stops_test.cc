@@ -1,12 +1,15 @@
 // Breakpoints and watchpoints are met where a replay that is told every access by itself meets
 // them, from either side.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "events/position_text.h"
 #include "replay/run/replay_timeline.h"
 #include "unit/replay/machine/random_guest.h"
 #include "unit/replay/run/last_stores.h"
@@ -29,7 +32,7 @@ class Accesses final : public Observer {
     std::uint32_t size = 0;
     bool outside = false, delivered = false, walk = false;
   };
-  Wants wants() const override { return Wants::everything(); }
+  Wants wants() const override { return Wants::everything().and_wide(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   void fetch(PhysAddr, std::uint32_t, Position now) override {
     in_delivery_ = false;
@@ -87,6 +90,38 @@ class TimelineStops : public TemporaryFolder {
     options.path = ExecutionPath::instructions;
     Replayer(recording, &accesses, options).run();
     return accesses.all();
+  }
+  /// In any order: an instruction may be told of its accesses in one that is not theirs.
+  static std::vector<std::string> texts(const std::vector<StopHit>& hits) {
+    std::vector<std::string> texts;
+    for (const StopHit& h : hits) {
+      texts.push_back(access_text(h.kind, h.address, h.size, h.outside));
+    }
+    std::sort(texts.begin(), texts.end());
+    return texts;
+  }
+  static std::string access_text(StopHit::Kind kind, PhysAddr at, std::uint32_t size,
+                                 bool outside) {
+    return fmt::format("{} {:x} {} {}", static_cast<int>(kind), at.value, size, outside);
+  }
+  /// What a step between these moments is to meet.
+  static void expect_met(const std::vector<StopHit>& hits,
+                         const std::vector<Accesses::Access>& all, const StopSet& stops,
+                         Moment from, Moment to) {
+    std::vector<std::string> expected;
+    for (const Accesses::Access& a : all) {
+      if (a.kind == StopHit::Kind::code) continue;
+      if (a.outside ? a.at <= from || a.at > to : a.at < from || a.at >= to) continue;
+      const bool watched =
+          std::any_of(stops.memory.begin(), stops.memory.end(), [&](const MemoryWatch& w) {
+            const bool wanted = a.kind == StopHit::Kind::write ? w.writes : w.reads;
+            return wanted && overlap(a.address, a.size, w.address, w.size);
+          });
+      if (watched) expected.push_back(access_text(a.kind, a.address, a.size, a.outside));
+    }
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(texts(hits), expected)
+        << position_text(from.position) << " to " << position_text(to.position);
   }
   static TimelineOptions options() {
     TimelineOptions options;
@@ -158,6 +193,46 @@ TEST_F(TimelineStops, AreMetWhereEachAccessIsToldByItself) {
       }
     }
     EXPECT_GT(met, 20) << guest_mode_name(mode);
+  }
+}
+
+/// Steps look for what is watched as longer moves do: every access on the way, and no other.
+TEST_F(TimelineStops, AStepMeetsWhatEachAccessIsToldByItself) {
+  for (const GuestMode mode : kGuestModes) {
+    SCOPED_TRACE(guest_mode_name(mode));
+    const Recording recording = guest(mode);
+    const std::vector<Accesses::Access> all = accesses_of(recording);
+    const RecordingFile file = stored(recording);
+    ReplayTimeline timeline(file, nullptr, options());
+    std::mt19937_64 random(3);
+    int met = 0;
+    for (int i = 0; i < 6; ++i) {
+      // What is accessed hereabouts, so that a good part of the steps meets something.
+      timeline.seek({random() % (kStopsLength - 200), 0});
+      StopSet stops;
+      for (const Accesses::Access& access : all) {
+        const std::uint64_t at = access.at.position.instruction;
+        const bool near = at >= timeline.position().instruction &&
+                          at < timeline.position().instruction + 40;
+        if (access.kind == StopHit::Kind::code || !near || random() % 3 == 0) continue;
+        stops.memory.push_back({access.address, 1, random() % 2 == 0, random() % 2 == 0});
+      }
+      std::vector<std::vector<StopHit>> passed;
+      for (int step = 0; step < 40; ++step) {
+        const Moment from = timeline.moment();
+        std::vector<StopHit> hits;
+        if (!timeline.step(stops, hits)) break;
+        expect_met(hits, all, stops, from, timeline.moment());
+        met += hits.empty() ? 0 : 1;
+        passed.push_back(std::move(hits));
+      }
+      for (; !passed.empty(); passed.pop_back()) {
+        std::vector<StopHit> hits;
+        ASSERT_TRUE(timeline.step_back(stops, hits));
+        EXPECT_EQ(texts(hits), texts(passed.back())) << "back";
+      }
+    }
+    EXPECT_GT(met, 20);
   }
 }
 
