@@ -89,61 +89,116 @@ void DebugTarget::remove(StopKind kind, LinearAddr address, std::uint32_t size) 
   std::erase(inserted_, Inserted{kind, address, size});
 }
 
-void DebugTarget::add_watch(const Inserted& watch, StopSet& stops) const {
-  for_each_page(watch.address, watch.size, [&](LinearAddr at, std::uint32_t part) {
-    if (const auto found = machine().find(at)) {
-      stops.memory.push_back({*found, part, watch.kind != StopKind::write_watchpoint,
-                              watch.kind != StopKind::read_watchpoint});
-    }
-    return true;
-  });
-}
-
-StopSet DebugTarget::stops() const {
-  StopSet stops;
+DebugTarget::Lookout DebugTarget::lookout() const {
+  Lookout lookout;
   for (const Inserted& stop : inserted_) {
     if (is_breakpoint(stop.kind)) {
-      stops.code.push_back(stop.address);
-    } else {
-      add_watch(stop, stops);
+      lookout.stops.code.push_back(stop.address);
+      continue;
     }
+    for_each_page(stop.address, stop.size, [&](LinearAddr at, std::uint32_t part) {
+      if (const auto found = machine().find(at)) {
+        lookout.stops.memory.push_back({*found, part, stop.kind != StopKind::write_watchpoint,
+                                        stop.kind != StopKind::read_watchpoint});
+        lookout.watchpoints.push_back(stop);
+      }
+      return true;
+    });
   }
-  std::sort(stops.code.begin(), stops.code.end());
-  return stops;
+  std::sort(lookout.stops.code.begin(), lookout.stops.code.end());
+  return lookout;
 }
 
 /// What was met, as gdb inserted it.
-MoveEnd DebugTarget::end_of(const ReplayTimeline::Stop& stop, bool back) const {
+MoveEnd DebugTarget::end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout,
+                            Direction direction) {
   using Why = ReplayTimeline::Stop::Why;
+  const bool back = direction == Direction::back;
   if (stop.why == Why::interrupted) return {MoveEnd::Why::interrupted};
   if (stop.why == Why::end) return {back ? MoveEnd::Why::beginning : MoveEnd::Why::end};
-  const StopHit& hit = *stop.hit;
-  MoveEnd end{MoveEnd::Why::breakpoint};
-  end.hit = hit;
-  if (hit.kind == StopHit::Kind::code) {
-    if (const auto breakpoint = breakpoint_here()) end.kind = breakpoint->kind;
-    return end;
+  if (stop.hit->kind != StopHit::Kind::code) {
+    return met(watchpoints_met(stop.met, lookout), direction);
   }
-  end.why = MoveEnd::Why::watchpoint;
-  // Where the address led when it was looked for, it may not lead any longer: then any will do.
+  return breakpoint_here().value_or(MoveEnd{MoveEnd::Why::breakpoint});
+}
+
+/// Each once, in the order of their accesses.
+std::vector<DebugTarget::Inserted> DebugTarget::watchpoints_met(const std::vector<StopHit>& met,
+                                                                const Lookout& lookout) const {
   const Memory& memory = machine().memory();
-  for (const Inserted& inserted : inserted_) {
-    if (is_breakpoint(inserted.kind)) continue;
-    if (is_breakpoint(end.kind)) {
-      end.kind = inserted.kind;
-      end.watched = inserted.address;
-    }
-    StopSet pieces;
-    add_watch(inserted, pieces);
-    for (const MemoryWatch& piece : pieces.memory) {
+  std::vector<Inserted> watchpoints;
+  for (const StopHit& hit : met) {
+    for (std::size_t i = 0; i < lookout.watchpoints.size(); ++i) {
+      const MemoryWatch& piece = lookout.stops.memory[i];
+      const Inserted& watchpoint = lookout.watchpoints[i];
       const PhysAddr at = hit.outside ? memory.captured(piece.address) : piece.address;
       const bool wanted = hit.kind == StopHit::Kind::write ? piece.writes : piece.reads;
       if (!wanted || !overlap(at, piece.size, hit.address, hit.size)) continue;
-      end.kind = inserted.kind;
-      end.watched = inserted.address;
+      if (std::find(watchpoints.begin(), watchpoints.end(), watchpoint) == watchpoints.end()) {
+        watchpoints.push_back(watchpoint);
+      }
     }
   }
-  return end;
+  return watchpoints;
+}
+
+/// The end of a move that has met these.
+MoveEnd DebugTarget::met(std::vector<Inserted> watchpoints, Direction direction) {
+  CITCAT_ASSERT(!watchpoints.empty());
+  if (direction == Direction::back) std::reverse(watchpoints.begin(), watchpoints.end());
+  leave_out_unchanged(watchpoints, direction);
+  untold_ = {timeline_.moment(), direction, std::move(watchpoints)};
+  return *next_untold(direction);
+}
+
+std::vector<std::vector<std::uint8_t>> DebugTarget::contents(
+    const std::vector<Inserted>& watchpoints) const {
+  std::vector<std::vector<std::uint8_t>> contents;
+  for (const Inserted& w : watchpoints) contents.push_back(read(w.address, w.size));
+  return contents;
+}
+
+/// gdb passes over a write that changes nothing. Another end of the move for it alone would be a
+/// step that goes nowhere.
+void DebugTarget::leave_out_unchanged(std::vector<Inserted>& watchpoints, Direction direction) {
+  if (watchpoints.size() == 1) return;
+  const auto here = contents(watchpoints);
+  const std::size_t mark = timeline_.mark();
+  direction == Direction::on ? timeline_.step_back() : timeline_.step();
+  const auto there = contents(watchpoints);
+  timeline_.return_to(mark);
+  timeline_.forget(mark);
+  std::vector<Inserted> left;
+  for (std::size_t i = 0; i < watchpoints.size(); ++i) {
+    const bool is_write = watchpoints[i].kind == StopKind::write_watchpoint;
+    if (!is_write || here[i] != there[i]) left.push_back(watchpoints[i]);
+  }
+  if (left.empty()) left.push_back(watchpoints.front());
+  watchpoints = std::move(left);
+}
+
+/// Of those that were met here, and are inserted still, the next to be told: by an address that as
+/// many of them have in common as possible, because gdb looks at all that have it.
+std::optional<MoveEnd> DebugTarget::next_untold(Direction direction) {
+  std::vector<Inserted>& left = untold_.watchpoints;
+  if (untold_.at != timeline_.moment() || untold_.direction != direction) left.clear();
+  std::erase_if(left, [&](const Inserted& w) {
+    return std::find(inserted_.begin(), inserted_.end(), w) == inserted_.end();
+  });
+  if (left.empty()) return std::nullopt;
+  const auto has = [this](const Inserted& w, LinearAddr at) {
+    return address(at.value - w.address.value).value < w.size;
+  };
+  const auto told_by = [&](const Inserted& told) {
+    return std::count_if(left.begin(), left.end(),
+                         [&](const Inserted& w) { return has(w, told.address); });
+  };
+  const Inserted told =
+      *std::max_element(left.begin(), left.end(), [&](const Inserted& a, const Inserted& b) {
+        return told_by(a) < told_by(b);
+      });
+  std::erase_if(left, [&](const Inserted& w) { return has(w, told.address); });
+  return MoveEnd{MoveEnd::Why::watchpoint, told.kind, told.address};
 }
 
 /// The breakpoint at the instruction that is to run next.
@@ -160,16 +215,27 @@ std::optional<MoveEnd> DebugTarget::breakpoint_here() const {
 // ---------------------------------------------------------------------------------------------
 // To move
 
-MoveEnd DebugTarget::step() { return {timeline_.step() ? MoveEnd::Why::moved : MoveEnd::Why::end}; }
+MoveEnd DebugTarget::step() { return one_step(Direction::on); }
 
-MoveEnd DebugTarget::step_back() {
-  return {timeline_.step_back() ? MoveEnd::Why::moved : MoveEnd::Why::beginning};
+MoveEnd DebugTarget::step_back() { return one_step(Direction::back); }
+
+MoveEnd DebugTarget::one_step(Direction direction) {
+  if (const auto untold = next_untold(direction)) return *untold;
+  const bool back = direction == Direction::back;
+  const Lookout looked_for = lookout();
+  std::vector<StopHit> hits;
+  const bool moved = back ? timeline_.step_back(looked_for.stops, hits)
+                          : timeline_.step(looked_for.stops, hits);
+  if (!moved) return {back ? MoveEnd::Why::beginning : MoveEnd::Why::end};
+  if (hits.empty()) return {MoveEnd::Why::moved};
+  return met(watchpoints_met(hits, looked_for), direction);
 }
 
 MoveEnd DebugTarget::step_in_range(LinearAddr first, std::uint32_t size,
                                    const Interrupt& interrupt) {
   for (;;) {
-    if (!timeline_.step()) return {MoveEnd::Why::end};
+    const MoveEnd end = step();
+    if (end.why != MoveEnd::Why::moved) return end;
     if (const auto met = breakpoint_here()) return *met;
     const bool within = address(next_instruction().value - first.value).value < size;
     if (!within) return {MoveEnd::Why::moved};
@@ -178,22 +244,30 @@ MoveEnd DebugTarget::step_in_range(LinearAddr first, std::uint32_t size,
 }
 
 MoveEnd DebugTarget::go_on(const Interrupt& interrupt) {
-  return end_of(timeline_.run_to_stop(stops(), interrupt), false);
+  if (const auto untold = next_untold(Direction::on)) return *untold;
+  const Lookout looked_for = lookout();
+  return end_of(timeline_.run_to_stop(looked_for.stops, interrupt), looked_for, Direction::on);
 }
 
 MoveEnd DebugTarget::go_back(const Interrupt& interrupt) {
-  return end_of(timeline_.run_back_to_stop(stops(), interrupt), true);
+  if (const auto untold = next_untold(Direction::back)) return *untold;
+  const Lookout looked_for = lookout();
+  return end_of(timeline_.run_back_to_stop(looked_for.stops, interrupt), looked_for,
+                Direction::back);
 }
 
 // ---------------------------------------------------------------------------------------------
 // A branch
 
 void DebugTarget::fork() {
-  if (!forked()) timeline_.begin_branch();
+  if (forked()) return;
+  timeline_.begin_branch();
+  untold_ = {};
 }
 
 void DebugTarget::join() {
   if (forked()) timeline_.end_branch();
+  untold_ = {};
   set_in_branch_.clear();
 }
 

@@ -37,7 +37,6 @@ struct MoveEnd {
   } why = Why::moved;
   StopKind kind = StopKind::software_breakpoint;  ///< of what was met
   LinearAddr watched{};                           ///< the watchpoint's address
-  std::optional<StopHit> hit = std::nullopt;
 };
 
 class DebugTarget {
@@ -68,6 +67,9 @@ class DebugTarget {
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
 
+  // A move ends with a watchpoint behind the instruction that meets it, a move back before it. An
+  // answer names one address. Where an instruction meets watchpoints that have none in common,
+  // the next move in the same direction ends at once, with the next of them.
   MoveEnd step();
   MoveEnd step_back();
   /// Steps at least once, until the next instruction lies outside [first, first + size).
@@ -92,11 +94,29 @@ class DebugTarget {
     std::uint32_t size;
     bool operator==(const Inserted&) const = default;
   };
+  enum class Direction : std::uint8_t { on, back };
+  /// What a move looks for, and of which watchpoint each piece of watched memory is.
+  struct Lookout {
+    StopSet stops;
+    std::vector<Inserted> watchpoints;
+  };
+  /// Watchpoints that were met here and not yet told.
+  struct Untold {
+    Moment at;
+    Direction direction = Direction::on;
+    std::vector<Inserted> watchpoints;
+  };
   template <class F>
   void for_each_page(LinearAddr address, std::size_t size, F&& visit) const;
-  StopSet stops() const;
-  void add_watch(const Inserted& watch, StopSet& stops) const;
-  MoveEnd end_of(const ReplayTimeline::Stop& stop, bool back) const;
+  Lookout lookout() const;
+  MoveEnd end_of(const ReplayTimeline::Stop& stop, const Lookout& lookout, Direction direction);
+  std::vector<Inserted> watchpoints_met(const std::vector<StopHit>& met,
+                                        const Lookout& lookout) const;
+  MoveEnd met(std::vector<Inserted> watchpoints, Direction direction);
+  void leave_out_unchanged(std::vector<Inserted>& watchpoints, Direction direction);
+  std::vector<std::vector<std::uint8_t>> contents(const std::vector<Inserted>& watchpoints) const;
+  std::optional<MoveEnd> next_untold(Direction direction);
+  MoveEnd one_step(Direction direction);
   std::optional<MoveEnd> breakpoint_here() const;
 
   const RecordingFile& file_;
@@ -105,6 +125,7 @@ class DebugTarget {
   RegisterFile register_file_;
   KnownRegisters known_registers_;
   std::vector<Inserted> inserted_;
+  Untold untold_;
   std::vector<std::string> set_in_branch_;  ///< registers that nobody knew
 };
 

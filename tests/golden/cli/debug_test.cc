@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "golden/citcat_test.h"
+#include "unit/debugger/watched_program.h"
 
 namespace citcat::testing {
 namespace {
@@ -22,6 +23,11 @@ class DebugCommand : public CitcatTest {
     const std::string samples = CITCAT_SOURCE_DIR "/samples/linux/";
     good({"import", samples + "start.bin.zst", "--internal", samples + "start.side.csv", "-o",
           "linux.citcat"});
+  }
+  /// gdb on the program of WatchedProgram, without what it says about evidence.
+  std::string watched(const std::string& script, const std::string& more = "") const {
+    test::WatchedProgram().store(file("watched.citcat").string());
+    return gdb(more.empty() ? "watched.citcat --unchecked" : more, script);
   }
   /// What gdb says to these lines, given to it as a script.
   std::string gdb(const std::string& arguments, const std::string& script) const {
@@ -173,6 +179,162 @@ TEST_F(DebugCommand, AnswersTheMachineInterfaceOfGdb) {
   EXPECT_EQ(contents("9"), "contents=\"00000000\"");
   EXPECT_EQ(contents("11"), "contents=\"385202c6\"");
   EXPECT_EQ(contents("13"), "contents=\"00000000\"");
+}
+
+
+/// gdb leaves a breakpoint by a single step.
+TEST_F(DebugCommand, AWatchpointIsMetFromABreakpointAtTheStore) {
+  const std::string output = watched(R"(
+break *0x7c0f
+continue
+watch *(int*)0x600
+continue
+printf "at %x\n", $pc
+continue
+continue
+printf "at %x\n", $pc
+reverse-continue
+printf "at %x\n", $pc
+info breakpoints
+delete 1
+reverse-continue
+printf "at %x\n", $pc
+)");
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"7c15", "7c15", "7c0f", "7c0f"})) << output;
+  // Where a breakpoint of lower number is as well, gdb counts the watchpoint and prints the other.
+  EXPECT_EQ(lines_with(output, "Old value = "), (std::vector<std::string>{"0", "1", "1"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "New value = "), (std::vector<std::string>{"1", "2", "0"}))
+      << output;
+  EXPECT_TRUE(contains(output, "breakpoint already hit 3 times")) << output;
+}
+
+TEST_F(DebugCommand, StepsReportTheWatchpointsTheyPassOver) {
+  const std::string output = watched(R"(
+tbreak *0x7c0f
+continue
+watch *(int*)0x600
+stepi
+printf "at %x\n", $pc
+stepi 2
+printf "at %x\n", $pc
+stepi 10
+printf "at %x\n", $pc
+reverse-stepi
+printf "at %x\n", $pc
+reverse-stepi 10
+printf "at %x\n", $pc
+)");
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"7c15", "7c0f", "7c15", "7c0f", "7c0f"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "Old value = "), (std::vector<std::string>{"0", "1", "2", "1"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "New value = "), (std::vector<std::string>{"1", "2", "1", "0"}))
+      << output;
+}
+
+TEST_F(DebugCommand, ReadsFaultsAndStringsReportWatchpointsWhileItSteps) {
+  const std::string output = watched(R"(
+tbreak *0x7c18
+continue
+rwatch *(int*)0x600
+stepi
+printf "at %x\n", $pc
+delete
+tbreak *0x7c33
+continue
+watch *(int*)0x808
+stepi 4
+printf "at %d+%d\n", $instruction, $iteration
+reverse-stepi
+printf "at %d+%d\n", $instruction, $iteration
+delete
+tbreak *0x7c35
+continue
+awatch *(int*)0x6ffc
+watch *(int*)0x600
+stepi
+printf "at %x\n", $pc
+stepi
+printf "at %x\n", $pc
+)");
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"7c1d", "22+3", "22+2", "9000", "9006"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "Value = "), (std::vector<std::string>{"5"})) << output;
+  EXPECT_EQ(lines_with(output, "Old value = "),
+            (std::vector<std::string>{"0", "287454020", "0", "5"}))
+      << output;
+  EXPECT_TRUE(contains(output, "Hardware access (read/write) watchpoint 6")) << output;
+}
+
+TEST_F(DebugCommand, SeveralWatchpointsAtOneInstructionAreAllReported) {
+  const std::string output = watched(R"(
+watch *(int*)0x700
+watch *(int*)0x70c
+watch *(short*)0x702
+define go
+  $arg0
+  printf "at %x\n", $pc
+end
+go continue
+go continue
+go reverse-continue
+go reverse-continue
+go stepi
+go stepi
+go stepi
+)");
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"7c24", "7c24", "7c1d", "7c1d", "7c24", "7c24", "7c29"}))
+      << output;
+  // Each of the three, each time.
+  for (const char* const which : {"1: *(int*)0x700", "2: *(int*)0x70c", "3: *(short*)0x702"}) {
+    const std::string mark = std::string("Hardware watchpoint ") + which;
+    // Once where it is set.
+    EXPECT_EQ(lines_with(output, mark).size(), 4u) << mark << "\n" << output;
+  }
+}
+
+/// `next`, `until` and `finish` step in ranges and leave breakpoints of gdb's own.
+TEST_F(DebugCommand, LongerStepsStopAtWatchpoints) {
+  test::WatchedProgram();
+  write_file(file("watched.s"), test::WatchedProgram::source());
+  const ProcessResult linked = run_shell(
+      "as --32 -g watched.s -o watched.o && ld -m elf_i386 -Ttext 0x7c00 watched.o -o watched.elf",
+      file(""));
+  if (linked.exit_code != 0) GTEST_SKIP() << "no assembler for 32-bit code here: " << linked.err;
+  const std::string output = watched(R"(
+symbol-file watched.elf
+define go
+  $arg0 $arg1
+  printf "at %x\n", $pc
+end
+tbreak *0x7c0f
+go continue
+watch *(int*)0x600
+go next
+go until
+go advance *0x7c1d
+go next
+go next
+go next
+go reverse-next
+delete
+tbreak function
+go continue
+watch *(int*)0x6ff8
+go finish
+go finish
+)");
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"7c0f", "7c15", "7c15", "7c15", "7c15", "7c15", "7c18",
+                                      "7c0f", "7c40", "7c41", "7c3c"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "New value = "),
+            (std::vector<std::string>{"1", "2", "3", "4", "5", "4", "287454020"}))
+      << output;
 }
 
 TEST_F(DebugCommand, TellsWhatIsWrongBeforeItStartsGdb) {
