@@ -160,7 +160,24 @@ LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
 }
 
 void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
-  entered_.push_back({event, now, machine_.engine().address_space(), frame_of(event)});
+  entered_ = entered();
+  entered_.push_back({event, now, machine_.engine().address_space(), frame_of(event), {}});
+  const CpuState cpu = machine_.save();
+  if ((cpu.cr0 & 1) == 0) entered_.back().real_stack = cpu.segment[kSs].base;
+}
+
+std::vector<InterruptNest::Entered> InterruptNest::entered() const {
+  const CpuState cpu = machine_.save();
+  const std::uint32_t stack = cpu.segment[kSs].base;
+  const bool is_real = (cpu.cr0 & 1) == 0;
+  std::vector<Entered> left;
+  std::copy_if(entered_.begin(), entered_.end(), std::back_inserter(left), [&](const Entered& e) {
+    const bool is_over = is_real && e.event.kind != DeliveredEvent::Kind::smi &&
+                         e.real_stack == stack &&
+                         (cpu.gpr[kEsp] & 0xffff) > e.frame.value - stack;
+    return !is_over;
+  });
+  return left;
 }
 
 void InterruptNest::instruction(const ExecutedInstruction& e, Position) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,9 @@ class EventLog final : public Observer {
 
 /// Deliveries whose handler has not returned, the one entered first in front. Handlers of other
 /// processes may wait among them: which one an IRET ends is told by where the frame lies that it
-/// takes. A task that an interrupt entered through a task gate is not followed.
+/// takes. In real mode handlers return by RETF 2 or IRET, or go on elsewhere with the stack put right:
+/// one is over when the stack has its frame no longer. A task that an interrupt entered through a
+/// task gate is not followed.
 class InterruptNest final : public Observer {
  public:
   /// The machine that is told of; it must outlive the object.
@@ -46,11 +49,14 @@ class InterruptNest final : public Observer {
     Position at;
     std::uint32_t cr3 = 0;
     LinearAddr frame;  ///< of the return address
+    /// Of a delivery in real mode, the base of its stack; nullopt in other modes.
+    std::optional<std::uint32_t> real_stack = std::nullopt;
   };
   void delivered(const DeliveredEvent& event, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
 
-  const std::vector<Entered>& entered() const { return entered_; }
+  /// Those whose handlers have not returned where the machine stands.
+  std::vector<Entered> entered() const;
   /// Handlers that returned and had been entered before the stretch began.
   std::uint64_t entered_before() const { return entered_before_; }
 

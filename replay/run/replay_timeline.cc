@@ -442,10 +442,12 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
 bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool each,
                           const Interrupt& interrupt) {
   const std::size_t here = mark();
-  if (in_branch()) {
+  const Position before = boundary_before(from);
+  if (in_branch() || before == Position{}) {
+    // Whoever seeks the first position arrives behind what is delivered there.
     restore(laid_.first());
   } else {
-    seek(boundary_before(from));
+    seek(before);
   }
   judge_.tell(&observer, from, each);
   bool whole = true;

@@ -188,6 +188,24 @@ TEST_F(GdbServerTest, AnswersCommands) {
   EXPECT_TRUE(contains(run("bus 3"), "replay  fetch  000159ef 2 bytes"));
 }
 
+/// The recording begins with the acknowledge of an interrupt; its handler returns at 29, by its 30th
+/// instruction.
+TEST_F(GdbServerTest, KnowsTheInterruptThatTheRecordingBeginsWith) {
+  const auto run = [&](const std::string& at, const std::string& command) {
+    at_ = at;
+    const std::string sent = "qRcmd," + gdb::hex_of(std::string_view(command));
+    const auto bytes = gdb::bytes_of(answers({sent}).front().substr(1));
+    return std::string(bytes->begin(), bytes->end());
+  };
+  for (const char* const at : {"0", "1", "29"}) {
+    const std::string where = run(at, "where");
+    EXPECT_TRUE(contains(where, "in interrupt 08h, entered at instruction 0")) << at << where;
+  }
+  EXPECT_TRUE(contains(run("30", "where"), "in no interrupt or exception"));
+  EXPECT_TRUE(contains(run("63", "where"), "in interrupt 08h, entered at instruction 62"));
+  EXPECT_TRUE(contains(run("5", "events 50"), "0  interrupt 08h"));
+}
+
 TEST_F(GdbServerTest, ComesThroughWhateverItIsSent) {
   const auto all = answers({"", "zzz", "m", "mffffffff,ffffffff", "pffff", "qRcmd,6",
                             "Z2,0,ffffffff", "vCont;x", "X0,5:ab", "p8"});

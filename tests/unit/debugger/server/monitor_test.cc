@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "unit/replay/machine/high_memory_guest.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
@@ -40,6 +42,55 @@ TEST_F(HighMemoryMonitor, PhysicalAddressesAreTheMachines) {
   EXPECT_EQ(by_machine.find("nobody"), std::string::npos) << by_machine;
   EXPECT_EQ(run("last-write 0x8000200008 8"), by_machine) << "the same by its linear address";
   EXPECT_THROW(run("last-write phys:0xc0014008 8"), UsageError) << "the capture's address";
+}
+
+/// Real mode: INT 13h, whose handler leaves by RETF 2 so that its flags stay, as many of a BIOS do;
+/// then INT 14h, whose handler takes its frame off and jumps.
+class RealModeMonitor : public test::TemporaryFolder {
+ protected:
+  void SetUp() override {
+    Recording recording;
+    for (std::uint32_t at = 0; at < 0x9000; ++at) recording.image.set(PhysAddr{at}, 0);
+    const auto put = [&](std::uint32_t at, std::initializer_list<int> bytes) {
+      for (const int b : bytes) recording.image.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
+    };
+    put(4 * 0x13, {0x00, 0x05, 0, 0, 0x00, 0x06, 0, 0});
+    put(0x500, {0x40, 0xca, 2, 0});              // inc ax; retf 2
+    put(0x600, {0x83, 0xc4, 6, 0xe9, 0x00, 2});  // add sp, 6; jmp 806h
+    put(0x800, {0xcd, 0x13, 0x90, 0xcd, 0x14});  // int 13h; nop; int 14h
+    put(0x805, {0xf4, 0x90, 0x90});              // hlt, which nobody comes to; nop; nop
+    CpuState& s = recording.initial;
+    s.model = CpuModel::p6;
+    s.ram_bytes = 0x100000;
+    s.cr0 = 0x10;
+    s.eip = 0x800;
+    s.eflags = 2;
+    s.gpr[kEsp] = 0x7000;
+    s.segment.fill({0, 0, 0xffff, 0x93, false});
+    s.segment[kCs] = {0, 0, 0xffff, 0x9b, false};
+    s.idtr = {0, 0x3ff};
+    recording.instructions = 8;
+    RecordingFileWriter(path("r.citcat")).finish(recording);
+  }
+};
+
+TEST_F(RealModeMonitor, AHandlerIsLeftWithoutAnIretToo) {
+  const RecordingFile file = RecordingFile::open(path("r.citcat"));
+  DebugTarget target(file, {}, false);
+  Monitor monitor(target, [](const BusTransaction&) { return std::string(); });
+  const auto where = [&](const std::string& position) {
+    monitor.seek(position);
+    return monitor.run("where", {});
+  };
+  const auto is_in = [](const std::string& text, const char* what) {
+    return text.find(what) != std::string::npos;
+  };
+  EXPECT_TRUE(is_in(where("1"), "in INT 13h, entered at instruction 0")) << where("1");
+  EXPECT_TRUE(is_in(where("2"), "in INT 13h")) << where("2");
+  EXPECT_TRUE(is_in(where("3"), "in no interrupt or exception")) << where("3");
+  EXPECT_TRUE(is_in(where("5"), "in INT 14h")) << where("5");
+  EXPECT_FALSE(is_in(where("5"), "in INT 13h")) << where("5");
+  EXPECT_TRUE(is_in(where("6"), "in no interrupt or exception")) << where("6");
 }
 
 }  // namespace
