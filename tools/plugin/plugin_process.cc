@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
 #include "formats/io/file_descriptor.h"
+#include "tools/plugin/confinement.h"
 
 namespace citcat::tools {
 
@@ -49,17 +51,39 @@ int spawn(pid_t& process, int socket, int memory, std::vector<char*>& arguments)
   ::posix_spawn_file_actions_adddup2(&files, socket_copy.value(), kPluginSocket);
   ::posix_spawn_file_actions_adddup2(&files, memory_copy.value(), kPluginMemory);
   ::posix_spawn_file_actions_addclosefrom_np(&files, kPluginMemory + 1);
+  // A group of its own, which end() kills as a whole.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   const int error =
-      ::posix_spawn(&process, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
+      ::posix_spawn(&process, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   return error;
 }
 
 }  // namespace
 
+/// As long as tools run beside it, they cannot reach into this process; nor can others of the user.
+class ClosedHost {
+ public:
+  ClosedHost() {
+    if (tools_++ == 0) close_to_others();
+  }
+  ~ClosedHost() {
+    if (--tools_ == 0) open_to_others();
+  }
+  ClosedHost(const ClosedHost&) = delete;
+  ClosedHost& operator=(const ClosedHost&) = delete;
+
+ private:
+  static inline std::atomic<int> tools_ = 0;
+};
+
 PluginProcess::PluginProcess(std::string path, const std::vector<std::string>& arguments,
                              std::chrono::milliseconds limit)
-    : path_(std::move(path)), limit_(limit) {
+    : path_(std::move(path)), limit_(limit), closed_(std::make_unique<ClosedHost>()) {
   require_shared_object(path_);
   start(arguments);
 }
@@ -156,7 +180,7 @@ void PluginProcess::finish() {
   if (used_ != 0) hand_over();
   while (handed_over_ != 0) check_done(next_answer());
   ::shutdown(socket_, SHUT_WR);
-  const std::optional<int> status = wait_for_end();
+  const std::optional<int> status = wait_for_end(limit_);
   if (!status) fail("does not end");
   if (*status != 0) fail("ended badly: " + ended_text(*status));
   end();
@@ -211,24 +235,32 @@ void PluginProcess::read(std::span<std::uint8_t> into) {
 }
 
 /// The status with which it ended; nullopt where it has not within the limit.
-std::optional<int> PluginProcess::wait_for_end() {
+std::optional<int> PluginProcess::wait_for_end(std::chrono::milliseconds limit) {
   using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + limit_;
+  const auto until = Clock::now() + limit;
   for (;;) {
-    int status = 0;
-    const pid_t ended = ::waitpid(process_, &status, WNOHANG);
-    if (ended == process_) {
-      process_ = -1;
-      return status;
-    }
-    if ((ended < 0 && errno != EINTR) || Clock::now() > until) return std::nullopt;
+    siginfo_t ended{};
+    const int error = ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (error == 0 && ended.si_pid == process_) return take_up();
+    if ((error != 0 && errno != EINTR) || Clock::now() > until) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
+/// Its status, when it has ended; what it left of its group is ended too, as long as the number is
+/// its own.
+int PluginProcess::take_up() {
+  ::kill(-process_, SIGKILL);
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  return status;
+}
+
 /// The socket is closed: the process has ended, or is about to.
 std::string PluginProcess::how_it_ended() {
-  const std::optional<int> status = wait_for_end();
+  const std::optional<int> status = wait_for_end(limit_);
   return status ? ended_text(*status) : "closed its connection, so it was ended";
 }
 
@@ -239,10 +271,10 @@ void PluginProcess::fail(const std::string& what) {
 
 void PluginProcess::end() {
   if (process_ > 0) {
-    ::kill(process_, SIGKILL);
-    while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    process_ = -1;
+    // The guard ends all that the tool began, first.
+    ::kill(process_, SIGTERM);
+    constexpr std::chrono::seconds kGuardsTime{2};
+    if (!wait_for_end(kGuardsTime)) take_up();
   }
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
 }

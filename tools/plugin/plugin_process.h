@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -16,6 +17,8 @@
 #include "tools/plugin/plugin_messages.h"
 
 namespace citcat::tools {
+
+class ClosedHost;
 
 /// Talks to one process. Whatever that does - crashes, ends, hangs, answers nonsense - is a
 /// PluginFailure here, and the process is gone then.
@@ -54,12 +57,14 @@ class PluginProcess {
   Answer next_answer();
   void read(std::span<std::uint8_t> into);
   [[noreturn]] void fail(const std::string& what);
-  std::optional<int> wait_for_end();
+  std::optional<int> wait_for_end(std::chrono::milliseconds limit);
+  int take_up();
   std::string how_it_ended();
   void end();
 
   std::string path_;
   std::chrono::milliseconds limit_;
+  std::unique_ptr<ClosedHost> closed_;
   pid_t process_ = -1;
   int socket_ = -1;
   std::uint8_t* memory_ = nullptr;

@@ -1,18 +1,17 @@
 #include "tools/plugin/plugin_server.h"
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "tools/plugin/plugin_guard.h"
 #include "tools/plugin/plugin_messages.h"
 #include "tools/plugin/report_codec.h"
 
@@ -241,9 +240,7 @@ std::vector<std::string> plugin_arguments(const std::string& path) { return {kDe
 
 std::optional<int> serve_plugin(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], kPluginServerArgument) != 0) return std::nullopt;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Ctrl-C is the host's to answer.
-  std::signal(SIGINT, SIG_IGN);
+  begin_guarded();
   Connection connection;
   try {
     serve(connection, {argv + 2, argv + argc});

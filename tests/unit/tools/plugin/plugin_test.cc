@@ -4,7 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "golden/process.h"
 
@@ -207,6 +213,57 @@ INSTANTIATE_TEST_SUITE_P(
                       Failure{"report", "end_table() without table()"},
                       Failure{"close", "was ended by signal 6"}),
     [](const auto& test) { return std::string(test.param.how); });
+
+/// A process that the tool began, in the file "left", does not outlive it.
+void expect_nothing_left(const std::filesystem::path& folder) {
+  std::ifstream left(folder / "left");
+  pid_t process = 0;
+  ASSERT_TRUE(left >> process);
+  EXPECT_EQ(::kill(process, 0), -1) << process << " is there still";
+  std::filesystem::remove(folder / "left");
+}
+
+TEST_F(Plugins, ThatAreIsolatedLeaveNoProcessBehind) {
+  for (const char* const how : {"child", "hide"}) {
+    const Json tools = good({"--tool", bad(how), "--isolate"});
+    EXPECT_GT(tools.at("bad").at("executions"), 1000) << how;
+    expect_nothing_left(folder_->path());
+  }
+  const ProcessResult hung = analyze({"--tool", bad("orphan"), "--isolate", "--isolate-limit", "1"});
+  EXPECT_EQ(hung.exit_code, kSystem);
+  expect_nothing_left(folder_->path());
+}
+
+/// However the host ends.
+TEST_F(Plugins, ThatAreIsolatedEndWithAHostThatIsKilled) {
+  const ProcessResult r = run_shell(
+      "$CITCAT analyze linux.citcat --tool " + bad("orphan") + R"( --isolate >/dev/null 2>&1 &
+host=$!
+until [ -s left ]; do sleep 0.05; done
+ps -o pid= --ppid $host
+kill -9 $host; wait $host 2>/dev/null
+for try in $(seq 100); do kill -0 $(cat left) 2>/dev/null || break; sleep 0.1; done
+sleep 0.3
+)",
+      folder_->path());
+  expect_nothing_left(folder_->path());
+  std::istringstream processes(r.out);
+  pid_t guard = 0;
+  ASSERT_TRUE(processes >> guard) << r.out << r.err;
+  // It is gone, or waits for whoever takes up processes without a parent.
+  std::ifstream stat("/proc/" + std::to_string(guard) + "/stat");
+  std::string number, name, state = "Z";
+  stat >> number >> name >> state;
+  EXPECT_EQ(state, "Z");
+}
+
+TEST_F(Plugins, ThatAreIsolatedReachNoOtherProcess) {
+  const Json tools = good({"--tool", bad("reach"), "--tool", "count", "--isolate"});
+  EXPECT_GT(tools.at("bad").at("executions"), 1000);
+  std::ifstream reached(folder_->path() / "reached");
+  const std::string ways{std::istreambuf_iterator<char>(reached), {}};
+  EXPECT_EQ(ways, "tried\n");
+}
 
 TEST_F(Plugins, WhoseReportMakesNoSenseFailAloneWithoutIsolationToo) {
   const ProcessResult r = analyze({"--tool", "count", "--tool", bad("report")});
