@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
 /// Instructions between two looks at how much memory is taken: hundredths of a second.
-constexpr std::uint64_t kBetweenLooks = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBetweenMemoryLooks = std::uint64_t{1} << 20;
 
 std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) {
   char text[80];
@@ -250,7 +250,7 @@ Position Replayer::next_stop() const {
 void Replayer::loop() {
   const Position end = std::min(to_, Position{end_of(recording_), 0});
   std::uint64_t next_report = options_.progress_interval;
-  std::uint64_t next_look = machine_.position().instruction + kBetweenLooks;
+  std::uint64_t next_look = machine_.position().instruction + kBetweenMemoryLooks;
   for (;;) {
     apply_all_due();
     const Position now = machine_.position();
@@ -274,7 +274,7 @@ void Replayer::loop() {
     const bool looks = early || machine_.position().instruction >= next_look;
     if (looks) {
       require_memory_for(machine_);
-      next_look = machine_.position().instruction + kBetweenLooks;
+      next_look = machine_.position().instruction + kBetweenMemoryLooks;
     }
     const bool stepped = stepping_from_ && moment() != *stepping_from_;
     if (stepped) apply_all_due();

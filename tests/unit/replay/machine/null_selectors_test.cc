@@ -201,7 +201,7 @@ TEST_P(NullSelectors, OutsideLongModeReturnsOutwardLeaveTheBasesToo) {
 // Loads of a null selector
 
 /// Of FS and GS, each with its instruction, from AX = 0, the stack, or zeroes at kData.
-const std::vector<std::pair<const char*, std::vector<int>>> kLoads = {
+const std::vector<std::pair<const char*, std::vector<int>>> kNullLoads = {
     {"fs", {0x8e, 0xe0}},                               // mov fs, eax
     {"gs", {0x8e, 0xe8}},                               // mov gs, eax
     {"gs", {0x8e, 0x2c, 0x25, 0, 0, 2, 0}},             // mov gs, [kData]
@@ -214,7 +214,7 @@ const std::vector<std::pair<const char*, std::vector<int>>> kLoads = {
 TEST_P(NullSelectors, LoadsOfANullSelectorClearTheBase) {
   for (const Maker maker : {Maker::intel, Maker::newer_amd, Maker::saying_amd, Maker::qemu}) {
     made_by(maker);
-    for (const auto& [segment, bytes] : kLoads) {
+    for (const auto& [segment, bytes] : kNullLoads) {
       put_bytes(kCode, bytes);
       EXPECT_EQ(go(1).exceptions, 0u);
       EXPECT_EQ(after(segment), 0u);
@@ -225,7 +225,7 @@ TEST_P(NullSelectors, LoadsOfANullSelectorClearTheBase) {
 
 TEST_P(NullSelectors, OlderProcessorsOfAmdLeaveIt) {
   made_by(Maker::amd);
-  for (const auto& [segment, bytes] : kLoads) {
+  for (const auto& [segment, bytes] : kNullLoads) {
     put_bytes(kCode, bytes);
     EXPECT_EQ(go(1).exceptions, 0u);
     EXPECT_EQ(after(segment), 0u);
