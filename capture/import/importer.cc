@@ -381,11 +381,11 @@ bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken) {
 std::size_t Importer::count_plain(std::span<const BusTransaction> block) {
   const bool window_alone = !by_dump_ && !options_.stop;
   const auto always = [](const auto& t) { return t.has(kStateWindow) || t.op == BusOp::reset; };
-  const auto other = window_alone ? std::find_if(block.begin(), block.end(), always)
-                                  : std::find_if(block.begin(), block.end(), [&](const auto& t) {
-                                      return always(t) || (by_dump_ && dump_.concerns(t)) ||
-                                             stop_.reached(t);
-                                    });
+  const auto other =
+      window_alone ? std::find_if(block.begin(), block.end(), always)
+                   : std::find_if(block.begin(), block.end(), [&](const auto& t) {
+                       return always(t) || (by_dump_ && dump_.concerns(t)) || stop_.reached(t);
+                     });
   return static_cast<std::size_t>(other - block.begin());
 }
 
@@ -421,7 +421,8 @@ bool Importer::reset_by(const BusTransaction& t) {
   stopped_at_ = completed;
   warn("transaction " + std::to_string(t.index) +
        " resets the processor: the recording ends there, and what follows is a run of its own "
-       "(--start transaction:" + std::to_string(t.index) + ")");
+       "(--start transaction:" +
+       std::to_string(t.index) + ")");
   return true;
 }
 

@@ -184,8 +184,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   const ReplayReport report = run.run();
   Verdict verdict = verdict_of(run, report, placed, captured);
   if (arguments.account) {
-    verdict.accounting =
-        account(file, verdict.totals, verdict.report.instructions, arguments.line);
+    verdict.accounting = account(file, verdict.totals, verdict.report.instructions, arguments.line);
     if (arguments.line && !verdict.accounting->line) {
       throw UsageError(fmt::format("--at {}: the replay has {} instructions", *arguments.line,
                                    verdict.report.instructions));
@@ -202,8 +201,8 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
 ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
                     const VerifyArguments& arguments, const Console& console) {
   if (arguments.line) {
-    throw UsageError("--at " + std::to_string(*arguments.line) + ": name one of the recordings of " +
-                     arguments.recording);
+    throw UsageError("--at " + std::to_string(*arguments.line) +
+                     ": name one of the recordings of " + arguments.recording);
   }
   std::vector<Verdict> verdicts;
   nlohmann::ordered_json each = nlohmann::ordered_json::array();

@@ -34,7 +34,8 @@ struct Verdict {
 };
 
 /// Of a session that ended with `report`. Compares the final memory with `captured`, where that is
-/// null with what the bus shows. Throws UsageError for a session that does not compare with evidence.
+/// null with what the bus shows. Throws UsageError for a session that does not compare with
+/// evidence.
 Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
                    const PlacedRecording& placed, const MemoryImage* captured);
 

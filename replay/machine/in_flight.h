@@ -52,8 +52,8 @@ struct InFlight {
   std::uint16_t segment_push_upper = 0;   ///< what a PUSH of a segment register is to leave alone
   bool restore_segment_push = false;
   bool returns_outward = false;  ///< the engine is about to return to an outer level
-  PhysAddr copied_from;  ///< read last
-  LinearAddr accessed;   ///< data that is being told, or found
+  PhysAddr copied_from;          ///< read last
+  LinearAddr accessed;           ///< data that is being told, or found
   LinearAddr invlpg_linear;
   bool keeps_context = false;  ///< MOV to CR3 that leaves the TLB alone
 

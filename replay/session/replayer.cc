@@ -43,9 +43,10 @@ void require_awake(const Machine& machine, const Recording& recording) {
                                : "more interrupts or port reads";
   // SDM vol. 3, 6.15, interrupt 8.
   throw ReplayStopped{machine.position(),
-                      shuts ? "the replay shuts down, by a fault in the delivery of a double fault, "
-                              "and the capture goes on"
-                            : "the processor halted where nothing wakes it, and the capture goes on",
+                      shuts
+                          ? "the replay shuts down, by a fault in the delivery of a double fault, "
+                            "and the capture goes on"
+                          : "the processor halted where nothing wakes it, and the capture goes on",
                       kNoTransaction, more, shuts ? "shutdown" : "HLT"};
 }
 
@@ -228,8 +229,7 @@ bool Replayer::step_beyond() {
 
 bool Replayer::finished() const {
   // The instruction that shuts the processor down never completes.
-  const std::uint64_t reached =
-      machine_.position().instruction + (machine_.shut_down() ? 1 : 0);
+  const std::uint64_t reached = machine_.position().instruction + (machine_.shut_down() ? 1 : 0);
   if (recording_.instructions) return reached >= *recording_.instructions;
   return next_interrupt_ == schedule_.interrupts.size() && next_io_ == schedule_.io_reads.size();
 }

@@ -181,7 +181,8 @@ bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first
           std::memcmp(w.t.data.data(), &store.value[done], w.t.size) != 0) {
         return false;
       }
-      if (done == 0 && w.t.size != store.size) c_.stores_order.note_upward(store.address, store.size);
+      if (done == 0 && w.t.size != store.size)
+        c_.stores_order.note_upward(store.address, store.size);
       done += w.t.size;
     }
   }

@@ -315,8 +315,7 @@ const Block* FastTier::find_block(std::uint64_t eip, Policy policy) {
   const bool is_it = found.block != nullptr && found.block->eip == eip && found.policy == policy;
   if (is_it) return found.block;
   // What is judged takes turns with what is not.
-  Known& known =
-      known_[privilege()][State::jump_index(eip) << 1 | (policy.logs() ? 1 : 0)];
+  Known& known = known_[privilege()][State::jump_index(eip) << 1 | (policy.logs() ? 1 : 0)];
   const Block* block = known.block;
   const bool may_run = block->eip == eip && known.policy == policy &&
                        s_->code_pages[block->page_index] == block->where;

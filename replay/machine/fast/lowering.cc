@@ -194,8 +194,8 @@ class Lowering {
     const unsigned size = operand_size(bytes);
     if (!take_operands()) return set(row, size);
     // The first access but for POP, which has read the stack by then.
-    return set_with_memory(row, size,
-                           info_.operands[info_.row->accesses == AccessPattern::pop_operand ? 1 : 0]);
+    return set_with_memory(
+        row, size, info_.operands[info_.row->accesses == AccessPattern::pop_operand ? 1 : 0]);
   }
 
   // Operands.
@@ -260,8 +260,8 @@ class Lowering {
     return !narrow && (shape_.flat >> operand.segment & 1) != 0;
   }
 
-  /// By CL, where that is operand `number`: `by_cl` rows behind. By 0 nothing happens, but perhaps a
-  /// read.
+  /// By CL, where that is operand `number`: `by_cl` rows behind. By 0 nothing happens, but perhaps
+  /// a read.
   bool shift(unsigned row, unsigned number, unsigned by_cl) {
     if (operand(number) == Form::CL) return plain(row + by_cl);
     const unsigned mask = bytes_of(0) == 8 ? 63 : 31;

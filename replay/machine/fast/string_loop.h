@@ -22,10 +22,10 @@ struct StringPage {
 /// Runs one string instruction on the registers of a State.
 class StringLoop {
  public:
-  /// `find`: where a linear address lies, for a store or a read. `stored`: memory was stored to, with
-  /// what lies at `from` where that is not null.
-  /// `made`: so many iterations were made, the first with its operands at these addresses, in the order
-  /// of DecodedInstruction::operands; each further one's are `step` bytes higher.
+  /// `find`: where a linear address lies, for a store or a read. `stored`: memory was stored to,
+  /// with what lies at `from` where that is not null. `made`: so many iterations were made, the
+  /// first with its operands at these addresses, in the order of DecodedInstruction::operands; each
+  /// further one's are `step` bytes higher.
   using Find = std::function<StringPage(LinearAddr linear, bool write)>;
   using Stored = std::function<void(PhysAddr at, std::uint32_t size, const PhysAddr* from)>;
   struct Operand {

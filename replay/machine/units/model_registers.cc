@@ -179,8 +179,9 @@ const CpuidLeaf* ModelRegisters::answer_to(std::uint32_t leaf, std::uint32_t sub
 void ModelRegisters::learn(std::uint32_t leaf, std::uint32_t subleaf, const InternalRead& answer) {
   if (leaf >> 28 == kHypervisorLeaves) return;
   const CpuidLeaf told{leaf, answer.eax, answer.ebx, answer.ecx, answer.edx};
-  auto at = std::lower_bound(cpuid_.begin(), cpuid_.end(), leaf,
-                             [](const CpuidLeaf& l, std::uint32_t number) { return l.leaf < number; });
+  auto at =
+      std::lower_bound(cpuid_.begin(), cpuid_.end(), leaf,
+                       [](const CpuidLeaf& l, std::uint32_t number) { return l.leaf < number; });
   std::uint32_t before = has_subleaves(leaf) ? subleaf : 0;
   for (; before != 0 && at != cpuid_.end() && at->leaf == leaf; --before) ++at;
   if (before != 0) return;  // those are kept in their order, and one before it is missing

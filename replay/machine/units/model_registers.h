@@ -61,9 +61,7 @@ class ModelRegisters {
     return tells(feature).value_or(feature.executed);
   }
   /// The same, where what is not told forbids nothing.
-  bool may_have(const InstructionFeature& feature) const {
-    return tells(feature).value_or(true);
-  }
+  bool may_have(const InstructionFeature& feature) const { return tells(feature).value_or(true); }
   /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
   /// What the recording has of RDRAND or RDSEED.

@@ -82,7 +82,7 @@ class SegmentLoader {
   Operands& operands_;
   const ModelRegisters& model_registers_;
 
-  std::array<Loaded, 6> before_return_;    ///< of the registers that watch_return() names
+  std::array<Loaded, 6> before_return_;     ///< of the registers that watch_return() names
   std::optional<std::uint64_t> kept_base_;  ///< which the load of a null selector leaves
 
   struct {

@@ -1,5 +1,5 @@
-// One instruction that goes on for thousands of millions of iterations: what bounds a command by time
-// or memory is looked at within it.
+// One instruction that goes on for thousands of millions of iterations: what bounds a command by
+// time or memory is looked at within it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

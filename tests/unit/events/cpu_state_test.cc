@@ -281,14 +281,15 @@ TEST_F(StateJson, ReadsLeavesOfCpuidInOrder) {
 TEST_F(StateJson, TakesNoLeafOfCpuidInPart) {
   EXPECT_THAT(error(R"({"registers":{},"cpuid":[]})"), HasSubstr("expected an object"));
   EXPECT_THAT(error(R"({"registers":{},"cpuid":{"x":{}}})"), HasSubstr("number of 32 bits"));
-  for (const char* part : {R"({})", R"({"eax":1})", "7", R"([[]])",
-                           R"({"eax":0,"ebx":0,"ecx":0,"edi":0})",
-                           R"({"eax":0,"ebx":0,"ecx":0,"edx":0,"edi":0})"}) {
+  for (const char* part :
+       {R"({})", R"({"eax":1})", "7", R"([[]])", R"({"eax":0,"ebx":0,"ecx":0,"edi":0})",
+        R"({"eax":0,"ebx":0,"ecx":0,"edx":0,"edi":0})"}) {
     const std::string text = std::string(R"({"registers":{},"cpuid":{"0x7":)") + part + "}}";
     EXPECT_THAT(error(text), HasSubstr("\"0x7\": expected")) << part;
   }
-  EXPECT_THAT(error(R"({"registers":{},"cpuid":{"7":{"eax":"0x1ffffffff","ebx":0,"ecx":0,"edx":0}}})"),
-              HasSubstr("number of 32 bits"));
+  EXPECT_THAT(
+      error(R"({"registers":{},"cpuid":{"7":{"eax":"0x1ffffffff","ebx":0,"ecx":0,"edx":0}}})"),
+      HasSubstr("number of 32 bits"));
 }
 
 TEST_F(StateJson, NamesTheOffendingKey) {

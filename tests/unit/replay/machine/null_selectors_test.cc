@@ -303,7 +303,7 @@ TEST_P(NullSelectors, ASystemCallsReturnOnAmdsProcessorsLeavesANullStackUnusable
 
 TEST_P(NullSelectors, ATaskSwitchLoadsNullSelectorsWithoutABase) {
   begin_without_long_mode();
-  put_quad(kGdt + 40, 0x0000890201000067);                           // at kData + 100h
+  put_quad(kGdt + 40, 0x0000890201000067);  // at kData + 100h
   for (unsigned at = 0; at < 0x68; ++at) put(kData + 0x100 + at, {0});
   put_quad(kData + 0x118, std::uint64_t{kTables} << 32);             // CR3
   put_quad(kData + 0x120, std::uint64_t{2} << 32 | (kCode + 0x80));  // EIP, EFLAGS

@@ -45,11 +45,11 @@ const Announced kAnnounced[] = {
     {"BMI1", {0xc4, 0xe2, 0x78, 0xf3, 0xdb}, 7, 'b', 3},             // blsi eax, ebx
     {"BMI1 (ANDN)", {0xc4, 0xe2, 0x78, 0xf2, 0xc3}, 7, 'b', 3},      // andn eax, eax, ebx
     {"BMI1 (TZCNT)", {0xf3, 0x0f, 0xbc, 0xc3}, 7, 'b', 3, Announced::two_meanings},
-    {"BMI2", {0xc4, 0xe2, 0x79, 0xf7, 0xc3}, 7, 'b', 8},             // shlx eax, ebx, eax
-    {"ADX", {0x66, 0x0f, 0x38, 0xf6, 0xc3}, 7, 'b', 19},             // adcx eax, ebx
-    {"SMAP", {0x0f, 0x01, 0xcb}, 7, 'b', 20},                        // stac
-    {"CLFLUSHOPT", {0x66, 0x0f, 0xae, 0x3e}, 7, 'b', 23},            // clflushopt [rsi]
-    {"CLWB", {0x66, 0x0f, 0xae, 0x36}, 7, 'b', 24},                  // clwb [rsi]
+    {"BMI2", {0xc4, 0xe2, 0x79, 0xf7, 0xc3}, 7, 'b', 8},                // shlx eax, ebx, eax
+    {"ADX", {0x66, 0x0f, 0x38, 0xf6, 0xc3}, 7, 'b', 19},                // adcx eax, ebx
+    {"SMAP", {0x0f, 0x01, 0xcb}, 7, 'b', 20},                           // stac
+    {"CLFLUSHOPT", {0x66, 0x0f, 0xae, 0x3e}, 7, 'b', 23},               // clflushopt [rsi]
+    {"CLWB", {0x66, 0x0f, 0xae, 0x36}, 7, 'b', 24},                     // clwb [rsi]
     {"SHA", {0x0f, 0x38, 0xc9, 0xc1}, 7, 'b', 29, Announced::refused},  // sha1msg1 xmm0, xmm1
     {"LAHF", {0x9f}, 0x80000001, 'c', 0},
     {"LZCNT", {0xf3, 0x0f, 0xbd, 0xc3}, 0x80000001, 'c', 5, Announced::two_meanings},
@@ -173,8 +173,10 @@ TEST_P(ToldFeatures, WhatCpuidSaysInTheRunCountsFromThereOn) {
 TEST_P(ToldFeatures, CountsOfZeroesAreWhatCpuidMakesOfThem) {
   put(kCode, {0xf3, 0x0f, 0xbd, 0xc3, 0x31, 0xdb, 0xf3, 0x0f, 0xbc, 0xcb});
   set("rcx", 7);
-  recording_.initial.cpuid = {
-      {0, 7, 0, 0, 0}, {7, 0, 8, 0, 0}, {0x80000000, 0x80000001, 0, 0, 0}, {0x80000001, 0, 0, 32, 0}};
+  recording_.initial.cpuid = {{0, 7, 0, 0, 0},
+                              {7, 0, 8, 0, 0},
+                              {0x80000000, 0x80000001, 0, 0, 0},
+                              {0x80000001, 0, 0, 32, 0}};
   EXPECT_EQ(go(3).instructions, 3u);
   EXPECT_EQ(after("rax"), 19u);
   EXPECT_EQ(after("rcx"), 32u);
@@ -187,7 +189,8 @@ TEST_P(ToldFeatures, CountsOfZeroesAreWhatCpuidMakesOfThem) {
 TEST_P(ToldFeatures, ACheckpointKeepsWhatWasSaid) {
   answer_in_the_run({7, 0, 8, 0, 0});
   set("rax", 7);
-  put(kCode, {0x0f, 0xa2, 0x31, 0xdb, 0xf3, 0x0f, 0xbc, 0xcb});  // cpuid; xor ebx, ebx; tzcnt ecx, ebx
+  put(kCode,
+      {0x0f, 0xa2, 0x31, 0xdb, 0xf3, 0x0f, 0xbc, 0xcb});  // cpuid; xor ebx, ebx; tzcnt ecx, ebx
   ReplayOptions options;
   options.path = GetParam();
   Replayer replayer(recording_, nullptr, options);
@@ -257,8 +260,10 @@ TEST_P(ToldFeaturesOf32Bits, CountsAreScansUnlessCpuidSaysOtherwise) {
   EXPECT_EQ(go(3).instructions, 3u);
   EXPECT_EQ(after("ecx"), 7u);
   EXPECT_EQ(after("edx"), 8u);
-  recording_.initial.cpuid = {
-      {0, 7, 0, 0, 0}, {7, 0, 8, 0, 0}, {0x80000000, 0x80000001, 0, 0, 0}, {0x80000001, 0, 0, 32, 0}};
+  recording_.initial.cpuid = {{0, 7, 0, 0, 0},
+                              {7, 0, 8, 0, 0},
+                              {0x80000000, 0x80000001, 0, 0, 0},
+                              {0x80000001, 0, 0, 32, 0}};
   EXPECT_EQ(go(3).instructions, 3u);
   EXPECT_EQ(after("ecx"), 32u);
   EXPECT_EQ(after("edx"), 32u);
