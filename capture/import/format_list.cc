@@ -11,6 +11,8 @@
 #include "capture/import/native.h"
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
+#include "capture/import/unknown_file.h"
+#include "formats/captures/sample_csv.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/line_reader.h"
@@ -95,6 +97,13 @@ const CaptureFormat* detect_capture_format(const std::string& path) {
   return best;
 }
 
+std::string what_was_found(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return "a folder with none of them";
+  const std::string complaint = complaint_of_table(read_head(path, kProbeBytes));
+  if (complaint.empty()) return "none of them";
+  return "a table that is not understood: " + complaint;
+}
+
 std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& paths,
                                             const CaptureOptions& options) {
   if (paths.empty()) throw UsageError("no capture file was given");
@@ -107,9 +116,9 @@ std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& path
   } else {
     format = detect_capture_format(paths.front());
     if (format == nullptr)
-      throw FormatError(
-          paths.front(), 0,
-          "expected a capture in one of the formats " + format_names() + ", found none of them");
+      throw FormatError(paths.front(), 0,
+                        "expected a capture in one of the formats " + format_names() + ", found " +
+                            what_was_found(paths.front()));
   }
   return format->open(paths, options);
 }

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "capture/bus/source.h"
 #include "capture/import/record_csv.h"
+#include "capture/import/unknown_file.h"
 #include "capture/inspect/stand_in_follower.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/capture_arguments.h"
@@ -499,8 +501,8 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
       break;
     case FileKind::unknown:
       throw FormatError(options.file, 0,
-                        "expected a recording, capture, memory image or KT trace, found none of "
-                        "them");
+                        "expected a recording, capture, memory image or KT trace, found " +
+                            what_was_found(options.file));
   }
   return ExitCode::ok;
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "capture/bus/cache_form.h"
+#include "capture/import/unknown_file.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/recording_info.h"
@@ -219,8 +220,8 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
       break;
     case FileKind::unknown:
       throw FormatError(options.file, 0,
-                        "expected a recording, capture, memory image, KT trace or IDtrace file, found "
-                        "none of them");
+                        "expected a recording, capture, memory image, KT trace or IDtrace file, found " +
+                            what_was_found(options.file));
   }
   if (options.json) {
     console.print_json(json);

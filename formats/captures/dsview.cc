@@ -142,14 +142,19 @@ class DsviewSource final : public SampleSource {
     info_.sample_rate_hz = parse_sample_rate(KeyFile::value(header, "samplerate"));
     const auto probes = key_number(header, "total probes", kMaxChannels, name);
     // Channels are numbered as on the device; those that were off are not there.
+    bool unnamed = true;
     for (int channel = 0; channel < static_cast<int>(kMaxChannels) && planes_.size() < probes;
          ++channel) {
       BitPlane plane(*zip_, channel);
-      if (!plane.exists()) continue;
+      if (!plane.exists()) {
+        if (!KeyFile::value(header, "probe" + std::to_string(channel)).empty()) unnamed = false;
+        continue;
+      }
       planes_.push_back(std::move(plane));
       info_.channels.push_back(KeyFile::value(header, "probe" + std::to_string(channel)));
     }
-    if (planes_.empty() || planes_.size() < probes)
+    // Where 'total probes' counts what the analyser has, those that were off have no name.
+    if (planes_.empty() || (planes_.size() < probes && !unnamed))
       throw FormatError(name, 0,
                         "expected members 'L-<channel>/0' of " + std::to_string(probes) +
                             " channels, found " + std::to_string(planes_.size()));

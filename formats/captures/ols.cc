@@ -17,7 +17,7 @@ class OlsSource final : public SampleSource {
  public:
   explicit OlsSource(std::unique_ptr<InputStream> input) : lines_(std::move(input)) {
     info_.name = lines_.name();
-    while ((pending_ = lines_.next(line_)) && (line_.empty() || line_[0] == ';'))
+    while ((pending_ = lines_.next(line_)) && (trimmed(line_).empty() || line_[0] == ';'))
       read_setting(line_);
     if (channels_ == 0) lines_.fail("expected a line ';Channels: N', found none");
     for (std::uint64_t i = 0; i < channels_; ++i) info_.channels.push_back(std::to_string(i));
@@ -32,7 +32,7 @@ class OlsSource final : public SampleSource {
     buffer_.clear();
     while (!buffer_.full() && (pending_ || lines_.next(line_))) {
       pending_ = false;
-      if (!line_.empty() && line_[0] != ';') read_sample(line_);
+      if (!trimmed(line_).empty() && line_[0] != ';') read_sample(line_);
     }
     if (buffer_.empty()) return false;
     out = buffer_.take();
@@ -65,7 +65,7 @@ class OlsSource final : public SampleSource {
                   std::to_string(number_));
     number_ = number;
     any_ = true;
-    const std::string_view digits = line.substr(0, at);
+    const std::string_view digits = trimmed(line.substr(0, at));
     std::fill(sample_.begin(), sample_.end(), std::uint8_t{0});
     for (std::size_t i = 0; i < digits.size(); ++i) {
       std::uint64_t digit = 0;

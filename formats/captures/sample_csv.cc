@@ -1,122 +1,42 @@
 #include "formats/captures/sample_csv.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstring>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "formats/captures/sample_buffer.h"
+#include "formats/captures/table_text.h"
+#include "formats/captures/table_times.h"
 #include "formats/io/error.h"
 #include "formats/io/line_reader.h"
 
 namespace citcat {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
-
-/// Takes the next word off the front of `line`; empty when there is none.
-std::string_view take_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-/// Takes the next field off the front of `line`, blanks at its ends and quotes removed; what stands
-/// between quotes may hold separators (RFC 4180, 2.6). `last`: no separator follows.
-std::string_view take_field(std::string_view& line, char separator, bool& last) {
-  std::size_t from = 0;
-  const std::size_t begin = line.find_first_not_of(separator == '\t' ? " " : kBlanks);
-  if (begin != std::string_view::npos && line[begin] == '"') {
-    const std::size_t quote = line.find('"', begin + 1);
-    if (quote != std::string_view::npos) from = quote;
-  }
-  const std::size_t end = line.find(separator, from);
-  std::string_view field = trimmed(line.substr(0, end));
-  if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
-    field = trimmed(field.substr(1, field.size() - 2));
-  last = end == std::string_view::npos;
-  line.remove_prefix(last ? line.size() : end + 1);
-  return field;
-}
-
-/// Splits at commas (or semicolons or tabs, whichever the header has); a blank as the separator
-/// stands for any number of them.
-std::vector<std::string_view> split(std::string_view line, char separator) {
-  std::vector<std::string_view> fields;
-  if (separator == ' ') {
-    for (std::string_view word = take_word(line); !word.empty(); word = take_word(line))
-      fields.push_back(word);
-    return fields;
-  }
-  for (bool last = false; !last;) fields.push_back(take_field(line, separator, last));
-  return fields;
-}
-
-char separator_of(std::string_view line) {
-  for (const char c : {',', '\t', ';'})
-    if (line.find(c) != std::string_view::npos) return c;
-  return trimmed(line).find(' ') != std::string_view::npos ? ' ' : ',';
-}
-
 bool begins_with(std::string_view text, std::string_view begin) {
   return text.substr(0, begin.size()) == begin;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
-}
-
-/// The unit that libsigrok heads its column of times with (output/csv.c of libsigrok 0.5.2), in
-/// seconds; 0 for anything else.
-double unit_of_times(std::string_view column) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"seconds", 1},
-                                                                   {"milliseconds", 1e-3},
-                                                                   {"microseconds", 1e-6},
-                                                                   {"nanoseconds", 1e-9},
-                                                                   {"picoseconds", 1e-12}};
-  for (const auto& [name, seconds] : kUnits)
-    if (column == name) return seconds;
-  return 0;
-}
-
-/// "Time", "Time [s]", "Time(s)", "Timestamp", "Sample", "Line", "State Number": no channel.
-bool names_a_position(std::string_view column) {
-  const std::string name = lower(column);
-  return begins_with(name, "time") || name == "sample" || name == "line" ||
-         name == "sample number" || unit_of_times(name) != 0 || begins_with(name, "state number") ||
-         name == "index";
-}
-
-/// The rule below the names of a printed table.
-bool is_rule(std::string_view line) {
-  return line.find_first_not_of("-=+| \t") == std::string_view::npos;
-}
-
-/// Printed tables write the unit of a time as a word of its own.
-bool is_time_unit(std::string_view word) {
-  static constexpr std::string_view kUnits[] = {"s", "ms", "us", "ns", "ps"};
-  return std::find(std::begin(kUnits), std::end(kUnits), word) != std::end(kUnits);
-}
-
-double parse_real(std::string_view text) {
-  double value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(value)
-             ? value
-             : -1;
-}
-
+/// A number, a time, or a level that is not known.
 bool is_value(std::string_view field) {
-  std::uint64_t value = 0;
-  return parse_hexadecimal(field, value) || parse_real(field) >= 0;
+  return is_table_number(field) || is_unknown_level(field) || parse_time(field, 1).has_value();
+}
+
+/// The fields of a row; without the empty one behind a last separator, where `columns` is not 0 and
+/// says that it is one too many.
+std::vector<std::string_view> fields_of(std::string_view row, char separator,
+                                        std::size_t columns) {
+  std::vector<std::string_view> fields = split_row(row, separator);
+  if (columns != 0 && fields.size() == columns + 1 && fields.back().empty()) fields.pop_back();
+  return fields;
+}
+
+/// The names of columns, or the first row of a table without names.
+std::vector<std::string_view> first_fields(std::string_view row, char separator) {
+  std::vector<std::string_view> fields = split_row(row, separator);
+  if (fields.size() > 1 && fields.back().empty()) fields.pop_back();
+  return fields;
 }
 
 /// Names that are also numbers (A, D0, BE) make a line of names when all begin with a letter and no
@@ -129,6 +49,21 @@ bool looks_like_names(const std::vector<std::string_view>& fields) {
   return distinct && std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
            return (field[0] >= 'A' && field[0] <= 'F') || (field[0] >= 'a' && field[0] <= 'f');
          });
+}
+
+/// "(us),(V)", "s;;": what some programs write below the names (PicoScope, LabVIEW).
+bool is_row_of_units(const std::vector<std::string_view>& fields) {
+  return std::all_of(fields.begin(), fields.end(), is_unit_cell) &&
+         !std::all_of(fields.begin(), fields.end(),
+                      [](std::string_view field) { return field.empty(); });
+}
+
+/// "sep=;": tells Excel the separator, and stands in the first line.
+std::optional<char> declared_separator(std::string_view line) {
+  constexpr std::string_view kWord = "sep=";
+  if (line.size() != kWord.size() + 1 || lower_case(line.substr(0, kWord.size())) != kWord)
+    return std::nullopt;
+  return line.back();
 }
 
 class CsvSource final : public SampleSource {
@@ -150,7 +85,7 @@ class CsvSource final : public SampleSource {
     while (!buffer_.full()) {
       if (!row_pending_ && !lines_.next(row_)) break;
       row_pending_ = false;
-      if (trimmed(row_).empty() || row_[0] == ';' || row_[0] == '#') continue;
+      if (is_comment(row_)) continue;
       if (separator_ == ' ') {
         read_words(row_);
       } else {
@@ -163,9 +98,17 @@ class CsvSource final : public SampleSource {
   }
 
   std::vector<std::string> warnings() const override {
-    if (left_out_.empty()) return {};
-    return {"columns behind the text of column '" + columns_[text_column_].name +
-            "' are left out, because words do not tell where it ends: " + left_out_};
+    std::vector<std::string> warnings;
+    if (!left_out_.empty())
+      warnings.push_back("columns behind the text of column '" + columns_[text_column_].name +
+                         "' are left out, because words do not tell where it ends: " + left_out_);
+    if (unknown_ != 0)
+      warnings.push_back(std::to_string(unknown_) + " levels are x, z or ?: they read as 0");
+    if (clock_.uneven() != 0)
+      warnings.push_back(std::to_string(clock_.uneven()) +
+                         " rows are not a whole number of samples behind the row before, as the "
+                         "first ones are: sample numbers are approximate");
+    return warnings;
   }
 
  private:
@@ -183,40 +126,64 @@ class CsvSource final : public SampleSource {
     return {head.begin(), head.end()};
   }
 
-  /// Comments, the line of column names if there is one, and the first row.
+  /// Comments, titles, the line of column names if there is one, units, and the first row.
   void read_head() {
-    std::vector<std::string> names;
+    separator_ = separator_of(head_);
     while (lines_.next(row_)) {
-      if (trimmed(row_).empty()) continue;
-      if (row_[0] == ';' || row_[0] == '#') {
+      if (is_comment(row_)) {
         read_comment(row_);
         continue;
       }
-      if (columns_.empty()) separator_ = separator_of(row_);
-      if (separator_ == ' ' && is_rule(row_)) continue;
-      const auto fields = split(row_, separator_);
-      const bool header = columns_.empty() && looks_like_names(fields);
-      if (!header) {
-        first_row(fields);
-        row_pending_ = true;
-        return;
+      if (const auto separator = declared_separator(row_)) {
+        separator_ = *separator;
+        continue;
       }
-      name_columns(fields);
+      if (separator_ == ' ' && is_rule(row_)) continue;
+      if (columns_.empty()) {
+        const auto fields = first_fields(row_, separator_);
+        if (is_title(fields)) {
+          read_comment(" " + std::string(row_));
+          continue;
+        }
+        if (looks_like_names(fields)) {
+          name_columns(fields);
+          continue;
+        }
+        number_columns(fields);
+      }
+      const auto fields = fields_of(row_, separator_, columns_.size());
+      if (fields.size() == columns_.size() && is_row_of_units(fields)) {
+        take_units(fields);
+        continue;
+      }
+      first_row(fields);
+      row_pending_ = true;
+      return;
     }
     lines_.fail("expected a table of samples, found no row of values");
   }
 
+  /// A line above the table: it has none of the separators that the rows have.
+  bool is_title(const std::vector<std::string_view>& fields) const {
+    if (fields.size() != 1 || separator_ == ' ') return false;
+    const auto lines = lines_of(head_);
+    return std::any_of(lines.begin(), lines.end(), [&](const NumberedLine& line) {
+      return line.text.find(separator_) != std::string_view::npos;
+    });
+  }
+
+  /// The first character is that of a comment.
   void read_comment(std::string_view line) {
     if (line.find("DSView") != std::string_view::npos) changes_only_ = true;
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) return;
-    const std::string key = lower(trimmed(line.substr(1, colon - 1)));
+    const std::string key = lower_case(trimmed(line.substr(1, colon - 1)));
     const std::string_view value = trimmed(line.substr(colon + 1));
     if (key == "samplerate" || key == "sample rate") {
       info_.sample_rate_hz = parse_sample_rate(std::string(value));
     } else if (begins_with(key, "channels (") && value.find(',') != std::string_view::npos) {
       listed_.clear();
-      for (const auto name : split(value, ',')) listed_.emplace_back(name);
+      for (const auto name : split_row(value, ',')) listed_.emplace_back(name);
     }
   }
 
@@ -226,26 +193,32 @@ class CsvSource final : public SampleSource {
       Column column;
       column.name = std::string(field);
       column.time = names_a_position(field);
+      if (column.time && time_column_ < 0 && lower_case(field) != "index") {
+        const double unit = unit_of_column(field);
+        if (unit != 0 || begins_with(lower_case(field), "time")) {
+          time_column_ = static_cast<int>(columns_.size());
+          seconds_per_unit_ = unit;
+        }
+      }
       columns_.push_back(column);
     }
-    take_times(fields);
-    // Saleae Logic 2 writes one row a change: "Time [s],Channel 0,...".
-    if (columns_[0].time && lower(columns_[0].name) == "time [s]") changes_only_ = true;
+    // Behind libsigrok's channels may stand whether the trigger was met (output/csv.c of 0.5.2).
+    if (time_column_ == 0 && columns_.back().name == "Trigger" &&
+        columns_.size() == listed_.size() + 2)
+      columns_.back().time = true;
     name_from_list();
   }
 
-  /// libsigrok tells times where it is asked to (csv:time=true), and leaves out rows that are like
-  /// the one before (csv:dedup=true): the times then tell which sample a row is. Behind the
-  /// channels may stand whether the trigger was met.
-  void take_times(const std::vector<std::string_view>& fields) {
-    const double unit = unit_of_times(lower(fields.front()));
-    if (unit == 0) return;
-    if (info_.sample_rate_hz > 0) {
-      seconds_per_unit_ = unit;
-      changes_only_ = true;
-    }
-    if (columns_.back().name == "Trigger" && columns_.size() == listed_.size() + 2)
-      columns_.back().time = true;
+  void number_columns(const std::vector<std::string_view>& fields) {
+    if (fields.size() > kMaxChannels) lines_.fail("expected fewer columns");
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      columns_.push_back(
+          {listed_.size() == fields.size() ? listed_[i] : std::to_string(i), false, 0, 0});
+  }
+
+  void take_units(const std::vector<std::string_view>& fields) {
+    if (time_column_ < 0 || seconds_per_unit_ != 0) return;
+    seconds_per_unit_ = unit_of_time(fields[static_cast<std::size_t>(time_column_)]);
   }
 
   /// libsigrok's header may say nothing but "logic": its comment has the names.
@@ -264,22 +237,59 @@ class CsvSource final : public SampleSource {
 
   /// The first values tell how wide the columns are.
   void first_row(const std::vector<std::string_view>& fields) {
-    if (columns_.empty()) {
-      if (fields.size() > kMaxChannels) lines_.fail("expected fewer columns");
-      for (std::size_t i = 0; i < fields.size(); ++i)
-        columns_.push_back(
-            {listed_.size() == fields.size() ? listed_[i] : std::to_string(i), false, 0, 0});
-    }
     if (separator_ != ' ' && fields.size() != columns_.size())
       lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
                   std::to_string(fields.size()));
     measure_columns(separator_ == ' ' ? align_words(fields) : fields);
-    if (info_.channels.empty() || info_.channels.size() > kMaxChannels)
+    if (info_.channels.empty()) lines_.fail(no_channels(fields));
+    if (info_.channels.size() > kMaxChannels)
       lines_.fail("expected columns with 1 to " + std::to_string(kMaxChannels) +
                   " bits in all, found " + std::to_string(info_.channels.size()));
-    time_column_ = !columns_[0].time ? -1 : 0;
     if (changes_only_ && time_column_ < 0)
       lines_.fail("expected a column of times in a file of changes, found none");
+    if (separator_ != ' ') number_by_times(fields);
+  }
+
+  /// Which column is the first of those that are no levels.
+  std::string no_channels(const std::vector<std::string_view>& fields) const {
+    for (std::size_t i = 0; i < std::min(fields.size(), columns_.size()); ++i)
+      if (!names_a_position(columns_[i].name))
+        return "expected levels or numbers, found '" + shown(fields[i]) + "' in column " +
+               std::to_string(i + 1) + " ('" + shown(columns_[i].name) + "')";
+    return "expected columns of levels, found times only";
+  }
+
+  /// Times in a known unit tell which sample a row is: programs leave out rows that are like the
+  /// one before (Saleae, Kingst, DSView, libsigrok with csv:dedup=true), or write each.
+  void number_by_times(const std::vector<std::string_view>& fields) {
+    if (time_column_ < 0) return;
+    const auto column = static_cast<std::size_t>(time_column_);
+    if (changes_only_ && seconds_per_unit_ == 0) seconds_per_unit_ = 1;
+    const bool in_cells = seconds_per_unit_ == 0 && parse_time(fields[column], 1) &&
+                          !is_table_number(fields[column]);
+    if (in_cells) seconds_per_unit_ = 1;
+    if (seconds_per_unit_ == 0) return;
+    clock_ = RowClock(info_.sample_rate_hz);
+    learn_steps(column);
+    // libsigrok names a unit alone: without a rate its rows are samples.
+    const bool unit_alone = unit_of_time(columns_[column].name) != 0;
+    changes_only_ = changes_only_ || !unit_alone || info_.sample_rate_hz > 0;
+    if (info_.sample_rate_hz == 0) info_.sample_rate_hz = clock_.rate_found();
+  }
+
+  void learn_steps(std::size_t column) {
+    std::vector<double> times;
+    double resolution = 1;
+    for (const NumberedLine& line : lines_of(head_)) {
+      if (line.number < lines_.number()) continue;
+      const auto fields = split_row(line.text, separator_);
+      if (column >= fields.size()) return;
+      const auto time = parse_time(fields[column], seconds_per_unit_);
+      if (!time) return;
+      times.push_back(*time);
+      resolution = std::min(resolution, resolution_of_time(fields[column], seconds_per_unit_));
+    }
+    clock_.learn(times, resolution);
   }
 
   /// The words of a row as far as they can be told apart: a time may be two, text any number.
@@ -294,7 +304,7 @@ class CsvSource final : public SampleSource {
       fields.push_back(words[word++]);
       std::uint64_t ignored = 0;
       if (columns_[i].time) {
-        if (word < words.size() && is_time_unit(words[word])) ++word;
+        if (word < words.size() && unit_of_time(words[word]) != 0) ++word;
       } else if (!parse_hexadecimal(fields.back(), ignored)) {
         text_column_ = i;
         break;
@@ -323,8 +333,8 @@ class CsvSource final : public SampleSource {
       if (end == std::string_view::npos) return digits;
       const std::string_view row = trimmed(text.substr(0, end));
       text.remove_prefix(end + 1);
-      if (line < lines_.number() || row.empty() || row[0] == ';' || row[0] == '#') continue;
-      const auto fields = separator_ == ' ' ? words_of(row) : split(row, separator_);
+      if (line < lines_.number() || is_comment(row)) continue;
+      const auto fields = separator_ == ' ' ? words_of(row) : split_row(row, separator_);
       for (std::size_t i = 0; i < std::min(fields.size(), digits.size()); ++i) {
         const bool level = fields[i] == "0" || fields[i] == "1";
         if (fields[i].size() == 1 && !level && parse_hexadecimal(fields[i], value))
@@ -339,7 +349,7 @@ class CsvSource final : public SampleSource {
     while (words.size() < text_column_) {
       words.push_back(take_word(row));
       std::string_view rest = row;
-      if (columns_[words.size() - 1].time && is_time_unit(take_word(rest))) row = rest;
+      if (columns_[words.size() - 1].time && unit_of_time(take_word(rest)) != 0) row = rest;
     }
     return words;
   }
@@ -350,7 +360,8 @@ class CsvSource final : public SampleSource {
       Column& column = columns_[i];
       if (column.time) continue;
       column.first_channel = info_.channels.size();
-      if ((fields[i] == "0" || fields[i] == "1") && !digits[i]) {
+      const bool level = fields[i] == "0" || fields[i] == "1" || is_unknown_level(fields[i]);
+      if (level && !digits[i]) {
         column.bits = 1;
         info_.channels.push_back(column.name);
         continue;
@@ -383,7 +394,7 @@ class CsvSource final : public SampleSource {
         continue;
       }
       std::string_view rest = line;
-      if (is_time_unit(take_word(rest))) line = rest;
+      if (unit_of_time(take_word(rest)) != 0) line = rest;
     }
     if (text_column_ == columns_.size() && !trimmed(line).empty())
       lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found more");
@@ -405,9 +416,9 @@ class CsvSource final : public SampleSource {
         field = take_field(line, separator_, last);
       }
       if (column.time) {
-        if (i == 0) time = field;
+        if (static_cast<int>(i) == time_column_) time = field;
       } else if (column.bits == 1 && field.size() == 1) {
-        if (field[0] != '0' && field[0] != '1') bad_value(column, field);
+        if (field[0] != '0' && field[0] != '1') check_unknown(column, field);
         set_level(sample_, column.first_channel, field[0] == '1');
       } else {
         read_value(column, field);
@@ -417,8 +428,15 @@ class CsvSource final : public SampleSource {
                     std::to_string(i + 1));
       more = !last;
     }
-    if (more) lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found more");
+    // A last separator may stand behind the last value.
+    if (more && !trimmed(line).empty())
+      lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found more");
     buffer_.add(sample_, changes_only_ ? number_of(time) : 0);
+  }
+
+  void check_unknown(const Column& column, std::string_view field) {
+    if (!is_unknown_level(field)) bad_value(column, field);
+    ++unknown_;
   }
 
   void read_value(const Column& column, std::string_view field) {
@@ -434,26 +452,19 @@ class CsvSource final : public SampleSource {
                 column.name + "', found '" + shown(field) + "'");
   }
 
-  /// Sample number of a time in seconds: samples where the rate is known, else nanoseconds.
-  std::uint64_t number_of(std::string_view time) {
-    // Times before the trigger are negative: count from the first one.
-    const bool negative = !time.empty() && time.front() == '-';
-    double seconds = parse_real(negative ? time.substr(1) : time);
-    if (seconds < 0) lines_.fail("expected a time, found '" + shown(time) + "'");
-    if (negative) seconds = -seconds;
-    seconds *= seconds_per_unit_;
-    if (!any_) begin_ = std::min(seconds, 0.0);
-    constexpr double kNanoseconds = 1e9;
-    const double rate = info_.sample_rate_hz > 0 ? info_.sample_rate_hz : kNanoseconds;
-    const double scaled = std::round((seconds - begin_) * rate);
-    if (scaled < 0 || scaled > 9e18) lines_.fail("expected a time within the capture");
-    const auto number = static_cast<std::uint64_t>(scaled);
-    if (any_ && number < number_)
-      lines_.fail("expected times to rise, found '" + shown(time) + "'");
-    number_ = any_ && number == number_ ? number_ + 1 : number;
-    any_ = true;
-    return number_;
+  /// Sample number of a row's time: samples where the rate is known, else nanoseconds.
+  std::uint64_t number_of(std::string_view text) {
+    const std::optional<double> time = parse_time(text, seconds_per_unit_);
+    if (!time)
+      lines_.fail("expected a time in column '" + shown(columns_[time_column()].name) +
+                  "', found '" + shown(text) + "'");
+    const std::optional<std::uint64_t> number = clock_.number_of(*time);
+    if (!number)
+      lines_.fail("expected times to rise within a capture, found '" + shown(text) + "'");
+    return *number;
   }
+
+  std::size_t time_column() const { return static_cast<std::size_t>(time_column_); }
 
   std::string head_;  ///< of the file, until the columns are known
   LineReader lines_;
@@ -461,7 +472,7 @@ class CsvSource final : public SampleSource {
   char separator_ = ',';
   std::vector<std::string> listed_;  ///< channel names of a comment
   std::vector<Column> columns_;
-  int time_column_ = -1;
+  int time_column_ = -1;  ///< -1: none
   std::size_t text_column_ = 0;  ///< first column that words do not delimit; all if none
   std::string left_out_;         ///< names of the columns of values behind it
   bool changes_only_ = false;
@@ -469,10 +480,9 @@ class CsvSource final : public SampleSource {
   bool row_pending_ = false;
   std::vector<std::uint8_t> sample_;
   SampleBuffer buffer_{1, false};
-  double seconds_per_unit_ = 1;  ///< of times
-  double begin_ = 0;
-  std::uint64_t number_ = 0;
-  bool any_ = false;
+  double seconds_per_unit_ = 0;  ///< of times; 0: not known
+  RowClock clock_{0};
+  std::uint64_t unknown_ = 0;  ///< levels
 };
 
 /// Whether the first line names columns, the first of them the number of the sample, and the next
@@ -485,8 +495,7 @@ bool rate_printed_table(std::string_view text) {
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(end + 1);
     if (line.empty() || is_rule(line)) continue;
-    if (columns == 0 && separator_of(line) != ' ') return false;
-    const auto words = split(line, ' ');
+    const auto words = split_row(line, ' ');
     if (columns == 0) {
       columns = words.size();
       if (columns < 2 || !names_a_position(words[0])) return false;
@@ -499,6 +508,47 @@ bool rate_printed_table(std::string_view text) {
   return rows != 0;
 }
 
+/// Whether the first lines are rows of one table: what rate_sample_csv() says of any, and why not.
+struct TableVerdict {
+  bool is_table = false;
+  std::string complaint;  ///< where most of it is one
+};
+
+TableVerdict judge_table(std::string_view text) {
+  constexpr std::size_t kRows = 8;
+  const char separator = separator_of(text);
+  if (separator == ' ') return {};
+  std::vector<std::string_view> names;
+  std::size_t rows = 0;
+  for (const NumberedLine& line : lines_of(text)) {
+    if (rows == kRows) break;
+    if (declared_separator(line.text)) continue;
+    if (names.empty()) {
+      const auto fields = first_fields(line.text, separator);
+      if (fields.size() > 1 || rows != 0) names = fields;
+      rows += names.empty() ? 0 : 1;
+      continue;
+    }
+    const auto fields = fields_of(line.text, separator, names.size());
+    const std::string where = "line " + std::to_string(line.number);
+    if (fields.size() != names.size()) {
+      if (rows < 2) return {};
+      return {false, where + " has " + std::to_string(fields.size()) +
+                         " columns, the lines before it " + std::to_string(names.size())};
+    }
+    if (is_row_of_units(fields)) continue;
+    if (std::none_of(fields.begin(), fields.end(), is_value))
+      return {false, "column 1 ('" + shown(names[0]) + "') has '" + shown(fields[0]) + "' in " +
+                         where + ", and no other column has a level, a number or a time"};
+    ++rows;
+  }
+  return {rows >= 2, {}};
+}
+
+std::string_view prefix_text(std::span<const std::uint8_t> prefix) {
+  return {reinterpret_cast<const char*>(prefix.data()), prefix.size()};
+}
+
 }  // namespace
 
 std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input) {
@@ -506,29 +556,24 @@ std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input
 }
 
 int rate_sample_csv(std::span<const std::uint8_t> prefix) {
-  const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
+  const std::string_view text = prefix_text(prefix);
   if (text.find('\0') != std::string_view::npos) return 0;
-  if (text.find("CSV generated by libsigrok") < 64 || text.find("generated by DSView") < 64 ||
-      begins_with(text, "Time [s],"))
+  if (text.find("generated by libsigrok") < 64 || text.find("generated by DSView") < 64)
     return 95;
-  if (rate_printed_table(text)) return 30;
-  // Any table: the same number of separators in the first lines, values in the second.
-  std::size_t rows = 0, columns = 0;
-  for (std::size_t begin = 0; begin < text.size() && rows < 8;) {
-    const auto end = text.find('\n', begin);
-    if (end == std::string_view::npos) break;
-    std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    if (line.empty() || line[0] == ';' || line[0] == '#') continue;
-    const auto fields = split(line, separator_of(line));
-    if (fields.size() < 2 || (columns != 0 && fields.size() != columns)) return 0;
-    columns = fields.size();
-    const auto values = std::count_if(fields.begin(), fields.end(), is_value);
-    if (rows > 0 && values == 0) return 0;
-    ++rows;
-  }
-  return rows >= 2 ? 30 : 0;
+  const std::string_view first = text.substr(0, text.find('\n'));
+  const bool separated = first.find_first_of(",;\t") != std::string_view::npos;
+  // Saleae Logic writes "Time [s],", versions before 2 "Time[s], ", as Kingst's program does.
+  if (separated && begins_with(text, "Time") &&
+      unit_of_column(first_fields(first, separator_of(text))[0]) != 0)
+    return 95;
+  if (!separated && rate_printed_table(text)) return 30;
+  return judge_table(text).is_table ? 30 : 0;
+}
+
+std::string complaint_of_table(std::span<const std::uint8_t> prefix) {
+  const std::string_view text = prefix_text(prefix);
+  if (text.find('\0') != std::string_view::npos) return {};
+  return judge_table(text).complaint;
 }
 
 }  // namespace citcat

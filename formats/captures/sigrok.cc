@@ -33,6 +33,12 @@ class SigrokSource final : public SampleSource {
 
   const SampleInfo& info() const override { return info_; }
 
+  std::vector<std::string> warnings() const override {
+    if (without_bits_.empty()) return {};
+    return {"samples have " + std::to_string(info_.unit_bytes * 8) +
+            " bits, and none for these probes: " + without_bits_};
+  }
+
   bool next(SampleBlock& out) override {
     for (;;) {
       if (!member_) {
@@ -73,16 +79,28 @@ class SigrokSource final : public SampleSource {
   }
 
   void read_device(const KeyFile::Group& group, const std::string& name) {
-    const auto channels = key_number(group, "total probes", kMaxChannels, name);
+    const auto probes = key_number(group, "total probes", kMaxChannels, name);
     info_.unit_bytes = key_number(group, "unitsize", kMaxChannels / 8, name);
-    if (channels == 0 || info_.unit_bytes * 8 < channels)
+    if (probes == 0 || info_.unit_bytes == 0)
       throw FormatError(name, 0,
-                        "expected 'unitsize' to hold all " + std::to_string(channels) +
-                            " probes, found " + std::to_string(info_.unit_bytes));
+                        "expected 'total probes' and 'unitsize' to be more than 0, found " +
+                            std::to_string(probes) + " and " + std::to_string(info_.unit_bytes));
+    const unsigned long bits = info_.unit_bytes * 8;
     // Unused probes have no name: their bits are there all the same.
-    for (unsigned long i = 1; i <= channels; ++i)
+    for (unsigned long i = 1; i <= std::min(probes, bits); ++i)
       info_.channels.push_back(KeyFile::value(group, "probe" + std::to_string(i)));
+    if (probes > bits) leave_out_unused(group, probes);
     info_.sample_rate_hz = parse_sample_rate(KeyFile::value(group, "samplerate"));
+  }
+
+  /// Some programs count the channels that the analyser has, and not those that were on (libsigrok
+  /// 0.2 and 0.3, some files of 0.5 and 0.6): a probe without bits was not captured.
+  void leave_out_unused(const KeyFile::Group& group, unsigned long probes) {
+    while (info_.channels.size() > 1 && info_.channels.back().empty()) info_.channels.pop_back();
+    for (unsigned long i = info_.unit_bytes * 8 + 1; i <= probes; ++i) {
+      const std::string& probe = KeyFile::value(group, "probe" + std::to_string(i));
+      if (!probe.empty()) without_bits_ += (without_bits_.empty() ? "" : ", ") + probe;
+    }
   }
 
   /// Members `capturefile` alone or `capturefile-1`, `-2`, ... in numeric order, without a hole.
@@ -119,6 +137,7 @@ class SigrokSource final : public SampleSource {
   std::unique_ptr<ZipReader> zip_;
   SampleInfo info_;
   std::string capture_file_;
+  std::string without_bits_;  ///< names of probes
   std::vector<std::size_t> chunks_;
   std::size_t chunk_ = 0;
   std::optional<ZipReader::Member> member_;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "formats/captures/sample_buffer.h"
+#include "formats/captures/table_times.h"
 #include "formats/io/error.h"
 #include "formats/io/line_reader.h"
 
@@ -44,17 +46,64 @@ class WordReader {
   std::string_view rest_;
 };
 
-/// "1", "1ns", "10 us" in seconds; 0 for anything else.
-double parse_timescale(const std::string& text) {
-  static constexpr std::pair<const char*, double> kUnits[] = {
-      {"fs", 1e-15}, {"ps", 1e-12}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-  const auto digits = text.find_first_not_of("0123456789");
-  std::uint64_t number = 0;
-  if (digits == std::string::npos || !parse_decimal(text.substr(0, digits), number)) return 0;
-  const std::string unit(trimmed(std::string_view(text).substr(digits)));
-  for (const auto& [name, seconds] : kUnits)
-    if (unit == name) return static_cast<double>(number) * seconds;
-  return 0;
+/// "1ns", "10 us", "0.5 fs" in seconds; 0 for anything else. The standard knows 1, 10 and 100
+/// (IEEE 1364-2005, 18.2.3.6); programs for analysers write any number.
+double parse_timescale(std::string_view text) {
+  const auto unit = std::min(text.find_first_not_of("0123456789.,+-eE"), text.size());
+  if (unit == text.size()) return 0;
+  return parse_time(text, 0).value_or(0);
+}
+
+/// The bit that a digit stands for: of four values (18.2.1), and of the nine that VHDL has (IEEE
+/// 1164, table 1).
+enum class Bit : std::uint8_t { low, high, unknown, none };
+
+Bit bit_of(char digit) {
+  switch (digit) {
+    case '0':
+    case 'L':
+    case 'l':
+      return Bit::low;
+    case '1':
+    case 'H':
+    case 'h':
+      return Bit::high;
+    case 'x':
+    case 'X':
+    case 'z':
+    case 'Z':
+    case 'u':
+    case 'U':
+    case 'w':
+    case 'W':
+    case '-':
+      return Bit::unknown;
+    default:
+      return Bit::none;
+  }
+}
+
+/// A time behind '#'. In whole units, and what is left of one.
+struct VcdTime {
+  bool negative = false;
+  std::uint64_t units = 0;
+  double fraction = 0;
+};
+
+std::optional<VcdTime> parse_vcd_time(std::string_view text) {
+  VcdTime time;
+  if (!text.empty() && text.front() == '-') {
+    time.negative = true;
+    text.remove_prefix(1);
+  }
+  if (parse_decimal(text, time.units)) return time;
+  constexpr double kMost = 9e18;
+  if (text.find_first_not_of("0123456789.,eE+-") != std::string_view::npos) return std::nullopt;
+  const auto value = parse_time(text, 1);
+  if (!value || *value < 0 || *value > kMost) return std::nullopt;
+  time.units = static_cast<std::uint64_t>(*value);
+  time.fraction = *value - static_cast<double>(time.units);
+  return time;
 }
 
 class VcdSource final : public SampleSource {
@@ -88,6 +137,15 @@ class VcdSource final : public SampleSource {
     std::vector<std::string> warnings;
     if (unknown_ != 0) {
       warnings.push_back(std::to_string(unknown_) + " levels are x or z: they read as 0");
+    }
+    if (fractions_ != 0) {
+      warnings.push_back(std::to_string(fractions_) +
+                         " times are fractions of a unit: sample numbers are rounded");
+    }
+    if (offs_ != 0) {
+      warnings.push_back("the dump was off " + std::to_string(offs_) +
+                         (offs_ == 1 ? " time" : " times") +
+                         " ($dumpoff): what happened meanwhile is not known");
     }
     if (words_.lines().is_open_end()) {
       warnings.push_back(info_.name + ": the last line has no end: the file may be cut");
@@ -160,9 +218,10 @@ class VcdSource final : public SampleSource {
     const auto colon = name.find(':', bracket == std::string::npos ? 0 : bracket);
     if (bits > 1 && bracket != std::string::npos && colon != std::string::npos) {
       std::uint64_t left = 0, right = 0;
-      parse_decimal(std::string_view(name).substr(bracket + 1, colon - bracket - 1), left);
+      const std::string_view text = name;
+      parse_decimal(trimmed(text.substr(bracket + 1, colon - bracket - 1)), left);
       const auto close = std::min(name.find(']', colon), name.size());
-      parse_decimal(std::string_view(name).substr(colon + 1, close - colon - 1), right);
+      parse_decimal(trimmed(text.substr(colon + 1, close - colon - 1)), right);
       lowest = std::min(left, right);
       descending = left >= right;
       name.resize(bracket);
@@ -201,16 +260,7 @@ class VcdSource final : public SampleSource {
   void read_change(std::string_view word) {
     switch (word[0]) {
       case '#':
-        read_time(word.substr(1));
-        return;
-      case '0':
-      case '1':
-      case 'x':
-      case 'X':
-      case 'z':
-      case 'Z':
-        if (word.size() < 2) words_.fail("expected an identifier after the value");
-        set_value(word.substr(1), word.substr(0, 1));
+        read_time(word.size() > 1 ? word.substr(1) : words_.expect("a time after '#'"));
         return;
       case 'b':
       case 'B': {
@@ -225,23 +275,45 @@ class VcdSource final : public SampleSource {
         words_.expect("the identifier of a value");
         return;
       case '$':
-        // $dumpvars, $dumpall, $dumpon, $dumpoff enclose ordinary changes.
-        if (word == "$comment") skip_to_end();
+        read_keyword(word);
         return;
       default:
-        words_.fail("expected a time or a value change, found '" + shown(word) + "'");
+        break;
+    }
+    if (bit_of(word[0]) == Bit::none)
+      words_.fail("expected a time or a value change, found '" + shown(word) + "'");
+    const std::string value(1, word[0]);
+    set_value(word.size() > 1 ? word.substr(1) : words_.expect("an identifier after the value"),
+              value);
+  }
+
+  /// $dumpvars, $dumpall and $dumpon enclose ordinary changes. $dumpoff encloses x for everything
+  /// (IEEE 1364-2005, 18.1.3): the levels are not known until $dumpon, and no change is shown.
+  void read_keyword(std::string_view word) {
+    if (word == "$comment") {
+      skip_to_end();
+    } else if (word == "$dumpoff") {
+      skip_to_end();
+      ++offs_;
     }
   }
 
-  void read_time(std::string_view digits) {
-    std::uint64_t time = 0;
-    if (!parse_decimal(digits, time))
-      words_.fail("expected a time after '#', found '" + shown(digits) + "'");
-    if (has_time_ && time < time_)
-      words_.fail("expected times to rise, found " + std::to_string(time) + " after " +
-                  std::to_string(time_));
-    if (has_time_ && time != time_) flush_time();
+  void read_time(std::string_view text) {
+    const std::optional<VcdTime> found = parse_vcd_time(text);
+    if (!found) words_.fail("expected a time after '#', found '" + shown(text) + "'");
+    if (found->fraction != 0) ++fractions_;
+    // Times before a trigger are negative: the first one is then number 0.
+    if (!has_time_ && found->negative) before_zero_ = found->units;
+    const std::uint64_t time = found->negative
+                                   ? before_zero_ - std::min(found->units, before_zero_)
+                                   : before_zero_ + found->units;
+    if (has_time_ && (time < time_ || (time == time_ && found->fraction < fraction_) ||
+                      (found->negative && found->units > before_zero_)))
+      words_.fail("expected times to rise, found " + shown(text) + " after " + last_time_);
+    if (has_time_ && (time != time_ || found->fraction != fraction_)) flush_time();
     time_ = time;
+    fraction_ = found->fraction;
+    last_time_.assign(text);
     has_time_ = true;
   }
 
@@ -256,15 +328,13 @@ class VcdSource final : public SampleSource {
                   std::to_string(bits.size()));
     for (std::size_t i = 0; i < variable.bits; ++i) {
       // Shorter values are extended: with 0, or with x or z when they begin so (IEEE 1364 18.2.1).
-      char digit = i < bits.size() ? bits[bits.size() - 1 - i] : bits[0];
-      if (i >= bits.size() && digit == '1') digit = '0';
-      if (digit != '0' && digit != '1') {
-        if (std::string_view("xXzZ").find(digit) == std::string_view::npos)
-          words_.fail("expected bits 0, 1, x or z, found '" + shown({&digit, 1}) + "'");
-        ++unknown_;
-      }
+      Bit bit = bit_of(i < bits.size() ? bits[bits.size() - 1 - i] : bits[0]);
+      if (bit == Bit::none)
+        words_.fail("expected bits 0, 1, x or z, found '" + shown(bits) + "'");
+      if (i >= bits.size() && bit == Bit::high) bit = Bit::low;
+      if (bit == Bit::unknown) ++unknown_;
       for (const std::size_t first : variable.first_channels)
-        set_level(sample_, first + i, digit == '1');
+        set_level(sample_, first + i, bit == Bit::high);
     }
     changed_ = true;
   }
@@ -275,7 +345,8 @@ class VcdSource final : public SampleSource {
     changed_ = false;
     const double scaled =
         info_.sample_rate_hz > 0
-            ? std::round(static_cast<double>(time_) * timescale_ * info_.sample_rate_hz)
+            ? std::round((static_cast<double>(time_) + fraction_) * timescale_ *
+                         info_.sample_rate_hz)
             : 0;
     std::uint64_t number =
         info_.sample_rate_hz > 0 && scaled < 9e18 ? static_cast<std::uint64_t>(scaled) : time_;
@@ -298,6 +369,10 @@ class VcdSource final : public SampleSource {
   SampleBuffer buffer_{1, true};
   std::string vector_, key_;
   std::uint64_t time_ = 0, number_ = 0, unknown_ = 0;
+  double fraction_ = 0;            ///< of a unit, behind time_
+  std::uint64_t before_zero_ = 0;  ///< how far below zero the first time is
+  std::string last_time_;          ///< as written
+  std::uint64_t fractions_ = 0, offs_ = 0;
   bool has_time_ = false, changed_ = false, any_ = false;
 };
 

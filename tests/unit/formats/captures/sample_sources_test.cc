@@ -109,6 +109,50 @@ TEST(Vcd, ErrorsNameTheLine) {
   EXPECT_NE(error_of(open_vcd, "").find("end of the file"), std::string::npos);
 }
 
+TEST(Vcd, TimesAndTimeScalesMayBeFractions) {
+  const std::string head =
+      "$timescale 0.5 fs $end\n$comment Acquisition with 1/1 channels at 1000 GHz $end\n"
+      "$var wire 1 ! A $end\n$enddefinitions $end\n";
+  const Samples s = read_all(*open_vcd(stream(head + "#0 0!\n#4000.5 1!\n# 8000 0 !\n")));
+  EXPECT_EQ(s.numbers, (Numbers{0, 2, 4}));
+  EXPECT_EQ(s.levels, (Numbers{0, 1, 0}));
+  ASSERT_EQ(s.warnings.size(), 1u);
+  EXPECT_NE(s.warnings[0].find("rounded"), std::string::npos) << s.warnings[0];
+  for (const char* scale : {"3 ns", "1.5us", "10 ps", "100s"}) {
+    const std::string text = std::string("$timescale ") + scale +
+                             " $end $var wire 1 ! A $end $enddefinitions $end #0 1!\n";
+    EXPECT_EQ(error_of(open_vcd, text), "") << scale;
+  }
+  EXPECT_NE(error_of(open_vcd, "$timescale 1 mile $end"), "");
+}
+
+TEST(Vcd, TimesBeforeATriggerAreNegative) {
+  const std::string head = "$var wire 1 ! A $end $enddefinitions $end\n";
+  const Samples s = read_all(*open_vcd(stream(head + "#-7 0!\n#-2 1!\n#3 0!\n")));
+  EXPECT_EQ(s.numbers, (Numbers{0, 5, 10}));
+  EXPECT_NE(error_of(open_vcd, head + "#-2 0!\n#-7 1!\n").find("rise"), std::string::npos);
+  EXPECT_NE(error_of(open_vcd, head + "#5 0!\n#-7 1!\n").find("rise"), std::string::npos);
+}
+
+TEST(Vcd, WhileTheDumpIsOffNothingChanges) {
+  const Samples s = read_all(*open_vcd(
+      stream("$var wire 1 ! CLK $end $var wire 1 # S0 $end $enddefinitions $end\n"
+             "#0 $dumpvars 1! 1# $end\n#2 0!\n#3 $dumpoff x! x# $end\n#9 $dumpon 1! 1# $end\n")));
+  EXPECT_EQ(s.levels, (Numbers{3, 2, 3}));
+  EXPECT_EQ(s.numbers, (Numbers{0, 2, 9}));
+  ASSERT_EQ(s.warnings.size(), 1u);
+  EXPECT_NE(s.warnings[0].find("$dumpoff"), std::string::npos) << s.warnings[0];
+}
+
+TEST(Vcd, LevelsOfVhdlAreStrongOrWeak) {
+  const Samples s = read_all(*open_vcd(
+      stream("$var wire 4 ! AD [ 3 : 0 ] $end $enddefinitions $end\n#0 bLH01 !\n#1 bUW-1 !\n")));
+  EXPECT_EQ(s.channels, (std::vector<std::string>{"AD0", "AD1", "AD2", "AD3"}));
+  EXPECT_EQ(s.levels, (Numbers{5, 1}));
+  ASSERT_EQ(s.warnings.size(), 1u);
+  EXPECT_EQ(s.warnings[0].substr(0, 8), "3 levels");
+}
+
 TEST(SampleCsv, WordsBecomeAChannelABit) {
   const Samples s = read_all(*open_sample_csv(
       stream("State Number,ADDR,CLK,Mnemonic\n0,1F,1,PUSH AX\n1,0x20,0,\"NOP\"\n")));
@@ -209,6 +253,12 @@ TEST(Ols, ErrorsNameTheLine) {
   EXPECT_NE(error_of(open_ols, ";Channels: 4\n1\n").find("@"), std::string::npos);
   EXPECT_NE(error_of(open_ols, "1@1\n").find("Channels"), std::string::npos);
   EXPECT_NE(error_of(open_ols, ";Channels: 8\n100@1\n").find("8 channels"), std::string::npos);
+}
+
+TEST(Ols, BlanksAroundLevelsAreNone) {
+  const Samples s = read_all(*open_ols(stream(";Channels: 8\r\n 0f @3 \r\n \r\nf0@ 4\r\n")));
+  EXPECT_EQ(s.numbers, (Numbers{3, 4}));
+  EXPECT_EQ(s.levels, (Numbers{0x0f, 0xf0}));
 }
 
 std::string saleae_file(bool initial, std::vector<double> times, std::uint32_t type = 0) {

@@ -1,0 +1,123 @@
+#include "formats/captures/table_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "formats/io/line_reader.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::string_view kBlanks = " \t";
+
+std::size_t count_of(std::string_view line, char separator) {
+  return split_row(line, separator).size() - 1;
+}
+
+bool is_real(std::string_view field) {
+  std::string text(field);
+  if (const auto comma = text.find(','); comma != std::string::npos) text[comma] = '.';
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() &&
+         std::isfinite(value);
+}
+
+}  // namespace
+
+std::string_view take_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+std::string_view take_field(std::string_view& line, char separator, bool& last) {
+  std::size_t from = 0;
+  const std::size_t begin = line.find_first_not_of(separator == '\t' ? " " : kBlanks);
+  if (begin != std::string_view::npos && line[begin] == '"') {
+    const std::size_t quote = line.find('"', begin + 1);
+    if (quote != std::string_view::npos) from = quote;
+  }
+  const std::size_t end = line.find(separator, from);
+  std::string_view field = trimmed(line.substr(0, end));
+  if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+    field = trimmed(field.substr(1, field.size() - 2));
+  last = end == std::string_view::npos;
+  line.remove_prefix(last ? line.size() : end + 1);
+  return field;
+}
+
+std::vector<std::string_view> split_row(std::string_view line, char separator) {
+  std::vector<std::string_view> fields;
+  if (separator == ' ') {
+    for (std::string_view word = take_word(line); !word.empty(); word = take_word(line))
+      fields.push_back(word);
+    return fields;
+  }
+  for (bool last = false; !last;) fields.push_back(take_field(line, separator, last));
+  return fields;
+}
+
+bool is_comment(std::string_view line) {
+  return trimmed(line).empty() || line[0] == ';' || line[0] == '#';
+}
+
+bool is_rule(std::string_view line) {
+  return line.find_first_not_of("-=+| \t") == std::string_view::npos;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+bool is_unknown_level(std::string_view field) {
+  return field.size() == 1 && std::string_view("xXzZ?").find(field[0]) != std::string_view::npos;
+}
+
+bool is_table_number(std::string_view field) {
+  std::uint64_t ignored = 0;
+  return parse_hexadecimal(field, ignored) || is_real(field);
+}
+
+char separator_of(std::string_view head) {
+  const std::vector<NumberedLine> lines = lines_of(head);
+  // Titles and names come first: the second half is rows.
+  const auto rows = std::span(lines).subspan(lines.size() / 2);
+  for (const char c : {'\t', ';', ','}) {
+    if (rows.empty()) break;
+    const std::size_t separators = count_of(rows[0].text, c);
+    if (separators != 0 && std::all_of(rows.begin(), rows.end(), [&](const NumberedLine& row) {
+          return count_of(row.text, c) == separators;
+        }))
+      return c;
+  }
+  // Damaged, or a row alone: by its first line.
+  const std::string_view first = lines.empty() ? head.substr(0, head.find('\n')) : lines[0].text;
+  for (const char c : {',', '\t', ';'})
+    if (first.find(c) != std::string_view::npos) return c;
+  return trimmed(first).find(' ') != std::string_view::npos ? ' ' : ',';
+}
+
+std::vector<NumberedLine> lines_of(std::string_view head) {
+  // So many tell what a table is like; more only take time.
+  constexpr std::size_t kMostLines = 256;
+  std::vector<NumberedLine> lines;
+  for (std::uint64_t number = 1; lines.size() < kMostLines; ++number) {
+    const auto end = head.find('\n');
+    if (end == std::string_view::npos) break;
+    std::string_view line = head.substr(0, end);
+    head.remove_prefix(end + 1);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!is_comment(line)) lines.push_back({line, number});
+  }
+  return lines;
+}
+
+}  // namespace citcat
