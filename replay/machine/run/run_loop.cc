@@ -1,3 +1,4 @@
+#include "replay/machine/missing_memory.h"
 #include "replay/machine/run/run_loop.h"
 
 #include <cinttypes>
@@ -34,7 +35,7 @@ void RunLoop::run(Position until) {
     std::snprintf(text, sizeof text,
                   "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
                   u.size, u.address.u32());
-    throw ReplayStopped{cpu_.position, text};
+    throw MissingMemory{{cpu_.position, text}, u.address, u.size};
   } catch (...) {
     units_.ports.take_back();
     throw;

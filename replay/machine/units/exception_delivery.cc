@@ -1,3 +1,4 @@
+#include "replay/machine/missing_memory.h"
 #include "replay/machine/units/exception_delivery.h"
 
 #include <cstdio>
@@ -252,7 +253,7 @@ void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind
                   "interrupt %02x needs memory that no evidence defines (%s, %u bytes at physical "
                   "%08x)",
                   vector, u.what, u.size, u.address.u32());
-    throw ReplayStopped{cpu_.position, text};
+    throw MissingMemory{{cpu_.position, text}, u.address, u.size};
   }
 }
 
