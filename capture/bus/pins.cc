@@ -1,5 +1,7 @@
 #include "capture/bus/pins.h"
 
+#include "capture/bus/missing_lines.h"
+
 namespace citcat {
 
 void add_pins(std::vector<PinDescription>& pins, const std::string& stem, int first, int last,
@@ -11,7 +13,7 @@ void add_pins(std::vector<PinDescription>& pins, const std::string& stem, int fi
     pin.address_bit = address_bit < 0 ? -1 : address_bit + i - first;
     if (pin.address_bit >= 0) {
       pin.required = false;
-      pin.cost = "addresses are known only without this bit";
+      pin.cost = kAddressBitMissing;
     }
     pins.push_back(pin);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "capture/import/import_reader.h"
 #include "capture/import/importer.h"
 #include "capture/import/segmented_import.h"
 #include "events/archive/recording_file.h"
@@ -85,17 +86,22 @@ Recording import_from(CaptureReader& reader, const ImportOptions& options,
   return Importer(stream, options, evidence).run();
 }
 
+ImportResult import_reader(CaptureReader& reader, const std::string& name, std::size_t files,
+                           const ImportOptions& options, const std::string& out_path) {
+  require_data(reader, name);
+  RecordingFileWriter archive(out_path, {.evidence_level = options.level});
+  if (wants_all(options)) return SegmentedImport(reader, options, files, archive).run();
+  Recording recording = import_from(reader, options, &archive);
+  const ImportResult result = summarize(recording);
+  if (!options.provenance) strip_provenance(recording, reader.info());
+  archive.finish(recording);
+  return result;
+}
+
 ImportResult import_capture(const std::vector<std::string>& paths, const ImportOptions& options,
                             const std::string& out_path) {
   const std::unique_ptr<CaptureReader> reader = open_capture(paths, options.capture);
-  require_data(*reader, paths.front());
-  RecordingFileWriter archive(out_path, {.evidence_level = options.level});
-  if (wants_all(options)) return SegmentedImport(*reader, options, paths.size(), archive).run();
-  Recording recording = import_from(*reader, options, &archive);
-  const ImportResult result = summarize(recording);
-  if (!options.provenance) strip_provenance(recording, reader->info());
-  archive.finish(recording);
-  return result;
+  return import_reader(*reader, paths.front(), paths.size(), options, out_path);
 }
 
 std::unique_ptr<EvidenceReader> ImportedRecording::read_evidence() const {

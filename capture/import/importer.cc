@@ -103,8 +103,11 @@ void Importer::find_state() {
   } else if (!options_.start) {
     state_ = stream_.initial_state();
   } else {
+    const bool at_interrupt = options_.start->kind == Where::Kind::interrupt;
     throw UsageError("--start " + where_text(*options_.start) +
-                     " needs the processor's state there: give it with --initial-state");
+                     " needs the processor's state there: give it with --initial-state, or have "
+                     "it worked out from the bus with " +
+                     (at_interrupt ? "" : "--start interrupt:0 ") + "--recover-state");
   }
   if (state_) {
     skip_to_start();

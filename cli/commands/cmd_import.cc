@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "capture/bus/cache_form.h"
-#include "capture/import/import.h"
+#include "capture/import/import_reader.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/import_questions.h"
 #include "cli/commands/recording_symbols.h"
 #include "cli/commands/side_file.h"
+#include "cli/complete/address_completion.h"
 #include "cli/large_pages.h"
 #include "cli/parsing/command_description.h"
 #include "cli/recovered_state.h"
@@ -31,7 +32,7 @@ struct ImportArguments {
   std::vector<std::string> captures;
   CaptureArguments capture;
   std::string output, match_channels, initial_state, start, stop, internal, bus, hints;
-  std::string ignore_counts = "none", counts;
+  std::string ignore_counts = "none", counts, complete_addresses = "auto";
   std::vector<std::string> on_chip, symbols;
   std::optional<std::uint32_t> segment;
   int level = ImportOptions{}.level;
@@ -67,7 +68,11 @@ ImportOptions import_options(const ImportArguments& arguments) {
   options.capture = arguments.capture.options();
   options.capture.internal_path = arguments.internal;
   options.capture.cache = bus_option(arguments.bus);
-  options.initial_state_path = arguments.initial_state;
+  if (arguments.initial_state == "reset") {
+    options.initial_state = state_after_reset(options.capture.cpu);
+  } else {
+    options.initial_state_path = arguments.initial_state;
+  }
   if (!arguments.start.empty()) options.start = parse_where(arguments.start);
   if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
   options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
@@ -188,13 +193,17 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
+  const Completion completion = parse_completion(arguments.complete_addresses);
   std::optional<RecoveredState> recovered;
   if (arguments.recover_state) {
     recovered = recover_state_of(arguments.captures, options, output.beside("traffic"),
                                  arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }
-  ImportResult result = import_capture(arguments.captures, options, output.path());
+  const std::unique_ptr<CaptureReader> reader = with_whole_addresses(
+      open_capture(arguments.captures, options.capture), options, completion);
+  ImportResult result = import_reader(*reader, arguments.captures.front(),
+                                      arguments.captures.size(), options, output.path());
   if (arguments.internal != "none") warn_of_missing_values(options, result);
   for (const std::string& text : result.warnings) console.warn(text);
   if (recovered) add_recovered_memory(*recovered, output.path());
@@ -231,7 +240,7 @@ CommandRun define_import(const CommandParser& parser) {
   arguments->capture.define(parser);
   parser
       .add_option("--initial-state", arguments->initial_state,
-                  "Processor state at the start, when no driver dumped it")
+                  "Processor state at the start, when no driver dumped it; or the word reset")
       .type_name(kFileType);
   parser.add_flag("--recover-state", arguments->recover_state,
                   "Work the state at --start interrupt:N out from the bus");
@@ -262,6 +271,12 @@ CommandRun define_import(const CommandParser& parser) {
           "Names to keep: System.map, kallsyms or ELF; FILE[@BASE][:PROCESS]; may be repeated")
       .type_name(kFileType)
       .repeated();
+  parser
+      .add_option("--complete-addresses", arguments->complete_addresses,
+                  "Work address lines that were not captured out by running the processor from "
+                  "the state: auto (where lines below the highest are missing), always or never")
+      .type_name(type_of({"auto", "always", "never"}))
+      .show_default();
   parser.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back")
       .type_name(type_of({"none", "write-through", "write-back"}));
   parser
