@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "cli/advice/line_advice.h"
 #include "cli/command.h"
 #include "cli/commands/explanation_json.h"
 #include "cli/comparison_arguments.h"
@@ -55,7 +57,10 @@ void print_round(const ExplainedDivergence& round, double clock_hz, const Consol
   if (round.causes.empty() || round.causes.front().suspected)
     console.print("  none of them makes the replay go on\n");
   int rank = 0;
+  std::set<std::string> told;
   for (const TriedCause& tried : round.causes) {
+    // Two ways to the same cause are one cause.
+    if (!told.insert(tried.cause.text).second) continue;
     const std::string reach =
         tried.suspected ? "not tried: nothing in the recording could be changed for it"
         : tried.repairs ? "everything then agrees, to the end"
@@ -71,7 +76,23 @@ void print_round(const ExplainedDivergence& round, double clock_hz, const Consol
   for (const std::string& what : round.not_tried) console.print("not tried: " + what + "\n");
 }
 
-void print_text(const Explanation& explanation, const std::string& output, double clock_hz,
+/// What to do now. `output`: the file of hints that was written, if one was.
+void print_next_step(const Explanation& explanation, const std::string& recording,
+                     const std::string& output, const Console& console) {
+  if (!output.empty()) {
+    console.print("review " + output + ", then see whether it is right: citcat verify " +
+                  recording + " --hints " + output + "\n");
+  } else if (!explanation.hints.empty()) {
+    console.print("to keep the repair: citcat explain " + recording + " -o hints.json\n");
+  } else if (!explanation.rounds.empty()) {
+    console.print("to see what is wrong with the capture itself: citcat lint CAPTURE; to look at the "
+                  "machine there: citcat debug " +
+                  recording + " --at divergence\n");
+  }
+}
+
+void print_text(const Explanation& explanation, const ExplainArguments& arguments,
+                const std::string& output, const std::vector<std::string>& advice, double clock_hz,
                 const Console& console) {
   if (explanation.rounds.empty() && !explanation.given_up.empty()) {
     console.print(fmt::format("{}: the replay agrees so far, up to instruction {}\n",
@@ -92,10 +113,8 @@ void print_text(const Explanation& explanation, const std::string& output, doubl
   }
   console.print(explanation.repaired ? "\nwith the first causes repaired the whole run agrees\n"
                                      : "\nthe run is not repaired\n");
-  if (!output.empty()) {
-    console.print("review " + output + ", then pass it back: citcat verify … --hints " + output +
-                  "\n");
-  }
+  for (const std::string& text : advice) console.print("in all of the capture " + text + "\n");
+  print_next_step(explanation, arguments.recording, output, console);
 }
 
 void write_hints(const HintFile& hints, const std::string& path) {
@@ -141,7 +160,9 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   if (arguments.json) {
     console.print_json(explanation_json(explanation, hints, clock_hz));
   } else {
-    print_text(explanation, explanation.hints.empty() ? "" : arguments.output, clock_hz, console);
+    print_text(explanation, arguments, explanation.hints.empty() ? "" : arguments.output,
+               explanation.rounds.empty() ? std::vector<std::string>() : line_advice(file),
+               clock_hz, console);
   }
   if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
   const bool matches = explanation.rounds.empty() && explanation.given_up.empty();

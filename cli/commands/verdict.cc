@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/advice/line_advice.h"
 #include "cli/divergence_report.h"
 #include "events/capture_time.h"
 #include "formats/io/error.h"
@@ -49,6 +50,10 @@ Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
   verdict.memory = session.compare_final(captured);
   verdict.captured_memory = captured != nullptr;
   add_placement_cause(placed, verdict.report);
+  if (verdict.report.divergence) {
+    for (std::string& text : line_advice(file))
+      verdict.report.divergence->causes.push_back(std::move(text));
+  }
   if (const CacheCheck* cache = session.cache()) {
     verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
   }
