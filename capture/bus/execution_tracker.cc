@@ -228,6 +228,7 @@ std::optional<std::size_t> nec_length(std::span<const std::uint8_t> bytes) {
 constexpr std::uint32_t kRealVectorBytes = 4;
 // So many instructions whose bytes differ from their encoding are no accident any more.
 constexpr std::uint64_t kOddLengthLimit = 16;
+constexpr std::size_t kQueueOf8088 = 4;
 
 }  // namespace
 
@@ -349,14 +350,31 @@ void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
   discard_fetch_ = false;
   if (!setup_.queue_status || !synchronised_) return;
   const PhysAddr address = transaction.address.masked32(setup_.address_mask);
+  seen_low_ |= ~address.value & setup_.address_mask;
+  seen_high_ |= address.value;
   const bool goes_on = !next_fetch_ || has_loaded_cs() ||
                        goes_on_fetching(*next_fetch_, address, setup_.address_mask);
   if (!goes_on)
     fail(transaction.clock, "expected a code fetch from " + hex(next_fetch_->value, 5) +
                                 ", found one from " + hex(address.value, 5) +
-                                " without the queue having been emptied (check the address lines, "
-                                "QS0 and QS1 in the channel map)");
+                                " without the queue having been emptied (" +
+                                stuck_lines(*next_fetch_, address) +
+                                "check the address lines, QS0 and QS1 in the channel map)");
   next_fetch_ = address.plus32(transaction.size).masked32(setup_.address_mask);
+}
+
+/// Of the lines in which the two differ, those that never moved: a probe that came off shows so.
+std::string ExecutionTracker::stuck_lines(PhysAddr expected, PhysAddr found) const {
+  const std::uint64_t stuck = (expected.value ^ found.value) & ~(seen_low_ & seen_high_);
+  const unsigned data_lines = setup_.queue_bytes == kQueueOf8088 ? 8 : 16;
+  std::string text;
+  for (unsigned line = 0; line < 20; ++line) {
+    if ((stuck >> line & 1) == 0) continue;
+    text += (line < data_lines ? "AD" : "A") + std::to_string(line) +
+            ((seen_high_ >> line & 1) != 0 ? " was high" : " was low") +
+            " in every fetch so far: look at its probe; ";
+  }
+  return text;
 }
 
 void ExecutionTracker::begin_data(const BusTransaction& transaction) {

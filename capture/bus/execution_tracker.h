@@ -118,6 +118,7 @@ class ExecutionTracker {
 
   void begin_fetch(const BusTransaction& transaction);
   bool has_loaded_cs() const;
+  std::string stuck_lines(PhysAddr expected, PhysAddr found) const;
   void begin_data(const BusTransaction& transaction);
   void check_access(const BusTransaction& transaction);
   void follow_entry(const BusTransaction& transaction, std::span<const std::uint8_t> data);
@@ -149,6 +150,7 @@ class ExecutionTracker {
   ShortQueue<Fetched> queue_;
   bool synchronised_ = false;  ///< the queue was seen empty once
   std::optional<PhysAddr> next_fetch_;
+  std::uint64_t seen_low_ = 0, seen_high_ = 0;  ///< address lines, in fetches
   bool flushed_ = false;
 
   std::uint64_t started_ = 0;  ///< instructions started, restarts of interrupted ones not counted
