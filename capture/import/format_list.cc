@@ -33,6 +33,10 @@ const CaptureFormat kFormats[] = {
      open_saleae_capture},
     {"hp-listing", "HP/Agilent 16500 ASCII listing: a folder with a file a label",
      detect_hp_listing, open_hp_listing_capture},
+    {"lac", "LogicAnalyzer for the Raspberry Pi Pico (.lac)", detect_lac, open_lac_capture},
+    {"sal", "Saleae Logic 2's own captures: says how to export them", detect_sal, open_sal_capture},
+    {"columns", "text of a sniffer, a line a sample: columns:FILE, where FILE describes them",
+     [](const CaptureProbe&) { return 0; }, open_columns_capture},
     {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},
     {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
     {"samples-csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
@@ -63,6 +67,7 @@ std::span<const CaptureFormat> capture_formats() { return kFormats; }
 
 const CaptureFormat* find_capture_format(std::string_view id) {
   if (id == "csv") id = "samples-csv";
+  if (id.starts_with("columns:")) id = "columns";
   const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
                                [&](const CaptureFormat& format) { return format.id == id; });
   return it == std::end(kFormats) ? nullptr : &*it;

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "capture/import/sample_capture.h"
+#include "formats/captures/columns.h"
 #include "formats/captures/dsview.h"
 #include "formats/captures/hp_listing.h"
+#include "formats/captures/lac.h"
 #include "formats/captures/ols.h"
 #include "formats/captures/saleae.h"
 #include "formats/captures/sample_csv.h"
@@ -21,6 +26,8 @@ namespace citcat {
 namespace {
 
 using Paths = std::vector<std::string>;
+
+constexpr std::string_view kColumnsFormat = "columns:";
 
 bool begins_with(std::span<const std::uint8_t> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
@@ -101,11 +108,11 @@ std::unique_ptr<SampleSource> open_hp_files(const Paths& paths) {
 /// How the samples of a format are opened.
 struct SampleFormat {
   std::string_view id;
-  std::unique_ptr<SampleSource> (*open)(const Paths& paths);
+  std::function<std::unique_ptr<SampleSource>(const Paths& paths)> open;
   Paths (*channel_files)(const Paths& paths);  ///< nullptr: every path is a segment
 };
 
-constexpr SampleFormat kSampleFormats[] = {
+const SampleFormat kSampleFormats[] = {
     {"sigrok", [](const Paths& paths) { return open_sigrok(paths[0]); }, nullptr},
     {"dsview", [](const Paths& paths) { return open_dsview(paths[0]); }, nullptr},
     {"vcd", [](const Paths& paths) { return open_vcd(std::make_unique<InputStream>(paths[0])); },
@@ -115,14 +122,36 @@ constexpr SampleFormat kSampleFormats[] = {
      nullptr},
     {"ols", [](const Paths& paths) { return open_ols(std::make_unique<InputStream>(paths[0])); },
      nullptr},
+    {"lac", [](const Paths& paths) { return open_lac(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
     {"saleae", open_saleae_files, [](const Paths& paths) { return expanded(paths, ".bin"); }},
     {"hp-listing", open_hp_files, hp_label_files},
 };
 
-const SampleFormat* find_sample_format(std::string_view id) {
+/// "columns:FILE": FILE describes the columns.
+SampleFormat described_columns(std::string_view format) {
+  const std::string path(format.substr(kColumnsFormat.size()));
+  InputStream input(path);
+  std::string text;
+  constexpr std::size_t kMostText = 1 << 20;
+  for (auto block = input.next_block(); !block.empty(); block = input.next_block()) {
+    if (text.size() + block.size() > kMostText)
+      throw FormatError(path, 0, "expected a description of at most 1 MiB");
+    text.append(reinterpret_cast<const char*>(block.data()), block.size());
+  }
+  return {"columns",
+          [columns = parse_text_columns(text, path)](const Paths& paths) {
+            return open_text_columns(std::make_unique<InputStream>(paths[0]), columns);
+          },
+          nullptr};
+}
+
+std::optional<SampleFormat> find_sample_format(std::string_view id) {
+  if (id.starts_with(kColumnsFormat)) return described_columns(id);
   const auto it = std::find_if(std::begin(kSampleFormats), std::end(kSampleFormats),
                                [&](const SampleFormat& format) { return format.id == id; });
-  return it == std::end(kSampleFormats) ? nullptr : &*it;
+  if (it == std::end(kSampleFormats)) return std::nullopt;
+  return *it;
 }
 
 /// Samples are read more than once: to hash the file, to look for lines that never move, to decode.
@@ -137,9 +166,13 @@ std::unique_ptr<CaptureReader> open_as(std::string_view id, const Paths& paths,
 
 }  // namespace
 
+std::string format_in_full(std::string_view id, const CaptureOptions& options) {
+  return options.format.starts_with(kColumnsFormat) ? options.format : std::string(id);
+}
+
 std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths& paths) {
-  const SampleFormat* found = find_sample_format(format);
-  if (found == nullptr || paths.empty()) return nullptr;
+  const std::optional<SampleFormat> found = find_sample_format(format);
+  if (!found || paths.empty()) return nullptr;
   make_all_rereadable(paths);
   return found->open(found->channel_files != nullptr ? found->channel_files(paths) : paths);
 }
@@ -147,9 +180,8 @@ std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths&
 std::unique_ptr<CaptureReader> open_capture_with_cycles(
     std::string_view format, const Paths& paths, const CaptureOptions& options,
     std::function<void(const PinCycle&)> on_cycle) {
-  const SampleFormat* found = find_sample_format(format);
-  if (found == nullptr)
-    throw UsageError("'" + std::string(format) + "' is no format of pin levels");
+  const std::optional<SampleFormat> found = find_sample_format(format);
+  if (!found) throw UsageError("'" + std::string(format) + "' is no format of pin levels");
   make_all_rereadable(paths);
   std::vector<Paths> segments;
   if (found->channel_files != nullptr) {
@@ -159,7 +191,7 @@ std::unique_ptr<CaptureReader> open_capture_with_cycles(
   } else {
     for (const std::string& path : paths) segments.push_back({path});
   }
-  return open_sample_capture(std::string(format), std::move(segments), options, found->open,
+  return open_sample_capture(std::string(found->id), std::move(segments), options, found->open,
                              std::move(on_cycle));
 }
 
@@ -203,6 +235,10 @@ int detect_saleae(const CaptureProbe& probe) {
   return is_saleae(first.peek(16)) ? 100 : 0;
 }
 
+int detect_lac(const CaptureProbe& probe) { return is_lac(probe.prefix) ? 95 : 0; }
+
+int detect_sal(const CaptureProbe& probe) { return zip_with(probe, {"meta.json"}) ? 90 : 0; }
+
 int detect_hp_listing(const CaptureProbe& probe) {
   return probe.is_directory && !hp_label_files({probe.path}).empty() ? 60 : 0;
 }
@@ -227,6 +263,26 @@ std::unique_ptr<CaptureReader> open_ols_capture(const Paths& paths, const Captur
 std::unique_ptr<CaptureReader> open_saleae_capture(const Paths& paths,
                                                    const CaptureOptions& options) {
   return open_as("saleae", paths, options);
+}
+std::unique_ptr<CaptureReader> open_lac_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("lac", paths, options);
+}
+std::unique_ptr<CaptureReader> open_columns_capture(const Paths& paths,
+                                                    const CaptureOptions& options) {
+  if (!options.format.starts_with(kColumnsFormat))
+    throw UsageError("--format columns:FILE: FILE describes the columns (docs/formats/columns.md)");
+  return open_as(options.format, paths, options);
+}
+std::unique_ptr<CaptureReader> open_sal_capture(const Paths& paths, const CaptureOptions&) {
+  const ZipReader zip(paths.front());
+  constexpr std::size_t kMostMeta = 64 << 20;
+  const auto meta = nlohmann::json::parse(zip.read_text("meta.json", kMostMeta), nullptr, false);
+  const bool known = meta.is_object() && meta.contains("version") && meta["version"].is_number();
+  throw FormatError(paths.front(), 0,
+                    "expected an export, found a capture of Logic 2 itself (.sal, version " +
+                        (known ? meta["version"].dump() : std::string("unknown")) +
+                        "), whose inside changes from one version to the next: export it from "
+                        "Logic 2 as CSV or as binary (File, Export Data)");
 }
 std::unique_ptr<CaptureReader> open_hp_listing_capture(const Paths& paths,
                                                        const CaptureOptions& options) {

@@ -19,6 +19,8 @@ int detect_vcd(const CaptureProbe& probe);
 int detect_csv(const CaptureProbe& probe);
 int detect_ols(const CaptureProbe& probe);
 int detect_saleae(const CaptureProbe& probe);
+int detect_lac(const CaptureProbe& probe);
+int detect_sal(const CaptureProbe& probe);
 int detect_hp_listing(const CaptureProbe& probe);
 
 std::unique_ptr<CaptureReader> open_sigrok_capture(const std::vector<std::string>& paths,
@@ -33,6 +35,14 @@ std::unique_ptr<CaptureReader> open_ols_capture(const std::vector<std::string>& 
                                                 const CaptureOptions& options);
 std::unique_ptr<CaptureReader> open_saleae_capture(const std::vector<std::string>& paths,
                                                    const CaptureOptions& options);
+std::unique_ptr<CaptureReader> open_lac_capture(const std::vector<std::string>& paths,
+                                                const CaptureOptions& options);
+/// `options.format` names the description: "columns:FILE".
+std::unique_ptr<CaptureReader> open_columns_capture(const std::vector<std::string>& paths,
+                                                    const CaptureOptions& options);
+/// Says how to export what Logic 2 keeps for itself.
+std::unique_ptr<CaptureReader> open_sal_capture(const std::vector<std::string>& paths,
+                                                const CaptureOptions& options);
 std::unique_ptr<CaptureReader> open_hp_listing_capture(const std::vector<std::string>& paths,
                                                        const CaptureOptions& options);
 
@@ -41,6 +51,10 @@ std::unique_ptr<CaptureReader> open_hp_listing_capture(const std::vector<std::st
 /// else only the first is opened.
 std::unique_ptr<SampleSource> open_samples(std::string_view format,
                                            const std::vector<std::string>& paths);
+
+/// The name by which open_samples() knows the format with this identifier: of `columns` as it was
+/// asked for, because the file of its description belongs to it.
+std::string format_in_full(std::string_view id, const CaptureOptions& options);
 
 /// The name without folders, size and hash of a file as stored.
 Provenance::File describe_file(const std::string& path);

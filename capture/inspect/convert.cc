@@ -364,7 +364,7 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
   result.from = format->id;
   TextOut out(*sink);
   const bool pins = row.needs_samples || row.id == "vcd";
-  const auto samples = pins ? open_samples(format->id, paths) : nullptr;
+  const auto samples = pins ? open_samples(format_in_full(format->id, options), paths) : nullptr;
   if (samples) {
     convert_samples(*samples, row.id, out, how, result);
   } else if (row.needs_samples || how.extra != nullptr) {

@@ -101,7 +101,7 @@ std::unique_ptr<SampleSource> open_channels(const std::vector<std::string>& path
   const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
                                                        : find_capture_format(options.format);
   if (format == nullptr) throw FormatError(paths[0], 0, "expected a capture, found none");
-  auto samples = open_samples(format->id, paths);
+  auto samples = open_samples(format_in_full(format->id, options), paths);
   if (!samples)
     throw UsageError(paths[0] + ": format '" + std::string(format->id) +
                      "' holds records, not channels");

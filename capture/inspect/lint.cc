@@ -270,8 +270,9 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
   std::optional<Linter> linter;
   std::unique_ptr<CaptureReader> capture;
   try {
-    if (format != nullptr && open_samples(format->id, paths)) {
-      capture = open_capture_with_cycles(format->id, paths, options, [&](const PinCycle& cycle) {
+    const std::string name = format != nullptr ? format_in_full(format->id, options) : "";
+    if (format != nullptr && open_samples(name, paths)) {
+      capture = open_capture_with_cycles(name, paths, options, [&](const PinCycle& cycle) {
         if (linter) linter->add_cycle(cycle);
       });
     } else {

@@ -14,8 +14,8 @@ namespace citcat {
 
 /// Opens a table. A column is one channel where its first value is 0 or 1, else as many channels
 /// as its first hexadecimal value has bits: column ADDR becomes channels ADDR0, ADDR1, ... A column
-/// of times is no channel; where its unit is known it tells which sample a row is. Else every row is
-/// one. FormatError with the line number for anything else.
+/// of times is no channel; where its unit is known it tells which sample a row is. Else every row
+/// is one. FormatError with the line number for anything else.
 std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input);
 
 /// 0 to 100: how much the beginning of a file looks like such a table.

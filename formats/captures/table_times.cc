@@ -72,12 +72,25 @@ std::optional<Written> take_time(std::string_view text, double unit) {
 
 double unit_of_time(std::string_view text) {
   // The micro sign, and the Greek letter (Unicode 15, U+00B5 and U+03BC).
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"s", 1},          {"sec", 1},           {"second", 1},         {"seconds", 1},
-      {"ms", 1e-3},      {"msec", 1e-3},       {"milliseconds", 1e-3}, {"us", 1e-6},
-      {"usec", 1e-6},    {"\xc2\xb5s", 1e-6},  {"\xce\xbcs", 1e-6},   {"microseconds", 1e-6},
-      {"ns", 1e-9},      {"nsec", 1e-9},       {"nanoseconds", 1e-9}, {"ps", 1e-12},
-      {"psec", 1e-12},   {"picoseconds", 1e-12}, {"fs", 1e-15}};
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"s", 1},
+                                                                   {"sec", 1},
+                                                                   {"second", 1},
+                                                                   {"seconds", 1},
+                                                                   {"ms", 1e-3},
+                                                                   {"msec", 1e-3},
+                                                                   {"milliseconds", 1e-3},
+                                                                   {"us", 1e-6},
+                                                                   {"usec", 1e-6},
+                                                                   {"\xc2\xb5s", 1e-6},
+                                                                   {"\xce\xbcs", 1e-6},
+                                                                   {"microseconds", 1e-6},
+                                                                   {"ns", 1e-9},
+                                                                   {"nsec", 1e-9},
+                                                                   {"nanoseconds", 1e-9},
+                                                                   {"ps", 1e-12},
+                                                                   {"psec", 1e-12},
+                                                                   {"picoseconds", 1e-12},
+                                                                   {"fs", 1e-15}};
   const std::string word = lower_case(without_brackets(text));
   for (const auto& [name, seconds] : kUnits)
     if (word == name) return seconds;
@@ -103,8 +116,8 @@ bool is_unit_cell(std::string_view cell) {
                                                 "bool", "digital", "level", "hex",   "bin"};
   if (cell.empty() || unit_of_time(cell) != 0) return true;
   const std::string_view inside = without_brackets(cell);
-  return inside.empty() || std::find(std::begin(kUnits), std::end(kUnits), lower_case(inside)) !=
-                               std::end(kUnits);
+  return inside.empty() ||
+         std::find(std::begin(kUnits), std::end(kUnits), lower_case(inside)) != std::end(kUnits);
 }
 
 std::optional<double> parse_time(std::string_view text, double unit) {
@@ -136,8 +149,7 @@ void RowClock::learn(std::span<const double> times, double resolution) {
   if (!(step > 0)) return;
   // Six digits are what printf's %g writes.
   const double slack = std::min(1.5 * resolution, step / 4) +
-                       1e-6 * (times.back() - times.front()) +
-                       kRounding * std::abs(times.back());
+                       1e-6 * (times.back() - times.front()) + kRounding * std::abs(times.back());
   if (slack * 2 > step) return;
   for (std::size_t i = 1; i < times.size(); ++i)
     if (std::abs(times[i] - times[i - 1] - step) > slack) return;

@@ -304,9 +304,8 @@ class VcdSource final : public SampleSource {
     if (found->fraction != 0) ++fractions_;
     // Times before a trigger are negative: the first one is then number 0.
     if (!has_time_ && found->negative) before_zero_ = found->units;
-    const std::uint64_t time = found->negative
-                                   ? before_zero_ - std::min(found->units, before_zero_)
-                                   : before_zero_ + found->units;
+    const std::uint64_t time = found->negative ? before_zero_ - std::min(found->units, before_zero_)
+                                               : before_zero_ + found->units;
     if (has_time_ && (time < time_ || (time == time_ && found->fraction < fraction_) ||
                       (found->negative && found->units > before_zero_)))
       words_.fail("expected times to rise, found " + shown(text) + " after " + last_time_);
@@ -329,8 +328,7 @@ class VcdSource final : public SampleSource {
     for (std::size_t i = 0; i < variable.bits; ++i) {
       // Shorter values are extended: with 0, or with x or z when they begin so (IEEE 1364 18.2.1).
       Bit bit = bit_of(i < bits.size() ? bits[bits.size() - 1 - i] : bits[0]);
-      if (bit == Bit::none)
-        words_.fail("expected bits 0, 1, x or z, found '" + shown(bits) + "'");
+      if (bit == Bit::none) words_.fail("expected bits 0, 1, x or z, found '" + shown(bits) + "'");
       if (i >= bits.size() && bit == Bit::high) bit = Bit::low;
       if (bit == Bit::unknown) ++unknown_;
       for (const std::size_t first : variable.first_channels)
@@ -343,11 +341,10 @@ class VcdSource final : public SampleSource {
   void flush_time() {
     if (!changed_) return;
     changed_ = false;
-    const double scaled =
-        info_.sample_rate_hz > 0
-            ? std::round((static_cast<double>(time_) + fraction_) * timescale_ *
-                         info_.sample_rate_hz)
-            : 0;
+    const double scaled = info_.sample_rate_hz > 0
+                              ? std::round((static_cast<double>(time_) + fraction_) * timescale_ *
+                                           info_.sample_rate_hz)
+                              : 0;
     std::uint64_t number =
         info_.sample_rate_hz > 0 && scaled < 9e18 ? static_cast<std::uint64_t>(scaled) : time_;
     if (any_ && number <= number_) number = number_ + 1;

@@ -22,9 +22,9 @@ class UnusedProbes : public test::TemporaryFolder {
     const std::string metadata =
         "[device 1]\ncapturefile=logic-1\nprobe1=CLK\nprobe2=S0\nprobe11=RX\ntotal probes=" +
         probes + "\nunitsize=" + unit + "\n";
-    test::write_zip(folder_ / (probes + "." + unit), {{"version", text("2")},
-                                                      {"metadata", text(metadata)},
-                                                      {"logic-1", text("\1\2\3")}});
+    test::write_zip(
+        folder_ / (probes + "." + unit),
+        {{"version", text("2")}, {"metadata", text(metadata)}, {"logic-1", text("\1\2\3")}});
     return open_sigrok((folder_ / (probes + "." + unit)).string());
   }
 };
@@ -49,11 +49,12 @@ TEST_F(UnusedProbes, OfASigrokSessionThatHoldsThemKeepTheirBits) {
 
 TEST_F(UnusedProbes, OfADsviewCaptureHaveNoNameAndNoPlane) {
   const auto write = [&](const std::string& file, const std::string& names) {
-    const std::string header = "[version]\nversion = 3\n[header]\ndevice mode = 0\n"
-                               "total samples = 8\ntotal probes = 16\n" + names;
-    test::write_zip(folder_ / file, {{"header", text(header)},
-                                     {"L-0/0", text("\x55")},
-                                     {"L-3/0", text("\x0f")}});
+    const std::string header =
+        "[version]\nversion = 3\n[header]\ndevice mode = 0\n"
+        "total samples = 8\ntotal probes = 16\n" +
+        names;
+    test::write_zip(folder_ / file,
+                    {{"header", text(header)}, {"L-0/0", text("\x55")}, {"L-3/0", text("\x0f")}});
     return (folder_ / file).string();
   };
   const auto source = open_dsview(write("off.dsl", " probe0 = CLK\n probe3 = S0\n"));

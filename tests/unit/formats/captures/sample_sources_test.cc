@@ -225,7 +225,9 @@ TEST(SampleCsv, TimesWithoutARateLeaveEveryRowASample) {
 }
 
 TEST(SampleCsv, AByteOrderMarkIsNoPartOfTheFirstName) {
-  const Samples s = read_all(*open_sample_csv(stream("\xef\xbb\xbf" "CLK,S0\n0,1\n1,1\n")));
+  const Samples s =
+      read_all(*open_sample_csv(stream("\xef\xbb\xbf"
+                                       "CLK,S0\n0,1\n1,1\n")));
   EXPECT_EQ(s.channels, (std::vector<std::string>{"CLK", "S0"}));
 }
 

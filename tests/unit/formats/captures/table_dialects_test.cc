@@ -116,10 +116,13 @@ const std::vector<Dialect>& dialects() {
          return fmt::format("\"{}\",{},{}\n", replaced(seconds(i), '.', ','), a, b);
        }},
       {"row of units", "Time,CLK,S0\n(us),(),()\n\n",
-       [](std::size_t i, char a, char b) { return fmt::format("{:.3f},{},{}\n", nanoseconds(i) * 1e-3, a, b); }},
+       [](std::size_t i, char a, char b) {
+         return fmt::format("{:.3f},{},{}\n", nanoseconds(i) * 1e-3, a, b);
+       }},
       {"row of units and decimal comma", "Time;CLK;S0\nns;V;V\n",
        [](std::size_t i, char a, char b) {
-         return fmt::format("{};{};{}\n", replaced(fmt::format("{:.1f}", nanoseconds(i)), '.', ','), a, b);
+         return fmt::format("{};{};{}\n", replaced(fmt::format("{:.1f}", nanoseconds(i)), '.', ','),
+                            a, b);
        }},
       {"units in the cells", "Sample Number,Time,CLK,S0\n",
        [](std::size_t i, char a, char b) {
@@ -210,9 +213,15 @@ TEST(TableTimes, AreReadAsProgramsWriteThem) {
   const struct {
     const char* text;
     double unit, seconds;
-  } kTimes[] = {{"0.5", 1, 0.5},          {"0,5", 1, 0.5},         {"-1.05E-07", 1, -1.05e-7},
-                {"1,260.5 ns", 1, 1.2605e-6}, {"1.260,5 us", 1, 1.2605e-3}, {"+3", 1e-9, 3e-9},
-                {"1,234,567 ns", 1, 1.234567e-3}, {"7ms", 1, 7e-3}, {"2 \xc2\xb5s", 1, 2e-6}};
+  } kTimes[] = {{"0.5", 1, 0.5},
+                {"0,5", 1, 0.5},
+                {"-1.05E-07", 1, -1.05e-7},
+                {"1,260.5 ns", 1, 1.2605e-6},
+                {"1.260,5 us", 1, 1.2605e-3},
+                {"+3", 1e-9, 3e-9},
+                {"1,234,567 ns", 1, 1.234567e-3},
+                {"7ms", 1, 7e-3},
+                {"2 \xc2\xb5s", 1, 2e-6}};
   for (const auto& [text, unit, seconds] : kTimes) {
     const auto time = parse_time(text, unit);
     ASSERT_TRUE(time) << text;
