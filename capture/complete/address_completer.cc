@@ -33,6 +33,7 @@ bool AddressCompleter::next(BusTransaction& out) {
     try {
       advance();
     } catch (const Contradiction& why) {
+      if (!why.ended) remember(why);
       if (why.ended || !go_back()) give_up(why);
     }
   }
@@ -41,7 +42,16 @@ bool AddressCompleter::next(BusTransaction& out) {
 
 /// What nothing can take back any more.
 std::uint64_t AddressCompleter::settled() const {
-  return choices_.empty() || ended_ ? ~std::uint64_t{0} : choices_.front().number;
+  std::uint64_t limit = ~std::uint64_t{0};
+  if (ended_) return limit;
+  if (!choices_.empty()) limit = choices_.front().number;
+  if (furthest_) limit = std::min(limit, furthest_->pending.first());
+  return limit;
+}
+
+/// Other ways are tried now. Where none goes further, this one is what there is.
+void AddressCompleter::remember(const Contradiction& why) {
+  if (!furthest_ || data_ > furthest_->reached) furthest_.emplace(Attempt{pending_, why, data_});
 }
 
 void AddressCompleter::give_up(const Contradiction& why) {
@@ -50,13 +60,15 @@ void AddressCompleter::give_up(const Contradiction& why) {
     for (const Used& used : used_) pending_.complete(used.number, used.address);
     fetches_.finish();
   } else {
-    contradiction_ = why;
+    pending_ = furthest_->pending;
+    contradiction_ = furthest_->why;
   }
   choices_.clear();
   ended_ = true;
 }
 
 void AddressCompleter::advance() {
+  if (furthest_ && data_ > furthest_->reached) furthest_.reset();
   if (!choices_.empty() && data_ > choices_.front().number + kChoiceLasts)
     choices_.erase(choices_.begin());
   if (is_interrupted()) {
@@ -218,10 +230,10 @@ void AddressCompleter::use_accesses() {
   for (const Used& used : used_) {
     const auto number = next_data();
     if (number != used.number)
-      throw Contradiction{fmt::format("expected {} at {:05x} next, found another access before it",
-                                      bus_op_name(pending_.at(used.number)->op),
-                                      used.address.value),
-                          number.value_or(used.number)};
+      throw Contradiction{
+          fmt::format("expected {} at {:05x} next, found another access before it",
+                      bus_op_name(pending_.at(used.number)->op), used.address.value),
+          number.value_or(used.number)};
     pending_.complete(used.number, used.address);
     data_ = used.number + 1;
   }
@@ -290,9 +302,9 @@ const BusTransaction& AddressCompleter::next_access(BusOp op, PhysAddr address, 
     up_to->second = number + 1;
     return *t;
   }
-  throw Contradiction{fmt::format("expected {} at {:05x}, found {}", bus_op_name(op),
-                                  address.value, found),
-                      number};
+  throw Contradiction{
+      fmt::format("expected {} at {:05x}, found {}", bus_op_name(op), address.value, found),
+      number};
 }
 
 void AddressCompleter::read(PhysAddr address, std::span<std::uint8_t> into) {
@@ -324,8 +336,8 @@ void AddressCompleter::write(PhysAddr address, std::span<const std::uint8_t> byt
 std::uint32_t AddressCompleter::port_read(std::uint16_t port, std::uint32_t size) {
   std::uint32_t value = 0;
   for (std::uint32_t done = 0; done < size;) {
-    const BusTransaction& t = next_access(
-        BusOp::io_read, PhysAddr{static_cast<std::uint16_t>(port + done)}, size - done);
+    const BusTransaction& t =
+        next_access(BusOp::io_read, PhysAddr{static_cast<std::uint16_t>(port + done)}, size - done);
     value |= t.value() << (8 * done);
     done += t.size;
   }

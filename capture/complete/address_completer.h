@@ -46,12 +46,18 @@ class AddressCompleter final : private GuidingBus {
     enum class Kind : std::uint8_t { fetches, interrupt } kind = Kind::fetches;
     std::unique_ptr<GuidedProcessor::Mark> processor;
     Cursors cursors;
-    std::uint64_t number = 0;             ///< of the first transaction that it decides about
-    std::vector<std::uint64_t> ways;      ///< not tried yet, the likeliest last
+    std::uint64_t number = 0;         ///< of the first transaction that it decides about
+    std::vector<std::uint64_t> ways;  ///< not tried yet, the likeliest last
   };
   struct Used {
     std::uint64_t number = 0;
     PhysAddr address;
+  };
+  /// As far as a way went that a contradiction ended.
+  struct Attempt {
+    PendingTransactions pending;
+    Contradiction why;
+    std::uint64_t reached = 0;
   };
 
   std::uint8_t code(std::uint32_t offset) override { return fetches_.byte(offset); }
@@ -73,6 +79,7 @@ class AddressCompleter final : private GuidingBus {
   const BusTransaction& next_access(BusOp op, PhysAddr address, std::size_t most);
   std::optional<std::uint64_t> next_data() { return pending_.find(CycleOrder::data, data_); }
   std::uint64_t choose(Choice::Kind kind, std::vector<std::uint64_t> ways);
+  void remember(const Contradiction& why);
   bool go_back();
   Cursors cursors() const;
   std::uint64_t settled() const;
@@ -87,10 +94,11 @@ class AddressCompleter final : private GuidingBus {
   std::uint64_t instructions_ = 0;
   GuidedProcessor::Jump jump_ = GuidedProcessor::Jump::no;  ///< of the last instruction
 
-  std::vector<Used> used_;        ///< by the step in progress, in the order of its calls
-  std::vector<std::pair<BusOp, std::uint64_t>> used_up_to_;  ///< of each kind
-  std::vector<Choice> choices_;   ///< the latest last
+  std::vector<Used> used_;  ///< by the step in progress, in the order of its calls
+  std::vector<std::pair<BusOp, std::uint64_t>> used_up_to_;        ///< of each kind
+  std::vector<Choice> choices_;                                    ///< the latest last
   std::optional<std::pair<Choice::Kind, std::uint64_t>> decided_;  ///< by go_back()
+  std::optional<Attempt> furthest_;                                ///< while other ways are tried
   bool ended_ = false;
   std::optional<Contradiction> contradiction_;
 };

@@ -95,10 +95,10 @@ std::uint8_t FetchRuns::byte(std::uint32_t offset) {
     if (!fetch) throw Contradiction{"the capture ends", ~std::uint64_t{0}, true};
     const BusTransaction& t = *fetch->transaction;
     if (!setup_.fits(ahead.address(), t.address))
-      throw Contradiction{fmt::format("expected a code fetch from {:05x}, found one from ..{:0{}x}",
-                                      ahead.address().value, t.address.value & setup_.address_mask,
-                                      2),
-                          fetch->number};
+      throw Contradiction{
+          fmt::format("expected a code fetch from {:05x}, found one from ..{:0{}x}",
+                      ahead.address().value, t.address.value & setup_.address_mask, 2),
+          fetch->number};
     if (from < t.size) return t.data[from];
     from -= t.size;
     ahead = ahead.onward(t.size);

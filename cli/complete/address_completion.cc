@@ -45,8 +45,7 @@ Completion parse_completion(const std::string& text) {
 }
 
 CpuState state_after_reset(CpuModel model) {
-  if (!is_known(model))
-    throw UsageError("--initial-state reset: name the processor with --cpu");
+  if (!is_known(model)) throw UsageError("--initial-state reset: name the processor with --cpu");
   if (cpu_traits(model).has_a20())
     throw UsageError("--initial-state reset: expected a processor of 20 address pins, found " +
                      std::string(cpu_model_name(model)));

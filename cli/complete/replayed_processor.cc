@@ -181,9 +181,9 @@ class ReplayedProcessor final : public GuidedProcessor, private Environment, pri
     if (place() != from.onward(info_.length)) return Jump::yes;
     if (!info_.control_flow) return Jump::no;
     // Jcc, LOOP, JCXZ and INTO may not have been taken.
-    const bool conditional = info_.opcode_map == 0 &&
-                             ((info_.opcode >= 0x60 && info_.opcode <= 0x7f) ||
-                              (info_.opcode >= 0xe0 && info_.opcode <= 0xe3));
+    const bool conditional =
+        info_.opcode_map == 0 && ((info_.opcode >= 0x60 && info_.opcode <= 0x7f) ||
+                                  (info_.opcode >= 0xe0 && info_.opcode <= 0xe3));
     if (!conditional) return info_.opcode == 0xce ? Jump::no : Jump::yes;
     return info_.target_displacement == 0 ? Jump::perhaps : Jump::no;
   }
