@@ -17,6 +17,7 @@
 #include "cli/commands/side_file.h"
 #include "cli/complete/address_completion.h"
 #include "cli/large_pages.h"
+#include "cli/live/live_capture.h"
 #include "cli/parsing/command_description.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
@@ -182,7 +183,8 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
   }
 }
 
-ExitCode run_import(const ImportArguments& arguments, const Console& console) {
+ExitCode run_import(ImportArguments arguments, const Console& console) {
+  const LiveCaptures live(arguments.captures, console);
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   require_own_output(arguments.output, arguments.json);
@@ -225,7 +227,8 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
 CommandRun define_import(const CommandParser& parser) {
   auto arguments = std::make_shared<ImportArguments>();
   parser.add_option("CAPTURE", arguments->captures,
-                    "Capture files; .gz .bz2 .xz .zst are read as they are");
+                    "Capture files; .gz .bz2 .xz .zst are read as they are; or "
+                    "'sigrok:DRIVER[:conn=...] OPTIONS' captures now, by sigrok-cli");
   parser
       .add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
       .type_name(kFileType);
