@@ -85,9 +85,10 @@ void print_next_step(const Explanation& explanation, const std::string& recordin
   } else if (!explanation.hints.empty()) {
     console.print("to keep the repair: citcat explain " + recording + " -o hints.json\n");
   } else if (!explanation.rounds.empty()) {
-    console.print("to see what is wrong with the capture itself: citcat lint CAPTURE; to look at the "
-                  "machine there: citcat debug " +
-                  recording + " --at divergence\n");
+    console.print(
+        "to see what is wrong with the capture itself: citcat lint CAPTURE; to look at the "
+        "machine there: citcat debug " +
+        recording + " --at divergence\n");
   }
 }
 
