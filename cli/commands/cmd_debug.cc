@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,8 +9,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -21,9 +19,10 @@
 #include "cli/placed_recording.h"
 #include "cli/transaction_text.h"
 #include "debugger/protocol/connection.h"
-#include "debugger/protocol/loopback_listener.h"
+#include "debugger/protocol/listener.h"
 #include "debugger/server/gdb_server.h"
 #include "debugger/server/monitor.h"
+#include "debugger/server/sessions.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
@@ -32,10 +31,11 @@ namespace citcat {
 namespace {
 
 struct DebugArguments {
-  std::string recording, hints, at = "begin", gdb = "gdb";
+  std::string recording, hints, at = "begin", gdb = "gdb", socket;
   std::vector<std::string> gdb_arguments;
   bool stdio = false, unchecked = false;
   std::optional<std::uint16_t> port;
+  bool listens() const { return port.has_value() || !socket.empty(); }
   ComparisonPolicy comparison;
 };
 
@@ -97,69 +97,67 @@ std::string server_command(const DebugArguments& arguments) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   throw IoError(
-      fmt::format("{}: {} (Debian's package gdb has it; --stdio and --port serve another)",
+      fmt::format("{}: {} (Debian's package gdb has it; --stdio, --socket and --port serve another)",
                   arguments.gdb, std::strerror(errno)));
 }
 
-// ---- a port
+// ---- a port, a socket
 // -----------------------------------------------------------------
 
-/// Sessions under way, each in a process of its own, which ends with this one.
-class Sessions {
- public:
-  Sessions() = default;
-  Sessions(const Sessions&) = delete;
-  Sessions& operator=(const Sessions&) = delete;
-  ~Sessions() {
-    for (const pid_t child : running_) kill(child, SIGTERM);
-    for (const pid_t child : running_) waitpid(child, nullptr, 0);
-  }
+/// More sessions than this are turned away: each is a machine of its own in memory.
+constexpr std::size_t kMostSessions = 16;
+/// gdb speaks at once.
+constexpr int kSilence = 10'000;
 
-  template <class F>
-  void begin(F&& session) {
-    collect();
-    const pid_t parent = getpid();
-    const pid_t child = fork();
-    if (child < 0) throw IoError(std::string("cannot start a session: ") + std::strerror(errno));
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (getppid() != parent) _exit(0);
-      signal(SIGINT, SIG_IGN);
-      signal(SIGTERM, SIG_DFL);
-      _exit(session());
+/// The exit status of the session's process.
+int serve_client(const RecordingFile& file, const DebugArguments& arguments, int client,
+                 const Console& console) {
+  try {
+    const std::string why = gdb::why_turned_away(client, kSilence);
+    if (!why.empty()) {
+      console.warn("a client was turned away: " + why);
+      return static_cast<int>(ExitCode::usage);
     }
-    running_.insert(child);
+    serve(file, arguments, client, client, console);
+  } catch (const std::exception& error) {
+    console.error(error.what());
+    return static_cast<int>(ExitCode::system);
   }
-
- private:
-  void collect() {
-    std::erase_if(running_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) == child; });
-  }
-
-  std::set<pid_t> running_;
-};
+  return 0;
+}
 
 /// Serves until Ctrl-C.
-void listen(const RecordingFile& file, const DebugArguments& arguments, const Console& console) {
-  gdb::LoopbackListener listener(*arguments.port);
-  console.print(fmt::format("127.0.0.1:{}\n", listener.port()));
+void listen(const RecordingFile& file, const DebugArguments& arguments, gdb::Listener& listener,
+            const Console& console) {
+  console.print(listener.address() + "\n");
   console.flush();
-  console.note(fmt::format("gdb: target remote :{}", listener.port()));
-  Sessions sessions;
+  console.note("gdb: target remote " + listener.address());
+  Sessions sessions(kMostSessions);
+  bool said_full = false;
   for (;;) {
-    const int client = listener.accept();
+    const bool comes = sessions.wait(listener.descriptor());
     check_interrupt();
+    const int client = comes ? listener.accept() : -1;
     if (client < 0) continue;
-    sessions.begin([&] {
-      try {
-        serve(file, arguments, client, client, console);
-      } catch (const std::exception& error) {
-        console.error(error.what());
-        return static_cast<int>(ExitCode::system);
-      }
-      return 0;
-    });
+    if (!sessions.full()) {
+      sessions.begin([&] { return serve_client(file, arguments, client, console); });
+      said_full = false;
+    } else if (!std::exchange(said_full, true)) {
+      console.warn(fmt::format("there are {} sessions: more are turned away", kMostSessions));
+    }
     ::close(client);
+  }
+}
+
+void listen(const RecordingFile& file, const DebugArguments& arguments, const Console& console) {
+  // What ends the program leaves no socket behind.
+  take_endings_for_interrupts();
+  if (arguments.port) {
+    gdb::Listener listener(*arguments.port);
+    listen(file, arguments, listener, console);
+  } else {
+    gdb::Listener listener(arguments.socket);
+    listen(file, arguments, listener, console);
   }
 }
 
@@ -172,28 +170,29 @@ void check(const DebugArguments& arguments) {
     throw UsageError("--at: expected a position N or N+K, begin, end or divergence, found '" + at +
                      "'");
   }
-  if (arguments.stdio && arguments.port) throw UsageError("--stdio and --port exclude each other");
-  const bool served = arguments.stdio || arguments.port;
-  if (served && !arguments.gdb_arguments.empty()) {
-    throw UsageError("--stdio and --port start no gdb that arguments could be for");
+  const int ways = (arguments.stdio ? 1 : 0) + (arguments.port ? 1 : 0) +
+                   (arguments.socket.empty() ? 0 : 1);
+  if (ways > 1) throw UsageError("--stdio, --socket and --port exclude each other");
+  if (ways != 0 && !arguments.gdb_arguments.empty()) {
+    throw UsageError("--stdio, --socket and --port start no gdb that arguments could be for");
   }
-  if (!arguments.port && is_once_input(arguments.recording)) {
+  if (!arguments.listens() && is_once_input(arguments.recording)) {
     throw UsageError(arguments.recording +
                      ": the standard input is gdb's, and what can be read only once is not there "
-                     "for the server that it starts: use --port, or a file");
+                     "for the server that it starts: use --socket or --port, or a file");
   }
 }
 
 ExitCode run_debug(const DebugArguments& arguments, const Console& console) {
   check(arguments);
-  if (!arguments.stdio && !arguments.port) {
+  if (!arguments.stdio && !arguments.listens()) {
     // What is wrong with the file is said here, not behind gdb.
     open_with_hints(arguments.recording, arguments.hints);
     become_gdb(arguments);
   }
   signal(SIGPIPE, SIG_IGN);
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
-  if (arguments.port) {
+  if (arguments.listens()) {
     listen(placed.file, arguments, console);
   } else {
     // Ctrl-C at the terminal is gdb's, which says so by the protocol.
@@ -215,9 +214,10 @@ CommandRun define_debug(const CommandParser& parser) {
       .show_default();
   parser.add_flag("--stdio", arguments->stdio,
                   "Serve on standard input and output: target remote | citcat debug REC --stdio");
-  parser.add_option(
-      "--port", arguments->port,
-      "Serve on this port of the loopback address, any number of sessions; 0: a free one");
+  parser.add_option("--socket", arguments->socket,
+                    "Serve on a socket of this path, which only you can open: target remote PATH");
+  parser.add_option("--port", arguments->port,
+                    "Serve on this port of the loopback address; 0: a free one");
   parser.add_option("--gdb", arguments->gdb, "The gdb to start").show_default();
   parser.add_option(
       "--hints", arguments->hints,

@@ -21,7 +21,13 @@ bool Connection::read_more() {
     lose(n < 0 ? errno : 0);
     return false;
   }
-  reader_.add({bytes.data(), static_cast<std::size_t>(n)});
+  const std::string_view read{bytes.data(), static_cast<std::size_t>(n)};
+  if (!std::exchange(has_begun_, true)) failure_ = why_not_gdb(read);
+  if (!failure_.empty()) {
+    gone_ = true;
+    return false;
+  }
+  reader_.add(read);
   return true;
 }
 

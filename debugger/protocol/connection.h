@@ -37,6 +37,7 @@ class Connection {
   std::string last_;
   std::string failure_;
   std::string waiting_;  ///< a packet that came while is_interrupted() looked
+  bool has_begun_ = false;
   bool acknowledges_ = true, gone_ = false, interrupt_ = false, has_waiting_ = false;
 };
 

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "formats/text/printable_text.h"
+
 namespace citcat::gdb {
 
 namespace {
@@ -56,6 +58,14 @@ std::optional<std::string> data_of(std::string_view body) {
     }
   }
   return data;
+}
+
+std::string why_not_gdb(std::string_view first_bytes) {
+  if (first_bytes.empty() || std::string_view("+-$\x03").find(first_bytes[0]) != std::string::npos) {
+    return "";
+  }
+  return "expected a packet of gdb's remote protocol, found '" +
+         printable_text(first_bytes.substr(0, kShownBytes)) + "'";
 }
 
 std::string hex_of(std::span<const std::uint8_t> bytes) {

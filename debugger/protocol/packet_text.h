@@ -21,6 +21,12 @@ std::string packet_of(std::string_view data);
 /// Data of a packet's body: escapes and repetitions undone. nullopt where one is cut.
 std::optional<std::string> data_of(std::string_view body);
 
+/// Why a line that begins with these bytes is not gdb's, which begins with an acknowledgement, a
+/// packet or Ctrl-C; empty where it may be. A browser that was led to the port begins with "POST".
+std::string why_not_gdb(std::string_view first_bytes);
+/// Of a line that is not gdb's so many bytes are shown.
+inline constexpr std::size_t kShownBytes = 16;
+
 std::string hex_of(std::span<const std::uint8_t> bytes);
 std::string hex_of(std::string_view text);
 /// The least digits of a number, in hexadecimal.

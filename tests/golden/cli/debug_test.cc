@@ -383,6 +383,94 @@ ls tmp
 }
 
 
+/// The shell's lines behind a server of boot.citcat, whose address is in $address and whose process is
+/// $server; what it says goes to the file "said". It is ended behind them.
+std::string with_server(const std::string& way, const std::string& lines) {
+  return R"(
+rm -f address
+"$CITCAT" debug boot.citcat )" + way + R"( --at 100 >address 2>said &
+server=$!
+until [ -s address ]; do sleep 0.05; done
+address=$(cat address)
+tcp=/dev/tcp/$(echo $address | tr : /)
+)" + lines + R"(
+kill $server; wait $server
+)";
+}
+
+/// A page in a browser can have it send whatever it likes to any port of the machine, behind a head
+/// of HTTP.
+TEST_F(DebugCommand, TurnsAwayWhatIsNoGdb) {
+  import_sample("boot.citcat");
+  write_file(file("lines"), with_server("--port 0", R"(
+for first in 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n' 'GET / HTTP/1.1\r\n\r\n' '\x16\x03\x01'; do
+  exec 3<>$tcp
+  printf "$first"'$g#67' >&3
+  timeout 20 cat <&3 | wc -c
+  exec 3>&-
+done
+exec 3<>$tcp
+printf '+$p8#a8' >&3
+timeout 20 head -c 12 <&3; echo
+exec 3>&-
+)"));
+  const ProcessResult result = run_shell("export CITCAT; bash lines; grep -c 'turned away' said", file(""));
+  EXPECT_EQ(result.out, "0\n0\n0\n+$ef590100#f\n3\n") << read_file(file("said"));
+}
+
+TEST_F(DebugCommand, HasNoMoreSessionsThanItSaysAndLeavesNoZombies) {
+  import_sample("boot.citcat");
+  write_file(file("lines"), with_server("--port 0", R"(
+for i in $(seq 10 25); do
+  eval "exec $i<>$tcp"
+  printf '+$p8#a8' >&$i
+  eval "head -c 12 <&$i" >/dev/null
+done
+ps -o pid= --ppid $server | wc -l
+exec 30<>$tcp
+printf '+$p8#a8' >&30 2>/dev/null
+timeout 20 cat <&30 2>/dev/null | wc -c
+for i in $(seq 10 25); do eval "exec $i>&-"; done
+for try in $(seq 100); do
+  [ $(ps -o pid= --ppid $server | wc -l) = 0 ] && break
+  sleep 0.1
+done
+ps -o stat= --ppid $server
+exec 3<>$tcp
+printf '+$p8#a8' >&3
+timeout 20 head -c 12 <&3; echo
+exec 3>&-
+)"));
+  const ProcessResult result = run_shell("export CITCAT; bash lines; grep -c '16 sessions' said", file(""));
+  EXPECT_EQ(result.out, "16\n0\n+$ef590100#f\n1\n") << read_file(file("said"));
+}
+
+TEST_F(DebugCommand, ServesOnASocketThatOnlyItsOwnerCanOpen) {
+  import_sample("boot.citcat");
+  write_file(file("lines"), "umask 0\n" + with_server("--socket here", R"(
+stat -c %a here
+gdb -nx -batch -ex "target remote $address" -ex 'print $instruction' 2>/dev/null | grep '^.1'
+"$CITCAT" debug boot.citcat --socket here >/dev/null 2>&1; echo "twice $?"
+)") + R"(
+[ -e here ] && echo "left: the socket"
+"$CITCAT" debug boot.citcat --socket here >killed 2>/dev/null &
+until [ -s killed ]; do sleep 0.05; done
+kill -9 $!; wait $! 2>/dev/null
+[ -S here ] || echo "it was to be left"
+)" + with_server("--socket here", R"(
+gdb -nx -batch -ex "target remote $address" -ex 'print $instruction' 2>/dev/null | grep '^.1'
+)") + R"(
+echo mine >here
+"$CITCAT" debug boot.citcat --socket here 2>&1; echo "no socket $?"
+cat here
+)");
+  const ProcessResult result = run_shell("export CITCAT; bash lines", file(""));
+  EXPECT_EQ(result.out,
+            "700\n$1 = 100\ntwice 2\n$1 = 100\n"
+            "citcat: error: here: there is something that is no socket\nno socket 2\nmine\n")
+      << result.err << read_file(file("said"));
+}
+
 TEST_F(DebugCommand, EndsWithItsClient) {
   import_sample("boot.citcat");
   const ProcessResult result = run_shell(R"(
