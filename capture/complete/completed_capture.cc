@@ -13,7 +13,7 @@ namespace citcat {
 namespace {
 
 /// So many transactions that fit show that the place is the start.
-constexpr std::uint64_t kConvincing = 64;
+constexpr std::uint64_t kConvincingRun = 64;
 /// So many fetches are tried as the first one.
 constexpr std::uint64_t kMostAttempts = std::uint64_t{1} << 16;
 
@@ -135,9 +135,9 @@ class CompletedCapture final : public CaptureReader {
         setup(), *processor);
     BusTransaction ignored;
     std::uint64_t count = 0;
-    while (count < kConvincing && trial.next(ignored)) ++count;
+    while (count < kConvincingRun && trial.next(ignored)) ++count;
     ahead_.insert(ahead_.begin(), taken.begin(), taken.end());
-    const bool fits = count == kConvincing || !trial.contradiction();
+    const bool fits = count == kConvincingRun || !trial.contradiction();
     if (fits) {
       begin_here();
     } else {

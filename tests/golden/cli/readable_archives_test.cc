@@ -67,7 +67,7 @@ TEST_F(ReadableArchives, OfWhatIsConvertedToEachFormat) {
 TEST_F(ReadableArchives, OfSmallAndDamagedFilesOfEachFormat) {
   write_file(file("state.json"), R"({"cpu":"386","registers":{"cs":"0","eip":"0"}})");
   unsigned files = 0;
-  for (const char* reader : {"bus_records", "byu", "dsview", "hp_listing", "moo", "native", "ols",
+  for (const char* reader : {"bus_records", "byu", "dsview", "hp_listing", "lac", "moo", "native", "ols",
                              "record_csv", "saleae", "sample_csv", "sigrok", "vcd"}) {
     std::vector<fs::path> corpus;
     for (const auto& entry :
