@@ -52,7 +52,7 @@ void TrialRun::thin_out() {
 void TrialRun::keep_place() {
   const auto frames = [&] {
     std::uint64_t sum = 2 * machine().memory().changed_frames().size();
-    for (const Place& place : places_) sum += place.replayer.machine.pages.size();
+    for (const Place& place : places_) sum += place.replayer().machine.pages.size();
     return sum;
   };
   while (!places_.empty() && frames() > memory_limit() / kPageSize) {
