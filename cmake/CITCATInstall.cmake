@@ -25,7 +25,7 @@ install(EXPORT citcat NAMESPACE citcat:: FILE citcat-targets.cmake DESTINATION $
 if(TARGET citcat)
   set_target_properties(citcat PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_private}")
   # Where `record` finds the monitor, from the program's folder on.
-  set_source_files_properties(cli/commands/emulator_command.cc PROPERTIES
+  set_source_files_properties(cli/record/emulator_command.cc PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS
     CITCAT_PRIVATE_FOLDER="${bin_to_private}")
   install(TARGETS citcat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)

@@ -1,4 +1,4 @@
-#include "cli/commands/recorded_emulator.h"
+#include "cli/record/recorded_emulator.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "cli/commands/emulator_command.h"
+#include "cli/record/emulator_command.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "cli/commands/monitor_receiver.h"
+#include "cli/record/monitor_receiver.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
