@@ -35,6 +35,10 @@ extern "C" void note_interrupt(int signal) {
   handle(signal, end_at_once, 0);
 }
 
+/// Programs that end a whole group of processes tell some of them twice (timeout(1)): it is no second
+/// request.
+extern "C" void note_ending(int) { interrupt_seen = 1; }
+
 /// Writing to a terminal that has gone fails (tty_ioctl(4): a hung-up one gives EIO).
 extern "C" void note_hangup(int) {
   const int saved = errno;
@@ -60,7 +64,7 @@ void install_interrupt_handler() {
 }
 
 void take_endings_for_interrupts() {
-  handle(SIGTERM, note_interrupt, SA_RESTART);
+  handle(SIGTERM, note_ending, SA_RESTART);
   handle(SIGHUP, note_hangup, SA_RESTART);
 }
 

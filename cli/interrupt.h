@@ -14,7 +14,7 @@ class Interrupted : public std::exception {
 /// without unfinished outputs, and so do SIGTERM and SIGHUP.
 void install_interrupt_handler();
 
-/// From here on SIGTERM and SIGHUP are taken for a Ctrl-C, for a command that has something to complete.
+/// From here on SIGTERM and SIGHUP, however often, are taken for one Ctrl-C: for what is to be completed.
 /// When the terminal has gone, what would still be said there goes nowhere.
 void take_endings_for_interrupts();
 

@@ -1,11 +1,8 @@
 // Runs an emulator with the bus monitor inside and keeps what it sends. The files are written here,
 // not in the emulator: whatever happens to it, what it has sent is not lost.
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -26,11 +23,14 @@
 #include "cli/interrupt.h"
 #include "cli/parsing/command_description.h"
 #include "cli/record/emulator_command.h"
+#include "cli/record/emulator_log.h"
 #include "cli/record/monitor_receiver.h"
+#include "cli/record/output_lock.h"
 #include "cli/record/recorded_emulator.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 #include "monitor/trigger.h"
+#include "tools/host/own_side_file.h"
 
 namespace citcat {
 namespace {
@@ -38,48 +38,12 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// Keeps a second recording away from the same output.
-class OutputLock {
- public:
-  explicit OutputLock(const std::string& output) : path_(output + ".lock") {
-    lock_ = FileDescriptor(open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
-    if (lock_.value() < 0) throw IoError(system_message(path_));
-    if (flock(lock_.value(), LOCK_EX | LOCK_NB) != 0)
-      throw IoError(output + ": another recording is writing this file");
-  }
-  ~OutputLock() { unlink(path_.c_str()); }
-  OutputLock(const OutputLock&) = delete;
-  OutputLock& operator=(const OutputLock&) = delete;
-
- private:
-  std::string path_;
-  FileDescriptor lock_;
-};
-
-/// The emulator's log, which only the monitor reads.
-class LogFile {
- public:
-  LogFile() {
-    path_ = (fs::temp_directory_path() / "citcat-record-XXXXXX").string();
-    const int fd = mkstemp(path_.data());
-    if (fd < 0) throw IoError(system_message(path_));
-    ::close(fd);
-  }
-  ~LogFile() { unlink(path_.c_str()); }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 void check_trigger(const char* option, const std::string& text) {
   if (monitor::parse_trigger(text)) return;
-  throw UsageError(fmt::format(
-      "{}: expected driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
-      "port:HEX[=HEX], count:N or console:TEXT, found {}",
-      option, text));
+  throw UsageError(
+      fmt::format("{}: expected driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
+                  "port:HEX[=HEX], count:N or console:TEXT, found {}",
+                  option, text));
 }
 
 /// Instructions that are going to be recorded; 0: not known.
@@ -94,11 +58,17 @@ constexpr std::chrono::seconds kPatience{20};
 /// Receives until the emulator is gone. Ctrl-C, SIGTERM and SIGHUP ask it to stop; what it has sent
 /// is still taken. Returns whether one of them came.
 bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pipe& data,
-                 Pipe& control, Progress& progress) {
+                 Pipe& control, EmulatorLog& log, Progress& progress) {
+  constexpr int kTrimmedEvery = 100;  // milliseconds
+  Clock::time_point trimmed = Clock::now();
   std::optional<Clock::time_point> stopped;
   pollfd ends[2] = {{data.read.value(), POLLIN, 0}, {control.read.value(), POLLIN, 0}};
   while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-    if (poll(ends, 2, 500) < 0 && errno != EINTR) throw IoError(system_message("poll"));
+    if (poll(ends, 2, kTrimmedEvery) < 0 && errno != EINTR) throw IoError(system_message("poll"));
+    if (Clock::now() - trimmed >= std::chrono::milliseconds(kTrimmedEvery)) {
+      log.trim();
+      trimmed = Clock::now();
+    }
     if (!stopped && (interrupt_requested() || receiver.disk_full())) {
       stopped = Clock::now();
       emulator.stop();
@@ -131,9 +101,33 @@ RecordArguments with_capture_names(RecordArguments arguments) {
   return arguments;
 }
 
+/// The files of a capture to which the user has given no names of their own.
+std::vector<std::string> unnamed_files(const RecordArguments& capture,
+                                       const RecordArguments& given) {
+  std::vector<std::string> files;
+  if (makes_recording(given.output)) files.push_back(capture.output);
+  if (given.internal.empty()) files.push_back(capture.internal);
+  return files;
+}
+
+/// Throws IoError where one of them is there already: what an import that failed has left, or
+/// somebody else's.
+void refuse_what_is_there(const RecordArguments& capture, const RecordArguments& given) {
+  std::error_code ignored;
+  for (const std::string& path : unnamed_files(capture, given)) {
+    if (!makes_recording(given.output))
+      require_own_side_file(capture.output, path);
+    else if (fs::exists(fs::symlink_status(path, ignored)))
+      throw IoError(fmt::format(
+          "{}: is there already, of a recording that was not imported; import it (citcat import {} "
+          "-o FILE.citcat) or remove it",
+          path, capture.output));
+  }
+}
+
 /// What the recording is made of, which nobody needs when it is there.
-void remove_capture(const RecordArguments& capture) {
-  for (const std::string& path : {capture.output, capture.internal}) {
+void remove_capture(const RecordArguments& capture, const RecordArguments& given) {
+  for (const std::string& path : unnamed_files(capture, given)) {
     std::error_code ignored;
     fs::remove(path, ignored);
   }
@@ -247,18 +241,18 @@ struct Captured {
 
 Captured capture_bus(const RecordArguments& capture, MonitorReceiver& receiver,
                      const Console& console) {
-  const LogFile log;
+  EmulatorLog log;
   Pipe data, control;
   const auto command =
       monitored_command(capture, log.path(), data.write.value(), control.write.value());
   const auto begin = Clock::now();
   Captured result;
-  RecordedEmulator emulator(command, data, control);
+  RecordedEmulator emulator(command, data, control, log.descriptor());
   {
     // A guest's console on this terminal is not written over.
     const Console& shown = uses_terminal(capture.command) ? Console(true) : console;
     Progress progress = shown.progress("recording", "instructions", expected_instructions(capture));
-    result.interrupted = receive_all(receiver, emulator, data, control, progress);
+    result.interrupted = receive_all(receiver, emulator, data, control, log, progress);
   }
   result.how = emulator.wait();
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -283,14 +277,14 @@ void require_all_recorded(const RecordArguments& arguments, const MonitorReceive
     throw IoError(
         fmt::format("{}: the disk is full; the recording was stopped there and is complete "
                     "up to its last record, number {}",
-                    arguments.output, receiver.records()));
+                    receiver.full_file(), receiver.records()));
   if (captured.interrupted) return;
   if (receiver.totals().empty() || receiver.failed()) {
-    throw IoError(fmt::format(
-        "the recording ended early: {} {}; {} holds the {} bus records it "
-        "sent until then",
-        arguments.command[0], captured.how.empty() ? "stopped" : captured.how, arguments.output,
-        receiver.records()));
+    throw IoError(
+        fmt::format("the recording ended early: {} {}; {} holds the {} bus records it "
+                    "sent until then",
+                    arguments.command[0], captured.how.empty() ? "stopped" : captured.how,
+                    arguments.output, receiver.records()));
   }
 }
 
@@ -302,10 +296,10 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
   }
   const RecordArguments capture = with_capture_names(arguments);
   const OutputLock lock(arguments.output);
-  if (is_nearly_full(arguments.output))
-    throw IoError(fmt::format("{}: {} MiB are free there and {} MiB are needed to begin",
-                              arguments.output, free_space(arguments.output) >> 20,
-                              kDiskReserve >> 20));
+  refuse_what_is_there(capture, arguments);
+  if (const auto full = nearly_full({capture.output, capture.internal}))
+    throw IoError(fmt::format("{}: {} MiB are free there and {} MiB are needed to begin", *full,
+                              free_space(*full) >> 20, kDiskReserve >> 20));
   take_endings_for_interrupts();
   MonitorReceiver receiver(capture.output, capture.internal, console);
   const Captured captured = capture_bus(capture, receiver, console);
@@ -315,7 +309,7 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
   std::optional<ImportResult> recording;
   if (makes_recording(arguments.output) && !receiver.disk_full()) {
     recording = import_recorded(capture, arguments.output, console);
-    remove_capture(capture);
+    remove_capture(capture, arguments);
   }
   print_result(recording ? arguments : capture, receiver, captured.seconds, recording, console);
   require_all_recorded(recording ? arguments : capture, receiver, captured);

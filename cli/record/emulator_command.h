@@ -28,7 +28,7 @@ bool uses_terminal(const std::vector<std::string>& command);
 void check_command(const std::vector<std::string>& command);
 
 /// The command with the monitor inside, which writes to the descriptors `data` and `control` and
-/// reads the emulator's log from the file `log`. Throws UsageError for more memory than can be
+/// reads the emulator's log from `log`, as the emulator's process names it. Throws UsageError for more memory than can be
 /// recorded, IoError when there is no monitor.
 std::vector<std::string> monitored_command(const RecordArguments& arguments, const std::string& log,
                                            int data, int control);

@@ -51,6 +51,12 @@ bool is_nearly_full(const std::string& path) {
   return free_space(path) < kDiskReserve;
 }
 
+std::optional<std::string> nearly_full(std::initializer_list<std::string> paths) {
+  for (const std::string& path : paths)
+    if (is_nearly_full(path)) return path;
+  return std::nullopt;
+}
+
 MonitorReceiver::MonitorReceiver(std::string output, std::string internal, const Console& console)
     : console_(console), output_(std::move(output)), internal_(std::move(internal)) {}
 
@@ -68,7 +74,7 @@ bool MonitorReceiver::take_data(int fd) {
   // An emulator that is killed may leave part of a record behind.
   const std::size_t size = held_ + static_cast<std::size_t>(n);
   const std::size_t whole = size - size % kBusRecordBytes;
-  if (!disk_full_) keep({buffer_.data(), whole});
+  if (!full_) keep({buffer_.data(), whole});
   held_ = size - whole;
   std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(whole), held_, buffer_.begin());
   return true;
@@ -101,7 +107,7 @@ void MonitorReceiver::keep(std::span<const std::uint8_t> records) {
   if (!records_) records_ = open_sink(output_);
   records_->write(records);
   bytes_ += records.size();
-  disk_full_ = is_nearly_full(output_);
+  full_ = nearly_full({output_, internal_});
   const BusRecord last = unpack_bus_record(records.last<kBusRecordBytes>());
   if (last.instructions == kNoCount) return;
   if (!first_count_) first_count_ = last.instructions;

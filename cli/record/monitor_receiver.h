@@ -2,6 +2,7 @@
 // What the monitor in an emulator sends, on its way into files.
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,9 +23,11 @@ inline constexpr std::uint64_t kDiskReserve = std::uint64_t{16} << 20;
 std::uint64_t free_space(const std::string& path);
 /// Less than kDiskReserve of it.
 bool is_nearly_full(const std::string& path);
+/// The first of these beside which there is less; nullopt where all have room.
+std::optional<std::string> nearly_full(std::initializer_list<std::string> paths);
 
-/// Both streams of the monitor: bus records, and lines that tell of the run and of values that cross
-/// no bus. A file is made when the first of its content comes.
+/// Both streams of the monitor: bus records, and lines that tell of the run and of values that
+/// cross no bus. A file is made when the first of its content comes.
 class MonitorReceiver {
  public:
   /// Records go to the file `output`, values that cross no bus to `internal`.
@@ -43,7 +46,9 @@ class MonitorReceiver {
   std::uint64_t instructions() const;
   bool failed() const { return failed_; }
   /// No more records are taken: the rest of the device is needed to complete the files.
-  bool disk_full() const { return disk_full_; }
+  bool disk_full() const { return full_.has_value(); }
+  /// The file beside which there is no room left; needs disk_full().
+  const std::string& full_file() const { return *full_; }
   /// What the monitor said at its end, by name; empty as long as it has not.
   const std::map<std::string, std::string>& totals() const { return totals_; }
 
@@ -63,7 +68,8 @@ class MonitorReceiver {
   std::uint64_t bytes_ = 0;
   std::optional<std::uint64_t> first_count_;  ///< of instructions, and the last one
   std::uint64_t last_count_ = 0;
-  bool failed_ = false, disk_full_ = false;
+  bool failed_ = false;
+  std::optional<std::string> full_;
   std::map<std::string, std::string> totals_;
 };
 

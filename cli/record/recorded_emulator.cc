@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <initializer_list>
 
 #include "formats/io/error.h"
 
@@ -19,15 +20,14 @@ std::string system_message(const std::string& what) { return what + ": " + std::
 namespace {
 
 /// In the child.
-[[noreturn]] void become(const std::vector<std::string>& command, const Pipe& data,
-                         const Pipe& control, pid_t parent) {
+[[noreturn]] void become(const std::vector<std::string>& command,
+                         std::initializer_list<int> inherited, pid_t parent) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);  // it is gone already
-  fcntl(data.write.value(), F_SETFD, 0);
-  fcntl(control.write.value(), F_SETFD, 0);
+  for (const int descriptor : inherited) fcntl(descriptor, F_SETFD, 0);
   execvp(argv[0], argv.data());
   const std::string message = system_message(std::string("citcat: error: ") + argv[0]) + "\n";
   (void)!::write(STDERR_FILENO, message.data(), message.size());
@@ -46,11 +46,11 @@ Pipe::Pipe() {
 }
 
 RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe& data,
-                                   Pipe& control) {
+                                   Pipe& control, int log) {
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ < 0) throw IoError(system_message("fork"));
-  if (child_ == 0) become(command, data, control, parent);
+  if (child_ == 0) become(command, {data.write.value(), control.write.value(), log}, parent);
   data.write = FileDescriptor();
   control.write = FileDescriptor();
 }

@@ -19,12 +19,12 @@ struct Pipe {
   Pipe();
 };
 
-/// Inherits the write ends of both pipes and nothing else. Ends when this process does, however that
-/// happens.
+/// Inherits the write ends of both pipes, the log, and nothing else. Ends when this process does,
+/// however that happens.
 class RecordedEmulator {
  public:
   /// Throws IoError when there can be no child; one that cannot be started says so itself.
-  RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control);
+  RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control, int log);
   /// Stops it and waits.
   ~RecordedEmulator();
   RecordedEmulator(const RecordedEmulator&) = delete;

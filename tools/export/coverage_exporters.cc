@@ -12,6 +12,7 @@
 #include "replay/trace/kt_sink.h"
 #include "replay/x86/disassembler.h"
 #include "tools/export/export_file.h"
+#include "tools/host/own_side_file.h"
 #include "tools/host/tool_output.h"
 
 namespace citcat::tools {
@@ -174,16 +175,17 @@ class LcovTool final : public CoveredCodeTool {
  public:
   explicit LcovTool(ExportFile file) : CoveredCodeTool(std::move(file)) {
     require_place_beside(this->file().path(), "lcov");
+    require_own_side_file(this->file().path(), listing_path());
   }
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<LcovTool>(ExportFile(file().path()));
   }
 
  private:
+  std::string listing_path() const { return file().path() + ".asm"; }
   void write(ExportFile& out) override {
-    const std::string listing_path = file().path() + ".asm";
-    ExportFile listing(listing_path);
-    out.write(fmt::format("TN:\nSF:{}\n", listing_path));
+    ExportFile listing(listing_path());
+    out.write(fmt::format("TN:\nSF:{}\n", listing_path()));
     std::uint64_t line = 0, hit = 0;
     for (const auto& [key, count] : counts()) {
       ++line;

@@ -8,6 +8,7 @@
 
 #include "events/cpu_traits.h"
 #include "formats/io/error.h"
+#include "tools/host/own_side_file.h"
 #include "tools/host/tool.h"
 #include "tools/host/tool_output.h"
 #include "tools/idtrace/trace_output.h"
@@ -59,7 +60,10 @@ class IdtraceTool final : public Tool {
   IdtraceOutput& output() {
     if (!output_) {
       if (path_.empty()) throw UsageError("idtrace needs to=FILE, or `replay -o FILE`");
-      output_.emplace(IdtraceFiles::beside(path_, options_.content), options_);
+      const IdtraceFiles files = IdtraceFiles::beside(path_, options_.content);
+      for (const std::string& side : {files.blocks, files.code, files.counts, files.trace})
+        if (!side.empty() && side != path_) require_own_side_file(path_, side);
+      output_.emplace(files, options_);
     }
     return *output_;
   }

@@ -1,0 +1,27 @@
+#pragma once
+// Keeps a second recording away from the same output, by a file beside it.
+
+#include <string>
+
+#include "formats/io/file_descriptor.h"
+
+namespace citcat {
+
+class OutputLock {
+ public:
+  /// Locks `output`.lock, which is made where it is not there. Throws IoError where another
+  /// recording has it, or a file of that name is not one of ours: that is neither followed, when it
+  /// is a link, nor changed nor removed.
+  explicit OutputLock(const std::string& output);
+  ~OutputLock();
+  OutputLock(const OutputLock&) = delete;
+  OutputLock& operator=(const OutputLock&) = delete;
+
+ private:
+  bool take(const std::string& output);
+
+  std::string path_;
+  FileDescriptor lock_;
+};
+
+}  // namespace citcat
