@@ -29,6 +29,7 @@ enum class CauseKind : std::uint8_t {
   missing_transactions,  ///< the capture lacks a stretch: only suspected, never tried
   wrong_start,           ///< the recording begins elsewhere than where the state holds: likewise
   stale_code,            ///< code that was overwritten after it had been prefetched
+  emulator_difference,   ///< an emulator was recorded, which is no processor here: only suspected
 };
 /// As in JSON, e.g. "captured_read".
 std::string_view cause_name(CauseKind kind);

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "events/cpu_place.h"
 #include "replay/diagnose/cause_prices.h"
 #include "replay/diagnose/cause_table.h"
+#include "replay/diagnose/emulator_differences.h"
 #include "replay/infer/interrupt_evidence.h"
 
 namespace citcat {
@@ -36,6 +38,31 @@ Cause missing_stretch(const CauseContext& context) {
   return cause;
 }
 
+/// Whether it was an emulator that was recorded, by the monitor inside it: no transaction gets lost
+/// on that way.
+bool is_of_monitor(const Recording& recording) { return recording.provenance.format == "machine"; }
+
+/// What is known of the last instructions of the run; "" for nothing.
+std::string_view known_difference(const CauseContext& context) {
+  constexpr std::size_t kNear = 4;
+  const auto& steps = context.history().steps();
+  for (std::size_t n = 0; n < std::min(kNear, steps.size()); ++n) {
+    const HistoryStep& step = steps[steps.size() - 1 - n];
+    const std::string_view known = emulator_difference(step.code(), step.bits);
+    if (!known.empty()) return known;
+  }
+  return "";
+}
+
+Cause difference_of_emulator(std::string_view what) {
+  Cause cause;
+  cause.kind = CauseKind::emulator_difference;
+  cause.price = kSuspected;
+  cause.text = fmt::format(
+      "the emulator differs from processors here: {} (docs/monitor.md, Where replays part)", what);
+  return cause;
+}
+
 /// An interrupt that pushes the flags, CS and IP that the state has: there the state holds.
 std::optional<Cause> start_at_interrupt(const CauseContext& context) {
   const CpuState& state = context.recording().initial;
@@ -47,7 +74,9 @@ std::optional<Cause> start_at_interrupt(const CauseContext& context) {
     const bool at_start = interrupt.position_known && interrupt.position == Position{};
     const InterruptEvidence& frame = frames[i];
     const std::uint64_t ip = instruction_pointer(state);
-    const bool fits = frame.stores(ip, ip > 0xffffffff ? 8 : ip > 0xffff ? 4 : 2) &&
+    const bool fits = frame.stores(ip, ip > 0xffffffff ? 8
+                                       : ip > 0xffff   ? 4
+                                                       : 2) &&
                       frame.stores(state.segment[kCs].selector, 2) &&
                       frame.stores(state.eflags & 0xffff, 2);
     if (at_start || !fits) continue;
@@ -111,7 +140,13 @@ std::vector<Cause> suspected_causes(const CauseContext& context) {
     if (auto start = start_at_fetch(context)) found.push_back(std::move(*start));
   }
   // A value that differs where everything else is as it should be is no stretch that is missing.
-  if (context.mismatches().empty()) found.push_back(missing_stretch(context));
+  if (!context.mismatches().empty()) return found;
+  const bool of_monitor = is_of_monitor(context.recording());
+  const std::string_view known = of_monitor ? known_difference(context) : "";
+  if (!known.empty()) found.push_back(difference_of_emulator(known));
+  found.push_back(missing_stretch(context));
+  if (of_monitor && known.empty())
+    found.push_back(difference_of_emulator("QEMU checks neither limits nor types of segments"));
   return found;
 }
 

@@ -1,0 +1,15 @@
+#pragma once
+// Where QEMU 10, with the monitor inside, is not a processor: docs/monitor.md, "Where replays part"
+// and "Where QEMU is not a processor".
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace citcat {
+
+/// What it does otherwise at this instruction, for people; "" where nothing is known of.
+/// `bits`: the default size of the code segment.
+std::string_view emulator_difference(std::span<const std::uint8_t> code, unsigned bits);
+
+}  // namespace citcat
