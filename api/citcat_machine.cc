@@ -8,7 +8,7 @@
 #include "api/current_error.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_timeline.h"
 
 using citcat::PhysAddr;

@@ -12,7 +12,7 @@
 #include "events/archive/recording_file.h"
 #include "events/cpu_traits.h"
 #include "formats/io/error.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
 #include "tools/host/analysis.h"

@@ -7,7 +7,7 @@
 
 #include "cli/console.h"
 #include "events/archive/recording_file.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/session/time_budget.h"
 
 namespace citcat {

@@ -8,7 +8,7 @@
 
 #include "capture/import/import.h"
 #include "cli/console.h"
-#include "replay/infer/state_recovery.h"
+#include "replay/infer/registers/state_recovery.h"
 
 namespace citcat {
 

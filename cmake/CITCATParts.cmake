@@ -36,10 +36,10 @@ set(citcat_part_mdl "/tools/mdl/" "/cli/commands/cmd_session\\.cc$" "/cli/analys
 set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exporters)\\.cc$"
   "/tools/export/(callgrind|champsim|din|drmemtrace|folded|perfetto|pprof|simpoint|speedscope)_.*\\.cc$")
 set(citcat_part_plugin "/tools/plugin/")
-set(citcat_part_report "/tools/report/" "/cli/commands/(cmd_report|report_data)\\.cc$")
+set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/report/report_data\\.cc$")
 set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_debug\\.cc$")
 set(citcat_part_monitor
-  "/cli/commands/(cmd_record|emulator_command|monitor_receiver|recorded_emulator|symbol_trigger)\\.cc$")
+  "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")
 
 # citcat_choose_parts(VARIABLE): leaves of a list of sources those of the parts that are built, and the
 # stand-ins for the others.

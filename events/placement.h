@@ -1,6 +1,6 @@
 #pragma once
 // Where interrupts fall that nobody counted to, as a search found out
-// (replay/infer/event_placer.h), and how sure that is.
+// (replay/infer/places/event_placer.h), and how sure that is.
 
 #include <cstddef>
 #include <cstdint>

@@ -54,7 +54,7 @@ struct Interrupt {
   bool position_known = false;
   Position position;
   /// Of an acknowledge in a capture that counts something else than instructions: which boundaries
-  /// it may be at. A search finds them (replay/infer/event_placer.h).
+  /// it may be at. A search finds them (replay/infer/places/event_placer.h).
   std::optional<EventCount> count;
   BusAnchor anchor;
   std::uint64_t transaction = 0;  ///< index of the acknowledge in the capture

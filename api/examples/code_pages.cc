@@ -2,7 +2,7 @@
 // one by one) from instruction FROM on, and holds the run to what its archive keeps.
 //   code_pages RECORDING [FROM]
 #include <formats/io/error.h>
-#include <replay/infer/event_placer.h>
+#include <replay/infer/places/event_placer.h>
 #include <replay/run/replay_session.h>
 
 #include <iostream>

@@ -9,8 +9,8 @@
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
-#include "cli/commands/export_run.h"
-#include "cli/commands/selected_run.h"
+#include "cli/select/export_run.h"
+#include "cli/select/selected_run.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/parsing/command_description.h"

@@ -20,7 +20,7 @@
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/read_data.h"
-#include "cli/commands/selected_run.h"
+#include "cli/select/selected_run.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/kt_text.h"

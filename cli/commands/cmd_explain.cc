@@ -10,7 +10,7 @@
 
 #include "cli/advice/line_advice.h"
 #include "cli/command.h"
-#include "cli/commands/explanation_json.h"
+#include "cli/report/explanation_json.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"

@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/commands/import_questions.h"
 #include "cli/commands/recording_symbols.h"
-#include "cli/commands/side_file.h"
+#include "cli/record/side_file.h"
 #include "cli/complete/address_completion.h"
 #include "cli/large_pages.h"
 #include "cli/live/live_capture.h"

@@ -12,7 +12,7 @@
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
-#include "cli/commands/export_run.h"
+#include "cli/select/export_run.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"

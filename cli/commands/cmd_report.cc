@@ -9,7 +9,7 @@
 
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/commands/report_data.h"
+#include "cli/report/report_data.h"
 #include "cli/comparison_arguments.h"
 #include "cli/parsing/command_description.h"
 #include "formats/io/atomic_file.h"

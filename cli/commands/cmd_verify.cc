@@ -13,7 +13,7 @@
 #include "cli/accounting_report.h"
 #include "cli/cache_report.h"
 #include "cli/command.h"
-#include "cli/commands/verdict.h"
+#include "cli/report/verdict.h"
 #include "cli/comparison_arguments.h"
 #include "cli/digest_verify.h"
 #include "cli/divergence_report.h"

@@ -11,7 +11,7 @@
 #include "events/cpu_traits.h"
 #include "replay/diagnose/cause_generators.h"
 #include "replay/diagnose/cause_prices.h"
-#include "replay/infer/page_map.h"
+#include "replay/infer/registers/page_map.h"
 #include "replay/machine/code_place.h"
 
 namespace citcat {

@@ -10,7 +10,7 @@
 
 #include "events/recording.h"
 #include "replay/diagnose/cause.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/session/time_budget.h"
 
 namespace citcat {

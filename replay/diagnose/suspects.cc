@@ -10,7 +10,7 @@
 #include "replay/diagnose/cause_prices.h"
 #include "replay/diagnose/cause_table.h"
 #include "replay/diagnose/emulator_differences.h"
-#include "replay/infer/interrupt_evidence.h"
+#include "replay/infer/places/interrupt_evidence.h"
 
 namespace citcat {
 namespace {

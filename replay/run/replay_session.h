@@ -81,7 +81,7 @@ struct SessionOptions {
 class ReplaySession {
  public:
   /// `observer` may be null; it, `file` and what `options` points to must outlive the session.
-  /// Interrupts of the recording must have their places (replay/infer/event_placer.h). Throws
+  /// Interrupts of the recording must have their places (replay/infer/places/event_placer.h). Throws
   /// UsageError where the recording does not allow what is asked for.
   ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options);
   ~ReplaySession();

@@ -14,7 +14,7 @@
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "formats/kt/kt_note_reader.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_session.h"
 #include "replay/run/verified_run.h"
 #include "replay/session/checkpoints.h"

@@ -11,11 +11,11 @@
 #include "acceptance/golden_branches.h"
 #include "acceptance/machine_run.h"
 #include "capture/bus/channel_map.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "unit/capture/bus/bus_generators.h"
 #include "unit/capture/machine_data.h"
 #include "unit/kept_evidence.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 
 namespace citcat::test {
 namespace {

@@ -12,13 +12,13 @@
 #include "capture/import/import.h"
 #include "formats/io/byte_sink.h"
 #include "formats/kt/kt.h"
-#include "replay/infer/event_placer.h"
-#include "replay/infer/state_recovery.h"
+#include "replay/infer/places/event_placer.h"
+#include "replay/infer/registers/state_recovery.h"
 #include "replay/session/replayer.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
 #include "unit/capture/shared_data.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 
 namespace citcat::test {
 namespace {

@@ -22,7 +22,7 @@
 #include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 #include "unit/vector_sink.h"
 
 namespace citcat::test {

@@ -12,7 +12,7 @@
 #include "capture/import/import.h"
 #include "formats/io/input.h"
 #include "unit/capture/machine_data.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 
 namespace citcat::test {
 namespace {

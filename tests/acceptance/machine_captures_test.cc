@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "acceptance/machine_run.h"
-#include "replay/infer/event_placer.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "replay/infer/places/event_placer.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 
 namespace citcat::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "acceptance/verified_replay.h"
 #include "capture/import/import.h"
-#include "replay/infer/state_recovery.h"
+#include "replay/infer/registers/state_recovery.h"
 
 namespace citcat::test {
 

@@ -4,7 +4,7 @@
 // The ordinary run takes short captures, with counts and once without; CITCAT_ACCEPTANCE=full takes
 // all.
 
-#include "replay/infer/state_recovery.h"
+#include "replay/infer/registers/state_recovery.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 #include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 
 namespace citcat::test {
 namespace {

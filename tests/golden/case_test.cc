@@ -12,12 +12,12 @@
 #include "golden/case_file.h"
 #include "golden/golden_files.h"
 #include "golden/process.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_timeline.h"
 #include "replay/session/checkpoint_codec.h"
 #include "replay/session/replayer.h"
 #include "replay/x86/disassembler.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 #include "unit/replay/run/state_hash.h"
 
 namespace citcat::testing {

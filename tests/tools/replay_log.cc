@@ -25,7 +25,7 @@
 #include "formats/io/byte_sink.h"
 #include "formats/io/hash.h"
 #include "formats/kt/kt.h"
-#include "replay/infer/event_placer.h"
+#include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_session.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/x86/disassembler.h"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "replay/infer/page_map.h"
+#include "replay/infer/registers/page_map.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 

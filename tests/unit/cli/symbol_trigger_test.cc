@@ -1,4 +1,4 @@
-#include "cli/commands/symbol_trigger.h"
+#include "cli/record/symbol_trigger.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "replay/verify/verifier.h"
-#include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/infer/registers/inferred_recording.h"
 #include "unit/replay/machine/watched_guest.h"
 
 namespace citcat::test {

@@ -1,0 +1,30 @@
+#include "cli/record/side_file.h"
+
+#include <filesystem>
+
+#include "formats/io/atomic_file.h"
+
+namespace citcat {
+
+bool makes_recording(const std::string& output) { return output.ends_with(".citcat"); }
+
+std::string side_file_name(const std::string& capture) {
+  std::string stem = capture;
+  for (const std::string_view suffix : {kPartialSuffix, std::string_view(".zst"),
+                                        std::string_view(".gz"), std::string_view(".xz"),
+                                        std::string_view(".bz2"), std::string_view(".bin")}) {
+    if (stem.ends_with(suffix)) stem.erase(stem.size() - suffix.size());
+  }
+  return stem + ".side.csv";
+}
+
+std::optional<std::string> find_side_file(const std::string& capture) {
+  const std::string name = side_file_name(capture);
+  for (const std::string& path : {name, name + std::string(kPartialSuffix)}) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace citcat

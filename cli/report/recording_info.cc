@@ -1,0 +1,78 @@
+#include "cli/report/recording_info.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "capture/bus/cache_form.h"
+#include "cli/report/storage_account.h"
+#include "events/archive/container.h"
+#include "events/capture_time.h"
+
+namespace citcat {
+
+using Json = nlohmann::ordered_json;
+
+Json bus_json(const BusModel& bus) {
+  Json json;
+  json["cache"] = cache_form_name(bus.form);
+  json["line_bytes"] = bus.line_bytes;
+  json["bus_bytes"] = bus.bus_bytes;
+  json["address_mask"] = fmt::format("0x{:x}", bus.address_mask);
+  if (bus.stand_ins != nullptr) json["stand_ins"] = bus.stand_ins->pages().size();
+  return json;
+}
+
+Json files_json(const std::vector<Provenance::File>& files) {
+  Json json = Json::array();
+  for (const Provenance::File& file : files) {
+    json.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
+  }
+  return json;
+}
+
+Json recording_info(const RecordingFile& file) {
+  const Recording& r = file.recording();
+  Json json;
+  json["cpu"] = cpu_model_name(r.initial.model);
+  json["instructions"] = nullptr;
+  if (r.instructions) json["instructions"] = *r.instructions;
+  json["clock_hz"] = nullptr;
+  json["seconds"] = nullptr;
+  if (const double rate = clock_rate(r.provenance); rate > 0) {
+    json["clock_hz"] = rate;
+    if (const auto clocks = file.evidence_clocks()) {
+      json["seconds"] = static_cast<double>(clocks->last - clocks->first) / rate;
+    }
+  }
+  json["end"] = ending_name(r.ending);
+  json["interrupted"] = is_interrupted(r.ending);
+  json["transactions"] = r.totals.transactions;
+  json["reads"] = r.totals.reads;
+  json["writes"] = r.totals.writes;
+  json["line_fills"] = r.totals.line_fills;
+  json["write_backs"] = r.totals.write_backs;
+  json["instruction_starts"] = r.totals.instruction_starts;
+  json["image_bytes"] = r.image.byte_count();
+  json["interrupts"] = r.interrupts.size();
+  json["io_reads"] = r.io_reads.size();
+  json["io_writes"] = r.totals.io_writes;
+  json["external_writes"] = r.external_writes.size();
+  json["internal_reads"] = r.internal_reads.size();
+  json["unknown_registers"] = r.initial.unknown;
+  json["bus"] = bus_json(r.bus);
+  json["source"] = {{"format", r.provenance.format}, {"files", files_json(r.provenance.files)}};
+  if (!r.provenance.options.empty()) {
+    json["source"]["options"] = Json::parse(r.provenance.options, nullptr, false);
+  }
+  json["engine"] = file.meta().engine;
+  json["bytes"] = file.container().file_bytes();
+  json["storage"] = storage_json(file);
+  json["content_hash"] = file.container().content_hash().hex();
+  json["identity"] = file.identity().hex();
+  json["recordings"] = file.recordings();
+  json["warnings"] = r.warnings;
+  return json;
+}
+
+}  // namespace citcat

@@ -1,0 +1,216 @@
+#include "cli/report/report_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "cli/analysis/analysis_output.h"
+#include "cli/analysis/analysis_run.h"
+#include "cli/cache_report.h"
+#include "cli/report/capture_waveform.h"
+#include "cli/report/explanation_json.h"
+#include "cli/report/recording_info.h"
+#include "cli/report/verdict.h"
+#include "cli/digest_verify.h"
+#include "cli/interrupt.h"
+#include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
+#include "events/capture_time.h"
+#include "events/position_text.h"
+#include "formats/io/error.h"
+#include "replay/run/replay_session.h"
+#include "replay/session/checkpoints.h"
+
+namespace citcat {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the figures of the page are drawn from. Sizes are such that the page stays below 5 MB
+/// however long the run is: each tool bounds what it lists.
+const std::vector<std::string> kTools = {"count:blocks=40,listing=2000",
+                                         "timeline:stretches=2048",
+                                         "moments",
+                                         "events",
+                                         "switches:list=1000",
+                                         "io",
+                                         "func:procedures=200,paths=1500",
+                                         "map:regions=1024",
+                                         "reuse:line=16",
+                                         "cache:model=i486",
+                                         "tlb:entries=16+32+64+128",
+                                         "bpred:entries=64+256+1024+4096"};
+
+/// For a shell: quoted where it could be taken for something else.
+std::string shell_quoted(const std::string& text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,@+").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+/// The command that prints the JSON of the analysis.
+std::string analyze_command(const ReportedRange& what, const ReportOptions& options,
+                            const std::string& sample) {
+  std::string text = "citcat analyze " + shell_quoted(what.recording);
+  if (what.range.from != 0) text += fmt::format(" --from {}", what.range.from);
+  if (what.range.to != ReplayRange{}.to) text += fmt::format(" --to {}", what.range.to);
+  if (!sample.empty()) text += " --sample " + shell_quoted(sample);
+  for (const std::string& symbols : options.symbols) text += " --symbols " + shell_quoted(symbols);
+  for (const std::string& tool : kTools) text += " --tool " + tool;
+  return text + " --json";
+}
+
+/// The windows of --sample: where nothing is said, of runs that would take more than a few seconds;
+/// some fifty of the longest ones: twice as many come no nearer to exact figures
+/// (docs/measurements/2026-11-27-report-stores.md).
+std::string sample_of(const ReportOptions& options, const RecordingFile& file,
+                      const ReplayRange& range) {
+  constexpr std::uint64_t kLong = 100'000'000;
+  constexpr std::uint64_t kWindows = 50, kMillion = 1'000'000, kShortest = 5;
+  if (options.sample == "none") return "";
+  if (!options.sample.empty()) return options.sample;
+  const std::uint64_t end = std::min(file.recording().instructions.value_or(0), range.to);
+  const std::uint64_t length = end - std::min(end, range.from);
+  if (length < kLong) return "";
+  const std::uint64_t millions = (length + kWindows * kMillion - 1) / (kWindows * kMillion);
+  return fmt::format("every {}M for 50k, warm 50k", std::max(millions, kShortest));
+}
+
+Json checkpoints_json(const RecordingFile& file) {
+  Json positions = Json::array();
+  for (const auto& start : Checkpoints(file).longest_series(false)) {
+    positions.push_back(start.instruction);
+  }
+  return positions;
+}
+
+/// Null where nothing diverged, or nothing can be tried.
+Json explanation_of(const PlacedRecording& placed, const ReportOptions& options,
+                    const Console& console) {
+  const RecordingFile& file = placed.file;
+  if (options.explain_seconds == 0 || file.meta().evidence != EvidenceMode::full) return nullptr;
+  TimeBudget time(options.explain_seconds, TimeBudget::Counts::all, interrupt_requested);
+  ExplainOptions explain_options;
+  explain_options.policy = options.policy;
+  explain_options.policy.waived = file.waived();
+  explain_options.time = &time;
+  explain_options.rounds = 1;
+  Progress progress = console.progress("explaining", "");
+  explain_options.progress = [&progress](const char* step, std::uint64_t done) {
+    progress.show(done, step);
+  };
+  const auto evidence = [&file] { return file.evidence(); };
+  const Explanation explanation =
+      needs_placement(file.recording()) && placed.search
+          ? explain_unplaced(file.recording(), evidence, *placed.search, explain_options)
+          : explain(file.recording(), evidence, explain_options);
+  HintFile hints{file.identity(false).hex(), file.hints()};
+  hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
+  return explanation_json(explanation, hints, clock_rate(file.recording().provenance));
+}
+
+/// The cache to compare with; null where that was not asked for, or is not possible.
+const CacheDescriptor* cache_of(const RecordingFile& file, const ReportedRange& what,
+                                const ReportOptions& options, const Console& console) {
+  if (!options.cache && options.cache_model.empty()) return nullptr;
+  const CacheDescriptor* const cache = choose_cache(file.recording().bus, options.cache_model);
+  if (cache == nullptr) {
+    console.note("no cache is declared that there is a model of");
+  } else if (!what.whole()) {
+    console.note("a cache is followed over a whole run: not compared for a range");
+  } else if (file.meta().evidence != EvidenceMode::full) {
+    console.note("the recording has no evidence of lines: no cache is compared");
+  } else {
+    return cache;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ReportedRange parse_reported_range(const std::string& text) {
+  ReportedRange what;
+  what.recording = text;
+  const std::size_t colon = text.rfind(':');
+  const std::size_t dash = text.rfind('-');
+  if (colon == std::string::npos || dash == std::string::npos || dash < colon) return what;
+  RangeArguments range;
+  range.from = text.substr(colon + 1, dash - colon - 1);
+  range.to = text.substr(dash + 1);
+  // Anything else may be the name of a file.
+  const bool is_range =
+      parse_position(range.from) && (range.to.empty() || parse_position(range.to));
+  if (!is_range) return what;
+  if (range.first() >= range.end()) throw UsageError(text + ": the range ends before it begins");
+  what.recording = text.substr(0, colon);
+  what.range = range.instructions();
+  return what;
+}
+
+ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
+                       const Console& console) {
+  const PlacedRecording placed = open_placed(what.recording, console);
+  const RecordingFile& file = placed.file;
+  AnalysisPlan plan;
+  plan.tools = kTools;
+  plan.symbols = options.symbols;
+  plan.range = what.range;
+  plan.policy = options.policy;
+  plan.sample = sample_of(options, file, what.range);
+  // A verdict is of the whole run.
+  plan.use_checkpoints = false;
+  plan.cache = cache_of(file, what, options, console);
+  Json verdict = nullptr;
+  std::optional<bool> match;
+  plan.ended = [&](ReplaySession& session, const ReplayReport& report) {
+    if (!what.whole()) return;
+    if (session.verifier() != nullptr) {
+      const Verdict found = verdict_of(session, report, placed, nullptr);
+      verdict = verdict_json(found);
+      match = found.match;
+    } else if (file.meta().evidence == EvidenceMode::digests) {
+      const DigestVerdict found = digest_verdict_of(session, report, file);
+      verdict = digest_verdict_json(found, file);
+      match = found.match();
+    }
+  };
+  const AnalysisResult result = run_analysis(file, plan, true, console);
+  if (!result.report.divergence && result.report.instructions <= what.range.from &&
+      what.range.from != 0) {
+    throw UsageError(fmt::format("{}: the range begins at {}, the run has {} instructions",
+                                 what.recording, what.range.from, result.report.instructions));
+  }
+  ReportedRun run;
+  run.sure = match.value_or(result.sure());
+  run.data["name"] = std::filesystem::path(what.recording).filename().string();
+  run.data["whole"] = what.whole();
+  run.data["info"] = recording_info(file);
+  run.data["verify"] = std::move(verdict);
+  run.data["analyze_command"] = analyze_command(what, options, plan.sample);
+  run.data["analyze"] = analysis_json(*result.analysis, what.range.from,
+                                      std::min(result.report.instructions, what.range.to),
+                                      result.report, result.sample);
+  run.data["checkpoints"] = checkpoints_json(file);
+  run.data["explain"] = nullptr;
+  run.data["waveform"] = nullptr;
+  if (result.report.divergence && !options.capture.empty() &&
+      result.report.divergence->transaction != kNoTransaction) {
+    run.data["waveform"] = capture_waveform(options.capture, options.capture_options,
+                                            result.report.divergence->transaction);
+  }
+  if (result.report.divergence) run.data["explain"] = explanation_of(placed, options, console);
+  return run;
+}
+
+}  // namespace citcat
