@@ -98,7 +98,8 @@ citcat_trace* citcat_open(const char* path, unsigned flags) {
     options.events = (flags & CITCAT_EVENTS) != 0;
     options.wide = (flags & CITCAT_WIDE) != 0;
     if (path == nullptr) throw citcat::UsageError("no file was named");
-    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED | CITCAT_EVENTS | CITCAT_WIDE}) != 0) {
+    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED | CITCAT_EVENTS | CITCAT_WIDE}) !=
+        0) {
       throw citcat::UsageError("flags are asked for that this version does not have");
     }
     return std::make_unique<citcat_trace>(citcat::TraceReader(path, options)).release();

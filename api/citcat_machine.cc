@@ -52,8 +52,9 @@ auto guarded(citcat_machine* machine, Act&& act) -> decltype(act()) {
 int after_move(citcat_machine& machine, int answer) {
   const auto& divergence = machine.timeline->report().divergence;
   if (!divergence) return answer;
-  machine.error = "the replay leaves the evidence at " + place_text(*divergence) + ": " + divergence->reason +
-                  ": expected " + divergence->expected + ", found " + divergence->found;
+  machine.error = "the replay leaves the evidence at " + place_text(*divergence) + ": " +
+                  divergence->reason + ": expected " + divergence->expected + ", found " +
+                  divergence->found;
   return -1;
 }
 
@@ -67,8 +68,8 @@ bool is_address(const citcat_machine& machine, std::uint64_t linear) {
 
 /// The name under which the state lists a register that is not known.
 std::string listed_name(std::string_view name) {
-  static constexpr std::string_view kHalves[] = {"ax", "cx", "dx", "bx", "sp", "bp",
-                                                 "si", "di", "ip", "flags"};
+  static constexpr std::string_view kHalves[] = {"ax", "cx", "dx", "bx", "sp",
+                                                 "bp", "si", "di", "ip", "flags"};
   for (const std::string_view half : kHalves) {
     if (name == half) return "e" + std::string(name);
   }
@@ -121,10 +122,12 @@ uint32_t citcat_machine_iteration(const citcat_machine* machine) {
 
 int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t* value) {
   return guarded(machine, [&] {
-    if (name == nullptr || value == nullptr) throw citcat::UsageError("no name or no place was given");
+    if (name == nullptr || value == nullptr)
+      throw citcat::UsageError("no name or no place was given");
     const citcat::CpuState state = machine->timeline->registers();
     const auto found = citcat::get_register(state, name);
-    if (!found) throw citcat::UsageError(std::string("expected the name of a register, found ") + name);
+    if (!found)
+      throw citcat::UsageError(std::string("expected the name of a register, found ") + name);
     *value = *found;
     return citcat::is_unknown(state, listed_name(name)) ? 0 : 1;
   });

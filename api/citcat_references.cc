@@ -33,8 +33,8 @@ struct Row {
   std::uint8_t kind, level;
 };
 
-/// Rows that were told, and how far they were handed out. Iterations of a string are kept as the rows
-/// of one, however many there are.
+/// Rows that were told, and how far they were handed out. Iterations of a string are kept as the
+/// rows of one, however many there are.
 class Rows {
  public:
   void add(const Row& row) { rows_.push_back(row); }
@@ -80,9 +80,12 @@ class Rows {
 std::uint8_t kind_of(const citcat::tools::Reference& r) {
   const std::uint8_t write = r.write ? 1 : 0;
   switch (r.kind) {
-    case AccessKind::data: return static_cast<std::uint8_t>(CITCAT_READ + write);
-    case AccessKind::walk: return static_cast<std::uint8_t>(CITCAT_WALK_READ + write);
-    case AccessKind::system: return static_cast<std::uint8_t>(CITCAT_SYSTEM_READ + write);
+    case AccessKind::data:
+      return static_cast<std::uint8_t>(CITCAT_READ + write);
+    case AccessKind::walk:
+      return static_cast<std::uint8_t>(CITCAT_WALK_READ + write);
+    case AccessKind::system:
+      return static_cast<std::uint8_t>(CITCAT_SYSTEM_READ + write);
   }
   return CITCAT_READ;
 }
@@ -193,8 +196,8 @@ struct citcat_references {
     host.finish();
     if (!diverged) report = session->end(report);
     if (report.divergence) {
-      failure = file.container().path() + ": diverged before or at " + place_text(*report.divergence) +
-                ": " + report.divergence->reason;
+      failure = file.container().path() + ": diverged before or at " +
+                place_text(*report.divergence) + ": " + report.divergence->reason;
     } else if (session->differs_before()) {
       failure = file.container().path() + ": the replay is not the one that was verified";
     }
@@ -211,13 +214,15 @@ struct citcat_references {
   std::string failure, error;
 };
 
-citcat_references* citcat_references_open(const char* path, unsigned flags, uint64_t from, uint64_t to) {
+citcat_references* citcat_references_open(const char* path, unsigned flags, uint64_t from,
+                                          uint64_t to) {
   open_error.clear();
   try {
     if ((flags & ~unsigned{CITCAT_UNCHECKED}) != 0) {
       throw citcat::UsageError("flags are asked for that this version does not have");
     }
-    return std::make_unique<citcat_references>(path, (flags & CITCAT_UNCHECKED) == 0, from, to).release();
+    return std::make_unique<citcat_references>(path, (flags & CITCAT_UNCHECKED) == 0, from, to)
+        .release();
   } catch (...) {
     open_error = current_error();
     return nullptr;
@@ -226,17 +231,17 @@ citcat_references* citcat_references_open(const char* path, unsigned flags, uint
 
 namespace {
 
-/// The column of addresses of 64 bits, or null. Throws UsageError where the columns cannot take what
-/// the recording has.
+/// The column of addresses of 64 bits, or null. Throws UsageError where the columns cannot take
+/// what the recording has.
 std::uint64_t* check_columns(const citcat_references& run, const citcat_columns& columns) {
   constexpr std::size_t kFirstVersion = offsetof(citcat_columns, wide_address);
   if (columns.size != kFirstVersion && columns.size < sizeof(citcat_columns)) {
     throw citcat::UsageError("columns of another version");
   }
-  const bool long_mode =
-      citcat::cpu_traits(run.file.recording().initial.model).has_long_mode;
+  const bool long_mode = citcat::cpu_traits(run.file.recording().initial.model).has_long_mode;
   if (long_mode && columns.address != nullptr) {
-    throw citcat::UsageError("addresses have 64 bits here: expected wide_address in place of address");
+    throw citcat::UsageError(
+        "addresses have 64 bits here: expected wide_address in place of address");
   }
   return columns.size >= sizeof(citcat_columns) ? columns.wide_address : nullptr;
 }

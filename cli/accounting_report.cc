@@ -75,15 +75,15 @@ nlohmann::ordered_json unconstrained_json(const std::vector<UnconstrainedInput>&
 void add_unconstrained(const std::vector<UnconstrainedInput>& inputs,
                        std::vector<std::string>& lines) {
   using Kind = UnconstrainedInput::Kind;
-  lines.push_back(row("unconstrained",
-                      inputs.empty()
-                          ? std::string("nothing that the trace depends on")
-                          : fmt::format("{} bytes of the image, {} registers and {} port reads that "
-                                        "the trace depends on, and nothing compared does",
-                                        count_of(inputs, Kind::memory), count_of(inputs, Kind::reg),
-                                        count_of(inputs, Kind::port_read))));
-  for (const UnconstrainedInput& input : std::span(inputs).first(
-           std::min(inputs.size(), kMostListed))) {
+  lines.push_back(
+      row("unconstrained",
+          inputs.empty() ? std::string("nothing that the trace depends on")
+                         : fmt::format("{} bytes of the image, {} registers and {} port reads that "
+                                       "the trace depends on, and nothing compared does",
+                                       count_of(inputs, Kind::memory), count_of(inputs, Kind::reg),
+                                       count_of(inputs, Kind::port_read))));
+  for (const UnconstrainedInput& input :
+       std::span(inputs).first(std::min(inputs.size(), kMostListed))) {
     lines.push_back(fmt::format("    {:<16} {} lines, the first of instruction {} at {:08x}",
                                 input_name(input), input.lines, input.first.instruction,
                                 input.linear.value));
@@ -142,11 +142,11 @@ void add_line(const LineOrigins& line, std::vector<std::string>& lines) {
   const auto free = std::count_if(line.inputs.begin(), line.inputs.end(), [](const LineInput& i) {
     return i.confirmed.kind == Confirmation::Kind::none;
   });
-  lines.push_back(row("how known", fmt::format("instruction {} at {:08x} is made from {}{} inputs, "
-                                               "{} of which nothing confirms",
-                                               line.at.instruction, line.linear.value,
-                                               line.complete ? "" : "more than ",
-                                               line.inputs.size(), free)));
+  lines.push_back(
+      row("how known", fmt::format("instruction {} at {:08x} is made from {}{} inputs, "
+                                   "{} of which nothing confirms",
+                                   line.at.instruction, line.linear.value,
+                                   line.complete ? "" : "more than ", line.inputs.size(), free)));
   for (const LineInput& input : line.inputs) {
     const Confirmation& c = input.confirmed;
     std::string how = "nothing";

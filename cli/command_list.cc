@@ -33,12 +33,11 @@ extern const Command kSessionCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,  &kImportCommand,  &kReplayCommand, &kMergeCommand, &kCatCommand,
-      &kAnalyzeCommand, &kCountCommand,   &kBpredCommand,  &kCacheCommand, &kViewCommand,
-      &kRepCommand,     &kVerifyCommand,  &kReportCommand, &kInfoCommand,   &kDumpCommand,  &kConvertCommand,
-      &kLintCommand,    &kCheckCommand,   &kRepairCommand, &kSlimCommand,  &kCheckpointCommand,
-      &kPlaceCommand,   &kExplainCommand, &kDebugCommand,
-      &kSessionCommand,
+      &kRecordCommand,     &kImportCommand, &kReplayCommand,  &kMergeCommand,  &kCatCommand,
+      &kAnalyzeCommand,    &kCountCommand,  &kBpredCommand,   &kCacheCommand,  &kViewCommand,
+      &kRepCommand,        &kVerifyCommand, &kReportCommand,  &kInfoCommand,   &kDumpCommand,
+      &kConvertCommand,    &kLintCommand,   &kCheckCommand,   &kRepairCommand, &kSlimCommand,
+      &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kDebugCommand,  &kSessionCommand,
   };
   return commands;
 }

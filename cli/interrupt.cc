@@ -35,8 +35,8 @@ extern "C" void note_interrupt(int signal) {
   handle(signal, end_at_once, 0);
 }
 
-/// Programs that end a whole group of processes tell some of them twice (timeout(1)): it is no second
-/// request.
+/// Programs that end a whole group of processes tell some of them twice (timeout(1)): it is no
+/// second request.
 extern "C" void note_ending(int) { interrupt_seen = 1; }
 
 /// Writing to a terminal that has gone fails (tty_ioctl(4): a hung-up one gives EIO).

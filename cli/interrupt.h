@@ -14,8 +14,8 @@ class Interrupted : public std::exception {
 /// without unfinished outputs, and so do SIGTERM and SIGHUP.
 void install_interrupt_handler();
 
-/// From here on SIGTERM and SIGHUP, however often, are taken for one Ctrl-C: for what is to be completed.
-/// When the terminal has gone, what would still be said there goes nowhere.
+/// From here on SIGTERM and SIGHUP, however often, are taken for one Ctrl-C: for what is to be
+/// completed. When the terminal has gone, what would still be said there goes nowhere.
 void take_endings_for_interrupts();
 
 /// The command did what Ctrl-C asked for; it counts no longer, and the next one does.

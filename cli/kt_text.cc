@@ -149,8 +149,8 @@ std::string TraceText::people_text(const TraceRecord& record) {
       break;
   }
   std::string line = std::exchange(warned_, true) || told_bits(record) != 0 ? "" : kWithoutNotes;
-  line += fmt::format("{:>12}{} {:08x} {:<22} {}", position_text(record.position), clock, i.wide_eip(),
-                      bytes_text(i.bytes()), disassemble(record).text);
+  line += fmt::format("{:>12}{} {:08x} {:<22} {}", position_text(record.position), clock,
+                      i.wide_eip(), bytes_text(i.bytes()), disassemble(record).text);
   for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.wide_address(a));
   return line;
 }

@@ -27,8 +27,8 @@ namespace citcat {
 namespace {
 
 /// Large tables come from the system, which has zeros, and not from memory used before, which would
-/// have to be cleared as a whole: the C library changes over to that by itself once a large table has
-/// been given back.
+/// have to be cleared as a whole: the C library changes over to that by itself once a large table
+/// has been given back.
 void keep_large_tables_apart() {
   constexpr int kLarge = 1 << 20, kKept = 1 << 26;  // bytes
   mallopt(M_MMAP_THRESHOLD, kLarge);
@@ -100,9 +100,9 @@ void tell_no_memory() {
   }
 }
 
-/// The library's destructor of a JSON value takes memory (nlohmann::basic_json, json_value::destroy), and
-/// what a destructor throws ends the program: as any other want of memory does. What was being written
-/// stays under its temporary name, for the next run to remove.
+/// The library's destructor of a JSON value takes memory (nlohmann::basic_json,
+/// json_value::destroy), and what a destructor throws ends the program: as any other want of memory
+/// does. What was being written stays under its temporary name, for the next run to remove.
 [[noreturn]] void end_without_memory() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);

@@ -25,12 +25,9 @@ nlohmann::ordered_json stats_json(const ReplayStats& stats) {
                           {"alone", m.alone},
                           {"emulated", m.emulated},
                           {"string_iterations", m.string_iterations}};
-  json["blocks"] = {{"translated", m.translations},
-                    {"made", m.blocks},
-                    {"dropped", m.blocks_dropped},
-                    {"rolled_back", m.rolled_back},
-                    {"code_forgotten", m.code_forgotten},
-                    {"engine_runs", m.engine_runs}};
+  json["blocks"] = {{"translated", m.translations},       {"made", m.blocks},
+                    {"dropped", m.blocks_dropped},        {"rolled_back", m.rolled_back},
+                    {"code_forgotten", m.code_forgotten}, {"engine_runs", m.engine_runs}};
   json["decoded"] = m.decoded;
   json["tlb"] = {
       {"walks", m.page_walks}, {"quiet_walks", m.quiet_walks}, {"flushes", m.tlb_flushes}};
@@ -49,7 +46,8 @@ std::vector<std::string> stats_lines(const ReplayStats& stats) {
   return {
       fmt::format("instructions: {} in blocks, {} alone, {} emulated; {} iterations of REP in runs",
                   in_blocks(stats), m.alone, m.emulated, m.string_iterations),
-      fmt::format("blocks: {} made, {} dropped, {} rolled back; {} translated by the engine, code forgotten {} times, "
+      fmt::format("blocks: {} made, {} dropped, {} rolled back; {} translated by the engine, code "
+                  "forgotten {} times, "
                   "engine entered {} times",
                   m.blocks, m.blocks_dropped, m.rolled_back, m.translations, m.code_forgotten,
                   m.engine_runs),

@@ -30,8 +30,8 @@ namespace {
 constexpr std::uint64_t kFewInstructions = std::uint64_t{1} << 21;
 
 /// A stream that is to be compared: begins with what the archive remembers of having been verified,
-/// or verifies it now. Changes nothing where the recording diverges: a careful comparison then finds
-/// out how far the stream is right.
+/// or verifies it now. Changes nothing where the recording diverges: a careful comparison then
+/// finds out how far the stream is right.
 void verify_first(const RecordingFile& file, const TraceRunOptions& options, SessionOptions& run,
                   std::optional<CheckpointRun>& verified, const Console& console) {
   run.start = run.checkpoints->beginning();

@@ -100,9 +100,9 @@ std::function<void(Schedule&)> drop_external(const Hint& hint, Schedule& schedul
 }
 
 std::function<void(Schedule&)> set_port(const Hint& hint, Schedule& schedule) {
-  const auto at = std::find_if(
-      schedule.io_reads.begin(), schedule.io_reads.end(),
-      [&](const IoRead& read) { return read.transaction == hint.transaction; });
+  const auto at =
+      std::find_if(schedule.io_reads.begin(), schedule.io_reads.end(),
+                   [&](const IoRead& read) { return read.transaction == hint.transaction; });
   if (at == schedule.io_reads.end()) refuse(hint, at_transaction("port read", hint));
   const std::size_t i = at.index();
   IoRead changed = *at;

@@ -109,13 +109,13 @@ std::string ClockCheck::advice() const {
   std::string text = "sample at least twice, better four times, as fast as the clock runs";
   const double clock = clocks_a_sample() * samples_.sample_rate_hz;
   if (clock > 0) {
-    text +=
-        fmt::format(": bus cycles of four clocks say that it runs at about {} or more, so {} would do",
-                    megahertz(clock), megahertz(usual_rate(2.5 * clock)));
+    text += fmt::format(
+        ": bus cycles of four clocks say that it runs at about {} or more, so {} would do",
+        megahertz(clock), megahertz(usual_rate(2.5 * clock)));
   } else if (clocks_a_sample() > 0) {
-    text +=
-        fmt::format(": bus cycles of four clocks say that it has about {:.2g} clocks a sample or more",
-                    clocks_a_sample());
+    text += fmt::format(
+        ": bus cycles of four clocks say that it has about {:.2g} clocks a sample or more",
+        clocks_a_sample());
   }
   if (samples_.sample_rate_hz > 0)
     text += fmt::format(" (the capture has {})", megahertz(samples_.sample_rate_hz));

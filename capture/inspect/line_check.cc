@@ -98,7 +98,7 @@ LineCheck::Levels LineCheck::levels_above_page(unsigned line) const {
 }
 
 std::optional<FindingConfidence> LineCheck::judge(unsigned line, const Levels& levels,
-                                           std::uint32_t mask) {
+                                                  std::uint32_t mask) {
   if (levels.moves()) return std::nullopt;
   bool enough = false;
   if (line < kPageLines) {

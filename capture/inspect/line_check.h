@@ -52,7 +52,8 @@ class LineCheck {
   };
 
   /// Whether a line that was at one level only is stuck: nothing when that is not known.
-  static std::optional<FindingConfidence> judge(unsigned line, const Levels& levels, std::uint32_t mask);
+  static std::optional<FindingConfidence> judge(unsigned line, const Levels& levels,
+                                                std::uint32_t mask);
   static std::size_t size_class(const BusTransaction& t);
   Starts& starts_of(std::uint32_t page);
   void follow_fetches(const BusTransaction& t, std::size_t size);

@@ -146,8 +146,8 @@ class Linter {
     }
     // Devices and DMA change a few places; a bad probe changes everything.
     const bool everywhere = changed_.count * 20 > compared_ && changed_pages_.size() > 8;
-    report(out, "changed-without-writer", everywhere ? FindingConfidence::likely : FindingConfidence::possible,
-           changed_,
+    report(out, "changed-without-writer",
+           everywhere ? FindingConfidence::likely : FindingConfidence::possible, changed_,
            "bytes read that nobody was seen writing, in " + std::to_string(changed_pages_.size()) +
                " pages of 4 KiB: DMA, a device in memory, or a read decoded wrongly");
     report(out, "changed-code", FindingConfidence::possible, changed_code_,

@@ -30,7 +30,8 @@ void list_tools(bool json, const Console& console);
 /// --tool NAME:help. `isolate`: as Setup::isolate. Throws UsageError where there is no such tool.
 void describe_tool(const std::string& name, std::optional<std::chrono::milliseconds> isolate,
                    const Console& console);
-/// Says which tools have not done what they were to do (Analysis::failures()). True where there are any.
+/// Says which tools have not done what they were to do (Analysis::failures()). True where there are
+/// any.
 bool told_of_failures(const tools::Analysis& analysis, const Console& console);
 
 }  // namespace citcat

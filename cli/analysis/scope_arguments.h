@@ -1,5 +1,6 @@
 #pragma once
-// The options that say which part of a run is meant, and how it is split: the same in every command.
+// The options that say which part of a run is meant, and how it is split: the same in every
+// command.
 
 #include <string>
 #include <vector>

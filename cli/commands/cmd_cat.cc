@@ -9,13 +9,13 @@
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
-#include "cli/select/export_run.h"
-#include "cli/select/selected_run.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
+#include "cli/select/export_run.h"
+#include "cli/select/selected_run.h"
 #include "cli/trace_run.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
@@ -131,11 +131,12 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
   }
   check_bits(arguments.bits);
-  const bool as_text = arguments.format == "text" || arguments.format == "json" || arguments.format == "csv";
-  const tools::ExporterRow* const exporter =
-      as_text ? nullptr : exporter_for(arguments.format, "");
+  const bool as_text =
+      arguments.format == "text" || arguments.format == "json" || arguments.format == "csv";
+  const tools::ExporterRow* const exporter = as_text ? nullptr : exporter_for(arguments.format, "");
   if (!arguments.scope.by.empty() && !as_text) {
-    throw UsageError("--by: with --format text, json or csv; `replay -o FILE` writes a file for each group");
+    throw UsageError(
+        "--by: with --format text, json or csv; `replay -o FILE` writes a file for each group");
   }
   if (arguments.clocks && (!as_text || arguments.scope.selects() || arguments.unchecked)) {
     throw UsageError(
@@ -151,26 +152,30 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
   StdoutSink out;
   try {
     if (exporter != nullptr && kind == FileKind::kt) {
-      throw FormatError(arguments.file, 0, "expected a recording, found a KT trace: --format " +
-                                               arguments.format + " needs a replay");
+      throw FormatError(arguments.file, 0,
+                        "expected a recording, found a KT trace: --format " + arguments.format +
+                            " needs a replay");
     }
     if (exporter != nullptr)
-      return export_selected(selected_run(arguments), *exporter, arguments.format, "-", console).exit_code();
+      return export_selected(selected_run(arguments), *exporter, arguments.format, "-", console)
+          .exit_code();
     if (arguments.scope.selects()) {
       if (kind == FileKind::kt) {
-        throw FormatError(arguments.file, 0,
-                          "expected a recording, found a KT trace: --where and --window need a replay");
+        throw FormatError(
+            arguments.file, 0,
+            "expected a recording, found a KT trace: --where and --window need a replay");
       }
       const SelectedRun run = selected_run(arguments);
       if (as_text) {
-        return print_selected(run, parse_form(arguments.format), arguments.bits,
-                              [&out](const std::string& text) {
-                                out.write({reinterpret_cast<const std::uint8_t*>(text.data()),
-                                           text.size()});
-                              },
-                              console);
+        return print_selected(
+            run, parse_form(arguments.format), arguments.bits,
+            [&out](const std::string& text) {
+              out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+            },
+            console);
       }
-      return export_selected(run, kt_exporter(), selected_kt(run.addresses, run.processes), "-", console)
+      return export_selected(run, kt_exporter(), selected_kt(run.addresses, run.processes), "-",
+                             console)
           .exit_code();
     }
     if (kind == FileKind::recording && arguments.format == "kt")
@@ -213,9 +218,10 @@ CommandRun define_cat(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kCatCommand{"cat",
-                                 "Write a trace to the standard output, as if it were stored",
-                                 "citcat cat boot.citcat --from 1000000 | xxd | head\n"
-                                 "citcat cat boot.citcat --where 'level=3 & process=sh' --format text", define_cat};
+extern const Command kCatCommand{
+    "cat", "Write a trace to the standard output, as if it were stored",
+    "citcat cat boot.citcat --from 1000000 | xxd | head\n"
+    "citcat cat boot.citcat --where 'level=3 & process=sh' --format text",
+    define_cat};
 
 }  // namespace citcat

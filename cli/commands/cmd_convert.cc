@@ -57,14 +57,16 @@ void report(const ConvertResult& result, const ConvertArguments& arguments,
 /// An execution trace of IDtrace's as KT.
 ConvertResult convert_to_kt(const ConvertArguments& arguments, const Console& console) {
   if (arguments.captures.size() != 1) {
-    throw UsageError(fmt::format("--to kt: expected one execution trace of IDtrace's, found {} files",
-                                 arguments.captures.size()));
+    throw UsageError(
+        fmt::format("--to kt: expected one execution trace of IDtrace's, found {} files",
+                    arguments.captures.size()));
   }
   const std::string& path = arguments.captures.front();
   const FileKind kind = find_file_kind(path).kind;
   if (kind != FileKind::idtrace_trace) {
-    throw FormatError(path, 0, "expected an execution trace of IDtrace's (.trc), found " +
-                                   std::string(file_kind_name(kind)));
+    throw FormatError(path, 0,
+                      "expected an execution trace of IDtrace's (.trc), found " +
+                          std::string(file_kind_name(kind)));
   }
   const IdtraceProgram program = arguments.idtrace.load(path, true);
   IdtraceReader trace(path);

@@ -96,9 +96,9 @@ std::string server_command(const DebugArguments& arguments) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  throw IoError(
-      fmt::format("{}: {} (Debian's package gdb has it; --stdio, --socket and --port serve another)",
-                  arguments.gdb, std::strerror(errno)));
+  throw IoError(fmt::format(
+      "{}: {} (Debian's package gdb has it; --stdio, --socket and --port serve another)",
+      arguments.gdb, std::strerror(errno)));
 }
 
 // ---- a port, a socket
@@ -170,8 +170,8 @@ void check(const DebugArguments& arguments) {
     throw UsageError("--at: expected a position N or N+K, begin, end or divergence, found '" + at +
                      "'");
   }
-  const int ways = (arguments.stdio ? 1 : 0) + (arguments.port ? 1 : 0) +
-                   (arguments.socket.empty() ? 0 : 1);
+  const int ways =
+      (arguments.stdio ? 1 : 0) + (arguments.port ? 1 : 0) + (arguments.socket.empty() ? 0 : 1);
   if (ways > 1) throw UsageError("--stdio, --socket and --port exclude each other");
   if (ways != 0 && !arguments.gdb_arguments.empty()) {
     throw UsageError("--stdio, --socket and --port start no gdb that arguments could be for");

@@ -10,12 +10,12 @@
 
 #include "cli/advice/line_advice.h"
 #include "cli/command.h"
-#include "cli/report/explanation_json.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
+#include "cli/report/explanation_json.h"
 #include "cli/staged_output.h"
 #include "events/capture_time.h"
 #include "formats/io/atomic_file.h"

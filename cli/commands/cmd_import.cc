@@ -14,11 +14,11 @@
 #include "cli/command.h"
 #include "cli/commands/import_questions.h"
 #include "cli/commands/recording_symbols.h"
-#include "cli/record/side_file.h"
 #include "cli/complete/address_completion.h"
 #include "cli/large_pages.h"
 #include "cli/live/live_capture.h"
 #include "cli/parsing/command_description.h"
+#include "cli/record/side_file.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
@@ -202,8 +202,8 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
                                  arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }
-  const std::unique_ptr<CaptureReader> reader = with_whole_addresses(
-      open_capture(arguments.captures, options.capture), options, completion);
+  const std::unique_ptr<CaptureReader> reader =
+      with_whole_addresses(open_capture(arguments.captures, options.capture), options, completion);
   ImportResult result = import_reader(*reader, arguments.captures.front(),
                                       arguments.captures.size(), options, output.path());
   if (arguments.internal != "none") warn_of_missing_values(options, result);

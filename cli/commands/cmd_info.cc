@@ -13,10 +13,10 @@
 #include "capture/import/unknown_file.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/report/recording_info.h"
-#include "cli/report/storage_account.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_report.h"
+#include "cli/report/recording_info.h"
+#include "cli/report/storage_account.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "events/position_text.h"
@@ -193,13 +193,11 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
   json["file"] = options.file;
   json["kind"] = file_kind_name(found.kind);
   switch (found.kind) {
-    case FileKind::recording:
-      {
-        const RecordingFile file = RecordingFile::open(options.file);
-        json.update(recording_info(file));
-        if (options.trace) json["trace"] = trace_json(file, console);
-      }
-      break;
+    case FileKind::recording: {
+      const RecordingFile file = RecordingFile::open(options.file);
+      json.update(recording_info(file));
+      if (options.trace) json["trace"] = trace_json(file, console);
+    } break;
     case FileKind::capture:
       json.update(capture_info(options.file, options.capture.options(), console));
       break;
@@ -219,9 +217,10 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
       json.update(idtrace_counts_info(options.file));
       break;
     case FileKind::unknown:
-      throw FormatError(options.file, 0,
-                        "expected a recording, capture, memory image, KT trace or IDtrace file, found " +
-                            what_was_found(options.file));
+      throw FormatError(
+          options.file, 0,
+          "expected a recording, capture, memory image, KT trace or IDtrace file, found " +
+              what_was_found(options.file));
   }
   if (options.json) {
     console.print_json(json);

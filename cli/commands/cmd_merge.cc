@@ -162,8 +162,8 @@ std::vector<tools::AnalysisPart> ordered_parts(const std::vector<std::string>& p
   return parts;
 }
 
-/// Reading a share must not run whatever code it names: a shared object is loaded only where that was asked
-/// for.
+/// Reading a share must not run whatever code it names: a shared object is loaded only where that
+/// was asked for.
 void require_leave(const std::vector<std::string>& tools, bool plugins) {
   for (const std::string& tool : tools) {
     const std::string name = tools::ToolOptions::parse(tool).tool();
@@ -255,7 +255,8 @@ CommandRun define_merge(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kMergeCommand{"merge", "Join the shares that replay --shard or analyze --shard made",
+extern const Command kMergeCommand{"merge",
+                                   "Join the shares that replay --shard or analyze --shard made",
                                    "citcat merge boot.0001-of-0002.kt boot.0002-of-0002.kt "
                                    "-o boot.kt\n"
                                    "citcat merge mix.0001-of-0002 mix.0002-of-0002 --json",

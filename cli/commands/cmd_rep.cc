@@ -37,7 +37,8 @@ void print_text(const Json& json, const Console& console) {
 ExitCode run_rep(const RepArguments& arguments, const Console& console) {
   const Json json = idtrace_repeats_json(arguments.file, arguments.idtrace);
   if (json.at("repeats").empty()) {
-    console.warn(arguments.file + ": nothing was repeated, or it is a cache trace made without repeats");
+    console.warn(arguments.file +
+                 ": nothing was repeated, or it is a cache trace made without repeats");
   }
   if (arguments.json) {
     console.print_json(json);
@@ -60,7 +61,8 @@ CommandRun define_rep(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kRepCommand{"rep", "Say what repeated string instructions of an IDtrace file did",
+extern const Command kRepCommand{"rep",
+                                 "Say what repeated string instructions of an IDtrace file did",
                                  "citcat rep run.trc", define_rep};
 
 }  // namespace citcat

@@ -12,7 +12,6 @@
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
-#include "cli/select/export_run.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
@@ -21,6 +20,7 @@
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/replay_stats.h"
+#include "cli/select/export_run.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
 #include "cli/trace_run.h"
@@ -162,8 +162,9 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
                             const tools::ExporterRow& exporter, double opening,
                             const Console& console) {
   if (!arguments.shard.empty()) {
-    throw UsageError("--shard: of KT alone; shares of what can be put together are made by "
-                     "`analyze --shard --tool NAME:to=FILE`");
+    throw UsageError(
+        "--shard: of KT alone; shares of what can be put together are made by "
+        "`analyze --shard --tool NAME:to=FILE`");
   }
   if (arguments.positions.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");
@@ -350,12 +351,13 @@ CommandRun define_replay(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kReplayCommand{"replay", "Recompute the run and write its instruction trace",
-                                    "citcat replay boot.citcat -o boot.kt.zst --to 1000000\n"
-                                    "citcat replay boot.citcat -o user.kt.zst --where level=3\n"
-                                    "citcat replay boot.citcat -o boot.trc\n"
-                                    "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user\n"
-                                    "citcat replay boot.citcat --stats --json",
-                                    define_replay};
+extern const Command kReplayCommand{
+    "replay", "Recompute the run and write its instruction trace",
+    "citcat replay boot.citcat -o boot.kt.zst --to 1000000\n"
+    "citcat replay boot.citcat -o user.kt.zst --where level=3\n"
+    "citcat replay boot.citcat -o boot.trc\n"
+    "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user\n"
+    "citcat replay boot.citcat --stats --json",
+    define_replay};
 
 }  // namespace citcat

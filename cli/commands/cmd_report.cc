@@ -9,9 +9,9 @@
 
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
-#include "cli/report/report_data.h"
 #include "cli/comparison_arguments.h"
 #include "cli/parsing/command_description.h"
+#include "cli/report/report_data.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "tools/report/page.h"

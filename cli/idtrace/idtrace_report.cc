@@ -124,8 +124,9 @@ Json idtrace_count_json(const std::string& path, const IdtraceArguments& files, 
     return totals_json(IdtraceTotals::of(*program.blocks, counts, code), top);
   }
   if (kind != FileKind::idtrace_trace) {
-    throw FormatError(path, 0, "expected a profile (.cnt) or a trace (.trc) of IDtrace's, found " +
-                                   std::string(file_kind_name(kind)));
+    throw FormatError(path, 0,
+                      "expected a profile (.cnt) or a trace (.trc) of IDtrace's, found " +
+                          std::string(file_kind_name(kind)));
   }
   if (idtrace_kind_of(read_head(path, 1).at(0)) != IdtraceKind::execution) {
     IdtraceReader trace(path);

@@ -36,8 +36,7 @@ void print_head(const char* columns, const IdtraceView& view, const Console& con
 /// Throws UsageError where `from` lies behind all `count` rows.
 void require_reached(const IdtraceView& view, std::uint64_t count) {
   if (view.from == 0 || view.from < count) return;
-  throw UsageError(
-      fmt::format("--from {}: {} ends after {}", view.from, view.file, count));
+  throw UsageError(fmt::format("--from {}: {} ends after {}", view.from, view.file, count));
 }
 
 // ---- .trc --------------------------------------------------------------------------------------
@@ -63,7 +62,8 @@ void view_trace(const IdtraceView& view, const Console& console) {
     const std::string tag(idtrace_tag_name(entry.tag)), opcode = opcode_text(entry);
     const unsigned size = idtrace_size_bytes(entry.size_code);
     const std::string value = fmt::format("{:08x}", entry.value);
-    Json row{{"number", number}, {"tag", tag}, {"size", nullptr}, {"value", value}, {"opcode", opcode}};
+    Json row{
+        {"number", number}, {"tag", tag}, {"size", nullptr}, {"value", value}, {"opcode", opcode}};
     if (size != 0) row["size"] = size;
     std::string text = fmt::format("{:>12} {:<12} {} {}", number, tag, value,
                                    size != 0 ? std::to_string(size) : opcode);
@@ -143,8 +143,9 @@ void print_idtrace_file(const IdtraceView& view, FileKind kind, const Console& c
     case FileKind::idtrace_counts:
       return view_counts(view, console);
     default:
-      throw FormatError(view.file, 0, "expected a .trc, .blk or .cnt file of IDtrace's, found " +
-                                          std::string(file_kind_name(kind)));
+      throw FormatError(view.file, 0,
+                        "expected a .trc, .blk or .cnt file of IDtrace's, found " +
+                            std::string(file_kind_name(kind)));
   }
 }
 

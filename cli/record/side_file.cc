@@ -10,9 +10,9 @@ bool makes_recording(const std::string& output) { return output.ends_with(".citc
 
 std::string side_file_name(const std::string& capture) {
   std::string stem = capture;
-  for (const std::string_view suffix : {kPartialSuffix, std::string_view(".zst"),
-                                        std::string_view(".gz"), std::string_view(".xz"),
-                                        std::string_view(".bz2"), std::string_view(".bin")}) {
+  for (const std::string_view suffix :
+       {kPartialSuffix, std::string_view(".zst"), std::string_view(".gz"), std::string_view(".xz"),
+        std::string_view(".bz2"), std::string_view(".bin")}) {
     if (stem.ends_with(suffix)) stem.erase(stem.size() - suffix.size());
   }
   return stem + ".side.csv";

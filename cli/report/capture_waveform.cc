@@ -25,8 +25,8 @@ struct CycleSamples {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Of the cycle that the transaction was made of. A decoder tells cycles before their transactions, and
-/// may be ahead of them by some: it is the last one of the same kind and address.
+/// Of the cycle that the transaction was made of. A decoder tells cycles before their transactions,
+/// and may be ahead of them by some: it is the last one of the same kind and address.
 std::optional<CycleSamples> cycle_of(std::string_view format, const std::string& path,
                                      const CaptureOptions& options, std::uint64_t transaction) {
   constexpr std::size_t kRemembered = 4096;
@@ -98,8 +98,8 @@ class Levels {
 
 nlohmann::ordered_json capture_waveform(const std::string& path, const CaptureOptions& options,
                                         std::uint64_t transaction) {
-  const CaptureFormat* const format = options.format.empty() ? detect_capture_format(path)
-                                                             : find_capture_format(options.format);
+  const CaptureFormat* const format =
+      options.format.empty() ? detect_capture_format(path) : find_capture_format(options.format);
   if (format == nullptr) return nullptr;
   const std::unique_ptr<SampleSource> source = open_samples(format->id, {path});
   if (source == nullptr) return nullptr;

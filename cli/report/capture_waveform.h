@@ -9,9 +9,10 @@
 
 namespace citcat {
 
-/// {"transaction","begin","end","first","sample_rate_hz","channels":[{"name","levels"}]}: `levels` is a
-/// string of 0 and 1, a character for each sample from `first` on; `begin` and `end` are the samples of
-/// the transaction's bus cycle. Null where the capture has no pin levels, or no such transaction.
+/// {"transaction","begin","end","first","sample_rate_hz","channels":[{"name","levels"}]}: `levels`
+/// is a string of 0 and 1, a character for each sample from `first` on; `begin` and `end` are the
+/// samples of the transaction's bus cycle. Null where the capture has no pin levels, or no such
+/// transaction.
 nlohmann::ordered_json capture_waveform(const std::string& path, const CaptureOptions& options,
                                         std::uint64_t transaction);
 

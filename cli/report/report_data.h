@@ -1,6 +1,6 @@
 #pragma once
-// What the page of `report` shows of one recording: the JSON of `info`, `verify`, `analyze` and, of a
-// divergence, `explain`, from one replay.
+// What the page of `report` shows of one recording: the JSON of `info`, `verify`, `analyze` and, of
+// a divergence, `explain`, from one replay.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -21,20 +21,20 @@ struct ReportedRange {
   ReplayRange range;
   bool whole() const { return range.from == 0 && range.to == ReplayRange{}.to; }
 };
-/// Of "FILE" or "FILE:FROM-TO", positions as those of --from and --to (RangeArguments), of which TO may
-/// be missing. Throws UsageError.
+/// Of "FILE" or "FILE:FROM-TO", positions as those of --from and --to (RangeArguments), of which TO
+/// may be missing. Throws UsageError.
 ReportedRange parse_reported_range(const std::string& text);
 
 struct ReportOptions {
   std::vector<std::string> symbols;  ///< files of names
-  std::string capture;               ///< of pin levels, which the recording was made of; may be empty
+  std::string capture;  ///< of pin levels, which the recording was made of; may be empty
   CaptureOptions capture_options;
-  bool cache = false;                ///< compare with the model of the declared cache too
-  std::string cache_model;           ///< or with this one; empty: none is named
+  bool cache = false;       ///< compare with the model of the declared cache too
+  std::string cache_model;  ///< or with this one; empty: none is named
   /// Windows for what needs executions in their order; "none": all of the run; empty: what suits
   /// its length.
   std::string sample;
-  unsigned explain_seconds = 60;     ///< for the causes of a divergence; 0: none are looked for
+  unsigned explain_seconds = 60;  ///< for the causes of a divergence; 0: none are looked for
   ComparisonPolicy policy;
 };
 

@@ -36,7 +36,8 @@ const tools::ExporterRow* exporter_for(const std::string& format, const std::str
 
 ExportResult run_export(const RecordingFile& file, ExportRequest request, const Console& console) {
   AnalysisPlan& plan = request.plan;
-  plan.tools = {request.format.empty() ? std::string(request.exporter->tool->name) : request.format};
+  plan.tools = {request.format.empty() ? std::string(request.exporter->tool->name)
+                                       : request.format};
   plan.output = request.path;
   if (plan.where.empty()) plan.where = request.exporter->where;
   const AnalysisResult run = request.jobs > 1

@@ -19,8 +19,9 @@ using Print = std::function<void(const std::string&)>;
 
 /// A group's name in each of its lines: a key of JSON, the first column of CSV.
 std::string with_group(const std::string& lines, const std::string& group, TextForm form) {
-  const std::string mark = form == TextForm::json ? "{\"group\":" + json_text(nlohmann::ordered_json(group)) + ","
-                                                  : '"' + group + "\",";
+  const std::string mark = form == TextForm::json
+                               ? "{\"group\":" + json_text(nlohmann::ordered_json(group)) + ","
+                               : '"' + group + "\",";
   std::string out;
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size() - 1) + 1;

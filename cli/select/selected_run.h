@@ -1,16 +1,16 @@
 #pragma once
-// The part of a run that a scope, windows or groups select, written in any format or printed: what `cat`
-// and `dump` have in common.
+// The part of a run that a scope, windows or groups select, written in any format or printed: what
+// `cat` and `dump` have in common.
 
 #include <functional>
 #include <string>
 
 #include "cli/analysis/analysis_run.h"
-#include "cli/select/export_run.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/kt_text.h"
 #include "cli/range_arguments.h"
+#include "cli/select/export_run.h"
 
 namespace citcat {
 
@@ -27,14 +27,16 @@ struct SelectedExport {
   ExitCode exit_code() const { return result.sure() ? ExitCode::ok : ExitCode::answer_is_no; }
 };
 
-/// Writes it to `path` by `exporter`, whose options `format` has. A run that left its evidence is warned of.
+/// Writes it to `path` by `exporter`, whose options `format` has. A run that left its evidence is
+/// warned of.
 SelectedExport export_selected(const SelectedRun& run, const tools::ExporterRow& exporter,
                                const std::string& format, const std::string& path,
                                const Console& console);
 
-/// Prints its records and events with `print`, piece by piece; with groups one after the other, each under
-/// its name. `bits`: of all code, 0: as the trace tells.
+/// Prints its records and events with `print`, piece by piece; with groups one after the other,
+/// each under its name. `bits`: of all code, 0: as the trace tells.
 ExitCode print_selected(const SelectedRun& run, TextForm form, int bits,
-                        const std::function<void(const std::string&)>& print, const Console& console);
+                        const std::function<void(const std::string&)>& print,
+                        const Console& console);
 
 }  // namespace citcat

@@ -62,8 +62,8 @@ std::string tcp_text(const sockaddr_in& address) {
   return fmt::format("{:08X}:{:04X}", address.sin_addr.s_addr, ntohs(address.sin_port));
 }
 
-/// The owner of the socket that `client` is connected to, in a table of all sockets of this machine.
-/// An address of IPv4 has `prefix` before it in the table of IPv6.
+/// The owner of the socket that `client` is connected to, in a table of all sockets of this
+/// machine. An address of IPv4 has `prefix` before it in the table of IPv6.
 std::optional<std::uint32_t> owner_in(const char* table, const std::string& prefix,
                                       const sockaddr_in& client, const sockaddr_in& here) {
   std::ifstream in(table);

@@ -37,9 +37,9 @@ class Listener {
 std::optional<std::uint32_t> user_of_client(int client);
 
 /// Whoever debugs reads all that the recorded machine had in its memory: only the user who runs
-/// this program may, and root. Then waits for the client's first bytes, which a browser and whatever
-/// else has lost its way sends differently from gdb. Returns why the client is to be turned away;
-/// empty for a gdb.
+/// this program may, and root. Then waits for the client's first bytes, which a browser and
+/// whatever else has lost its way sends differently from gdb. Returns why the client is to be
+/// turned away; empty for a gdb.
 std::string why_turned_away(int client, int milliseconds);
 
 }  // namespace citcat::gdb

@@ -61,7 +61,8 @@ std::optional<std::string> data_of(std::string_view body) {
 }
 
 std::string why_not_gdb(std::string_view first_bytes) {
-  if (first_bytes.empty() || std::string_view("+-$\x03").find(first_bytes[0]) != std::string::npos) {
+  if (first_bytes.empty() ||
+      std::string_view("+-$\x03").find(first_bytes[0]) != std::string::npos) {
     return "";
   }
   return "expected a packet of gdb's remote protocol, found '" +

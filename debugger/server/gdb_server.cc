@@ -21,7 +21,6 @@ constexpr const char* kReadOnly =
     "this is a recorded run, which nobody can change; 'monitor fork' opens a branch of it that can "
     "be";
 
-
 bool is_move(Kind kind) {
   switch (kind) {
     case Kind::step:
@@ -190,8 +189,8 @@ void GdbServer::send_register(std::size_t number) {
 
 void GdbServer::send_memory(const Request& request) {
   constexpr std::uint64_t kMost = gdb::kMaxPacketBytes / 2 - 16;
-  const auto bytes =
-      target_.read(target_.address(request.address), std::min<std::uint64_t>(request.length, kMost));
+  const auto bytes = target_.read(target_.address(request.address),
+                                  std::min<std::uint64_t>(request.length, kMost));
   if (bytes.empty() && request.length != 0) {
     // Nothing is mapped there, or no evidence tells what it holds. Of reading gdb understands
     // numbers only: EFAULT.

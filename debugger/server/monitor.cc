@@ -174,8 +174,8 @@ std::string Monitor::where(const Words& words, const Interrupt& interrupt) {
   expect_nothing_more(words, 1);
   const CpuState cpu = target_.registers().cpu;
   std::string text = place() + (target_.forked() ? ", in a branch\n" : "\n");
-  text += fmt::format("  {:04x}:{:08x}, linear {}\n", cpu.segment[kCs].selector, instruction_pointer(cpu),
-                      next_instruction_text());
+  text += fmt::format("  {:04x}:{:08x}, linear {}\n", cpu.segment[kCs].selector,
+                      instruction_pointer(cpu), next_instruction_text());
   text += "  " + mode_text(cpu, target_.code_bits()) + "\n";
   text += nest(interrupt);
   return text + divergence_text();

@@ -173,8 +173,7 @@ std::vector<InterruptNest::Entered> InterruptNest::entered() const {
   std::vector<Entered> left;
   std::copy_if(entered_.begin(), entered_.end(), std::back_inserter(left), [&](const Entered& e) {
     const bool is_over = is_real && e.event.kind != DeliveredEvent::Kind::smi &&
-                         e.real_stack == stack &&
-                         (cpu.gpr[kEsp] & 0xffff) > e.frame.value - stack;
+                         e.real_stack == stack && (cpu.gpr[kEsp] & 0xffff) > e.frame.value - stack;
     return !is_over;
   });
   return left;

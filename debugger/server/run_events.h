@@ -36,9 +36,9 @@ class EventLog final : public Observer {
 
 /// Deliveries whose handler has not returned, the one entered first in front. Handlers of other
 /// processes may wait among them: which one an IRET ends is told by where the frame lies that it
-/// takes. In real mode handlers return by RETF 2 or IRET, or go on elsewhere with the stack put right:
-/// one is over when the stack has its frame no longer. A task that an interrupt entered through a
-/// task gate is not followed.
+/// takes. In real mode handlers return by RETF 2 or IRET, or go on elsewhere with the stack put
+/// right: one is over when the stack has its frame no longer. A task that an interrupt entered
+/// through a task gate is not followed.
 class InterruptNest final : public Observer {
  public:
   /// The machine that is told of; it must outlive the object.

@@ -193,10 +193,9 @@ std::optional<MoveEnd> DebugTarget::next_untold(Direction direction) {
     return std::count_if(left.begin(), left.end(),
                          [&](const Inserted& w) { return has(w, told.address); });
   };
-  const Inserted told =
-      *std::max_element(left.begin(), left.end(), [&](const Inserted& a, const Inserted& b) {
-        return told_by(a) < told_by(b);
-      });
+  const Inserted told = *std::max_element(
+      left.begin(), left.end(),
+      [&](const Inserted& a, const Inserted& b) { return told_by(a) < told_by(b); });
   std::erase_if(left, [&](const Inserted& w) { return has(w, told.address); });
   return MoveEnd{MoveEnd::Why::watchpoint, told.kind, told.address};
 }
@@ -224,8 +223,8 @@ MoveEnd DebugTarget::one_step(Direction direction) {
   const bool back = direction == Direction::back;
   const Lookout looked_for = lookout();
   std::vector<StopHit> hits;
-  const bool moved = back ? timeline_.step_back(looked_for.stops, hits)
-                          : timeline_.step(looked_for.stops, hits);
+  const bool moved =
+      back ? timeline_.step_back(looked_for.stops, hits) : timeline_.step(looked_for.stops, hits);
   if (!moved) return {back ? MoveEnd::Why::beginning : MoveEnd::Why::end};
   if (hits.empty()) return {MoveEnd::Why::moved};
   return met(watchpoints_met(hits, looked_for), direction);

@@ -55,7 +55,8 @@ class DebugTarget {
   std::vector<std::uint8_t> read(LinearAddr address, std::size_t size) const;
   /// The size of the code that runs here: 16, 32 or 64.
   int code_bits() const;
-  /// The address that a number of gdb's stands for: 32 bits of it, of processors with long mode all.
+  /// The address that a number of gdb's stands for: 32 bits of it, of processors with long mode
+  /// all.
   LinearAddr address(std::uint64_t number) const {
     return has_long_mode_ ? LinearAddr{number} : LinearAddr{static_cast<std::uint32_t>(number)};
   }

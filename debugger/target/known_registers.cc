@@ -14,8 +14,8 @@ namespace {
 /// What programs load: the others are not worth a replay.
 bool is_loaded_by_programs(const std::string& name) {
   constexpr std::string_view kNames[] = {
-      "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eflags", "es",  "cs",
-      "ss",  "ds",  "fs",  "gs",  "rax", "rcx", "rdx", "rbx", "rsp",    "rbp", "rsi",
+      "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eflags", "es",    "cs",
+      "ss",  "ds",  "fs",  "gs",  "rax", "rcx", "rdx", "rbx", "rsp",    "rbp",   "rsi",
       "rdi", "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",    "rflags"};
   return std::find(std::begin(kNames), std::end(kNames), name.substr(0, name.find('.'))) !=
          std::end(kNames);

@@ -234,8 +234,9 @@ std::string RegisterFile::description(bool bits16) const {
   std::string xml =
       "<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n<target "
       "version=\"1.0\">\n";
-  xml += fmt::format("<architecture>{}</architecture>\n", wide_ ? "i386:x86-64"
-                                                            : bits16 ? "i8086" : "i386");
+  xml += fmt::format("<architecture>{}</architecture>\n", wide_    ? "i386:x86-64"
+                                                          : bits16 ? "i8086"
+                                                                   : "i386");
   for (unsigned feature = 0; feature < kFeatures.size(); ++feature) {
     const bool any = std::any_of(registers_.begin(), registers_.end(),
                                  [&](const Register& r) { return r.feature == feature; });

@@ -1,9 +1,9 @@
 #pragma once
 // The processor's registers as gdb numbers them, and the description that tells it (Debugging with
 // GDB, appendix G, "Target Descriptions": features org.gnu.gdb.i386.core, .sse and .segments, which
-// have the registers of 64 bits where the processor has long mode, whatever mode it is in). What gdb
-// has no feature for - control and debug registers, hidden parts of segments, the position in the
-// run - is in one of ours, org.citcat.system.
+// have the registers of 64 bits where the processor has long mode, whatever mode it is in). What
+// gdb has no feature for - control and debug registers, hidden parts of segments, the position in
+// the run - is in one of ours, org.citcat.system.
 //
 // gdb knows no segments: to it the program counter is the address of the next instruction. `eip` is
 // therefore CS.base + EIP, a linear address; the register itself is `eip_offset`. In flat code they

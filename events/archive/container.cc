@@ -287,7 +287,8 @@ void ContainerAppender::open_locked() {
       if (errno != EINTR) throw IoError(path_ + ": cannot lock: " + std::strerror(errno));
     }
     // Who had the lock may have put another file in its place.
-    struct stat named {}, locked {};
+    struct stat named {
+    }, locked{};
     const bool known = ::stat(path_.c_str(), &named) == 0 && ::fstat(file_.value(), &locked) == 0;
     if (!known) throw IoError(path_ + ": cannot look at: " + std::strerror(errno));
     if (named.st_dev == locked.st_dev && named.st_ino == locked.st_ino) return;

@@ -63,7 +63,8 @@ std::uint64_t allowed_memory(const Recording& recording, std::uint64_t uncounted
   constexpr std::uint64_t kForInstruction = 2 * sizeof(InternalRead);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
   const std::uint64_t transactions = std::min(recording.totals.transactions, kMost);
-  const std::uint64_t instructions = std::min(recording.instructions.value_or(uncounted_values), kMost);
+  const std::uint64_t instructions =
+      std::min(recording.instructions.value_or(uncounted_values), kMost);
   return kAlways + kForByteOfFile * file_bytes + kForTransaction * transactions +
          kForInstruction * instructions;
 }

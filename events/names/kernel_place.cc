@@ -7,7 +7,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kMsrSysenterEip = 0x176;    // SDM vol. 2, SYSENTER
+constexpr std::uint32_t kMsrSysenterEip = 0x176;      // SDM vol. 2, SYSENTER
 constexpr std::uint32_t kMsrLongTarget = 0xc0000082;  // SDM vol. 2, SYSCALL: LSTAR
 
 struct Entry {

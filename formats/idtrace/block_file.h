@@ -1,7 +1,8 @@
 #pragma once
 // IDtrace's `.blk`: the basic blocks of the program (docs/formats/idtrace.md).
 //
-//   file  := u32 blocks, u32 oldt_offset, u32 magic of the original, u32 magic of the traced program
+//   file  := u32 blocks, u32 oldt_offset, u32 magic of the original, u32 magic of the traced
+//   program
 //            block*
 //   block := u32 linear address, u8 instructions, u8 not used, (i16 id, u8 bytes, i8 entries)*
 //
@@ -21,7 +22,7 @@ namespace citcat {
 
 /// One instruction of a block.
 struct IdtraceInstruction {
-  std::int16_t id = 0;     ///< IDtrace's number for it; in files of ours see idtrace_instruction_id()
+  std::int16_t id = 0;  ///< IDtrace's number for it; in files of ours see idtrace_instruction_id()
   std::uint8_t bytes = 1;  ///< 1 to 15
   /// Entries in an execution trace, 0 to 2; -1 and -2: so many for each iteration of a REP.
   std::int8_t entries = 0;

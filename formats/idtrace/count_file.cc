@@ -48,10 +48,10 @@ IdtraceCounts IdtraceCounts::load(std::unique_ptr<InputStream> input, std::size_
 
 void IdtraceCounts::require(const IdtraceBlocks& blocks, const std::string& name) const {
   if (magic == blocks.magic()) return;
-  throw FormatError(name, 0, "magic numbers: expected those of " + blocks.name() + ", " +
-                                 hex_word(blocks.magic().original) + " " +
-                                 hex_word(blocks.magic().traced) + ", found " +
-                                 hex_word(magic.original) + " " + hex_word(magic.traced));
+  throw FormatError(name, 0,
+                    "magic numbers: expected those of " + blocks.name() + ", " +
+                        hex_word(blocks.magic().original) + " " + hex_word(blocks.magic().traced) +
+                        ", found " + hex_word(magic.original) + " " + hex_word(magic.traced));
 }
 
 void write_idtrace_counts(ByteSink& sink, const IdtraceMagic& magic,

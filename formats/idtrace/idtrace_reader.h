@@ -16,7 +16,8 @@ class IdtraceReader {
  public:
   /// Throws FormatError where the file does not begin with an entry that one of the kinds begins
   /// with. An empty file is an execution trace in which nothing ran.
-  explicit IdtraceReader(const std::string& path) : IdtraceReader(std::make_unique<InputStream>(path)) {}
+  explicit IdtraceReader(const std::string& path)
+      : IdtraceReader(std::make_unique<InputStream>(path)) {}
   explicit IdtraceReader(std::unique_ptr<InputStream> input);
 
   IdtraceKind kind() const { return kind_; }

@@ -1,6 +1,6 @@
 #pragma once
-// What IDtrace's trace files are made of (docs/formats/idtrace.md): tagged entries without a header,
-// little-endian. Which tags there are depends on what the program was instrumented for.
+// What IDtrace's trace files are made of (docs/formats/idtrace.md): tagged entries without a
+// header, little-endian. Which tags there are depends on what the program was instrumented for.
 
 #include <array>
 #include <cstddef>
@@ -55,8 +55,8 @@ inline constexpr std::size_t kIdtraceMaxEntryBytes = 7;
 
 struct IdtraceEntry {
   IdtraceTag tag = IdtraceTag::read;
-  std::uint8_t size_code = 0;             ///< 1 to 5 of references, else 0
-  std::array<std::uint8_t, 2> opcode{};   ///< of control instructions
+  std::uint8_t size_code = 0;            ///< 1 to 5 of references, else 0
+  std::array<std::uint8_t, 2> opcode{};  ///< of control instructions
   /// Linear address; of a control instruction that of its last byte, of a block a position in
   /// `.blk`.
   std::uint32_t value = 0;

@@ -34,7 +34,8 @@ void sync_folder(const std::string& target, const std::string& path) {
   if (folder.empty()) folder = ".";
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
-  const bool lost = ::fsync(descriptor) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+  const bool lost =
+      ::fsync(descriptor) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
   const int reason = errno;
   ::close(descriptor);
   errno = reason;

@@ -60,8 +60,8 @@ class InputStream {
   /// For messages: the path as given, "(standard input)" for "-".
   const std::string& name() const { return name_; }
   Compression compression() const { return compression_; }
-  /// The name is that of what an interrupted writer left (formats/io/atomic_file.h): a zstd stream is
-  /// then read as far as it goes.
+  /// The name is that of what an interrupted writer left (formats/io/atomic_file.h): a zstd stream
+  /// is then read as far as it goes.
   bool is_unfinished() const;
   /// Bytes of the file as stored, read so far; all of them once the end was reached.
   std::uint64_t stored_bytes() const;

@@ -207,7 +207,8 @@ bool Temporary::make(const std::string& target) {
   // Where the file system knows no locks nobody takes it for a leftover either.
   while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
   }
-  struct stat locked {}, named {};
+  struct stat locked {
+  }, named{};
   const bool there = ::fstat(descriptor_, &locked) == 0 && ::lstat(path_.c_str(), &named) == 0;
   if (there && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) return true;
   ::close(std::exchange(descriptor_, -1));

@@ -47,9 +47,9 @@ class KtModel {
   /// there is room for another instruction's template.
   virtual Coded encode(RangeEncoder& coder, std::span<const std::uint8_t> records, std::size_t size,
                        std::uint64_t most) = 0;
-  /// Decodes records to `room`, the next one behind the bytes that are `done`, until that are `most`
-  /// records, or `size` bytes, behind which there are kSlack more. Throws DamagedSegment for what no
-  /// encoder writes: until there, it is done.
+  /// Decodes records to `room`, the next one behind the bytes that are `done`, until that are
+  /// `most` records, or `size` bytes, behind which there are kSlack more. Throws DamagedSegment for
+  /// what no encoder writes: until there, it is done.
   virtual void decode(RangeDecoder& coder, std::span<std::uint8_t> room, std::size_t size,
                       std::uint64_t most, Coded& done) = 0;
 

@@ -63,7 +63,8 @@ KtNote decode_note(const KtNote& before, ByteReader& in) {
     note.place.bits = in.u8("size of the code");
     const std::uint8_t bits = note.place.bits;
     if (bits != 0 && bits != 16 && bits != 32 && bits != 64) {
-      in.fail("size of the code: expected 0, 16, 32 or 64, found " + std::to_string(note.place.bits));
+      in.fail("size of the code: expected 0, 16, 32 or 64, found " +
+              std::to_string(note.place.bits));
     }
     return note;
   }

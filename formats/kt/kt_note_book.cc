@@ -40,8 +40,7 @@ KtPlace KtNoteBook::pass(std::span<const std::uint8_t> records) {
     const KtShape record = kt_shape(records.subspan(i), at_ + i, form_);
     i += record.bytes;
     if (!record.instruction) continue;
-    const KtPlace place =
-        counter_.next(record.ip, record.code, record.addresses, record.bits64);
+    const KtPlace place = counter_.next(record.ip, record.code, record.addresses, record.bits64);
     if (!first) first = place;
   }
   at_ = end;

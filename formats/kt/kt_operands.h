@@ -64,8 +64,8 @@ struct KtOperands {
   bool has_target = false;  ///< address 0 is a jump target given by the bytes
   std::uint64_t target = 0;
 };
-/// Looks at an instruction as 32-bit code, or as that of 64-bit mode. Never fails: bytes that are cut
-/// or unknown have no effect.
+/// Looks at an instruction as 32-bit code, or as that of 64-bit mode. Never fails: bytes that are
+/// cut or unknown have no effect.
 KtOperands kt_operands(std::uint64_t ip, std::span<const std::uint8_t> code, bool bits64 = false);
 
 /// How one address of an instruction is expected to come about: base + (index << scale) +

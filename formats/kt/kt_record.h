@@ -45,10 +45,10 @@ struct KtInstruction {
 struct KtRecord {
   enum class Kind : std::uint8_t { instruction, process, translation };
   Kind kind = Kind::instruction;
-  KtInstruction instruction;  ///< for Kind::instruction
-  std::uint32_t pid = 0;      ///< for Kind::process
-  std::uint32_t frame = 0;    ///< for Kind::translation: page frame number
-  std::uint32_t page = 0;     ///< for Kind::translation: virtual address of the page
+  KtInstruction instruction;    ///< for Kind::instruction
+  std::uint32_t pid = 0;        ///< for Kind::process
+  std::uint32_t frame = 0;      ///< for Kind::translation: page frame number
+  std::uint32_t page = 0;       ///< for Kind::translation: virtual address of the page
   std::uint32_t page_high = 0;  ///< its upper half, of the wide form
 
   std::uint64_t wide_page() const { return std::uint64_t{page_high} << 32 | page; }

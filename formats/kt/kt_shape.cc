@@ -11,8 +11,8 @@ namespace citcat {
 namespace {
 
 [[noreturn]] void refuse(std::uint8_t type, std::uint64_t offset) {
-  throw FormatError("KT", offset, "record type: expected 00h-2fh, 80h or 81h, found " +
-                                      std::to_string(type));
+  throw FormatError("KT", offset,
+                    "record type: expected 00h-2fh, 80h or 81h, found " + std::to_string(type));
 }
 
 /// docs/formats/kt.md.

@@ -20,8 +20,8 @@ struct KtShape {
   bool bits64 = false;
 };
 
-/// What `records` begins with. `offset`: of that in the trace, at whose beginning the mark may stand,
-/// which `form` then becomes. Throws FormatError for what is no record.
+/// What `records` begins with. `offset`: of that in the trace, at whose beginning the mark may
+/// stand, which `form` then becomes. Throws FormatError for what is no record.
 KtShape kt_shape(std::span<const std::uint8_t> records, std::uint64_t offset, KtForm& form);
 
 }  // namespace citcat

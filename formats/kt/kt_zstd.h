@@ -10,11 +10,11 @@
 #include <span>
 #include <vector>
 
-#include "formats/memory/recycler.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_note_book.h"
 #include "formats/kt/trace_sink.h"
+#include "formats/memory/recycler.h"
 
 namespace citcat {
 

@@ -20,8 +20,8 @@ class TraceSink : public ByteSink {
                              std::uint64_t /*instructions*/) {
     write(records);
   }
-  /// Records of the wide form are going to follow, from the beginning of the trace or a later place.
-  /// False where it cannot hold them.
+  /// Records of the wide form are going to follow, from the beginning of the trace or a later
+  /// place. False where it cannot hold them.
   virtual bool takes_wide() { return false; }
   /// Whether note() has any effect.
   virtual bool keeps_notes() const { return false; }

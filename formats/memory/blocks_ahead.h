@@ -25,8 +25,8 @@ class BlocksAhead {
   static_assert(kBlocks >= (kEnough - 1) + 1 + kEnough);
 
   /// `fill(Block&)` is called on the second thread, with blocks as they came back, until it returns
-  /// false: that was the last one. It must not throw. Throws std::system_error where the system gives
-  /// no thread.
+  /// false: that was the last one. It must not throw. Throws std::system_error where the system
+  /// gives no thread.
   explicit BlocksAhead(std::function<bool(Block&)> fill)
       : fill_(std::move(fill)), worker_([this] { run(); }) {}
   /// Waits for the block in progress; no further one is filled.

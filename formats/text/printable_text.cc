@@ -70,9 +70,8 @@ void for_each_character(std::string_view text, F&& visit) {
 }  // namespace
 
 bool is_unseen(std::uint32_t character) {
-  const auto range =
-      std::find_if(kUnseen.begin(), kUnseen.end(),
-                   [&](const CharacterRange& r) { return character <= r.last; });
+  const auto range = std::find_if(kUnseen.begin(), kUnseen.end(),
+                                  [&](const CharacterRange& r) { return character <= r.last; });
   return range != kUnseen.end() && character >= range->first;
 }
 
@@ -122,7 +121,8 @@ std::string printable_json(std::string json) {
       result += fmt::format("\\u{:04x}", character.code);
     } else {
       const std::uint32_t beyond = character.code - 0x10000;
-      result += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (beyond >> 10), 0xdc00 + (beyond & 0x3ff));
+      result +=
+          fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (beyond >> 10), 0xdc00 + (beyond & 0x3ff));
     }
   });
   return result;

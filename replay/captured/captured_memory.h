@@ -21,9 +21,7 @@ class CapturedMemory {
  public:
   /// `schedule` must outlive the object.
   CapturedMemory(const MemoryImage& image, const Schedule& schedule)
-      : schedule_(schedule),
-        external_writes_(schedule.external_writes),
-        image_(image.clone()) {}
+      : schedule_(schedule), external_writes_(schedule.external_writes), image_(image.clone()) {}
 
   /// Calls write(const ExternalWrite&) for each write by another bus master up to the captured
   /// transaction of this number that has not been handed out yet.

@@ -69,7 +69,7 @@ class EvidenceAhead final : public EvidenceReader {
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
   RepeatedTransfer repeated_;
 
-  std::uint64_t read_here_ = 0;  ///< since a second thread was thought of last
+  std::uint64_t read_here_ = 0;   ///< since a second thread was thought of last
   std::shared_ptr<Block> block_;  ///< whose transactions are given
   std::size_t next_ = 0;
   std::unique_ptr<BlocksAhead<Block>> ahead_;  ///< last: it uses the others

@@ -97,7 +97,7 @@ class EvidenceCursor {
   bool at_end_ = false;
   bool counted_ = false;
   bool all_counted_ = true;
-  Position taken_;  ///< of the transaction taken last that is of memory
+  Position taken_;           ///< of the transaction taken last that is of memory
   std::uint64_t ports_ = 0;  ///< counted accesses to ports taken since then
   /// Of the last one whose number is a multiple of kManyPorts, and of the one so many before it.
   Position mark_, passed_mark_;

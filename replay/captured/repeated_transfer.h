@@ -2,9 +2,9 @@
 // Finds transfers that stand in a capture twice.
 //
 // Once a line has been filled, or written back, or a piece of code fetched, the same instruction
-// does not move it again, unless something else took it away meanwhile: another line in its place, a
-// store to it, a jump. All of these are on the bus, or another instruction. What is moved again with
-// nothing between has been captured twice.
+// does not move it again, unless something else took it away meanwhile: another line in its place,
+// a store to it, a jump. All of these are on the bus, or another instruction. What is moved again
+// with nothing between has been captured twice.
 
 #include <cstdint>
 

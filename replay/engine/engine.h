@@ -393,8 +393,8 @@ class Engine {
   char* snapshot_level_ = nullptr;  ///< in the library's own state
   std::vector<std::span<std::uint8_t>> second_mappings_;
   CodeCacheWatch code_cache_;
-  bool running_ = false;   ///< inside run()
-  bool identity_ = false;  ///< translations are asked for by physical address just now
+  bool running_ = false;       ///< inside run()
+  bool identity_ = false;      ///< translations are asked for by physical address just now
   bool tlb_is_stale_ = false;  ///< to be flushed before it is used again
   std::optional<TranslationFault> translation_fault_;  ///< of the last run
   std::exception_ptr pending_;

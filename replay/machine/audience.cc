@@ -160,8 +160,8 @@ void Audience::iteration(const ExecutedInstruction& e, Position now) {
   for (Observer* const observer : instructions_) observer->instruction(e, now);
 }
 
-void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses,
-                            Position first, std::span<const DataReference> references) {
+void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first,
+                            std::span<const DataReference> references) {
   for (const std::size_t i : told_) {
     instructions_[i]->block({block, addresses, note_of(block, i), references}, first);
   }
@@ -175,8 +175,7 @@ void Audience::counted(const BlockCode& block, std::uint64_t executions) {
 }
 
 void Audience::fetch(PhysAddr a, std::uint32_t size, Position now, bool judged) {
-  tell(now, &Wants::reads, judged && judges_reads_,
-       [&](Observer& o) { o.fetch(a, size, now); });
+  tell(now, &Wants::reads, judged && judges_reads_, [&](Observer& o) { o.fetch(a, size, now); });
 }
 
 void Audience::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now, bool judged) {

@@ -154,15 +154,15 @@ class Audience {
   Listeners listeners_;
   Memory& memory_;
   BlockJudge* judge_;
-  std::vector<Listener> early_, late_;   ///< told before it is judged, and behind that
-  std::vector<Observer*> instructions_;  ///< who is told of plain code
-  std::vector<Wants> wants_;             ///< of each of them
+  std::vector<Listener> early_, late_;    ///< told before it is judged, and behind that
+  std::vector<Observer*> instructions_;   ///< who is told of plain code
+  std::vector<Wants> wants_;              ///< of each of them
   std::vector<BatchListener*> batchers_;  ///< the same; null where it takes one at a time
   std::vector<StoreListener*> storers_;   ///< the same; null where it does not take stores
   std::vector<Attention> attention_;      ///< of each, for now
   std::vector<std::size_t> told_;         ///< who is told of blocks for now
   Attending attending_;
-  BatchListener* batches_ = nullptr;     ///< the only one of them, where it takes several at a time
+  BatchListener* batches_ = nullptr;  ///< the only one of them, where it takes several at a time
   Detail detail_ = Detail::nothing;
   bool wants_reads_ = false;
   bool wants_references_ = false;

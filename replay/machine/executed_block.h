@@ -30,9 +30,7 @@ class ExecutedBlock {
   /// Of the first byte of instruction `i`.
   LinearAddr linear(std::uint32_t i) const { return code_->linear_at(code_->begin_of(i)); }
   std::uint32_t eip(std::uint32_t i) const { return linear(i).low32() - code_->code_base(); }
-  PhysAddr physical(std::uint32_t i) const {
-    return code_->physical(code_->begin_of(i));
-  }
+  PhysAddr physical(std::uint32_t i) const { return code_->physical(code_->begin_of(i)); }
   /// Linear addresses, as the constructor says.
   const std::uint32_t* addresses() const { return addresses_; }
   /// The same in 64-bit mode; null in others.

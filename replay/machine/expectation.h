@@ -29,8 +29,8 @@ class Expectation {
   const bool expects_stores;  ///< every one
   const bool keeps_account;   ///< BlockJudge::wants_account()
 
-  Position next;                  ///< from here on it wants to be asked
-  FlagEffect untold_flags;        ///< what instructions it was not told of did to the flags
+  Position next;            ///< from here on it wants to be asked
+  FlagEffect untold_flags;  ///< what instructions it was not told of did to the flags
 
   /// Asks the judge anew from where on something is expected.
   void update() { next = judge->expected(); }

@@ -297,7 +297,7 @@ class Mmu {
   bool contexts_ = false;         ///< CR4.PCIDE
   bool gigabyte_pages_ = true;
   std::uint64_t reserved_bits_ = 0;  ///< bits of an entry above the processor's addresses
-  std::uint64_t context_ = 0;     ///< context_tag() of the current one
+  std::uint64_t context_ = 0;        ///< context_tag() of the current one
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
   std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew

@@ -22,8 +22,8 @@ enum class AccessKind : std::uint8_t {
   system,  ///< descriptor tables, task segments, interrupt frames, SMM state
 };
 
-/// An access to memory within one page frame, as the processor made it; of more than one frame there
-/// are several.
+/// An access to memory within one page frame, as the processor made it; of more than one frame
+/// there are several.
 struct DataReference {
   PhysAddr physical;
   LinearAddr linear;  ///< 0 of page walks and system tables
@@ -88,10 +88,10 @@ struct Wants {
   /// Called before the judge of the run (block_judge.h), and therefore also for what the judge
   /// refuses.
   bool unjudged = false;
-  /// What code reads and stores, without slowing the run down as `reads` and `stores` do: of blocks and
-  /// iterations told together by ExecutedBlock::references() and ExecutedInstruction::references; of
-  /// whatever else runs by fetch(), read() and write() before its instruction(). Walks that code causes
-  /// are among them at their places.
+  /// What code reads and stores, without slowing the run down as `reads` and `stores` do: of blocks
+  /// and iterations told together by ExecutedBlock::references() and
+  /// ExecutedInstruction::references; of whatever else runs by fetch(), read() and write() before
+  /// its instruction(). Walks that code causes are among them at their places.
   bool references = false;
   /// Of `references` only stores. What stores nothing need not be told at all.
   bool only_stores = false;
@@ -146,8 +146,8 @@ class Observer {
   /// Instructions that completed one after another, the first at `first`. By default each is handed
   /// to instruction().
   virtual void block(const ExecutedBlock& block, Position first);
-  /// So many more executions of a block, each of them whole: with Wants::counts, in any order, and at
-  /// the latest in Machine::tell_counts(). Addresses and references are not known.
+  /// So many more executions of a block, each of them whole: with Wants::counts, in any order, and
+  /// at the latest in Machine::tell_counts(). Addresses and references are not known.
   virtual void counted(const ExecutedBlock&, std::uint64_t /*executions*/) {}
   /// How plain code is to be told from the instruction on. Asked again and again. What is told
   /// alone - instructions, strings - is told whatever it answers.

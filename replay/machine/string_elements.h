@@ -21,7 +21,6 @@ bool is_overtaken(const std::uint8_t* to, const std::uint8_t* from, std::size_t 
 
 /// As MOVS does, from the lowest element up: where it moves up by less than there is, what it has
 /// just stored is what it reads next, whole or in part.
-void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
-                   std::size_t bytes);
+void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size, std::size_t bytes);
 
 }  // namespace citcat

@@ -28,8 +28,8 @@ bool comes_before(const UnconstrainedInput& a, const UnconstrainedInput& b) {
 
 /// What is known of the bytes of a page frame while the replay goes on.
 struct Confidence::Page {
-  std::bitset<kPageSize> touched;             ///< followed: `set` means something
-  std::array<Set, kPageSize> set{};           ///< what the byte was made from
+  std::bitset<kPageSize> touched;                ///< followed: `set` means something
+  std::array<Set, kPageSize> set{};              ///< what the byte was made from
   std::array<std::uint64_t, kPageSize> since{};  ///< instruction that stored it
 };
 
@@ -229,7 +229,8 @@ void Confidence::io_write(std::uint16_t, std::uint32_t, std::uint32_t, Position 
   to_port_ = true;
 }
 
-/// Another bus master's bytes are on the bus when they are read; that they are is an event's matter.
+/// Another bus master's bytes are on the bus when they are read; that they are is an event's
+/// matter.
 void Confidence::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
     store(a.plus32(i), OriginSets::kNone, now.instruction);
@@ -237,7 +238,8 @@ void Confidence::external_write(PhysAddr a, std::span<const std::uint8_t> bytes,
 }
 
 void Confidence::delivered(const DeliveredEvent&, Position now) {
-  constexpr std::uint32_t kPushed = 1u << InstructionFlow::kFlags | 1u << InstructionFlow::kSegments |
+  constexpr std::uint32_t kPushed = 1u << InstructionFlow::kFlags |
+                                    1u << InstructionFlow::kSegments |
                                     1u << (InstructionFlow::kSegments + 1);
   finish_stores(registers(kPushed), now.instruction);
 }

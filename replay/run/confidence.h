@@ -64,17 +64,19 @@ struct LineOrigins {
   std::vector<LineInput> inputs;
 };
 
-/// Follows the inputs through a replay, byte by byte of memory and register by register. An input is
-/// constrained when
+/// Follows the inputs through a replay, byte by byte of memory and register by register. An input
+/// is constrained when
 ///
-/// - the bus showed the byte again, unchanged: a second read or fill, or the write-back of its line;
-/// - something made from it was stored and the bus shows that (with a write-back cache: the line was
+/// - the bus showed the byte again, unchanged: a second read or fill, or the write-back of its
+/// line;
+/// - something made from it was stored and the bus shows that (with a write-back cache: the line
+/// was
 ///   written back before the byte was stored over), went to a port, addressed a store (without a
 ///   cache: any access), or decided or led to what runs next.
 ///
 /// That is dependence, not proof: an AND with 0 depends on its operand and says nothing of it. What
-/// is listed is surely not constrained, but for sets that grew too large (OriginSets); of what is not
-/// listed single bits may be free.
+/// is listed is surely not constrained, but for sets that grew too large (OriginSets); of what is
+/// not listed single bits may be free.
 class Confidence final : public Observer {
  public:
   /// `evidence` is read to its end. `line`: the instruction that line() is asked of.
@@ -138,7 +140,7 @@ class Confidence final : public Observer {
   const std::optional<std::uint64_t> asked_;
   std::optional<LineOrigins> line_;
   std::vector<OriginSets::Origin> line_origins_;
-  std::array<Set, 32> register_{};          ///< by number of InstructionFlow::Register
+  std::array<Set, 32> register_{};  ///< by number of InstructionFlow::Register
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   std::unordered_map<std::uint32_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
   std::uint64_t port_reads_ = 0;

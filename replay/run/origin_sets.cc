@@ -25,8 +25,8 @@ OriginSets::Set OriginSets::of(Origin origin) { return intern({origin}); }
 
 OriginSets::Set OriginSets::intern(std::vector<Origin> members) {
   if (members.empty()) return kNone;
-  const std::uint64_t hash =
-      hash64({reinterpret_cast<const std::uint8_t*>(members.data()), members.size() * sizeof(Origin)});
+  const std::uint64_t hash = hash64(
+      {reinterpret_cast<const std::uint8_t*>(members.data()), members.size() * sizeof(Origin)});
   std::vector<Set>& alike = known_[hash];
   for (const Set set : alike) {
     if (members_[set] == members) return set;

@@ -42,7 +42,7 @@ class OriginSets {
 
   bool keeps_constrained_ = false;
   std::vector<bool> constrained_;
-  std::vector<bool> dropped_;  ///< of no interest, as those are that are constrained
+  std::vector<bool> dropped_;                 ///< of no interest, as those are that are constrained
   std::vector<std::vector<Origin>> members_;  ///< by set
   std::unordered_map<std::uint64_t, std::vector<Set>> known_;  ///< by hash of the members
   std::unordered_map<std::uint64_t, Set> united_;

@@ -58,7 +58,8 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
   options_.to = parts_->digests.stop(options_.to);
   // An observer that cannot be told anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
-  const bool plain = options_.plain_first && can_start_over && options_.path == ExecutionPath::blocks;
+  const bool plain =
+      options_.plain_first && can_start_over && options_.path == ExecutionPath::blocks;
   if (logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
                                  : parts_->digests.needed() ? "digests"
@@ -146,10 +147,9 @@ void ReplaySession::set_up(bool plain) {
 
 /// Where the run ended, if that has to be told to the replay.
 std::optional<Position> ReplaySession::end_within_repeat() const {
-  const std::optional<Position> end =
-      options_.start      ? std::optional(options_.start->end)
-      : options_.verified ? std::optional(options_.verified->end)
-                          : file_.recording().end;
+  const std::optional<Position> end = options_.start      ? std::optional(options_.start->end)
+                                      : options_.verified ? std::optional(options_.verified->end)
+                                                          : file_.recording().end;
   return end && ends_within_repeat(*end, options_.to) ? end : std::nullopt;
 }
 

@@ -70,7 +70,7 @@ struct SessionOptions {
   /// What an earlier comparison of this recording gave (replay/run/verified_run.h): it is not
   /// compared again. Must outlive the session; ignored with `start`, which knows it too.
   const CheckpointRun* verified = nullptr;
-  std::function<void(Position)> progress;    ///< called now and then; may be empty
+  std::function<void(Position)> progress;  ///< called now and then; may be empty
   /// Allow checkpoint() and restore(): evidence is kept once it was read, and final memory is not
   /// compared. Excludes `plain_first` and `cache`.
   bool rewindable = false;
@@ -81,8 +81,8 @@ struct SessionOptions {
 class ReplaySession {
  public:
   /// `observer` may be null; it, `file` and what `options` points to must outlive the session.
-  /// Interrupts of the recording must have their places (replay/infer/places/event_placer.h). Throws
-  /// UsageError where the recording does not allow what is asked for.
+  /// Interrupts of the recording must have their places (replay/infer/places/event_placer.h).
+  /// Throws UsageError where the recording does not allow what is asked for.
   ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options);
   ~ReplaySession();
   ReplaySession(const ReplaySession&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
-// A recording is compared with its evidence once, and what came of it is remembered: whoever streams
-// its trace afterwards need not do it again.
+// A recording is compared with its evidence once, and what came of it is remembered: whoever
+// streams its trace afterwards need not do it again.
 
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@ struct CheckpointedRun {
   ReplayReport report;
   /// Where an archive's digests showed another run.
   std::optional<std::uint64_t> differs_before;
-  CheckpointRun run;       ///< what it rests on
-  CheckpointTaker taker;   ///< with what it took
+  CheckpointRun run;      ///< what it rests on
+  CheckpointTaker taker;  ///< with what it took
   /// Nothing contradicted the replay.
   bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
 };
@@ -31,9 +31,9 @@ CheckpointedRun run_with_checkpoints(const RecordingFile& file,
                                      const CheckpointTaker::Options& options,
                                      const std::function<void(Position)>& progress);
 
-/// The same for who is going to stream the trace of `file`, which was opened as `path`. What is to be
-/// remembered is added to the archive, with checkpoints of at most an eighth of its size, where it is
-/// a file that can be written, and its interrupts had their places when it was opened
+/// The same for who is going to stream the trace of `file`, which was opened as `path`. What is to
+/// be remembered is added to the archive, with checkpoints of at most an eighth of its size, where
+/// it is a file that can be written, and its interrupts had their places when it was opened
 /// (`placed_now` is false); it counts from the next opening on. A recording that diverges is left
 /// as it is. Throws nothing that adding throws.
 CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, bool placed_now,

@@ -21,8 +21,8 @@ struct KtOptions {
   std::uint64_t to = ~std::uint64_t{0};  ///< first one not written
   std::uint32_t from_iteration = 0;      ///< of a REP, the same
   std::uint32_t to_iteration = 0;
-  bool offsets = false;            ///< offsets in CS instead of linear addresses
-  bool process_records = false;    ///< PID and MMU records (docs/formats/kt.md)
+  bool offsets = false;          ///< offsets in CS instead of linear addresses
+  bool process_records = false;  ///< PID and MMU records (docs/formats/kt.md)
   bool wide = false;  ///< addresses of 64 bits are understood (RecordSink; KtSink asks its
                       ///< writer)
   bool zero_count_repeats = true;  ///< a REP that did nothing gets a record with E = 0

@@ -68,7 +68,8 @@ class RecordingSource final : public TraceReader::Source {
   }
 
  private:
-  static constexpr std::uint64_t kStep = std::uint64_t{1} << 12;  ///< instructions at a time: records in L2
+  static constexpr std::uint64_t kStep = std::uint64_t{1}
+                                         << 12;  ///< instructions at a time: records in L2
 
   static KtOptions kt_options(const TraceReaderOptions& options) {
     KtOptions kt;
@@ -116,8 +117,8 @@ class RecordingSource final : public TraceReader::Source {
     failed_.reset();
   }
 
-  /// Whoever has read so much goes on: all of the recording is verified, and the replay made anew up
-  /// to where it stands, to go on without comparison. One that diverges is compared as before.
+  /// Whoever has read so much goes on: all of the recording is verified, and the replay made anew
+  /// up to where it stands, to go on without comparison. One that diverges is compared as before.
   void stop_comparing() {
     compared_ = false;
     const std::uint64_t here = reached();

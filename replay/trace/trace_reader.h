@@ -63,10 +63,10 @@ struct TraceReaderOptions {
   /// checkpoints are compared; the replay that took them was compared.
   bool check = true;
   bool use_checkpoints = true;
-  /// Of a recording that is to be compared: from here on it is not compared instruction by instruction
-  /// any more. It is verified as a whole then, which takes a fraction of the time, and that is
-  /// remembered in the archive, where it can be written: from the next time on it is fast from the
-  /// beginning (replay/run/verified_run.h). Not with `use_checkpoints` false.
+  /// Of a recording that is to be compared: from here on it is not compared instruction by
+  /// instruction any more. It is verified as a whole then, which takes a fraction of the time, and
+  /// that is remembered in the archive, where it can be written: from the next time on it is fast
+  /// from the beginning (replay/run/verified_run.h). Not with `use_checkpoints` false.
   std::uint64_t verify_after = std::uint64_t{1} << 20;
   /// Of a recording with evidence that has clocks: say when the bus showed what. It is compared
   /// from the beginning for that, instruction by instruction. UsageError where nothing tells

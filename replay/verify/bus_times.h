@@ -22,8 +22,8 @@ class BusTimes {
   void agreed(const BusTransaction& t, Position now) {
     if (t.has(kClockKnown)) note(t.clock, now);
   }
-  /// The pins report that the instruction at `now` begins, or a prefix of it: this tells when it was,
-  /// whatever else agreed with it.
+  /// The pins report that the instruction at `now` begins, or a prefix of it: this tells when it
+  /// was, whatever else agreed with it.
   void started(const BusTransaction& t, Position now);
   /// What agreed last belongs to a delivery, not to the instruction that comes next.
   void forget() { clock_.reset(); }

@@ -54,8 +54,8 @@ struct VerifierOptions {
 };
 
 /// The state of a comparison: the captured transactions that wait for the replay, and what was
-/// compared so far. A copy is a checkpoint. Copying it is compiled once, in comparison.cc: it copies a
-/// dozen queues.
+/// compared so far. A copy is a checkpoint. Copying it is compiled once, in comparison.cc: it
+/// copies a dozen queues.
 struct ComparisonProgress {
   ComparisonProgress(const Recording& recording, EvidenceCursor begin);
   ComparisonProgress(const ComparisonProgress&);

@@ -11,7 +11,8 @@ namespace citcat {
 
 namespace {
 
-constexpr const char* kOtherOrder = "the replay writes memory in another order than the processor did";
+constexpr const char* kOtherOrder =
+    "the replay writes memory in another order than the processor did";
 constexpr const char* kOtherThanBefore =
     "the processor wrote memory in another order than when it did the same before";
 constexpr const char* kMarkedLate =
@@ -36,8 +37,7 @@ std::optional<Mismatch> OrderOfStores::made(const BusTransaction& t) {
   }
   // The machine does not tell of every iteration that it is complete, but they are counted.
   const bool is_behind = !parts_.empty() && stores_[parts_.back().store].kind != AccessKind::walk &&
-                         parts_.back().t.position != t.position &&
-                         t.index < parts_.back().t.index;
+                         parts_.back().t.position != t.position && t.index < parts_.back().t.index;
   parts_.push_back({t, number});
   const bool passed = is_behind || (passed_ && t.index < *passed_);
   if (store.kind == AccessKind::walk || !passed) return std::nullopt;
@@ -124,15 +124,15 @@ std::optional<Mismatch> OrderOfStores::check_stores(std::uint64_t identity, Posi
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   for (std::uint64_t& store : order) {
-    store = static_cast<std::uint64_t>(
-        std::lower_bound(numbers.begin(), numbers.end(), store) - numbers.begin());
+    store = static_cast<std::uint64_t>(std::lower_bound(numbers.begin(), numbers.end(), store) -
+                                       numbers.begin());
   }
   constexpr std::uint64_t kOfStores = std::uint64_t{1} << 63;  // apart from parts_key()
   return hold_to(hash_of(key) | kOfStores, hash_of(order), first, now);
 }
 
 std::optional<Mismatch> OrderOfStores::hold_to(std::uint64_t key, std::uint64_t order,
-                                            const Part& first, Position now) {
+                                               const Part& first, Position now) {
   const auto [seen, is_new] = seen_.try_emplace(key, Seen{order, now});
   if (is_new || seen->second.order == order) return std::nullopt;
   return Mismatch{kOtherThanBefore, first.t,

@@ -68,8 +68,8 @@ class OrderOfStores {
   std::optional<Mismatch> hold_to(std::uint64_t key, std::uint64_t order, const Part& first,
                                   Position now);
 
-  std::vector<Store> stores_;             ///< in progress, as the replay makes them
-  std::vector<Part> parts_;               ///< captured, in the order in which the replay makes them
+  std::vector<Store> stores_;            ///< in progress, as the replay makes them
+  std::vector<Part> parts_;              ///< captured, in the order in which the replay makes them
   std::optional<std::uint64_t> passed_;  ///< the last captured write of what is complete
   std::map<std::uint64_t, Seen> seen_;
 };

@@ -32,9 +32,7 @@ struct RewindableReplay::Place::State {
 };
 
 const Replayer::Checkpoint& RewindableReplay::Place::replayer() const { return state_->replayer; }
-std::uint64_t RewindableReplay::Place::next_transaction() const {
-  return state_->next_transaction;
-}
+std::uint64_t RewindableReplay::Place::next_transaction() const { return state_->next_transaction; }
 
 RewindableReplay::Place RewindableReplay::here() const {
   return Place(std::make_shared<const Place::State>(

@@ -18,8 +18,7 @@ bool WriteMatcher::covers(PhysAddr a) const {
 /// Some byte of those that wait has been made. find() looks no further than kWindow.
 bool WriteMatcher::any_begun() const {
   const auto end = writes_.begin() + static_cast<std::ptrdiff_t>(std::min(writes_.size(), kWindow));
-  return std::any_of(writes_.begin(), end,
-                     [](const Pending& w) { return !w.is_whole(); });
+  return std::any_of(writes_.begin(), end, [](const Pending& w) { return !w.is_whole(); });
 }
 
 bool WriteMatcher::all_made() const {

@@ -162,8 +162,7 @@ MemoryOperand named_address(const DecodedInstruction& info) {
   CITCAT_ASSERT(info.opcode_map == static_cast<std::uint8_t>(OpcodeMap::one));
   EncodedOperands operands;
   const std::span<const std::uint8_t> code(info.bytes.data(), info.length);
-  const bool read =
-      read_operands(info, code.subspan(info.prefix_bytes + 1u), operands).has_value();
+  const bool read = read_operands(info, code.subspan(info.prefix_bytes + 1u), operands).has_value();
   CITCAT_ASSERT(read && operands.in_memory);
   // Displacements count from the next instruction, kRip is where this one begins.
   if (operands.address.base == kRip) operands.address.displacement += info.length;

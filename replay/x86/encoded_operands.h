@@ -26,8 +26,8 @@ std::optional<std::size_t> read_operands(const DecodedInstruction& info,
                                          std::span<const std::uint8_t> bytes,
                                          EncodedOperands& operands);
 
-/// The address that ModRM names in a decoded instruction, as one of DecodedInstruction::operands has
-/// it. For LEA, which accesses nothing, and others of one opcode byte.
+/// The address that ModRM names in a decoded instruction, as one of DecodedInstruction::operands
+/// has it. For LEA, which accesses nothing, and others of one opcode byte.
 MemoryOperand named_address(const DecodedInstruction& info);
 
 /// Bytes of a form in memory, 0 for one that is none; `word` is the operand size, `bits64`: in

@@ -110,8 +110,9 @@ InstructionFlow instruction_flow(std::span<const std::uint8_t> code, int bits) {
 
 std::string flow_register_name(unsigned number, bool long_mode) {
   constexpr std::array<const char*, InstructionFlow::kRegisters> kNames{
-      "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",    "edi", "eflags", "es",  "cs",  "ss",  "ds",
-      "fs",  "gs",  "cr",  "fpu", "tables", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"};
+      "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eflags",
+      "es",  "cs",  "ss",  "ds",  "fs",  "gs",  "cr",  "fpu", "tables",
+      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
   if (number >= kNames.size()) return "?";
   std::string name = kNames[number];
   if (long_mode && name.front() == 'e' && name != "es") name.front() = 'r';

@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// Registers an instruction depends on and changes. Bit 0..7: Gpr; then those named here, of which R8
-/// to R15 are the last.
+/// Registers an instruction depends on and changes. Bit 0..7: Gpr; then those named here, of which
+/// R8 to R15 are the last.
 struct InstructionFlow {
   enum Register : unsigned {
     kFlags = 8,
@@ -23,10 +23,11 @@ struct InstructionFlow {
   std::uint32_t addresses = 0;  ///< read to form addresses
   std::uint32_t written = 0;
 };
-/// Of the instruction that `code` is, the whole of it. `bits` is 16 or 32, of which the other is taken
-/// where only that gives this length; or 64, of 64-bit mode.
+/// Of the instruction that `code` is, the whole of it. `bits` is 16 or 32, of which the other is
+/// taken where only that gives this length; or 64, of 64-bit mode.
 InstructionFlow instruction_flow(std::span<const std::uint8_t> code, int bits);
-/// "eax", "eflags", "ds", "cr", "fpu", "tables"; of processors with long mode "rax", "rflags", "r8".
+/// "eax", "eflags", "ds", "cr", "fpu", "tables"; of processors with long mode "rax", "rflags",
+/// "r8".
 std::string flow_register_name(unsigned number, bool long_mode);
 
 }  // namespace citcat

@@ -244,8 +244,9 @@ std::string branch_class(const std::string& code) {
 }
 
 TEST_F(SharedCaptures, EveryBranchThatWasExecutedIsCounted) {
-  for (const auto& [name, to] :
-       {std::pair{"lin_user_small", 300'000}, {"lin_procs_small", 400'000}, {"bios486_tiny", 50'000}}) {
+  for (const auto& [name, to] : {std::pair{"lin_user_small", 300'000},
+                                 {"lin_procs_small", 400'000},
+                                 {"bios486_tiny", 50'000}}) {
     SCOPED_TRACE(name);
     const auto n = static_cast<std::uint64_t>(to);
     std::map<std::string, std::uint64_t> executed;

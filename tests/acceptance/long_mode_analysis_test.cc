@@ -243,7 +243,8 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
   ask({"drmemtrace:to=" + memtrace, "champsim:to=" + champsim});
   const drmemtrace::DrTrace trace = drmemtrace::read_drmemtrace(memtrace);
   EXPECT_TRUE(trace.problems.empty()) << trace.problems.front();
-  EXPECT_EQ(trace.file_type, (std::set<std::string_view>{"WHOLE_SYSTEM", "ENCODINGS", "ARCH_X86_64"}));
+  EXPECT_EQ(trace.file_type,
+            (std::set<std::string_view>{"WHOLE_SYSTEM", "ENCODINGS", "ARCH_X86_64"}));
   EXPECT_GT(trace.files, 1u);
   const std::vector<drmemtrace::DrInstruction>& traced = trace.instructions;
 
@@ -291,7 +292,8 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
     branches += is_branch ? 1 : 0;
     ASSERT_TRUE(is_branch || !taken);
     std::array<std::vector<std::uint64_t>, 2> of;  // read, written
-    for (const drmemtrace::DrInstruction::Access& a : traced[i].accesses) of[a.write ? 1 : 0].push_back(a.address);
+    for (const drmemtrace::DrInstruction::Access& a : traced[i].accesses)
+      of[a.write ? 1 : 0].push_back(a.address);
     of[0].resize(std::min<std::size_t>(of[0].size(), 4));
     of[1].resize(std::min<std::size_t>(of[1].size(), 2));
     for (std::size_t n = 0; n < of[1].size(); ++n, ++addresses) {

@@ -48,7 +48,8 @@ class DiskModel {
   std::shared_ptr<File>& file(const std::string& name);
 
   Names names_;
-  std::vector<Names> possible_{{}};  ///< names that may be found: the safe ones, and after each change
+  std::vector<Names> possible_{
+      {}};  ///< names that may be found: the safe ones, and after each change
 };
 
 }  // namespace citcat::testing

@@ -2,8 +2,8 @@
 // not survive, and no memory. Whatever happens, an output's name shows the old file or the whole
 // new one, the exit status tells failure from answers, and the next run puts everything right.
 //
-// The ordinary tests try a call of some kinds with each command; CITCAT_FAULTS=N tries every call of
-// every kind, or N of them where there are more, and CITCAT_FAULT_SEED chooses others.
+// The ordinary tests try a call of some kinds with each command; CITCAT_FAULTS=N tries every call
+// of every kind, or N of them where there are more, and CITCAT_FAULT_SEED chooses others.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -202,9 +202,8 @@ TEST_P(Faults, LeaveTheOldOutputOrTheWholeNewOne) {
     const auto found = counts.find(kind.call);
     ASSERT_NE(found, counts.end());
     for (unsigned i = 0; i < std::min(most, found->second); ++i) {
-      const unsigned nth = found->second <= most
-                               ? i + 1
-                               : 1 + static_cast<unsigned>(random() % found->second);
+      const unsigned nth =
+          found->second <= most ? i + 1 : 1 + static_cast<unsigned>(random() % found->second);
       try_fault(std::string(kind.call) + ":" + std::to_string(nth) + ":" + kind.how, whole);
     }
   }

@@ -1,6 +1,6 @@
-// Power cuts: what a command writes is written down call by call, and the power then cut after each of
-// them, with any part of what was not flushed on the disk. An output's name then shows the old file
-// or the whole new one; an archive that was added to reads as before, or with what was added.
+// Power cuts: what a command writes is written down call by call, and the power then cut after each
+// of them, with any part of what was not flushed on the disk. An output's name then shows the old
+// file or the whole new one; an archive that was added to reads as before, or with what was added.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -23,9 +23,9 @@ void load_state(const tools::AnalysisPart& part) {
   tools::Setup setup;
   setup.machine = part.machine;
   setup.begins = part.number == 1;
-  tools::Analysis analysis(std::move(requests), setup,
-                           part.by.empty() ? std::vector<tools::Split>{}
-                                           : tools::parse_splits(part.by));
+  tools::Analysis analysis(
+      std::move(requests), setup,
+      part.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(part.by));
   if (!analysis.serial_tools().empty()) return;
   ByteReader in(part.state, "state");
   analysis.load(in);

@@ -1,6 +1,6 @@
-// The readers of IDtrace's `.blk`, `.cnt` and of the code beside them, on any bytes: the size of the
-// first and of the second, 16 bits each, then the three one after another. Blocks that are accepted
-// must come out of IdtraceBlockWriter as they went in.
+// The readers of IDtrace's `.blk`, `.cnt` and of the code beside them, on any bytes: the size of
+// the first and of the second, 16 bits each, then the three one after another. Blocks that are
+// accepted must come out of IdtraceBlockWriter as they went in.
 
 #include <algorithm>
 #include <cstdint>

@@ -22,8 +22,8 @@ struct RegisteredTarget {
 #define CITCAT_FUZZ_TARGET(reader) \
   extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 #else
-#define CITCAT_FUZZ_TARGET(reader)                                                     \
-  static int fuzz_##reader(const std::uint8_t* data, std::size_t size);                \
+#define CITCAT_FUZZ_TARGET(reader)                                                         \
+  static int fuzz_##reader(const std::uint8_t* data, std::size_t size);                    \
   static const citcat::fuzz::RegisteredTarget registered_##reader(#reader, fuzz_##reader); \
   static int fuzz_##reader(const std::uint8_t* data, std::size_t size)
 #endif

@@ -126,7 +126,7 @@ TEST_F(TraceForms, OfEveryCaseAreReadAlikeAndAsTheMachineSaysFromEveryPosition) 
   for (const auto& path : golden_files("cases", ".case")) {
     SCOPED_TRACE(path.filename());
     const CaseFile given = load_case(path);
-    if (!given.bus.empty()) continue;  // its interrupts have no place
+    if (!given.bus.empty()) continue;                 // its interrupts have no place
     if (given.recording.initial.long_mode) continue;  // of addresses of 64 bits there is no .ktz
     const std::vector<Seen> expected = witness(given.recording);
     if (expected.empty()) continue;

@@ -1,9 +1,9 @@
 #pragma once
 // The processor we run on, one instruction at a time: at ring 3 in 64-bit mode, or as what a 64-bit
 // kernel lets it be besides, a 32-bit processor with paging, in 32- and 16-bit code segments of a
-// local descriptor table that is ours. A child process lies still under ptrace and is given registers; TF makes the
-// step. Nothing is emulated on the way: a virtual machine would need hardware that lends its legacy
-// modes, and KVM without it interprets the instructions.
+// local descriptor table that is ours. A child process lies still under ptrace and is given
+// registers; TF makes the step. Nothing is emulated on the way: a virtual machine would need
+// hardware that lends its legacy modes, and KVM without it interprets the instructions.
 
 #include <sys/types.h>
 #include <sys/user.h>

@@ -70,10 +70,7 @@ std::uint64_t StepCounts::steps() const {
 }
 
 LockStep::LockStep(ExecutionPath path, std::uint64_t seed)
-    : guest_(seed),
-      host_(kGuestRam, HostGuest::pages()),
-      world_(path),
-      seed_(seed) {
+    : guest_(seed), host_(kGuestRam, HostGuest::pages()), world_(path), seed_(seed) {
   machine_ = std::make_unique<Machine>(CpuModel::p6, BusModel{}, world_, &world_, path);
   machine_->set_polling(true);
   host_.set_ldt(guest_.ldt());

@@ -38,7 +38,8 @@ class WideLockStep {
   void take_frame(StepEnd& end) const;
   StepEnd step_host(const CpuState& before, const Facts& facts);
   void clear_own_flags(const Facts& facts, const StepEnd& host);
-  std::vector<std::string> differences(const Facts& facts, const StepEnd& replay, const StepEnd& host);
+  std::vector<std::string> differences(const Facts& facts, const StepEnd& replay,
+                                       const StepEnd& host);
   static const char* rule_of(const Facts& facts, const std::vector<std::string>& found,
                              const StepEnd& host);
   static std::string text(const CpuState& before, const Facts& facts, const StepEnd& replay,

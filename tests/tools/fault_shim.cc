@@ -1,13 +1,14 @@
-// Preloaded into a program under test: makes one of its calls of the system, or of the allocator, go
-// wrong, counts them, and writes down what is done to files.
+// Preloaded into a program under test: makes one of its calls of the system, or of the allocator,
+// go wrong, counts them, and writes down what is done to files.
 //
-//   CITCAT_SHIM=CALL:N:HOW   the Nth call (from 1) of CALL goes wrong. CALL: open, read, write, fsync,
-//                            close, rename, ftruncate, flock, mmap, mkdir, malloc. HOW: the number of
-//                            an errno; "short" (half is read or written, which is no error); "tear"
-//                            (half is written, then the program is ended as by kill -9); "kill" (before
-//                            the call). An errno and ":rest" behind it: this call and all after it.
-//                            Calls are counted from main() on: what libraries do before it nobody can
-//                            contain.
+//   CITCAT_SHIM=CALL:N:HOW   the Nth call (from 1) of CALL goes wrong. CALL: open, read, write,
+//   fsync,
+//                            close, rename, ftruncate, flock, mmap, mkdir, malloc. HOW: the number
+//                            of an errno; "short" (half is read or written, which is no error);
+//                            "tear" (half is written, then the program is ended as by kill -9);
+//                            "kill" (before the call). An errno and ":rest" behind it: this call
+//                            and all after it. Calls are counted from main() on: what libraries do
+//                            before it nobody can contain.
 //   CITCAT_SHIM_COUNTS=FILE  what was called how often, one line each, when the program ends
 //   CITCAT_SHIM_LOG=FILE     every write, ftruncate, fsync and rename, for tests of power cuts
 #include <dlfcn.h>
@@ -36,7 +37,20 @@ void* __libc_memalign(std::size_t, std::size_t);
 
 namespace {
 
-enum Call { kOpen, kRead, kWrite, kFsync, kClose, kRename, kTruncate, kLock, kMap, kFolder, kAllocate, kCalls };
+enum Call {
+  kOpen,
+  kRead,
+  kWrite,
+  kFsync,
+  kClose,
+  kRename,
+  kTruncate,
+  kLock,
+  kMap,
+  kFolder,
+  kAllocate,
+  kCalls
+};
 constexpr const char* kNames[kCalls] = {"open",      "read",  "write", "fsync", "close", "rename",
                                         "ftruncate", "flock", "mmap",  "mkdir", "malloc"};
 
@@ -94,7 +108,8 @@ void note(const char* what, const char* name, long a, const void* bytes, unsigne
 const char* name_of(int descriptor, char* room, size_t size) {
   struct stat status;
   room[0] = '\0';
-  if (log_descriptor < 0 || fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return room;
+  if (log_descriptor < 0 || fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    return room;
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
   const ssize_t n = readlink(link, room, size - 1);
@@ -194,7 +209,9 @@ ssize_t pread(int from, void* bytes, size_t size, off_t at) {
   }
   return function(from, bytes, size, at);
 }
-ssize_t pread64(int from, void* bytes, size_t size, off_t at) { return pread(from, bytes, size, at); }
+ssize_t pread64(int from, void* bytes, size_t size, off_t at) {
+  return pread(from, bytes, size, at);
+}
 
 ssize_t write(int to, const void* bytes, size_t size) {
   char name[4096];
@@ -223,7 +240,8 @@ int fsync(int descriptor) {
   if (log_descriptor >= 0) {
     struct stat status;
     const bool folder = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
-    note(folder ? "syncdir" : "fsync", folder ? "" : name_of(descriptor, name, sizeof name), 0, "", 0);
+    note(folder ? "syncdir" : "fsync", folder ? "" : name_of(descriptor, name, sizeof name), 0, "",
+         0);
     return 0;  // nothing is lost in a test but what it takes away itself
   }
   return function(descriptor);

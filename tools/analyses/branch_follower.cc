@@ -33,9 +33,7 @@ BranchFollower::End BranchFollower::end_of(const StaticBlock& block) {
   return end;
 }
 
-LinearAddr load_address(ByteReader& in, const char* what) {
-  return LinearAddr{in.varint(what)};
-}
+LinearAddr load_address(ByteReader& in, const char* what) { return LinearAddr{in.varint(what)}; }
 
 void BranchFollower::save(ByteWriter& out) const {
   out.u8(static_cast<std::uint8_t>((first_ ? 1 : 0) | (pending_ ? 2 : 0) |

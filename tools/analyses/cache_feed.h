@@ -58,8 +58,8 @@ class CacheFeed final : public Tool {
   struct Plan {
     std::function<Cache()> make;
     std::optional<WalkPolicy> walks = WalkPolicy::all_rights;  ///< nullopt: none are heard
-    bool ins_reads_destination = false;  ///< as in CacheDescriptor
-    std::uint64_t flush_every = 0;       ///< instructions; 0: never
+    bool ins_reads_destination = false;                        ///< as in CacheDescriptor
+    std::uint64_t flush_every = 0;                             ///< instructions; 0: never
     MachineFacts machine;
   };
   explicit CacheFeed(Plan plan) : plan_(std::move(plan)), cache_(plan_.make()) {}

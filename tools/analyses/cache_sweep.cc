@@ -272,9 +272,8 @@ std::unique_ptr<Tool> make_cache_sweep_tool(std::shared_ptr<const Sweep> sweep,
 }  // namespace
 
 std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t most,
-                                       const CacheDescriptor& base,
-                                       std::optional<WalkPolicy> walks, std::uint64_t flush_every,
-                                       const MachineFacts& machine) {
+                                       const CacheDescriptor& base, std::optional<WalkPolicy> walks,
+                                       std::uint64_t flush_every, const MachineFacts& machine) {
   auto sweep = std::make_shared<Sweep>();
   sweep->base = base;
   sweep->memory = CachedMemory(machine.ram_bytes, machine.stand_ins);

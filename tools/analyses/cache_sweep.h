@@ -13,8 +13,7 @@ namespace citcat::tools {
 /// varied; of the rest all caches are as `base`. `most`: the largest size, in bytes. `walks`: those
 /// that they hear. Throws UsageError for anything else.
 std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t most,
-                                       const CacheDescriptor& base,
-                                       std::optional<WalkPolicy> walks, std::uint64_t flush_every,
-                                       const MachineFacts& machine);
+                                       const CacheDescriptor& base, std::optional<WalkPolicy> walks,
+                                       std::uint64_t flush_every, const MachineFacts& machine);
 
 }  // namespace citcat::tools

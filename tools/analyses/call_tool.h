@@ -1,5 +1,6 @@
 #pragma once
-// What tools have in common that are told calls: they follow them from the run's beginning to its end.
+// What tools have in common that are told calls: they follow them from the run's beginning to its
+// end.
 
 #include <cstddef>
 #include <cstdint>

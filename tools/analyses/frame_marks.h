@@ -50,7 +50,8 @@ class FrameMarks {
   std::uint64_t count(std::uint32_t bytes) const {
     std::uint64_t n = 0;
     for (const auto& [page, frame] : frames_) {
-      for (std::uint32_t at = 0; at < kPageSize; at += bytes) n += touches(*frame, at, bytes) ? 1 : 0;
+      for (std::uint32_t at = 0; at < kPageSize; at += bytes)
+        n += touches(*frame, at, bytes) ? 1 : 0;
     }
     return n;
   }

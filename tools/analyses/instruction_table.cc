@@ -60,8 +60,8 @@ DecodedInstruction InstructionKey::decoded() const {
 }
 
 std::string mnemonic_of(const std::string& text) {
-  static constexpr std::string_view kPrefixes[] = {"rep",  "repe",     "repz",     "repne", "repnz",
-                                                   "lock", "xacquire", "xrelease", "bnd",   "notrack"};
+  static constexpr std::string_view kPrefixes[] = {
+      "rep", "repe", "repz", "repne", "repnz", "lock", "xacquire", "xrelease", "bnd", "notrack"};
   std::size_t begin = 0;
   for (;;) {
     const std::size_t end = std::min(text.find(' ', begin), text.size());

@@ -1,6 +1,6 @@
 #pragma once
-// Something counted for each static instruction: one that lies at a linear address with these bytes.
-// Whoever changes its code has several at one address.
+// Something counted for each static instruction: one that lies at a linear address with these
+// bytes. Whoever changes its code has several at one address.
 
 #include <array>
 #include <compare>

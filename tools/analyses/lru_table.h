@@ -1,6 +1,6 @@
 #pragma once
-// A set-associative table with true LRU, which may be a part's: then it does not know what it holds at
-// the beginning, and finds out what it can.
+// A set-associative table with true LRU, which may be a part's: then it does not know what it holds
+// at the beginning, and finds out what it can.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,17 +13,18 @@
 
 namespace citcat::tools {
 
-/// Of a set that a part has touched fewer than `ways` tags of, nothing more is known than these: they
-/// are its latest. Whether any other tag is there the table before tells (Heidelberger and Stone,
-/// Parallel Trace-Driven Cache Simulation by Time Partitioning, WSC 1990). Such accesses are kept.
+/// Of a set that a part has touched fewer than `ways` tags of, nothing more is known than these:
+/// they are its latest. Whether any other tag is there the table before tells (Heidelberger and
+/// Stone, Parallel Trace-Driven Cache Simulation by Time Partitioning, WSC 1990). Such accesses are
+/// kept.
 class LruTable {
  public:
   /// `known`: it is empty at the beginning.
   LruTable(std::size_t sets, std::size_t ways, bool known)
       : sets_(sets), ways_(ways), known_(sets, known ? 1 : 0) {}
 
-  /// Looks `tag` up, and puts it in. Whether it was there; nullopt where that is not known yet: it is
-  /// then told to the caller of follow(), with `kind`.
+  /// Looks `tag` up, and puts it in. Whether it was there; nullopt where that is not known yet: it
+  /// is then told to the caller of follow(), with `kind`.
   std::optional<bool> access(std::size_t set, std::uint64_t tag, std::uint8_t kind) {
     std::vector<std::uint64_t>& tags = sets_[set];
     if (!tags.empty() && tags.front() == tag) return true;
@@ -43,8 +44,8 @@ class LruTable {
     for (std::vector<std::uint64_t>& tags : sets_) tags.clear();
     std::fill(known_.begin(), known_.end(), std::uint8_t{1});
   }
-  /// `later` was told what comes next. `settle(kind, hit)` for each of its accesses of which that was
-  /// not known.
+  /// `later` was told what comes next. `settle(kind, hit)` for each of its accesses of which that
+  /// was not known.
   template <class F>
   void follow(const LruTable& later, F&& settle) {
     for (const Unsettled& u : later.unsettled_) {

@@ -109,8 +109,7 @@ class PowerTool final : public Tool {
   void fetch(const StaticInstruction& i) {
     const std::uint32_t here = i.bytes_in_first_page();
     for (std::uint32_t b = 0; b < i.info.length; b += 4) {
-      const std::uint64_t at =
-          b < here ? i.physical.value + b : i.physical_rest.value + (b - here);
+      const std::uint64_t at = b < here ? i.physical.value + b : i.physical_rest.value + (b - here);
       std::uint64_t word = 0;
       for (std::uint32_t n = 0; n < 4 && b + n < i.info.length; ++n) {
         word |= std::uint64_t{i.info.bytes[b + n]} << 8 * n;

@@ -13,8 +13,8 @@
 namespace citcat::tools {
 
 /// With symbols, what has a name is a procedure. What has none begins where it is called, where the
-/// processor enters the kernel, or where the first code of a stack is met, and is called by its address.
-/// Parts of a procedure that a compiler moved away ("schedule.cold") belong to it.
+/// processor enters the kernel, or where the first code of a stack is met, and is called by its
+/// address. Parts of a procedure that a compiler moved away ("schedule.cold") belong to it.
 class ProcedureTable {
  public:
   /// Of code that lies in no procedure that is known.

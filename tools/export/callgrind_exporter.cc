@@ -42,9 +42,10 @@ class CallgrindTool final : public ProfileTool {
       call.times += node.entered;
       call.cost += inclusive[n];
     }
-    file().write(fmt::format("# callgrind format\nversion: 1\ncreator: citcat\ncmd: {}\n"
-                             "positions: line\nevents: Ir\nsummary: {}\n\n",
-                             command(), inclusive[CallPaths::kRoot]));
+    file().write(
+        fmt::format("# callgrind format\nversion: 1\ncreator: citcat\ncmd: {}\n"
+                    "positions: line\nevents: Ir\nsummary: {}\n\n",
+                    command(), inclusive[CallPaths::kRoot]));
     for (const auto& [function, cost] : costs) write_function(function, cost);
     file().write(fmt::format("\ntotals: {}\n", inclusive[CallPaths::kRoot]));
   }
@@ -53,8 +54,7 @@ class CallgrindTool final : public ProfileTool {
   void write_function(const Function& function, const Cost& cost) {
     file().write(fmt::format("fl=recorded code\nfn={}\n0 {}\n", function, cost.self));
     for (const auto& [callee, call] : cost.calls) {
-      file().write(
-          fmt::format("cfn={}\ncalls={} 0\n0 {}\n", callee, call.times, call.cost));
+      file().write(fmt::format("cfn={}\ncalls={} 0\n0 {}\n", callee, call.times, call.cost));
     }
   }
 };

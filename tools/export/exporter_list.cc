@@ -49,8 +49,8 @@ const std::vector<ExporterRow>& exporter_list() {
 
 const ExporterRow* find_exporter(const std::string& name) {
   const auto& rows = exporter_list();
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const ExporterRow& r) { return name == r.tool->name; });
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const ExporterRow& r) { return name == r.tool->name; });
   return found != rows.end() ? &*found : nullptr;
 }
 

@@ -27,8 +27,7 @@ enum FunctionField : protozero::pbf_tag_type { kFunctionId = 1, kName = 2 };
 class StringTable {
  public:
   std::int64_t number(const std::string& text) {
-    const auto [at, added] =
-        numbers_.try_emplace(text, static_cast<std::int64_t>(numbers_.size()));
+    const auto [at, added] = numbers_.try_emplace(text, static_cast<std::int64_t>(numbers_.size()));
     if (added) texts_.push_back(text);
     return at->second;
   }

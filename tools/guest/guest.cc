@@ -23,8 +23,7 @@ std::optional<std::uint64_t> Guest::word(LinearAddr at) const {
 std::optional<std::string> Guest::text(LinearAddr at, std::size_t most) const {
   std::string result;
   while (result.size() < most) {
-    const std::optional<std::uint8_t> value =
-        byte(onward(at, result.size()));
+    const std::optional<std::uint8_t> value = byte(onward(at, result.size()));
     if (!value) return std::nullopt;
     if (*value == 0) break;
     result.push_back(static_cast<char>(*value));

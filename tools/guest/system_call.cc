@@ -21,7 +21,9 @@ constexpr std::int64_t kLowestError = -4095;
 char letter(const SystemCall& call, unsigned argument) {
   const SystemCallRow* const row = find_system_call(call.number, call.of);
   if (row == nullptr || row->arguments == "?") return 'x';
-  if (meaning_of(call) == SystemCallMeaning::prctl && call.arguments[0] == kSetName && argument == 1) return 's';
+  if (meaning_of(call) == SystemCallMeaning::prctl && call.arguments[0] == kSetName &&
+      argument == 1)
+    return 's';
   return argument < row->arguments.size() ? row->arguments[argument] : '\0';
 }
 

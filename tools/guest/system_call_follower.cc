@@ -70,8 +70,8 @@ void SystemCallFollower::read_arguments(SystemCall& call, const Guest& guest) {
   constexpr std::array<int, kSystemCallArguments> kWideOrder{kEdi, kEsi, kEdx, 10, 8, 9};
   const bool wide = call.of == SystemCallInterface::amd64;
   for (unsigned i = 0; i < kSystemCallArguments; ++i) {
-    call.arguments[i] = wide ? guest.gpr(kWideOrder[i])
-                             : static_cast<std::uint32_t>(guest.gpr(kOrder[i]));
+    call.arguments[i] =
+        wide ? guest.gpr(kWideOrder[i]) : static_cast<std::uint32_t>(guest.gpr(kOrder[i]));
   }
 }
 

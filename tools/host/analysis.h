@@ -21,16 +21,17 @@ std::vector<Split> parse_splits(const std::string& text);
 const char* split_name(Split split);
 
 struct Group {
-  std::vector<std::string> labels;            ///< of each split
-  std::vector<std::unique_ptr<Tool>> tools;   ///< in the order of the command line
-  std::size_t number = 0;                     ///< of the group, in the order of their coming
+  std::vector<std::string> labels;           ///< of each split
+  std::vector<std::unique_ptr<Tool>> tools;  ///< in the order of the command line
+  std::size_t number = 0;                    ///< of the group, in the order of their coming
 };
 
 class Analysis {
  public:
   /// Throws UsageError for a tool or an option that there is not.
   Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by);
-  /// Of one tool that is in no list, and needs the whole run in one go; what is told goes to a part() of it.
+  /// Of one tool that is in no list, and needs the whole run in one go; what is told goes to a
+  /// part() of it.
   explicit Analysis(std::unique_ptr<Tool> tool);
 
   const std::vector<Split>& by() const { return by_; }
@@ -46,7 +47,8 @@ class Analysis {
   /// Made where there is none yet. Valid as long as the analysis.
   Group& group(const std::vector<std::string>& labels);
 
-  /// Whether the tool, by its number in groups, has a model to be warmed up; see Tool::set_warming().
+  /// Whether the tool, by its number in groups, has a model to be warmed up; see
+  /// Tool::set_warming().
   bool warms(std::size_t tool) const { return requests_[tool].prototype->warms(); }
   /// Of all tools that there are, and will be.
   void set_warming(bool warming);
@@ -65,8 +67,8 @@ class Analysis {
 
   /// Under `into`: a group "tools" with one of each tool, or with `by` a group for each "groups".
   void report(Report& into) const;
-  /// Of tools that have not done what they were to do (Tool::failure()), each once; to be asked behind
-  /// report() or save().
+  /// Of tools that have not done what they were to do (Tool::failure()), each once; to be asked
+  /// behind report() or save().
   std::vector<std::string> failures() const;
   /// Of the only tool of the only group; null where there are more.
   const Tool* only_tool() const;

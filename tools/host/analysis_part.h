@@ -13,11 +13,11 @@
 namespace citcat::tools {
 
 struct AnalysisPart {
-  std::string recording;  ///< content hash of the archive
-  std::string identity;   ///< of the program and engine that replayed it
-  std::vector<std::string> tools;  ///< as on the command line
-  std::string where, by, window;   ///< the same
-  std::uint32_t number = 1, count = 1;      ///< which share of how many
+  std::string recording;                       ///< content hash of the archive
+  std::string identity;                        ///< of the program and engine that replayed it
+  std::vector<std::string> tools;              ///< as on the command line
+  std::string where, by, window;               ///< the same
+  std::uint32_t number = 1, count = 1;         ///< which share of how many
   std::uint64_t whole_from = 0, whole_to = 0;  ///< instructions of all shares
   std::uint64_t from = 0, to = 0;              ///< of this one
   bool stopped = false;                        ///< before the end of the run
@@ -27,8 +27,8 @@ struct AnalysisPart {
   /// Both are shares of one analysis.
   bool goes_with(const AnalysisPart& o) const {
     return recording == o.recording && identity == o.identity && tools == o.tools &&
-           where == o.where && by == o.by && window == o.window && count == o.count && whole_from == o.whole_from &&
-           whole_to == o.whole_to;
+           where == o.where && by == o.by && window == o.window && count == o.count &&
+           whole_from == o.whole_from && whole_to == o.whole_to;
   }
 };
 

@@ -15,9 +15,8 @@ bool same(const StaticInstruction& a, const StaticInstruction& b) {
 }
 
 bool same(const StaticBlock& block, const std::vector<StaticInstruction>& instructions) {
-  return std::equal(block.instructions().begin(), block.instructions().end(),
-                    instructions.begin(), instructions.end(),
-                    [](const auto& a, const auto& b) { return same(a, b); });
+  return std::equal(block.instructions().begin(), block.instructions().end(), instructions.begin(),
+                    instructions.end(), [](const auto& a, const auto& b) { return same(a, b); });
 }
 
 std::size_t hash_of(std::span<const StaticInstruction> instructions) {

@@ -18,10 +18,10 @@ struct ToolCode {
     Tool* tool = nullptr;
     void* mine = nullptr;
   };
-  std::vector<Call> calls;       ///< where all are told
-  std::vector<void*> mine;       ///< of each tool: Tool::code()
-  std::uint64_t executions = 0;  ///< not handed to counted() yet; of a REP: begun
-  std::uint64_t further = 0;     ///< iterations of a REP
+  std::vector<Call> calls;        ///< where all are told
+  std::vector<void*> mine;        ///< of each tool: Tool::code()
+  std::uint64_t executions = 0;   ///< not handed to counted() yet; of a REP: begun
+  std::uint64_t further = 0;      ///< iterations of a REP
   std::uint64_t interrupted = 0;  ///< of a REP: between two iterations
 };
 
@@ -39,8 +39,8 @@ struct KnownCode {
   bool repeats() const { return block.front().info.is_repeated(); }
 };
 
-/// What it hands out stays valid as long as it lives: code that is made anew at the same place is the
-/// same piece.
+/// What it hands out stays valid as long as it lives: code that is made anew at the same place is
+/// the same piece.
 class CodeLibrary {
  public:
   KnownCode& block(const BlockCode& code);

@@ -18,11 +18,11 @@ class Machine;
 
 namespace citcat::tools {
 
-/// Kept by the host, which tells it what happens; read by scope and tools. A delivery is open until an
-/// IRET or RSM goes back to what it interrupted; level 3 is reached only when none is. Each address
-/// space has open deliveries of its own, so that a switch of processes within a handler does not lose
-/// them. Where the kernel switches between tasks of one address space within a handler, what follows
-/// counts as part of it up to the next IRET.
+/// Kept by the host, which tells it what happens; read by scope and tools. A delivery is open until
+/// an IRET or RSM goes back to what it interrupted; level 3 is reached only when none is. Each
+/// address space has open deliveries of its own, so that a switch of processes within a handler
+/// does not lose them. Where the kernel switches between tasks of one address space within a
+/// handler, what follows counts as part of it up to the next IRET.
 class Context {
  public:
   /// An open exception, interrupt or software interrupt.
@@ -45,9 +45,7 @@ class Context {
   /// SWITCH_TO_KERNEL_CR3). True once that was seen.
   bool has_isolated_tables() const { return isolated_; }
   /// The address space that `cr3` is one of the tables of.
-  std::uint32_t space_of(std::uint32_t cr3) const {
-    return isolated_ ? cr3 & ~kUserTables : cr3;
-  }
+  std::uint32_t space_of(std::uint32_t cr3) const { return isolated_ ? cr3 & ~kUserTables : cr3; }
   /// The current privilege level, 0 to 3, of what runs.
   std::uint32_t level() const { return level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.
@@ -70,8 +68,8 @@ class Context {
   void watch(const Machine& machine) { machine_ = &machine; }
   /// refresh() was called.
   bool begun() const { return begun_; }
-  /// What is going to be told ran at the level at which the machine is. True where that is another one
-  /// than before.
+  /// What is going to be told ran at the level at which the machine is. True where that is another
+  /// one than before.
   bool refresh() {
     const std::uint32_t level = machine_level();
     if (level == level_) [[likely]]
@@ -85,11 +83,13 @@ class Context {
   // Told of instructions that complete just now; the machine may not have gone on yet.
   void fast_call(bool wide);  ///< SYSENTER, or SYSCALL in 64-bit mode
   void fast_returned();       ///< SYSEXIT, SYSRET
-  void returned();       ///< IRET, RSM
+  void returned();            ///< IRET, RSM
   /// An instruction that changes the level is told where the level is not known: first of all, or
-  /// first in a handler. The level before it is settled: that of the machine where it has not gone on
-  /// (`machine_is_before`), else 0. All but IRET, far transfers and SYSENTER are refused elsewhere; of
-  /// these only a handler that begins so, and is at level 1 or 2, would be taken for one at level 0.
+  /// first in a handler. The level before it is settled: that of the machine where it has not gone
+  /// on
+  /// (`machine_is_before`), else 0. All but IRET, far transfers and SYSENTER are refused elsewhere;
+  /// of these only a handler that begins so, and is at level 1 or 2, would be taken for one at
+  /// level 0.
   bool settle_before_change(bool machine_is_before) {
     if (level_ != kUnknownLevel) return false;
     settle(machine_is_before ? machine_level() : 0);

@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// Throws IoError where `side`, which goes beside `output` under a name of our own, is there already
-/// and `output` is not: then it is no earlier one's, but somebody else's.
+/// Throws IoError where `side`, which goes beside `output` under a name of our own, is there
+/// already and `output` is not: then it is no earlier one's, but somebody else's.
 inline void require_own_side_file(const std::string& output, const std::string& side) {
   std::error_code ignored;
   // What a link names is as foreign as a file.

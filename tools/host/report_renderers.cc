@@ -120,20 +120,20 @@ std::string report_text(const Report& report, unsigned indent) {
   const std::string margin(indent, ' ');
   std::size_t width = 0;
   for (const Report::Entry& entry : report.entries()) {
-    if (const auto* v = std::get_if<Report::Value>(&entry)) width = std::max(width, v->title.size());
+    if (const auto* v = std::get_if<Report::Value>(&entry))
+      width = std::max(width, v->title.size());
   }
   std::string out;
   for (const Report::Entry& entry : report.entries()) {
-    std::visit(
-        Overloaded{[&](const Report::Value& v) {
-                     out += fmt::format("{}{:<{}}  {}\n", margin, v.title, width,
-                                        with_unit(cell_text(v.cell), v.unit));
-                   },
-                   [&](const Report::Group& g) {
-                     out += margin + g.title + "\n" + report_text(*g.report, indent + 2);
-                   },
-                   [&](const Table& t) { out += table_text(t, margin); }},
-        entry);
+    std::visit(Overloaded{[&](const Report::Value& v) {
+                            out += fmt::format("{}{:<{}}  {}\n", margin, v.title, width,
+                                               with_unit(cell_text(v.cell), v.unit));
+                          },
+                          [&](const Report::Group& g) {
+                            out += margin + g.title + "\n" + report_text(*g.report, indent + 2);
+                          },
+                          [&](const Table& t) { out += table_text(t, margin); }},
+               entry);
   }
   return out;
 }

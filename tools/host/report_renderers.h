@@ -12,9 +12,10 @@ namespace citcat::tools {
 nlohmann::ordered_json report_json(const Report& report);
 /// Lines for people, each indented by `indent` blanks.
 std::string report_text(const Report& report, unsigned indent = 0);
-/// A table for each table of the report, an empty line between two: first a line with the path to it
-/// ("count.mix"), then one of keys. The values of a group are a table with the columns key, value and
-/// unit. RFC 4180 but for the line feeds. `path`: of the report.
+/// A table for each table of the report, an empty line between two: first a line with the path to
+/// it
+/// ("count.mix"), then one of keys. The values of a group are a table with the columns key, value
+/// and unit. RFC 4180 but for the line feeds. `path`: of the report.
 std::string report_csv(const Report& report, const std::string& path);
 
 }  // namespace citcat::tools

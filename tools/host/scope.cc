@@ -126,12 +126,11 @@ class Scope::Parser {
   Term make_term(const std::string& word, bool valued, const std::string& value,
                  std::size_t begin) {
     static constexpr std::pair<const char*, Term::Kind> kWords[] = {
-        {"process", Term::Kind::process}, {"level", Term::Kind::level},
+        {"process", Term::Kind::process},     {"level", Term::Kind::level},
         {"interrupt", Term::Kind::interrupt}, {"syscall", Term::Kind::syscall},
-        {"code", Term::Kind::code}, {"data", Term::Kind::data}};
-    const auto* const row =
-        std::find_if(std::begin(kWords), std::end(kWords),
-                     [&](const auto& w) { return word == w.first; });
+        {"code", Term::Kind::code},           {"data", Term::Kind::data}};
+    const auto* const row = std::find_if(std::begin(kWords), std::end(kWords),
+                                         [&](const auto& w) { return word == w.first; });
     if (row == std::end(kWords)) {
       at_ = begin;
       fail("process, level, interrupt, syscall, code or data");

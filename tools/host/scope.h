@@ -1,6 +1,6 @@
 #pragma once
-// --where: which instructions and events the tools are told of. An expression of terms with & | ! and
-// brackets:
+// --where: which instructions and events the tools are told of. An expression of terms with & | !
+// and brackets:
 //
 //   process=NAME   level=N   interrupt   interrupt=VECTOR   syscall   syscall=N
 //   code=PLACE     data=FIRST-LAST

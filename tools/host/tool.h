@@ -59,10 +59,10 @@ struct Wants {
 /// An instruction of a StaticBlock.
 struct StaticInstruction {
   DecodedInstruction info;
-  LinearAddr linear;                ///< of its first byte
-  std::uint32_t eip = 0;            ///< offset in CS; in 64-bit mode its lower half
-  PhysAddr physical;                ///< of its first byte
-  PhysAddr physical_rest;           ///< of its bytes behind the end of the page, if there are any
+  LinearAddr linear;       ///< of its first byte
+  std::uint32_t eip = 0;   ///< offset in CS; in 64-bit mode its lower half
+  PhysAddr physical;       ///< of its first byte
+  PhysAddr physical_rest;  ///< of its bytes behind the end of the page, if there are any
   std::uint32_t addresses_before = 0;  ///< Execution::addresses of the instructions before it
   /// Bytes of it that lie in the page of its first.
   std::uint32_t bytes_in_first_page() const;
@@ -91,8 +91,8 @@ class StaticBlock {
   std::vector<StaticInstruction> instructions_;
 };
 
-/// `a` of a further iteration, `by` bytes higher than that of the first. Only machines of 32 address
-/// bits tell iterations together.
+/// `a` of a further iteration, `by` bytes higher than that of the first. Only machines of 32
+/// address bits tell iterations together.
 constexpr LinearAddr further(LinearAddr a, std::uint32_t by) { return by == 0 ? a : a.plus32(by); }
 
 /// An access to memory within one page frame; `value` is there with Wants::values.
@@ -231,9 +231,9 @@ struct MachineEvent {
 /// What of the recorded machine is of interest without the recording.
 struct MachineFacts {
   CpuModel model = CpuModel::unknown;
-  std::uint32_t ram_bytes = 0;              ///< 0: not known
-  std::uint32_t address_mask = 0xffffffff;  ///< address lines captured
-  bool ignores_cd = false;                  ///< lines are filled although CR0.CD is set
+  std::uint32_t ram_bytes = 0;                          ///< 0: not known
+  std::uint32_t address_mask = 0xffffffff;              ///< address lines captured
+  bool ignores_cd = false;                              ///< lines are filled although CR0.CD is set
   std::shared_ptr<const StandIns> stand_ins = nullptr;  ///< null: nothing lies beyond 4 GiB
 
   static MachineFacts of(const Recording& recording) {
@@ -252,7 +252,7 @@ struct Setup {
   /// Outlives the tool. Null where parts are only put together: tools that merge do without it.
   const Recording* recording = nullptr;
   MachineFacts machine;
-  std::uint64_t from = 0;  ///< first instruction that is told
+  std::uint64_t from = 0;                ///< first instruction that is told
   std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not
   /// What needs executions in their order is told of them in some windows of the run, all else of
   /// all.

@@ -37,19 +37,20 @@ extern const ToolRow kMapTool;
 extern const ToolRow kMomentsTool;
 extern const ToolRow kTreeTool;
 
-// Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
+// Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that
+// name.
 const ToolRow* find_exporter_tool(const std::string& name);
-// Of those in shared objects (tools/plugin/plugin_row.cc); null where `name` is not the name of a file.
+// Of those in shared objects (tools/plugin/plugin_row.cc); null where `name` is not the name of a
+// file.
 const ToolRow* find_plugin_tool(const std::string& name);
 
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
-      &kCountTool,   &kOperandsTool, &kStringsTool,  &kBranchesTool,  &kBpredTool,
-      &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
-      &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
-      &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
-      &kTimelineTool, &kMomentsTool, &kMapTool,      &kTreeTool,      &kWatchTool,
-      &kMdlTool,     &kNullTool,
+      &kCountTool,    &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,    &kCacheTool,
+      &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,   &kSyscallsTool, &kCallsTool,
+      &kFuncTool,     &kSwitchesTool, &kIoTool,        &kEventsTool,   &kIlpTool,      &kPowerTool,
+      &kCoverageTool, &kBbvTool,      &kTimelineTool,  &kMomentsTool,  &kMapTool,      &kTreeTool,
+      &kWatchTool,    &kMdlTool,      &kNullTool,
   };
   return tools;
 }
@@ -57,8 +58,8 @@ const std::vector<const ToolRow*>& tool_list() {
 const ToolRow* find_tool(const std::string& name) {
   if (const ToolRow* const plugin = find_plugin_tool(name)) return plugin;
   const auto& tools = tool_list();
-  const auto found = std::find_if(tools.begin(), tools.end(),
-                                  [&](const ToolRow* t) { return name == t->name; });
+  const auto found =
+      std::find_if(tools.begin(), tools.end(), [&](const ToolRow* t) { return name == t->name; });
   return found != tools.end() ? *found : find_exporter_tool(name);
 }
 

@@ -76,8 +76,8 @@ std::optional<std::string> ToolOptions::take(const std::string& key) {
 }
 
 void ToolOptions::refuse(const std::string& key, const std::string& expected) const {
-  throw UsageError(fmt::format("--tool {}: {}: expected {}, found {}", text_, key, expected,
-                               values_.at(key)));
+  throw UsageError(
+      fmt::format("--tool {}: {}: expected {}, found {}", text_, key, expected, values_.at(key)));
 }
 
 std::uint64_t ToolOptions::number(const std::string& key, std::uint64_t fallback,
@@ -108,7 +108,8 @@ std::vector<std::uint64_t> ToolOptions::powers_of_two(const std::string& key,
     const auto value = parse_size(text);
     const bool fits = value && *value >= least && *value <= most && std::has_single_bit(*value);
     if (!fits || std::find(values.begin(), values.end(), *value) != values.end()) {
-      refuse(key, fmt::format("powers of two from {} to {} with + in between, each once", least, most));
+      refuse(key,
+             fmt::format("powers of two from {} to {} with + in between, each once", least, most));
     }
     values.push_back(*value);
   }

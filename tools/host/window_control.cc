@@ -16,8 +16,8 @@ namespace citcat::tools {
 
 namespace {
 
-/// Instructions that are decided together: under a millisecond of any replay, and enough that asking
-/// costs nothing.
+/// Instructions that are decided together: under a millisecond of any replay, and enough that
+/// asking costs nothing.
 constexpr std::uint64_t kStretch = 10'000;
 constexpr std::size_t kMaxLine = 256;
 /// Lines that are refused with a message; of more of them nobody wants to read.

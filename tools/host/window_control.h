@@ -1,14 +1,14 @@
 #pragma once
-// --window control:PIPE: another process opens and closes windows while the run is told (calvin's mode of
-// shared memory). It writes lines:
+// --window control:PIPE: another process opens and closes windows while the run is told (calvin's
+// mode of shared memory). It writes lines:
 //
 //   open [N]     from instruction N on; without one, or where N is behind, from where the run is
 //   close [N]    instruction N is not told any more
 //
-// A machine that asked for every block whether somebody has written would be slow, and where it asked
-// would depend on how the run is cut into blocks. So stretches of the run are decided one after the
-// other, each before it runs, with what has come by then. What was decided can be written down, and is
-// then a list of windows like any other, that repeats the run exactly.
+// A machine that asked for every block whether somebody has written would be slow, and where it
+// asked would depend on how the run is cut into blocks. So stretches of the run are decided one
+// after the other, each before it runs, with what has come by then. What was decided can be written
+// down, and is then a list of windows like any other, that repeats the run exactly.
 //
 // A line that is neither is refused with a message, and has no effect.
 
@@ -36,8 +36,8 @@ class WindowControl {
   void on_refusal(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
 
   /// Whether the instruction is told. The first time this waits until a line has come or nobody is
-  /// there any more who could write one; later it never waits. To be asked in the order of the run; what
-  /// was decided once stays so. Throws IoError.
+  /// there any more who could write one; later it never waits. To be asked in the order of the run;
+  /// what was decided once stays so. Throws IoError.
   bool has(std::uint64_t instruction);
   /// The first instruction from there on of which the answer is another, or is not decided yet.
   std::uint64_t next_edge(std::uint64_t instruction);
@@ -64,10 +64,10 @@ class WindowControl {
   std::unique_ptr<AtomicFile> output_;
   std::function<void(const std::string&)> warn_;
   unsigned refusals_ = 0;
-  std::string line_;           ///< read, without its end so far; of a long one its beginning
-  std::uint64_t offset_ = 0;   ///< of what is read next
+  std::string line_;          ///< read, without its end so far; of a long one its beginning
+  std::uint64_t offset_ = 0;  ///< of what is read next
   std::uint64_t line_begin_ = 0;
-  std::deque<Command> queue_;  ///< read, and not decided yet
+  std::deque<Command> queue_;         ///< read, and not decided yet
   std::vector<std::uint64_t> edges_;  ///< in order: opened, closed, opened, ...
   std::uint64_t horizon_ = 0;         ///< before it everything is decided
 };

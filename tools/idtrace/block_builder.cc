@@ -12,12 +12,13 @@ bool IdtraceBlockBuilder::continues_repeat(LinearAddr linear, const DecodedInstr
 }
 
 void IdtraceBlockBuilder::instruction(LinearAddr linear, const DecodedInstruction& info,
-                                      std::span<const std::uint32_t> addresses,
-                                      std::uint32_t count, std::uint32_t step) {
+                                      std::span<const std::uint32_t> addresses, std::uint32_t count,
+                                      std::uint32_t step) {
   if (!continues_repeat(linear, info, !addresses.empty())) {
     end_repeat();
     const bool joins = !run_.instructions.empty() && linear == next_ && !opened_ &&
-                       run_.instructions.size() < kIdtraceMaxWritten && code_bits(info) == run_.bits;
+                       run_.instructions.size() < kIdtraceMaxWritten &&
+                       code_bits(info) == run_.bits;
     if (!joins) end_block();
     add(linear, info);
   }
@@ -38,8 +39,8 @@ void IdtraceBlockBuilder::add(LinearAddr linear, const DecodedInstruction& info)
 }
 
 void IdtraceBlockBuilder::add_entries(const DecodedInstruction& info,
-                                      std::span<const std::uint32_t> addresses,
-                                      std::uint32_t count, std::uint32_t step) {
+                                      std::span<const std::uint32_t> addresses, std::uint32_t count,
+                                      std::uint32_t step) {
   if (addresses.empty()) return;
   const IdtraceEntryPlan plan = idtrace_entry_plan(info);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -64,9 +64,9 @@ class IdtraceBlockBuilder {
   ExecutedRun run_;
   std::vector<IdtraceBlockEntry> entries_;
   DecodedInstruction last_;
-  LinearAddr next_;              ///< behind the last instruction
-  bool repeating_ = false;       ///< the last one is a REP that may go on
-  bool opened_ = false;          ///< the receiver has been told of the block
+  LinearAddr next_;         ///< behind the last instruction
+  bool repeating_ = false;  ///< the last one is a REP that may go on
+  bool opened_ = false;     ///< the receiver has been told of the block
 };
 
 }  // namespace citcat::tools

@@ -70,8 +70,8 @@ IdtraceEntryPlan idtrace_entry_plan(const DecodedInstruction& info) {
     plan.entries[i] = entry_of(info, info.ea[i]);
     plan.entries[i].slot = i;
   }
-  const bool ordered = plan.count < 2 || is_string(info) ||
-                       !stands_before(plan.entries[1], plan.entries[0]);
+  const bool ordered =
+      plan.count < 2 || is_string(info) || !stands_before(plan.entries[1], plan.entries[0]);
   if (!ordered) std::swap(plan.entries[0], plan.entries[1]);
   return plan;
 }

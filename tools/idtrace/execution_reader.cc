@@ -22,7 +22,8 @@ IdtraceExecutionReader::IdtraceExecutionReader(IdtraceReader& trace, const Idtra
                                                const IdtraceCode& code)
     : trace_(trace), blocks_(blocks), code_(code), prepared_(blocks.size()) {
   if (trace.kind() != IdtraceKind::execution) {
-    trace.fail("expected an execution trace, found a " + std::string(idtrace_kind_name(trace.kind())) +
+    trace.fail("expected an execution trace, found a " +
+               std::string(idtrace_kind_name(trace.kind())) +
                " trace, which does not have every instruction");
   }
 }
@@ -92,8 +93,8 @@ bool IdtraceExecutionReader::enter_block() {
 /// The next entry, which the instruction has.
 IdtraceEntry IdtraceExecutionReader::need(const Instruction& instruction) {
   if (!read()) {
-    trace_.fail("expected an entry of the instruction at " + std::to_string(instruction.record.eip) +
-                ", found the end");
+    trace_.fail("expected an entry of the instruction at " +
+                std::to_string(instruction.record.eip) + ", found the end");
   }
   return entry_;
 }
@@ -107,8 +108,8 @@ void IdtraceExecutionReader::take_entries(const Instruction& instruction, KtInst
     const bool either = matches(plan.entries[0], found[i]) || matches(plan.entries[1], found[i]);
     if (!matches(plan.entries[i], found[i]) && !(plan.count == 2 && either)) {
       trace_.fail("expected a " + std::string(idtrace_tag_name(plan.entries[i].tag)) +
-                  " of the instruction at " + std::to_string(instruction.record.eip) + ", found a " +
-                  std::string(idtrace_tag_name(found[i].tag)));
+                  " of the instruction at " + std::to_string(instruction.record.eip) +
+                  ", found a " + std::string(idtrace_tag_name(found[i].tag)));
     }
   }
   // The report does not say in which order PUSH has what it reads and writes: the tags tell.

@@ -17,7 +17,8 @@ namespace citcat::tools {
 class IdtraceExecutionReader {
  public:
   /// All must outlive the reader. Throws FormatError where `trace` is of another kind.
-  IdtraceExecutionReader(IdtraceReader& trace, const IdtraceBlocks& blocks, const IdtraceCode& code);
+  IdtraceExecutionReader(IdtraceReader& trace, const IdtraceBlocks& blocks,
+                         const IdtraceCode& code);
   IdtraceExecutionReader(const IdtraceExecutionReader&) = delete;
   IdtraceExecutionReader& operator=(const IdtraceExecutionReader&) = delete;
 
@@ -54,10 +55,10 @@ class IdtraceExecutionReader {
   const IdtraceBlocks& blocks_;
   const IdtraceCode& code_;
   std::vector<std::unique_ptr<const Block>> prepared_;  ///< by number in `.blk`
-  const Block* block_ = nullptr;  ///< in progress; null between blocks
-  std::size_t number_ = 0;        ///< of it, or of the last one
-  std::size_t at_ = 0;            ///< instruction of it that is next
-  std::uint64_t iterations_ = 0;  ///< of the REP that is next
+  const Block* block_ = nullptr;                        ///< in progress; null between blocks
+  std::size_t number_ = 0;                              ///< of it, or of the last one
+  std::size_t at_ = 0;                                  ///< instruction of it that is next
+  std::uint64_t iterations_ = 0;                        ///< of the REP that is next
   IdtraceEntry entry_;
   const Instruction* last_ = nullptr;
   bool begins_block_ = false, begins_instruction_ = false;

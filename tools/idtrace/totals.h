@@ -61,8 +61,8 @@ struct IdtraceRepeats {
   /// Of an execution trace.
   static IdtraceRepeats of(IdtraceReader& trace, const IdtraceBlocks& blocks,
                            const IdtraceCode& code);
-  /// Of a cache trace with tags for repetition (-r). Empty where there are none: it was made without,
-  /// or nothing was repeated. Throws FormatError for another kind of trace.
+  /// Of a cache trace with tags for repetition (-r). Empty where there are none: it was made
+  /// without, or nothing was repeated. Throws FormatError for another kind of trace.
   static IdtraceRepeats of(IdtraceReader& trace);
 };
 

@@ -45,7 +45,8 @@ IdtraceFiles IdtraceFiles::beside(const std::string& path, IdtraceContent conten
   const std::string stem = stem_of(path);
   const bool profile = content == IdtraceContent::profile;
   if (profile || content == IdtraceContent::execution) {
-    if (path == "-") throw UsageError("idtrace: several files need a name, not the standard output");
+    if (path == "-")
+      throw UsageError("idtrace: several files need a name, not the standard output");
     files.blocks = stem + ".blk";
     files.code = stem + ".code";
   }
@@ -103,7 +104,8 @@ void IdtraceOutput::write_lines(const ExecutedRun& run) {
   }
 }
 
-/// An entry of an execution trace as a cache sees it: a target is nothing to it, but the pointer is.
+/// An entry of an execution trace as a cache sees it: a target is nothing to it, but the pointer
+/// is.
 void IdtraceOutput::write_data(const IdtraceBlockEntry& of_block) {
   IdtraceEntry entry = of_block.entry;
   switch (entry.tag) {

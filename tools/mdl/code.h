@@ -22,7 +22,7 @@ class PointMemory {
 struct PointValues {
   /// $arg; 0 beyond their end, none where no evidence says what it is.
   std::span<const std::optional<std::int64_t>> arguments;
-  std::int64_t result = 0;  ///< $return
+  std::int64_t result = 0;              ///< $return
   const PointMemory* memory = nullptr;  ///< null: nothing of it is known
 };
 

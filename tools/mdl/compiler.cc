@@ -20,12 +20,18 @@ CodeNode node(CodeKind kind, std::vector<CodeNode> parts = {}) {
 
 std::optional<CodeKind> operation_of(const std::string& text) {
   static const std::map<std::string, CodeKind> kAll{
-      {"+", CodeKind::add},           {"-", CodeKind::subtract},
-      {"*", CodeKind::multiply},      {"/", CodeKind::divide},
-      {"<", CodeKind::less},          {">", CodeKind::greater},
-      {"<=", CodeKind::less_or_equal}, {">=", CodeKind::greater_or_equal},
-      {"==", CodeKind::equal},        {"!=", CodeKind::unequal},
-      {"&&", CodeKind::both},         {"||", CodeKind::either},
+      {"+", CodeKind::add},
+      {"-", CodeKind::subtract},
+      {"*", CodeKind::multiply},
+      {"/", CodeKind::divide},
+      {"<", CodeKind::less},
+      {">", CodeKind::greater},
+      {"<=", CodeKind::less_or_equal},
+      {">=", CodeKind::greater_or_equal},
+      {"==", CodeKind::equal},
+      {"!=", CodeKind::unequal},
+      {"&&", CodeKind::both},
+      {"||", CodeKind::either},
   };
   const auto found = kAll.find(text);
   return found != kAll.end() ? std::optional(found->second) : std::nullopt;
@@ -190,9 +196,8 @@ Compiler::Meaning Compiler::meaning_of_constraint(const Expression& e, const Sco
   std::uint64_t up = 0;
   if (e.kind == ExpressionKind::element) {
     if (e.parts[0].kind != ExpressionKind::number || e.parts[0].number >= parts.size()) {
-      scope.source->refuse(e.parts[0].at,
-                           "a number below " + std::to_string(parts.size()) +
-                               ", the stars of the constraint's path");
+      scope.source->refuse(e.parts[0].at, "a number below " + std::to_string(parts.size()) +
+                                              ", the stars of the constraint's path");
     }
     up = e.parts[0].number;
   }
@@ -265,10 +270,10 @@ CodeNode Compiler::timer(const Expression& e, CodeKind kind, Base base, const Sc
   const bool good = of != nullptr && of->kind == ExpressionKind::variable &&
                     variable(of->name, of->at, scope) == 0;
   if (!good || plan_.base != base) {
-    scope.source->refuse(of != nullptr ? of->at : e.at,
-                         "a metric whose base is " +
-                             std::string(base == Base::process_timer ? "processTimer"
-                                                                     : "wallTimer"));
+    scope.source->refuse(
+        of != nullptr ? of->at : e.at,
+        "a metric whose base is " +
+            std::string(base == Base::process_timer ? "processTimer" : "wallTimer"));
   }
   return node(kind);
 }
@@ -362,7 +367,7 @@ CodeNode Compiler::code(const Expression& e, const Scope& scope, PointKind point
       return n;
     }
     case ExpressionKind::assign:
-      n = node(e.operation == "=" ? CodeKind::set
+      n = node(e.operation == "="    ? CodeKind::set
                : e.operation == "+=" ? CodeKind::add_to
                                      : CodeKind::take_from);
       n.variable = changed(e.name, e.at, scope);

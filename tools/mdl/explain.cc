@@ -11,10 +11,9 @@ namespace {
 std::uint64_t matching_symbols(const Attachment& a, const Symbols& symbols) {
   std::uint64_t count = 0;
   for (const SymbolModule& module : symbols.modules()) {
-    count += static_cast<std::uint64_t>(
-        std::count_if(module.symbols.begin(), module.symbols.end(), [&](const Symbol& s) {
-          return s.kind == SymbolKind::code && a.has(module.name, s.name);
-        }));
+    count += static_cast<std::uint64_t>(std::count_if(
+        module.symbols.begin(), module.symbols.end(),
+        [&](const Symbol& s) { return s.kind == SymbolKind::code && a.has(module.name, s.name); }));
   }
   return count;
 }

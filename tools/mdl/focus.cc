@@ -40,8 +40,9 @@ void check_number(const Resource& resource, const std::string& text) {
   const bool decimal = resource.root == Root::level || resource.root == Root::window;
   const char* const digits = decimal ? "0123456789" : "0123456789abcdef";
   if (part.find_first_not_of(digits) == std::string::npos) return;
-  throw UsageError(text + ": expected " + (decimal ? "a number" : "a hexadecimal number, small letters") +
-                   " behind /" + root_name(resource.root) + "/, found " + part);
+  throw UsageError(text + ": expected " +
+                   (decimal ? "a number" : "a hexadecimal number, small letters") + " behind /" +
+                   root_name(resource.root) + "/, found " + part);
 }
 
 /// Digits alone count: "14" and "0014" are one port.
@@ -113,9 +114,7 @@ Root root_of(const std::string& name, const std::string& what) {
 const char* root_name(Root root) { return row_of(root).name; }
 std::size_t deepest(Root root) { return row_of(root).deepest; }
 
-bool Resource::is_pattern() const {
-  return std::any_of(parts.begin(), parts.end(), has_wildcard);
-}
+bool Resource::is_pattern() const { return std::any_of(parts.begin(), parts.end(), has_wildcard); }
 
 bool Resource::matches(std::size_t part, const std::string& name) const {
   return part >= parts.size() || fnmatch(parts[part].c_str(), name.c_str(), 0) == 0;

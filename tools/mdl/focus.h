@@ -5,8 +5,8 @@
 //   /Code/MODULE/PROCEDURE  /Process/NAME  /Level/N  /Interrupt/VECTOR  /Syscall/NAME
 //   /Port/NUMBER  /Data/FIRST-LAST  /Window/NUMBER  /Machine
 //
-// Names may have the wildcards of fnmatch(3); each resource that matches has a value of its own then.
-// Vectors and ports are hexadecimal, and so are addresses.
+// Names may have the wildcards of fnmatch(3); each resource that matches has a value of its own
+// then. Vectors and ports are hexadecimal, and so are addresses.
 
 #include <cstdint>
 #include <optional>

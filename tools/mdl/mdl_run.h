@@ -73,9 +73,7 @@ class MdlRun final : private tools::CallFollowerListener {
   std::array<Codes, kProcedurePoints>& points_of(tools::ProcedureNumber procedure);
   void add_for_code(tools::ProcedureNumber procedure);
   Codes& at(PointKind kind) { return points_[static_cast<std::size_t>(kind)]; }
-  bool is_wanted(PointKind kind) const {
-    return !points_[static_cast<std::size_t>(kind)].empty();
-  }
+  bool is_wanted(PointKind kind) const { return !points_[static_cast<std::size_t>(kind)].empty(); }
 
   void look_at_context(const tools::Context& context);
   void context_changes() { known_ = false; }

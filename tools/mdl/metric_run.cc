@@ -90,9 +90,8 @@ void MetricRun::look_at(const tools::Context& context, const tools::NameSource* 
     if (is_of_point(r.root)) continue;
     const auto name = name_in(r.root, context, names, window);
     contexts_[i] = name.value_or("");
-    const bool is = (name && r.matches(0, *name)) ||
-                    (r.root == Root::process && names != nullptr &&
-                     names->is_process(r.parts[0], context));
+    const bool is = (name && r.matches(0, *name)) || (r.root == Root::process && names != nullptr &&
+                                                      names->is_process(r.parts[0], context));
     // The point of an interrupt may say more than the context: its delivery is told before it.
     if (!is && r.root != Root::interrupt) in_context_ = false;
   }
@@ -157,11 +156,10 @@ std::int64_t& MetricRun::cell(const Point& point) {
     std::string focus;
     part_of_focus(point, &focus);
     Values& values = values_[focus.empty() ? "/" : focus];
-    const bool by_point =
-        std::any_of(plan_.focus.resources.begin(), plan_.focus.resources.end(),
-                    [](const Resource& r) {
-                      return r.is_pattern() && (is_of_point(r.root) || r.root == Root::interrupt);
-                    });
+    const bool by_point = std::any_of(
+        plan_.focus.resources.begin(), plan_.focus.resources.end(), [](const Resource& r) {
+          return r.is_pattern() && (is_of_point(r.root) || r.root == Root::interrupt);
+        });
     if (by_point) return values[space_];
     here_ = &values;
   }
@@ -220,8 +218,7 @@ tools::Cell MetricRun::aggregated(const Values& values) const {
   }
   switch (plan_.aggregate) {
     case Aggregate::average:
-      return values.empty() ? 0.0
-                            : static_cast<double>(sum) / static_cast<double>(values.size());
+      return values.empty() ? 0.0 : static_cast<double>(sum) / static_cast<double>(values.size());
     case Aggregate::minimum:
       return tools::signed_cell(least);
     case Aggregate::maximum:
@@ -233,8 +230,8 @@ tools::Cell MetricRun::aggregated(const Values& values) const {
 
 void MetricRun::report(tools::Table& table) const {
   const auto add = [&](const std::string& focus, const Values& values) {
-    table.row({plan_.metric, focus, aggregated(values), plan_.units,
-               std::uint64_t{values.size()}, unknown_});
+    table.row({plan_.metric, focus, aggregated(values), plan_.units, std::uint64_t{values.size()},
+               unknown_});
   };
   for (const auto& [focus, values] : values_) add(focus, values);
   // A focus without wildcards has a value even where nothing happened.

@@ -1,6 +1,6 @@
 #pragma once
-// A metric at a focus while the run is told: its values, for each process and each resource that the
-// focus matches.
+// A metric at a focus while the run is told: its values, for each process and each resource that
+// the focus matches.
 
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@ namespace citcat::mdl {
 /// What a point that was reached knows besides the context.
 struct Point {
   PointValues values;
-  const std::string* module = nullptr;     ///< of the code that runs
+  const std::string* module = nullptr;  ///< of the code that runs
   const std::string* procedure = nullptr;
   std::optional<std::uint8_t> vector;  ///< the interrupt that begins or ends here
   std::optional<std::uint16_t> port;
@@ -36,8 +36,7 @@ class MetricRun {
   ThreadState& state(Thread& thread) const;
 
   /// What runs from now on may be part of other resources.
-  void look_at(const tools::Context& context, const tools::NameSource* names,
-               std::uint64_t window);
+  void look_at(const tools::Context& context, const tools::NameSource* names, std::uint64_t window);
   /// Code at a point is reached.
   void reach(const Attachment& code, Thread& thread, const Point& point);
   /// Its timer runs, and so many instructions were executed.
@@ -63,13 +62,13 @@ class MetricRun {
 
   Plan plan_;
   std::size_t number_;
-  bool in_context_ = false;             ///< what runs is part of the focus' contexts
-  std::vector<std::string> contexts_;   ///< of each resource of the focus: what it is now
+  bool in_context_ = false;            ///< what runs is part of the focus' contexts
+  std::vector<std::string> contexts_;  ///< of each resource of the focus: what it is now
   std::uint32_t space_ = 0;
   std::uint64_t wall_starts_ = 0;
-  std::uint64_t unknown_ = 0;  ///< lines that came upon an argument no evidence tells
+  std::uint64_t unknown_ = 0;             ///< lines that came upon an argument no evidence tells
   std::map<std::string, Values> values_;  ///< by focus
-  Values* here_ = nullptr;  ///< those of the context, where the point does not matter
+  Values* here_ = nullptr;                ///< those of the context, where the point does not matter
   std::int64_t* passed_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Where code of a metric can be put. Procedures have points as in the paper; whatever else happens in
-// a machine has points of its own, under variables that begin with a dollar sign.
+// Where code of a metric can be put. Procedures have points as in the paper; whatever else happens
+// in a machine has points of its own, under variables that begin with a dollar sign.
 
 #include <cstdint>
 #include <span>

@@ -94,7 +94,7 @@ struct Metric {
   };
   Place at;
   std::string id;
-  std::string name;   ///< for people
+  std::string name;  ///< for people
   std::string units;
   std::optional<Aggregate> aggregate;
   bool sampled = false;  ///< style SampledFunction

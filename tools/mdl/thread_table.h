@@ -1,8 +1,8 @@
 #pragma once
 // What metrics keep for each thread of the recorded machine.
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -22,8 +22,8 @@ struct ThreadState {
 
 struct Thread {
   std::weak_ptr<const std::uint64_t> clock;
-  std::vector<ThreadState> states;   ///< by number of the metric
-  std::vector<MetricRun*> running;   ///< whose timers run
+  std::vector<ThreadState> states;  ///< by number of the metric
+  std::vector<MetricRun*> running;  ///< whose timers run
 };
 
 class ThreadTable {

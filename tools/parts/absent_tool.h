@@ -19,7 +19,11 @@ std::unique_ptr<Tool> make_absent(ToolOptions& options, const Setup&) {
 /// The tool `name`, which needs `kPart`.
 template <const char* kPart>
 constexpr ToolRow absent_tool(const char* name) {
-  return {name, "Not in this build (CITCAT_PARTS)", "", "", ToolRow::Merging::exact,
+  return {name,
+          "Not in this build (CITCAT_PARTS)",
+          "",
+          "",
+          ToolRow::Merging::exact,
           make_absent<kPart>};
 }
 

@@ -87,16 +87,15 @@ class Filter {
 void filter_calls(pid_t host, pid_t guard) {
   Filter filter;
   if (!kTracesItself) filter.refuse({SCMP_SYS(ptrace)});
-  filter.refuse({SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
-                 SCMP_SYS(process_madvise), SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal),
-                 SCMP_SYS(kcmp), SCMP_SYS(setpgid), SCMP_SYS(setsid), SCMP_SYS(bpf),
-                 SCMP_SYS(perf_event_open)});
+  filter.refuse({SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(process_madvise),
+                 SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal), SCMP_SYS(kcmp),
+                 SCMP_SYS(setpgid), SCMP_SYS(setsid), SCMP_SYS(bpf), SCMP_SYS(perf_event_open)});
   // Limits of itself, which 0 is, are what getrlimit() asks for.
   filter.refuse_other_processes(SCMP_SYS(prlimit64));
   constexpr int kAll = -1;
   for (const int target : {static_cast<int>(host), static_cast<int>(guard), kAll}) {
-    filter.refuse_for({SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill),
-                       SCMP_SYS(rt_sigqueueinfo), SCMP_SYS(rt_tgsigqueueinfo)},
+    filter.refuse_for({SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(rt_sigqueueinfo),
+                       SCMP_SYS(rt_tgsigqueueinfo)},
                       target);
   }
   filter.load();

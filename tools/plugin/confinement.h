@@ -15,9 +15,9 @@ void open_to_others();
 
 /// For the process that a tool is to be loaded in, and all that it begins: it gains no rights by
 /// running programs; has no capabilities but those about files; is closed to others. Where the
-/// system has seccomp, and this program was built with libseccomp, it can neither trace, nor read or
-/// write the memory of another process, nor leave its group, nor send signals to `host` and `guard`.
-/// Whatever of that the system refuses is left out.
+/// system has seccomp, and this program was built with libseccomp, it can neither trace, nor read
+/// or write the memory of another process, nor leave its group, nor send signals to `host` and
+/// `guard`. Whatever of that the system refuses is left out.
 void confine(pid_t host, pid_t guard);
 
 /// Whether confine() has seccomp.

@@ -39,7 +39,8 @@ std::vector<MnemonicText> mnemonic_texts(const citcat_block& block) {
 IsolatedTool::IsolatedTool(ToolOptions options, const PluginSetup& setup,
                            std::chrono::milliseconds limit)
     : options_(std::move(options)), setup_(setup), limit_(limit) {
-  process_ = std::make_unique<PluginProcess>(options_.tool(), plugin_arguments(options_, setup), limit);
+  process_ =
+      std::make_unique<PluginProcess>(options_.tool(), plugin_arguments(options_, setup), limit);
   attempt([&] { about_ = process_->description(); });
   execution_ = PluginExecution(about_.wants);
 }
@@ -154,7 +155,8 @@ void IsolatedTool::report(Report& report) const {
       in.expect_end("report");
       report = std::move(whole);
     } catch (const FormatError& e) {
-      throw PluginFailure("--tool " + options_.tool() + ": its process reports wrongly: " + e.what());
+      throw PluginFailure("--tool " + options_.tool() +
+                          ": its process reports wrongly: " + e.what());
     }
     process_->finish();
   });

@@ -47,7 +47,8 @@ class IsolatedTool final : public Tool {
   /// Does what talks to the process, unless that failed before or does now.
   template <class Talk>
   void attempt(Talk&& talk) const;
-  void send_counts(PluginMessage kind, void* mine, std::uint64_t executions, std::uint64_t further = 0);
+  void send_counts(PluginMessage kind, void* mine, std::uint64_t executions,
+                   std::uint64_t further = 0);
   void send_state(std::span<const std::uint8_t> state, PluginMessage use);
 
   ToolOptions options_;

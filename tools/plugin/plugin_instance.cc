@@ -58,7 +58,8 @@ PluginInstance::PluginInstance(std::shared_ptr<const PluginLibrary> library, Too
   tool_ = calls().make(&s.c);
   const std::string where = "--tool " + library_->path() + ": ";
   if (tool_ == nullptr) {
-    throw UsageError(where + (s.refusal.empty() ? "the tool refuses, without a reason" : s.refusal));
+    throw UsageError(where +
+                     (s.refusal.empty() ? "the tool refuses, without a reason" : s.refusal));
   }
   try {
     options.finish();
@@ -84,8 +85,9 @@ std::vector<std::uint8_t> PluginInstance::save() const {
 
 void PluginInstance::load(std::span<const std::uint8_t> state) {
   if (calls().load(tool_, state.data(), state.size()) != 0) {
-    throw FormatError(library_->path(), 0, "expected a state that the tool saved, found " +
-                                               std::to_string(state.size()) + " bytes it refuses");
+    throw FormatError(library_->path(), 0,
+                      "expected a state that the tool saved, found " +
+                          std::to_string(state.size()) + " bytes it refuses");
   }
 }
 

@@ -16,14 +16,15 @@ namespace citcat::tools {
 
 /// What a tool is told when it is made.
 struct PluginSetup {
-  std::uint64_t from = 0;  ///< first instruction that is told
-  bool begins = true;      ///< nothing was told before
+  std::uint64_t from = 0;       ///< first instruction that is told
+  bool begins = true;           ///< nothing was told before
   std::uint64_t ram_bytes = 0;  ///< 0: not known
 };
 
 class PluginInstance {
  public:
-  /// Throws UsageError where the tool refuses, with its reason, and for options that it did not ask for.
+  /// Throws UsageError where the tool refuses, with its reason, and for options that it did not ask
+  /// for.
   PluginInstance(std::shared_ptr<const PluginLibrary> library, ToolOptions& options,
                  const PluginSetup& setup);
   ~PluginInstance();

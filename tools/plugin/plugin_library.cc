@@ -20,7 +20,9 @@ namespace {
 constexpr std::uint32_t kSmallest = offsetof(citcat_tool, version) + sizeof(std::uint32_t);
 
 /// Of every ELF file (System V ABI, ELF header, e_ident).
-constexpr std::string_view kElfMagic = "\x7f" "ELF";
+constexpr std::string_view kElfMagic =
+    "\x7f"
+    "ELF";
 
 /// dlopen() looks for names without a slash where libraries are installed.
 std::string as_file(const std::string& path) {
@@ -60,9 +62,11 @@ PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
                      ": cannot be loaded: " + (given != nullptr ? given : "no reason given"));
   }
   try {
-    const auto entry = reinterpret_cast<decltype(&citcat_tool_v1)>(::dlsym(handle_, "citcat_tool_v1"));
+    const auto entry =
+        reinterpret_cast<decltype(&citcat_tool_v1)>(::dlsym(handle_, "citcat_tool_v1"));
     if (entry == nullptr) {
-      throw UsageError("--tool " + path + ": exports no citcat_tool_v1(), so it is no tool for version " +
+      throw UsageError("--tool " + path +
+                       ": exports no citcat_tool_v1(), so it is no tool for version " +
                        std::to_string(CITCAT_TOOL_VERSION) + " of citcat_tool.h");
     }
     read(entry());
@@ -94,11 +98,13 @@ void PluginLibrary::read(const citcat_tool* exported) {
   }
   if (exported->version != CITCAT_TOOL_VERSION) {
     throw UsageError(where + "expected a tool of version " + std::to_string(CITCAT_TOOL_VERSION) +
-                     " of citcat_tool.h, found one of version " + std::to_string(exported->version));
+                     " of citcat_tool.h, found one of version " +
+                     std::to_string(exported->version));
   }
   std::memcpy(&tool_, exported, std::min<std::size_t>(exported->size, sizeof tool_));
   if (!is_key(tool_.name)) {
-    throw UsageError(where + "expected a name of lower case letters, digits and underscores, found " +
+    throw UsageError(where +
+                     "expected a name of lower case letters, digits and underscores, found " +
                      (tool_.name != nullptr ? tool_.name : "NULL"));
   }
   if (tool_.make == nullptr || tool_.destroy == nullptr || tool_.report == nullptr) {

@@ -2,8 +2,9 @@
 // What the host and the process of an isolated tool say to each other.
 //
 // Both are the same program, so structures go as they lie in memory. The host writes messages into
-// segments of shared memory, which the tool's process can only read; a frame on the socket says that a
-// segment is full. Answers come over the socket. The host believes nothing of what comes back.
+// segments of shared memory, which the tool's process can only read; a frame on the socket says
+// that a segment is full. Answers come over the socket. The host believes nothing of what comes
+// back.
 
 #include <array>
 #include <cstddef>
@@ -34,12 +35,12 @@ enum class PluginMessage : std::uint32_t {
   counted,   ///< CountedMessage
   iterated,  ///< the same
   interrupted,  ///< the same
-  event,     ///< citcat_tool_event
-  state,     ///< some bytes of a state that load or follow are about
-  load,      ///< the state told before
-  follow,    ///< the same
-  save,      ///< answered by Answer::state
-  report,    ///< answered by Answer::report
+  event,        ///< citcat_tool_event
+  state,        ///< some bytes of a state that load or follow are about
+  load,         ///< the state told before
+  follow,       ///< the same
+  save,         ///< answered by Answer::state
+  report,       ///< answered by Answer::report
 };
 
 /// Before each message, which is padded to a multiple of eight bytes.
@@ -52,9 +53,9 @@ struct MessageHeader {
 using MnemonicText = std::array<char, 24>;
 
 struct CountedMessage {
-  std::uint64_t code;  ///< number of the piece of code, from 0
+  std::uint64_t code;        ///< number of the piece of code, from 0
   std::uint64_t executions;  ///< or times
-  std::uint64_t further;  ///< of iterated
+  std::uint64_t further;     ///< of iterated
 };
 
 enum class PluginAnswer : std::uint32_t {

@@ -31,15 +31,16 @@ constexpr std::uint32_t kLargestAnswer = std::uint32_t{1} << 30;
 /// Of a status as waitpid() has it.
 std::string ended_text(int status) {
   if (!WIFSIGNALED(status)) return fmt::format("called exit({})", WEXITSTATUS(status));
-  return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  return fmt::format("was ended by signal {} ({})", WTERMSIG(status),
+                     ::strsignal(WTERMSIG(status)));
 }
 
 [[noreturn]] void fail_to_start(const std::string& path, const char* what, int error) {
   throw IoError("--tool " + path + ": a process of its own: " + what + ": " + std::strerror(error));
 }
 
-/// Starts this program with nothing open but input from nowhere, its error output, the socket and the
-/// memory. What the tool prints goes to the error output: the output is the host's.
+/// Starts this program with nothing open but input from nowhere, its error output, the socket and
+/// the memory. What the tool prints goes to the error output: the output is the host's.
 int spawn(pid_t& process, int socket, int memory, std::vector<char*>& arguments) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
@@ -211,7 +212,8 @@ void PluginProcess::hand_over() {
 PluginProcess::Answer PluginProcess::next_answer() {
   AnswerHeader header{};
   read({reinterpret_cast<std::uint8_t*>(&header), sizeof header});
-  if (header.bytes > kLargestAnswer) fail("answered with " + std::to_string(header.bytes) + " bytes");
+  if (header.bytes > kLargestAnswer)
+    fail("answered with " + std::to_string(header.bytes) + " bytes");
   Answer answer{header.kind, std::vector<std::uint8_t>(header.bytes)};
   read(answer.bytes);
   return answer;
@@ -240,7 +242,8 @@ std::optional<int> PluginProcess::wait_for_end(std::chrono::milliseconds limit) 
   const auto until = Clock::now() + limit;
   for (;;) {
     siginfo_t ended{};
-    const int error = ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
+    const int error =
+        ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
     if (error == 0 && ended.si_pid == process_) return take_up();
     if ((error != 0 && errno != EINTR) || Clock::now() > until) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -41,8 +41,8 @@ class PluginProcess {
   void send(PluginMessage kind, std::initializer_list<std::span<const std::uint8_t>> pieces);
   /// Sends what asks, and waits for the answer. Throws PluginFailure.
   std::vector<std::uint8_t> ask(PluginMessage kind, PluginAnswer expected);
-  /// Says that there is nothing more, and waits for it to end. Throws PluginFailure where it does not,
-  /// or otherwise than by returning.
+  /// Says that there is nothing more, and waits for it to end. Throws PluginFailure where it does
+  /// not, or otherwise than by returning.
   void finish();
 
  private:
@@ -68,8 +68,8 @@ class PluginProcess {
   pid_t process_ = -1;
   int socket_ = -1;
   std::uint8_t* memory_ = nullptr;
-  std::size_t segment_ = 0;   ///< being filled
-  std::size_t used_ = 0;      ///< bytes of it
+  std::size_t segment_ = 0;      ///< being filled
+  std::size_t used_ = 0;         ///< bytes of it
   std::size_t handed_over_ = 0;  ///< segments that the tool has not read yet
 };
 

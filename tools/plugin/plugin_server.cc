@@ -19,7 +19,8 @@ namespace citcat::tools {
 
 namespace {
 
-/// The socket; its other end has gone where reading or writing fails, and then so does this process.
+/// The socket; its other end has gone where reading or writing fails, and then so does this
+/// process.
 class Connection {
  public:
   void answer(PluginAnswer kind, std::span<const std::uint8_t> bytes) {
@@ -71,7 +72,8 @@ class Server {
       : connection_(connection), library_(std::move(library)), options_(options), setup_(setup) {
     ToolOptions mine = options_;
     tool_ = std::make_unique<PluginInstance>(library_, mine, setup_);
-    void* const p = ::mmap(nullptr, kSegments * kSegmentBytes, PROT_READ, MAP_SHARED, kPluginMemory, 0);
+    void* const p =
+        ::mmap(nullptr, kSegments * kSegmentBytes, PROT_READ, MAP_SHARED, kPluginMemory, 0);
     if (p == MAP_FAILED) throw IoError(std::string("shared memory: ") + std::strerror(errno));
     memory_ = static_cast<const std::uint8_t*>(p);
   }
@@ -99,9 +101,12 @@ class Server {
 
   void message(PluginMessage kind, std::span<const std::uint8_t> bytes) {
     switch (kind) {
-      case PluginMessage::code: return code(bytes);
-      case PluginMessage::run: return run(bytes);
-      case PluginMessage::accesses: return accesses(bytes);
+      case PluginMessage::code:
+        return code(bytes);
+      case PluginMessage::run:
+        return run(bytes);
+      case PluginMessage::accesses:
+        return accesses(bytes);
       case PluginMessage::counted: {
         const auto m = structure<CountedMessage>(bytes);
         return tool_->counted(mine(m.code), m.executions);
@@ -114,11 +119,17 @@ class Server {
         const auto m = structure<CountedMessage>(bytes);
         return tool_->interrupted(mine(m.code), m.executions);
       }
-      case PluginMessage::event: return tool_->event(structure<citcat_tool_event>(bytes));
-      case PluginMessage::state: state_.insert(state_.end(), bytes.begin(), bytes.end()); return;
-      case PluginMessage::load: return tool_->load(std::exchange(state_, {}));
-      case PluginMessage::follow: return follow(std::exchange(state_, {}));
-      case PluginMessage::save: return connection_.answer(PluginAnswer::state, tool_->save());
+      case PluginMessage::event:
+        return tool_->event(structure<citcat_tool_event>(bytes));
+      case PluginMessage::state:
+        state_.insert(state_.end(), bytes.begin(), bytes.end());
+        return;
+      case PluginMessage::load:
+        return tool_->load(std::exchange(state_, {}));
+      case PluginMessage::follow:
+        return follow(std::exchange(state_, {}));
+      case PluginMessage::save:
+        return connection_.answer(PluginAnswer::state, tool_->save());
       case PluginMessage::report: {
         ByteWriter out;
         write_report(tool_->report(), out);
@@ -174,7 +185,8 @@ class Server {
     execution.block = &code_[number]->block;
     // Messages are aligned to eight bytes, as are these structures.
     const std::uint8_t* at = bytes.data() + sizeof execution;
-    if (execution.address_count != 0) execution.addresses = reinterpret_cast<const std::uint64_t*>(at);
+    if (execution.address_count != 0)
+      execution.addresses = reinterpret_cast<const std::uint64_t*>(at);
     at += execution.address_count * sizeof(std::uint64_t);
     if (execution.reference_count != 0) {
       execution.references = reinterpret_cast<const citcat_reference*>(at);
@@ -184,8 +196,7 @@ class Server {
 
   void accesses(std::span<const std::uint8_t> bytes) {
     auto accesses = structure<citcat_accesses>(bytes);
-    accesses.references =
-        reinterpret_cast<const citcat_reference*>(bytes.data() + sizeof accesses);
+    accesses.references = reinterpret_cast<const citcat_reference*>(bytes.data() + sizeof accesses);
     tool_->accesses(accesses);
   }
   static_assert(sizeof(citcat_execution) % 8 == 0 && sizeof(citcat_reference) % 8 == 0 &&

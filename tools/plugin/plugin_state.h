@@ -1,6 +1,6 @@
 #pragma once
-// What a tool of a shared object has found in a part of a run, as bytes: the same, whichever process it
-// ran in.
+// What a tool of a shared object has found in a part of a run, as bytes: the same, whichever
+// process it ran in.
 
 #include <cstdint>
 #include <span>

@@ -22,8 +22,7 @@ citcat_instruction to_c(const StaticInstruction& i, const std::string& mnemonic)
   c.length = i.info.length;
   c.address_count = i.info.ea_count;
   c.transfers = i.info.control_flow;
-  c.conditional =
-      i.info.kind == InstructionClass::jcc || i.info.kind == InstructionClass::loop;
+  c.conditional = i.info.kind == InstructionClass::jcc || i.info.kind == InstructionClass::loop;
   std::copy_n(i.info.bytes.begin(), i.info.length, c.bytes);
   return c;
 }
@@ -51,11 +50,16 @@ citcat_context to_c(const Context& context, bool registers) {
 
 std::uint32_t kind_of(const DeliveredEvent& delivery) {
   switch (delivery.kind) {
-    case DeliveredEvent::Kind::exception: return CITCAT_TOOL_EXCEPTION;
-    case DeliveredEvent::Kind::external: return CITCAT_TOOL_INTERRUPT;
-    case DeliveredEvent::Kind::software: return CITCAT_TOOL_SOFTWARE;
-    case DeliveredEvent::Kind::nmi: return CITCAT_TOOL_NMI;
-    case DeliveredEvent::Kind::smi: return CITCAT_TOOL_SMI;
+    case DeliveredEvent::Kind::exception:
+      return CITCAT_TOOL_EXCEPTION;
+    case DeliveredEvent::Kind::external:
+      return CITCAT_TOOL_INTERRUPT;
+    case DeliveredEvent::Kind::software:
+      return CITCAT_TOOL_SOFTWARE;
+    case DeliveredEvent::Kind::nmi:
+      return CITCAT_TOOL_NMI;
+    case DeliveredEvent::Kind::smi:
+      return CITCAT_TOOL_SMI;
   }
   return 0;
 }
@@ -63,22 +67,37 @@ std::uint32_t kind_of(const DeliveredEvent& delivery) {
 std::uint32_t kind_of(const MachineEvent& event) {
   using Kind = MachineEvent::Kind;
   switch (event.kind) {
-    case Kind::delivered: return kind_of(event.delivery);
-    case Kind::returned: return CITCAT_TOOL_RETURNED;
-    case Kind::fast_call: return CITCAT_TOOL_FAST_CALL;
-    case Kind::fast_return: return CITCAT_TOOL_FAST_RETURN;
-    case Kind::address_space: return CITCAT_TOOL_ADDRESS_SPACE;
-    case Kind::port_read: return CITCAT_TOOL_PORT_READ;
-    case Kind::port_write: return CITCAT_TOOL_PORT_WRITE;
-    case Kind::external_write: return CITCAT_TOOL_EXTERNAL_WRITE;
-    case Kind::halted: return CITCAT_TOOL_HALTED;
-    case Kind::shutdown: return CITCAT_TOOL_SHUTDOWN;
-    case Kind::cache_flushed: return CITCAT_TOOL_CACHE_FLUSHED;
-    case Kind::mapping: return CITCAT_TOOL_MAPPING;
-    case Kind::window_opened: return CITCAT_TOOL_WINDOW_OPENED;
-    case Kind::window_closed: return CITCAT_TOOL_WINDOW_CLOSED;
+    case Kind::delivered:
+      return kind_of(event.delivery);
+    case Kind::returned:
+      return CITCAT_TOOL_RETURNED;
+    case Kind::fast_call:
+      return CITCAT_TOOL_FAST_CALL;
+    case Kind::fast_return:
+      return CITCAT_TOOL_FAST_RETURN;
+    case Kind::address_space:
+      return CITCAT_TOOL_ADDRESS_SPACE;
+    case Kind::port_read:
+      return CITCAT_TOOL_PORT_READ;
+    case Kind::port_write:
+      return CITCAT_TOOL_PORT_WRITE;
+    case Kind::external_write:
+      return CITCAT_TOOL_EXTERNAL_WRITE;
+    case Kind::halted:
+      return CITCAT_TOOL_HALTED;
+    case Kind::shutdown:
+      return CITCAT_TOOL_SHUTDOWN;
+    case Kind::cache_flushed:
+      return CITCAT_TOOL_CACHE_FLUSHED;
+    case Kind::mapping:
+      return CITCAT_TOOL_MAPPING;
+    case Kind::window_opened:
+      return CITCAT_TOOL_WINDOW_OPENED;
+    case Kind::window_closed:
+      return CITCAT_TOOL_WINDOW_CLOSED;
     case Kind::call_began:
-    case Kind::call_ended: return 0;  // what they tell is in C++
+    case Kind::call_ended:
+      return 0;  // what they tell is in C++
   }
   return 0;
 }

@@ -26,8 +26,8 @@ class PluginBlock {
   citcat_block c_{};
 };
 
-/// Makes what runs and is accessed into structures in C, again and again in the same memory. What a tool
-/// did not ask for is left out, also where the host tells it for another's sake.
+/// Makes what runs and is accessed into structures in C, again and again in the same memory. What a
+/// tool did not ask for is left out, also where the host tells it for another's sake.
 class PluginExecution {
  public:
   explicit PluginExecution(std::uint32_t wants) : wants_(wants) {}

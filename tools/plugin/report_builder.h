@@ -9,8 +9,8 @@
 
 namespace citcat::tools {
 
-/// The structure that the tool's report() calls. Calls that make no sense are remembered, not thrown:
-/// no exception may pass through code in C.
+/// The structure that the tool's report() calls. Calls that make no sense are remembered, not
+/// thrown: no exception may pass through code in C.
 class ReportBuilder {
  public:
   explicit ReportBuilder(Report& report);

@@ -18,7 +18,8 @@ constexpr int kDeepest = 32;  ///< groups within groups
 void write_cell(const Cell& cell, ByteWriter& out) {
   out.u8(static_cast<std::uint8_t>(cell.index()));
   if (const auto* number = std::get_if<std::uint64_t>(&cell)) out.varint(*number);
-  if (const auto* fraction = std::get_if<double>(&cell)) out.u64(std::bit_cast<std::uint64_t>(*fraction));
+  if (const auto* fraction = std::get_if<double>(&cell))
+    out.u64(std::bit_cast<std::uint64_t>(*fraction));
   if (const auto* text = std::get_if<std::string>(&cell)) out.string(*text);
 }
 static_assert(std::is_same_v<std::variant_alternative_t<0, Cell>, std::uint64_t>);
@@ -26,9 +27,12 @@ static_assert(std::is_same_v<std::variant_alternative_t<1, Cell>, double>);
 
 Cell read_cell(ByteReader& in) {
   switch (static_cast<CellCode>(in.u8("kind of cell"))) {
-    case CellCode::number: return in.varint("number");
-    case CellCode::fraction: return std::bit_cast<double>(in.u64("fraction"));
-    case CellCode::text: return in.string("text", kLongestText);
+    case CellCode::number:
+      return in.varint("number");
+    case CellCode::fraction:
+      return std::bit_cast<double>(in.u64("fraction"));
+    case CellCode::text:
+      return in.string("text", kLongestText);
   }
   in.fail("expected a kind of cell, 0 to 2");
 }
@@ -72,7 +76,8 @@ void read_entries(ByteReader& in, Report& report, int depth) {
   if (depth > kDeepest) in.fail("expected groups at most 32 deep");
   for (;;) {
     switch (static_cast<EntryCode>(in.u8("kind of entry"))) {
-      case EntryCode::end: return;
+      case EntryCode::end:
+        return;
       case EntryCode::value: {
         std::string key = in.string("key", kLongestText);
         std::string title = in.string("title", kLongestText);
@@ -80,14 +85,17 @@ void read_entries(ByteReader& in, Report& report, int depth) {
         report.value(std::move(key), std::move(title), read_cell(in), std::move(unit));
         break;
       }
-      case EntryCode::table: read_table(in, report); break;
+      case EntryCode::table:
+        read_table(in, report);
+        break;
       case EntryCode::group: {
         std::string key = in.string("key of a group", kLongestText);
         std::string title = in.string("title of a group", kLongestText);
         read_entries(in, report.group(std::move(key), std::move(title)), depth + 1);
         break;
       }
-      default: in.fail("expected a kind of entry, 0 to 3");
+      default:
+        in.fail("expected a kind of entry, 0 to 3");
     }
   }
 }

@@ -8,8 +8,8 @@
 namespace citcat::tools {
 
 void write_report(const Report& report, ByteWriter& out);
-/// What write_report() wrote. Throws FormatError for anything else: the process that wrote it is not to be
-/// believed.
+/// What write_report() wrote. Throws FormatError for anything else: the process that wrote it is
+/// not to be believed.
 Report read_report(ByteReader& in);
 
 }  // namespace citcat::tools

@@ -70,8 +70,8 @@ void KeptMoments::take(const Told& told) {
   kept_ = std::min(told_, keep_until_);
 }
 
-/// The bytes from one iteration to the next where `execution` is further iterations of what was told
-/// last, which may be told together or not; nullopt: it is not.
+/// The bytes from one iteration to the next where `execution` is further iterations of what was
+/// told last, which may be told together or not; nullopt: it is not.
 std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) const {
   if (next_ == 0) return std::nullopt;
   const Told& last = in_ring(next_ - 1);

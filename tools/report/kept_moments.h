@@ -1,11 +1,11 @@
 #pragma once
 // Stretches of a run kept instruction by instruction: the beginning, the end, and what lies around
-// chosen events. What is told goes through a ring of the last instructions, so that those *before* an
-// event can be kept when it is known to be one.
+// chosen events. What is told goes through a ring of the last instructions, so that those *before*
+// an event can be kept when it is known to be one.
 
 #include <cstdint>
-#include <optional>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,8 @@
 
 namespace citcat::tools {
 
-/// Chooses a bounded number of many, evenly: each `stride`-th, which doubles when there are too many.
+/// Chooses a bounded number of many, evenly: each `stride`-th, which doubles when there are too
+/// many.
 class EvenChoice {
  public:
   explicit EvenChoice(std::size_t most) : most_(most) {}
@@ -35,8 +36,8 @@ class EvenChoice {
   std::uint64_t count_ = 0, stride_ = 1;
 };
 
-/// Something told: an instruction, iterations of a REP that follow one another, or an event (`code` is
-/// null).
+/// Something told: an instruction, iterations of a REP that follow one another, or an event (`code`
+/// is null).
 struct ToldRecord {
   const StaticInstruction* code = nullptr;
   Position position;

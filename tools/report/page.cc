@@ -25,8 +25,8 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-/// JSON within a script element: "<" could end it (13.1.2.6), and is the same as an escape in a string,
-/// where alone JSON has it.
+/// JSON within a script element: "<" could end it (13.1.2.6), and is the same as an escape in a
+/// string, where alone JSON has it.
 std::string within_script(const nlohmann::ordered_json& data) {
   const std::string json = json_text(data);
   std::string out;
@@ -67,7 +67,8 @@ std::string make_page(const std::string& title, const nlohmann::ordered_json& da
     page += rest.substr(0, open);
     if (open == std::string_view::npos) return page;
     const std::size_t close = rest.find(kClose, open);
-    if (close == std::string_view::npos) throw InternalError("the page's template has an open mark");
+    if (close == std::string_view::npos)
+      throw InternalError("the page's template has an open mark");
     page += content_of(rest.substr(open + kOpen.size(), close - open - kOpen.size()), title, data);
     rest.remove_prefix(close + kClose.size());
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The page of `citcat report`: one file of HTML with its style, its scripts and the figures they draw,
-// which needs nothing from anywhere else.
+// The page of `citcat report`: one file of HTML with its style, its scripts and the figures they
+// draw, which needs nothing from anywhere else.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

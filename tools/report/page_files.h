@@ -1,6 +1,6 @@
 #pragma once
-// The files of the report's page as they are in the program. Their list is made when it is built, by
-// cmake/embed_files.cmake.
+// The files of the report's page as they are in the program. Their list is made when it is built,
+// by cmake/embed_files.cmake.
 
 #include <span>
 #include <string_view>

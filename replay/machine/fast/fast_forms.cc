@@ -19,8 +19,8 @@ constexpr std::uint8_t place(Operation operation, const Operation (&list)[N]) {
   throw "the operation is not one of those that are made alike";
 }
 
-/// Operations that are made alike, each list in the order of its enumeration (handler_table.h) or of
-/// the conditions.
+/// Operations that are made alike, each list in the order of its enumeration (handler_table.h) or
+/// of the conditions.
 namespace operation_lists {
 
 using enum Operation;
@@ -30,11 +30,12 @@ constexpr Operation kUnary[kUnaryCount] = {inc, dec, not_, neg};
 constexpr Operation kShifts[kShiftCount] = {rol, ror, rcl, rcr, shl, shr, sar};
 constexpr Operation kAccumulators[kAccumulatorCount] = {mul, imul, div, idiv};
 constexpr Operation kSets[kConditionCount] = {seto, setno, setb, setae, sete, setne, setbe, seta,
-    sets, setns, setp, setnp, setl, setge, setle, setg};
-constexpr Operation kMoves[kConditionCount] = {cmovo, cmovno, cmovb, cmovae, cmove, cmovne, cmovbe, cmova,
-    cmovs, cmovns, cmovp, cmovnp, cmovl, cmovge, cmovle, cmovg};
+                                              sets, setns, setp, setnp, setl, setge, setle, setg};
+constexpr Operation kMoves[kConditionCount] = {cmovo,  cmovno, cmovb,  cmovae, cmove, cmovne,
+                                               cmovbe, cmova,  cmovs,  cmovns, cmovp, cmovnp,
+                                               cmovl,  cmovge, cmovle, cmovg};
 constexpr Operation kJumps[kConditionCount] = {jo, jno, jb, jae, je, jne, jbe, ja,
-    js, jns, jp, jnp, jl, jge, jle, jg};
+                                               js, jns, jp, jnp, jl, jge, jle, jg};
 constexpr Operation kBitTests[kBitTestCount] = {bt, bts, btr, btc};
 constexpr Operation kFlagOperations[kFlagOperationCount] = {clc, stc, cmc, cld, std, cli};
 constexpr Operation kLoops[kLoopCount] = {loopne, loope, loop, jcxz};
@@ -86,7 +87,9 @@ constexpr FastForm jump_if(Operation o) {
 constexpr FastForm test_bit(Operation o) {
   return at(Way::test_bit, kTestBitOfRegister, place(o, operation_lists::kBitTests));
 }
-constexpr FastForm scan(Operation o) { return at(Way::operands, kScan, o == Operation::bsr ? 1 : 0); }
+constexpr FastForm scan(Operation o) {
+  return at(Way::operands, kScan, o == Operation::bsr ? 1 : 0);
+}
 constexpr FastForm exchange(Operation) { return at(Way::operands, kExchange); }
 constexpr FastForm exchange_ax(Operation) { return at(Way::exchange_accumulator, kExchange); }
 constexpr FastForm exchange_add(Operation) { return at(Way::operands, kExchangeAdd); }

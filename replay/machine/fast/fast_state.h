@@ -98,31 +98,31 @@ struct Block {
   static constexpr std::uint64_t kNoEip = ~std::uint64_t{0};  ///< of one that must not run any more
 
   // What one block looks at of the next lies together.
-  std::uint64_t eip = kNoEip;        ///< offset of its first byte in CS
-  std::uint64_t where = 0;           ///< its page and frame: State::code_pages
-  std::uint32_t page_index = 0;      ///< into State::code_pages
-  std::uint32_t count = 0;           ///< instructions that its operations make
-  std::uint32_t area_bytes = 0;      ///< of its area
-  bool counts_shifts = false;        ///< shifts by CL are among them (Policy::exact)
+  std::uint64_t eip = kNoEip;           ///< offset of its first byte in CS
+  std::uint64_t where = 0;              ///< its page and frame: State::code_pages
+  std::uint32_t page_index = 0;         ///< into State::code_pages
+  std::uint32_t count = 0;              ///< instructions that its operations make
+  std::uint32_t area_bytes = 0;         ///< of its area
+  bool counts_shifts = false;           ///< shifts by CL are among them (Policy::exact)
   const std::uint8_t* image = nullptr;  ///< records before addresses are put in, or null
   const Op* ops = nullptr;
-  mutable std::array<const Block*, 2> next{};  ///< found behind it last: branch taken, and not
-  mutable std::uint64_t executions = 0;        ///< not told yet (Policy::counts())
+  mutable std::array<const Block*, 2> next{};   ///< found behind it last: branch taken, and not
+  mutable std::uint64_t executions = 0;         ///< not told yet (Policy::counts())
   mutable const Block* next_counted = nullptr;  ///< State::counted
-  FlagEffect flags;              ///< of all its instructions, shifts by CL aside
+  FlagEffect flags;                             ///< of all its instructions, shifts by CL aside
 
   // The rest is for those who look closely.
-  std::uint64_t first_eip = 0;     ///< what `eip` was made as
-  LinearAddr linear;               ///< of its first byte
-  PhysAddr frame;                  ///< of its page
-  PhysAddr second_frame;           ///< of the page that it reaches into
-  std::uint32_t code_base = 0;     ///< of CS
-  bool crosses = false;            ///< it does
-  CodeMode mode;                   ///< what its code was decoded as
-  std::uint32_t bytes = 0;         ///< of code
+  std::uint64_t first_eip = 0;  ///< what `eip` was made as
+  LinearAddr linear;            ///< of its first byte
+  PhysAddr frame;               ///< of its page
+  PhysAddr second_frame;        ///< of the page that it reaches into
+  std::uint32_t code_base = 0;  ///< of CS
+  bool crosses = false;         ///< it does
+  CodeMode mode;                ///< what its code was decoded as
+  std::uint32_t bytes = 0;      ///< of code
   /// What must be made elsewhere: the instruction behind the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
-  const BlockCode* code = nullptr;  ///< as observers see it; may be null (BlockStore)
+  const BlockCode* code = nullptr;        ///< as observers see it; may be null (BlockStore)
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
   const std::uint16_t* areas = nullptr;   ///< the same in the area
 
@@ -165,8 +165,8 @@ inline constexpr Block kNowhere{};
 
 inline constexpr std::size_t kTlbEntries = 256, kCodePages = 64, kJumps = 1024;
 
-/// The state of the interpreter at one privilege level. FastTier loads it before a run and writes it
-/// back after it.
+/// The state of the interpreter at one privilege level. FastTier loads it before a run and writes
+/// it back after it.
 struct State {
   static constexpr std::size_t kRegisters = 16;
   static constexpr std::uint8_t kZero = 8 * kRegisters;  ///< a register that is 0
@@ -179,17 +179,17 @@ struct State {
 
   /// General registers, and a zero. Outside 64-bit mode the upper halves are 0.
   std::array<std::uint64_t, kRegisters + 1> r{};
-  std::uint32_t eflags = 0;          ///< without the arithmetic ones
-  const Block* block = nullptr;      ///< in progress
-  std::int64_t left = 0;             ///< instructions before the limit, those of `block` taken off
-  std::int64_t least_left = 0;       ///< no block follows that leaves fewer: kStop stops at the next
+  std::uint32_t eflags = 0;      ///< without the arithmetic ones
+  const Block* block = nullptr;  ///< in progress
+  std::int64_t left = 0;         ///< instructions before the limit, those of `block` taken off
+  std::int64_t least_left = 0;   ///< no block follows that leaves fewer: kStop stops at the next
   std::uint8_t* area_limit = nullptr;  ///< no area begins behind it
 
   // Each store looks at the first of these in a comparison, and elsewhere at `next_store`.
   const std::uint8_t* trap = nullptr;  ///< bytes of a StoreTrap; null: there is none
   std::uint32_t trap_bytes = 0;
-  bool trapped = false;                ///< one of them was stored to
-  PlainStore* next_store = nullptr;    ///< for who asks for stores alone; null: nobody does
+  bool trapped = false;              ///< one of them was stored to
+  PlainStore* next_store = nullptr;  ///< for who asks for stores alone; null: nobody does
 
   std::array<std::uint64_t, 6> segment_base{};
   /// Last offset that may be read and written, -1 where none may.
@@ -197,7 +197,7 @@ struct State {
   std::uint32_t stack_mask = 0xffffffff;  ///< of ESP
   std::uint32_t code_limit = 0xffffffff;  ///< the last offset in CS
   std::array<std::uint16_t, 6> selectors{};
-  bool iopl_allows = true;                ///< CLI, STI, PUSHF and POPF without further ado
+  bool iopl_allows = true;  ///< CLI, STI, PUSHF and POPF without further ado
 
   // What a handler could not access.
   std::uint64_t miss_linear = 0;
@@ -223,15 +223,15 @@ struct State {
   // With policies whose blocks go in batches `block` is the last of these.
   std::array<BatchedBlock, kMaxBatched> batch;
   std::uint32_t batched = 0, batch_limit = 1;
-  std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
+  std::int64_t batch_end = 0;                 ///< `left` where it has all that is expected
   std::array<PlainStore, kMaxLogged> stores;  ///< up to `next_store`
   // With Keep::trail: a ring of blocks, of which `block` is the last, and areas
   // from `area_begin` to `area_limit`, over and over.
   std::array<TrailedBlock, kTrail> trail;
   std::uint64_t trailed = 0;  ///< blocks that were put there
   std::uint8_t* area_begin = nullptr;
-  const Op* one_op = nullptr;       ///< stands for this one while an operation is made alone
-  std::array<Op, 2> alone;          ///< it, and what stops behind it
+  const Op* one_op = nullptr;  ///< stands for this one while an operation is made alone
+  std::array<Op, 2> alone;     ///< it, and what stops behind it
   class MissResolver* resolver = nullptr;
 
   /// Where blocks that indirect branches lead to were found last.

@@ -153,10 +153,10 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   DebugUnit& debug_;
   fast::BlockStore store_;
   fast::StringLoop strings_;
-  const bool exact_;           ///< memory is looked at byte by byte
-  KtRecords* const records_;   ///< may be null
-  StoreTrap* const trap_;      ///< the judge's; null where it sets none
-  fast::Policy policy_;        ///< where nothing is expected, and blocks are told
+  const bool exact_;          ///< memory is looked at byte by byte
+  KtRecords* const records_;  ///< may be null
+  StoreTrap* const trap_;     ///< the judge's; null where it sets none
+  fast::Policy policy_;       ///< where nothing is expected, and blocks are told
   std::array<std::unique_ptr<fast::State>, kPrivileges> states_;
   fast::State* s_ = nullptr;  ///< the one in use
   fast::CodeShape shape_;

@@ -1,5 +1,5 @@
-// What blocks and strings of the fast tier access: pages come into the tables of the handlers, and what
-// a handler could not access is made possible, or left to somebody else.
+// What blocks and strings of the fast tier access: pages come into the tables of the handlers, and
+// what a handler could not access is made possible, or left to somebody else.
 
 #include "replay/machine/fast/fast_tier.h"
 

@@ -191,8 +191,8 @@ inline void note_store(State* s, const Place& at, T value) {
     if (s->next_store == nullptr) [[likely]]
       return;
     const std::uint32_t frame = s->write_frames[at.linear >> 12 & (kTlbEntries - 1)];
-    s->keep_store({PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)}, value,
-                   sizeof(T)});
+    s->keep_store(
+        {PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)}, value, sizeof(T)});
   }
 }
 
@@ -225,8 +225,7 @@ inline bool holds(std::uint32_t fz, std::uint32_t fs, std::uint32_t fc) {
   if constexpr (kKind == 4) result = static_cast<std::int32_t>(fs) < 0;
   if constexpr (kKind == 5) result = (__builtin_popcount(fs & 0xff) & 1) == 0;
   if constexpr (kKind == 6) result = static_cast<std::int32_t>(fs ^ fc ^ fc << 1) < 0;
-  if constexpr (kKind == 7)
-    result = fz == 0 || static_cast<std::int32_t>(fs ^ fc ^ fc << 1) < 0;
+  if constexpr (kKind == 7) result = fz == 0 || static_cast<std::int32_t>(fs ^ fc ^ fc << 1) < 0;
   return result != ((C & 1) != 0);
 }
 

@@ -18,9 +18,9 @@
 #define CITCAT_FAST_HANDLER
 #endif
 
-#define FAST_PARAMETERS                                                                        \
+#define FAST_PARAMETERS                                                                          \
   [[maybe_unused]] const Op *op, [[maybe_unused]] State *s, [[maybe_unused]] std::uint8_t *area, \
-      [[maybe_unused]] std::uint32_t fz, [[maybe_unused]] std::uint32_t fs,                    \
+      [[maybe_unused]] std::uint32_t fz, [[maybe_unused]] std::uint32_t fs,                      \
       [[maybe_unused]] std::uint32_t fc
 #define FAST_NEXT return op[1].handler(op + 1, s, area, fz, fs, fc)
 #define FAST_MISS return miss(op, s, area, fz, fs, fc)
@@ -47,7 +47,7 @@ struct AccessPolicy : ModePolicy<kIsWide> {
 /// How one block follows another.
 template <Keep kKeep, bool kIsExact, bool kIsWide>
 struct FlowPolicy : AccessPolicy<notes_for(kKeep), kIsExact, kIsWide> {
-  static constexpr bool kChains = kKeep != Keep::addresses;  ///< they run on without coming back
+  static constexpr bool kChains = kKeep != Keep::addresses;    ///< they run on without coming back
   static constexpr bool kBatches = kKeep == Keep::references;  ///< into State::batch
   static constexpr bool kImages = kKeep == Keep::kt_records;   ///< areas follow one another
   static constexpr bool kTrail = kKeep == Keep::trail;         ///< into State::trail

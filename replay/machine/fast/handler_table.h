@@ -41,20 +41,20 @@ enum Row : unsigned {
   kUnaryRow = kAluFromMemory + kAluCount,
   kShiftByNumber = kUnaryRow + kUnaryCount,
   kShiftByCl = kShiftByNumber + kShiftCount,
-  kDoubleShiftByNumber = kShiftByCl + kShiftCount,        // to the left, to the right
-  kDoubleShiftByCl = kDoubleShiftByNumber + 2,            // the same
+  kDoubleShiftByNumber = kShiftByCl + kShiftCount,  // to the left, to the right
+  kDoubleShiftByCl = kDoubleShiftByNumber + 2,      // the same
   kAccumulatorRow = kDoubleShiftByCl + 2,
   kMultiply = kAccumulatorRow + kAccumulatorCount,
   kMultiplyImmediate,
-  kExtendZero,                                            // by operand_size() of the source
-  kExtendSign = kExtendZero + 3,                          // the same
+  kExtendZero,                    // by operand_size() of the source
+  kExtendSign = kExtendZero + 3,  // the same
   kExtendIntoDx = kExtendSign + 3,
   kLea,
   kSetIf,
   kMoveIf = kSetIf + kConditionCount,
   kTestBitOfRegister = kMoveIf + kConditionCount,
   kTestBitOfImmediate = kTestBitOfRegister + kBitTestCount,
-  kScan = kTestBitOfImmediate + kBitTestCount,            // forwards, in reverse
+  kScan = kTestBitOfImmediate + kBitTestCount,  // forwards, in reverse
   kExchange = kScan + 2,
   kExchangeAdd,
   kCompareExchange,
@@ -83,10 +83,10 @@ enum Row : unsigned {
   kJump = kReturn + 2,
   kJumpIndirect,
   kJumpIf,
-  kLoopRow = kJumpIf + kConditionCount,                   // by size of the counter
+  kLoopRow = kJumpIf + kConditionCount,  // by size of the counter
   kSetInterruptFlag = kLoopRow + kLoopCount,
-  kFall,                                                  // nothing transfers control
-  kLeave,                                                 // what follows is made elsewhere
+  kFall,   // nothing transfers control
+  kLeave,  // what follows is made elsewhere
   kRows
 };
 

@@ -87,9 +87,7 @@ CITCAT_FAST_HANDLER void lea(FAST_PARAMETERS) {
   FAST_NEXT;
 }
 
-CITCAT_FAST_HANDLER inline void nothing(FAST_PARAMETERS) {
-  FAST_NEXT;
-}
+CITCAT_FAST_HANDLER inline void nothing(FAST_PARAMETERS) { FAST_NEXT; }
 
 template <unsigned K, class T>
 inline T unary(T x, std::uint32_t& fz, std::uint32_t& fs, std::uint32_t& fc) {

@@ -91,8 +91,8 @@ inline void scan(State* s, std::uint8_t to, T x, std::uint32_t& fz, std::uint32_
                  std::uint32_t& fc) {
   fz = sizeof(T) == 8 ? (x != 0 ? 1 : 0) : static_cast<std::uint32_t>(x);
   if (x == 0) return;
-  const auto found = static_cast<std::uint32_t>(kReverse ? std::bit_width(x) - 1
-                                                         : std::countr_zero(x));
+  const auto found =
+      static_cast<std::uint32_t>(kReverse ? std::bit_width(x) - 1 : std::countr_zero(x));
   put<T>(s, to, static_cast<T>(found));
   fs = found;  // below 64: no sign, and its parity
   fc = 0;

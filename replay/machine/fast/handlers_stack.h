@@ -139,8 +139,7 @@ CITCAT_FAST_HANDLER void pop_all(FAST_PARAMETERS) {
   tell<A>(op, area, low.linear);
   for (std::uint8_t i = 0; i < 8; ++i) {
     const std::uint32_t above = 4u * i;
-    const auto value =
-        read<A, std::uint32_t>(op, s, {low.host + above, low.linear + above});
+    const auto value = read<A, std::uint32_t>(op, s, {low.host + above, low.linear + above});
     const auto to = static_cast<std::uint8_t>(56 - 8 * i);
     if (to != kEspAt) put(s, to, value);
   }

@@ -25,7 +25,8 @@ template <std::size_t N, class F>
 constexpr void for_each_number(F&& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     (f(std::integral_constant<unsigned, I>{}), ...);
-  }(std::make_index_sequence<N>{});
+  }
+  (std::make_index_sequence<N>{});
 }
 
 /// Operands of 1, 2, 4 and 8 bytes, by operand_size().
@@ -167,8 +168,7 @@ void add_calls_of(HandlerTable& t) {
 
 template <class F>
 void add_ends(HandlerTable& t) {
-  for_each_number<kConditionCount>(
-      [&](auto c) { t[kJumpIf + c].in_registers[0] = jump_if<F, c>; });
+  for_each_number<kConditionCount>([&](auto c) { t[kJumpIf + c].in_registers[0] = jump_if<F, c>; });
   t[kJump].in_registers[0] = jump<F>;
   t[kSetInterruptFlag].in_registers[0] = set_interrupt_flag<F>;
   t[kFall].in_registers[0] = fall<F>;

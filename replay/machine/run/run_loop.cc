@@ -1,4 +1,3 @@
-#include "replay/machine/missing_memory.h"
 #include "replay/machine/run/run_loop.h"
 
 #include <cinttypes>
@@ -7,6 +6,7 @@
 #include "formats/io/error.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/fast/fast_tier.h"
+#include "replay/machine/missing_memory.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/run/instruction_runner.h"
 #include "replay/machine/run/translation_watch.h"

@@ -17,8 +17,8 @@ class InstructionRunner;
 class PortAccesses;
 class TranslationWatch;
 
-/// Each step of the loop is one run of the engine, which ends with CpuContext::after_stop, or a page
-/// without a translation.
+/// Each step of the loop is one run of the engine, which ends with CpuContext::after_stop, or a
+/// page without a translation.
 class RunLoop {
  public:
   /// What a step may call. All must outlive the loop.
@@ -34,11 +34,7 @@ class RunLoop {
   };
   RunLoop(CpuContext& cpu, InFlight& flight, Expectation& expectation, SegmentRights& rights,
           const Units& units)
-      : cpu_(cpu),
-        flight_(flight),
-        expectation_(expectation),
-        rights_(rights),
-        units_(units) {}
+      : cpu_(cpu), flight_(flight), expectation_(expectation), rights_(rights), units_(units) {}
 
   /// Machine::run().
   void run(Position until);

@@ -13,8 +13,8 @@
 
 namespace citcat {
 
-/// begins() and hides() inside the engine's loop, as EngineClient says of the members of like names;
-/// forget_code() between runs of it.
+/// begins() and hides() inside the engine's loop, as EngineClient says of the members of like
+/// names; forget_code() between runs of it.
 class TranslationWatch {
  public:
   /// `cpu` must outlive the object.

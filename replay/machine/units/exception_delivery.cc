@@ -1,9 +1,9 @@
-#include "replay/machine/missing_memory.h"
 #include "replay/machine/units/exception_delivery.h"
 
 #include <cstdio>
 #include <optional>
 
+#include "replay/machine/missing_memory.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/long_mode_delivery.h"

@@ -63,7 +63,8 @@ std::string file_of(const std::string& word) {
   std::string name = word.substr(0, word.find(':'));
   if (name.starts_with("./")) name.erase(0, 2);
   const std::size_t dot = name.rfind('.');
-  const bool is_file = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
+  const bool is_file = !name.empty() &&
+                       std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
                        dot != std::string::npos && dot + 1 < name.size();
   return is_file ? name : "";
 }

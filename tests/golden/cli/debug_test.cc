@@ -181,7 +181,6 @@ TEST_F(DebugCommand, AnswersTheMachineInterfaceOfGdb) {
   EXPECT_EQ(contents("13"), "contents=\"00000000\"");
 }
 
-
 /// gdb leaves a breakpoint by a single step.
 TEST_F(DebugCommand, AWatchpointIsMetFromABreakpointAtTheStore) {
   const std::string output = watched(R"(
@@ -200,7 +199,8 @@ delete 1
 reverse-continue
 printf "at %x\n", $pc
 )");
-  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"7c15", "7c15", "7c0f", "7c0f"})) << output;
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"7c15", "7c15", "7c0f", "7c0f"}))
+      << output;
   // Where a breakpoint of lower number is as well, gdb counts the watchpoint and prints the other.
   EXPECT_EQ(lines_with(output, "Old value = "), (std::vector<std::string>{"0", "1", "1"}))
       << output;
@@ -328,9 +328,8 @@ at
 reverse-next
 at
 )");
-  EXPECT_EQ(lines_with(output, "at "),
-            (std::vector<std::string>{"7c0f", "7c15", "7c15", "7c15", "7c15", "7c15", "7c18",
-                                      "7c0f"}))
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"7c0f", "7c15", "7c15", "7c15",
+                                                                 "7c15", "7c15", "7c18", "7c0f"}))
       << output;
   EXPECT_EQ(lines_with(output, "New value = "),
             (std::vector<std::string>{"1", "2", "3", "4", "5", "4"}))
@@ -382,18 +381,19 @@ ls tmp
   EXPECT_EQ(result.out, "$1 = 50\n$1 = 60\n$1 = 70\n") << result.err;
 }
 
-
-/// The shell's lines behind a server of boot.citcat, whose address is in $address and whose process is
-/// $server; what it says goes to the file "said". It is ended behind them.
+/// The shell's lines behind a server of boot.citcat, whose address is in $address and whose process
+/// is $server; what it says goes to the file "said". It is ended behind them.
 std::string with_server(const std::string& way, const std::string& lines) {
   return R"(
 rm -f address
-"$CITCAT" debug boot.citcat )" + way + R"( --at 100 >address 2>said &
+"$CITCAT" debug boot.citcat )" +
+         way + R"( --at 100 >address 2>said &
 server=$!
 until [ -s address ]; do sleep 0.05; done
 address=$(cat address)
 tcp=/dev/tcp/$(echo $address | tr : /)
-)" + lines + R"(
+)" + lines +
+         R"(
 kill $server; wait $server
 )";
 }
@@ -414,7 +414,8 @@ printf '+$p8#a8' >&3
 timeout 20 head -c 12 <&3; echo
 exec 3>&-
 )"));
-  const ProcessResult result = run_shell("export CITCAT; bash lines; grep -c 'turned away' said", file(""));
+  const ProcessResult result =
+      run_shell("export CITCAT; bash lines; grep -c 'turned away' said", file(""));
   EXPECT_EQ(result.out, "0\n0\n0\n+$ef590100#f\n3\n") << read_file(file("said"));
 }
 
@@ -441,7 +442,8 @@ printf '+$p8#a8' >&3
 timeout 20 head -c 12 <&3; echo
 exec 3>&-
 )"));
-  const ProcessResult result = run_shell("export CITCAT; bash lines; grep -c '16 sessions' said", file(""));
+  const ProcessResult result =
+      run_shell("export CITCAT; bash lines; grep -c '16 sessions' said", file(""));
   EXPECT_EQ(result.out, "16\n0\n+$ef590100#f\n1\n") << read_file(file("said"));
 }
 

@@ -178,9 +178,10 @@ TEST_F(Export, ChampsimHasARecordForEachOfKt) {
 
 // ---- drmemtrace --------------------------------------------------------------------------------
 
-/// The instructions of a trace, one by one those of KT. `interrupted`: targets that are not where the
-/// trace goes on, because something was delivered there.
-void expect_kt(const DrTrace& trace, const std::vector<Record>& records, std::uint64_t interrupted) {
+/// The instructions of a trace, one by one those of KT. `interrupted`: targets that are not where
+/// the trace goes on, because something was delivered there.
+void expect_kt(const DrTrace& trace, const std::vector<Record>& records,
+               std::uint64_t interrupted) {
   ASSERT_EQ(trace.instructions.size(), records.size());
   std::uint64_t targets = 0, wrong_targets = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -47,7 +47,8 @@ TEST_F(Log, RefusesASettingThatItDoesNotKnow) {
   import_sample("r.citcat");
   const ProcessResult wrong = verify_with("sesion:info");
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("expected one of explain, import, place, session, found \"sesion\""));
+  EXPECT_THAT(wrong.err,
+              HasSubstr("expected one of explain, import, place, session, found \"sesion\""));
   EXPECT_EQ(verify_with("loud").exit_code, 2);
 }
 

@@ -77,8 +77,9 @@ TEST_F(Windows, FromOutsideGoOnBehindALineInAnotherLanguage) {
 }
 
 TEST_F(Windows, FromOutsideMayBeRefusedWithoutEnd) {
-  const ProcessResult run = steered("(yes shut | head -500; echo open 3) | dd bs=4096 "
-                                    "iflag=fullblock status=none >&3");
+  const ProcessResult run = steered(
+      "(yes shut | head -500; echo open 3) | dd bs=4096 "
+      "iflag=fullblock status=none >&3");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(decided(), "3-\n");
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 20) << run.err;

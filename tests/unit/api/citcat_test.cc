@@ -152,7 +152,8 @@ TEST_F(CInterface, WithoutMemoryTheCallFailsAndTheProcessLives) {
 #endif
   ASSERT_EQ(read_all(recording()).error, "");  // loads the engine's library
   int failed = 0;
-  for (std::uint64_t more = std::uint64_t{1} << 20; more <= std::uint64_t{160} << 20; more += 8 << 20) {
+  for (std::uint64_t more = std::uint64_t{1} << 20; more <= std::uint64_t{160} << 20;
+       more += 8 << 20) {
     const int outcome = outcome_with(more, recording());
     EXPECT_TRUE(outcome == 0 || outcome == 1) << outcome << " with " << more << " bytes more";
     failed += outcome == 1 ? 1 : 0;
@@ -160,14 +161,15 @@ TEST_F(CInterface, WithoutMemoryTheCallFailsAndTheProcessLives) {
   EXPECT_GT(failed, 10);
 }
 
-/// docs/formats/kt.md, "Traces of 64 bits": mov rbx, rax into FFFF888000001000h at FFFFFFFF81000010h.
+/// docs/formats/kt.md, "Traces of 64 bits": mov rbx, rax into FFFF888000001000h at
+/// FFFFFFFF81000010h.
 TEST(WideTraces, AreReadWithTheirAddressesByWhoAsksForThem) {
-  const std::string path = ::testing::TempDir() + "citcat_wide_" + std::to_string(::getpid()) + ".kt";
-  constexpr unsigned char kTrace[] = {'K',  'T',  '6',  '4',  0x82, 1,    0,    0,    0x10, 0x00, 0x00,
-                                      0x81, 0xff, 0xff, 0xff, 0xff, 0x13, 0x48, 0x89, 0x03, 0,    0,
-                                      0,    0,    0x00, 0x10, 0x00, 0x00, 0x80, 0x88, 0xff, 0xff};
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(kTrace), sizeof kTrace);
+  const std::string path =
+      ::testing::TempDir() + "citcat_wide_" + std::to_string(::getpid()) + ".kt";
+  constexpr unsigned char kTrace[] = {
+      'K',  'T',  '6',  '4',  0x82, 1, 0, 0, 0x10, 0x00, 0x00, 0x81, 0xff, 0xff, 0xff, 0xff,
+      0x13, 0x48, 0x89, 0x03, 0,    0, 0, 0, 0x00, 0x10, 0x00, 0x00, 0x80, 0x88, 0xff, 0xff};
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(kTrace), sizeof kTrace);
 
   citcat_trace* narrow = citcat_open(path.c_str(), 0);
   citcat_record record;

@@ -1,6 +1,6 @@
 #pragma once
-// A program in which everything is that a watchpoint may meet: a store in a loop, one of 16 bytes, a
-// string, a fault whose handler stores, a call. It is in flat protected mode, without paging.
+// A program in which everything is that a watchpoint may meet: a store in a loop, one of 16 bytes,
+// a string, a fault whose handler stores, a call. It is in flat protected mode, without paging.
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,7 +16,8 @@ class WatchedProgram {
   static constexpr std::uint32_t kBegin = 0x7c00, kStore = 0x7c0f, kBehindStore = 0x7c15,
                                  kBehindLoop = 0x7c18, kBehindRead = 0x7c1d, kBehindWide = 0x7c24,
                                  kString = 0x7c33, kFault = 0x7c35, kCall = 0x7c37,
-                                 kFunction = 0x7c40, kHandler = 0x9000, kBehindHandlersStore = 0x9006;
+                                 kFunction = 0x7c40, kHandler = 0x9000,
+                                 kBehindHandlersStore = 0x9006;
   /// The dword that the loop counts in, five times, and the handler once more; 16 bytes that are
   /// stored at once; four dwords of the string; the top of the stack.
   static constexpr std::uint32_t kCount = 0x600, kWide = 0x700, kFilled = 0x800, kStack = 0x7000;

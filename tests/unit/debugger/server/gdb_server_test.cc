@@ -188,8 +188,8 @@ TEST_F(GdbServerTest, AnswersCommands) {
   EXPECT_TRUE(contains(run("bus 3"), "replay  fetch  000159ef 2 bytes"));
 }
 
-/// The recording begins with the acknowledge of an interrupt; its handler returns at 29, by its 30th
-/// instruction.
+/// The recording begins with the acknowledge of an interrupt; its handler returns at 29, by its
+/// 30th instruction.
 TEST_F(GdbServerTest, KnowsTheInterruptThatTheRecordingBeginsWith) {
   const auto run = [&](const std::string& at, const std::string& command) {
     at_ = at;

@@ -56,9 +56,10 @@ TEST_F(RecordingCheckTest, CanBeEndedFromOutside) {
   write();
   struct Enough {};
   int asked = 0;
-  EXPECT_THROW(check_recording(path("r"), [&asked] {
-                 if (++asked == 3) throw Enough();
-               }),
+  EXPECT_THROW(check_recording(path("r"),
+                               [&asked] {
+                                 if (++asked == 3) throw Enough();
+                               }),
                Enough);
   check_recording(path("r"), [&asked] { ++asked; });
   EXPECT_GT(asked, 6);

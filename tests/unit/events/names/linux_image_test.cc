@@ -201,7 +201,8 @@ class BootImage : public TemporaryFolder {
 
 TEST_F(BootImage, ItsKernelsNamesAreRead) {
   KernelTables tables({4, true, false, false}, 600);
-  const auto modules = load_symbols(std::vector<std::string>{store_kernel("vmlinuz-1", pack(tables.image()))});
+  const auto modules =
+      load_symbols(std::vector<std::string>{store_kernel("vmlinuz-1", pack(tables.image()))});
   ASSERT_EQ(modules.size(), 1u);
   EXPECT_EQ(modules[0].name, "vmlinux");
   EXPECT_EQ(modules[0].symbols.size(), 600u);
@@ -210,8 +211,10 @@ TEST_F(BootImage, ItsKernelsNamesAreRead) {
 }
 
 TEST_F(BootImage, WhatCannotBeUnpackedOrHasNoNamesIsRefused) {
-  EXPECT_THROW(load_symbols(std::vector<std::string>{store_kernel("a", pack(Bytes(50000), false))}), FormatError);
-  EXPECT_THROW(load_symbols(std::vector<std::string>{store_kernel("b", pack(Bytes(50000)))}), FormatError);
+  EXPECT_THROW(load_symbols(std::vector<std::string>{store_kernel("a", pack(Bytes(50000), false))}),
+               FormatError);
+  EXPECT_THROW(load_symbols(std::vector<std::string>{store_kernel("b", pack(Bytes(50000)))}),
+               FormatError);
   Bytes cut = pack(Bytes(50000));
   cut.resize(cut.size() - 20);
   EXPECT_THROW(load_symbols(std::vector<std::string>{store_kernel("c", cut)}), FormatError);

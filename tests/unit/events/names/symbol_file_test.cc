@@ -134,7 +134,8 @@ TEST_F(ElfFile, AProgramHasTheSymbolsThatNmPrints) {
 }
 
 TEST_F(ElfFile, ABaseMovesAllSymbols) {
-  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("pie")}); }), HasSubstr("say where it did"));
+  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("pie")}); }),
+              HasSubstr("say where it did"));
   const auto modules = load_symbols(std::vector<std::string>{path("pie") + "@b7f00000:sort"});
   EXPECT_EQ(modules[0].process, "sort");
   auto expected = by_nm("pie");
@@ -144,7 +145,8 @@ TEST_F(ElfFile, ABaseMovesAllSymbols) {
 
 TEST_F(ElfFile, OfAStrippedProgramThoseForTheDynamicLinkerAreLeft) {
   run("strip " + path("prog"));
-  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("prog")}); }), HasSubstr("was stripped"));
+  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("prog")}); }),
+              HasSubstr("was stripped"));
   run("ld -m elf_i386 -shared -o " + path("lib.so") + " " + path("prog.o"));
   run("strip " + path("lib.so"));
   const auto modules = load_symbols(std::vector<std::string>{path("lib.so") + "@b7000000"});
@@ -154,11 +156,14 @@ TEST_F(ElfFile, OfAStrippedProgramThoseForTheDynamicLinkerAreLeft) {
 }
 
 TEST_F(ElfFile, ObjectFilesAndDamagedOnesAreRefused) {
-  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("prog.o")}); }), HasSubstr("an object file"));
+  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("prog.o")}); }),
+              HasSubstr("an object file"));
   const std::string whole = load("prog");
   for (std::size_t size = 4; size < whole.size(); size += 97) {
     store("cut", whole.substr(0, size));
-    EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("cut")}); }), HasSubstr("cut:")) << size;
+    EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("cut")}); }),
+                HasSubstr("cut:"))
+        << size;
   }
 }
 

@@ -60,9 +60,9 @@ void expect_refused(const Bytes& bytes, const std::string& message) {
 
 const Bytes kBranch = joined({entry({0x70}, 0x8048000), entry({0xa0, 0x74}, 0x8048009),
                               entry({0x70}, 0x804800a), entry({0xb0, 0x0f, 0x85}, 0x8048010)});
-const Bytes kCache = joined({entry({0x60}, 0x8048000), entry({0x13}, 0xbffff000),
-                             entry({0x21}, 0x804a000), entry({0x31}, 0x1000),
-                             entry({0x41}, 0x2000), entry({0x50}, 0)});
+const Bytes kCache =
+    joined({entry({0x60}, 0x8048000), entry({0x13}, 0xbffff000), entry({0x21}, 0x804a000),
+            entry({0x31}, 0x1000), entry({0x41}, 0x2000), entry({0x50}, 0)});
 const Bytes kExecution = joined({entry({0x80}, 16), entry({0x03}, 0x804a000),
                                  entry({0x90}, 0x8048123), entry({0x23}, 0xbfffeffc)});
 
@@ -236,8 +236,9 @@ TEST(IdtraceCounts, OfOtherBlocksAreRefused) {
   Bytes bytes;
   for (const std::uint32_t word : {0x11223344U, 0U, 7U, 1U}) add_word(bytes, word);
   const IdtraceCounts counts = IdtraceCounts::load(stream(bytes), 2);
-  EXPECT_THAT([&] { counts.require(blocks, "run.cnt"); },
-              ThrowsMessage<FormatError>(HasSubstr("run.cnt:0: magic numbers: expected those of file")));
+  EXPECT_THAT(
+      [&] { counts.require(blocks, "run.cnt"); },
+      ThrowsMessage<FormatError>(HasSubstr("run.cnt:0: magic numbers: expected those of file")));
   bytes.pop_back();
   EXPECT_THROW(IdtraceCounts::load(stream(bytes), 2), FormatError);
 }
@@ -269,7 +270,8 @@ Bytes code_file(std::uint32_t& magic) {
 /// kBlocks with the magic of the code.
 IdtraceBlocks blocks_of(std::uint32_t magic) {
   Bytes bytes = kBlocks;
-  for (int i = 0; i < 4; ++i) bytes[8 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(magic >> 8 * i);
+  for (int i = 0; i < 4; ++i)
+    bytes[8 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(magic >> 8 * i);
   return IdtraceBlocks::load(stream(bytes));
 }
 

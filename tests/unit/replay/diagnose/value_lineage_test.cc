@@ -17,7 +17,8 @@ InstructionFlow flow32(std::vector<std::uint8_t> code) { return instruction_flow
 
 TEST(InstructionFlow, HasTheRegistersOf64BitMode) {
   // add r9, [rbx + r12 * 8]
-  const InstructionFlow add = instruction_flow(std::vector<std::uint8_t>{0x4e, 0x03, 0x0c, 0xe3}, 64);
+  const InstructionFlow add =
+      instruction_flow(std::vector<std::uint8_t>{0x4e, 0x03, 0x0c, 0xe3}, 64);
   const auto bit = [](unsigned r) { return 1u << r; };
   constexpr unsigned kR9 = InstructionFlow::kExtended + 1, kR12 = InstructionFlow::kExtended + 4;
   EXPECT_EQ(add.values & ~bit(InstructionFlow::kFlags), bit(kR9));

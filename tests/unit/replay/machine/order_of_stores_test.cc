@@ -24,7 +24,7 @@ struct StoreRow {
   CpuModel model;
   std::vector<std::uint8_t> code;
   std::vector<std::uint32_t> offsets;  ///< of the words in the stack segment, as they are stored
-  bool known;   ///< from pins, and so held to by the comparison
+  bool known;                          ///< from pins, and so held to by the comparison
 };
 
 std::vector<std::uint32_t> stack_words(std::uint32_t first, int step, std::size_t count) {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/replay/machine/both_paths.h"
 #include "events/cpu_traits.h"
 #include "replay/session/replayer.h"
+#include "unit/replay/machine/both_paths.h"
 
 namespace citcat {
 namespace {

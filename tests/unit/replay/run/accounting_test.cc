@@ -136,10 +136,10 @@ class LineTest : public ConfidenceTest {
     for (std::uint32_t i = 0; i < 0x200; i += 4) guest_.put_word(kData + i, 0x01010101);
     guest_.put_word(kData, kData + 0x40);
     guest_.put_word(kData + 8, 0x11223344);
-    guest_.add({0x8b, 0x1d}, {kData});      // mov ebx,[kData]
-    guest_.add({0x8b, 0x0b});               // mov ecx,[ebx]
-    guest_.add({0xa1}, {kData + 8});        // mov eax,[kData+8]
-    guest_.add({0xa3}, {kStored});          // mov [kStored],eax
+    guest_.add({0x8b, 0x1d}, {kData});  // mov ebx,[kData]
+    guest_.add({0x8b, 0x0b});           // mov ecx,[ebx]
+    guest_.add({0xa1}, {kData + 8});    // mov eax,[kData+8]
+    guest_.add({0xa3}, {kStored});      // mov [kStored],eax
     guest_.add({0x90});
     guest_.recording.instructions = kInstructions + 1;
     guest_.recording.bus = {CacheForm::write_through, 16, 4, 0xffffffff};

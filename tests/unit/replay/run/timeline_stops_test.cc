@@ -105,9 +105,8 @@ class TimelineStops : public TemporaryFolder {
     return fmt::format("{} {:x} {} {}", static_cast<int>(kind), at.value, size, outside);
   }
   /// What a step between these moments is to meet.
-  static void expect_met(const std::vector<StopHit>& hits,
-                         const std::vector<Accesses::Access>& all, const StopSet& stops,
-                         Moment from, Moment to) {
+  static void expect_met(const std::vector<StopHit>& hits, const std::vector<Accesses::Access>& all,
+                         const StopSet& stops, Moment from, Moment to) {
     std::vector<std::string> expected;
     for (const Accesses::Access& a : all) {
       if (a.kind == StopHit::Kind::code) continue;
@@ -212,8 +211,8 @@ TEST_F(TimelineStops, AStepMeetsWhatEachAccessIsToldByItself) {
       StopSet stops;
       for (const Accesses::Access& access : all) {
         const std::uint64_t at = access.at.position.instruction;
-        const bool near = at >= timeline.position().instruction &&
-                          at < timeline.position().instruction + 40;
+        const bool near =
+            at >= timeline.position().instruction && at < timeline.position().instruction + 40;
         if (access.kind == StopHit::Kind::code || !near || random() % 3 == 0) continue;
         stops.memory.push_back({access.address, 1, random() % 2 == 0, random() % 2 == 0});
       }

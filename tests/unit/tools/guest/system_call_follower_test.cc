@@ -337,8 +337,7 @@ TEST_F(WideSystemCalls, HaveArgumentsTextsAndResultsOf64Bits) {
   sysret(0x1'0000'0000);
   EXPECT_EQ(log_, (Log{"openat(-100, \"/etc/passwd\", 0x80000, 0) = 3",
                        "mmap(NULL, 4096, 0x3, 0x22, -1, 0) = 0x7f0000001000",
-                       "open(\"/etc/passwd\", 0, 0) = -1 ENOENT",
-                       "lseek(3, -5, 2) = 4294967296"}));
+                       "open(\"/etc/passwd\", 0, 0) = -1 ENOENT", "lseek(3, -5, 2) = 4294967296"}));
 }
 
 TEST_F(WideSystemCalls, AreMadeAnewWhereTheKernelGoesBackToThem) {
@@ -353,9 +352,9 @@ TEST_F(WideSystemCalls, AProgramBeginsWithWordsOfEightBytesOnItsStack) {
   switch_to(0x3000);
   guest_.put_text(kWideText, "/bin/sh");
   std::uint64_t at = kWideStack;
-  for (const std::uint64_t w : {std::uint64_t{1}, kWideText, std::uint64_t{0}, kWideText,
-                                std::uint64_t{0}, std::uint64_t{31}, kWideText,
-                                std::uint64_t{0}, std::uint64_t{0}}) {
+  for (const std::uint64_t w :
+       {std::uint64_t{1}, kWideText, std::uint64_t{0}, kWideText, std::uint64_t{0},
+        std::uint64_t{31}, kWideText, std::uint64_t{0}, std::uint64_t{0}}) {
     guest_.put_quad(at, w);
     at += 8;
   }

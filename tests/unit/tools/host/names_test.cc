@@ -19,7 +19,8 @@ TEST(LinearRanges, HaveTheirLastAddressUpToTheEndOfMemory) {
 }
 
 TEST(LinearRanges, ThatAreNoneAreRefused) {
-  for (const char* const text : {"", "-", "20-10", "10000000000000000", "0-10000000000000000", "1x", "1-2-3"}) {
+  for (const char* const text :
+       {"", "-", "20-10", "10000000000000000", "0-10000000000000000", "1x", "1-2-3"}) {
     EXPECT_THROW(parse_linear_range(text, "code="), UsageError) << text;
   }
 }

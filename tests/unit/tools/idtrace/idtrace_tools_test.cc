@@ -51,17 +51,17 @@ TEST(IdtraceEntries, AreThoseThatTheReportNames) {
   EXPECT_EQ(plan_text({0xfe, 0x03}), "read-write1 0");             // inc byte [ebx]
   EXPECT_EQ(plan_text({0x74, 0x10}), "target 0");                  // jz
   EXPECT_EQ(plan_text({0xe8, 0, 0, 0, 0}), "target 0, write4 1");  // call
-  EXPECT_EQ(plan_text({0xff, 0x13}), "target 1, write4 0");        // call [ebx]: KT has the stack first
-  EXPECT_EQ(plan_text({0xff, 0x1b}), "target 0, write4 1");        // call far [ebx]
-  EXPECT_EQ(plan_text({0xff, 0x23}), "target 0");                  // jmp [ebx]
-  EXPECT_EQ(plan_text({0xff, 0xe3}), "target 0");                  // jmp ebx
-  EXPECT_EQ(plan_text({0xff, 0x33}), "read4 1, write4 0");         // push [ebx]
-  EXPECT_EQ(plan_text({0x8f, 0x03}), "write4 0");                  // pop [ebx]
-  EXPECT_EQ(plan_text({0x60}), "write4 0");                        // pusha
-  EXPECT_EQ(plan_text({0x61}), "read4 0");                         // popa
-  EXPECT_EQ(plan_text({0xc3}), "read4 0");                         // ret
-  EXPECT_EQ(plan_text({0xc9}), "read4 0");                         // leave
-  EXPECT_EQ(plan_text({0xa4}), "read1 0, write1 1");               // movsb
+  EXPECT_EQ(plan_text({0xff, 0x13}), "target 1, write4 0");  // call [ebx]: KT has the stack first
+  EXPECT_EQ(plan_text({0xff, 0x1b}), "target 0, write4 1");  // call far [ebx]
+  EXPECT_EQ(plan_text({0xff, 0x23}), "target 0");            // jmp [ebx]
+  EXPECT_EQ(plan_text({0xff, 0xe3}), "target 0");            // jmp ebx
+  EXPECT_EQ(plan_text({0xff, 0x33}), "read4 1, write4 0");   // push [ebx]
+  EXPECT_EQ(plan_text({0x8f, 0x03}), "write4 0");            // pop [ebx]
+  EXPECT_EQ(plan_text({0x60}), "write4 0");                  // pusha
+  EXPECT_EQ(plan_text({0x61}), "read4 0");                   // popa
+  EXPECT_EQ(plan_text({0xc3}), "read4 0");                   // ret
+  EXPECT_EQ(plan_text({0xc9}), "read4 0");                   // leave
+  EXPECT_EQ(plan_text({0xa4}), "read1 0, write1 1");         // movsb
   EXPECT_EQ(plan_text({0xf3, 0xa5}), "repeat-read4 0, repeat-write4 1");
   EXPECT_EQ(plan_text({0xf3, 0xa6}), "repeat-read1 0, repeat-read1 1");
   EXPECT_EQ(plan_text({0xf3, 0xab}), "repeat-write4 0");
@@ -228,7 +228,8 @@ TEST_F(IdtraceRun, LongerThanABlockMayBeIsSplit) {
 
 TEST_F(IdtraceRun, OfManyIterationsEndsItsBlockWithThem) {
   add(0x1000, {0x90});
-  for (std::uint32_t i = 0; i < 70'000; ++i) add(0x1001, {0xf3, 0xa4}, {0x100000 + i, 0x200000 + i});
+  for (std::uint32_t i = 0; i < 70'000; ++i)
+    add(0x1001, {0xf3, 0xa4}, {0x100000 + i, 0x200000 + i});
   add(0x1003, {0xc3}, {0x8ffc});
   write("run.trc");
   EXPECT_EQ(read_back("run.trc"), run_);
@@ -237,10 +238,22 @@ TEST_F(IdtraceRun, OfManyIterationsEndsItsBlockWithThem) {
 
 /// Any run at all comes back: random instructions at addresses that follow one another, or do not.
 TEST_F(IdtraceRun, OfAnyKindComesBack) {
-  const std::vector<Bytes> kCode{{0x90},       {0x8b, 0x03}, {0xff, 0x03},       {0x74, 0x10},
-                                 {0xff, 0x13}, {0xff, 0x33}, {0xe8, 0, 0, 0, 0}, {0xf3, 0xa5},
-                                 {0xf3, 0xa6}, {0xf2, 0xae}, {0xa4},             {0x60},
-                                 {0xf3, 0xab}, {0xc3},       {0x8f, 0x03},       {0xff, 0xe3}};
+  const std::vector<Bytes> kCode{{0x90},
+                                 {0x8b, 0x03},
+                                 {0xff, 0x03},
+                                 {0x74, 0x10},
+                                 {0xff, 0x13},
+                                 {0xff, 0x33},
+                                 {0xe8, 0, 0, 0, 0},
+                                 {0xf3, 0xa5},
+                                 {0xf3, 0xa6},
+                                 {0xf2, 0xae},
+                                 {0xa4},
+                                 {0x60},
+                                 {0xf3, 0xab},
+                                 {0xc3},
+                                 {0x8f, 0x03},
+                                 {0xff, 0xe3}};
   std::mt19937 random(7);
   std::uint32_t address = 0x1000;
   for (int i = 0; i < 20'000; ++i) {
@@ -251,7 +264,8 @@ TEST_F(IdtraceRun, OfAnyKindComesBack) {
     if (times == 0) add(address, code);
     for (std::uint32_t t = 0; t < times; ++t) {
       std::vector<std::uint32_t> addresses;
-      for (int a = 0; a < info.ea_count; ++a) addresses.push_back(static_cast<std::uint32_t>(random()));
+      for (int a = 0; a < info.ea_count; ++a)
+        addresses.push_back(static_cast<std::uint32_t>(random()));
       add(address, code, addresses);
     }
     address += info.length;

@@ -153,9 +153,9 @@ TEST(MdlText, MayNotNestWithoutEnd) {
     for (int i = 0; i < 100'000; ++i) all += text;
     return all;
   };
-  for (const std::string& deep : {"m = " + repeated("-") + "1", "m" + repeated(".m"),
-                                  "m" + repeated("++"), "m = 1" + repeated("+1"),
-                                  repeated("m=") + "1"}) {
+  for (const std::string& deep :
+       {"m = " + repeated("-") + "1", "m" + repeated(".m"), "m" + repeated("++"),
+        "m = 1" + repeated("+1"), repeated("m=") + "1"}) {
     const std::string found = refusal(metric("append preInsn $block.entry (* " + deep + "; *)"));
     EXPECT_TRUE(found.find("expected at most 1000 operators in an expression, found more") !=
                     std::string::npos ||

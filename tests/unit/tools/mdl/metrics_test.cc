@@ -63,13 +63,23 @@ class Metrics : public ::testing::Test {
 };
 
 TEST_F(Metrics, CountWhatTheToolsCount) {
-  const Json tools = ask({"--mdl", kMachine, "--metric", "executions", "--metric", "branches",
-                          "--metric", "cpu", "--metric", "switches", "--metric", "dmaBytes",
-                          "--metric", "interrupts@/Interrupt/30", "--metric", "systemCalls@/Syscall/*",
-                          "--metric", "ports", "--metric", "results", "--metric", "calls",
-                          "--metric", "exceptions", "--tool", "count", "--tool", "branches",
-                          "--tool", "syscalls", "--tool", "events", "--tool",
-                          "func:procedures=100000"});
+  const Json tools = ask({"--mdl",    kMachine,
+                          "--metric", "executions",
+                          "--metric", "branches",
+                          "--metric", "cpu",
+                          "--metric", "switches",
+                          "--metric", "dmaBytes",
+                          "--metric", "interrupts@/Interrupt/30",
+                          "--metric", "systemCalls@/Syscall/*",
+                          "--metric", "ports",
+                          "--metric", "results",
+                          "--metric", "calls",
+                          "--metric", "exceptions",
+                          "--tool",   "count",
+                          "--tool",   "branches",
+                          "--tool",   "syscalls",
+                          "--tool",   "events",
+                          "--tool",   "func:procedures=100000"});
   Values found = values(tools.at("mdl").at("metrics"));
   EXPECT_EQ(found["executions@/"], tools.at("count").at("executions"));
   EXPECT_EQ(found["cpu@/"], tools.at("count").at("instructions"));
@@ -91,9 +101,9 @@ TEST_F(Metrics, CountWhatTheToolsCount) {
 }
 
 TEST_F(Metrics, OfEachProcedureAreThoseOfFunc) {
-  const Json tools = ask({"--metric", "cpuExclusive@/Code/*/*", "--metric",
-                          "procedureCalls@/Code/*/c42ac*", "--metric", "cpu@/Code/*/*", "--tool",
-                          "func:procedures=100000"});
+  const Json tools =
+      ask({"--metric", "cpuExclusive@/Code/*/*", "--metric", "procedureCalls@/Code/*/c42ac*",
+           "--metric", "cpu@/Code/*/*", "--tool", "func:procedures=100000"});
   Values found = values(tools.at("mdl").at("metrics"));
   std::size_t compared = 0, open = 0;
   for (const Json& row : tools.at("func").at("procedures_by_instructions")) {
@@ -129,10 +139,9 @@ TEST_F(Metrics, OfContextsAddUpToTheWhole) {
 }
 
 TEST_F(Metrics, OfEachKindOfDefinitionAgreeWithFunc) {
-  const Json tools = ask({"--mdl", kFigures, "--metric", "msgs", "--metric",
-                          "msgs@/Code/*/c491bc40", "--metric", "cpuTime@/Code/*/c491bc40",
-                          "--tool",
-                          "func:procedures=100000"});
+  const Json tools =
+      ask({"--mdl", kFigures, "--metric", "msgs", "--metric", "msgs@/Code/*/c491bc40", "--metric",
+           "cpuTime@/Code/*/c491bc40", "--tool", "func:procedures=100000"});
   Values found = values(tools.at("mdl").at("metrics"));
   Values calls;
   for (const Json& row : tools.at("func").at("procedures_by_instructions")) {
@@ -148,10 +157,10 @@ TEST_F(Metrics, OfEachKindOfDefinitionAgreeWithFunc) {
 
 TEST_F(Metrics, OfThePaperCountWhatThoseOfTheLaterDialectDo) {
   const std::string procedure = "@/Code/*/c491bc40";
-  const Json tools = ask({"--mdl", kPaper, "--mdl", kFigures, "--metric", "msgs", "--metric",
-                          "messages", "--metric", "messagesAsBefore", "--metric", "oneOfThem",
-                          "--metric", "msgs" + procedure, "--metric", "messages" + procedure,
-                          "--tool", "func:procedures=100000"});
+  const Json tools =
+      ask({"--mdl", kPaper, "--mdl", kFigures, "--metric", "msgs", "--metric", "messages",
+           "--metric", "messagesAsBefore", "--metric", "oneOfThem", "--metric", "msgs" + procedure,
+           "--metric", "messages" + procedure, "--tool", "func:procedures=100000"});
   Values found = values(tools.at("mdl").at("metrics"));
   ASSERT_GT(found["msgs@/"], 0u);
   EXPECT_EQ(found["messages@/"], found["msgs@/"]);
@@ -179,17 +188,18 @@ TEST_F(Metrics, ReadTheMemoryOfTheMachine) {
   });
   ASSERT_NE(most, sums.end());
   ASSERT_GT(most->second.first, 100u);
-  const std::string here = "append preInsn $reference.write (* if ($arg[0] == 0x" + most->first +
-                           " && $arg[1] == 4) ";
-  write_file(folder_->path() / "read.mdl",
-             "metric byAddress { units u; base is counter { " + here +
-                 "byAddress += readAddress($arg[0]); *) } }\n"
-                 "metric byName { units u; base is counter { " + here +
-                 "byName += readSymbol(\"here\"); *) } }\n"
-                 "metric unknown { units u; base is counter { " + here +
-                 "unknown = readAddress(1); *) } }\n"
-                 "metric lost { units u; base is counter { " + here +
-                 "lost = readSymbol(\"nowhere\"); *) } }\n");
+  const std::string here =
+      "append preInsn $reference.write (* if ($arg[0] == 0x" + most->first + " && $arg[1] == 4) ";
+  write_file(folder_->path() / "read.mdl", "metric byAddress { units u; base is counter { " + here +
+                                               "byAddress += readAddress($arg[0]); *) } }\n"
+                                               "metric byName { units u; base is counter { " +
+                                               here +
+                                               "byName += readSymbol(\"here\"); *) } }\n"
+                                               "metric unknown { units u; base is counter { " +
+                                               here +
+                                               "unknown = readAddress(1); *) } }\n"
+                                               "metric lost { units u; base is counter { " +
+                                               here + "lost = readSymbol(\"nowhere\"); *) } }\n");
   write_file(folder_->path() / "map", "c4000000 T code\n" + most->first + " D here\n");
   const Json tools = ask({"--to", "40000", "--mdl", "read.mdl", "--symbols", "map", "--metric",
                           "byAddress", "--metric", "byName", "--metric", "unknown"});
@@ -254,8 +264,8 @@ TEST_F(Metrics, ThatThereAreNotAreRefused) {
   EXPECT_EQ(status({"--mdl", kFigures}), kUsage);
   EXPECT_EQ(status({"--explain"}), kUsage);
   write_file(folder_->path() / "bad.mdl", "metric m {\n  bass is counter { }\n}\n");
-  const ProcessResult r = run_citcat(
-      {"analyze", "linux.citcat", "--mdl", "bad.mdl", "--metric", "m"}, folder_->path());
+  const ProcessResult r =
+      run_citcat({"analyze", "linux.citcat", "--mdl", "bad.mdl", "--metric", "m"}, folder_->path());
   EXPECT_EQ(r.exit_code, kBadInput);
   EXPECT_EQ(r.err.substr(r.err.find("bad.mdl")),
             "bad.mdl:2:3: expected name, units, aggregateOperator, style, flavor, mode, unitsType, "

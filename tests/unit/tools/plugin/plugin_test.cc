@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <signal.h>
 
 #include <filesystem>
@@ -89,7 +88,8 @@ TEST_F(Plugins, CountEachGroupAsTheToolThatCounts) {
   }
 }
 
-// The processor's cache is off (CR0.CD) before the first instruction: the model is held to from behind it.
+// The processor's cache is off (CR0.CD) before the first instruction: the model is held to from
+// behind it.
 TEST_F(Plugins, SeeTheReferencesThatTheModelOfACacheSees) {
   for (const char* const isolate : {"--from-start", "--isolate"}) {
     const Json tools = good({"--tool", CITCAT_PLUGIN_CACHE, "--tool", "cache:ways=1,split,allocate",
@@ -122,30 +122,32 @@ TEST_F(Plugins, SayWhoWroteAnAddressLast) {
 
 TEST_F(Plugins, ArePutTogetherOfParts) {
   const ProcessResult whole = analyze({"--tool", CITCAT_PLUGIN_MIX});
-  ASSERT_EQ(run_shell("cp linux.citcat parts.citcat && $CITCAT checkpoint parts.citcat --every 20000",
-                      folder_->path())
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      run_shell("cp linux.citcat parts.citcat && $CITCAT checkpoint parts.citcat --every 20000",
+                folder_->path())
+          .exit_code,
+      0);
   for (const std::string isolate : {"", "--isolate"}) {
-    const ProcessResult jobs =
-        run_shell("$CITCAT analyze parts.citcat --json --jobs 3 --tool " CITCAT_PLUGIN_MIX " " + isolate,
-                  folder_->path());
+    const ProcessResult jobs = run_shell(
+        "$CITCAT analyze parts.citcat --json --jobs 3 --tool " CITCAT_PLUGIN_MIX " " + isolate,
+        folder_->path());
     EXPECT_EQ(jobs.exit_code, 0);
     EXPECT_EQ(jobs.out, whole.out) << jobs.err;
     EXPECT_EQ(jobs.err, "");
     const ProcessResult merged = run_shell(
-        "for k in 1 2 3; do $CITCAT analyze parts.citcat --shard $k/3 -o share --tool " CITCAT_PLUGIN_MIX
-        "; done; $CITCAT merge share*3* --json --plugins " + isolate + "; rm share*",
+        "for k in 1 2 3; do $CITCAT analyze parts.citcat --shard $k/3 -o share "
+        "--tool " CITCAT_PLUGIN_MIX "; done; $CITCAT merge share*3* --json --plugins " +
+            isolate + "; rm share*",
         folder_->path());
     EXPECT_EQ(merged.out, whole.out) << merged.err;
   }
 }
 
 TEST_F(Plugins, AreNotLoadedBecauseAShareNamesThem) {
-  const ProcessResult r = run_shell(
-      "$CITCAT analyze linux.citcat --shard 1/1 -o alone --tool " CITCAT_PLUGIN_MIX
-      "; $CITCAT merge alone*",
-      folder_->path());
+  const ProcessResult r =
+      run_shell("$CITCAT analyze linux.citcat --shard 1/1 -o alone --tool " CITCAT_PLUGIN_MIX
+                "; $CITCAT merge alone*",
+                folder_->path());
   EXPECT_EQ(r.exit_code, kUsage);
   EXPECT_THAT(r.err, HasSubstr("--plugins lets it be loaded"));
 }
@@ -155,7 +157,8 @@ TEST_F(Plugins, OfAnotherVersionAreRefusedByName) {
     const ProcessResult r = analyze({"--tool", CITCAT_PLUGIN_VERSION, isolate});
     EXPECT_EQ(r.exit_code, kUsage);
     EXPECT_THAT(r.err, HasSubstr(CITCAT_PLUGIN_VERSION));
-    EXPECT_THAT(r.err, HasSubstr("expected a tool of version 1 of citcat_tool.h, found one of version 2"));
+    EXPECT_THAT(r.err,
+                HasSubstr("expected a tool of version 1 of citcat_tool.h, found one of version 2"));
     EXPECT_EQ(r.out, "");
   }
 }
@@ -163,12 +166,15 @@ TEST_F(Plugins, OfAnotherVersionAreRefusedByName) {
 TEST_F(Plugins, ThatAreNoneAreRefused) {
   write_file(folder_->path() / "text.so", "not a shared object");
   for (const char* const isolate : {"--from-start", "--isolate"}) {
-    EXPECT_THAT(analyze({"--tool", "text.so", isolate}).err, HasSubstr("text.so:0: expected a shared object, found"));
-    EXPECT_THAT(analyze({"--tool", "./absent.so", isolate}).err, HasSubstr("absent.so: cannot open"));
+    EXPECT_THAT(analyze({"--tool", "text.so", isolate}).err,
+                HasSubstr("text.so:0: expected a shared object, found"));
+    EXPECT_THAT(analyze({"--tool", "./absent.so", isolate}).err,
+                HasSubstr("absent.so: cannot open"));
     const ProcessResult option = analyze({"--tool", bad("none") + ",where=x", isolate});
     EXPECT_EQ(option.exit_code, kUsage);
     EXPECT_THAT(option.err, HasSubstr("no such option: where (it has after, how)"));
-    EXPECT_THAT(analyze({"--tool", bad("kindly"), isolate}).err, HasSubstr("expected how=wild, exit"));
+    EXPECT_THAT(analyze({"--tool", bad("kindly"), isolate}).err,
+                HasSubstr("expected how=wild, exit"));
   }
 }
 
@@ -193,9 +199,9 @@ class IsolatedPlugins : public Plugins, public ::testing::WithParamInterface<Fai
 TEST_P(IsolatedPlugins, FailAlone) {
   ::setenv("ASAN_OPTIONS", "handle_segv=0", 1);  // a sanitizer would make an exit of the signal
   const Json alone = good({"--tool", "count", "--tool", "cache:model=pentium"});
-  const ProcessResult r = analyze({"--tool", "count", "--tool", bad(GetParam().how), "--tool",
-                                   "cache:model=pentium", "--tool", CITCAT_PLUGIN_MIX, "--isolate",
-                                   "--isolate-limit", "2"});
+  const ProcessResult r =
+      analyze({"--tool", "count", "--tool", bad(GetParam().how), "--tool", "cache:model=pentium",
+               "--tool", CITCAT_PLUGIN_MIX, "--isolate", "--isolate-limit", "2"});
   EXPECT_EQ(r.exit_code, kSystem);
   EXPECT_THAT(r.err, HasSubstr(std::string("--tool ") + CITCAT_PLUGIN_BAD));
   EXPECT_THAT(r.err, HasSubstr(GetParam().message));
@@ -206,13 +212,13 @@ TEST_P(IsolatedPlugins, FailAlone) {
   EXPECT_THAT(tools.at("bad").at("error").get<std::string>(), HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, IsolatedPlugins,
-    ::testing::Values(Failure{"wild", "was ended by signal 11"}, Failure{"exit", "called exit(0)"},
-                      Failure{"loop", "has not answered for 2 s"},
-                      Failure{"report", "end_table() without table()"},
-                      Failure{"close", "was ended by signal 6"}),
-    [](const auto& test) { return std::string(test.param.how); });
+INSTANTIATE_TEST_SUITE_P(All, IsolatedPlugins,
+                         ::testing::Values(Failure{"wild", "was ended by signal 11"},
+                                           Failure{"exit", "called exit(0)"},
+                                           Failure{"loop", "has not answered for 2 s"},
+                                           Failure{"report", "end_table() without table()"},
+                                           Failure{"close", "was ended by signal 6"}),
+                         [](const auto& test) { return std::string(test.param.how); });
 
 /// A process that the tool began, in the file "left", does not outlive it.
 void expect_nothing_left(const std::filesystem::path& folder) {
@@ -229,7 +235,8 @@ TEST_F(Plugins, ThatAreIsolatedLeaveNoProcessBehind) {
     EXPECT_GT(tools.at("bad").at("executions"), 1000) << how;
     expect_nothing_left(folder_->path());
   }
-  const ProcessResult hung = analyze({"--tool", bad("orphan"), "--isolate", "--isolate-limit", "1"});
+  const ProcessResult hung =
+      analyze({"--tool", bad("orphan"), "--isolate", "--isolate-limit", "1"});
   EXPECT_EQ(hung.exit_code, kSystem);
   expect_nothing_left(folder_->path());
 }

@@ -61,12 +61,12 @@ TEST_F(PageMapTest, FollowsTheFourLevelsOfLongMode) {
     put(table + 8 * index, low);
     put(table + 8 * index + 4, 0x80000000);  // no-execute
   };
-  entry(0x10000, 273, 0x11003);     // FFFF888000000000
-  entry(0x11000, 0, 0x12003);       //
-  entry(0x12000, 1, 0x02000083);    // FFFF888000200000: a page of 2 MiB
-  entry(0x12000, 2, 0x13003);       //
-  entry(0x13000, 3, 0x00077003);    // FFFF888000403000
-  entry(0x11000, 1, 0x40000083);    // FFFF888040000000: a page of 1 GiB
+  entry(0x10000, 273, 0x11003);   // FFFF888000000000
+  entry(0x11000, 0, 0x12003);     //
+  entry(0x12000, 1, 0x02000083);  // FFFF888000200000: a page of 2 MiB
+  entry(0x12000, 2, 0x13003);     //
+  entry(0x13000, 3, 0x00077003);  // FFFF888000403000
+  entry(0x11000, 1, 0x40000083);  // FFFF888040000000: a page of 1 GiB
   const PageMap map(kFourLevels, 0x10000, read_);
   EXPECT_EQ(map.translate(LinearAddr{0xffff888000403123})->value, 0x77123u);
   EXPECT_EQ(map.translate(LinearAddr{0xffff888000212345})->value, 0x2012345u);
