@@ -23,7 +23,7 @@ struct DigestVerdict {
   }
 };
 
-/// Of a session that ended with `report`.
+/// The verdict of a session that ended with `report`.
 DigestVerdict digest_verdict_of(ReplaySession& session, const ReplayReport& report,
                                 const RecordingFile& file);
 /// As `verify --json` prints it.

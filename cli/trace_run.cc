@@ -26,7 +26,7 @@ void TraceRunResult::warn(const Console& console) const {
 
 namespace {
 
-/// Of so many instructions the careful comparison takes less than verifying a long recording would.
+/// Up to this many instructions the careful comparison is cheaper than verifying first.
 constexpr std::uint64_t kFewInstructions = std::uint64_t{1} << 21;
 
 /// A stream that is to be compared: begins with what the archive remembers of having been verified,

@@ -68,7 +68,7 @@ struct AccessRun {
   std::uint64_t index = 0;       ///< ordinal of the first in the capture; others follow it
   std::uint64_t high_clock = 0;  ///< to be added to their clocks
   std::uint16_t flags = 0;       ///< that any of them has
-  // Of the instructions that they count:
+  // The instruction counts of the accesses:
   bool counted = false;
   std::uint64_t base = 0;      ///< to be subtracted; no more than `lowest`
   std::uint64_t highest = 0;   ///< as counted

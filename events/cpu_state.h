@@ -107,8 +107,8 @@ struct CpuState {
   std::vector<CpuidLeaf> cpuid;  ///< sorted by leaf
   std::uint32_t ram_bytes = 0;   ///< 0 when the dump does not say
   bool ignore_cr0_cd = false;    ///< the monitor's cache model ignored CR0.CD
-  /// Of processors with long mode (CpuTraits::has_long_mode), whatever mode they are in; of others
-  /// not there. FXSAVE's image is then the one of 64 bits, with XMM0 to XMM15.
+  /// Present exactly for processors with long mode (CpuTraits::has_long_mode), in whatever mode
+  /// they are. FXSAVE's image is then the one of 64 bits, with XMM0 to XMM15.
   std::optional<LongModeState> long_mode;
 
   /// Names of registers that nobody dumped ("ebx", "ss.limit", ...), in the order of

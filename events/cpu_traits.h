@@ -31,7 +31,7 @@ struct CpuTraits {
   /// [4].
   bool a20_outside = false;
 
-  /// Of twenty pins the last is A19: addresses wrap by themselves.
+  /// With twenty pins the last is A19, and addresses wrap by themselves.
   constexpr bool has_a20() const { return address_pins > 20; }
 
   // Registers, segments and paging.

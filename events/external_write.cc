@@ -11,7 +11,7 @@ constexpr std::uint8_t kSameSize = 0x04;        ///< as much data as before
 constexpr std::uint8_t kSameWrites = 0x08;      ///< of the anchor, as before
 constexpr std::uint8_t kSameIo = 0x10;          ///< the same
 constexpr std::uint8_t kSameInterrupts = 0x20;  ///< the same
-/// Of the window's beginning all but the reads as of the anchor.
+/// All of the window's beginning but the reads is that of the anchor.
 constexpr std::uint8_t kOnlyReads = 0x40;
 constexpr std::uint8_t kNextWrite = 0x80;  ///< the transaction is the next one; else the difference
 

@@ -34,7 +34,7 @@ struct Hint {
   };
   Kind kind = Kind::memory;
   Position position;
-  /// Of the capture. All ones where none is concerned.
+  /// The transaction's number in the capture. All ones where none is concerned.
   std::uint64_t transaction = ~std::uint64_t{0};
   PhysAddr address;
   std::vector<std::uint8_t> data;

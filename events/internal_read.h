@@ -26,7 +26,7 @@ struct InternalRead {
 /// The instruction's mnemonic. Static.
 const char* internal_read_name(InternalRead::Op op);
 
-/// Of a program that reads the time 4 to 8 bytes; at most 46.
+/// Takes 4 to 8 bytes in a program that reads the time, at most 46.
 struct InternalReadCodec {
   using Event = InternalRead;
   static void pack(const InternalRead& read, const InternalRead& before, PackedWriter& out);

@@ -20,7 +20,7 @@ struct IoRead {
   bool operator==(const IoRead&) const = default;
 };
 
-/// Of a program that polls a port 3 to 6 bytes; at most 32.
+/// Takes 3 to 6 bytes in a program that polls a port, at most 32.
 struct IoReadCodec {
   using Event = IoRead;
   static void pack(const IoRead& read, const IoRead& before, PackedWriter& out);

@@ -133,7 +133,7 @@ class PackedEvents {
       return before;
     }
     bool operator==(const const_iterator& o) const { return index_ == o.index_; }
-    /// Of the element; their number at the end.
+    /// The element's index; at the end, the number of elements.
     std::size_t index() const { return index_; }
 
    private:

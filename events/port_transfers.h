@@ -85,9 +85,9 @@ inline std::uint32_t part_of(std::uint32_t value, std::uint32_t offset, std::uin
 class PortCount {
  public:
   explicit PortCount(const Recording& recording);
-  /// Of an access as the replay makes it.
+  /// The number of transfers of an access as the replay makes it.
   std::uint64_t of(std::uint16_t port, std::uint32_t size) const;
-  /// Of a captured transaction.
+  /// The number of transfers of a captured transaction.
   std::uint64_t of(const BusTransaction& t) const {
     return unit_ == PortUnit::bytes ? std::uint64_t{t.size} : 1;
   }

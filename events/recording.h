@@ -42,19 +42,19 @@ struct Interrupt {
     external = 0,
     nmi = 1,
     smi = 2,
-    /// Of a device on the processor's chip, which no acknowledge shows: its handler's marker does
+    /// The interrupt of an on-chip device: no acknowledge shows it, but its handler's marker does
     /// (events/on_chip_marker.h). `anchor` and `transaction` are those of the marker, behind it.
     on_chip = 3,
     none = 4,  ///< a marker that turned out to follow no interrupt; its position has no meaning
   };
   Kind kind = Kind::external;
-  /// Of an SMI: low byte of the SMM revision identifier that the processor saved, which tells the
-  /// map of the saved state (SDM vol. 3, 34.4.2); 0 where the bus did not show it.
+  /// For an SMI, the low byte of the saved SMM revision identifier, which gives the layout of the
+  /// saved state (SDM vol. 3, 34.4.2); 0 where the bus did not show it.
   std::uint8_t vector = 0;
   bool position_known = false;
   Position position;
-  /// Of an acknowledge in a capture that counts something else than instructions: which boundaries
-  /// it may be at. A search finds them (replay/infer/places/event_placer.h).
+  /// For an acknowledge in a capture that does not count instructions: at which boundaries it may
+  /// be. A search finds them (replay/infer/places/event_placer.h).
   std::optional<EventCount> count;
   BusAnchor anchor;
   std::uint64_t transaction = 0;  ///< index of the acknowledge in the capture
@@ -86,7 +86,8 @@ struct BusModel {
   /// Physical address bits that were captured; an 8088 without its A19 probe has 0x7ffff. The
   /// replay compares addresses under this mask and mirrors memory over the missing bits.
   std::uint32_t address_mask = 0xffffffff;
-  /// Of pages beyond 4 GiB; null where the capture shows none. While it is read they become more.
+  /// The stand-ins of pages beyond 4 GiB; null where the capture shows none. While it is read they
+  /// become more.
   std::shared_ptr<const StandIns> stand_ins = nullptr;
 
   /// Where the machine's memory is held. Nullopt where that is beyond 4 GiB and the capture shows

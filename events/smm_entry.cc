@@ -10,7 +10,7 @@ constexpr std::uint32_t kRevisionOffset = 0xfefc;
 /// What the 486 and Pentium align SMBASE to (SDM vol. 3, 34.11). By fills, which do not show the
 /// words saved, an entry is told where SMBASE is such a multiple.
 constexpr std::uint32_t kBaseAlignment = 0x8000;
-/// Of lines that may be of a saved state, the address bits that say so.
+/// The address bits by which a line may belong to a saved state.
 constexpr std::uint32_t kFillMask = (kBaseAlignment - 1) & ~(kSavedBytes - 1);
 /// Lines of the saved state may be in the cache already; this many in a row are no coincidence.
 constexpr std::uint32_t kFewestLines = 4;

@@ -5,7 +5,7 @@
 namespace citcat::monitor {
 namespace {
 
-// Of the FXSAVE image (Intel SDM vol. 1, table 10-2).
+// Offsets in the FXSAVE image (Intel SDM vol. 1, table 10-2).
 constexpr unsigned kOpcode = 6, kCodeOffset = 8, kCodeSelector = 12, kDataOffset = 16,
                    kDataSelector = 20, kSecondBlock = 16;
 constexpr std::uint16_t kOpcodeBits = 0x7ff;

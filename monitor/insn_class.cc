@@ -413,15 +413,15 @@ Prefixes take_prefixes(std::span<const std::uint8_t> bytes, CodeSize size, InsnC
       break;
   }
   if (size != CodeSize::bits64) return found;
-  // Of the others no base counts. REX stands last (Intel SDM vol. 2, 2.2.1).
+  // The other segments have no base that counts. REX stands last (Intel SDM vol. 2, 2.2.1).
   if (out.segment_override < 4) out.segment_override = -1;
   if (at < bytes.size() && (bytes[at] & 0xf0) == 0x40) out.rex = bytes[at++];
   return found;
 }
 
-/// Of the opcodes of one byte, those that 64-bit mode has not got or uses otherwise: PUSH and POP
-/// of segment registers, PUSHA, POPA, INTO, far CALL and JMP with an immediate; VEX and EVEX in the
-/// places of LES, LDS and BOUND.
+/// The one-byte opcodes that 64-bit mode lacks or uses otherwise: PUSH and POP of segment
+/// registers, PUSHA, POPA, INTO, far CALL and JMP with an immediate; VEX and EVEX in the places of
+/// LES, LDS and BOUND.
 bool is_other_in_64_bits(std::uint8_t opcode) {
   switch (opcode) {
     case 0x06:

@@ -276,7 +276,7 @@ void begin(const Insn& insn) {
 /// Registers are exact, flags too, at the first instruction of a block; the driver's start is one.
 bool may_begin(const Insn& insn) {
   if (monitor->options.start.kind == Trigger::Kind::driver) return monitor->begin_next;
-  // Of compatibility mode the emulator tells half of the registers.
+  // In compatibility mode the emulator shows only half of the registers.
   return insn.first_in_block &&
          (insn.code == CodeSize::bits64 || !monitor->registers.in_long_mode());
 }

@@ -24,7 +24,7 @@ class QemuRegisters final : public Registers {
   bool has_long_mode() const { return handles_[kEfer] != nullptr; }
   /// EFER.LMA
   bool in_long_mode() { return has_long_mode() && (read(kEfer) & 0x400) != 0; }
-  /// Of the code that the segment in CS holds now.
+  /// The mode of the code that the segment in CS holds now.
   CodeSize code_size();
   void forget_segments() override { known_ = false; }
   std::uint16_t selector(unsigned n) override {

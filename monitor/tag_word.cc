@@ -3,8 +3,8 @@
 namespace citcat::monitor {
 namespace {
 
-// Of the image: the upper byte of the status word, which has the top of the stack in bits 3 to 5,
-// and the abridged tag word.
+// Offsets in the image: the upper byte of the status word, which has the top of the stack in bits 3
+// to 5, and the abridged tag word.
 constexpr unsigned kStatusAt = 3, kTagsAt = 4;
 constexpr unsigned kTopShift = 3, kTopMask = 7;
 

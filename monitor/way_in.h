@@ -25,9 +25,9 @@ struct TableEntry {
     const std::uint32_t units = (low & 0xffff) | (high & 0xf0000);
     return (high & 0x800000) != 0 ? units << 12 | 0xfff : units;
   }
-  /// Of a gate.
+  /// The selector in a gate.
   std::uint16_t selector() const { return static_cast<std::uint16_t>(low >> 16); }
-  /// Of one of long mode: which stack of the interrupt stack table, 0 for none.
+  /// In long mode: which stack of the interrupt stack table, 0 for none.
   unsigned interrupt_stack() const { return high & 7; }
   /// What stands where gates of 32 bits have the upper half of their offset.
   std::uint16_t upper_offset() const { return static_cast<std::uint16_t>(high >> 16); }

@@ -84,7 +84,7 @@ void ClockCheck::look_at(std::uint64_t number, const std::uint8_t* sample) {
   any_ = true;
 }
 
-/// Of four clocks at least; a glitch makes some shorter.
+/// Judges by at least four clocks, because a glitch makes single ones shorter.
 bool ClockCheck::is_cycles_too_short() const {
   if (starts_.size() < kEnough) return false;
   std::size_t shorter = 0;

@@ -34,7 +34,7 @@ struct CaptureInfo {
   BusModel bus;                 ///< bus.address_mask equals address_mask
   bool width_inferred = false;  ///< bus.bus_bytes is what the transactions so far show
   bool cache_inferred = true;   ///< so are form and line of the cache; else declared
-  /// Of the segment read last: interrupted, or the end of the capture.
+  /// How the segment read last ended: interrupted, or at the end of the capture.
   Ending ending = Ending::capture_end;
   std::vector<std::string> warnings;    ///< one line each, for people
   std::vector<Provenance::File> files;  ///< in the order given

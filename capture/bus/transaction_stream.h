@@ -56,7 +56,7 @@ class TransactionStream {
   bool at_end() const { return at_end_ && put_back_.empty(); }  ///< of the segment
   std::uint32_t segment() const { return segment_; }
   std::uint64_t read() const { return read_; }  ///< transactions so far
-  /// Of the capture, as far as it was read.
+  /// What the capture says of itself, as far as it was read.
   const CaptureInfo& info() const { return source_.info(); }
   /// That the capture carries for the segment.
   const std::optional<CpuState>& initial_state() const { return source_.initial_state(); }

@@ -266,7 +266,7 @@ std::size_t BusRecordDecoder::take_wide(AccessRun& run) {
   return count;
 }
 
-/// Of records that were taken one by one.
+/// Fills in the columns of records that were taken one by one.
 void BusRecordDecoder::fill_columns(const AccessRun& run, std::size_t first, std::size_t end) {
   for (std::size_t i = first; i < end; ++i) {
     const BusRecord r = run.record(i);

@@ -52,7 +52,7 @@ std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 std::uint8_t cut_code(Ending ending);
 Ending ending_of_cut(std::uint8_t code);
 
-/// Of a `stand_in` record: the page that the one at its address stands for, and back.
+/// The page that a `stand_in` record's address stands for, and the record of a page.
 MachineAddr stood_for(const BusRecord& record);
 BusRecord stand_in_record(const StandIns::Page& page);
 

@@ -173,7 +173,7 @@ constexpr WideOffsets kVersion2{
     .cr8 = CITCAT_STATE2_CR8,
     .debug = CITCAT_STATE2_DR(0),
     .a20_mask = CITCAT_STATE2_A20_MASK};
-/// Of the block of 64 bits beside one of version 1, and what only the latter has.
+/// Offsets of the 64-bit block beside a block of version 1, and of what only version 1 has.
 constexpr WideOffsets kBesideVersion1{
     .gpr = CITCAT_STATE64_GPR(0),
     .rip = CITCAT_STATE64_RIP,

@@ -30,8 +30,7 @@ const Logger logger("import");
 // A state dump is over when this many transactions went by without a write into its window; as many
 // of the recording's first are looked at to judge their counts.
 constexpr std::size_t kLookAhead = 4096;
-/// Of a loop that is longer, what stands before so many transactions is taken for the machine's
-/// work.
+/// A loop longer than this many transactions is taken for the machine's work.
 constexpr std::size_t kMaxSpins = std::size_t{1} << 20;
 /// Transactions that are looked at and derived while they are in the first-level cache.
 constexpr std::size_t kAtATime = 256;
@@ -224,7 +223,7 @@ void Importer::look_ahead() {
   BusTransaction t;
   while (ahead_.size() < kLookAhead && next(t)) ahead_.push_back(t);
   const std::vector<BusTransaction> first(ahead_.begin(), ahead_.end());
-  // Of other units nothing is known that counts of a run could be judged by.
+  // Counts in other units cannot be judged: nothing is known about them.
   if (counts_instructions()) audit_.judge(first, stream_.at_end());
 }
 

@@ -176,7 +176,7 @@ class NativeRecordFile final : public RecordFile {
     add_columns(rows.size() / kRowBytes, total, totals_behind);
   }
 
-  /// Of rows the total of each column, and the sum of what it was before each row.
+  /// Adds up each column of the rows, and the running totals before each row.
   template <std::size_t kWords>
   void add_columns(std::uint64_t rows, const std::array<std::uint64_t, kWords>& column,
                    const std::array<std::uint64_t, kWords>& behind) {

@@ -194,7 +194,7 @@ CommandRun define_cat(const CommandParser& parser) {
   parser.add_option("FILE", arguments->file, "Recording, or KT in any compression").required();
   arguments->range.define(parser);
   std::vector<std::string> formats{"kt", "text", "json", "csv"};
-  // Of a recording, what others read.
+  // For a recording, also the formats of other programs.
   for (const tools::ExporterRow& row : tools::exporter_list()) {
     if (&row != &kt_exporter()) formats.emplace_back(row.tool->name);
   }

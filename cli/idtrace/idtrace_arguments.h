@@ -23,10 +23,10 @@ struct IdtraceArguments {
 
   /// --blocks and --image.
   void define(const CommandParser& parser);
-  /// Of the trace or profile `path`. What comes through a pipe is read to its end first: its writer
-  /// completes the other files before. Throws UsageError where `path` says nothing of where they
-  /// are, and FormatError, IoError of the files; a missing file of code is none unless
-  /// `code_needed`.
+  /// Loads the program of the trace or profile `path`. What comes through a pipe is read to its end
+  /// first: its writer completes the other files before. Throws UsageError where `path` says
+  /// nothing of where they are, and FormatError, IoError of the files; a missing file of code is
+  /// none unless `code_needed`.
   IdtraceProgram load(const std::string& path, bool code_needed) const;
 };
 

@@ -38,7 +38,7 @@ void print_totals(const Json& json, const Console& console) {
   }
 }
 
-/// Of traces that do not have every instruction.
+/// Prints the entries of traces that do not hold every instruction.
 void print_entries(const Json& json, const Console& console) {
   for (const auto& [name, value] : json.items()) {
     if (!value.is_object()) {

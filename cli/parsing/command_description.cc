@@ -43,7 +43,7 @@ OptionDescription describe(const CLI::Option& option) {
   d.required = option.get_required();
   const bool is_flag = option.get_items_expected_max() == 0;
   if (d.is_argument()) {
-    // Of a type of its own kind, else the name it goes by.
+    // An option with a type of its own shows that, others their name.
     d.argument = d.choices.empty() ? option.get_name(true) : "WORD";
     d.repeated = option.get_expected_max() > 1;
   } else {

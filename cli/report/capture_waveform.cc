@@ -25,8 +25,8 @@ struct CycleSamples {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Of the cycle that the transaction was made of. A decoder tells cycles before their transactions,
-/// and may be ahead of them by some: it is the last one of the same kind and address.
+/// The samples of the cycle that the transaction was made from. A decoder tells cycles before their
+/// transactions, and may be ahead of them by some: it is the last one of the same kind and address.
 std::optional<CycleSamples> cycle_of(std::string_view format, const std::string& path,
                                      const CaptureOptions& options, std::uint64_t transaction) {
   constexpr std::size_t kRemembered = 4096;

@@ -65,7 +65,7 @@ Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
   const std::optional<std::uint64_t>& counted = file.recording().instructions;
   verdict.shows_shutdown = verdict.shut_down && (counted ? *counted == report.instructions
                                                          : verdict.totals.specials.equal != 0);
-  // Of all instructions, or of where branches went.
+  // True where the capture shows instruction starts or branch targets.
   verdict.hardware_stream =
       file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
   verdict.model_specific_results = session.model_specific_results();

@@ -33,9 +33,9 @@ struct Verdict {
   double clock_hz = 0;  ///< clocks of the capture a second; 0 where nobody tells
 };
 
-/// Of a session that ended with `report`. Compares the final memory with `captured`, where that is
-/// null with what the bus shows. Throws UsageError for a session that does not compare with
-/// evidence.
+/// The verdict of a session that ended with `report`. Compares the final memory with `captured`,
+/// where that is null with what the bus shows. Throws UsageError for a session that does not
+/// compare with evidence.
 Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
                    const PlacedRecording& placed, const MemoryImage* captured);
 

@@ -25,8 +25,8 @@ struct Captured {
   bool counted = false;  ///< they have positions
 };
 
-/// Of a capture without counts: the first transaction that the replay has not come to, as far as
-/// the schedule tells.
+/// In a capture without counts: the first transaction that the replay has not reached, by the
+/// schedule.
 std::uint64_t next_transaction(const Recording& recording, Position here) {
   std::uint64_t next = 0;
   const auto passed = [&](bool known, Position at, std::uint64_t transaction) {

@@ -62,9 +62,9 @@ class DebugTarget {
   }
   LinearAddr next_instruction() const { return machine().next_linear(); }
 
-  /// Of a breakpoint `size` means nothing. Watched is the memory that lies at the address just now,
-  /// by whatever address it is accessed, and whoever accesses it; where nothing lies there, it is
-  /// looked for whenever the machine is to move.
+  /// For a breakpoint `size` has no meaning. Watched is the memory that lies at the address just
+  /// now, by whatever address it is accessed, and whoever accesses it; where nothing lies there, it
+  /// is looked for whenever the machine is to move.
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
 
@@ -84,7 +84,7 @@ class DebugTarget {
   /// Throws the branch away: the machine is where it was when it began.
   void join();
   bool forked() const { return timeline_.in_branch(); }
-  /// Of a branch only. False where the register cannot be set, or nothing is mapped.
+  /// Works on a branch only. False where the register cannot be set, or nothing is mapped.
   bool set_register(std::size_t number, std::span<const std::uint8_t> value);
   bool write(LinearAddr address, std::span<const std::uint8_t> bytes);
 

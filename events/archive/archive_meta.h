@@ -20,7 +20,7 @@ struct ArchiveMeta {
   /// where positions are known; I/O and internal reads, which are consumed in order, no positions
   /// and no EIP.
   bool lean = false;
-  /// Of a recording whose instructions nobody counted: the values that cross no bus.
+  /// In a recording without instruction counts: how many values cross no bus.
   std::uint64_t uncounted_values = 0;
 };
 

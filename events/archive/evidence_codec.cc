@@ -229,7 +229,7 @@ bool EvidenceEncoder::add_wide(const AccessRun& run) {
   return true;
 }
 
-/// Of the writes of a run.
+/// Adds the data of a run's writes.
 void EvidenceEncoder::add_data(const AccessRun& run) {
   const std::size_t most = data_bytes_ + wide_.write_count * kBusRecordData;
   if (data_.size() < most) data_.resize(2 * most);

@@ -14,7 +14,7 @@ struct ChunkMemory {
   std::uint64_t kept = 0;      ///< of what is made of it
   std::uint64_t decoding = 0;  ///< besides, while that is made
 };
-/// Of a chunk of so many rows; 0 for kinds that have none.
+/// What a chunk of so many rows takes in memory; 0 for kinds without rows.
 ChunkMemory chunk_memory(ChunkKind kind, std::uint64_t rows);
 /// Whether what such a chunk becomes is packed (events/packed_events.h), and takes less than that.
 bool is_packed(ChunkKind kind);

@@ -42,13 +42,13 @@ struct SimdEvidence {
 
   // Out: how many that was.
   std::size_t address_count = 0, clock_count = 0, instruction_count = 0;
-  /// Of each access its shape, and from bit kShapeBits on its step but for the index.
+  /// Each access's shape; from bit kShapeBits on, its step without the index.
   alignas(64) std::array<std::uint32_t, kMax> key;
   // Accesses that write, and those whose iteration no step tells, in order.
   std::size_t write_count = 0, other_count = 0;
   std::array<std::uint32_t, kMax + kBehind> writes, others;
 
-  /// Of a run with columns, counts and clocks; `shape_flags` is added to all shapes. The first
+  /// Packs a run with columns, counts and clocks; `shape_flags` is added to all shapes. The first
   /// clock is not below `clock`. Wants has_simd_vectors().
   void pack(const AccessRun& run, std::uint32_t shape_flags);
 };

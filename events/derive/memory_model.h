@@ -105,7 +105,7 @@ class MemoryModel {
       std::memcpy(value_.data(), bytes.data(), kBytes);
       for (std::uint32_t& note : note_) note |= kWholeWord;
     }
-    /// Of bytes that are known.
+    /// Marks known bytes as used in this epoch.
     void touch(std::uint32_t epoch) const {
       const std::uint32_t note = kWholeWord | epoch;
       const std::array<std::uint32_t, kBytes / 4> notes{note, note, note, note};
@@ -204,7 +204,7 @@ class MemoryModel {
     }
 
    private:
-    /// Of each word the bits of its note that say which of its bytes are known.
+    /// The bits of each word's note that say which of its bytes are known.
     static Notes known_bits(Notes cover) {
       Notes bits = cover & (Notes{} + 0x80402010U);
       bits |= bits << 8;

@@ -165,8 +165,7 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   recording_.interrupts.push_back(event);
 }
 
-/// Of a transaction whose position counts something else than instructions: an acknowledge keeps it
-/// as such.
+/// Keeps the count of an acknowledge whose position is in another unit than instructions.
 void RecordingBuilder::keep_count(BusTransaction& t) {
   if (!t.has(kPositionKnown)) return;
   const std::uint64_t value = t.position.instruction;

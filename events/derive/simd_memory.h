@@ -39,7 +39,7 @@ class SimdMemory {
 
   std::size_t before_watched(std::size_t first, std::size_t end) const;
 
-  // Of each access a bit for each byte of its line that it covers, and the same where it reads.
+  // For each access, a bit for each byte of its line that it covers, and the same for reads alone.
   alignas(64) std::array<std::uint32_t, kMax> cover_{}, read_{};
   alignas(64) std::array<std::uint8_t, kMax> reads_{};  ///< FFh where it reads
   std::array<std::uint16_t, kMax / 16> watched_{};      ///< a bit for each

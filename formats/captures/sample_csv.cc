@@ -317,7 +317,7 @@ class CsvSource final : public SampleSource {
     return fields;
   }
 
-  /// Of a table of numbers: the columns with other digits than 0 and 1 in the rows at hand.
+  /// Which columns of a table of numbers have digits other than 0 and 1 in these rows.
   std::vector<bool> columns_of_digits(const std::vector<std::string_view>& first) const {
     std::vector<bool> digits(columns_.size());
     std::uint64_t value = 0;

@@ -24,7 +24,7 @@ class IdtraceReader {
   /// False at the clean end. Throws FormatError for a tag that files of this kind do not have, a
   /// size that there is none of, a block's start that carries one, and an end within an entry.
   bool next(IdtraceEntry& out);
-  /// Of the entry that next() reads next.
+  /// The offset of the entry that next() reads next.
   std::uint64_t offset() const { return input_->offset(); }
   const std::string& name() const { return input_->name(); }
   /// The stream below.

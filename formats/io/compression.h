@@ -17,8 +17,8 @@ std::string_view compression_name(Compression compression);
 /// (docs/formats/kt.md, "Stored traces").
 inline constexpr std::size_t kStoredKtMagicBytes = 16;
 
-/// Of a file that begins with `bytes`, of which kStoredKtMagicBytes decide; fewer only when the
-/// file has no more.
+/// The compression of a file that begins with `bytes`: kStoredKtMagicBytes of them, fewer only when
+/// the file is shorter.
 Compression detect_compression(std::span<const std::uint8_t> bytes);
 
 }  // namespace citcat

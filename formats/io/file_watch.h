@@ -12,8 +12,8 @@ namespace citcat {
 /// What is no regular file, such as a pipe, has nothing to compare and never counts as changed.
 class FileWatch {
  public:
-  /// Of an open descriptor, which the caller keeps; `name` is for messages. IoError when it cannot
-  /// be looked at.
+  /// Takes an open descriptor, which the caller keeps; `name` is for messages. IoError when it
+  /// cannot be looked at.
   FileWatch(int descriptor, std::string name);
 
   bool is_regular() const { return S_ISREG(status_.st_mode); }

@@ -30,7 +30,7 @@ class Hasher128 {
   Hasher128& operator=(const Hasher128&) = delete;
 
   void update(std::span<const std::uint8_t> bytes);
-  /// Of everything so far; more may follow.
+  /// The hash of everything so far; more may follow.
   Hash128 value() const;
 
  private:

@@ -36,7 +36,7 @@ LogLevel log_level(std::string_view setting, std::string_view module);
 /// Throws UsageError for a setting that names an unknown level, or a module that is not among
 /// `modules`.
 void check_log_setting(std::string_view setting, const std::vector<std::string>& modules);
-/// Of all loggers of the program, sorted.
+/// The names of all loggers of the program, sorted.
 std::vector<std::string> log_modules();
 
 }  // namespace citcat

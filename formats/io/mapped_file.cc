@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-/// Of this size are the largest pages that the system's cache has; pieces begin where one can.
+/// The size of the largest pages in the system's cache; pieces begin at such a page.
 constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
 constexpr std::uint64_t kPieceBytes = 4 * kLargePage;
 std::atomic<bool> allowed{false};

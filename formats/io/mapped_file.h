@@ -24,8 +24,8 @@ class MappedFile {
   /// whose handler (PageGuard) is the whole process's, and that is its owner's to decide, not a
   /// library's.
   static void allow();
-  /// Of an open descriptor, which the caller keeps; `name` is for messages. Null when it is not a
-  /// regular file, is smaller than kLeastBytes, or cannot be mapped.
+  /// Takes an open descriptor, which the caller keeps; `name` is for messages. Null when it is not
+  /// a regular file, is smaller than kLeastBytes, or cannot be mapped.
   static std::unique_ptr<MappedFile> open(int descriptor, const std::string& name);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

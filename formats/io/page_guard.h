@@ -12,8 +12,8 @@ namespace citcat {
 /// faults on to the handler there was.
 class PageGuard {
  public:
-  /// Of a mapping of whole pages, which must not end before the guard does. Guards nothing, and
-  /// is_set() is false, when kMax others live.
+  /// Guards a mapping of whole pages, which must outlive the guard. Guards nothing, and is_set() is
+  /// false, when kMax others live.
   explicit PageGuard(std::span<const std::uint8_t> pages);
   ~PageGuard();
   PageGuard(const PageGuard&) = delete;

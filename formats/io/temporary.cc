@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view kMark = ".citcat-";
 constexpr std::size_t kRandomCharacters = 16;
-/// Of the name that it is made for, so that the whole fits a directory entry.
+/// How much of the final name a temporary name keeps, so that it fits a directory entry.
 constexpr std::size_t kMostOfName = 200;
 
 std::string random_characters() {

@@ -21,7 +21,7 @@ constexpr zip_int64_t kMaxZipEntries = 1 << 18;
 // Members up to this size are decompressed whole, by a library that does nothing else and is more
 // than twice as fast. Analysers write chunks of 2 to 4 MiB.
 constexpr std::uint64_t kWholeBytes = std::uint64_t{1} << 24;
-// Of all members that are open together; some formats have one for each channel.
+// Held for all members that are open together; some formats have one for each channel.
 constexpr std::uint64_t kHeldBytes = std::uint64_t{1} << 25;
 
 // Without its end a ZIP file cannot be told from something else.

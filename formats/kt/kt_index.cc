@@ -26,7 +26,7 @@ constexpr std::size_t kIndexRowBytesV1 = 40;
 /// Second version.
 constexpr std::array<std::uint8_t, 8> kIndexText{'C', 'C', 'K', 'T', 'I', 'D', 'X', '2'};
 constexpr std::size_t kIndexRowBytes = 40 + 8 + 4 + 4 + 8 + 8;
-/// Of notes that are read into memory.
+/// The most bytes of notes that are read into memory.
 constexpr std::uint64_t kMaxNotesFrame = std::uint64_t{1} << 28;
 
 /// The index frame, which the last row of the seek table is of. Everything before it is frames.
@@ -67,7 +67,7 @@ IndexPlace find_index(const RandomAccessFile& file) {
     in.u32("content of a frame");
     stored += last;
   }
-  // Of files that were joined, the last one's table and index count from where it began.
+  // In joined files the last one's table and index count from where that file began.
   if (stored != table) {
     in.fail_at(table, "expected a seek table of the " + std::to_string(table) +
                           " bytes before it, found one of " + std::to_string(stored));

@@ -28,7 +28,7 @@ class DamagedSegment : public FormatError {
 /// to code, the decoder the room for it.
 class KtModel {
  public:
-  /// Of records of that form.
+  /// Makes the model for records of that form.
   static std::unique_ptr<KtModel> make(KtForm form);
   virtual ~KtModel() = default;
 
@@ -37,7 +37,7 @@ class KtModel {
   /// More distinct instructions than this end a segment.
   static constexpr std::size_t kMaxTemplates = std::size_t{1} << 20;
 
-  /// Of records that were coded.
+  /// What coding a stretch of records gave.
   struct Coded {
     std::size_t bytes = 0;
     std::uint64_t records = 0, instructions = 0;

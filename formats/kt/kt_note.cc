@@ -18,7 +18,7 @@ namespace citcat {
 namespace {
 
 constexpr std::array<std::uint8_t, 8> kNotesText{'C', 'C', 'K', 'T', 'N', 'O', 'T', 'E'};
-/// Of a segment's notes before compression.
+/// The most bytes of a segment's notes before compression.
 constexpr std::uint64_t kMaxNotesBytes = std::uint64_t{1} << 28;
 constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 /// A place has five fields, an event more, of a byte at least each.

@@ -42,7 +42,7 @@ struct KtNote {
   KtPlace place;         ///< of an event: instructions and iterations completed before it
   std::uint32_t where = 0, size = 0, value = 0;
   Kind kind = Kind::place;
-  /// Of a place: the records before suggest it too, and it is kept only where a segment begins.
+  /// For a place: the records before it imply it, so that it is kept only where a segment begins.
   bool implied = false;
   bool operator==(const KtNote&) const = default;
 };

@@ -15,7 +15,7 @@ namespace citcat {
 /// Knows where each segment of a trace begins, from its records and what is noted of them.
 class KtNoteBook {
  public:
-  /// Of the records that follow; the mark of the wide form tells, too.
+  /// Sets the form of the records that follow; the mark of the wide form does so too.
   void set_form(KtForm form) { form_ = form; }
   /// In the order of `at`; before the records behind it are passed.
   void add(const KtNote& note) { coming_.push_back(note); }

@@ -15,7 +15,7 @@ class KtNoteReader {
   /// `path` is no pipe. Throws IoError; an index that is not there, or not of all of the file, is
   /// none.
   explicit KtNoteReader(std::string path);
-  /// Of a trace without an index.
+  /// A reader for a trace without an index.
   KtNoteReader() = default;
 
   /// The file says where its segments begin.

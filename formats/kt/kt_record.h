@@ -18,7 +18,7 @@ struct KtInstruction {
   std::uint8_t size = 1;           ///< N, 1..15, prefixes included
   std::uint8_t address_count = 0;  ///< E, 0..2
   std::array<std::uint32_t, kKtMaxAddresses> address{};
-  // Of the wide form (docs/formats/kt.md, "Traces of 64 bits"); 0 in the other.
+  // Used by the wide form (docs/formats/kt.md, "Traces of 64 bits"); 0 in the other.
   std::uint32_t eip_high = 0;
   std::array<std::uint32_t, kKtMaxAddresses> address_high{};
   std::uint8_t bits = 0;  ///< 16, 32 or 64: the mode of the code

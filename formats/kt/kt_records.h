@@ -12,7 +12,7 @@ namespace citcat {
 struct KtNarrowRecords {
   using Word = std::uint32_t;
   static constexpr bool kNarrow = true;
-  /// Of the number that tells how many bits a difference has.
+  /// Bits of the number that says how many bits a difference has.
   static constexpr unsigned kSizeBits = 6;
   static bool is_instruction(std::uint8_t type) { return type < 0x40; }
   static unsigned addresses(std::uint8_t type) { return type >> 4; }

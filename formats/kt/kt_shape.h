@@ -13,7 +13,7 @@ namespace citcat {
 struct KtShape {
   std::size_t bytes = 0;  ///< 0: its end is missing
   bool instruction = false;
-  // Of an instruction:
+  // For an instruction:
   std::uint32_t ip = 0;  ///< its lower half
   std::span<const std::uint8_t> code;
   unsigned addresses = 0;

@@ -83,7 +83,7 @@ class KtSegmentDecoder final : public SegmentDecoder {
 class StoredKtSink final : public TraceSink {
  public:
   explicit StoredKtSink(std::unique_ptr<ByteSink> target);
-  /// Of a trace that was not finished what came so far is written, without an end and an index.
+  /// Writes what came so far of an unfinished trace, without an end and an index.
   ~StoredKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
   void write_records(std::span<const std::uint8_t> records, std::uint64_t instructions) override;

@@ -43,7 +43,7 @@ class EvidenceAhead final : public EvidenceReader {
   std::span<const BusTransaction> upcoming() const override {
     return std::span(block_->transactions).subspan(next_, block_->size - next_);
   }
-  /// Of the transaction given last.
+  /// The context of the transaction given last.
   const CapturedContext& context() const { return block_->contexts[next_ - 1]; }
 
  private:
@@ -65,7 +65,7 @@ class EvidenceAhead final : public EvidenceReader {
   const MemoryImage& image_;
   const Schedule& schedule_;
   const bool joins_lines_;
-  // Of whichever thread takes the evidence in.
+  // Used by the thread that takes in the evidence.
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
   RepeatedTransfer repeated_;
 

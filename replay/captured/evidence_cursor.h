@@ -55,7 +55,7 @@ class EvidenceCursor {
     return next_;
   }
 
-  /// Of the capture, that the transaction taken last is.
+  /// Which parts of the captured transaction have been taken.
   std::uint8_t parts() const { return parts_; }
   bool at_end() const { return at_end_; }
   /// All memory traffic so far carries positions, and there was some.
@@ -99,7 +99,8 @@ class EvidenceCursor {
   bool all_counted_ = true;
   Position taken_;           ///< of the transaction taken last that is of memory
   std::uint64_t ports_ = 0;  ///< counted accesses to ports taken since then
-  /// Of the last one whose number is a multiple of kManyPorts, and of the one so many before it.
+  /// Positions of the last port read whose number is a multiple of kManyPorts, and of the one that
+  /// many before it.
   Position mark_, passed_mark_;
   std::uint64_t last_index_ = kNoTransaction;
 };

@@ -58,10 +58,10 @@ class CauseContext {
   const std::vector<std::vector<MovedByte>>& moved() const { return moved_; }
   /// What the bus shows from the divergence on.
   const std::vector<BusTransaction>& upcoming() const { return upcoming_; }
-  /// Of what the replay did last.
+  /// Differences in what the replay did last.
   const std::vector<ShownDifference>& differences() const { return differences_; }
 
-  /// Of the internal reads in the history: their places in Schedule::internal_reads, by step.
+  /// Places in Schedule::internal_reads of the internal reads in the history, by step.
   const std::map<std::size_t, std::size_t>& internal_numbers() const { return internal_numbers_; }
   std::optional<std::size_t> internal_number(std::size_t step) const;
 

@@ -16,10 +16,10 @@ namespace {
 /// Values looked at that are in no lineage: the last ones before the divergence, and those that the
 /// values around them contradict, anywhere.
 constexpr std::size_t kMaxRecent = 48, kMaxDoubtful = 32;
-/// Of the lineage, nearest first: those of which also values are tried that nothing supports.
+/// How many values of the lineage, nearest first, are also tried with values that nothing supports.
 constexpr std::size_t kThorough = 8;
 
-// Of an internal value, besides those in cause_prices.h.
+// Prices of an internal value, besides those in cause_prices.h.
 constexpr double kExpected = 0.5;   ///< one bit, and the values around it expect the result
 constexpr double kPredicted = 1.3;  ///< what the values around it predict, whatever was recorded
 constexpr double kSolved = 1.5, kNear = 1.8;

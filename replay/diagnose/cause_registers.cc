@@ -17,7 +17,7 @@
 namespace citcat {
 namespace {
 
-// Of a register, besides those in cause_prices.h.
+// Prices of a register, besides those in cause_prices.h.
 constexpr double kMistyped = 1.45;
 constexpr double kExchanged = 1.5;
 constexpr double kPointer = 1.75;  ///< it may point near what the bus shows
@@ -191,7 +191,7 @@ void RegisterCauses::solve_register(const std::string& name, double price, bool 
   }
 }
 
-/// Of the segment that a 16-bit register is an offset in, unless told otherwise.
+/// The base of the segment in which a 16-bit register is an offset by default.
 std::uint32_t RegisterCauses::stack_or_data_base(const std::string& name) const {
   const bool stack = name == "esp" || name == "ebp";
   return c_.recording().initial.segment[stack ? kSs : name == "edi" ? kEs : kDs].base;

@@ -12,7 +12,7 @@ namespace {
 
 const Logger logger("explain");
 
-// Of causes with one price those of earlier rows are tried first.
+// Causes of equal price are tried in the order of these rows.
 constexpr std::array kRows{
     CauseRow{"lone changes", lone_changes},       CauseRow{"captured writes", captured_writes},
     CauseRow{"write addresses", write_addresses}, CauseRow{"missing writes", missing_writes},

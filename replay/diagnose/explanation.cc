@@ -76,7 +76,7 @@ class Ranking {
                 found.end());
   }
 
-  /// Of a value that repairs the run: does it with another bit changed as well?
+  /// Tries whether another value also repairs the run.
   void try_other_values(TriedCause& first, std::vector<TriedCause>& found) {
     const auto number = blamed_internal_read(first.cause);
     if (!number || !first.repairs) return;

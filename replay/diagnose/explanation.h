@@ -37,8 +37,8 @@ struct TriedCause {
   bool tied = false;
   /// It cannot be tried, and is named because no other repairs the run.
   bool suspected = false;
-  /// Of an internal read whose value repairs the run: other values of it that were tried, and how
-  /// many of those repair the run as well, so that nothing depends on which of them it was.
+  /// For an internal read whose value repairs the run: how many other values were tried, and how
+  /// many of those repair the run as well, so that the run does not tell which it was.
   std::size_t other_values = 0, equivalent_values = 0;
 };
 

@@ -209,8 +209,8 @@ class UnplacedExplainer {
     return anchor;
   }
 
-  /// Of the causes that make the run agree up to the first interrupt without a place, or else the
-  /// first one, takes that with which the search comes furthest.
+  /// Takes the cause with which the search comes furthest, from those that make the run agree up to
+  /// the first interrupt without a place, or else from the first one.
   bool take_best() {
     constexpr std::size_t kMaxSearches = 6;
     auto& causes = explanation_.rounds.back().causes;

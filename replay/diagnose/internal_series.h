@@ -30,7 +30,8 @@ class InternalSeries {
   /// Copies what it needs.
   explicit InternalSeries(const InternalReads& reads);
 
-  /// Of the read with this number; empty where its series does not count upwards.
+  /// What the series lets expect of the read with this number; empty where the series does not
+  /// count upwards.
   InternalExpectation expectation(std::size_t number) const;
 
   /// Numbers below `end` of reads that their neighbours contradict: a counter that ran backwards,

@@ -58,7 +58,7 @@ class RunHistory final : public Observer {
   /// Longest history, in steps: some 100 MB.
   static constexpr std::size_t kMostSteps = std::size_t{1} << 20;
 
-  /// Of a replay of `recording` that is given `schedule`, which must outlive this.
+  /// The history of a replay of `recording` by `schedule`, which must outlive this.
   RunHistory(const Recording& recording, const Schedule& schedule)
       : events_(schedule), port_bus_(recording.bus, recording.initial.model) {}
   void watch(const Machine& machine) override { machine_ = &machine; }

@@ -69,7 +69,7 @@ class TrialRun {
   /// The interrupt of the schedule that comes next where the last replay ended.
   std::size_t next_interrupt() const { return replay_->replayer().next_interrupt(); }
   const Recording& recording() const { return recording_; }
-  /// Of the run as it is.
+  /// The schedule of the unchanged run.
   const Schedule& schedule() const { return schedule_; }
   std::unique_ptr<EvidenceReader> open_evidence() const { return open_(); }
   /// Instructions replayed by attempts so far, and iterations of one that they ended within.

@@ -37,8 +37,8 @@ constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 /// whole operating system.
 std::uint32_t code_cache_bytes = 128u << 20;
 
-/// Of processors with long mode one that executes all that has a row in the table of opcodes, but
-/// for MOVBE and ADX: what the captured one has not got is refused before it gets there.
+/// For long mode, a model that executes every row of the table of opcodes but MOVBE and ADX. What
+/// the captured processor lacks is refused before it gets there.
 int cpu_model_number(CpuModel model) {
   if (cpu_traits(model).has_long_mode) return UC_CPU_X86_WESTMERE;
   const InstructionSet instructions = cpu_traits(model).instructions;
@@ -247,7 +247,7 @@ LinearAddr Engine::reported(std::uint64_t value, bool code) const {
   return all ? LinearAddr{value} : linear_of(value);
 }
 
-/// Of what the library mapped when it built its CPU object, its cache is what can be executed.
+/// The library's code cache is the executable part of what it mapped when it built its CPU object.
 void Engine::watch_code_cache(const LibraryMappings& mappings) {
   const std::size_t bytes = code_cache_bytes;
   const auto cache = mappings.last(bytes / 2, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
@@ -320,7 +320,7 @@ void Engine::map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t
   };
   require(mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
           "share memory");
-  // Of a shared mapping, a length of 0 asks for a second mapping of the same pages: mremap(2).
+  // With a shared mapping, a length of 0 asks for a second mapping of the same pages: mremap(2).
   void* const second = mremap(host, 0, size, MREMAP_MAYMOVE);
   require(second, "map memory a second time");
   second_mappings_.push_back({static_cast<std::uint8_t*>(second), size});

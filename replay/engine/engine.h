@@ -250,7 +250,7 @@ class Engine {
   void set_cr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kCr + 8u * index(i), v); }
   /// EFER (MSR C0000080h); 0 of processors without long mode.
   std::uint64_t efer() const { return efer_ == 0 ? 0 : get<std::uint64_t>(efer_); }
-  /// Of processors with long mode only; sync_mode() is due.
+  /// For processors with long mode only; sync_mode() is due.
   void set_efer(std::uint64_t v) { put(efer_, v); }
   std::uint32_t segment_base(int i) const { return get<std::uint32_t>(segment_offset(i) + 8); }
   std::uint32_t segment_flags(int i) const { return get<std::uint32_t>(segment_offset(i) + 20); }

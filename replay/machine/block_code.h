@@ -38,7 +38,7 @@ class BlockCode {
   std::uint32_t count() const { return static_cast<std::uint32_t>(begins_.size() - 1); }
   const Instruction& instruction(std::uint32_t i) const { return instructions_[i]; }
   LinearAddr linear() const { return linear_; }
-  /// Of the byte `offset` bytes into the block.
+  /// The address of the byte `offset` bytes into the block.
   LinearAddr linear_at(std::uint32_t offset) const {
     return bits64() ? LinearAddr{linear_.value + offset} : linear_.plus32(offset);
   }
@@ -47,7 +47,7 @@ class BlockCode {
   std::uint32_t code_base() const { return code_base_; }
   /// Offset of instruction `i`; of the block's end for count().
   std::uint32_t begin_of(std::uint32_t i) const { return begins_[i]; }
-  /// Of the byte `offset` bytes into the block.
+  /// The address of the byte `offset` bytes into the block.
   PhysAddr physical(std::uint32_t offset) const {
     const std::uint32_t in_frame = linear_.offset_in_page() + offset;
     return in_frame < kPageSize ? frame_.plus32(in_frame)

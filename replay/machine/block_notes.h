@@ -13,7 +13,7 @@ class BlockNote {
   virtual ~BlockNote() = default;
 };
 
-/// Of one block: a slot for each observer that is told of blocks.
+/// The notes of one block: a slot for each observer of blocks.
 class BlockNotes {
  public:
   BlockNotes() = default;
@@ -24,7 +24,7 @@ class BlockNotes {
   BlockNotes& operator=(BlockNotes&&) = default;
   ~BlockNotes() = default;
 
-  /// Of the observer with that number.
+  /// The note of the observer with that number.
   std::unique_ptr<BlockNote>& of(std::size_t observer) {
     return observer == 0 ? first_ : of_further(observer - 1);
   }

@@ -239,7 +239,7 @@ struct CpuContext {
     engine.set_gpr(kEsp, (esp & ~mask) | ((esp + by) & mask));
   }
   static std::uint64_t part_mask(unsigned bytes) { return ~std::uint64_t{0} >> (64 - 8 * bytes); }
-  /// Of an address of 64 bits: bits 47 to 63 are alike (SDM vol. 1, 3.3.7.1).
+  /// True where bits 47 to 63 of the address are equal (SDM vol. 1, 3.3.7.1).
   static bool is_canonical(std::uint64_t value) {
     constexpr unsigned kUnused = 16;
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << kUnused) >> kUnused) ==

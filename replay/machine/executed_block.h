@@ -27,7 +27,7 @@ class ExecutedBlock {
 
   std::uint32_t count() const { return code_->count(); }
   const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instruction(i).info; }
-  /// Of the first byte of instruction `i`.
+  /// The address of the first byte of instruction `i`.
   LinearAddr linear(std::uint32_t i) const { return code_->linear_at(code_->begin_of(i)); }
   std::uint32_t eip(std::uint32_t i) const { return linear(i).low32() - code_->code_base(); }
   PhysAddr physical(std::uint32_t i) const { return code_->physical(code_->begin_of(i)); }

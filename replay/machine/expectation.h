@@ -10,8 +10,8 @@
 
 namespace citcat {
 
-/// Of a machine whose judge judges blocks; of any other `compares` is false, and nothing is ever
-/// expected. Before `next` the judge need not be told of plain code.
+/// What is expected of a machine whose judge judges blocks. For any other, `compares` is false and
+/// nothing is expected. Before `next` the judge need not be told of plain code.
 class Expectation {
  public:
   /// `cpu` must outlive the object.

@@ -18,8 +18,7 @@ constexpr std::uint64_t kEferLma = 1u << 10, kEferNxe = 1u << 11;
 
 /// In Walk::rights, where entries of eight bytes have their bit 63: no level lets code be fetched.
 constexpr std::uint32_t kNoExecute = 1u << 31;
-/// Of an entry of eight bytes: the address of a table or page, as far as a processor may have one
-/// (SDM vol. 3, 4.1.4).
+/// The address bits of an eight-byte entry, as many as a processor may have (SDM vol. 3, 4.1.4).
 constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000;
 constexpr unsigned kAddressBits = 52;
 
@@ -264,7 +263,7 @@ bool Mmu::permitted(std::uint32_t rights, Access access, Who who) const {
   return !user && !write_protect_;
 }
 
-/// Of a page that `user` may read.
+/// True where code of a page that `user` may read may also be executed.
 bool Mmu::may_execute(std::uint32_t rights, bool user) const {
   if ((rights & kNoExecute) != 0) return false;
   return user || !keeps_from_user_ || (rights & kUser) == 0;

@@ -94,8 +94,8 @@ class Mmu {
   PhysAddr translate(LinearAddr address, Access access, bool user) {
     return translate_for(address, access, program(user));
   }
-  /// Of what the processor itself accesses, with supervisor rights whatever the program's:
-  /// descriptor tables and task segments.
+  /// Translates what the processor itself accesses with supervisor rights: descriptor tables and
+  /// task segments.
   PhysAddr translate_implicitly(LinearAddr address, Access access) {
     return translate_for(address, access, Who::processor);
   }

@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// Of one machine. What is at or behind the place where the run ends does not complete: the
-/// instruction there may have been begun, and its stores may have been made.
+/// Where the run of one machine ends. What is at or behind the place where the run ends does not
+/// complete: the instruction there may have been begun, and its stores may have been made.
 class RunControl {
  public:
   /// The run ends before what is at `position` completes; of several places the first counts. From

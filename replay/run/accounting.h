@@ -37,14 +37,14 @@ struct Accounting {
   std::uint64_t counted = 0;     ///< of these, placed by the capture's own count
   std::uint64_t unique = 0, equivalent = 0, ambiguous = 0, unplaced = 0;  ///< by the search
   std::uint64_t external_writes = 0;
-  /// Of these, known to lie right before the read that showed them only by the order of the bus.
+  /// How many of these lie right before the read that showed them only by the order of the bus.
   std::uint64_t external_unplaced = 0;
   std::uint64_t port_reads = 0;
   std::uint64_t internal_reads = 0;  ///< values that cross no bus, given by a monitor
   std::uint64_t hints = 0;           ///< corrections by hand
   /// What the trace depends on and nothing that was compared constrains.
   std::vector<UnconstrainedInput> unconstrained;
-  /// Of the instruction asked of, where there is one.
+  /// The origins of the instruction that was asked about, where there is one.
   std::optional<LineOrigins> line;
 };
 

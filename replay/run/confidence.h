@@ -144,7 +144,7 @@ class Confidence final : public Observer {
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   std::unordered_map<std::uint32_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
   std::uint64_t port_reads_ = 0;
-  // Of the instruction in progress.
+  // The instruction in progress.
   int bits_ = 32;  ///< default size of its code segment
   Position open_at_;
   Set code_ = OriginSets::kNone, values_ = OriginSets::kNone;

@@ -29,7 +29,7 @@ constexpr std::uint64_t kLongestSpan = std::uint64_t{1} << 62;
 /// What is compared before anybody wants to see it, in instructions.
 constexpr std::uint64_t kAhead = std::uint64_t{1} << 14;
 
-/// Of a REP more iterations than these are not gone through one by one.
+/// A REP's iterations beyond this many are not gone through one by one.
 constexpr std::uint32_t kManyIterations = 8;
 
 Position boundary_before(Position at) {

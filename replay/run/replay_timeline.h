@@ -90,7 +90,7 @@ class ReplayTimeline {
   CpuState registers() const { return session_->machine().save(); }
   const Memory& memory() const { return session_->machine().memory(); }
   const Machine& machine() const { return session_->machine(); }
-  /// Of the last move.
+  /// The report of the last move.
   const ReplayReport& report() const { return report_; }
   /// Where the run is known to end; nullopt as long as nobody was there.
   std::optional<Position> end() const { return end_; }
@@ -108,7 +108,7 @@ class ReplayTimeline {
   /// Comes back to where the branch began.
   void end_branch();
   bool in_branch() const { return aside_.has_value(); }
-  // Of a branch.
+  // Changes a branch.
   void change_registers(const CpuState& state);
   /// Within one frame, which must be mapped.
   void change_memory(PhysAddr address, std::span<const std::uint8_t> bytes);

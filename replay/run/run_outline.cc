@@ -12,8 +12,8 @@ namespace citcat {
 
 namespace {
 
-/// Of registers and memory. What is known of memory is not part of it: a replay that compares notes
-/// each byte that was stored, another one whole frames.
+/// Hashes registers and memory. What is known of memory is not part of it: a replay that compares
+/// notes each byte that was stored, another one whole frames.
 Hash128 hash_of_state(const ReplaySession& session) {
   constexpr std::array<std::uint8_t, kPageSize> kUntouched{};
   Hasher128 hasher;

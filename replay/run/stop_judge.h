@@ -45,7 +45,7 @@ struct StopHit {
 /// The judge of an uncompared run. At first it looks for nothing, which costs nothing.
 class StopJudge final : public BlockJudge, public TrapSetter {
  public:
-  /// Of a search from where the replay stands.
+  /// A search from where the replay stands.
   struct Search {
     const StopSet* stops = nullptr;  ///< must outlive it
     Moment from;        ///< where the replay stands; code that is about to run there does not count

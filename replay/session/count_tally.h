@@ -32,7 +32,7 @@ class CountTally final : public Observer {
     std::optional<Conditional> conditional;
   };
 
-  /// Of the recording's first count; all have the same unit.
+  /// Begins with the recording's first count; all have the same unit.
   CountTally(const Recording& recording, const EventCount& first);
   /// For a recording that has counts.
   static std::optional<EventCount> first_count(const Recording& recording);

@@ -28,7 +28,7 @@ class DigestSink final : public Observer, public StoreListener {
     return {.instructions = true, .references = true, .only_stores = true, .wide = true};
   }
   void block(const ExecutedBlock& block, Position first) override;
-  /// Of plain code digests have stores and nothing else.
+  /// From plain code digests take stores and nothing else.
   Attended attended(std::uint64_t instruction) override;
   void stores(std::span<const PlainStore> stores, Position from) override;
   void instruction(const ExecutedInstruction& e, Position now) override;

@@ -20,8 +20,8 @@ struct Divergence {
   std::string expected, found;
   std::vector<std::string> causes;
   std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
-  /// Of the instruction at `position`; nullopt at the end of the replay, and where something else
-  /// is compared than what an instruction does.
+  /// The linear address of the instruction at `position`; nullopt at the end of the replay, and
+  /// where the comparison is not about an instruction.
   std::optional<LinearAddr> linear = std::nullopt;
 };
 /// "instruction 5+2 at 000f0100": position and linear address.

@@ -118,7 +118,7 @@ class Replayer final : private Environment {
   std::unique_ptr<Tally> tally_;
   Machine machine_;
   ReplayReport report_;
-  // Of the schedule, which may change between two runs.
+  // Cursors into the schedule, which may change between two runs.
   mutable PackedCursor<ExternalWrites> external_writes_;
   PackedCursor<IoReads> io_reads_;
   PackedCursor<InternalReads> internal_reads_;

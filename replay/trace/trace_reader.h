@@ -34,7 +34,7 @@ class TraceDiverged : public Error {
 /// A record and where in the run it stands, or something that happened there.
 struct TraceRecord {
   KtRecord record;  ///< unless `is_event`
-  /// Of an instruction: instructions completed before it, and iterations of its REP. Of another
+  /// For an instruction: instructions completed before it, and iterations of its REP. Of another
   /// record: of the instruction it precedes. The recording's, or that of a file's notes; of KT
   /// without notes it counts from the file's first record and is derived (KtCounter).
   Position position;
@@ -49,28 +49,27 @@ struct TraceRecord {
 
 struct TraceReaderOptions {
   bool offsets = false;  ///< of a recording: offsets in CS, not linear addresses
-  /// Of a recording: PID and MMU records too, at the beginning and after seek() those that tell
-  /// the process and the translations of then.
+  /// For a recording: also PID and MMU records; at the beginning and after seek() those for the
+  /// process and the translations of that moment.
   bool process_records = false;
-  /// Of a compressed KT file that comes through a pipe: notes lie behind what they are of, so it is
+  /// For a compressed KT file from a pipe: its notes lie behind the records they describe, so it is
   /// copied to a temporary file first. Without, it is read as it comes and positions are derived.
   bool notes = true;
-  /// Of processors with long mode: whoever reads takes addresses of 64 bits
-  /// (KtInstruction::wide_eip()); otherwise their traces are refused.
+  /// For processors with long mode: the reader of the trace takes 64-bit addresses
+  /// (KtInstruction::wide_eip()). Otherwise such traces are refused.
   bool wide = false;
   bool events = false;  ///< what happened between instructions, where recording or file tell it
-  /// Of a recording: compare with evidence or digests. After seek() to a checkpoint only later
+  /// For a recording: compare with evidence or digests. After seek() to a checkpoint only later
   /// checkpoints are compared; the replay that took them was compared.
   bool check = true;
   bool use_checkpoints = true;
-  /// Of a recording that is to be compared: from here on it is not compared instruction by
-  /// instruction any more. It is verified as a whole then, which takes a fraction of the time, and
+  /// For a recording that is to be compared: from this instruction on it is no longer compared one
+  /// instruction at a time. It is verified as a whole then, which takes a fraction of the time, and
   /// that is remembered in the archive, where it can be written: from the next time on it is fast
   /// from the beginning (replay/run/verified_run.h). Not with `use_checkpoints` false.
   std::uint64_t verify_after = std::uint64_t{1} << 20;
-  /// Of a recording with evidence that has clocks: say when the bus showed what. It is compared
-  /// from the beginning for that, instruction by instruction. UsageError where nothing tells
-  /// clocks.
+  /// For a recording whose evidence has clocks: say when the bus showed what. It is compared from
+  /// the beginning for that, instruction by instruction. UsageError where nothing tells clocks.
   bool clocks = false;
 };
 

@@ -230,7 +230,7 @@ bool BlockComparison::line_agrees(const JudgedBlock& block, const LineMatcher::P
     return unmatched == 0;
   };
   if (compare(instruction)) return true;
-  // Of several stores to the line it matters after which of them it was given up.
+  // With several stores to the line it matters after which one the line was given up.
   const auto stores = JudgedBlock::of_instruction(block.stores, instruction);
   return stores.size() == 1 && compare(instruction + 1);
 }

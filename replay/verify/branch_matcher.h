@@ -26,10 +26,10 @@ class BranchMatcher {
     std::span<const std::uint8_t> bytes;
     bool prefix = false;
   };
-  /// Of pins that report each instruction: compares the start that is due, and there is one.
+  /// For pins that report each instruction: compares the start that is due; there must be one.
   std::optional<Mismatch> observe(const Reported& byte, ComparisonResult& result);
 
-  /// Of branch trace messages: this instruction begins at `now`. A message comes some time around
+  /// For branch trace messages: this instruction begins at `now`. A message comes some time around
   /// its branch: each must name an instruction that was not reached from the one before it in
   /// memory, in the order of the branches. Branches without a message were taken while tracing was
   /// off.

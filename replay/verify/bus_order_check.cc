@@ -167,7 +167,7 @@ bool BusOrderCheck::is_table(const Byte& byte) const {
   return tables_.count(byte.address.page()) != 0;
 }
 
-/// Of a table of long mode: 4 where CR3 points, 0 where it is not known.
+/// The level of a long-mode table: 4 where CR3 points, 0 where it is not known.
 unsigned BusOrderCheck::level_of(std::uint32_t page) const {
   if (page == machine_->engine().cr(3) / kPageSize) return 4;
   const auto table = tables_.find(page);
@@ -223,7 +223,7 @@ void BusOrderCheck::write(PhysAddr a, std::span<const std::uint8_t> bytes, Acces
   }
 }
 
-/// Of an access in two dwords the upper one may be on the bus first (events/port_transfers.h).
+/// An access in two dwords may show the upper one on the bus first (events/port_transfers.h).
 void BusOrderCheck::compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
   const auto address = [port](std::uint32_t i) {
     return PhysAddr{port}.plus32(i).masked32(0xffff);

@@ -52,7 +52,7 @@ void CacheAccesses::refer(PhysAddr a, const DataReference& r, Position now) {
   tell({r.write ? CacheOp::Kind::write : CacheOp::Kind::read, captured(a), r.size});
 }
 
-/// Of a block that runs for the first time, or keeps no notes.
+/// Finds the lines of a block that runs for the first time, or keeps no notes.
 const CodeLines& CacheAccesses::find_lines(const ExecutedBlock& block) {
   auto made = std::make_unique<LinesNote>();
   const BlockCode& code = block.code();

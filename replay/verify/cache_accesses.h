@@ -23,7 +23,7 @@ class CacheAccesses : public Observer, public BatchListener {
   void watch(const Machine& machine) override;
 
   Wants wants() const override { return Wants::everything().and_wide(); }
-  // Of what is told with references.
+  // Blocks that come with references.
   void block(const ExecutedBlock& block, Position first) override;
   void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
@@ -51,8 +51,8 @@ class CacheAccesses : public Observer, public BatchListener {
   /// Called before the model is told an access. Nothing is due before the instruction that it
   /// returns: until there it need not be called, and moved() is where an access moves lines.
   virtual std::uint64_t before_access(Position now) = 0;
-  /// Of blocks of so many instructions the accesses may be told without before_access(): nothing
-  /// is due before its end.
+  /// True where the accesses of `count` instructions may come without before_access(), because
+  /// nothing is due before their end.
   virtual bool hears_whole(Position /*first*/, std::uint32_t /*count*/) { return false; }
   /// Where before_access() was not called: an access of the instruction at `now` moved lines.
   virtual void moved(Position /*now*/) {}

@@ -138,8 +138,8 @@ class CacheModel {
   enum Word : std::uint8_t {
     /// The line used last, as long as it is held. To use it again changes nothing.
     kLatest,
-    /// Of the data: a modified line that the code has not got. As long as it is the latest, to
-    /// store to it changes nothing.
+    /// In the data part: a modified line that the code part does not hold. As long as it is the
+    /// latest, to store to it changes nothing.
     kStored,
     kRecency,   ///< ways from the latest on, a nibble each; or bits
     kModified,  ///< a bit for each way

@@ -31,7 +31,7 @@ class CodeLines {
 
   /// Pieces of instructions, each in a page of its own.
   std::uint32_t pieces() const { return pieces_; }
-  /// Of all pieces, the lines that each lies in.
+  /// The lines that all pieces lie in, counted for each piece.
   std::uint32_t touches() const { return touches_; }
   /// Calls fetch(a byte of the line, number of the line) for each line in the order of fetching,
   /// and refer(reference, number of the instruction) for the references in between. What is fetched
@@ -57,7 +57,7 @@ class CodeLines {
     }
     fetch_before(next, lines + lines_.size());
   }
-  /// Of instruction `i` alone.
+  /// Calls fetch() for instruction `i` alone.
   template <class Fetch>
   void fetch_instruction(std::uint32_t i, Fetch&& fetch) const {
     for (std::uint32_t n = of_[i].first; n < of_[i].behind; ++n) fetch(lines_[n], n);
@@ -87,8 +87,7 @@ class CodeLines {
   }
 
   std::uint32_t pieces_ = 0, touches_ = 0;
-  // Of most blocks both lie where the rest of the object does, in lines of the host's cache that
-  // are there already.
+  // For most blocks both lie inside the object, in host cache lines that are loaded already.
   boost::container::small_vector<PhysAddr, 6> lines_;  ///< in the order of fetching; a byte of each
   /// By instruction; and what would follow the last one.
   boost::container::small_vector<Lines, 10> of_{Lines{0, 0}};

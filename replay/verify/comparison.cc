@@ -18,7 +18,7 @@ bool is_plain(const Recording& recording, const VerifierOptions& options) {
   return options.plain && whole_addresses && counted;
 }
 
-/// Of a line's parts none is of interest by itself, unless somebody has reviewed it.
+/// No part of a line matters by itself, unless somebody has reviewed it.
 bool joins_lines(const Recording& recording, const VerifierOptions& options) {
   return is_plain(recording, options) && options.policy.waived.empty();
 }
@@ -294,8 +294,9 @@ bool Comparison::adopt(WriteMatcher::Pending& pending, PhysAddr a, std::uint8_t 
   return true;
 }
 
-/// Of a plain comparison: memory now holds what the line shows, but for flags in images. What a
-/// line shows of an image that has been overwritten must not be taken for the one that did.
+/// For a plain comparison: true where memory now holds what the line shows, except for flags in
+/// images. What a line shows of an image that has been overwritten must not be taken for the one
+/// that did.
 bool Comparison::shows_images_alone(const LineMatcher::Pending& line) const {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     const PhysAddr at = line.t.address.plus32(i);

@@ -20,7 +20,8 @@ struct Mismatch {
 /// Throws it as a ReplayStopped at `now`.
 [[noreturn]] void stop_with(const Mismatch& mismatch, Position now);
 
-/// Of a transaction that waits for the replay, which ends at `end`: it is not one of a later run.
+/// True for a waiting transaction that belongs to the replay, which ends at `end`, and not to a
+/// later run.
 inline bool is_left_at(const BusTransaction& t, Position end) {
   return !t.has(kPositionKnown) || t.position < end;
 }

@@ -30,8 +30,8 @@ class UndefinedBits {
   /// An interrupt or exception is about to store an image of `eflags`, or SYSCALL to leave one in
   /// R11.
   void image_follows(std::uint32_t eflags) { flags_.image_follows(eflags); }
-  /// Of a store that may be an image of FLAGS, EFLAGS or RFLAGS; `eflags` asks for the register's
-  /// present value. The upper half of RFLAGS is zeros (Intel SDM vol. 1, 3.4.3.4).
+  /// The undefined bits of a store that may be an image of FLAGS, EFLAGS or RFLAGS; `eflags` reads
+  /// the register's present value. The upper half of RFLAGS is zeros (Intel SDM vol. 1, 3.4.3.4).
   template <class Eflags>
   std::uint32_t in_image(std::span<const std::uint8_t> bytes, Eflags eflags) {
     if (bytes.size() != 8 && bytes.size() != 4 && bytes.size() != 2) return 0;
@@ -61,8 +61,8 @@ class UndefinedBits {
     copied_from_ = from;
     copied_at_ = now;
   }
-  /// Of byte number `byte` of what MOVS stores: those it had where it was read. Linux copies the
-  /// frames of interrupts from one stack to another.
+  /// The undefined bits of byte `byte` that MOVS stores: those it had where it was read. Linux
+  /// copies the frames of interrupts from one stack to another.
   std::uint8_t copied(std::size_t byte, Position now) const {
     if (copied_at_ != now || bytes_.empty()) return 0;
     const Byte* const source = find(copied_from_.plus32(static_cast<std::uint32_t>(byte)));

@@ -116,7 +116,7 @@ void Verifier::complete_stores(std::uint64_t identity, Position now) {
   Comparison::require(c.stores_order.complete(identity, now), now);
 }
 
-/// Of a write-back cache the bus shows only what is not cacheable; captures mark those.
+/// With a write-back cache the bus shows only what is not cacheable; captures mark those.
 bool Verifier::is_visible(PhysAddr a) const {
   const WriteMatcher& writes = comparison_.writes;
   return !comparison_.write_back || (!writes.empty() && writes.covers(a));
@@ -159,7 +159,7 @@ void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
   if (WriteMatcher::observe(*pending, a)) c.write_agreed(t);
 }
 
-/// Of lines without counts: those of which these bytes may be part.
+/// Checks the lines without counts that these bytes may be part of.
 void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
   const Memory& memory = comparison_.memory();
   const PhysAddr last_byte = a.plus32(static_cast<std::uint32_t>(size - 1));
@@ -186,7 +186,7 @@ void Verifier::follow_untold_flags() {
   if (plain()) comparison_.undefined.completed(comparison_.machine->take_untold_flags());
 }
 
-/// Of a plain comparison: remembers a store that may be an image of EFLAGS, and returns the image
+/// For a plain comparison: remembers a store that may be an image of EFLAGS, and returns the image
 /// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
 std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
                                                       std::span<const std::uint8_t> bytes) {
@@ -233,7 +233,7 @@ void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position no
 void Verifier::match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   Comparison& c = comparison_;
   OrderedReads::Access access{c.memory().captured(a), size};
-  // Of processors whose reads are compared so, all floating point is the coprocessor's.
+  // In processors whose reads are compared this way, all floating point is the coprocessor's.
   if (kind == AccessKind::data && c.machine->in_floating_point()) {
     return c.ordered_reads.leave_to_coprocessor(access.address);
   }
@@ -353,7 +353,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   if (!c.lines.empty()) c.check_lines(Position{now.instruction + 1, 0});
 }
 
-/// Of pins that report every instruction. They report a REP once, however often it iterates.
+/// For pins that report every instruction. They report a REP once, however often it iterates.
 void Verifier::check_start(const ExecutedInstruction& e, Position now) {
   const DecodedInstruction& info = *e.info;
   if (info.is_repeated() && now.iteration != 0) return;

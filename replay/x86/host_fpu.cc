@@ -218,7 +218,7 @@ std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace p
   return code;
 }
 
-/// Of the maps 0F 38 and 0F 3A, of which not every host has all.
+/// True where the host has this instruction of the maps 0F 38 and 0F 3A; not every host has all.
 bool host_has(const DecodedInstruction& info) {
   const std::uint8_t opcode = info.opcode;
   const bool first =

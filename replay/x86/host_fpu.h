@@ -102,7 +102,7 @@ class HostFpu {
   /// processor reports none, which stands for FFBF.
   void set_mxcsr_mask(std::uint32_t mask) { mxcsr_mask_ = mask; }
 
-  /// Of a processor with long mode: the image has pointers of 64 bits, and XMM8 to XMM15. Their
+  /// For a processor with long mode: the image has 64-bit pointers, and XMM8 to XMM15. Their
   /// selectors are kept beside it.
   void set_wide(bool wide) { wide_ = wide; }
 

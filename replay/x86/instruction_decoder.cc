@@ -432,7 +432,7 @@ class InstructionDecoder {
     }
   }
 
-  /// Of the first operand that is no port; of a vector instruction that of the mode.
+  /// The size of the first operand that is no port; for a vector instruction the mode's.
   std::uint8_t operand_bytes(const OpcodeRow& row, std::uint8_t word) const {
     const bool port = row.operands[0] == OperandForm::Ib || row.operands[0] == OperandForm::DX;
     const OperandForm form = row.operands[port ? 1 : 0];

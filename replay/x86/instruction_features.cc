@@ -132,7 +132,7 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
   }
 }
 
-/// Of undefined opcodes behind 0F 01, by ModRM.
+/// The feature of an undefined opcode behind 0F 01, by ModRM.
 const Feature* feature_of_0f01(std::uint8_t modrm) {
   if (modrm >= 0xc1 && modrm <= 0xc4) return &kVmx;
   return modrm >= 0xd8 && modrm <= 0xdf ? &kSvm : nullptr;
@@ -166,7 +166,7 @@ const Feature* feature_of_0f(std::span<const std::uint8_t> code, std::uint8_t pr
   }
 }
 
-/// Of an encoding that means nothing: where there is no vector instruction beside it.
+/// True for a VEX encoding of an integer instruction, which has no vector instruction beside it.
 bool is_integer_of_vex(std::span<const std::uint8_t> code) {
   if (code.size() < 4 || code[0] != 0xc4 || (code[1] & 0x1f) != 2) return false;
   return code[3] == 0xf2 || code[3] == 0xf3 || (code[3] >= 0xf5 && code[3] <= 0xf7);

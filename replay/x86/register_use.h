@@ -24,8 +24,8 @@ struct RegisterUse {
   std::uint64_t read = 0, written = 0;
 };
 
-/// Of the instruction that `bytes` are, in code of 16, 32 or 64 bits. Reads what it writes only in
-/// part. Nothing for what is none. Source: Zydis' tables of operands.
+/// The registers that the instruction in `bytes` uses, in code of 16, 32 or 64 bits. Reads what it
+/// writes only in part. Nothing for what is none. Source: Zydis' tables of operands.
 RegisterUse register_use(std::span<const std::uint8_t> bytes, int bits);
 
 }  // namespace citcat

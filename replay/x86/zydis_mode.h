@@ -10,7 +10,7 @@ struct ZydisMode {
   ZydisStackWidth stack = ZYDIS_STACK_WIDTH_32;
 };
 
-/// Of code of 16, 32 or 64 bits.
+/// Zydis' mode for code of 16, 32 or 64 bits.
 inline ZydisMode zydis_mode(int bits) {
   switch (bits) {
     case 16:

@@ -129,7 +129,7 @@ TEST_P(CheckedPaths, AgreeOnTheCaptureAndOnDamagedOnes) {
   const bool tiny = capture.name.ends_with("_tiny");
   const ImportedRecording imported = import_machine(capture, IgnoreCounts::none);
   const Comparison whole = compare(imported, false), plain = compare(imported, true);
-  // Of what has to be adopted it may leave the judgement to the careful one.
+  // It may leave to the careful comparison what has to be adopted.
   if (whole.complete && whole.adopted == 0) {
     EXPECT_TRUE(plain.complete) << plain.text;
   }

@@ -46,8 +46,8 @@ bool takes(Kinds kinds, int kind) {
   return kinds == Kinds::all || kind % 2 == (kinds == Kinds::even ? 0 : 1);
 }
 
-/// Of at least nine in ten faults the true cause is ranked first, or nothing in the capture tells
-/// it from the first; where it is the first, it repairs the run.
+/// For at least nine in ten faults the true cause is ranked first, or nothing in the capture tells
+/// it from the first. Where it is first, it repairs the run.
 void explain_faults(const std::string& title, FaultInjector& injector, int each, Kinds kinds) {
   std::mt19937 random(kFaultSeed);
   std::map<FaultKind, ExplainedRow> table;

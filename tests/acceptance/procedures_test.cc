@@ -200,7 +200,7 @@ TEST_P(Procedures, AreCalledAsOftenAsTheMachineCalledThem) {
 
 // ---- procedures that are nothing but called ----------------------------------------------------
 
-/// Of a golden stream: which procedures of the kernel are entered by calls and left by returns
+/// Which procedures of a golden stream of the kernel are entered by calls and left by returns
 /// alone, each by the place that the other one used; and how often their instructions completed.
 /// What jumps to another procedure's code, runs on into it, or began before the stream did is left
 /// out.

@@ -21,7 +21,7 @@
 namespace citcat {
 namespace {
 
-/// Of processor time: what else the machine does is left out.
+/// Processor time: what else the machine does is left out.
 double seconds_of(const auto& work) {
   const std::clock_t start = std::clock();
   work();

@@ -17,7 +17,7 @@ namespace {
 
 /// Where the last row of the seek table says that the index ends, its hash stands.
 void repair_hash(std::vector<std::uint8_t>& bytes) {
-  // Of either version.
+  // The magic bytes of either version.
   constexpr char kMagic[8] = {'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
   constexpr char kSecond[8] = {'C', 'C', 'K', 'T', 'I', 'D', 'X', '2'};
   for (std::size_t at = 4; at + sizeof kMagic <= bytes.size(); ++at) {

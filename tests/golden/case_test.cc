@@ -39,7 +39,7 @@ std::uint64_t value_of(const CpuState& state, const char* name) {
   return get_register(state, name).value_or(0);
 }
 
-/// Of the code that the processor is in.
+/// The width of the code that the processor is in.
 int code_bits(const CpuState& state) {
   constexpr std::uint16_t kWide = 0x4000, kLong = 0x2000;
   constexpr std::uint64_t kLongModeActive = 0x400;

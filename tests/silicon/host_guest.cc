@@ -17,7 +17,7 @@ HostProcessor::Rights rights_of(std::uint32_t page) {
   return kRights[page % kRights.size()];
 }
 
-// Of the replay's tables, from kSystem on.
+// Offsets of the replay's tables from kSystem on.
 constexpr std::uint32_t kGdt = 0, kIdt = 0x1000, kLdt = 0x2000, kTss = 0x3000, kHandlers = 0x4000;
 constexpr std::uint32_t kDirectory = kGuestRam, kTables = kGuestRam + 0x1000;
 

@@ -117,7 +117,7 @@ class Watchdog {
 
 }  // namespace
 
-/// Of both processes.
+/// Shared by both processes.
 struct HostProcessor::Shared {
   std::array<std::uint8_t, 0x10000> signal_stack;
   user_desc descriptor;

@@ -191,7 +191,7 @@ class Judge {
            near_the_end(c_.instruction.address);
   }
 
-  /// Of instructions that read or write more than one place, which fault comes first. No manual
+  /// Which fault comes first in instructions that read or write more than one place. No manual
   /// says; the replay has the order of the machines that its recordings are of (docs/fidelity.md).
   const char* rule_of_order() const {
     const StepEnd &a = c_.replay, &b = c_.host;
@@ -303,7 +303,7 @@ class Judge {
   const char* rule_of_prefixes() const {
     // LOOPE and LOOPNE behind a repeat prefix look for what the prefix says.
     if (c_.instruction.repeat && one_byte({0xe0, 0xe1}) && goes_elsewhere()) return "repeat-loop";
-    // Of a repeated port access with a count of 0 the port's permission is asked for.
+    // A repeated port access with a count of 0 still asks for the port's permission.
     if (faults(13) && c_.instruction.repeat && one_byte({0x6c, 0x6d, 0x6e, 0x6f}) &&
         (c_.before.gpr[kEcx] & 0xffff) == 0) {
       return "repeat-port-order";
@@ -395,7 +395,7 @@ class Judge {
   }
 
   std::uint8_t immediate() const {
-    // Of shifts by an immediate: the last byte of the instruction.
+    // The count of a shift by an immediate: the last byte of the instruction.
     const std::uint32_t length = c_.host.cpu.eip - c_.before.eip;
     if (length == 0 || length > c_.instruction.available) return 0;
     return c_.instruction.bytes[length - 1];

@@ -118,8 +118,8 @@ StepEnd LockStep::step_replay(unsigned instructions) {
   return end;
 }
 
-/// Of the exception that the replay delivered: its frame on the kernel's stack has the rest of the
-/// registers that it found.
+/// The frame of the exception that the replay delivered; it on the kernel's stack has the rest of
+/// the registers that it found.
 void LockStep::take_frame(StepEnd& end) const {
   // INT n that its gate does not admit is told first.
   const std::vector<DeliveredEvent>& told = world_.delivered();

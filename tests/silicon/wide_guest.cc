@@ -18,7 +18,7 @@ HostProcessor::Rights wide_rights_of(std::uint32_t page) {
   return kRights[page % kRights.size()];
 }
 
-// Of the replay's tables, from kSystem on.
+// Offsets of the replay's tables from kSystem on.
 constexpr std::uint32_t kWideGdt = 0, kWideIdt = 0x1000, kWideTss = 0x3000, kWideHandlers = 0x4000;
 constexpr std::uint32_t kWideTables = WideGuest::kRam;
 constexpr std::uint16_t kKernelCode = 0x10;
@@ -295,7 +295,7 @@ void WideGuest::make_instruction(WideMode mode) {
                                                      0x3e, 0x64, 0x64, 0x65, 0xf2, 0xf3};
     std::uint8_t prefix = kPrefixes[pick(12)];
     if (chance(12)) prefix = 0xf0;
-    // Of a vector instruction they select which one it is.
+    // In a vector instruction they select which one it is.
     if (mode == WideMode::vector && (prefix == 0x66 || prefix >= 0xf0)) continue;
     if (mode == WideMode::newer && prefix >= 0xf0 && !chance(10)) continue;
     repeat_ = repeat_ || prefix >= 0xf2;

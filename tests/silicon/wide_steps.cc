@@ -313,7 +313,7 @@ const char* WideLockStep::rule_of(const Facts& facts, const std::vector<std::str
   const bool double_shift = facts.is(ZYDIS_MNEMONIC_SHLD) || facts.is(ZYDIS_MNEMONIC_SHRD);
   if (double_shift && facts.instruction.operand_width == 16) return "double-shift-beyond-16";
   if (host.kind != StepEnd::Kind::exception || found.size() != 1) return nullptr;
-  // Of an undefined instruction at the end of a page the host fetches what follows.
+  // The host fetches what follows an undefined instruction at the end of a page.
   constexpr std::uint32_t kFetch = 16;
   const bool fetches = host.vector == 14 && (host.error_code & kFetch) != 0;
   if (!facts.defined && fetches && found[0] == "end") return "undefined-length";

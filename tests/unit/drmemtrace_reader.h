@@ -204,7 +204,7 @@ class DrFileReader {
     }
     return std::move(trace_);
   }
-  /// Of each instruction: the timestamp that was read last.
+  /// For each instruction, the timestamp that was read last.
   const std::vector<std::uint64_t>& times() const { return times_; }
 
  private:

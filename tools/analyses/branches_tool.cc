@@ -25,12 +25,12 @@ std::size_t class_of(const FollowedBranch& b) {
                                             : 3;
 }
 
-/// Of all branches of a class.
+/// Counts for all branches of a class.
 struct ClassCounts {
   std::uint64_t executions = 0, taken = 0, unseen = 0, indirect = 0, backward = 0;
 };
 
-/// Of one branch: how often it went where.
+/// How often one branch went where.
 struct Branch {
   std::size_t number = 0;  ///< its class
   bool indirect = false;

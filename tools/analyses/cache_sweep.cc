@@ -14,7 +14,7 @@
 namespace citcat::tools {
 namespace {
 
-/// Of a sweep: the smallest cache, and the lines it tries.
+/// Bounds of a sweep: the smallest cache, and the lines it tries.
 constexpr std::uint32_t kLeastBytes = 1024, kLeastLine = 16, kMostLine = 128;
 
 struct Sweep {
@@ -139,7 +139,7 @@ class CacheBank {
   void set_disabled(bool disabled) {
     for (CountedCache& c : caches_) c.set_disabled(disabled);
   }
-  /// Of the shortest line, of which all others are made.
+  /// The shortest line, from which all others are made.
   std::uint32_t line_of(PhysAddr a) const { return caches_.front().line_of(a); }
   bool has_moved() {
     return std::any_of(caches_.begin(), caches_.end(),
@@ -201,7 +201,7 @@ class StackBank {
   }
   void set_disabled(bool disabled) { disabled_ = disabled; }
   std::uint32_t line_of(PhysAddr a) const { return a.low32() >> data_.front().line_shift(); }
-  /// Of lines that take turns in a set each use counts.
+  /// Each use counts where lines take turns in a set.
   static std::uint32_t repeated_line() { return 0; }
   static bool has_moved() { return true; }
   void enter(unsigned part) { part_ = part; }

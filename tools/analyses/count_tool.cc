@@ -149,7 +149,7 @@ class CountTool final : public Tool {
   };
 
   void add(const InstructionKey& key, const Counts& counts) { merged_[key] += counts; }
-  /// Of all that was told, and what followed.
+  /// The table of everything that ran, later parts included.
   Table_ table() const {
     Table_ all = merged_;
     for (const Piece& piece : pieces_) {

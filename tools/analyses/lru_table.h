@@ -13,10 +13,9 @@
 
 namespace citcat::tools {
 
-/// Of a set that a part has touched fewer than `ways` tags of, nothing more is known than these:
-/// they are its latest. Whether any other tag is there the table before tells (Heidelberger and
-/// Stone, Parallel Trace-Driven Cache Simulation by Time Partitioning, WSC 1990). Such accesses are
-/// kept.
+/// A set with fewer than `ways` known tags holds at least these, which are its latest. Whether any
+/// other tag is there the table before tells (Heidelberger and Stone, Parallel Trace-Driven Cache
+/// Simulation by Time Partitioning, WSC 1990). Such accesses are kept.
 class LruTable {
  public:
   /// `known`: it is empty at the beginning.

@@ -118,7 +118,7 @@ class PowerTool final : public Tool {
       sets_[kCodeLines].put(word);
     }
   }
-  /// Of what is longer than 8 bytes the value is not told (Reference::value).
+  /// Values longer than 8 bytes are not given (Reference::value).
   void access(const Reference& r) {
     if (r.kind != AccessKind::data) return;
     put_address(kDataAddress, kDataGray, r.physical.value);

@@ -17,7 +17,7 @@ namespace citcat::tools {
 /// address. Parts of a procedure that a compiler moved away ("schedule.cold") belong to it.
 class ProcedureTable {
  public:
-  /// Of code that lies in no procedure that is known.
+  /// The number for code in no known procedure.
   static constexpr ProcedureNumber kUnknown = 0;
 
   explicit ProcedureTable(const NameSource* names) : names_(names) {

@@ -14,7 +14,7 @@
 namespace citcat::tools {
 namespace {
 
-/// Of one kind of repeated instruction.
+/// Counts for one kind of repeated instruction.
 struct Repeats {
   std::uint64_t executions = 0, iterations = 0, bytes = 0, nothing = 0;
   std::array<std::uint64_t, 33> lengths{};  ///< executions, by bits of their iterations

@@ -85,7 +85,7 @@ class Buffers {
     if (!latest_.use(page)) [[unlikely]]
       look_up_new(page, kind);
   }
-  /// Of that buffer, of that kind.
+  /// Misses of that buffer, of that kind.
   std::uint64_t misses(std::size_t number, std::size_t kind) const { return misses_[number][kind]; }
   void flush() {
     latest_.clear();
@@ -190,7 +190,7 @@ class TlbTool final : public Tool {
  private:
   /// The pages of a block's code.
   struct CodePages {
-    /// Of each instruction, and the same again where its last byte lies in the same page.
+    /// The pages of each instruction's first and last byte.
     std::vector<std::pair<PageNumber, PageNumber>> of;
     std::uint32_t lookups = 0;
     bool one_page = true;  ///< all of it lies in one

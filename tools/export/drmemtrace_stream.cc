@@ -94,7 +94,8 @@ void DrmemtraceStream::begin(const Step& step) {
   marker(DrMarker::version, kDrVersion);
   marker(DrMarker::file_type, type);
   name_thread(thread_of(step.address_space));
-  // Of the i486 to the Pentium III the largest; of all processors with long mode.
+  // The largest line from the i486 to the Pentium III, and the line of all processors with long
+  // mode.
   constexpr std::uint64_t kLine = 32, kWideLine = 64;
   marker(DrMarker::cache_line_size, form_.long_mode ? kWideLine : kLine);
   marker(DrMarker::page_size, kPageSize);

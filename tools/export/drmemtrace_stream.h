@@ -64,7 +64,7 @@ class DrmemtraceStream {
   LinearAddr last_behind_;  ///< the address behind it
   /// An IRET, SYSEXIT or SYSRET was the last step: its address.
   std::optional<LinearAddr> returned_from_;
-  /// Of a thread: where it goes on, unless the system makes it go on elsewhere.
+  /// Where a thread goes on, unless the system makes it go on elsewhere.
   struct Expected {
     std::optional<LinearAddr> next;
     bool from_system_call = false;

@@ -110,7 +110,7 @@ void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber call
   }
   const auto before = slots_.find({space, slot.value});
   if (before != slots_.end()) {
-    // Of a stack that nobody returns to: its memory is this one's now.
+    // Nobody returns to that stack: its memory is this one's now.
     const StackPtr old = before->second;
     const auto frame =
         std::find_if(old->frames.begin(), old->frames.end(),
@@ -135,7 +135,8 @@ void CallStacks::returned(std::uint32_t space, LinearAddr slot) {
   leave_top(*current_);
 }
 
-/// Of a call before the beginning, or of what was no call, or on the stack of a new task.
+/// A return from a call before the beginning, from something that was no call, or on the stack of a
+/// new task.
 void CallStacks::returned_unknown(std::uint32_t space, LinearAddr slot) {
   if (current_->space != space || current_->calls() == 0) return;
   if (!are_near(space, current_->frames.back().slot, slot)) {

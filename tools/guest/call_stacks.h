@@ -107,7 +107,7 @@ class CallStacks {
   const CallFrame* innermost() const {
     return current_->frames.empty() ? nullptr : &current_->frames.back();
   }
-  /// Of what runs.
+  /// The call that runs now.
   CallPath path() const { return path_of(*current_, current_->frames.size()); }
   std::uint32_t space() const { return current_->space; }
   /// Calls that are open on this stack.
@@ -155,7 +155,7 @@ class CallStacks {
   Clock left_;
   bool unsure_ = true;
   std::map<SlotKey, StackPtr> slots_;  ///< of all open calls
-  /// Of each program the stack that was used last.
+  /// The stack that each program used last.
   std::unordered_map<std::uint32_t, StackPtr> programs_;
 };
 

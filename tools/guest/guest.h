@@ -27,7 +27,7 @@ class Guest {
   /// byte: the run has not needed it so far.
   virtual std::optional<std::uint8_t> byte(LinearAddr at) const = 0;
 
-  /// Of an address, a pointer or a count: 4, in 64-bit mode 8.
+  /// Bytes of an address, a pointer or a count: 4, in 64-bit mode 8.
   unsigned word_bytes() const { return in_64_bit_mode() ? 8 : 4; }
   /// `bytes` further on; outside 64-bit mode 0 follows the last address of 32 bits.
   LinearAddr onward(LinearAddr at, std::uint64_t bytes) const {

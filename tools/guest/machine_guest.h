@@ -11,7 +11,7 @@ class Machine;
 
 namespace tools {
 
-/// Of one machine, which must outlive the object.
+/// The guest on one machine, which must outlive the object.
 class MachineGuest final : public Guest {
  public:
   explicit MachineGuest(const Machine& machine) : machine_(machine) {}

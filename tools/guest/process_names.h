@@ -18,7 +18,7 @@ namespace citcat::tools {
 /// them, and so have its name.
 class ProcessNames final : public SystemCallListener {
  public:
-  /// Of the process with these page tables.
+  /// The name of the process with these page tables.
   std::optional<std::string> name(std::uint32_t address_space) const;
 
   /// From here on two tables, a page from each other, are one process's (Context::

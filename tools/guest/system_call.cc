@@ -13,7 +13,7 @@ namespace citcat::tools {
 
 namespace {
 
-/// Of a list of texts so many are shown.
+/// How many items of a list of texts are shown.
 constexpr std::size_t kShownItems = 32;
 /// Results from here on are negative error numbers (Linux, include/linux/err.h: MAX_ERRNO).
 constexpr std::int64_t kLowestError = -4095;

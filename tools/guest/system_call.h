@@ -27,8 +27,8 @@ struct SystemCall {
   std::array<std::uint64_t, kSystemCallArguments> arguments{};
   /// So many of them; the sixth of SYSENTER lies on a stack that no evidence may tell.
   unsigned known_arguments = kSystemCallArguments;
-  /// Of each argument that is an address of text, the text as it was found, quoted; empty where it
-  /// was not in memory, or none.
+  /// For each argument that is the address of a text: the text as found, quoted; empty where it was
+  /// not in memory.
   std::array<std::string, kSystemCallArguments> texts;
   std::uint32_t address_space = 0;  ///< CR3 at its beginning
   Position begin, end;              ///< where the processor left the program, and came back

@@ -59,7 +59,7 @@ void SystemCallFollower::delivered(const DeliveredEvent& event, Position now) {
 /// The program has left its level where the call is told of, or is about to.
 void SystemCallFollower::fast_call(Position now, bool wide) {
   if (!guest_->runs_program()) return;
-  // Of a program of 32 bits on AMD's; Linux has it go through a page of its own (vdso32).
+  // A 32-bit program on AMD's processors; Linux sends it through a page of its own (vdso32).
   if (wide && !guest_->in_64_bit_mode()) return;
   begin(wide ? Way::syscall : Way::sysenter, now);
 }
@@ -219,8 +219,7 @@ bool SystemCallFollower::begin_program(const Place& place, Position now) {
   return true;
 }
 
-/// Of the calls that may have begun the program the newest one that named this path, or else the
-/// newest.
+/// The call that began the program: the newest that named this path, or else the newest.
 std::list<SystemCallFollower::Pending>::iterator SystemCallFollower::caller_of(
     const Place& place, const std::string& path) {
   const std::string text = quoted_text(path);

@@ -30,8 +30,8 @@ class Analysis {
  public:
   /// Throws UsageError for a tool or an option that there is not.
   Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by);
-  /// Of one tool that is in no list, and needs the whole run in one go; what is told goes to a
-  /// part() of it.
+  /// Analyses with one tool that is in no list and needs the whole run in one go; a part() of it
+  /// observes the run.
   explicit Analysis(std::unique_ptr<Tool> tool);
 
   const std::vector<Split>& by() const { return by_; }
@@ -39,7 +39,7 @@ class Analysis {
   /// How the modelled processors fill their TLB. Throws UsageError where tools disagree.
   std::optional<WalkPolicy> walks() const;
   std::vector<Wants> wants_of_each() const;
-  /// Of each tool, by its key in reports: which of its figures are samples in a sampled run.
+  /// For each tool, by its key in reports: which of its figures are samples in a sampled run.
   std::vector<std::pair<std::string, Tool::Sampled>> sampled() const;
   /// Names of tools that need the whole run in one go.
   std::vector<std::string> serial_tools() const;
@@ -50,7 +50,7 @@ class Analysis {
   /// Whether the tool, by its number in groups, has a model to be warmed up; see
   /// Tool::set_warming().
   bool warms(std::size_t tool) const { return requests_[tool].prototype->warms(); }
-  /// Of all tools that there are, and will be.
+  /// Sets it for all tools, present and future.
   void set_warming(bool warming);
 
   /// All, by Group::number.
@@ -67,10 +67,9 @@ class Analysis {
 
   /// Under `into`: a group "tools" with one of each tool, or with `by` a group for each "groups".
   void report(Report& into) const;
-  /// Of tools that have not done what they were to do (Tool::failure()), each once; to be asked
-  /// behind report() or save().
+  /// Failures of tools (Tool::failure()), each once; valid after report() or save().
   std::vector<std::string> failures() const;
-  /// Of the only tool of the only group; null where there are more.
+  /// The only tool of the only group; null where there are more.
   const Tool* only_tool() const;
 
  private:

@@ -123,7 +123,7 @@ class Context {
   bool isolated_ = false;
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<const Open> interrupted_open_;
-  /// Of address spaces that do not run.
+  /// The open contexts of address spaces that are not running.
   std::unordered_map<std::uint32_t, std::shared_ptr<const Open>> open_of_;
 };
 

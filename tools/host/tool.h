@@ -41,8 +41,8 @@ struct Wants {
   bool events = false;  ///< event()
   /// With `executions` alone: plain code may be told by Tool::passed() in place of run().
   bool passes = false;
-  /// Of what passed the last so many instructions before anything else are told by run() all the
-  /// same; Attended::kMostTrail at most.
+  /// The last so many passed instructions before anything else come by run() all the same;
+  /// Attended::kMostTrail at most.
   std::uint32_t trail = 0;
 
   constexpr Wants operator|(const Wants& o) const {
@@ -127,7 +127,7 @@ class Execution {
         does_nothing_(does_nothing) {}
 
   const StaticBlock& block() const { return *block_; }
-  /// Of the first instruction, or iteration.
+  /// The position of the first instruction, or iteration.
   Position first() const { return first_; }
   /// Iterations told together: 1 of whatever is not repeated. The addresses and references are
   /// those of the first one; of each further one they are `step()` bytes higher, linear and
@@ -323,7 +323,7 @@ class Tool {
   virtual void interrupted(void* /*mine*/, std::uint64_t /*times*/) {}
   virtual void event(const MachineEvent&, const Context&) {}
 
-  /// Of the same options and Setup, and told nothing.
+  /// A tool with the same options and Setup that has observed nothing.
   virtual std::unique_ptr<Tool> part() const = 0;
   /// Its options allow what ToolRow::merging says.
   virtual bool merges() const { return true; }

@@ -337,7 +337,7 @@ void ToolHost::finish() {
 // ---------------------------------------------------------------------------------------------
 // Code
 
-/// Of a block that keeps notes.
+/// The note of a block that keeps notes.
 inline CodeNote& ToolHost::note_of(const ExecutedBlock& block) {
   std::unique_ptr<BlockNote>& note = *block.note();
   if (note == nullptr) [[unlikely]]

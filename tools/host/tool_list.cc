@@ -37,11 +37,11 @@ extern const ToolRow kMapTool;
 extern const ToolRow kMomentsTool;
 extern const ToolRow kTreeTool;
 
-// Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that
-// name.
+// The row of a tool whose result is a file (tools/export/exporter_list.h); null where there is none
+// of that name.
 const ToolRow* find_exporter_tool(const std::string& name);
-// Of those in shared objects (tools/plugin/plugin_row.cc); null where `name` is not the name of a
-// file.
+// The row of a tool in a shared object (tools/plugin/plugin_row.cc); null where `name` is not the
+// name of a file.
 const ToolRow* find_plugin_tool(const std::string& name);
 
 const std::vector<const ToolRow*>& tool_list() {

@@ -45,7 +45,7 @@ struct Happening {
 ///   procedure:NAME process:NAME write:FIRST[-LAST] port:N
 class WindowEvent {
  public:
-  /// Of the next word: an event where it is one, else nothing is taken and it is instructions.
+  /// Parses the next word as an event; where it is none, takes nothing and means instructions.
   /// Names must outlive it. Throws UsageError.
   static WindowEvent parse(WindowWords& words, const NameSource& names);
 

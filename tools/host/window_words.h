@@ -23,8 +23,8 @@ class WindowWords {
   void expect_end() const;
   std::uint64_t number();
 
-  /// Of digits, perhaps with k, M or G for thousands, millions, thousands of millions. Throws
-  /// UsageError.
+  /// A number of digits, perhaps with k, M or G for thousands, millions, thousands of millions.
+  /// Throws UsageError.
   static std::uint64_t number(const std::string& text);
   [[noreturn]] static void refuse(const std::string& expected, const std::string& found);
 

@@ -48,7 +48,7 @@ Entry entry_of(const DecodedInstruction& info, const EaSlot& slot) {
   return {};
 }
 
-/// Of two entries that are not of a string.
+/// Orders two entries that do not belong to a string.
 bool stands_before(const Entry& a, const Entry& b) {
   const auto rank = [](const Entry& e) {
     return e.tag == IdtraceTag::target ? 0 : e.tag == IdtraceTag::read ? 1 : 2;

@@ -29,7 +29,7 @@ struct IdtraceTotals {
   };
   std::vector<Block> blocks;  ///< all, in the order of the file
 
-  /// Of a profile. `code` may be null.
+  /// The totals of a profile. `code` may be null.
   static IdtraceTotals of(const IdtraceBlocks& blocks, const IdtraceCounts& counts,
                           const IdtraceCode* code);
   /// Of an execution trace.
@@ -61,7 +61,7 @@ struct IdtraceRepeats {
   /// Of an execution trace.
   static IdtraceRepeats of(IdtraceReader& trace, const IdtraceBlocks& blocks,
                            const IdtraceCode& code);
-  /// Of a cache trace with tags for repetition (-r). Empty where there are none: it was made
+  /// Repetition in a cache trace with tags for it (-r). Empty where there are none: it was made
   /// without, or nothing was repeated. Throws FormatError for another kind of trace.
   static IdtraceRepeats of(IdtraceReader& trace);
 };

@@ -34,9 +34,9 @@ bool is_idtrace_profile(const std::string& path);
 /// Where the files go. Names that are empty are not written.
 struct IdtraceFiles {
   std::string trace, blocks, counts, code;
-  /// Of what `content` needs, beside `path`, whose ending `.trc`, `.blk` or `.cnt` (with `.zst`) is
-  /// replaced. `path` itself is the trace, or of a profile the counts. Throws UsageError where it
-  /// is the standard output and there is more than one file.
+  /// The files that `content` needs, named like `path` with its ending `.trc`, `.blk` or `.cnt`
+  /// (with `.zst`) replaced. `path` itself is the trace, or of a profile the counts. Throws
+  /// UsageError where it is the standard output and there is more than one file.
   static IdtraceFiles beside(const std::string& path, IdtraceContent content);
 };
 

@@ -24,7 +24,7 @@ std::optional<std::int64_t> CodeNode::argument(std::int64_t number,
   return point.arguments[bits(number)];
 }
 
-/// Of kinds with two operands that are both always needed.
+/// Combines operands for kinds that always need both.
 std::optional<std::int64_t> CodeNode::combine(std::int64_t a, std::int64_t b) const {
   switch (kind) {
     case Kind::add:

@@ -90,7 +90,7 @@ void Compiler::statement(const Statement& s, const Scope& scope) {
 }
 
 void Compiler::condition(const Statement& s, Scope scope) {
-  // Of several that must all hold.
+  // The first of several conditions that must all hold.
   const Expression* e = &*s.subject;
   while (e->kind == ExpressionKind::binary && e->operation == "&&") {
     scope.tests.push_back(test(e->parts[1], scope));

@@ -18,7 +18,7 @@
 
 namespace citcat::mdl {
 
-/// Of tables of what metrics found.
+/// The columns of tables of metrics' results.
 std::vector<tools::Column> metric_columns();
 
 class MdlRun final : private tools::CallFollowerListener {
@@ -113,7 +113,7 @@ class MdlRun final : private tools::CallFollowerListener {
   std::uint32_t level_ = 0, space_ = 0;
   const tools::Context::Open* open_ = nullptr;
   std::uint64_t window_ = 1;
-  // Of what is told:
+  // What is being observed:
   const Piece* piece_ = nullptr;
   const tools::Execution* execution_ = nullptr;
   tools::ProcedureNumber procedure_ = tools::ProcedureTable::kUnknown;

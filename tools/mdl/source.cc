@@ -45,7 +45,7 @@ std::string Source::found_at(Place at) const {
 
 void Source::refuse(Place at, const std::string& expected, std::string found) const {
   if (found.empty()) found = found_at(at);
-  // Of a long line, what is around the place.
+  // Only the surroundings of the place are shown of a long line.
   const std::string_view whole = line(at.line);
   const std::size_t column = std::min(at.column - 1, whole.size());
   const std::size_t begin = column > kShown / 2 ? column - kShown / 2 : 0;

@@ -57,7 +57,7 @@ struct Statement {
   std::string variable;
   std::optional<Expression> subject;
   std::vector<Statement> body;
-  // Of a request:
+  // For a request:
   bool prepend = false;      ///< before what is at the points already
   bool post = false;         ///< behind the instruction of the point
   bool constrained = false;  ///< only where the constraints of the focus hold

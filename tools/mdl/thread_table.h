@@ -13,7 +13,7 @@ namespace citcat::mdl {
 
 class MetricRun;
 
-/// Of one metric.
+/// The state of one metric in one thread.
 struct ThreadState {
   bool begun = false;                   ///< the code at $start has run
   std::vector<std::int64_t> variables;  ///< without the metric itself

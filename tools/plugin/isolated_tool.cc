@@ -12,7 +12,7 @@ namespace citcat::tools {
 
 namespace {
 
-/// Of a state that is told in pieces, each well within a segment.
+/// States are sent in pieces, each well within a segment.
 constexpr std::size_t kStatePiece = kSegmentBytes / 4;
 
 template <class T>

@@ -56,7 +56,7 @@ class PluginInstance {
   void event(const citcat_tool_event& event) {
     if (calls().event) calls().event(tool_, &event);
   }
-  /// Of a tool that merges (PluginDescription), as the next two.
+  /// For a tool that merges (PluginDescription), as are the next two.
   void follow(PluginInstance& later) { calls().merge(tool_, later.tool_); }
   std::vector<std::uint8_t> save() const;
   /// Throws FormatError for bytes that the tool refuses.

@@ -16,10 +16,11 @@ namespace citcat::tools {
 
 namespace {
 
-/// Of every version of the structure: where a version is read before anything else is believed.
+/// The part that every version of the structure has; the version is read from it before anything
+/// else is believed.
 constexpr std::uint32_t kSmallest = offsetof(citcat_tool, version) + sizeof(std::uint32_t);
 
-/// Of every ELF file (System V ABI, ELF header, e_ident).
+/// The first bytes of every ELF file (System V ABI, ELF header, e_ident).
 constexpr std::string_view kElfMagic =
     "\x7f"
     "ELF";

@@ -28,7 +28,7 @@ namespace {
 /// An answer larger than that is none: the process is not to be believed.
 constexpr std::uint32_t kLargestAnswer = std::uint32_t{1} << 30;
 
-/// Of a status as waitpid() has it.
+/// The text for a status from waitpid().
 std::string ended_text(int status) {
   if (!WIFSIGNALED(status)) return fmt::format("called exit({})", WEXITSTATUS(status));
   return fmt::format("was ended by signal {} ({})", WTERMSIG(status),

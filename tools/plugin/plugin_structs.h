@@ -54,7 +54,7 @@ class PluginExecution {
 /// nullopt for what tools in C are not told.
 std::optional<citcat_tool_event> plugin_event(const MachineEvent& event, const Context& context);
 
-/// Of the bits of enum citcat_wants; those that it has not are ignored.
+/// Converts the bits of enum citcat_wants and ignores unknown ones.
 Wants plugin_wants(std::uint32_t wants);
 
 }  // namespace citcat::tools

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kSpacesKept = 8;
 
-/// Of a page frame, or of several.
+/// Figures of a page frame, or of several.
 struct Region {
   std::uint64_t image_bytes =
       0;  ///< known before the run, because it was read before it was written
@@ -250,7 +250,7 @@ void MapTool::report(Report& out) const {
                                  {"external_bytes", "bytes of them", "bytes"},
                                  {"device", "no memory", ""},
                                  {"processes", "processes", ""}};
-  // Of a sampled run a frame may have been written without that being told.
+  // In a sampled run a frame may have been written unobserved.
   if (setup_.sampled) columns.push_back({"changed", "stored to", ""});
   Table& table = out.table("regions", "regions that were used", std::move(columns));
   const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };

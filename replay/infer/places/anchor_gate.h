@@ -40,7 +40,7 @@ class AnchorGate final : public Observer {
   /// What it ends; before the run begins.
   void ends(RunControl& control) { control_ = &control; }
   void follow_reads() { follows_reads_ = true; }
-  /// Of stores only those that pass the cache are on the bus.
+  /// Only stores that pass the cache are on the bus.
   void behind(CacheFollower& cache) { cache_ = &cache; }
   void set_limit(const BusAnchor* limit) { limit_ = limit; }
   bool closed() const { return closed_; }

@@ -68,7 +68,7 @@ void RegisterFilter::learn_saves(const Candidates& found) {
   saves.end();
   std::unordered_set<std::uint32_t> seen;
   for (const SavedRegister& save : saves.saves()) {
-    // Of bytes stored twice the evidence keeps the first.
+    // Where bytes are stored twice the evidence keeps the first.
     std::uint32_t fresh = 0;
     while (fresh < save.size && seen.insert(save.address.plus32(fresh).low32()).second) ++fresh;
     using Kind = Known::Kind;

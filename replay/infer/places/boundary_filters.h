@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-/// Of every interrupt, in the schedule's order.
+/// One for every interrupt, in the schedule's order.
 using InterruptSurroundings = std::vector<InterruptEvidence>;
 
 /// Interrupts are enabled, the count is the capture's, and what is stored next may be the frame.
@@ -32,7 +32,7 @@ class RegisterFilter {
  public:
   RegisterFilter(PlacementRun& run, const InterruptSurroundings& surroundings)
       : run_(run), surroundings_(surroundings) {}
-  /// Of another interrupt; of its registers nothing is known.
+  /// Begins with another interrupt; nothing is known of its registers.
   void begin(std::size_t interrupt);
   /// They were looked for.
   bool learned() const { return learned_; }
@@ -70,7 +70,7 @@ class ReadFilter {
  public:
   ReadFilter(PlacementRun& run, const InterruptSurroundings& surroundings)
       : run_(run), surroundings_(surroundings) {}
-  /// Of another interrupt; nothing is asked of it until expect().
+  /// Begins with another interrupt; nothing is asked until expect().
   void begin() { asks_ = false; }
   /// The replay stands at the beginning of the window, and does so again afterwards.
   void expect(std::size_t interrupt, const PlacementRun::Place& window);

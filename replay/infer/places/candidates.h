@@ -54,7 +54,7 @@ struct Candidates {
   std::optional<Divergence> left;  ///< where the run to the window left the evidence
 };
 
-/// Of several groups, takes the first: what is told of it.
+/// Describes the event by the first of several groups.
 void describe(PlacedEvent& event, const std::vector<BoundaryGroup>& groups);
 
 }  // namespace citcat

@@ -16,7 +16,7 @@ namespace citcat {
 
 class LineDecider {
  public:
-  /// Of a run behind a cache.
+  /// Decides lines of a run behind a cache.
   explicit LineDecider(PlacementRun& run) : run_(run) {}
 
   /// Drops those that the lines that follow refute, unless that is all of them. `far`: looks

@@ -23,7 +23,7 @@ PlaceSearch::PlaceSearch(const Recording& recording, const EvidenceSource& evide
       run_(recording, evidence, options),
       hidden_(run_, evidence, surroundings_, window_, trials_) {}
 
-/// Of the groups left, takes the first and goes on from there.
+/// Takes the first group that is left and goes on from there.
 void PlaceSearch::accept(Placement placement) {
   PlacedEvent event;
   event.interrupt = now_.interrupt;

@@ -34,7 +34,7 @@ class PlacementRun {
     RewindableReplay::Place replay;
     AnchorGate::Progress gate;
     CountTally::State counts;
-    // Of a write-back cache.
+    // The state of a write-back cache.
     std::shared_ptr<const CacheFollower::Checkpoint> cache;
     FrameWatch::State frames;
     Position position() const { return replay.position(); }

@@ -13,7 +13,7 @@ PushedFrames::PushedFrames(PlacementRun& run, std::vector<PlacedEvent>& events,
 }
 
 void PushedFrames::watch(std::size_t event, const std::vector<BoundaryGroup>& groups) {
-  // Of frames that were overwritten nothing can be learned any more.
+  // Nothing can be learned any more from overwritten frames.
   const std::vector<FrameWatch::Frame>& watched = run_.frames().state().frames;
   std::erase_if(open_, [&](const auto& item) {
     return std::none_of(watched.begin(), watched.end(),

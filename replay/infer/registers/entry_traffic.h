@@ -104,7 +104,7 @@ class EntryTraffic {
   std::optional<PhysAddr> handler_;
 };
 
-// Of gates and descriptors (Intel SDM vol. 3, figures 3-8, 6-2 and 6-8), the second dword.
+// Bits in the second dword of gates and descriptors (Intel SDM vol. 3, figures 3-8, 6-2 and 6-8).
 inline constexpr std::uint32_t kEntryPresent = 1u << 15, kEntryLongCode = 1u << 21;
 
 inline bool is_code_descriptor(std::uint32_t high) {

@@ -19,7 +19,7 @@ struct PageEntry {
 
   bool is_present() const { return (value & 1) != 0; }
   bool is_large() const { return (value & 0x80) != 0; }
-  /// Of the table or page that it names.
+  /// The address of the table or page that the entry names.
   MachineAddr address() const { return MachineAddr{value & 0x000ffffffffff000}; }
 };
 

@@ -237,7 +237,7 @@ std::vector<Hint> ProtectedRecovery::supplied_memory() const {
   return hints;
 }
 
-/// Of the first, what the interrupt pushed.
+/// The registers that the first interrupt pushed.
 std::vector<RecoveredRegister> ProtectedRecovery::frame_registers() const {
   const std::uint64_t interrupt = recording_.interrupts.front().transaction;
   const bool wide = entry_.long_mode;

@@ -11,14 +11,14 @@
 
 namespace citcat::fast {
 
-/// Of one block, instruction by instruction. With Keep::kt_records the area holds KT records
-/// (docs/formats/kt.md); otherwise, where it holds anything, the effective addresses of one
-/// instruction after another, as dwords, or quadwords in 64-bit mode.
+/// The layout of one block's area, instruction by instruction. With Keep::kt_records the area holds
+/// KT records (docs/formats/kt.md); otherwise, where it holds anything, the effective addresses of
+/// one instruction after another, as dwords, or quadwords in 64-bit mode.
 class AreaLayout {
  public:
   static constexpr std::size_t kMaxInstructions = 64;
 
-  /// Of a new block.
+  /// Begins the layout of a new block.
   void begin(Policy policy, bool bits64) {
     bits64_ = bits64;
     records_ = policy.keep == Keep::kt_records;
@@ -38,8 +38,8 @@ class AreaLayout {
     return static_cast<std::uint16_t>(first + lowered.op.slot);
   }
   std::size_t size() const { return size_; }
-  /// Of records, rounded up to what is copied at a time; of addresses handlers put down all, and
-  /// there is none. Valid until the next call of a member.
+  /// The image of records, rounded up to the size of a copy. Handlers store all addresses
+  /// themselves, so that they have no image. Valid until the next call of a member.
   std::span<const std::uint8_t> image() {
     if (!records_) return {};
     const std::size_t rounded = (size_ + kAreaStep - 1) / kAreaStep * kAreaStep;
@@ -72,8 +72,9 @@ class AreaLayout {
   std::array<std::uint8_t, kMaxInstructions * kMaxRecord + kAreaStep> bytes_;
 };
 
-/// Of areas of a batch of blocks, addresses of 192 instructions at most; or of those of the last
-/// blocks that passed, of which the ones that hold Attended::kMostTrail instructions need less.
+/// Bytes of the areas of a batch of blocks, with the addresses of at most 192 instructions; or of
+/// those of the last blocks that passed, of which the ones that hold Attended::kMostTrail
+/// instructions need less.
 inline constexpr std::size_t kAreaBytes = 4096;
 /// What an area that begins there, and a copy of it, may go beyond them.
 inline constexpr std::size_t kAreaBeyond = AreaLayout::kMaxInstructions * 16 + 2 * kAreaStep;

@@ -60,7 +60,7 @@ class BlockStore {
 
   /// Memory is used up: clear() at the next occasion.
   bool full() const { return used_ > max_bytes_; }
-  /// Of all stores from now on; for tests. Not while another thread runs one.
+  /// Sets the limit of all stores from now on; for tests. Not while another thread runs one.
   static void set_max_bytes(std::size_t bytes) { max_bytes_ = bytes; }
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
   void clear();

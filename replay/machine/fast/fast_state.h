@@ -239,9 +239,9 @@ struct State {
   std::array<const Block*, kJumps> batch_jumps{};      ///< the same where accesses are kept
   std::array<std::uint64_t, kCodePages> code_pages{};  ///< where() of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
-  /// Of the pages in `reads` and `writes`: physical addresses of their frames.
+  /// Physical addresses of the frames of the pages in `reads` and `writes`.
   std::array<std::uint32_t, kTlbEntries> read_frames{}, write_frames{};
-  /// Of the pages in `reads` and `writes`: which of their bytes are defined.
+  /// Which bytes are defined in the pages in `reads` and `writes`.
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
 

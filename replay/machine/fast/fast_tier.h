@@ -64,7 +64,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void forget_pages();
   void check_pages();
   std::optional<Translation> translate(LinearAddr linear, Access access);
-  /// Of the supervisor, of the user, of the supervisor who reaches the user's pages by EFLAGS.AC.
+  /// The supervisor, the user, and the supervisor who reaches the user's pages by EFLAGS.AC.
   static constexpr std::size_t kPrivileges = 3;
   /// Which of `states_` is in use.
   std::size_t privilege() const {
@@ -128,7 +128,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
                   const std::uint8_t* area, std::span<const DataReference> references = {});
   void tell_batch(std::uint32_t of_last, std::uint64_t first);
   void tell_blocks(std::uint32_t blocks, std::uint64_t first);
-  /// Of the batch's block `number`, behind its last access in State::log.
+  /// Where the accesses of the batch's block `number` end in State::log.
   std::uint32_t end_of_log(std::uint32_t number) const {
     return number + 1 < s_->batched ? s_->batch[number + 1].logged : s_->logged;
   }

@@ -154,7 +154,7 @@ inline T read(const Op* op, State* s, const Place& at) {
   return value;
 }
 
-/// Of an operand found for a write, which is going to be written too.
+/// Reads an operand that was found for a write and will be written too.
 template <class A, class T>
 inline T read_to_write(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);

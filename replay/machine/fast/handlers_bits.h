@@ -61,7 +61,7 @@ CITCAT_FAST_HANDLER void test_register_bit(FAST_PARAMETERS) {
   if constexpr (K != kBt) put<T>(s, op->a, z);
   FAST_NEXT;
 }
-/// Of the unit that holds the bit, wherever that is, where a register names it.
+/// Finds the unit that holds the bit; a register may name one far from the operand.
 template <class A, unsigned K, class T, bool kImmediate>
 CITCAT_FAST_HANDLER void test_memory_bit(FAST_PARAMETERS) {
   constexpr bool kWrites = K != kBt;

@@ -6,7 +6,7 @@ namespace citcat::fast {
 
 namespace {
 
-/// Of one operand size.
+/// The handlers of one operand size.
 template <unsigned kSize>
 void add_size(HandlerTable& t) {
   using T = Sized<kSize>;
@@ -27,7 +27,7 @@ void add_size(HandlerTable& t) {
   t[kCompareExchange].in_registers[kSize] = compare_exchange_register<T>;
 }
 
-/// Of one size of words.
+/// The handlers of one size of words.
 template <unsigned kSize>
 void add_word(HandlerTable& t) {
   using T = Sized<kSize>;

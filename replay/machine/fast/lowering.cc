@@ -67,7 +67,7 @@ class Lowering {
  private:
   using Kind = Lowered::Kind;
 
-  /// Of a processor with long mode: looked at in FeatureGate.
+  /// True for what FeatureGate decides on processors with long mode.
   bool is_gated() const {
     constexpr std::uint8_t kPrefixes[4] = {0x26, 0x2e, 0x36, 0x3e};  // ES, CS, SS, DS
     for (unsigned i = 0; shape_.bits64 && i < info_.prefix_bytes; ++i) {

@@ -75,7 +75,7 @@ bool StringLoop::find_sides(const State& s, std::uint32_t& count) {
   for (unsigned i = 0; i < info_->operand_count; ++i) {
     if (info_->operands[i].write) continue;
     if (!memory_.is_defined(lowest_at(sides_[i], count), count * size_)) {
-      // Of those before the first that is not, at least the next one may be.
+      // At least the next iteration can be made before the first undefined byte.
       if (!memory_.is_defined(sides_[i].page.at, size_)) return false;
       count = 1;
     }

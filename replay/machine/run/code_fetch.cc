@@ -121,8 +121,8 @@ void CodeFetch::require_code_at(LinearAddr page, PhysAddr frame) const {
   if (told && told->page() != frame.page()) throw CodeElsewhere{};
 }
 
-/// Of an undefined instruction, which processors find out once they have its bytes: the code
-/// segment ends before.
+/// True where the code segment ends within an undefined instruction. Processors find it undefined
+/// only once they have all its bytes.
 bool CodeFetch::reaches_beyond_limit(LinearAddr linear) {
   if (!cpu_.traits.has_limits || cpu_.bits64()) return false;
   const std::uint32_t eip = linear.low32() - cpu_.code.base, limit = cpu_.engine.segment_limit(kCs);

@@ -382,7 +382,7 @@ void InstructionRunner::ask_for_code_again() {
                   cpu_.linear.value);
     throw ReplayStopped{cpu_.position, text};
   }
-  // Of an instruction that it refuses by its first bytes it never asks for the second page.
+  // The engine never asks for the second page of an instruction that it refuses by its first bytes.
   cpu_.engine_code.forget(cpu_.linear);
   cpu_.engine_code.forget(cpu_.onward(cpu_.linear, kPageSize));
   cpu_.request(AfterStop::flush_tlb);

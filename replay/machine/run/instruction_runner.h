@@ -68,7 +68,7 @@ class InstructionRunner {
   /// Completes what was in flight, now that `linear` is to be executed. False when the run has to
   /// stop first, or goes on with what is already prepared.
   bool settle_before(LinearAddr linear);
-  /// Of the instruction in flight, which the engine reports once more: it has not completed. One
+  /// True where the engine reports the instruction in flight once more: it has not completed. One
   /// that transfers control may lead to itself, but a call has pushed something then.
   bool comes_again() const;
   /// Between runs: completes what is in flight where the engine is past it, being at `linear`;

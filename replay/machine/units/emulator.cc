@@ -35,7 +35,7 @@ namespace {
 constexpr std::uint32_t kFlagOf = 1u << 11;
 constexpr std::uint8_t kBoundRange = 5;
 
-/// Of processors with long mode: must be canonical (SDM vol. 2, WRMSR).
+/// True for MSRs whose value must be canonical on processors with long mode (SDM vol. 2, WRMSR).
 bool holds_address(std::uint32_t msr) {
   switch (msr) {
     case kMsrSysenterEsp:

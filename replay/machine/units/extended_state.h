@@ -40,7 +40,7 @@ class ExtendedState {
   void save();     ///< XSAVE, XSAVEOPT, XSAVEC
   void restore();  ///< XRSTOR
 
-  /// Of the store that is being told: bits that are the processor's choice. XSTATE_BV may name a
+  /// The bits of the store in progress that are the processor's choice. XSTATE_BV may name a
   /// component that is in its initial configuration, or not (SDM vol. 1, 13.6).
   std::uint32_t reserved_bits() const;
 

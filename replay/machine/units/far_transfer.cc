@@ -39,7 +39,7 @@ void FarTransfer::transfer() {
     std::uint16_t selector = info.far_selector;
     std::uint32_t offset = info.far_offset;
     if (info.indirect) {
-      // Of the operands only the pointer: whether anything is pushed, the descriptor decides.
+      // Only the pointer is read here; the descriptor decides whether anything is pushed.
       for_each_access(info, cpu_.engine.gprs(), bases.data(), cpu_.stack32(),
                       [&](const DataAccess& a) {
                         if (!a.write) operands_.access(a, info.operands[a.operand]);
@@ -165,7 +165,8 @@ void FarTransfer::transfer_to_code(const Descriptor& code, std::uint32_t offset,
   cpu_.engine.set_eip(target);
 }
 
-/// Of a far CALL. Both places are looked at before anything is stored: a fault leaves neither.
+/// Pushes the return address of a far CALL. Both places are looked at before anything is stored: a
+/// fault leaves neither.
 void FarTransfer::push_return_address(std::uint32_t width) {
   StackTop top{cpu_.engine.segment(kSs), cpu_.engine.gpr(kEsp), cpu_.user_mode(), false};
   stack_.page_in_pushes(top, width, 2);

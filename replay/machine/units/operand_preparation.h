@@ -30,7 +30,7 @@ class OperandPreparation {
         ports_(ports),
         returns_(returns) {}
 
-  /// Of the instruction in flight.
+  /// Prepares the operands of the instruction in flight.
   void prepare();
   /// PUSH of a segment register with a 32-bit operand writes two bytes of its slot; the engine
   /// writes four. Where these lie in one page the other two are put back

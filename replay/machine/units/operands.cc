@@ -95,7 +95,7 @@ void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
   }
 }
 
-/// Of an operand what lies in one page, `first` bytes into it.
+/// Reads the part of an operand that lies in one page, `first` bytes into the operand.
 void Operands::read_part(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   if (!cpu_.memory.is_mapped(at.page())) throw UndefinedMemory{at, size, "data"};
   if (flight_.wants_patch) patcher_.refuse_reading_own_code(at, size);

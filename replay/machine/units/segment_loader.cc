@@ -143,7 +143,7 @@ void SegmentLoader::tell_looked_up() {
 std::uint16_t SegmentLoader::operand_selector() {
   const DecodedInstruction& info = *flight_.info;
   if (info.register_form) return static_cast<std::uint16_t>(cpu_.engine.gpr(info.rm_field));
-  // Of a far pointer's two operands that is the offset.
+  // A far pointer has two operands; this one is the offset.
   const unsigned number = info.ea[0].argument;
   const bool pointer = info.kind == InstructionClass::load_far_pointer;
   MemoryOperand operand = info.operands[pointer ? 1 - number : number];
@@ -166,7 +166,7 @@ void SegmentLoader::watch() {
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
   tell_descriptor(selector);
-  // Of the byte with a descriptor's type (SDM vol. 3, tables 3-1 and 3-2).
+  // Values of the byte with a descriptor's type (SDM vol. 3, tables 3-1 and 3-2).
   constexpr std::uint8_t kPresentType = 0x9f, kLocalTable = 0x82, kFreeTask = 0x89;
   const InstructionClass kind = flight_.info->kind;
   const bool local_table = kind == InstructionClass::lldt, task = kind == InstructionClass::ltr;

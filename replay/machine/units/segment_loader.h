@@ -32,7 +32,7 @@ class SegmentLoader {
   /// Reads a descriptor, and tells so. Throws vector `fault` where its table has none; `ext`: that
   /// bit of the error code.
   Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
-  /// Of a descriptor of 16 bytes the upper half of its base or offset; the dword behind that has to
+  /// Reads the upper half of the base or offset of a 16-byte descriptor. The dword behind it must
   /// be 0 where a type would stand. Throws #GP where it is not, or lies beyond the table.
   std::uint64_t read_upper_half(const Descriptor& d);
   /// Sets and tells the accessed bit, where it is not set.

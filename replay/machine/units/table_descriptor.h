@@ -63,7 +63,7 @@ struct Descriptor {
   bool is_code_of(std::uint32_t rpl) const {
     return is_code() && (conforming() ? dpl() <= rpl : dpl() == rpl);
   }
-  // Of a gate.
+  // The selector in a gate.
   std::uint16_t gate_selector() const { return static_cast<std::uint16_t>(low >> 16); }
   std::uint32_t gate_offset() const { return (low & 0xffff) | (high & 0xffff0000); }
 

@@ -93,7 +93,7 @@ class Export : public ::testing::Test {
     good(arguments);
     return load(name);
   }
-  /// Of a program that may not be here; empty then, and said so.
+  /// The output of a program that may not be here; empty then, with a message.
   static std::string consumer(const std::string& program, const std::string& script) {
     if (run_shell("command -v " + program, folder_->path()).exit_code != 0) {
       std::printf("%s is not installed: not checked with it\n", program.c_str());

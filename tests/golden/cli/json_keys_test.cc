@@ -89,7 +89,7 @@ TEST_F(JsonKeys, OfEveryCommandAreInItsDocumentation) {
   check({"checkpoint", "r.citcat"});
   check({"explain", "r.citcat"});
   check({"place", "r.citcat"});
-  // Of a trace they are those of `cat`.
+  // For a trace they are those of `cat`.
   check({"dump", "r.kt", "--to", "5"}, section_of("cat"));
   check({"cat", "r.kt"});
   check({"help"});

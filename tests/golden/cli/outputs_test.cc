@@ -187,7 +187,7 @@ TEST_F(Outputs, DamageThatAProcessOfSeveralMeetsIsBadInput) {
   const std::size_t recording = read_file(file("r.citcat")).size();
   good({"checkpoint", "r.citcat", "--every", "100"});
   std::string bytes = read_file(file("r.citcat"));
-  // Of the checkpoints, from which processes begin.
+  // Damages the checkpoints from which processes begin.
   const std::size_t middle = (recording + bytes.size()) / 2;
   bytes[middle] = static_cast<char>(bytes[middle] ^ 1);
   write_file(file("r.citcat"), bytes);

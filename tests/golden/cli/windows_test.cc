@@ -30,7 +30,7 @@ class Windows : public CitcatTest {
     return good({"analyze", "ibm.citcat", "--tool", "count", "--tool", "cache", "--json",
                  "--window", window, "-q"});
   }
-  /// Of the decisions, without the comment.
+  /// The decisions, without the comment.
   std::string decided() const {
     const std::string text = read_file(file("steer.windows"));
     return text.substr(text.find('\n') + 1);

@@ -9,8 +9,8 @@ static uint64_t gdt[kSelectors / 8];
 static uint64_t ldt[kLocalSelectors / 8];
 static uint64_t idt[256];
 static bool pae;
-// Of entries of 4 bytes; with PAE of 8, then twice as many: those of 4 MiB, or of the gigabytes 0
-// and 1.
+// Tables with 4-byte entries, or with PAE 8-byte entries in twice as many tables: for 4 MiB, or for
+// the gigabytes 0 and 1.
 static uint8_t directories[2][4096] __attribute__((aligned(4096)));
 static uint8_t low_tables[2][4096] __attribute__((aligned(4096)));
 static uint8_t test_table[4096] __attribute__((aligned(4096)));

@@ -36,7 +36,7 @@ static void write_msr(uint32_t msr, uint64_t value) {
   __asm__ volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
 }
 
-// Of the leaf that tells of no-execute and of pages of 1 GiB.
+// EDX of the CPUID leaf with no-execute and pages of 1 GiB.
 static uint32_t extended_features(void) { return ask(0x80000001).edx; }
 
 static void set_up_task(struct task* t) {

@@ -46,7 +46,7 @@ static void put_rule(struct writer* w, const struct rule* rule) {
   const bool locked = (rule->flags & kLock) != 0 && one_in(8);
   put_prefixes(w, rule, locked);
   uint8_t opcode = (uint8_t)(rule->first + random_below(rule->last - rule->first + 1u));
-  // Of opcode 82, which 64-bit mode has not got, the emulator fetches more than it decodes.
+  // 64-bit mode lacks opcode 82; the emulator fetches more of it than it decodes.
   if (w->kind->bits64 && opcode == 0x82 && (rule->flags & kSecond) == 0) opcode = 0x83;
   while ((rule->flags & kNoStackReg) != 0 && !may_be_named(w, opcode & 7, kRexB)) --opcode;
   w->far_operand = (rule->flags & kSecond) != 0 && (opcode & 0xe7) == 0xa3;  // BT and its like

@@ -126,7 +126,7 @@ TEST_F(CInterface, LeavesTheSignalsOfTheProcessAlone) {
   }
 }
 
-/// Of a child with at most so much more address space than it has: 0 when it could read the trace,
+/// The outcome of a child with at most so much more address space: 0 when it could read the trace,
 /// 1 when it was told why not, anything else when it was ended or told nothing.
 int outcome_with(std::uint64_t more_bytes, const std::string& recording) {
   const pid_t child = fork();

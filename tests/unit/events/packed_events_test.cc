@@ -11,7 +11,7 @@
 namespace citcat {
 namespace {
 
-// Of every sort that there is: counts that go back, values wider than their size, any distance.
+// Makes events of every sort: counts that go back, values wider than their size, any distance.
 
 class RandomEvents {
  public:

@@ -43,7 +43,7 @@ TEST_F(SymbolFile, KallsymsGivesTheKernelAndEachOfItsModules) {
   ASSERT_EQ(modules.size(), 3u);
   EXPECT_EQ(modules[0].name, "vmlinux");
   ASSERT_EQ(modules[0].symbols.size(), 4u);
-  // Of two names for one place the one without an underscore is preferred.
+  // Where one place has two names, the one without an underscore is preferred.
   EXPECT_EQ(modules[0].symbols[0].name, "startup_32");
   EXPECT_EQ(modules[0].symbols[2].binding, SymbolBinding::local);
   EXPECT_EQ(modules[0].symbols[3].kind, SymbolKind::data);

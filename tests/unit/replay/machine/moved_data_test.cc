@@ -35,7 +35,7 @@ class MovedData : public testing::TestWithParam<ExecutionPath> {
   static constexpr std::uint64_t kFirst = 2;  ///< instructions of this
   static void call(PagedGuest& guest) { guest.add({0xff, 0xd1}); }
   static constexpr std::uint64_t kCall = 3;
-  /// Of code that shares the entry of the TLB for code.
+  /// Calls code that shares the entry of the TLB for code.
   static void call_other(PagedGuest& guest) { guest.add({0xff, 0xd3}); }
   static void read(PagedGuest& guest) { guest.add({0xa1}, {kFirstData}); }   // mov eax,[kFirstData]
   static void store(PagedGuest& guest) { guest.add({0xa3}, {kOtherData}); }  // mov [...],eax

@@ -96,7 +96,7 @@ class ToldAccesses final : public BlockJudge {
     }
   }
 
-  /// Of each instruction: what it read, what it wrote, each in order.
+  /// For each instruction: what it read and what it wrote, each in order.
   std::map<std::pair<std::uint64_t, int>, std::vector<std::uint64_t>> list;
   std::uint64_t blocks = 0, taken_back = 0;
 

@@ -227,7 +227,7 @@ std::string guest_mode_name(GuestMode mode) {
 Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions,
                        bool events) {
   std::mt19937_64 random(seed * 2654435761u + static_cast<unsigned>(mode));
-  // Of code that stores to itself less runs unreported.
+  // Less code runs unreported where it stores to itself.
   const bool patches = seed % 2 != 0;
   if (is_long_mode(mode)) return random_wide_guest(mode, patches, random, instructions, events);
   return NarrowGuest(mode, patches, random).make(instructions, events);

@@ -27,7 +27,7 @@ inline constexpr GuestMode kGuestModes[] = {
     GuestMode::kernel,      GuestMode::user,   GuestMode::flat,
     GuestMode::protected16, GuestMode::real,   GuestMode::virtual8086,
     GuestMode::kernel64,    GuestMode::user64, GuestMode::compatibility};
-/// Of a processor in long mode.
+/// True for the modes of a processor in long mode.
 constexpr bool is_long_mode(GuestMode mode) { return mode >= GuestMode::kernel64; }
 std::string guest_mode_name(GuestMode mode);
 /// 32-bit code.

@@ -33,7 +33,7 @@ class WatchedGuest {
   }
   /// The monitor names its entry to system management mode, at 3000:8000.
   void smi_at(Position position) { add(Interrupt::Kind::smi, 0, position); }
-  /// Of a device on the chip: not acknowledged on the bus.
+  /// An interrupt of a device on the chip: not acknowledged on the bus.
   void on_chip_at(Position position, std::uint8_t vector = 8) {
     add(Interrupt::Kind::on_chip, vector, position);
   }

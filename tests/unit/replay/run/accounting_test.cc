@@ -20,7 +20,7 @@ namespace {
 
 class AccountingTest : public TemporaryFolder {
  protected:
-  /// Of a run of so many instructions.
+  /// Accounts for a run of so many instructions.
   Accounting account_of(PagedGuest& guest, std::uint64_t instructions) const {
     guest.recording.instructions = instructions;
     RecordingFileWriter(path("r.citcat")).finish(guest.recording);

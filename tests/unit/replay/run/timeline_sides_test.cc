@@ -86,7 +86,8 @@ class TimelineSides : public TemporaryFolder {
     expect_last_stores(timeline, std::min<std::uint64_t>(count, 100), length);
   }
 
-  /// Of bytes in frames that something was stored to, before random places.
+  /// Compares the last stores to bytes in frames that something was stored to, before random
+  /// places.
   static void expect_last_stores(ReplayTimeline& timeline, std::uint64_t count,
                                  std::uint64_t length) {
     timeline.seek({length, 0});

@@ -31,7 +31,7 @@ inline BusTransaction counted(BusOp op, std::uint32_t address,
   return t;
 }
 
-/// Of a capture that counts nothing.
+/// The transaction in a capture that counts nothing.
 inline BusTransaction uncounted(BusTransaction t) {
   t.flags = static_cast<std::uint16_t>(t.flags & ~unsigned{kPositionKnown});
   t.position = {};

@@ -115,7 +115,7 @@ class RepeatComparison : public testing::TestWithParam<CacheForm> {
     return {report.divergence ? report.divergence->reason : "", t.writes.equal, t.reads,
             t.evidence_bytes, verifier.last_agreed()};
   }
-  /// Of the string instruction, the one in the middle.
+  /// The string instruction's transaction in the middle.
   std::size_t middle(BusOp op) const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < bus_.evidence.size(); ++i) {

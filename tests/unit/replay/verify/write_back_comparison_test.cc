@@ -33,7 +33,8 @@ class WriteBackComparison : public testing::Test {
     t.flags = static_cast<std::uint16_t>(flags | kPositionKnown | kLine);
     return t;
   }
-  /// Of data. Compared only where more is shown of later instructions: the capture may end in one.
+  /// A fill of data. It is compared only where more is shown of later instructions: the capture may
+  /// end in one.
   void filled(std::uint32_t address, std::uint64_t after, BusOp op = BusOp::data_read) {
     shown(op, address, kWrittenLine, after);
     ++recording().totals.line_fills;
@@ -85,7 +86,7 @@ class GlobalPages : public WriteBackComparison {
     guest_.add({0x90});
     guest_.add({0x90});
   }
-  /// Of the instruction behind the load of CR3.
+  /// The disagreement at the instruction behind the load of CR3.
   std::string disagreement_after_walk_to(std::uint32_t directory, bool plain) {
     bus_.evidence.clear();
     filled(directory, 2);

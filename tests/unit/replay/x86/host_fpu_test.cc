@@ -209,7 +209,7 @@ TEST_F(HostFpuTest, InitialisationKeepsRegisterContents) {
   EXPECT_TRUE(std::equal(seven.begin(), seven.end(), fpu_.image().begin() + 32 + 7 * 16));
 }
 
-/// Of an instruction in compatibility mode, and of FXSAVE without REX.W.
+/// Images of compatibility mode, and of FXSAVE without REX.W, have selectors.
 TEST_F(HostFpuTest, InitialisationClearsSelectorsThatImagesOf64BitsHaveNoRoomFor) {
   fpu_.set_wide(true);
   for (const int opcode : {0xdb, 0xdd}) {  // FNINIT; FNSAVE, which initialises too

@@ -119,7 +119,7 @@ class RandomInput {
   }
 
  private:
-  /// Of few ones or zeros as often as of any.
+  /// Numbers with few ones or zeros are as frequent as any others.
   std::uint64_t number() {
     const std::uint64_t any = random_();
     switch (random_() % 5) {

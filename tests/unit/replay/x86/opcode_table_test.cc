@@ -213,7 +213,7 @@ bool is_string(const DecodedInstruction& info) {
   return info.row->accesses == AccessPattern::string;
 }
 
-/// Of an instruction whose only operand in memory is the explicit one.
+/// Compares an instruction whose only operand in memory is the explicit one.
 void expect_same_operand(const DecodedInstruction& info, const OracleInstruction& found,
                          const std::string& text) {
   if (info.row->accesses != AccessPattern::operand) return;
@@ -345,7 +345,7 @@ void expect_decodes_alike_64(std::uint8_t rex) {
     if (!wanted) return;
     ASSERT_EQ(info.length, found->instruction.length) << e.text();
     expect_same_operand(info, *found, e.text());
-    // Of eight bytes the low half is kept.
+    // Only the low half of an eight-byte immediate is kept.
     if (found->instruction.raw.imm[0].size <= 32) expect_same_immediate(info, *found, e.text());
   });
 }

@@ -91,7 +91,7 @@ TEST_F(Metrics, CountWhatTheToolsCount) {
     calls += row.at("calls").get<std::uint64_t>();
   }
   EXPECT_GT(calls, 3u);
-  // Of write and read, each 1 byte.
+  // Results of write and read, each 1 byte.
   EXPECT_EQ(found["results@/"], 2u);
   std::uint64_t called = 0;
   for (const Json& row : tools.at("func").at("procedures_by_instructions")) {
