@@ -70,7 +70,7 @@ inline constexpr CpuModel kLastCpuModel = CpuModel::v30;  ///< the one with the 
 /// "8086", "8088", "286", ...; nullopt for a name that is none of cpu_model_names().
 std::optional<CpuModel> parse_cpu_model(std::string_view name);
 std::string_view cpu_model_name(CpuModel model);
-/// Of all that may be named, in the order of the processors' age.
+/// The names of all processors, oldest first.
 std::vector<std::string> cpu_model_names();
 /// The same for messages: "8086, 8088, 286 or 386".
 std::string cpu_model_names_text();

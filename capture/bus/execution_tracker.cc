@@ -363,7 +363,7 @@ void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
   next_fetch_ = address.plus32(transaction.size).masked32(setup_.address_mask);
 }
 
-/// Of the lines in which the two differ, those that never moved: a probe that came off shows so.
+/// Those differing lines the ones that never moved: a probe that came off shows so.
 std::string ExecutionTracker::stuck_lines(PhysAddr expected, PhysAddr found) const {
   const std::uint64_t stuck = (expected.value ^ found.value) & ~(seen_low_ & seen_high_);
   const unsigned data_lines = setup_.queue_bytes == kQueueOf8088 ? 8 : 16;

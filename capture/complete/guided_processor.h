@@ -52,7 +52,7 @@ class GuidedProcessor {
  public:
   virtual ~GuidedProcessor() = default;
 
-  /// Of the next instruction, or of the repeated one that is between two iterations.
+  /// The offset of the next instruction, or of the repeated one between two iterations.
   virtual CodePlace place() const = 0;
   /// Between two iterations.
   virtual bool in_repeat() const = 0;

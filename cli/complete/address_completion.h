@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// Of the option --complete-addresses.
+/// The values of the option --complete-addresses.
 enum class Completion : std::uint8_t { automatic, always, never };
 Completion parse_completion(const std::string& text);
 

@@ -13,7 +13,7 @@ class EmulatorLog {
  public:
   /// Throws IoError.
   EmulatorLog();
-  /// Of the file: for the emulator, which inherits it.
+  /// The file's descriptor, which the emulator inherits.
   int descriptor() const { return file_.value(); }
   /// Its name in a process that has inherited it.
   std::string path() const;

@@ -24,7 +24,7 @@ std::optional<std::string> data_of(std::string_view body);
 /// Why a line that begins with these bytes is not gdb's, which begins with an acknowledgement, a
 /// packet or Ctrl-C; empty where it may be. A browser that was led to the port begins with "POST".
 std::string why_not_gdb(std::string_view first_bytes);
-/// Of a line that is not gdb's so many bytes are shown.
+/// How many bytes of a line that is not gdb's are shown.
 inline constexpr std::size_t kShownBytes = 16;
 
 std::string hex_of(std::span<const std::uint8_t> bytes);

@@ -49,7 +49,7 @@ class InterruptNest final : public Observer {
     Position at;
     std::uint32_t cr3 = 0;
     LinearAddr frame;  ///< of the return address
-    /// Of a delivery in real mode, the base of its stack; nullopt in other modes.
+    /// The stack base of a delivery in real mode; nullopt in other modes.
     std::optional<std::uint32_t> real_stack = std::nullopt;
   };
   void delivered(const DeliveredEvent& event, Position now) override;

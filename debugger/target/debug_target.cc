@@ -177,8 +177,8 @@ void DebugTarget::leave_out_unchanged(std::vector<Inserted>& watchpoints, Direct
   watchpoints = std::move(left);
 }
 
-/// Of those that were met here, and are inserted still, the next to be told: by an address that as
-/// many of them have in common as possible, because gdb looks at all that have it.
+/// The next of the stops met here that are still inserted: by an address that as many of them have
+/// in common as possible, because gdb looks at all that have it.
 std::optional<MoveEnd> DebugTarget::next_untold(Direction direction) {
   std::vector<Inserted>& left = untold_.watchpoints;
   if (untold_.at != timeline_.moment() || untold_.direction != direction) left.clear();

@@ -122,7 +122,7 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
   last_external_end_ = t.index + 1;
 }
 
-/// Of a pin-level capture, where no item of the anchor tells this: what was in the prefetch queue.
+/// For a pin-level capture, where no item of the anchor says so: what was in the prefetch queue.
 void RecordingBuilder::note_start(const BusTransaction& t) {
   constexpr std::size_t kMost = 4096;
   if (!t.has(kPositionKnown) || t.has(kBranchTarget)) return;

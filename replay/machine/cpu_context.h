@@ -188,7 +188,7 @@ struct CpuContext {
   }
   /// Real mode of a processor before the 386.
   bool real_16_bit() const { return traits.sixteen_bit && (engine.cr(0) & 1) == 0; }
-  /// Of a processor before the 286.
+  /// For a processor before the 286.
   bool lacks_coprocessor() const {
     return traits.reads_for_coprocessor && (engine.cr(0) & kNoCoprocessor) != 0;
   }

@@ -70,7 +70,8 @@ class ReplayTimeline {
       interrupted,  ///< by who was asked
     } why = Why::end;
     std::optional<StopHit> hit = std::nullopt;
-    /// Of watched memory: every access by the same instruction, and by what is delivered behind it.
+    /// For watched memory: every access by the same instruction, and by what is delivered behind
+    /// it.
     std::vector<StopHit> met = {};
   };
   /// Asked now and then whether the run is to be interrupted; may be empty.

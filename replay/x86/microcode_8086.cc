@@ -292,7 +292,7 @@ MicrocodeResult shift(const DecodedInstruction& info, const MicrocodeInput& in) 
   } else if (count != 0) {
     const bool rotates = rule >= FlagRule::rotate_left && rule <= FlagRule::rotate_carry_right;
     const std::uint32_t ends = (carry ? kCf : 0) | (alu.sign(before ^ value) ? kOf : 0);
-    // Of a shift to the left the carry out of bit 3 shows, as of the sum with itself.
+    // A shift to the left shows the carry out of bit 3, as the sum with itself does.
     const bool half = rule == FlagRule::shift_left && (before & 8) != 0;
     const std::uint32_t others =
         rotates ? in.flags & (kSf | kZf | kAf | kPf) : alu.result_flags(value) | (half ? kAf : 0);

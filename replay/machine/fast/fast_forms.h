@@ -50,7 +50,7 @@ struct FastForm {
 };
 static_assert(kRows <= 256);
 
-/// Of a row of opcode_rows().
+/// The form of a row of opcode_rows().
 FastForm fast_form(const OpcodeRow& row);
 
 }  // namespace citcat::fast

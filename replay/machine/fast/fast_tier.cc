@@ -28,7 +28,8 @@ constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pa
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 /// Instructions that are told together with what they access.
 constexpr std::uint32_t kMostTold = 128;
-/// Of a repeated string, before the run is looked at (InstructionRunner::look_within_repeat()).
+/// Iterations of a repeated string before the run is looked at
+/// (InstructionRunner::look_within_repeat()).
 constexpr std::uint32_t kIterationsAtOnce = 1u << 16;
 
 StoreTrap* trap_of(BlockJudge* judge) {

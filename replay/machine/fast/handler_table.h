@@ -34,7 +34,7 @@ constexpr unsigned operand_size(unsigned bytes) {
 
 /// Rows of a table. Behind each stand those of the other operations that are made alike.
 enum Row : unsigned {
-  // Of registers, and with a memory operand.
+  // Handlers for registers, and for a memory operand.
   kAluWithRegister,
   kAluWithImmediate = kAluWithRegister + kAluCount,
   kAluFromMemory = kAluWithImmediate + kAluCount,
@@ -66,7 +66,7 @@ enum Row : unsigned {
   kStoreAh,
   kReadSelector,
   kNothing,
-  // Of the stack: behind each, the same of a stack that is flat.
+  // Handlers of the stack; behind each, the same for a flat stack.
   kPush,
   kPushImmediate = kPush + 2,
   kPushFlags = kPushImmediate + 2,

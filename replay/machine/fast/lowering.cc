@@ -184,12 +184,12 @@ class Lowering {
   bool set_with_memory(unsigned row, unsigned size, const MemoryOperand& operand) {
     return set(t_[row].in_memory[size][take_memory(operand) ? 1 : 0]);
   }
-  /// Of the row's operands, the first of which says its size.
+  /// The row's operands; the first has the size.
   bool plain(unsigned row) { return with_operands(row, bytes_of(0)); }
   bool stacked(unsigned row, unsigned bytes) { return with_operands(row + stack_row(), bytes); }
   unsigned stack_row() const { return flat_stack_ ? 1 : 0; }
 
-  /// Of the row's operands.
+  /// The row's operands.
   bool with_operands(unsigned row, unsigned bytes) {
     const unsigned size = operand_size(bytes);
     if (!take_operands()) return set(row, size);

@@ -104,7 +104,7 @@ void add_words(HandlerTable& t) {
       [&](auto c) { set_rare(t[kSetIf + c], operand_size(1), set_memory<A, c>); });
 }
 
-/// Of one stack, and words of one size.
+/// The handlers of one stack and one size of words.
 template <class A, bool kFlatStack, unsigned kSize>
 void add_stack_of(HandlerTable& t) {
   using T = Sized<kSize>;

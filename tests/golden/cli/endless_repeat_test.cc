@@ -31,7 +31,7 @@ std::string state_of(const std::string& cpu) {
 
 class EndlessRepeat : public CitcatTest {
  protected:
-  /// Of a 486 with a write-back cache, which shows no store.
+  /// A 486 with a write-back cache, which shows no store.
   void import_cached() {
     write_file(file("state.json"), state_of("486"));
     write_file(file("c.csv"),
@@ -41,7 +41,7 @@ class EndlessRepeat : public CitcatTest {
                "1,0,2,CODE_RD,6000,16,L,0,90909090909090909090909090909090\n");
     good({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat", "-q"});
   }
-  /// Of a 386, with a port access that its last iteration would make.
+  /// A 386, with a port access that the last iteration would make.
   void import_uncached() {
     write_file(file("state.json"), state_of("386"));
     write_file(file("c.csv"),

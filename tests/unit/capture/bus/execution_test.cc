@@ -101,7 +101,7 @@ class QueueModel {
     clock(kPassive);
     clock(kPassive);
   }
-  /// Of an operand: in words where they are aligned (8086 Family User's Manual, 4-1).
+  /// Transfers of an operand: in words where they are aligned (8086 Family User's Manual, 4-1).
   void transfer(unsigned status, std::uint32_t address, std::vector<std::uint8_t> data) {
     for (std::size_t i = 0; i < data.size();) {
       const auto at = static_cast<std::uint32_t>(address + i) & 0xfffff;
