@@ -23,13 +23,13 @@ constexpr std::uint8_t kPassiveStatus = 7;
 constexpr std::uint8_t kPinHighByte = 1;  ///< BHE#, active low, of MooCycle::pins1
 
 /// S2 to S0 (Intel 8086 data sheet, table "Status").
-constexpr std::array<BusOp, 7> kOps = {BusOp::interrupt_acknowledge,
-                                       BusOp::io_read,
-                                       BusOp::io_write,
-                                       BusOp::data_read,
-                                       BusOp::data_write,
-                                       BusOp::halt,
-                                       BusOp::code_read};
+constexpr std::array<BusOp, 7> kMooOps = {BusOp::interrupt_acknowledge,
+                                          BusOp::io_read,
+                                          BusOp::io_write,
+                                          BusOp::data_read,
+                                          BusOp::data_write,
+                                          BusOp::halt,
+                                          BusOp::code_read};
 
 std::uint32_t register_of(const MooTest& test, std::string_view name) {
   const auto value = test.initial.find(name);
@@ -79,8 +79,8 @@ class MooExecution {
   }
 
   void follow(const MooCycle& cycle) {
-    const bool begins = cycle.t_state == kT1 && cycle.bus_status < kOps.size();
-    const bool goes_on = row_ == 0 && cycle.t_state > kT1 && cycle.bus_status < kOps.size();
+    const bool begins = cycle.t_state == kT1 && cycle.bus_status < kMooOps.size();
+    const bool goes_on = row_ == 0 && cycle.t_state > kT1 && cycle.bus_status < kMooOps.size();
     if (begins) begin_cycle(cycle);
     if (goes_on) begin_before(cycle);
     const bool transfers = cycle.t_state == kT3 || cycle.t_state == kTw;
@@ -103,18 +103,18 @@ class MooExecution {
   }
 
   void begin_cycle(const MooCycle& cycle) {
-    open(kOps[cycle.bus_status], PhysAddr{cycle.address}.masked32(kAddressMask),
+    open(kMooOps[cycle.bus_status], PhysAddr{cycle.address}.masked32(kAddressMask),
          (cycle.pins1 & kPinHighByte) == 0);
   }
 
   /// The first row shows a later state of a cycle: the one that fetches what comes behind the
   /// queue.
   void begin_before(const MooCycle& cycle) {
-    if (kOps[cycle.bus_status] != BusOp::code_read) {
+    if (kMooOps[cycle.bus_status] != BusOp::code_read) {
       throw FormatError("cycles", row_,
                         "expected the first state of a bus cycle, found a later "
                         "one of " +
-                            std::string(bus_op_name(kOps[cycle.bus_status])));
+                            std::string(bus_op_name(kMooOps[cycle.bus_status])));
     }
     open(BusOp::code_read, next_code_, true);
   }
@@ -153,7 +153,8 @@ class MooExecution {
 
   void end() {
     const bool halted = std::any_of(test_.cycles.begin(), test_.cycles.end(), [](const auto& c) {
-      return c.t_state == kT1 && c.bus_status < kOps.size() && kOps[c.bus_status] == BusOp::halt;
+      return c.t_state == kT1 && c.bus_status < kMooOps.size() &&
+             kMooOps[c.bus_status] == BusOp::halt;
     });
     if (!halted && !tracker_.queue().empty()) {
       tracker_.queue_status(QueueStatus::first_byte, test_.cycles.size());

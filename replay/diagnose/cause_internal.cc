@@ -22,7 +22,7 @@ constexpr std::size_t kThorough = 8;
 // Prices of an internal value, besides those in cause_prices.h.
 constexpr double kExpected = 0.5;   ///< one bit, and the values around it expect the result
 constexpr double kPredicted = 1.3;  ///< what the values around it predict, whatever was recorded
-constexpr double kSolved = 1.5, kNear = 1.8;
+constexpr double kSolved = 1.5, kNearby = 1.8;
 constexpr double kUnrelated = 0.6;   ///< more, for a value that is in no lineage
 constexpr double kLessLikely = 0.5;  ///< more, for leaving a counter's rate further
 constexpr double kBackwards = 4;     ///< more, for a counter that runs backwards
@@ -35,7 +35,7 @@ constexpr std::uint64_t kMaxOff = 8;
 double neighbours_price(const InternalExpectation& expected, std::uint64_t recorded,
                         std::uint64_t value, bool one_bit) {
   constexpr std::uint64_t kMuch = 8;
-  const double price = one_bit ? kOneGlitch : kNear;
+  const double price = one_bit ? kOneGlitch : kNearby;
   if (!expected.allows(value)) return price + kBackwards;
   if (!expected.allows(recorded)) return one_bit ? kExpected : kPredicted;
   const auto now = expected.deviation(recorded), then = expected.deviation(value);

@@ -12,13 +12,13 @@ namespace {
 /// Instructions between the first checkpoints; doubled as often as there are too many of them.
 constexpr std::uint64_t kFirstSpacing = 1 << 14;
 /// What checkpoints may keep: frames written since the start, each once per checkpoint.
-constexpr std::size_t kMaxPlaces = 24;
+constexpr std::size_t kMaxTrialPlaces = 24;
 constexpr std::size_t kMaxFrames = 60'000;
 /// Checkpoints right before the divergence, so that trials are short.
 constexpr std::uint64_t kLastSpacing[] = {131'072, 65'536, 32'768, 16'384, 8192, 4096, 512, 64, 8};
 
 /// Instructions between two looks at the clock: hundredths of a second.
-constexpr std::uint64_t kBetweenLooks = 1 << 17;
+constexpr std::uint64_t kTrialLooks = 1 << 17;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ TrialRun::TrialRun(const Recording& recording, Schedule schedule, OpenEvidence e
   replay.observers = {&history_, &observed_};
   if (options_.time != nullptr) {
     replay.replay.progress = [time = options_.time](Position) { return !time->spent(); };
-    replay.replay.progress_interval = kBetweenLooks;
+    replay.replay.progress_interval = kTrialLooks;
   }
   replay_ = std::make_unique<RewindableReplay>(recording_, schedule_, open_, std::move(replay));
 }
@@ -80,7 +80,7 @@ ReplayReport TrialRun::run() {
     keep_place();
     std::size_t frames = 0;
     for (const Place& place : places_) frames += place.replayer().machine.pages.size();
-    if (places_.size() > kMaxPlaces || (frames > kMaxFrames && places_.size() > 4)) {
+    if (places_.size() > kMaxTrialPlaces || (frames > kMaxFrames && places_.size() > 4)) {
       thin_out();
       spacing *= 2;
       next = places_.back().position().instruction + spacing;

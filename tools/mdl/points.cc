@@ -10,7 +10,7 @@ namespace {
 
 using enum PointKind;
 
-constexpr PointRow kRows[] = {
+constexpr PointRow kPointRows[] = {
     {"func", "entry", procedure_entry, "its arguments", false, "procedures"},
     {"func", "return", procedure_return, "", true, "procedures"},
     {"func", "calls", procedure_call, "arguments of what is called", false, "calls of procedures"},
@@ -43,25 +43,25 @@ constexpr PointRow kRows[] = {
 
 }  // namespace
 
-std::span<const PointRow> point_rows() { return kRows; }
+std::span<const PointRow> point_rows() { return kPointRows; }
 
 const PointRow& point_row(PointKind kind) {
-  const auto row = std::find_if(std::begin(kRows), std::end(kRows),
+  const auto row = std::find_if(std::begin(kPointRows), std::end(kPointRows),
                                 [&](const PointRow& r) { return r.kind == kind; });
-  CITCAT_ASSERT(row != std::end(kRows));
+  CITCAT_ASSERT(row != std::end(kPointRows));
   return *row;
 }
 
 const PointRow* find_point(const std::string& object, const std::string& field) {
-  const auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const PointRow& r) {
-    return object == r.object && field == r.field;
-  });
-  return row != std::end(kRows) ? row : nullptr;
+  const auto row =
+      std::find_if(std::begin(kPointRows), std::end(kPointRows),
+                   [&](const PointRow& r) { return object == r.object && field == r.field; });
+  return row != std::end(kPointRows) ? row : nullptr;
 }
 
 std::string point_fields(const std::string& object) {
   std::string fields;
-  for (const PointRow& row : kRows) {
+  for (const PointRow& row : kPointRows) {
     if (object != row.object) continue;
     const std::string field = row.field;
     if (fields.ends_with(field)) continue;

@@ -7,7 +7,7 @@ namespace citcat {
 namespace {
 
 /// Instructions in which something must agree; and between two looks at the clock.
-constexpr std::uint64_t kMaxSilent = 10'000'000, kBetweenLooks = kMaxSilent / 100;
+constexpr std::uint64_t kMaxSilent = 10'000'000, kGuessLooks = kMaxSilent / 100;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ GuessedReplay::GuessedReplay(const Recording& recording, const EvidenceSource& e
   ReplayOptions replay;
   replay.evidence = evidence;
   replay.to = options.to;
-  replay.progress_interval = kBetweenLooks;
+  replay.progress_interval = kGuessLooks;
   replay.progress = [this](Position now) { return goes_on(now); };
   replayer_ = std::make_unique<Replayer>(recording, listeners, std::move(replay));
 }

@@ -9,11 +9,11 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kFrame = 40, kGate = 16;
+constexpr std::uint32_t kLongFrame = 40, kLongGate = 16;
 
 /// The gate's second dword: an interrupt or trap gate, whose lowest bits say which stack of the
 /// interrupt stack table is taken (figure 6-8).
-bool is_gate(std::uint32_t high) {
+bool is_long_gate(std::uint32_t high) {
   return (high & kEntryPresent) != 0 && (high & 0x1ef8) == 0x0e00;
 }
 
@@ -21,10 +21,10 @@ class LongModeEntryReader {
  public:
   LongModeEntryReader(std::uint8_t vector, std::span<const BusTransaction> traffic,
                       const MemoryImage& image)
-      : traffic_(traffic, image, kFrame) {
+      : traffic_(traffic, image, kLongFrame) {
     entry_.long_mode = true;
     entry_.vector = vector;
-    entry_.frame_bytes = kFrame;
+    entry_.frame_bytes = kLongFrame;
   }
   std::optional<ProtectedEntry> read() {
     if (!traffic_.handler() || !find_gate() || !find_code() || !find_frame()) return std::nullopt;
@@ -36,7 +36,7 @@ class LongModeEntryReader {
   bool find_gate() {
     return traffic_.find_pair(entry_.gate, [&](PhysAddr at, std::uint32_t low, std::uint32_t high) {
       const auto upper = traffic_.dword(at.plus32(8));
-      if (!is_gate(high) || !upper || !traffic_.was_read(at, kGate - 4)) return false;
+      if (!is_long_gate(high) || !upper || !traffic_.was_read(at, kLongGate - 4)) return false;
       entry_.handler_cs = static_cast<std::uint16_t>(low >> 16);
       entry_.handler_ip = std::uint64_t{*upper} << 32 | (high & 0xffff0000) | (low & 0xffff);
       stack_number_ = high & 7;
@@ -46,19 +46,19 @@ class LongModeEntryReader {
   bool find_code() {
     return traffic_.find_pair(entry_.code_descriptor,
                               [&](PhysAddr at, std::uint32_t, std::uint32_t high) {
-                                return !overlap(at, 8, entry_.gate, kGate) &&
+                                return !overlap(at, 8, entry_.gate, kLongGate) &&
                                        is_code_descriptor(high) && (high & kEntryLongCode) != 0;
                               });
   }
   bool find_frame() {
     for (const EntryTraffic::Byte& b : traffic_.writes()) {
-      if (b.address.offset_in(16) == 16 - kFrame % 16 && is_frame(b.address)) return true;
+      if (b.address.offset_in(16) == 16 - kLongFrame % 16 && is_frame(b.address)) return true;
     }
     return false;
   }
 
   bool is_frame(PhysAddr lowest) {
-    std::array<std::uint64_t, kFrame / 8> slot{};
+    std::array<std::uint64_t, kLongFrame / 8> slot{};
     for (std::uint32_t i = 0; i < slot.size(); ++i) {
       const auto low = traffic_.stored(lowest.plus32(8 * i));
       const auto high = traffic_.stored(lowest.plus32(8 * i + 4));
@@ -78,7 +78,7 @@ class LongModeEntryReader {
   }
   /// The frame is the one that is pushed where RSP is `top`, as far as pages show.
   bool begins_below(std::uint64_t top) const {
-    const std::uint64_t lowest = (top & ~std::uint64_t{15}) - kFrame;
+    const std::uint64_t lowest = (top & ~std::uint64_t{15}) - kLongFrame;
     return ((lowest ^ entry_.frame.value) & kPageMask) == 0;
   }
   /// The task segment holds RSP of each inner level, and the interrupt stack table (figure 8-11).
@@ -88,7 +88,7 @@ class LongModeEntryReader {
     for (const PhysAddr at : traffic_.reads()) {
       const auto inner = traffic_.quad(at);
       const bool is_other =
-          overlap(at, 8, entry_.gate, kGate) || overlap(at, 8, entry_.code_descriptor, 8);
+          overlap(at, 8, entry_.gate, kLongGate) || overlap(at, 8, entry_.code_descriptor, 8);
       if (!inner || is_other || !traffic_.was_read(at, 8)) continue;
       if (!CpuContext::is_canonical(*inner) || !begins_below(*inner)) continue;
       entry_.task_stack = {at, offset};

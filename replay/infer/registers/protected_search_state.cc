@@ -11,12 +11,12 @@
 namespace citcat {
 namespace {
 
-constexpr std::array<const char*, 8> kGeneral{"eax", "ecx", "edx", "ebx",
-                                              "esp", "ebp", "esi", "edi"};
+constexpr std::array<const char*, 8> kGeneralNames{"eax", "ecx", "edx", "ebx",
+                                                   "esp", "ebp", "esi", "edi"};
 constexpr std::array<const char*, 16> kWideGeneral{"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
                                                    "rsi", "rdi", "r8",  "r9",  "r10", "r11",
                                                    "r12", "r13", "r14", "r15"};
-constexpr std::array<const char*, 6> kSegments{"es", "cs", "ss", "ds", "fs", "gs"};
+constexpr std::array<const char*, 6> kSegmentNames{"es", "cs", "ss", "ds", "fs", "gs"};
 
 constexpr std::uint16_t kFlatData = 0xc093, kFlatCode = 0xc09b, kFlatLongCode = 0xa09b;
 /// In a segment's attributes: code of 64 bits.
@@ -158,11 +158,11 @@ void ProtectedRecovery::prepare_unknowns() {
   const bool wide = entry_.long_mode;
   const std::uint32_t general = wide ? 16 : 8;
   for (std::uint32_t g = 0; g < general; ++g) {
-    const char* const name = wide ? kWideGeneral[g] : kGeneral[g];
+    const char* const name = wide ? kWideGeneral[g] : kGeneralNames[g];
     if (g != kEsp) unknown_.push_back({.name = name, .kind = Kind::general, .number = g});
   }
   for (const std::uint32_t s : {kEs, kDs, kFs, kGs}) {
-    unknown_.push_back({.name = kSegments[s], .kind = Kind::segment, .number = s});
+    unknown_.push_back({.name = kSegmentNames[s], .kind = Kind::segment, .number = s});
   }
   if (!entry_.stack) {
     unknown_.push_back(

@@ -35,8 +35,8 @@ const char* register_source_name(RegisterSource source) {
 namespace {
 
 constexpr std::uint32_t kRealModeBytes = 0x110000;  ///< FFFF:FFFF + 1, rounded up to a frame
-constexpr std::array<const char*, 8> kGeneral{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
-constexpr std::array<const char*, 4> kSegments{"es", "cs", "ss", "ds"};
+constexpr std::array<const char*, 8> kWordRegisters{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
+constexpr std::array<const char*, 4> kWordSegments{"es", "cs", "ss", "ds"};
 
 /// One register that may be guessed.
 struct Unknown {
@@ -176,7 +176,8 @@ void StateRecovery::read_saves() {
   replay(&saves);
   const InterruptEvidence& evidence = surroundings_.front();
   for (const SavedRegister& save : saves.saves()) {
-    const std::string name = save.is_segment ? kSegments[save.number & 3] : kGeneral[save.number];
+    const std::string name =
+        save.is_segment ? kWordSegments[save.number & 3] : kWordRegisters[save.number];
     Unknown* const u = save.is_segment && save.number > kDs ? nullptr : find(name);
     const auto low = evidence.stored(save.address), high = evidence.stored(save.address.plus32(1));
     if (u == nullptr || u->known() || !low || !high) continue;
