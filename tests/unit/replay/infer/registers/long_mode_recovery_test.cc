@@ -17,8 +17,9 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint8_t kVector = 0x30;
-constexpr std::uint64_t kHigh = 0xffffffff80000000;  ///< where physical memory begins once more
+constexpr std::uint8_t kTakenVector = 0x30;
+constexpr std::uint64_t kTakenHigh =
+    0xffffffff80000000;  ///< where physical memory begins once more
 
 class LongModeRecovery : public LongModeGuest {
  protected:
@@ -43,7 +44,7 @@ class LongModeRecovery : public LongModeGuest {
       set(("r" + std::to_string(8 + i)).c_str(), 0x0101010180000000 + static_cast<unsigned>(i));
     }
     Interrupt& i = recording_.interrupts.emplace_back();
-    i.vector = kVector;
+    i.vector = kTakenVector;
     i.position_known = true;
     recording_.bus = {CacheForm::none, 0, 4, 0xffffffff};
   }
@@ -52,7 +53,7 @@ class LongModeRecovery : public LongModeGuest {
   }
   /// Through the interrupt stack table, where `stack` is not 0.
   void gate(unsigned stack) {
-    put_quad(kIdt + 16 * kVector, 0x00018e0000080000 | std::uint64_t{stack} << 32 | 0x8000);
+    put_quad(kIdt + 16 * kTakenVector, 0x00018e0000080000 | std::uint64_t{stack} << 32 | 0x8000);
   }
   void use_level_3() {
     set("cs", 0x2b);
@@ -133,7 +134,7 @@ TEST_F(LongModeRecovery, SavesOfSixteenRegistersAreTheirValues) {
 }
 
 TEST_F(LongModeRecovery, AnAddressOrAValueGivesARegisterThatNothingSaves) {
-  set("r12", kHigh + kData + 0x40);
+  set("r12", kTakenHigh + kData + 0x40);
   set("rdx", 0x7654);
   put(kCode, {0x48, 0x8d, 0x4a, 0x01,                // lea rcx, [rdx+1]
               0x49, 0x89, 0x4c, 0x24, 0x10, 0x90});  // mov [r12+10], rcx
@@ -162,8 +163,8 @@ TEST_F(LongModeRecovery, TheInterruptStackTableTellsTheTaskSegmentToo) {
 }
 
 TEST_F(LongModeRecovery, BasesAreSolvedFromAddressesAlsoThatOfSwapgs) {
-  set("gs.base", kHigh + kData);
-  recording_.initial.msrs = {{0xc0000102, kHigh + kData + 0x800}};
+  set("gs.base", kTakenHigh + kData);
+  recording_.initial.msrs = {{0xc0000102, kTakenHigh + kData + 0x800}};
   put(kHandler, {0x65, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0,  // mov eax, gs:[10]
                  0x0f, 0x01, 0xf8,                       // swapgs
                  0x65, 0x8b, 0x04, 0x25, 0x20, 0, 0, 0,  // mov eax, gs:[20]
@@ -321,9 +322,9 @@ TEST_F(LongModeRecovery, TrafficThatNoRegisterExplainsIsADivergence) {
 TEST_F(LongModeRecovery, AnInterruptOutsideLongModeIsRefusedByName) {
   record(2);
   for (BusTransaction& t : imported_.evidence) {
-    if (t.op == BusOp::data_read && t.address.value == kIdt + 16 * kVector + 4) t.data[1] = 0;
+    if (t.op == BusOp::data_read && t.address.value == kIdt + 16 * kTakenVector + 4) t.data[1] = 0;
   }
-  imported_.recording.image.set(PhysAddr{kIdt + 16 * kVector + 5}, 0);
+  imported_.recording.image.set(PhysAddr{kIdt + 16 * kTakenVector + 5}, 0);
   EXPECT_THROW(recover_registers(imported_), UsageError);
 }
 

@@ -14,11 +14,12 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kOuterCode = 0x10000, kHandler = 0x12000, kIdt = 0x14000, kGdt = 0x15000,
-                        kOuterStack = 0x16800, kTask = 0x17000, kDirectory = 0x18000,
-                        kTable = 0x19000, kData = 0x20000, kInnerStack = 0x16f00;
+constexpr std::uint32_t kOuterCode = 0x10000, kHandler = 0x12000, kGuestIdt = 0x14000,
+                        kGuestGdt = 0x15000, kOuterStack = 0x16800, kTask = 0x17000,
+                        kDirectory = 0x18000, kTable = 0x19000, kData = 0x20000,
+                        kInnerStack = 0x16f00;
 constexpr std::uint32_t kLinear = 0xc0000000;  ///< of physical 0, where there is paging
-constexpr std::uint8_t kVector = 0x30;
+constexpr std::uint8_t kGuestVector = 0x30;
 
 class ProtectedRecoveryTest : public testing::Test {
  protected:
@@ -41,8 +42,8 @@ class ProtectedRecoveryTest : public testing::Test {
     }
     state_.gpr = {0x11111111,  0x22222222, 0x33333333, 0x44444444,
                   kOuterStack, 0x55555555, 0x66666666, 0x77777777};
-    state_.gdtr = {kGdt, 0x2f};
-    state_.idtr = {kIdt, 0x7ff};
+    state_.gdtr = {kGuestGdt, 0x2f};
+    state_.idtr = {kGuestIdt, 0x7ff};
     state_.tr = {0x40, kTask, 0x67, 0x8b, false};
     gate(kHandler);
   }
@@ -54,10 +55,12 @@ class ProtectedRecoveryTest : public testing::Test {
   void code(std::uint32_t at, std::initializer_list<int> bytes) {
     for (const int b : bytes) image_.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
   }
-  void descriptor(std::uint32_t index, std::uint64_t value) { put(kGdt + 8 * index, value, 8); }
+  void descriptor(std::uint32_t index, std::uint64_t value) {
+    put(kGuestGdt + 8 * index, value, 8);
+  }
   void gate(std::uint32_t handler) {
-    put(kIdt + 8 * kVector, (handler & 0xffff) | 0x8u << 16);
-    put(kIdt + 8 * kVector + 4, (handler & 0xffff0000) | 0x8e00);
+    put(kGuestIdt + 8 * kGuestVector, (handler & 0xffff) | 0x8u << 16);
+    put(kGuestIdt + 8 * kGuestVector + 4, (handler & 0xffff0000) | 0x8e00);
   }
   /// Everything is at C0000000 and above as well as where it is.
   void use_paging() {
@@ -89,7 +92,7 @@ class ProtectedRecoveryTest : public testing::Test {
     known.image = image_.clone();
     known.instructions = instructions;
     Interrupt& i = known.interrupts.emplace_back();
-    i.vector = kVector;
+    i.vector = kGuestVector;
     i.position_known = true;
     imported_ = shown_on_bus(known);
   }
@@ -118,8 +121,8 @@ TEST_F(ProtectedRecoveryTest, TheInterruptShowsTheFrameAndTheTables) {
   EXPECT_EQ(reg(state, "cs").value, 8u);
   EXPECT_EQ(reg(state, "eflags").value, 0x202u);
   EXPECT_EQ(reg(state, "esp").value, kOuterStack);
-  EXPECT_EQ(reg(state, "gdtr.base").value, kGdt);
-  EXPECT_EQ(reg(state, "idtr.base").value, kIdt);
+  EXPECT_EQ(reg(state, "gdtr.base").value, kGuestGdt);
+  EXPECT_EQ(reg(state, "idtr.base").value, kGuestIdt);
   EXPECT_EQ(state.state.cr0 >> 31, 0u) << "the handler was fetched from its linear address";
   EXPECT_EQ(reg(state, "eax").source, RegisterSource::free);
 }
@@ -156,8 +159,8 @@ TEST_F(ProtectedRecoveryTest, PageTablesOnTheBusGiveTheDirectoryAndLinearAddress
   ASSERT_FALSE(state.divergence) << state.divergence->reason;
   EXPECT_EQ(reg(state, "cr3").value, kDirectory);
   EXPECT_EQ(reg(state, "esp").value, kLinear + kOuterStack);
-  EXPECT_EQ(reg(state, "idtr.base").value, kLinear + kIdt);
-  EXPECT_EQ(reg(state, "gdtr.base").value, kLinear + kGdt);
+  EXPECT_EQ(reg(state, "idtr.base").value, kLinear + kGuestIdt);
+  EXPECT_EQ(reg(state, "gdtr.base").value, kLinear + kGuestGdt);
   EXPECT_EQ(reg(state, "ebx").value, kLinear + kData + 0x40);
   EXPECT_TRUE(state.memory.empty());
 }
