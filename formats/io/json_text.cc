@@ -2,10 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "formats/text/printable_text.h"
+
 namespace citcat {
 
 std::string json_text(const nlohmann::ordered_json& value, int indent) {
-  return value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return printable_json(
+      value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace citcat

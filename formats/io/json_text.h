@@ -6,8 +6,8 @@
 
 namespace citcat {
 
-/// `value` as one line or indented by `indent`. Names of files and texts from files need not be
-/// UTF-8: what is not becomes the replacement character.
+/// `value` as one line or indented by `indent`. What is not UTF-8, as names from files may be,
+/// becomes the replacement character; characters that are not seen (is_unseen()) are escaped.
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
 }  // namespace citcat

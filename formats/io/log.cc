@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "formats/io/error.h"
+#include "formats/text/printable_text.h"
 
 namespace citcat {
 
@@ -56,7 +57,7 @@ bool Logger::at(LogLevel level) const {
 }
 
 void Logger::write(std::string_view text) const {
-  std::fprintf(stderr, "citcat: [%s] %.*s\n", module_, static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "citcat: [%s] %s\n", module_, printable_text(text).c_str());
 }
 
 LogLevel log_level(std::string_view setting, std::string_view module) {
