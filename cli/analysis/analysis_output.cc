@@ -77,11 +77,23 @@ void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::ui
   tools::Report found;
   analysis.report(found);
   if (format == AnalysisFormat::csv) {
-    console.print(tools::report_csv(head, "run") + "\n" + tools::report_csv(found, "run"));
+    print_csv(head, "run", console);
+    console.print("\n");
+    print_csv(found, "run", console);
   } else {
     console.print(tools::report_text(head));
     console.print(tools::report_text(found));
   }
+}
+
+void print_csv(const tools::Report& report, const std::string& path, const Console& console) {
+  console.print(tools::report_csv(report, path));
+  const std::uint64_t formulas = tools::formula_fields(report);
+  if (formulas == 0) return;
+  console.warn(
+      fmt::format("{} fields of the CSV begin with = + - or @, which a spreadsheet takes "
+                  "for formulas: have it read them as text",
+                  formulas));
 }
 
 void list_tools(bool json, const Console& console) {

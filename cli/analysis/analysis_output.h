@@ -25,6 +25,10 @@ void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::ui
                     const ReplayReport& report, const std::optional<AppliedSample>& sample,
                     AnalysisFormat format, const Console& console);
 
+/// A report as tables of CSV. Warns of fields that a spreadsheet would take for formulas: names
+/// come from files.
+void print_csv(const tools::Report& report, const std::string& path, const Console& console);
+
 /// --list-tools: names and summaries; as JSON an array.
 void list_tools(bool json, const Console& console);
 /// --tool NAME:help. `isolate`: as Setup::isolate. Throws UsageError where there is no such tool.

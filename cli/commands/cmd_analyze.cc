@@ -80,7 +80,7 @@ void explain_metrics(const AnalyzeArguments& arguments, const Console& console) 
     case AnalysisFormat::json:
       return console.print_json(tools::report_json(report));
     case AnalysisFormat::csv:
-      return console.print(tools::report_csv(report, "explain"));
+      return print_csv(report, "explain", console);
     case AnalysisFormat::text:
       return console.print(tools::report_text(report));
   }

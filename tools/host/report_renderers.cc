@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "formats/text/printable_text.h"
+
 namespace citcat::tools {
 
 namespace {
@@ -24,12 +26,15 @@ nlohmann::ordered_json cell_json(const Cell& cell) {
 std::string cell_text(const Cell& cell) {
   return std::visit(Overloaded{[](std::uint64_t n) { return fmt::format("{}", n); },
                                [](double x) { return fmt::format("{:.3f}", x); },
-                               [](const std::string& text) { return text; }},
+                               [](const std::string& text) { return printable_text(text); }},
                     cell);
 }
 
+/// Titles come from tools of one's own, too.
+std::string title_text(const std::string& title) { return printable_text(title); }
+
 std::string with_unit(const std::string& text, const std::string& unit) {
-  return unit.empty() ? text : text + " " + unit;
+  return unit.empty() ? text : text + " " + printable_text(unit);
 }
 
 std::string table_text(const Table& table, const std::string& margin) {
@@ -37,7 +42,7 @@ std::string table_text(const Table& table, const std::string& margin) {
   std::vector<bool> left;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
-    std::size_t width = with_unit(column.title, column.unit).size();
+    std::size_t width = with_unit(title_text(column.title), column.unit).size();
     bool texts = false;
     for (const auto& row : table.rows) {
       width = std::max(width, cell_text(row[c]).size());
@@ -46,7 +51,7 @@ std::string table_text(const Table& table, const std::string& margin) {
     widths.push_back(width);
     left.push_back(texts);
   }
-  std::string out = margin + table.title + "\n";
+  std::string out = margin + title_text(table.title) + "\n";
   const auto line = [&](auto&& text_of) {
     std::string l = margin + " ";
     for (std::size_t c = 0; c < widths.size(); ++c) {
@@ -56,16 +61,11 @@ std::string table_text(const Table& table, const std::string& margin) {
     l.erase(l.find_last_not_of(' ') + 1);
     out += l + "\n";
   };
-  line([&](std::size_t c) { return with_unit(table.columns[c].title, table.columns[c].unit); });
+  line([&](std::size_t c) {
+    return with_unit(title_text(table.columns[c].title), table.columns[c].unit);
+  });
   for (const auto& row : table.rows) line([&](std::size_t c) { return cell_text(row[c]); });
   return out;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string csv_cell(const Cell& cell) {
@@ -121,16 +121,17 @@ std::string report_text(const Report& report, unsigned indent) {
   std::size_t width = 0;
   for (const Report::Entry& entry : report.entries()) {
     if (const auto* v = std::get_if<Report::Value>(&entry))
-      width = std::max(width, v->title.size());
+      width = std::max(width, title_text(v->title).size());
   }
   std::string out;
   for (const Report::Entry& entry : report.entries()) {
     std::visit(Overloaded{[&](const Report::Value& v) {
-                            out += fmt::format("{}{:<{}}  {}\n", margin, v.title, width,
+                            out += fmt::format("{}{:<{}}  {}\n", margin, title_text(v.title), width,
                                                with_unit(cell_text(v.cell), v.unit));
                           },
                           [&](const Report::Group& g) {
-                            out += margin + g.title + "\n" + report_text(*g.report, indent + 2);
+                            out += margin + title_text(g.title) + "\n" +
+                                   report_text(*g.report, indent + 2);
                           },
                           [&](const Table& t) { out += table_text(t, margin); }},
                entry);
@@ -154,6 +155,25 @@ std::string report_csv(const Report& report, const std::string& path) {
     }
   }
   return out;
+}
+
+std::uint64_t formula_fields(const Report& report) {
+  std::uint64_t count = 0;
+  const auto look_at = [&](const Cell& cell) {
+    const auto* const text = std::get_if<std::string>(&cell);
+    if (text != nullptr && is_formula(*text)) ++count;
+  };
+  for (const Report::Entry& entry : report.entries()) {
+    std::visit(Overloaded{[&](const Report::Value& v) { look_at(v.cell); },
+                          [&](const Report::Group& g) { count += formula_fields(*g.report); },
+                          [&](const Table& t) {
+                            for (const auto& row : t.rows) {
+                              for (const Cell& cell : row) look_at(cell);
+                            }
+                          }},
+               entry);
+  }
+  return count;
 }
 
 }  // namespace citcat::tools
