@@ -8,6 +8,7 @@
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
+#include "formats/text/printable_text.h"
 #include "replay/x86/disassembler.h"
 
 namespace citcat {
@@ -22,7 +23,7 @@ void print_row(const Json& row, const std::string& text, const IdtraceView& view
   if (view.form == TextForm::text) return console.print(text + "\n");
   std::string line;
   for (const auto& [key, value] : row.items()) {
-    line += (line.empty() ? "" : ",") + (value.is_string() ? value.get<std::string>()
+    line += (line.empty() ? "" : ",") + (value.is_string() ? csv_field(value.get<std::string>())
                                          : value.is_null() ? ""
                                                            : json_text(value));
   }

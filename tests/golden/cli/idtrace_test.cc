@@ -217,6 +217,27 @@ TEST_F(Idtrace, RepeatsOfACacheTraceAreThoseOfTheExecutionTrace) {
   EXPECT_EQ(json({"info", "cache.trc", "--json"}).at("trace"), "cache");
 }
 
+/// "mov eax, ebx" is one field: every row of CSV has those of the head.
+TEST_F(Idtrace, RowsOfCsvHaveTheFieldsOfTheHead) {
+  good({"replay", "linux.citcat", "-o", "run.trc", "-q"});
+  good({"replay", "linux.citcat", "-o", "profile.cnt", "-q"});
+  for (const char* const name : {"run.trc", "run.blk", "profile.cnt"}) {
+    const std::string text = good({"view", name, "--to", "500", "--format", "csv"});
+    std::istringstream in(text);
+    std::set<std::size_t> counts;
+    for (std::string line; std::getline(in, line);) {
+      std::size_t fields = 1;
+      bool quoted = false;
+      for (const char c : line) {
+        if (c == '"') quoted = !quoted;
+        if (c == ',' && !quoted) ++fields;
+      }
+      counts.insert(fields);
+    }
+    EXPECT_EQ(counts.size(), 1U) << name << "\n" << text.substr(0, 2000);
+  }
+}
+
 TEST_F(Idtrace, AnotherTraceThanAnExecutionTraceIsNoKt) {
   good({"replay", "linux.citcat", "-o", "branch.trc", "--format", "idtrace:content=branch", "-q"});
   EXPECT_EQ(json({"info", "branch.trc", "--json"}).at("trace"), "branch");
