@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "formats/text/printable_text.h"
+
 namespace citcat::tools {
 
 std::string CallPaths::name(const Node& node) const {
@@ -12,12 +14,12 @@ std::string CallPaths::name(const Node& node) const {
     case Kind::root:
       return "all";
     case Kind::process:
-      return "process " + (names_ != nullptr ? names_->process_of(node.value)
+      return "process " + (names_ != nullptr ? printable_text(names_->process_of(node.value))
                                              : fmt::format("{:08x}", node.value));
     case Kind::system:
       return "system";
     case Kind::procedure:
-      return procedures_.name(node.value);
+      return printable_text(procedures_.name(node.value));
     case Kind::interrupt:
       return fmt::format("interrupt {:02x}", node.value);
     case Kind::exception:

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "formats/text/printable_text.h"
 #include "tools/export/profile_exporters.h"
 
 namespace citcat::tools {
@@ -21,6 +22,15 @@ struct Cost {
   std::uint64_t self = 0;
   std::map<Function, Call> calls;
 };
+
+/// A name behind "fn=": one that begins like the number of another, "(12)", would be that one.
+/// Source: Valgrind's "Callgrind Format Specification", name compression.
+std::string function_text(const Function& name) {
+  const std::size_t digits = name.find_first_not_of("0123456789", 1);
+  const bool is_number =
+      name[0] == '(' && digits != 1 && digits != std::string::npos && name[digits] == ')';
+  return is_number ? "\\x28" + name.substr(1) : name;
+}
 
 class CallgrindTool final : public ProfileTool {
  public:
@@ -45,16 +55,18 @@ class CallgrindTool final : public ProfileTool {
     file().write(
         fmt::format("# callgrind format\nversion: 1\ncreator: citcat\ncmd: {}\n"
                     "positions: line\nevents: Ir\nsummary: {}\n\n",
-                    command(), inclusive[CallPaths::kRoot]));
+                    printable_text(command()), inclusive[CallPaths::kRoot]));
     for (const auto& [function, cost] : costs) write_function(function, cost);
     file().write(fmt::format("\ntotals: {}\n", inclusive[CallPaths::kRoot]));
   }
 
   /// No source is known, so that every line is 0.
   void write_function(const Function& function, const Cost& cost) {
-    file().write(fmt::format("fl=recorded code\nfn={}\n0 {}\n", function, cost.self));
+    file().write(
+        fmt::format("fl=recorded code\nfn={}\n0 {}\n", function_text(function), cost.self));
     for (const auto& [callee, call] : cost.calls) {
-      file().write(fmt::format("cfn={}\ncalls={} 0\n0 {}\n", callee, call.times, call.cost));
+      file().write(
+          fmt::format("cfn={}\ncalls={} 0\n0 {}\n", function_text(callee), call.times, call.cost));
     }
   }
 };

@@ -9,6 +9,7 @@
 
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "formats/text/printable_text.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/x86/disassembler.h"
 #include "tools/export/export_file.h"
@@ -176,6 +177,11 @@ class LcovTool final : public CoveredCodeTool {
   explicit LcovTool(ExportFile file) : CoveredCodeTool(std::move(file)) {
     require_place_beside(this->file().path(), "lcov");
     require_own_side_file(this->file().path(), listing_path());
+    // The file names the listing in a line.
+    if (this->file().path().find_first_of("\r\n") != std::string::npos) {
+      throw UsageError("lcov: expected a name without a line end, found '" +
+                       printable_text(this->file().path()) + "'");
+    }
   }
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<LcovTool>(ExportFile(file().path()));
