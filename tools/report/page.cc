@@ -1,9 +1,11 @@
 #include "tools/report/page.h"
 
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
+#include "formats/text/printable_text.h"
 #include "tools/report/page_files.h"
 
 namespace citcat::tools {
@@ -25,9 +27,19 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+/// With texts as a page may show them: marks for the direction of writing work in a browser, too.
+void make_printable(nlohmann::ordered_json& data) {
+  if (data.is_string()) {
+    data = printable_text(data.get_ref<const std::string&>(), "\n\t");
+  } else if (data.is_structured()) {
+    for (auto& part : data) make_printable(part);
+  }
+}
+
 /// JSON within a script element: "<" could end it (13.1.2.6), and is the same as an escape in a
 /// string, where alone JSON has it.
-std::string within_script(const nlohmann::ordered_json& data) {
+std::string within_script(nlohmann::ordered_json data) {
+  make_printable(data);
   const std::string json = json_text(data);
   std::string out;
   out.reserve(json.size() + json.size() / 64);
@@ -43,7 +55,7 @@ std::string within_script(const nlohmann::ordered_json& data) {
 
 std::string content_of(std::string_view mark, const std::string& title,
                        const nlohmann::ordered_json& data) {
-  if (mark == "title") return escaped(title);
+  if (mark == "title") return escaped(printable_text(title));
   if (mark == "data") return within_script(data);
   return std::string(page_file(mark));
 }
