@@ -8,6 +8,7 @@
 #include "debugger/protocol/packet_text.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
+#include "formats/text/printable_text.h"
 
 namespace citcat {
 
@@ -277,7 +278,7 @@ void GdbServer::move(const Request& request) {
 void GdbServer::tell_divergence() {
   const auto& divergence = target_.timeline().divergence();
   if (!divergence) return;
-  send_text(monitor_.divergence_text());
+  send_text(printable_text(monitor_.divergence_text(), "\n"));
 }
 
 void GdbServer::send_text(const std::string& text) {
@@ -329,7 +330,8 @@ void GdbServer::run_command(const std::string& command) {
     output = std::string(error.what()) + "\n";
   }
   stop_ = "T05thread:1;";
-  send_text(output);
+  // gdb puts it on its terminal as it comes. It quotes what the recorded machine had in its memory.
+  send_text(printable_text(output, "\n"));
   connection_.send("OK");
 }
 
