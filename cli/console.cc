@@ -13,30 +13,15 @@
 #include "cli/terminal.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
+#include "formats/text/one_line.h"
+#include "formats/text/printable_text.h"
 
 namespace citcat {
 namespace {
 
-/// Texts quote file names and file contents, which may hold anything: control characters, but for
-/// those of `kept`, must not reach the terminal as commands.
-std::string printable(std::string_view text, std::string_view kept = "") {
-  std::string result;
-  result.reserve(text.size());
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    const bool controls = byte < 0x20 || byte == 0x7f;
-    if (controls && kept.find(character) == std::string_view::npos) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += character;
-    }
-  }
-  return result;
-}
-
 /// `kind` is empty or ends in a blank.
 void say(std::string_view kind, std::string_view text) {
-  const std::string line = fmt::format("citcat: {}{}\n", kind, printable(text));
+  const std::string line = fmt::format("citcat: {}{}\n", kind, printable_text(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -53,12 +38,14 @@ void write_out(std::string_view text) {
 void Console::print(std::string_view text) const {
   static const bool for_people = is_terminal(STDOUT_FILENO);
   if (!for_people) return write_out(text);
-  write_out(printable(text, "\n\t"));
+  write_out(printable_text(text, "\n\t"));
 }
+
+void Console::print_line(std::string_view line) const { print(one_line(line) + "\n"); }
 
 void Console::print_verdict(bool good, std::string_view verdict, std::string_view rest) const {
   write_out(styled(STDOUT_FILENO, good ? Style::good : Style::bad, verdict));
-  print(std::string(rest) + "\n");
+  print_line(rest);
 }
 
 void Console::print_titles(std::string_view titles) const {

@@ -15,8 +15,11 @@ class Console {
  public:
   explicit Console(bool quiet) : quiet_(quiet) {}
 
-  /// A result, as it is. Add the line end yourself.
+  /// A result of lines that are ours. Add the line end yourself. At a terminal, whatever else than
+  /// a line end and a tab could command it is made visible.
   void print(std::string_view text) const;
+  /// A line that may quote names and texts from elsewhere, which begin no line of their own.
+  void print_line(std::string_view line) const;
   /// A line that answers a question: `verdict` ("match", "damaged") in the colour of its being good
   /// or not where stdout is a terminal, then `rest`.
   void print_verdict(bool good, std::string_view verdict, std::string_view rest) const;
@@ -24,7 +27,8 @@ class Console {
   /// that reads the table has to skip it.
   void print_titles(std::string_view titles) const;
   /// A result for programs: one line of JSON, keys in the order they were put in. Text that is not
-  /// UTF-8 (file names may be anything) is replaced by U+FFFD.
+  /// UTF-8 (file names may be anything) is replaced by U+FFFD; characters that are not seen are
+  /// escaped.
   void print_json(const nlohmann::ordered_json& value) const;
 
   /// Information for people, as "citcat: text" on stderr; silenced by --quiet.

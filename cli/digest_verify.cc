@@ -18,17 +18,17 @@ void print_text(const DigestVerdict& v, const RecordingFile& file, const Console
       v.match(), v.match() ? "match" : "diverged",
       fmt::format(": {} instructions, {} digests compared", v.report.instructions, v.checked));
   if (v.differs_before) {
-    console.print(
-        fmt::format("  the replay went another way before instruction {}\n", *v.differs_before));
+    console.print_line(
+        fmt::format("  the replay went another way before instruction {}", *v.differs_before));
   }
   if (v.report.divergence) {
     for (const std::string& line : divergence_lines(*v.report.divergence)) {
-      console.print(line + "\n");
+      console.print_line(line);
     }
   }
   if (!v.match() && file.meta().engine != default_engine_identity()) {
-    console.print(fmt::format("  the digests were made by {}, this is {}\n", file.meta().engine,
-                              default_engine_identity()));
+    console.print_line(fmt::format("  the digests were made by {}, this is {}", file.meta().engine,
+                                   default_engine_identity()));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
+#include "formats/text/printable_text.h"
 
 namespace citcat {
 namespace {
@@ -102,7 +103,7 @@ void Progress::draw(std::uint64_t done, std::string_view what, Clock::time_point
   // A line that fills the last column makes some terminals go on in the next one.
   const std::string line = progress_line({label_, unit_, what, done, total_, seconds},
                                          terminal_columns(STDERR_FILENO) - 1);
-  std::fputs(("\r" + line + kEraseLine).c_str(), stderr);
+  std::fputs(("\r" + printable_text(line) + kEraseLine).c_str(), stderr);
   std::fflush(stderr);
   drawn_ = true;
 }

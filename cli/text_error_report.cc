@@ -2,11 +2,13 @@
 
 #include <cstdio>
 
+#include "formats/text/printable_text.h"
+
 namespace citcat {
 
 void tell_text_error(const mdl::TextError& error, const Console& console) {
   console.error(error.what());
-  std::fputs(error.excerpt().c_str(), stderr);
+  std::fputs(printable_text(error.excerpt(), "\n\t").c_str(), stderr);
 }
 
 }  // namespace citcat

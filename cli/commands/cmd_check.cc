@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_check.h"
+#include "formats/text/one_line.h"
 
 namespace citcat {
 namespace {
@@ -48,10 +49,11 @@ void print_json(const RecordingCheck& check, const Console& console) {
 
 void print_text(const RecordingCheck& check, const std::string& name, const Console& console) {
   for (const ContainerDamage& damage : check.scan.damage) {
-    console.print(fmt::format("{}:{}: {}\n", name, damage.offset, damage.message));
+    console.print_line(fmt::format("{}:{}: {}", name, damage.offset, damage.message));
   }
-  for (const std::string& loss : check.losses) console.print(fmt::format("{}: {}\n", name, loss));
-  console.print(name + ": ");
+  for (const std::string& loss : check.losses)
+    console.print_line(fmt::format("{}: {}", name, loss));
+  console.print(one_line(name) + ": ");
   console.print_verdict(check.sound(), check.sound() ? "sound" : "damaged",
                         fmt::format(", {} intact chunks in {} bytes", check.scan.intact.size(),
                                     check.scan.file_bytes));

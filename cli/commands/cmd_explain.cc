@@ -20,6 +20,7 @@
 #include "events/capture_time.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
+#include "formats/text/one_line.h"
 #include "replay/diagnose/explanation.h"
 
 namespace citcat {
@@ -43,13 +44,13 @@ std::string line_text(const ContextLine& line) {
 
 void print_round(const ExplainedDivergence& round, double clock_hz, const Console& console) {
   for (const std::string& line : divergence_lines(round.divergence, clock_hz))
-    console.print(line + "\n");
+    console.print_line(line);
   if (round.context.empty()) return;
   console.print("\nthe instructions before it\n");
   for (const ContextLine& line : round.context) console.print(line_text(line));
   if (!round.lineage.empty()) console.print("\nwhere its values came from\n");
   for (const LineageLine& lineage : round.lineage) {
-    console.print("  " + lineage.source + "\n");
+    console.print_line("  " + lineage.source);
     for (const ContextLine& line : lineage.path) console.print(line_text(line));
   }
   console.print(fmt::format("\ncauses: {} tried, {} instructions replayed for it\n", round.tried,
@@ -66,29 +67,29 @@ void print_round(const ExplainedDivergence& round, double clock_hz, const Consol
         : tried.repairs ? "everything then agrees, to the end"
                         : fmt::format("agrees for {} instructions more", tried.agrees_until);
     console.print(fmt::format("{:>3}. {:<18} {}\n{:24}{}{}\n", ++rank, cause_name(tried.cause.kind),
-                              tried.cause.text, "", reach,
+                              one_line(tried.cause.text), "", reach,
                               tried.tied ? "; as likely as the first" : ""));
     if (tried.equivalent_values != 0) {
-      console.print(fmt::format("{:24}equivalent: so it does with {} of {} other values tried\n",
-                                "", tried.equivalent_values, tried.other_values));
+      console.print_line(fmt::format("{:24}equivalent: so it does with {} of {} other values tried",
+                                     "", tried.equivalent_values, tried.other_values));
     }
   }
-  for (const std::string& what : round.not_tried) console.print("not tried: " + what + "\n");
+  for (const std::string& what : round.not_tried) console.print_line("not tried: " + what);
 }
 
 /// What to do now. `output`: the file of hints that was written, if one was.
 void print_next_step(const Explanation& explanation, const std::string& recording,
                      const std::string& output, const Console& console) {
   if (!output.empty()) {
-    console.print("review " + output + ", then see whether it is right: citcat verify " +
-                  recording + " --hints " + output + "\n");
+    console.print_line("review " + output + ", then see whether it is right: citcat verify " +
+                       recording + " --hints " + output);
   } else if (!explanation.hints.empty()) {
-    console.print("to keep the repair: citcat explain " + recording + " -o hints.json\n");
+    console.print_line("to keep the repair: citcat explain " + recording + " -o hints.json");
   } else if (!explanation.rounds.empty()) {
-    console.print(
+    console.print_line(
         "to see what is wrong with the capture itself: citcat lint CAPTURE; to look at the "
         "machine there: citcat debug " +
-        recording + " --at divergence\n");
+        recording + " --at divergence");
   }
 }
 
@@ -96,13 +97,13 @@ void print_text(const Explanation& explanation, const ExplainArguments& argument
                 const std::string& output, const std::vector<std::string>& advice, double clock_hz,
                 const Console& console) {
   if (explanation.rounds.empty() && !explanation.given_up.empty()) {
-    console.print(fmt::format("{}: the replay agrees so far, up to instruction {}\n",
-                              explanation.given_up, explanation.report.instructions));
+    console.print_line(fmt::format("{}: the replay agrees so far, up to instruction {}",
+                                   explanation.given_up, explanation.report.instructions));
     return;
   }
   if (explanation.rounds.empty()) {
-    console.print(fmt::format("match: {} instructions, nothing to explain\n",
-                              explanation.report.instructions));
+    console.print_line(
+        fmt::format("match: {} instructions, nothing to explain", explanation.report.instructions));
     return;
   }
   for (std::size_t i = 0; i < explanation.rounds.size(); ++i) {
@@ -114,7 +115,7 @@ void print_text(const Explanation& explanation, const ExplainArguments& argument
   }
   console.print(explanation.repaired ? "\nwith the first causes repaired the whole run agrees\n"
                                      : "\nthe run is not repaired\n");
-  for (const std::string& text : advice) console.print("in all of the capture " + text + "\n");
+  for (const std::string& text : advice) console.print_line("in all of the capture " + text);
   print_next_step(explanation, arguments.recording, output, console);
 }
 

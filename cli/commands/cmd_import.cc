@@ -108,13 +108,13 @@ void print_json(const ImportResult& result, const std::optional<RecoveredState>&
 }
 
 void print_text(const ImportResult& result, const std::string& output, const Console& console) {
-  console.print(fmt::format("{}: {} capture, processor {}, {} transactions\n", output,
-                            result.format, cpu_model_name(result.cpu), result.transactions));
+  console.print_line(fmt::format("{}: {} capture, processor {}, {} transactions", output,
+                                 result.format, cpu_model_name(result.cpu), result.transactions));
   if (result.recordings > 1) {
-    console.print(fmt::format("  recordings       {}\n", result.recordings));
+    console.print_line(fmt::format("  recordings       {}", result.recordings));
   }
   if (result.instructions) {
-    console.print(fmt::format("  instructions     {}\n", *result.instructions));
+    console.print_line(fmt::format("  instructions     {}", *result.instructions));
   }
   console.print(
       fmt::format("  image            {} bytes\n  interrupts       {}\n  I/O reads        {}\n"
@@ -218,7 +218,7 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
     print_text(result, arguments.output, console);
     if (recovered) {
       console.print("  registers\n");
-      for (const std::string& line : recovered_lines(*recovered)) console.print("  " + line + "\n");
+      for (const std::string& line : recovered_lines(*recovered)) console.print_line("  " + line);
     }
   }
   return ExitCode::ok;

@@ -24,6 +24,7 @@
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
 #include "formats/kt/kt.h"
+#include "formats/text/one_line.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {
@@ -166,22 +167,22 @@ Json memory_info(const std::string& path) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : json_text(value);
+  return value.is_string() ? one_line(value.get<std::string>()) : json_text(value);
 }
 
 void print_text(const Json& json, const std::string& indent, const Console& console) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_null() || (value.is_array() && value.empty())) continue;
     if (value.is_object()) {
-      console.print(fmt::format("{}{}\n", indent, key));
+      console.print_line(fmt::format("{}{}", indent, key));
       print_text(value, indent + "  ", console);
     } else if (value.is_array()) {
-      console.print(fmt::format("{}{}\n", indent, key));
+      console.print_line(fmt::format("{}{}", indent, key));
       for (const Json& item : value) {
-        console.print(fmt::format("{}  {}\n", indent, text_of(item)));
+        console.print_line(fmt::format("{}  {}", indent, text_of(item)));
       }
     } else {
-      console.print(fmt::format("{}{:<20} {}\n", indent, key, text_of(value)));
+      console.print_line(fmt::format("{}{:<20} {}", indent, key, text_of(value)));
     }
   }
 }

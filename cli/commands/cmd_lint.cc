@@ -45,11 +45,12 @@ void print_json(const LintReport& report, bool sound, const Console& console) {
 
 void print_text(const LintReport& report, bool sound, const Console& console) {
   for (const LintFinding& finding : report.findings)
-    console.print(fmt::format("{:<9} {:<24} {}x, first at transaction {}, clock {}: {}\n",
-                              confidence_name(finding.confidence), finding.check, finding.count,
-                              finding.transaction, finding.clock, finding.text));
+    console.print_line(fmt::format("{:<9} {:<24} {}x, first at transaction {}, clock {}: {}",
+                                   confidence_name(finding.confidence), finding.check,
+                                   finding.count, finding.transaction, finding.clock,
+                                   finding.text));
   for (const std::string& warning : report.info.warnings)
-    console.print(fmt::format("{:<9} {}\n", "note", warning));
+    console.print_line(fmt::format("{:<9} {}", "note", warning));
   console.print(fmt::format("{} transactions, ", report.transactions));
   console.print_verdict(sound, sound ? "nothing that speaks against the capture" : "suspect", "");
 }

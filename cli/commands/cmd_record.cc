@@ -214,21 +214,21 @@ void print_result(const RecordArguments& arguments, const MonitorReceiver& recei
     return;
   }
   if (counted) {
-    console.print(fmt::format("{}: {} instructions, {} bus records, {} interrupts, {} exceptions\n",
-                              arguments.output, number("instructions"), receiver.records(),
-                              number("interrupts"), number("exceptions")));
+    console.print_line(fmt::format(
+        "{}: {} instructions, {} bus records, {} interrupts, {} exceptions", arguments.output,
+        number("instructions"), receiver.records(), number("interrupts"), number("exceptions")));
   } else {
-    console.print(fmt::format("{}: {} bus records, until the recording ended early\n",
-                              arguments.output, receiver.records()));
+    console.print_line(fmt::format("{}: {} bus records, until the recording ended early",
+                                   arguments.output, receiver.records()));
   }
   if (recording) {
-    console.print(fmt::format("next: citcat verify {}\n", arguments.output));
+    console.print_line(fmt::format("next: citcat verify {}", arguments.output));
     return;
   }
   const bool beside = arguments.internal == side_file_name(arguments.output);
-  console.print(fmt::format("next: citcat import {}{}{} -o RECORDING.citcat\n", arguments.output,
-                            beside ? "" : " --internal " + arguments.internal,
-                            symbols.empty() ? "" : " --symbols " + symbols));
+  console.print_line(fmt::format("next: citcat import {}{}{} -o RECORDING.citcat", arguments.output,
+                                 beside ? "" : " --internal " + arguments.internal,
+                                 symbols.empty() ? "" : " --symbols " + symbols));
 }
 
 /// What came of the emulator: its capture is complete.

@@ -73,8 +73,8 @@ ExitCode run_repair(const RepairOptions& options, const Console& console) {
     json["complete"] = complete;
     console.print_json(json);
   } else if (!is_standard_output(target)) {
-    console.print(fmt::format("{}: {} chunks saved, {}\n", target, check.scan.intact.size(),
-                              complete ? "nothing was lost" : "some content was lost"));
+    console.print_line(fmt::format("{}: {} chunks saved, {}", target, check.scan.intact.size(),
+                                   complete ? "nothing was lost" : "some content was lost"));
   }
   if (!complete) console.warn(target + ": some content was lost; readers of it will say so");
   return ExitCode::ok;

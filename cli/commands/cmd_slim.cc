@@ -32,9 +32,9 @@ void print_result(const SlimOptions& options, const RecordingFile& full, const S
                         {"digests", verified.digests.size()},
                         {"adoptions", verified.adoptions.size()}});
   } else if (!is_standard_output(options.output)) {
-    console.print(fmt::format("{}: {} bytes for {} instructions (with evidence {})\n",
-                              options.output, bytes, verified.instructions,
-                              full.container().file_bytes()));
+    console.print_line(fmt::format("{}: {} bytes for {} instructions (with evidence {})",
+                                   options.output, bytes, verified.instructions,
+                                   full.container().file_bytes()));
   }
 }
 

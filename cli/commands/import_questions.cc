@@ -109,8 +109,8 @@ void print_formats(bool json, const Console& console) {
       rows.push_back(
           {{"format", row.id}, {"description", row.description}, {"written", row.written}});
     } else {
-      console.print(fmt::format("{:<12} {:<14} {}\n", row.id,
-                                row.written ? "read, written" : "read", row.description));
+      console.print_line(fmt::format("{:<12} {:<14} {}", row.id,
+                                     row.written ? "read, written" : "read", row.description));
     }
   }
   if (json) console.print_json({{"formats", rows}});
@@ -123,7 +123,7 @@ void print_channels(const std::vector<std::string>& captures, const CaptureOptio
     console.print_json(channels_json(explanation));
     return;
   }
-  for (const std::string& line : channel_lines(explanation)) console.print(line + "\n");
+  for (const std::string& line : channel_lines(explanation)) console.print_line(line);
 }
 
 void propose_channels(const std::vector<std::string>& captures, const CaptureOptions& options,
@@ -139,15 +139,15 @@ void propose_channels(const std::vector<std::string>& captures, const CaptureOpt
     console.print_json(proposal_json(match, info));
     return;
   }
-  console.print(fmt::format("bus: {}\n", match.bus));
+  console.print_line(fmt::format("bus: {}", match.bus));
   for (const ActivityMatch::Pin& pin : match.pins)
-    console.print(fmt::format("  {:<5} channel {:<4} {:<8} {}\n", pin.pin, pin.channel,
-                              info.channels[pin.channel], pin.reason));
+    console.print_line(fmt::format("  {:<5} channel {:<4} {:<8} {}", pin.pin, pin.channel,
+                                   info.channels[pin.channel], pin.reason));
   for (const std::string& pin : match.missing)
-    console.print(fmt::format("  {:<5} no channel moves like it\n", pin));
-  for (const std::string& doubt : match.doubts) console.print("in doubt: " + doubt + "\n");
-  console.print(fmt::format("written to {}: look it over, then import with --channels {}\n",
-                            map_path, map_path));
+    console.print_line(fmt::format("  {:<5} no channel moves like it", pin));
+  for (const std::string& doubt : match.doubts) console.print_line("in doubt: " + doubt);
+  console.print_line(fmt::format("written to {}: look it over, then import with --channels {}",
+                                 map_path, map_path));
 }
 
 }  // namespace citcat
