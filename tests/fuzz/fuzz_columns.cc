@@ -5,8 +5,9 @@
 
 #include "formats/captures/columns.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(columns) {
   const std::uint8_t* const end = data + size;
   const std::uint8_t* const zero = std::find(data, end, std::uint8_t{0});
   const std::uint8_t* const text = zero == end ? end : zero + 1;

@@ -1,7 +1,8 @@
 #include "formats/captures/lac.h"
 #include "fuzz/drain.h"
+#include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+CITCAT_FUZZ_TARGET(lac) {
   citcat::fuzz::drain_samples([&] { return citcat::open_lac(citcat::fuzz::stream(data, size)); });
   return 0;
 }
