@@ -31,7 +31,8 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
   const bool untold = !told && cpu_.traits.has_long_mode;
   // F3 is without effect on BSF and BSR of a processor that lacks the newer instruction.
   if (info.is(Operation::bsf) || info.is(Operation::bsr)) {
-    if (untold) refuse_untold(*feature, "which a processor without it takes for another");
+    if (untold && !scans_alike(info))
+      refuse_untold(*feature, "which a processor without it takes for another");
     return;
   }
   if (untold && !feature->executed)
@@ -39,6 +40,40 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
   if (!told.value_or(feature->executed)) throw CpuException{6, std::nullopt, 0};
   if (feature->executed) return;
   refuse(std::string("an instruction of ") + feature->name);
+}
+
+std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info) const {
+  const std::uint64_t mask = info.operand_bytes == 8
+                                 ? ~std::uint64_t{0}
+                                 : (std::uint64_t{1} << 8 * info.operand_bytes) - 1;
+  if (info.register_form) {
+    return cpu_.engine.gprs()[(info.modrm & 7) | info.rex_bit(kRexB)] & mask;
+  }
+  const std::array<std::uint64_t, 6> bases = cpu_.bases();
+  std::optional<std::uint64_t> value = 0;
+  for_each_access(info, cpu_.engine.gprs(), bases.data(), cpu_.stack32(), [&](const DataAccess& a) {
+    for (std::uint32_t i = 0; i < a.size && value; ++i) {
+      const LinearAddr at{cpu_.bits64() ? a.linear.value + i : a.linear.plus32(i).value};
+      const auto page = cpu_.mmu.peek(at, Access::read, cpu_.user_mode());
+      const auto byte =
+          page ? cpu_.memory.defined_byte(page->frame.plus32(at.offset_in_page())) : std::nullopt;
+      if (!byte) {
+        value.reset();
+      } else {
+        *value |= std::uint64_t{*byte} << 8 * i;
+      }
+    }
+  });
+  return value;
+}
+
+/// Both give the number of the lowest 1. Of 0 BSF leaves the destination alone, and ZF is 1 for
+/// BSF where the source is 0, for TZCNT where the result is (SDM vol. 2, BSF and TZCNT); CF is
+/// undefined behind BSF. LZCNT counts from the other end than BSR and never gives the same.
+bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
+  if (!info.is(Operation::bsf)) return false;
+  const std::optional<std::uint64_t> source = scanned(info);
+  return source && *source != 0 && (*source & 1) == 0;
 }
 
 /// Where no answer of CPUID tells whether the processor has it.

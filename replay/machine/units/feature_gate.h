@@ -3,6 +3,8 @@
 // the replay by its name; so does what another processor takes for something else, where nothing
 // tells which of them it is.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "replay/machine/cpu_context.h"
@@ -15,7 +17,8 @@ namespace citcat {
 /// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
 /// not tell, an instruction that means one thing alone is executed: a processor without it raises
 /// an exception, which the bus shows. BSF and BSR behind F3 mean two: they are what they were on
-/// processors before long mode, and refused on those with it, as is what nobody here executes.
+/// processors before long mode. On those with it they go on where both meanings give one result,
+/// and are refused elsewhere, as is what nobody here executes.
 class FeatureGate {
  public:
   /// All must outlive the object.
@@ -44,6 +47,10 @@ class FeatureGate {
 
   void take_limits() const;
   void check_feature(const DecodedInstruction& info) const;
+  /// BSF behind F3: BSF and TZCNT of this operand leave the same.
+  bool scans_alike(const DecodedInstruction& info) const;
+  /// The source of a bit scan; nullopt where memory is not known to hold it.
+  std::optional<std::uint64_t> scanned(const DecodedInstruction& info) const;
   void check_vendor(const DecodedInstruction& info) const;
   void check_umip(const DecodedInstruction& info) const;
   void check_segments(const DecodedInstruction& info) const;

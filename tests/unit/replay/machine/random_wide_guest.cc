@@ -512,9 +512,13 @@ class WideGuest : private RandomDraws {
     s.model = CpuModel::x86_64;
     s.ram_bytes = kWideMemory;
     s.long_mode.emplace();
-    // What decides between two meanings has to be told.
+    // What decides between two meanings, or what is not executed, has to be told. Leaf 1 has what
+    // is executed: SSE3 to SSE4.2, PCLMULQDQ, CMPXCHG16B, MOVBE, POPCNT, AES and RDRAND.
+    constexpr std::uint32_t kTold1 = 0x42d82203;
     constexpr std::uint32_t kTold7 = 0x019c0509, kTold80000001 = 0x21, kTold80000001Edx = 3u << 26;
-    s.cpuid = {{7, 0, kTold7, 1u << 22, 0}, {0x80000001, 0, 0, kTold80000001, kTold80000001Edx}};
+    s.cpuid = {{1, 0, 0, kTold1, 0},
+               {7, 0, kTold7, 1u << 22, 0},
+               {0x80000001, 0, 0, kTold80000001, kTold80000001Edx}};
     const std::uint64_t rights = user_ ? 0x60 : 0;
     const std::vector<std::pair<const char*, std::uint64_t>> registers = {
         {"cr0", 0x80010011},
