@@ -86,8 +86,18 @@ bool is_table_number(std::string_view field) {
   return parse_hexadecimal(field, ignored) || is_real(field);
 }
 
+/// Columns that stand apart by blanks from the names of the columns on. A comma in a row belongs to
+/// a field then, as in a disassembled instruction.
+static bool is_printed(const std::vector<NumberedLine>& lines) {
+  return lines.size() > 1 && lines[0].text.find_first_of(",;\t") == std::string_view::npos &&
+         std::all_of(lines.begin(), lines.end(), [](const NumberedLine& line) {
+           return trimmed(line.text).find("  ") != std::string_view::npos;
+         });
+}
+
 char separator_of(std::string_view head) {
   const std::vector<NumberedLine> lines = lines_of(head);
+  if (is_printed(lines)) return ' ';
   // Titles and names come first: the second half is rows.
   const auto rows = std::span(lines).subspan(lines.size() / 2);
   for (const char c : {'\t', ';', ','}) {

@@ -67,13 +67,12 @@ std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info
   return value;
 }
 
-/// Both give the number of the lowest 1. Of 0 BSF leaves the destination alone, and ZF is 1 for
-/// BSF where the source is 0, for TZCNT where the result is (SDM vol. 2, BSF and TZCNT); CF is
-/// undefined behind BSF. LZCNT counts from the other end than BSR and never gives the same.
+/// Both give the number of the lowest 1 where there is one. Of 0 BSF leaves the destination alone,
+/// and TZCNT gives the width (SDM vol. 2, BSF and TZCNT). ZF behind an odd number is 0 by BSF and 1
+/// by TZCNT: code that runs on both, as compilers write `rep bsf`, cannot use it, and code that
+/// does takes another way than the bus shows. LZCNT counts from the other end than BSR.
 bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
-  if (!info.is(Operation::bsf)) return false;
-  const std::optional<std::uint64_t> source = scanned(info);
-  return source && *source != 0 && (*source & 1) == 0;
+  return info.is(Operation::bsf) && scanned(info).value_or(0) != 0;
 }
 
 /// Where no answer of CPUID tells whether the processor has it.

@@ -17,7 +17,7 @@ namespace citcat {
 /// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
 /// not tell, an instruction that means one thing alone is executed: a processor without it raises
 /// an exception, which the bus shows. BSF and BSR behind F3 mean two: they are what they were on
-/// processors before long mode. On those with it they go on where both meanings give one result,
+/// processors before long mode. On those with it they go on where both meanings give one number,
 /// and are refused elsewhere, as is what nobody here executes.
 class FeatureGate {
  public:
@@ -47,7 +47,7 @@ class FeatureGate {
 
   void take_limits() const;
   void check_feature(const DecodedInstruction& info) const;
-  /// BSF behind F3: BSF and TZCNT of this operand leave the same.
+  /// BSF behind F3: BSF and TZCNT give the same number for this operand.
   bool scans_alike(const DecodedInstruction& info) const;
   /// The source of a bit scan; nullopt where memory is not known to hold it.
   std::optional<std::uint64_t> scanned(const DecodedInstruction& info) const;
