@@ -68,11 +68,6 @@ TEST_F(EndlessRepeat, ExplainEndsWhenItsTimeIsUp) {
               HasSubstr("after 1 s"));
 }
 
-TEST_F(EndlessRepeat, AReportEndsWhenItsTimeIsUp) {
-  import_uncached();
-  within(1, {"report", "r.citcat", "-o", "r.html", "--explain-time", "1"});
-}
-
 TEST_F(EndlessRepeat, EveryCommandThatReplaysKeepsToItsMemory) {
   import_cached();
   const std::vector<std::vector<std::string>> commands = {
