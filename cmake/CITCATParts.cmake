@@ -41,10 +41,15 @@ set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_debug\\.cc$")
 set(citcat_part_monitor
   "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")
 
+# Sources in a part's folder that others need as well.
+set(citcat_kept_sources "/tools/analyses/instruction_table\\.cc$")
+
 # citcat_choose_parts(VARIABLE): leaves of a list of sources those of the parts that are built, and the
 # stand-ins for the others.
 function(citcat_choose_parts variable)
   set(sources ${${variable}})
+  set(kept ${sources})
+  list(FILTER kept INCLUDE REGEX "${citcat_kept_sources}")
   foreach(part IN LISTS citcat_all_parts)
     if(part IN_LIST CITCAT_BUILT_PARTS)
       list(FILTER sources EXCLUDE REGEX "/parts/without_${part}\\.cc$")
@@ -54,5 +59,7 @@ function(citcat_choose_parts variable)
       endforeach()
     endif()
   endforeach()
+  list(APPEND sources ${kept})
+  list(REMOVE_DUPLICATES sources)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
