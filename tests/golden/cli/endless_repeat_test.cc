@@ -78,6 +78,7 @@ TEST_F(EndlessRepeat, EveryCommandThatReplaysKeepsToItsMemory) {
       {"slim", "r.citcat", "-o", "s.citcat"},
       {"checkpoint", "r.citcat"},
       {"analyze", "r.citcat", "--tool", "count"},
+      {"cat", "r.citcat"},
   };
   for (std::vector<std::string> command : commands) {
     SCOPED_TRACE(command[0]);
