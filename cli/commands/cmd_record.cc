@@ -2,6 +2,7 @@
 // not in the emulator: whatever happens to it, what it has sent is not lost.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <cerrno>
@@ -20,8 +21,10 @@
 #include "cli/commands/recording_symbols.h"
 #include "cli/interrupt.h"
 #include "cli/parsing/command_description.h"
+#include "cli/record/adapted_command.h"
 #include "cli/record/emulator_command.h"
 #include "cli/record/emulator_log.h"
+#include "cli/record/emulator_program.h"
 #include "cli/record/monitor_receiver.h"
 #include "cli/record/output_lock.h"
 #include "cli/record/recorded_emulator.h"
@@ -288,9 +291,32 @@ void require_all_recorded(const RecordArguments& arguments, const MonitorReceive
   }
 }
 
+/// The command line as it can be recorded. Says what it changes; with --exact it throws UsageError
+/// instead.
+RecordArguments as_recordable(RecordArguments arguments, const Console& console) {
+  if (arguments.command.empty())
+    throw UsageError("the emulator's command line is missing, after --");
+  AdaptedCommand adapted = adapted_command(arguments.command);
+  EmulatorProgram program = find_emulator(adapted.command[0]);
+  if (!program.change.empty()) adapted.changes.push_back(program.change);
+  if (arguments.exact && !adapted.changes.empty())
+    throw UsageError(fmt::format("--exact: the command line cannot be recorded as it is: {}",
+                                 fmt::join(adapted.changes, "; ")));
+  for (const std::string& change : adapted.changes) console.note(change);
+  arguments.command = std::move(adapted.command);
+  arguments.command[0] = std::move(program.path);
+  if (arguments.output.empty()) arguments.output = default_recording();
+  if (arguments.start.empty()) {
+    arguments.start = likely_start(arguments.command, arguments.stop);
+    console.note(fmt::format("--start {}: the recording begins there, since nothing else is said",
+                             arguments.start));
+  }
+  check_command(arguments);
+  return arguments;
+}
+
 ExitCode run_record(const RecordArguments& given, const Console& console) {
-  check_command(given.command);
-  const RecordArguments arguments = with_places(given);
+  const RecordArguments arguments = with_places(as_recordable(given, console));
   if (arguments.output == "-") {
     throw UsageError("-o: expected a file, with another beside it for values that cross no bus");
   }
@@ -323,9 +349,9 @@ CommandRun define_record(const CommandParser& parser) {
   auto arguments = std::make_shared<RecordArguments>();
   parser
       .add_option("-o,--output", arguments->output,
-                  "Recording to make (.citcat), or capture to write (.bin, .bin.zst)")
-      .type_name(kFileType)
-      .required();
+                  "Recording to make (.citcat), or capture to write (.bin, .bin.zst); default: "
+                  "recording.citcat, or recording-2.citcat and so on")
+      .type_name(kFileType);
   parser
       .add_option("--internal", arguments->internal,
                   "Values that cross no bus (default: beside the capture, .side.csv)")
@@ -343,6 +369,8 @@ CommandRun define_record(const CommandParser& parser) {
                   "kernel's of -kernel); may be repeated")
       .type_name(kFileType)
       .repeated();
+  parser.add_flag("--exact", arguments->exact,
+                  "Refuse a command line of which anything must be changed to be recorded");
   parser.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
   parser.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
       .type_name(kFileType);

@@ -20,33 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDefaultRam = std::uint64_t{128} << 20;  // QEMU's pc machine without -m
-// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.
-constexpr std::uint64_t kMaxRam = std::uint64_t{64} << 30;
-
-/// "-m 128", "-m 1G", "-m size=64M,slots=2".
-std::uint64_t ram_bytes(const std::vector<std::string>& command) {
-  const auto given = option_value(command, "m");
-  if (!given) return kDefaultRam;
-  std::string text = given->substr(0, given->find(','));
-  if (text.starts_with("size=")) text.erase(0, 5);
-  std::uint64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(result.ptr, text.c_str() + text.size());
-  if (result.ec != std::errc{} || value == 0 || value > kMaxRam || unit.size() > 1)
-    throw UsageError("the emulator's option -m " + *given + " is not understood");
-  const char scale = unit.empty() ? 'M' : static_cast<char>(std::toupper(unit[0]));
-  const int shift = scale == 'G' ? 30 : scale == 'M' ? 20 : scale == 'K' ? 10 : -1;
-  if (shift < 0 || value > (kMaxRam >> shift))
-    throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
-                                 *given, kMaxRam >> 20));
-  return value << shift;
-}
-
-fs::path own_folder() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path(".") : self.parent_path();
-}
 
 /// --monitor, then $CITCAT_MONITOR, then where the build and the package put it.
 std::string find_monitor(const std::string& given) {
@@ -83,7 +56,38 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+/// Whether the kernel that the emulator starts keeps memory away from itself, for the driver.
+bool reserves_window(const std::vector<std::string>& command) {
+  const std::string words = option_value(command, "append").value_or("");
+  return words.find("memmap=") != std::string::npos || words.find("reserve=") != std::string::npos;
+}
+
 }  // namespace
+
+/// "-m 128", "-m 1G", "-m size=64M,slots=2".
+std::uint64_t ram_bytes(const std::vector<std::string>& command) {
+  const auto given = option_value(command, "m");
+  if (!given) return kDefaultRam;
+  std::string text = given->substr(0, given->find(','));
+  if (text.starts_with("size=")) text.erase(0, 5);
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(result.ptr, text.c_str() + text.size());
+  if (result.ec != std::errc{} || value == 0 || value > kMaxRecordedRam || unit.size() > 1)
+    throw UsageError("the emulator's option -m " + *given + " is not understood");
+  const char scale = unit.empty() ? 'M' : static_cast<char>(std::toupper(unit[0]));
+  const int shift = scale == 'G' ? 30 : scale == 'M' ? 20 : scale == 'K' ? 10 : -1;
+  if (shift < 0 || value > (kMaxRecordedRam >> shift))
+    throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
+                                 *given, kMaxRecordedRam >> 20));
+  return value << shift;
+}
+
+fs::path own_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path(".") : self.parent_path();
+}
 
 std::optional<std::string> option_value(const std::vector<std::string>& command,
                                         const std::string& name) {
@@ -102,15 +106,19 @@ bool uses_terminal(const std::vector<std::string>& command) {
   });
 }
 
-void check_command(const std::vector<std::string>& command) {
-  if (command.empty()) throw UsageError("the emulator's command line is missing, after --");
-  for (const char* own : {"d", "D", "plugin"})
-    if (option_value(command, own))
-      throw UsageError(
-          fmt::format("-{} is used by the monitor and cannot be given to the emulator", own));
-  const auto accelerator = option_value(command, "accel");
-  if (option_value(command, "enable-kvm") || (accelerator && accelerator->starts_with("kvm")))
-    throw UsageError("only software emulation can be recorded: leave -enable-kvm and -accel away");
+std::string likely_start(const std::vector<std::string>& command, const std::string& stop) {
+  constexpr std::string_view kExit = "exit:";
+  if (reserves_window(command)) return "driver";
+  return stop.starts_with(kExit) ? "process:" + stop.substr(kExit.size()) : "reset";
+}
+
+void check_command(const RecordArguments& arguments) {
+  const std::vector<std::string>& command = arguments.command;
+  (void)ram_bytes(command);
+  if (arguments.start == "driver" && option_value(command, "kernel") && !reserves_window(command))
+    throw UsageError(
+        "--start driver: the kernel's command line keeps no window for the driver; write -append "
+        "'... memmap=64K$0x6000000', or another --start");
   check_inputs(command);
 }
 

@@ -3,6 +3,7 @@
 // adds.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,11 +12,15 @@ namespace citcat {
 
 /// What `record` is told.
 struct RecordArguments {
-  std::string output, internal, cache = "i486", start = "driver", stop, monitor;
+  std::string output, internal, cache = "i486", start, stop, monitor;
   std::vector<std::string> command;  ///< the emulator and its options
   std::vector<std::string> symbols;  ///< files of names, as parse_symbol_file_name() reads them
   bool quit = false, json = false;
+  bool exact = false;  ///< the command line as it is, or not at all
 };
+
+/// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.
+inline constexpr std::uint64_t kMaxRecordedRam = std::uint64_t{64} << 30;
 
 /// The value of an option of the emulator, which may be written with one dash or two; "" where it
 /// is the last word.
@@ -24,9 +29,18 @@ std::optional<std::string> option_value(const std::vector<std::string>& command,
 /// Whether the emulator's console is the terminal that it was started from.
 bool uses_terminal(const std::vector<std::string>& command);
 
+/// RAM of the machine, by -m. Throws UsageError for more than can be recorded.
+std::uint64_t ram_bytes(const std::vector<std::string>& command);
+/// The folder of this program.
+std::filesystem::path own_folder();
+
+/// Where a recording begins that nobody has told where: with the driver's marker where the kernel
+/// keeps a window for it, with the program whose end is to stop it, else with the machine.
+std::string likely_start(const std::vector<std::string>& command, const std::string& stop);
+
 /// Throws UsageError for what cannot be recorded, IoError and FormatError for files that the
 /// emulator is going to read and that are not there or empty.
-void check_command(const std::vector<std::string>& command);
+void check_command(const RecordArguments& arguments);
 
 /// The command with the monitor inside, which writes to the descriptors `data` and `control` and
 /// reads the emulator's log from `log`, as the emulator's process names it. Throws UsageError for

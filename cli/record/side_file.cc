@@ -8,6 +8,20 @@ namespace citcat {
 
 bool makes_recording(const std::string& output) { return output.ends_with(".citcat"); }
 
+std::string default_recording() {
+  const auto is_free = [](const std::string& name) {
+    for (const char* const beside : {"", ".bin.zst", ".side.csv", ".lock"}) {
+      std::error_code ignored;
+      const auto status = std::filesystem::symlink_status(name + beside, ignored);
+      if (status.type() != std::filesystem::file_type::not_found) return false;
+    }
+    return true;
+  };
+  std::string name = "recording.citcat";
+  for (unsigned n = 2; !is_free(name); ++n) name = "recording-" + std::to_string(n) + ".citcat";
+  return name;
+}
+
 std::string side_file_name(const std::string& capture) {
   std::string stem = capture;
   for (const std::string_view suffix :

@@ -65,6 +65,54 @@ TEST_F(RecordTest, ReplacesNothingThatNobodyHasNamed) {
   }
 }
 
+TEST_F(RecordTest, RefusesWhatCannotBeRecordedBeforeTheGuestStarts) {
+  // A QEMU that says its version, and leaves a file where it is started for anything else.
+  write_file(file("qemu-system-x86_64"),
+             "#!/bin/sh\n[ $# = 1 ] || touch started\necho QEMU emulator version $(cat version)\n");
+  std::filesystem::permissions(file("qemu-system-x86_64"), std::filesystem::perms::owner_all);
+  write_file(file("vmlinuz"), "kernel");
+  const struct {
+    const char* version;
+    std::vector<std::string> options, command;
+    const char* says;
+  } cases[] = {
+      {"7.2.22 (Debian 1:7.2+dfsg-7)", {}, {"./qemu-system-x86_64"}, "expected QEMU 9.2 or newer"},
+      {"9.1.0", {}, {"./qemu-system-x86_64"}, "found 9.1"},
+      {"10.0.2", {"--exact"}, {"./qemu-system-x86_64", "-smp", "2"}, "-smp 1 in its place"},
+      {"10.0.2", {"--exact"}, {"./qemu-system-x86_64", "-cpu", "max"}, "-avx"},
+      {"10.0.2", {}, {"qemu-system-aarch64"}, "write qemu-system-x86_64"},
+      {"10.0.2", {}, {"./qemu-system-amd64"}, "no such program"},
+      {"10.0.2", {}, {"./qemu-system-x86_64", "-m", "5X"}, "-m 5X"},
+      {"10.0.2",
+       {"--start", "driver"},
+       {"./qemu-system-x86_64", "-kernel", "vmlinuz"},
+       "memmap=64K$0x6000000"},
+  };
+  for (const auto& c : cases) {
+    write_file(file("version"), c.version);
+    std::vector<std::string> words{"record", "--monitor", "monitor.so", "-o", "x.bin"};
+    words.insert(words.end(), c.options.begin(), c.options.end());
+    words.push_back("--");
+    words.insert(words.end(), c.command.begin(), c.command.end());
+    const ProcessResult result = run(words);
+    EXPECT_TRUE(result.exit_code == 2 || result.exit_code == 4) << result.exit_code;
+    EXPECT_THAT(result.err, HasSubstr(c.says));
+    EXPECT_FALSE(std::filesystem::exists(file("started"))) << c.says;
+    EXPECT_EQ(names(), "");
+  }
+}
+
+TEST_F(RecordTest, ChoosesANameThatNothingHas) {
+  write_file(file("recording.citcat"), "precious");
+  write_file(file("recording-2.citcat.lock"), "somebody's");
+  run_shell("timeout 1 \"$CITCAT\" record --monitor monitor.so -- ./emulator", file(""));
+  EXPECT_EQ(read_file(file("recording.citcat")), "precious");
+  EXPECT_FALSE(std::filesystem::exists(file("recording-2.citcat")));
+  // One record is no recording: its capture stays, by the name that was chosen.
+  EXPECT_TRUE(std::filesystem::exists(file("recording-3.citcat.bin.zst")) ||
+              std::filesystem::exists(file("recording-3.citcat")));
+}
+
 TEST_F(RecordTest, TheSignalsOfTimeoutEndItInOrder) {
   // timeout(1) tells its child, then the child's whole group.
   const ProcessResult result = run_shell(

@@ -1,0 +1,253 @@
+#include "cli/record/adapted_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "cli/record/emulator_command.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+/// Processors of QEMU 10 that have nothing of kNotRecorded that a system uses unasked.
+constexpr std::array kRecordedModels = {
+    "486",          "pentium",     "pentium2",    "pentium3",     "qemu32",     "qemu64",
+    "kvm32",        "kvm64",       "n270",        "coreduo",      "core2duo",   "Conroe",
+    "Penryn",       "Nehalem",     "Westmere",    "Opteron_G1",   "base",       "Opteron_G2",
+    "Conroe-v1",    "Penryn-v1",   "qemu32-v1",   "qemu64-v1",    "Nehalem-v1", "Nehalem-v2",
+    "Nehalem-IBRS", "Westmere-v1", "Westmere-v2", "Westmere-IBRS"};
+
+/// What QEMU emulates of processors, by its name there, and the monitor or the replay does not hold
+/// (docs/monitor.md, docs/long-mode.md).
+constexpr std::array kNotRecorded = {
+    "avx", "avx2", "f16c",   "fma",    "vaes",    "vpclmulqdq", "la57",     "pcid",  "invpcid",
+    "pku", "pks",  "mpx",    "svm",    "monitor", "3dnow",      "3dnowext", "sse4a", "fma4",
+    "xop", "tbm",  "xsavec", "xsaves", "sha-ni",  "cmpccxadd",  "wbnoinvd", "smx",   "waitpkg"};
+/// The same of emulators that have no long mode.
+constexpr std::array kNotRecordedIn32Bits = {"xsave", "xsaveopt", "nx"};
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+bool names_one_of(std::string_view feature, std::span<const char* const> names) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    // QEMU takes "sse4_1" for "sse4-1".
+    return std::equal(feature.begin(), feature.end(), name.begin(), name.end(),
+                      [](char a, char b) { return (a == '_' ? '-' : a) == b; });
+  });
+}
+
+/// The feature that "+avx" or "avx=on" gives a processor; "" of anything else.
+std::string given_feature(const std::string& word) {
+  if (word.starts_with('+')) return word.substr(1);
+  return word.ends_with("=on") ? word.substr(0, word.size() - 3) : "";
+}
+
+/// A command line in the making: words that the options below take and put.
+class Adaptation {
+ public:
+  Adaptation(const std::vector<std::string>& command, bool wide) : given_(command), wide_(wide) {}
+
+  AdaptedCommand run() {
+    if (!given_.empty()) take_program(given_[0]);
+    for (std::size_t n = 1; n < given_.size(); ++n) n += take(n);
+    if (!knows_smm_) leave_out_smm("");
+    return std::move(out_);
+  }
+
+ private:
+  void put(const std::string& word) { out_.command.push_back(word); }
+  void put(const std::string& option, const std::string& value) {
+    put("-" + option);
+    put(value);
+  }
+  void tell(std::string text) { out_.changes.push_back(std::move(text)); }
+
+  /// KVM's own name for an emulator that is to use it.
+  void take_program(const std::string& program) {
+    const std::string name = std::filesystem::path(program).filename().string();
+    if (name != "kvm" && name != "qemu-kvm") return put(program);
+    put("qemu-system-x86_64");
+    tell(
+        fmt::format("{}: qemu-system-x86_64 in its place, since only software emulation can be "
+                    "recorded",
+                    program));
+  }
+
+  /// Takes the word `n`, and with it its value where it is an option with one: 1 then.
+  std::size_t take(std::size_t n) {
+    const std::string& word = given_[n];
+    const std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+    if (!word.starts_with('-')) return put(word), 0;
+    if (name == "enable-kvm")
+      return tell("-enable-kvm: left out, since only software emulation can be recorded"), 0;
+    if (name == "mem-prealloc")
+      return tell("-mem-prealloc: left out; the recorder gives the RAM"), 0;
+    if (name == "daemonize")
+      return tell("-daemonize: left out; the emulator is the recorder's child"), 0;
+    if (n + 1 == given_.size()) return put(word), 0;
+    return take_valued(name, given_[n + 1]) ? 1 : (put(word), 0);
+  }
+
+  bool take_valued(const std::string& name, const std::string& value) {
+    if (name == "accel")
+      take_accelerator(value);
+    else if (name == "machine" || name == "M")
+      take_machine(name, value);
+    else if (name == "cpu")
+      take_processor(value);
+    else if (name == "smp")
+      take_processors(value);
+    else if (name == "m")
+      take_memory(value);
+    else if (name == "object" && value.starts_with("memory-backend-"))
+      tell(fmt::format("-object {}: left out; the recorder gives the RAM", value));
+    else if (name == "numa" || name == "mem-path")
+      tell(fmt::format("-{} {}: left out; the recorder gives the RAM", name, value));
+    else if (name == "d" || name == "D" || name == "plugin")
+      tell(fmt::format("-{} {}: left out; the monitor uses this option itself", name, value));
+    else
+      return false;
+    return true;
+  }
+
+  void take_accelerator(const std::string& value) {
+    std::vector<std::string> parts = split(value, ',');
+    if (parts[0] != "tcg" && parts[0] != "accel=tcg") {
+      tell(
+          fmt::format("-accel {}: left out, since only software emulation can be recorded", value));
+      return;
+    }
+    const auto threads = std::remove(parts.begin(), parts.end(), "thread=multi");
+    if (threads != parts.end()) {
+      parts.erase(threads, parts.end());
+      tell(fmt::format("-accel {}: without thread=multi, since one processor is recorded", value));
+    }
+    put("accel", fmt::format("{}", fmt::join(parts, ",")));
+  }
+
+  void take_machine(const std::string& option, const std::string& value) {
+    std::vector<std::string> kept;
+    for (const std::string& part : split(value, ',')) {
+      const std::string key = part.substr(0, part.find('='));
+      if (key == "accel" && part != "accel=tcg") {
+        tell(fmt::format("-{} {}: left out, since only software emulation can be recorded", option,
+                         part));
+      } else if (key == "kernel_irqchip" || key == "kernel-irqchip" || key == "kvm-shadow-mem") {
+        tell(fmt::format("-{} {}: left out, since it belongs to KVM", option, part));
+      } else if (key == "memory-backend") {
+        tell(fmt::format("-{} {}: left out; the recorder gives the RAM", option, part));
+      } else if (key == "smm" && part != "smm=off") {
+        leave_out_smm(fmt::format("-{} {}: ", option, part));
+      } else {
+        knows_smm_ = knows_smm_ || key == "smm";
+        kept.push_back(part);
+      }
+    }
+    if (!kept.empty()) put(option, fmt::format("{}", fmt::join(kept, ",")));
+  }
+
+  void leave_out_smm(const std::string& instead_of) {
+    knows_smm_ = true;
+    put("machine", "smm=off");
+    tell(instead_of + "-machine smm=off " + (instead_of.empty() ? "is added" : "in its place") +
+         ": system management mode is not recorded");
+  }
+
+  void take_processor(const std::string& value) {
+    const std::string model = recordable_processor(value, wide_);
+    put("cpu", model);
+    if (model != value)
+      tell(
+          fmt::format("-cpu {}: -cpu {} in its place, without what no replay holds", value, model));
+  }
+
+  void take_processors(const std::string& value) {
+    const auto parts = split(value, ',');
+    const bool one = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+      const std::size_t equal = part.find('=');
+      return (equal == std::string::npos ? part : part.substr(equal + 1)) == "1";
+    });
+    put("smp", one ? value : "1");
+    if (!one)
+      tell(fmt::format("-smp {}: -smp 1 in its place, since one processor is recorded", value));
+  }
+
+  void take_memory(const std::string& value) {
+    put("m", value);
+    try {
+      (void)ram_bytes({"", "-m", value});
+    } catch (const UsageError&) {
+      const std::string most = fmt::format("{}G", kMaxRecordedRam >> 30);
+      if (!exceeds(value)) return;  // said by whoever reads it
+      out_.command.back() = most;
+      tell(fmt::format("-m {}: -m {} in its place, the most that can be recorded", value, most));
+    }
+  }
+
+  /// A size that is understood and too large.
+  static bool exceeds(const std::string& value) {
+    const std::string size = value.substr(value.starts_with("size=") ? 5 : 0);
+    const std::size_t digits = size.find_first_not_of("0123456789");
+    return digits != 0 && (digits == std::string::npos ||
+                           std::string("MmGgTt,").find(size[digits]) != std::string::npos);
+  }
+
+  const std::vector<std::string>& given_;
+  const bool wide_;
+  bool knows_smm_ = false;
+  AdaptedCommand out_;
+};
+
+}  // namespace
+
+std::string recordable_processor(const std::string& model, bool wide) {
+  const std::vector<std::string> parts = split(model, ',');
+  if (parts[0] == "help" || parts[0] == "?") return model;  // QEMU lists what there is
+  const auto is_held = [&](const std::string& word) {
+    const std::string feature = given_feature(word);
+    return !names_one_of(feature, kNotRecorded) &&
+           (wide || !names_one_of(feature, kNotRecordedIn32Bits));
+  };
+  const bool is_recorded = std::find(kRecordedModels.begin(), kRecordedModels.end(), parts[0]) !=
+                               kRecordedModels.end() &&
+                           std::all_of(parts.begin() + 1, parts.end(), is_held);
+  if (is_recorded) return model;
+  // What a processor of the host has, this emulator has at most.
+  std::string out = parts[0] == "host" ? "max" : parts[0];
+  std::vector<std::string> taken;
+  for (std::size_t n = 1; n < parts.size(); ++n) {
+    if (is_held(parts[n])) out += "," + parts[n];
+    if (parts[n].starts_with('-')) taken.push_back(parts[n].substr(1));
+    if (parts[n].ends_with("=off")) taken.push_back(parts[n].substr(0, parts[n].size() - 4));
+  }
+  const auto leave_out = [&](std::span<const char* const> features) {
+    for (const char* const feature : features)
+      if (std::find(taken.begin(), taken.end(), feature) == taken.end())
+        out += std::string(",-") + feature;
+  };
+  leave_out(kNotRecorded);
+  if (!wide) leave_out(kNotRecordedIn32Bits);
+  return out;
+}
+
+AdaptedCommand adapted_command(const std::vector<std::string>& command) {
+  const bool wide = command.empty() || command[0].find("i386") == std::string::npos;
+  return Adaptation(command, wide).run();
+}
+
+}  // namespace citcat

@@ -1,0 +1,25 @@
+#pragma once
+// An emulator's command line as it can be recorded: what cannot be is replaced by the nearest that
+// can, and each change is told.
+
+#include <string>
+#include <vector>
+
+namespace citcat {
+
+struct AdaptedCommand {
+  std::vector<std::string> command;
+  /// A sentence for each change: what there was, what is there now, and why.
+  std::vector<std::string> changes;
+};
+
+/// Replaces other accelerators than software emulation, several processors, memory backends of the
+/// user's, system management mode, more memory than can be shown, the monitor's own options, and
+/// what processors have that no replayer executes.
+AdaptedCommand adapted_command(const std::vector<std::string>& command);
+
+/// A processor as -cpu names one, without what cannot be recorded; the same where nothing is left
+/// out. `wide`: the emulator is one of 64 bits.
+std::string recordable_processor(const std::string& model, bool wide);
+
+}  // namespace citcat

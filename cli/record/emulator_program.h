@@ -1,0 +1,23 @@
+#pragma once
+// The program that emulates: found, and one whose plugin interface the monitor can use.
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace citcat {
+
+/// "QEMU emulator version 10.0.2 (Debian …)" as {10, 0}; nullopt of any other text.
+std::optional<std::pair<int, int>> emulator_version(const std::string& text);
+
+struct EmulatorProgram {
+  std::string path;    ///< to be started
+  std::string change;  ///< a sentence where it is not the one that was asked for
+};
+
+/// The program as it was named, or the QEMU that scripts/setup-monitor has fetched where there is
+/// none of that name. Throws UsageError for an emulator of another architecture and for a QEMU that
+/// is too old, with what to write instead.
+EmulatorProgram find_emulator(const std::string& named);
+
+}  // namespace citcat

@@ -1,0 +1,149 @@
+// Command lines of emulators as they are recorded.
+
+#include "cli/record/adapted_command.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/record/emulator_command.h"
+#include "cli/record/emulator_program.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words with_machine(Words words) {
+  words.insert(words.end(), {"-machine", "smm=off"});
+  return words;
+}
+
+TEST(AdaptedCommand, LeavesAloneWhatCanBeRecorded) {
+  const Words words{"qemu-system-x86_64",
+                    "-machine",
+                    "pc,smm=off",
+                    "-cpu",
+                    "Nehalem,+aes",
+                    "-m",
+                    "size=4G,slots=2",
+                    "-smp",
+                    "1",
+                    "-accel",
+                    "tcg",
+                    "-nographic",
+                    "disk.img",
+                    "-append",
+                    "accel=kvm -smp 2"};
+  const AdaptedCommand adapted = adapted_command(words);
+  EXPECT_EQ(adapted.command, words);
+  EXPECT_TRUE(adapted.changes.empty());
+}
+
+TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
+  const struct {
+    Words given, adapted;
+  } cases[] = {
+      {{"-enable-kvm"}, {}},
+      {{"-accel", "kvm"}, {}},
+      {{"--accel", "hvf"}, {}},
+      {{"-accel", "tcg,thread=multi,tb-size=64"}, {"-accel", "tcg,tb-size=64"}},
+      {{"-machine", "q35,accel=kvm:tcg,kernel_irqchip=on"}, {"-machine", "q35"}},
+      {{"-M", "accel=kvm"}, {}},
+      {{"-smp", "2"}, {"-smp", "1"}},
+      {{"-smp", "cpus=1,maxcpus=4"}, {"-smp", "1"}},
+      {{"-m", "1T"}, {"-m", "64G"}},
+      {{"-m", "size=100G,slots=3"}, {"-m", "64G"}},
+      {{"-object", "memory-backend-file,id=a,size=1G,mem-path=/x"}, {}},
+      {{"-numa", "node,memdev=a"}, {}},
+      {{"-mem-prealloc"}, {}},
+      {{"-d", "int"}, {}},
+      {{"-D", "file"}, {}},
+      {{"-plugin", "other.so"}, {}},
+      {{"-daemonize"}, {}},
+  };
+  for (const auto& c : cases) {
+    Words given{"qemu-system-x86_64"}, adapted{"qemu-system-x86_64"};
+    given.insert(given.end(), c.given.begin(), c.given.end());
+    adapted.insert(adapted.end(), c.adapted.begin(), c.adapted.end());
+    const AdaptedCommand result = adapted_command(with_machine(given));
+    EXPECT_EQ(result.command, with_machine(adapted)) << c.given[0];
+    EXPECT_FALSE(result.changes.empty()) << c.given[0];
+  }
+}
+
+TEST(AdaptedCommand, LeavesSystemManagementModeOut) {
+  for (const Words& given :
+       {Words{"qemu"}, Words{"qemu", "-machine", "q35"}, Words{"qemu", "-machine", "q35,smm=on"},
+        Words{"qemu", "-M", "smm=auto"}}) {
+    const AdaptedCommand result = adapted_command(given);
+    const Words off{"-machine", "smm=off"};
+    EXPECT_NE(std::search(result.command.begin(), result.command.end(), off.begin(), off.end()),
+              result.command.end());
+    EXPECT_EQ(result.changes.size(), 1u);
+    for (const std::string& word : result.command)
+      EXPECT_TRUE(word.find("smm=on") == std::string::npos &&
+                  word.find("smm=auto") == std::string::npos)
+          << word;
+  }
+}
+
+TEST(AdaptedCommand, TakesFromProcessorsWhatNoReplayHolds) {
+  const auto has = [](const std::string& model, const std::string& part) {
+    return ("," + model + ",").find("," + part + ",") != std::string::npos;
+  };
+  for (const char* same :
+       {"qemu64", "pentium3", "Conroe,+xsave,+xsaveopt", "Westmere,-aes", "help"})
+    EXPECT_EQ(recordable_processor(same, true), same);
+  for (const char* model : {"max", "Haswell", "EPYC-v4", "qemu64,+avx", "Nehalem,avx2=on"}) {
+    const std::string recorded = recordable_processor(model, true);
+    EXPECT_TRUE(has(recorded, "-avx")) << recorded;
+    EXPECT_TRUE(has(recorded, "-la57")) << recorded;
+    EXPECT_FALSE(has(recorded, "+avx") || has(recorded, "avx2=on")) << recorded;
+    EXPECT_FALSE(has(recorded, "-xsave")) << recorded;
+    EXPECT_TRUE(has(recordable_processor(model, false), "-xsave"));
+  }
+  EXPECT_TRUE(recordable_processor("host,+aes", true).starts_with("max,+aes,-"));
+  // What is taken away already is not named twice.
+  const std::string once = recordable_processor("max,-avx", true);
+  EXPECT_EQ(once.find("-avx,"), once.rfind("-avx,"));
+}
+
+TEST(AdaptedCommand, TakesKvmsOwnNameForSoftwareEmulation) {
+  EXPECT_EQ(adapted_command({"/usr/bin/kvm"}).command[0], "qemu-system-x86_64");
+  EXPECT_EQ(adapted_command({"./emulator"}).command[0], "./emulator");
+}
+
+TEST(EmulatorVersion, IsThatOfQemu) {
+  EXPECT_EQ(emulator_version("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)\nCopyright"),
+            std::pair(10, 0));
+  EXPECT_EQ(emulator_version("QEMU emulator version 7.2.22"), std::pair(7, 2));
+  EXPECT_EQ(emulator_version("bochs 2.7"), std::nullopt);
+  EXPECT_EQ(emulator_version(""), std::nullopt);
+}
+
+TEST(LikelyStart, FitsTheMachine) {
+  const Words window{"qemu", "-append", "quiet memmap=64K$0x6000000"};
+  EXPECT_EQ(likely_start(window, "exit:ls"), "driver");
+  EXPECT_EQ(likely_start({"qemu", "-append", "quiet"}, "exit:ls"), "process:ls");
+  EXPECT_EQ(likely_start({"qemu"}, "count:5"), "reset");
+  EXPECT_EQ(likely_start({"qemu"}, ""), "reset");
+}
+
+TEST(CheckCommand, RefusesTheDriverWithoutAWindow) {
+  RecordArguments arguments;
+  arguments.start = "driver";
+  arguments.command = {"qemu", "-kernel", CITCAT_SOURCE_DIR "/README.md", "-append", "quiet"};
+  EXPECT_THROW(check_command(arguments), UsageError);
+  arguments.command.back() += " memmap=64K$0x6000000";
+  EXPECT_NO_THROW(check_command(arguments));
+  // What a boot loader tells the kernel is not known here.
+  arguments.command = {"qemu", "-m", "1G"};
+  EXPECT_NO_THROW(check_command(arguments));
+}
+
+}  // namespace
+}  // namespace citcat
