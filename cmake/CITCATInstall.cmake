@@ -55,6 +55,18 @@ list(APPEND CMAKE_INSTALL_MANIFEST_FILES
   \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/citcat/scripts/monitor-qemu-x86_64\")"
   COMPONENT program)
 
+# The driver's tool. The machine that is traced needs no more of the program.
+enable_language(C)
+add_executable(citcatctl driver-kmod/tools/citcatctl.c)
+target_include_directories(citcatctl PRIVATE driver-kmod)
+install(TARGETS citcatctl RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT program)
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/citcatctl.8.gz
+  COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/driver-kmod/tools/citcatctl.8 > ${CMAKE_BINARY_DIR}/citcatctl.8.gz
+  DEPENDS driver-kmod/tools/citcatctl.8 VERBATIM)
+add_custom_target(citcatctl_page DEPENDS ${CMAKE_BINARY_DIR}/citcatctl.8.gz)
+install(FILES ${CMAKE_BINARY_DIR}/citcatctl.8.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man8
+  COMPONENT program)
+
 # Where DKMS looks for sources: NAME-VERSION, as dkms.conf has them.
 file(STRINGS driver-kmod/dkms.conf dkms_version REGEX "^PACKAGE_VERSION=")
 string(REGEX REPLACE "^PACKAGE_VERSION=\"(.*)\"$" "\\1" dkms_version "${dkms_version}")
@@ -121,7 +133,7 @@ install(FILES ${CMAKE_BINARY_DIR}/citcat.pc ${CMAKE_BINARY_DIR}/citcat-c.pc
 
 # `cmake --install` takes what is there; this builds all of it, and no test.
 add_custom_target(product DEPENDS ${installed_components} citcat_c)
-foreach(part citcat citcat_monitor pages)
+foreach(part citcat citcat_monitor citcatctl citcatctl_page pages)
   if(TARGET ${part})
     add_dependencies(product ${part})
   endif()
