@@ -413,9 +413,7 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
   std::uint64_t span = 0;
   while (bound != laid_.first_moment()) {
     if (interrupt && interrupt()) return interrupted();
-    // What is no longer than the stretches between checkpoints is looked through at once, too.
-    const bool is_short = bound.position.instruction <= options_.every;
-    if (watched && !std::exchange(is_first, false) && !is_short) {
+    if (watched && !std::exchange(is_first, false)) {
       span = std::min(std::max(span, options_.every) * 2, kLongestSpan);
       const Stored stored = narrow(*watched, span, bound, interrupt);
       if (stored == Stored::interrupted) return interrupted();

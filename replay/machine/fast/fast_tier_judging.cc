@@ -10,6 +10,18 @@
 
 namespace citcat {
 
+namespace {
+
+/// What is logged of accesses has a store to the trap among it: the handlers look for that only
+/// where they log nothing.
+bool logs_store_to(const StoreTrap& trap, const fast::State& s) {
+  return std::any_of(s.log.begin(), s.log.begin() + s.logged, [&](const DataReference& access) {
+    return access.write && overlap(access.physical, access.size, trap.address, trap.size);
+  });
+}
+
+}  // namespace
+
 using fast::BatchedBlock;
 using fast::Block;
 using fast::Exit;
@@ -150,6 +162,7 @@ void FastTier::run_batch(const Block& block, std::uint32_t may_run, std::uint32_
 /// undone.
 bool FastTier::judge(std::uint32_t done, std::uint64_t first) {
   State& s = *s_;
+  if (s.trap != nullptr && logs_store_to(*trap_, s)) s.trapped = true;
   const Position at{first, 0};
   const std::uint64_t end = first + done;
   if (end <= expectation_.next.instruction && !expectation_.expects_stores) return true;
