@@ -336,6 +336,46 @@ at
       << output;
 }
 
+/// `finish` goes on to the return address, `reverse-finish` back to the call: a store in between
+/// ends both, as it ends the call and the return themselves.
+TEST_F(DebugCommand, FinishStopsAtWatchpoints) {
+  write_file(file("watched.s"), test::WatchedProgram::source());
+  const ProcessResult linked = run_shell(
+      "as --32 -g watched.s -o watched.o && ld -m elf_i386 -Ttext 0x7c00 watched.o -o watched.elf",
+      file(""));
+  if (linked.exit_code != 0) GTEST_SKIP() << "no assembler for 32-bit code here: " << linked.err;
+  const std::string output = watched(R"(
+symbol-file watched.elf
+define at
+  printf "at %x\n", $pc
+end
+tbreak *0x7c40
+continue
+at
+watch *(int*)0x6ff8
+finish
+at
+finish
+at
+reverse-stepi
+at
+reverse-finish
+at
+reverse-finish
+at
+delete
+tbreak *0x7c41
+continue
+watch *(int*)0x6ffc
+reverse-finish
+at
+)");
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"7c40", "7c41", "7c3c", "7c42",
+                                                                 "7c40", "7c37", "7c37"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "New value = ").size(), 3u) << output;
+}
+
 TEST_F(DebugCommand, TellsWhatIsWrongBeforeItStartsGdb) {
   EXPECT_EQ(run({"debug", "nothing.citcat"}).exit_code, 4);
   import_sample("boot.citcat");

@@ -55,6 +55,8 @@ class WatchedProgram {
 .type _start, @function
 .type function, @function
 _start:
+.cfi_startproc
+.cfi_undefined %eip
 movl $0, 0x600
 movl $5, %ecx
 0: incl 0x600; nop; loop 0b
@@ -67,12 +69,17 @@ rep stosl
 ud2
 call function
 nop
+.cfi_endproc
 .size _start, . - _start
 .org 0x40
 function:
+.cfi_startproc
 push %eax
+.cfi_adjust_cfa_offset 4
 pop %eax
+.cfi_adjust_cfa_offset -4
 ret
+.cfi_endproc
 .size function, . - function
 )";
   }
