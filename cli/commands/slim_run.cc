@@ -96,16 +96,24 @@ struct LeanRun {
   std::vector<ReplayDigest> digests;
 };
 
+/// Nobody waits for the replay any more.
+struct NotWanted {};
+
+/// `progress` may throw NotWanted, wherever the replay is: the result is without an outline then.
 LeanRun replay_lean(const RecordingFile& lean, const std::atomic<bool>& stop,
-                    std::function<void(Position)> progress = {}) {
+                    std::function<void(Position)> progress) {
   DigestSink sink;
   SessionOptions options;
   options.check = false;
   options.progress = std::move(progress);
   ReplaySession run(lean, &sink, options);
-  LeanRun result{run_in_outline(run, stop), {}};
-  if (result.outline) result.digests = sink.finish(result.outline->end.instruction);
-  return result;
+  try {
+    LeanRun result{run_in_outline(run, stop), {}};
+    if (result.outline) result.digests = sink.finish(result.outline->end.instruction);
+    return result;
+  } catch (const NotWanted&) {
+    return {};
+  }
 }
 
 /// Two replays that ran at the same time.
@@ -120,8 +128,12 @@ struct SideBySide {
 SideBySide run_side_by_side(const RecordingFile& full, const RecordingFile& lean,
                             const Console& console) {
   std::atomic<bool> stop = false;
-  std::future<LeanRun> other =
-      std::async(std::launch::async, [&lean, &stop] { return replay_lean(lean, stop); });
+  std::future<LeanRun> other = std::async(std::launch::async, [&lean, &stop] {
+    // One REP may take longer than anybody waits.
+    return replay_lean(lean, stop, [&stop](Position) {
+      if (stop) throw NotWanted{};
+    });
+  });
   SideBySide result;
   try {
     SessionOptions options;
