@@ -23,6 +23,12 @@ class WalksFor {
   const fast::Op*& current_;
 };
 
+/// The machine's TLB for data holds only one of the two pages at a time.
+bool share_entry(LinearAddr a, LinearAddr b) {
+  const LinearAddr::PageNumber differing = a.page() ^ b.page();
+  return differing != 0 && differing % Mmu::kDataEntries == 0;
+}
+
 }  // namespace
 
 fast::StringPage FastTier::find_string_page(LinearAddr linear, bool write) {
@@ -108,6 +114,11 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   const LinearAddr second = cpu_.onward(block.linear.page_begin(), kPageSize);
   if (cpu_.mmu.takes_place_of(linear, block.linear) ||
       (block.crosses && cpu_.mmu.takes_place_of(linear, second))) {
+    return Answer::careful;
+  }
+  // An operation that reads and writes could lose one page with each page that it gains, for ever.
+  const TlbEntry& other = s.miss_write ? s.reads[index] : s.writes[index];
+  if (other.tag != TlbEntry::kNone && share_entry(linear, LinearAddr{other.tag})) {
     return Answer::careful;
   }
   // Walks are told as somewhere within the block, or what is judged as one.

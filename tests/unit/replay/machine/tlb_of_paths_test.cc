@@ -12,6 +12,7 @@
 
 #include "capture/import/import.h"
 #include "replay/session/replayer.h"
+#include "unit/replay/machine/paged_guest.h"
 #include "unit/replay/machine/random_guest.h"
 
 namespace citcat {
@@ -69,6 +70,27 @@ TEST(TlbOfPaths, IsTheSameInAnOperatingSystem) {
   ImportOptions options;
   options.capture.internal_path = sample / "start.side.csv";
   expect_same_tlb(import_to_memory({sample / "start.bin.zst"}, options).recording, 499);
+}
+
+/// The pages of the stack and of what is moved to and from it are 8 MiB apart: a TLB for data of
+/// Mmu::kDataEntries holds one of them at a time.
+TEST(TlbOfPaths, IsTheSameWhereAnInstructionReadsOnePageAndWritesAnotherInItsPlace) {
+  constexpr std::uint32_t kData = test::PagedGuest::kStack + (Mmu::kDataEntries << 12) - 0x100;
+  for (const CpuModel model : {CpuModel::i486, CpuModel::p6}) {
+    SCOPED_TRACE(cpu_model_name(model));
+    test::PagedGuest guest(model);
+    guest.add({0xa1}, {kData - 0x1000});  // mov eax,[...]
+    for (int i = 0; i < 3; ++i) {
+      guest.add({0xff, 0x35}, {kData});  // push dword [kData]
+      guest.add({0x8f, 0x05}, {kData});  // pop dword [kData]
+      guest.add({0x50, 0xa1}, {kData});  // push eax; mov eax,[kData]
+      guest.add({0xa3}, {kData});        // mov [kData],eax
+      guest.add({0x58});                 // pop eax
+    }
+    guest.recording.instructions = 19;
+    expect_same_tlb(guest.recording, 1);
+    expect_same_tlb(guest.recording, 19);
+  }
 }
 
 }  // namespace
