@@ -37,12 +37,41 @@ std::uint32_t register_field(const LineReader& lines, std::string_view name,
   return static_cast<std::uint32_t>(hex_field(lines, name, field, 32));
 }
 
-InternalRead parse_line(const LineReader& lines, const std::vector<std::string_view>& fields) {
+void require_fields(const LineReader& lines, const std::vector<std::string_view>& fields) {
   constexpr std::size_t kFields = 7;
-  if (fields.size() != kFields) {
-    lines.fail("expected the 7 fields " + std::string(kHeader) + ", found " +
-               std::to_string(fields.size()));
+  if (fields.size() == kFields) return;
+  lines.fail("expected the 7 fields " + std::string(kHeader) + ", found " +
+             std::to_string(fields.size()));
+}
+
+constexpr std::string_view kRegisterRead = "APICRD", kRegisterWrite = "APICWR";
+
+bool is_register_access(const std::vector<std::string_view>& fields) {
+  return fields[1] == kRegisterRead || fields[1] == kRegisterWrite;
+}
+
+RegisterAccess parse_register_access(const LineReader& lines,
+                                     const std::vector<std::string_view>& fields) {
+  RegisterAccess access;
+  const auto count = parse_number(fields[0], 10);
+  if (!count) {
+    lines.fail("icount: expected a decimal number, for an access to a register, found \"" +
+               std::string(fields[0]) + "\"");
   }
+  access.instruction = *count;
+  access.writes = fields[1] == kRegisterWrite;
+  access.value = register_field(lines, "eax", fields[3]);
+  const std::uint32_t size = register_field(lines, "ebx", fields[4]);
+  if (size != 1 && size != 2 && size != 4) {
+    lines.fail("ebx: expected the size of an access, 1, 2 or 4, found \"" + std::string(fields[4]) +
+               "\"");
+  }
+  access.size = static_cast<std::uint8_t>(size);
+  access.address = PhysAddr{register_field(lines, "ecx", fields[5])};
+  return access;
+}
+
+InternalRead parse_line(const LineReader& lines, const std::vector<std::string_view>& fields) {
   InternalRead read;
   if (!fields[0].empty()) {
     const auto count = parse_number(fields[0], 10);
@@ -54,7 +83,8 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   const auto op = parse_op(fields[1]);
   if (!op)
     lines.fail(
-        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND or RDSEED, found \"" +
+        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND, RDSEED, APICRD or APICWR, "
+        "found \"" +
         std::string(fields[1]) + "\"");
   read.op = *op;
   read.ip = hex_field(lines, "eip", fields[2], 64);
@@ -65,6 +95,23 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   return read;
 }
 
+/// Calls `take(lines, fields)` for each row of the file.
+template <typename Take>
+void for_rows(std::unique_ptr<InputStream> input, Take take) {
+  LineReader lines(std::move(input));
+  std::string_view line;
+  if (!lines.next(line) || line != kHeader) {
+    throw FormatError(lines.name(), 1, "expected the header " + std::string(kHeader));
+  }
+  std::vector<std::string_view> fields;
+  while (lines.next(line)) {
+    if (line.empty()) continue;
+    split_fields(line, fields);
+    require_fields(lines, fields);
+    take(lines, fields);
+  }
+}
+
 }  // namespace
 
 InternalReads load_side_values(const std::string& path) {
@@ -72,23 +119,29 @@ InternalReads load_side_values(const std::string& path) {
 }
 
 InternalReads read_side_values(std::unique_ptr<InputStream> input) {
-  LineReader lines(std::move(input));
-  std::string_view line;
-  if (!lines.next(line) || line != kHeader) {
-    throw FormatError(lines.name(), 1, "expected the header " + std::string(kHeader));
-  }
   InternalReads reads;
-  std::vector<std::string_view> fields;
-  while (lines.next(line)) {
-    if (line.empty()) continue;
-    split_fields(line, fields);
+  for_rows(std::move(input), [&](const LineReader& lines, const auto& fields) {
+    if (is_register_access(fields)) return;
     const InternalRead read = parse_line(lines, fields);
     if (!reads.empty() && read.position < reads.back().position) {
       lines.fail("icount: counts must not decrease");
     }
     reads.push_back(read);
-  }
+  });
   return reads;
+}
+
+std::vector<RegisterAccess> load_register_accesses(const std::string& path) {
+  std::vector<RegisterAccess> accesses;
+  for_rows(std::make_unique<InputStream>(path), [&](const LineReader& lines, const auto& fields) {
+    if (!is_register_access(fields)) return;
+    const RegisterAccess access = parse_register_access(lines, fields);
+    if (!accesses.empty() && access.instruction < accesses.back().instruction) {
+      lines.fail("icount: counts must not decrease");
+    }
+    accesses.push_back(access);
+  });
+  return accesses;
 }
 
 }  // namespace citcat

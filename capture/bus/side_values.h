@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "events/address.h"
 #include "events/recording.h"
 #include "formats/io/input.h"
 
@@ -14,7 +17,22 @@ namespace citcat {
 /// the capture, empty when it was not counted; eip (of up to 64 bits) and the registers after the
 /// instruction are hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
+///
+/// Accesses to registers of the local APIC stand among them, as APICRD and APICWR; they are left
+/// out here.
 InternalReads load_side_values(const std::string& path);
 InternalReads read_side_values(std::unique_ptr<InputStream> input);
+
+/// An access to a register of the local APIC: `eax` is its value, `ebx` its size, `ecx` its
+/// physical address.
+struct RegisterAccess {
+  std::uint64_t instruction = 0;
+  bool writes = false;
+  std::uint8_t size = 0;
+  PhysAddr address;
+  std::uint32_t value = 0;
+};
+/// Those of such a file, without the other values. Throws FormatError with the line number.
+std::vector<RegisterAccess> load_register_accesses(const std::string& path);
 
 }  // namespace citcat

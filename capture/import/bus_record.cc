@@ -162,6 +162,11 @@ std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   const unsigned allowed =
       start ? kRecordPrefix | kRecordFlushed | kRecordBranchTarget : kSharedFlags | kRecordPageWalk;
   if ((r.flags & ~allowed) != 0) return "flags: unknown bits in " + std::to_string(r.flags);
+  constexpr unsigned kLastBurst = 15;
+  if (r.burst > kLastBurst) {
+    return "burst: expected 0 or 1, found " + std::to_string(r.burst) + ": a record of processor " +
+           std::to_string(r.burst >> 4) + ", as those of --format machine-smp are";
+  }
   // Two words are enough to see that what lies beyond the data is zero.
   for (std::size_t i = r.size; i < kBusRecordData; ++i) {
     if (r.data[i] != 0)

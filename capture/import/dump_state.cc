@@ -73,10 +73,10 @@ constexpr MachineOffsets kMachine64{CITCAT_STATE2_ACTIVITY,  CITCAT_STATE2_IN_SM
 
 void read_machine(DumpWords& in, const MachineOffsets& at, CpuState& s,
                   std::vector<std::string>& warnings) {
-  constexpr std::uint32_t kHalted = 1;
+  constexpr std::uint32_t kHalted = 1, kWaitsForStartup = 3;
   const std::uint32_t activity = in.get(at.activity, "activity");
-  s.halted = activity == kHalted;
-  if (activity > kHalted) {
+  s.halted = activity == kHalted || activity == kWaitsForStartup;
+  if (activity > kHalted && !s.halted) {
     warnings.push_back("state dump: activity state " + std::to_string(activity) +
                        " is neither running nor halted");
   }

@@ -9,6 +9,7 @@
 #include "capture/import/machine_records.h"
 #include "capture/import/moo_capture.h"
 #include "capture/import/native.h"
+#include "capture/import/processor_capture.h"
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
 #include "capture/import/unknown_file.h"
@@ -25,6 +26,8 @@ const CaptureFormat kFormats[] = {
     {"record-csv", "bus records as comma-separated text", detect_record_csv, open_record_csv},
     {"machine", "bus records of a virtual bus monitor (40 bytes each)", detect_machine_records,
      open_machine_records},
+    {"machine-smp", "the same of several processors; machine-smp:P is the share of one",
+     detect_processor_records, open_processor_records},
     {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,
      open_moo_capture},
     {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok, open_sigrok_capture},
@@ -67,7 +70,10 @@ std::span<const CaptureFormat> capture_formats() { return kFormats; }
 
 const CaptureFormat* find_capture_format(std::string_view id) {
   if (id == "csv") id = "samples-csv";
-  if (id.starts_with("columns:")) id = "columns";
+  // Behind a colon stands what describes the columns, or the processor whose share is read.
+  for (const std::string_view with : {"columns", "machine-smp", "native"}) {
+    if (id.starts_with(with) && id.substr(with.size()).starts_with(':')) id = with;
+  }
   const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
                                [&](const CaptureFormat& format) { return format.id == id; });
   return it == std::end(kFormats) ? nullptr : &*it;

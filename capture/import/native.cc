@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "capture/import/processor_capture.h"
 #include "capture/import/record_capture.h"
 #include "capture/import/simd_records.h"
 #include "formats/io/byte_reader.h"
@@ -27,8 +28,8 @@ T pick(const std::array<T, N>& values, std::uint8_t code, ByteReader& in, const 
 std::uint16_t parse_version(ByteReader& in) {
   in.skip(kNativeMagic.size(), "magic");
   const std::uint16_t version = in.u16("version");
-  if (version != 1 && version != kNativeVersion) {
-    in.fail_at(8, "native capture: expected version 1 or 2, found " + std::to_string(version));
+  if (version < 1 || version > kNativeProcessorsVersion) {
+    in.fail_at(8, "native capture: expected version 1 to 3, found " + std::to_string(version));
   }
   const std::uint16_t bytes = version == 1 ? kNativeFieldBytes : kNativeHeaderBytes;
   if (in.u16("header size") != bytes || in.u16("record size") != kBusRecordBytes) {
@@ -38,14 +39,16 @@ std::uint16_t parse_version(ByteReader& in) {
   return version;
 }
 
-RecordDeclaration parse_fields(ByteReader& in) {
+RecordDeclaration parse_fields(ByteReader& in, std::uint16_t version) {
   RecordDeclaration declared;
   const std::uint16_t flags = in.u16("flags");
-  if ((flags & ~(kNativePositions | kNativeClock)) != 0) {
+  const unsigned sharing = version == kNativeProcessorsVersion ? unsigned{kNativeSharing} : 0U;
+  if ((flags & ~(kNativePositions | kNativeClock | sharing)) != 0) {
     in.fail_at(14, "flags: unknown bits in " + std::to_string(flags));
   }
   declared.has_positions = (flags & kNativePositions) != 0;
   declared.has_clock = (flags & kNativeClock) != 0;
+  declared.shows_sharing = (flags & kNativeSharing) != 0;
   const std::uint8_t cpu = in.u8("cpu");
   if (cpu > static_cast<std::uint8_t>(kLastCpuModel)) {
     in.fail("cpu: expected a code below " +
@@ -88,8 +91,9 @@ class NativeRecordFile final : public RecordFile {
                         "expected the magic number of a native capture, found another");
     }
     ByteReader in(header, input_->name());
-    if (parse_version(in) != 1) check_header(header);
-    declaration_ = parse_fields(in);
+    const std::uint16_t version = parse_version(in);
+    if (version != 1) check_header(header);
+    declaration_ = parse_fields(in, version);
   }
 
   std::span<const std::uint8_t> next() override {
@@ -238,8 +242,17 @@ std::unique_ptr<RecordFile> make_native_record_file(std::unique_ptr<InputStream>
   return std::make_unique<NativeRecordFile>(std::move(input));
 }
 
+bool native_shows_processors(const std::string& path) {
+  constexpr std::size_t kVersionAt = 8;
+  const std::vector<std::uint8_t> head = read_head(path, kNativeFieldBytes);
+  return head.size() == kNativeFieldBytes && head[kVersionAt] == kNativeProcessorsVersion &&
+         head[kVersionAt + 1] == 0;
+}
+
 std::unique_ptr<CaptureReader> open_native_capture(const std::vector<std::string>& paths,
                                                    const CaptureOptions& options) {
+  if (!paths.empty() && native_shows_processors(paths.front()))
+    return open_processor_records(paths, options);
   return open_record_capture("native", paths, options, make_native_record_file);
 }
 

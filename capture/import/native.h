@@ -17,6 +17,8 @@ namespace citcat {
 inline constexpr std::array<std::uint8_t, 8> kNativeMagic{0x93, 'C', 'I', 'T', 'C', 'A', 'P', '\n'};
 // History: 1 is the first, whose header is under no sum; 2 adds one behind it.
 inline constexpr std::uint16_t kNativeVersion = 2;
+/// Of captures of several processors, whose records say who drove them.
+inline constexpr std::uint16_t kNativeProcessorsVersion = 3;
 /// What a header says, and all of it.
 inline constexpr std::uint16_t kNativeFieldBytes = 64, kNativeHeaderBytes = kNativeFieldBytes + 8;
 /// FNV-1a of 64 bits (Fowler, Noll, Vo) over the fields: short enough for a monitor's firmware, and
@@ -24,11 +26,15 @@ inline constexpr std::uint16_t kNativeFieldBytes = 64, kNativeHeaderBytes = kNat
 std::uint64_t native_header_sum(std::span<const std::uint8_t, kNativeFieldBytes> fields);
 /// Bits of the header's flags.
 inline constexpr std::uint16_t kNativePositions = 1, kNativeClock = 2;
+/// Of several processors: HIT#, LOCK# and invalidations of lines are shown.
+inline constexpr std::uint16_t kNativeSharing = 4;
 
 /// One file of such records.
 std::unique_ptr<RecordFile> make_native_record_file(std::unique_ptr<InputStream> input);
 
 int detect_native(const CaptureProbe& probe);
+/// Whether it is one of several processors.
+bool native_shows_processors(const std::string& path);
 /// Each path is a segment.
 std::unique_ptr<CaptureReader> open_native_capture(const std::vector<std::string>& paths,
                                                    const CaptureOptions& options);

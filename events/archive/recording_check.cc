@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "events/archive/checkpoint_series.h"
+#include "events/archive/machine_file.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
@@ -37,11 +38,19 @@ void decode_evidence(const RecordingFile& file, const std::function<void()>& bet
 /// A hash that is right proves that the bytes are what was written, not that what was written makes
 /// sense; so everything is decoded too. Throws FormatError where it does not.
 void decode_everything(const std::string& path, const std::function<void()>& between) {
-  const std::size_t recordings = RecordingFile::open(path).recordings();
+  const std::optional<MachineFile> machine = MachineFile::find(path);
+  const std::string first = machine ? machine->name(0) : path;
+  const std::size_t recordings = RecordingFile::open(first).recordings();
+  if (machine && machine->processors() != recordings) {
+    throw FormatError(path, 0,
+                      "expected a recording of each of " + std::to_string(machine->processors()) +
+                          " processors, found " + std::to_string(recordings));
+  }
   for (std::size_t i = 0; i < recordings; ++i) {
     const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
     if (file.meta().evidence == EvidenceMode::full) decode_evidence(file, between);
     static_cast<void>(file.symbols());
+    static_cast<void>(edges_of(file));
     for (const CheckpointSeries& series : CheckpointSeries::read(file)) {
       series.check(file);
       if (between) between();

@@ -10,6 +10,7 @@
 #include "events/archive/event_codec.h"
 #include "events/archive/evidence_codec.h"
 #include "events/archive/file_evidence.h"
+#include "events/archive/machine_codec.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/recording_memory.h"
 #include "events/archive/symbol_codec.h"
@@ -389,6 +390,17 @@ void RecordingFile::select_chunks(bool named) {
       ByteReader in(payload, container_->path(), chunk.offset);
       selected = decode_selection(in, recordings_);
       recordings_ = std::max(recordings_, selected + 1);
+    } else if (chunk.kind == kMachineChunk) {
+      const std::vector<std::uint8_t> payload = container_->read(chunk);
+      ByteReader in(payload, container_->path(), chunk.offset);
+      const std::size_t processors = decode_machine(in).processors;
+      if (!named) {
+        throw UsageError(container_->path() + " holds " + std::to_string(processors) +
+                         " processors: say which one with --processor P, or name " +
+                         container_->path() + "@P, from 0 on");
+      }
+    } else if (chunk.kind == kBusNoteChunk || chunk.kind == kEdgeChunk) {
+      continue;  // for MachineFile
     } else if (selected == number_) {
       chunks_.push_back(chunk);
     }

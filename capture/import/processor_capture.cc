@@ -1,0 +1,310 @@
+#include "capture/import/processor_capture.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "capture/import/machine_records.h"
+#include "capture/import/native.h"
+#include "events/cpu_traits.h"
+#include "events/processors/bus_flags.h"
+#include "events/startup_state.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+constexpr const char* kMonitorsFormat = "machine-smp";
+
+/// The processor that a format names behind a colon.
+std::optional<unsigned> named_processor(const std::string& format) {
+  const std::size_t colon = format.find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  unsigned number = 0;
+  const char* const end = format.data() + format.size();
+  const auto parsed = std::from_chars(format.data() + colon + 1, end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || number >= kMostProcessors) {
+    throw UsageError("--format " + format + ": expected the number of a processor below " +
+                     std::to_string(kMostProcessors) + " behind the colon");
+  }
+  return number;
+}
+
+const CaptureFormat* format_of(const std::vector<std::string>& paths,
+                               const CaptureOptions& options) {
+  return options.format.empty() ? detect_capture_format(paths.front())
+                                : find_capture_format(options.format);
+}
+
+}  // namespace
+
+ProcessorCapture::ProcessorCapture(std::string format, RecordDialect dialect,
+                                   std::unique_ptr<RecordFile> file, const CaptureOptions& options,
+                                   unsigned processor)
+    : file_(std::move(file)), dialect_(dialect), processor_(static_cast<std::uint8_t>(processor)) {
+  const RecordDeclaration& declared = file_->declaration();
+  info_.format = std::move(format);
+  info_.cpu = is_known(options.cpu) ? options.cpu : declared.cpu;
+  info_.has_positions = declared.has_positions;
+  info_.has_clock = declared.has_clock;
+  info_.clock_hz = declared.has_clock ? declared.clock_hz : 0;
+  info_.bus = declared.bus;
+  if (options.cache) info_.bus.form = *options.cache;
+  info_.address_mask = info_.bus.address_mask;
+  info_.width_inferred = !declared.width_declared;
+  info_.cache_inferred = !declared.cache_declared;
+  facts_.shows_sharing = dialect == RecordDialect::monitors || declared.shows_sharing;
+  width_declared_ = declared.width_declared;
+  cache_declared_ = declared.cache_declared;
+  cache_given_ = options.cache.has_value();
+  constexpr std::uint32_t kWidestBus = 8;
+  fields_ = {declared.width_declared ? declared.bus.bus_bytes : kWidestBus, declared.has_positions,
+             declared.has_clock};
+  if (!options.internal_path.empty()) accesses_ = RegisterAccesses(options.internal_path);
+  read_beginning();
+}
+
+void ProcessorCapture::fail(const std::string& wrong) const {
+  throw FormatError(file_->input().name(), file_->where(first_), "bus record: " + wrong);
+}
+
+/// The next record of all processors. False at the end.
+bool ProcessorCapture::read_record(ProcessorRecord& out) {
+  if (at_end_) return false;
+  if (records_.empty()) {
+    records_ = file_->next();
+    first_ = 0;
+    if (records_.empty()) {
+      close();
+      return false;
+    }
+  }
+  const BusRecord record = unpack_bus_record(records_.first<kBusRecordBytes>());
+  const std::string wrong = read_processor_record(record, dialect_, fields_.bus_bytes, out);
+  if (!wrong.empty()) fail(wrong);
+  if (info_.ending != Ending::capture_end) fail("follows the one that ends an interrupted capture");
+  records_ = records_.subspan(kBusRecordBytes);
+  ++first_;
+  follow_clock(record, out.agent);
+  out.clock = clock_ + last_clock_;
+  if (out.agent < kMostProcessors) facts_.processors.set(out.agent);
+  if (out.kind == ProcessorRecord::Kind::cut) {
+    info_.ending = ending_of_cut(out.record.data[0]);
+    info_.warnings.push_back(file_->input().name() + ": the capture was interrupted (" +
+                             std::string(ending_name(info_.ending)) + "): it was meant to go on");
+  }
+  ++record_;
+  return true;
+}
+
+/// The clock of all, and whether it tells who was first.
+void ProcessorCapture::follow_clock(const BusRecord& record, std::uint8_t agent) {
+  constexpr std::uint32_t kHalf = std::uint32_t{1} << 31;
+  const bool message = agent == kNoProcessor;  // is in nobody's memory
+  if (any_ && !message && !facts_.tie) {
+    const bool fell = record.clock < last_clock_ && last_clock_ - record.clock < kHalf;
+    if (fell || (agent != last_agent_ && record.clock == last_clock_)) facts_.tie = record_;
+  }
+  if (any_ && record.clock < last_clock_) clock_ += std::uint64_t{1} << 32;
+  any_ = true;
+  last_clock_ = record.clock;
+  if (!message) last_agent_ = agent;
+}
+
+/// Up to the first record of the processor's own that is no dump, INIT or SIPI: what says where it
+/// begins.
+void ProcessorCapture::read_beginning() {
+  ProcessorRecord record;
+  bool more = false;
+  std::deque<ProcessorRecord> held;
+  while ((more = read_record(record))) {
+    if (record.agent != processor_) {
+      if (record.agent >= kMostProcessors) give(record);
+      continue;
+    }
+    if (!is_beginning(record)) break;
+    held.push_back(record);
+  }
+  if (startup_ || has_init_) {
+    std::optional<DumpedState> dumped = dump_.take_state();
+    if (!dumped) {
+      throw FormatError(file_->input().name(), 0,
+                        "expected a state dump of processor " + std::to_string(processor_) +
+                            ", which INIT and SIPI start, found none");
+    }
+    state_ = has_init_ ? state_after_init(dumped->state) : std::move(dumped->state);
+    if (startup_) start_up(*state_, *startup_);
+  } else {
+    for (const ProcessorRecord& each : held) give(each);
+  }
+  if (more) give(record);
+}
+
+bool ProcessorCapture::is_beginning(const ProcessorRecord& record) {
+  switch (record.kind) {
+    case ProcessorRecord::Kind::init:
+      has_init_ = true;
+      startup_.reset();
+      return true;
+    case ProcessorRecord::Kind::startup:
+      startup_ = record.record.data[0];
+      return true;
+    case ProcessorRecord::Kind::note:
+      // What it sent before it began is nothing of its run.
+      return !startup_;
+    case ProcessorRecord::Kind::cut:
+      return true;
+    case ProcessorRecord::Kind::transaction:
+      break;
+  }
+  if ((record.record.flags & kStateWindow) == 0 || startup_) return false;
+  BusTransaction t;
+  BusRecordDecoder().decode(record.record, fields_, t);
+  (void)dump_.take(t);
+  return true;
+}
+
+void ProcessorCapture::give(const ProcessorRecord& record) {
+  if (record.kind == ProcessorRecord::Kind::note) {
+    BusNote note = record.note;
+    note.index = index_;
+    note.clock = record.clock;
+    const bool own = record.agent == processor_;
+    if (own) facts_.notes.push_back(note);
+    if (record.agent >= kMostProcessors) facts_.of_others.push_back(note);
+    return;
+  }
+  if (record.agent != processor_ || record.kind == ProcessorRecord::Kind::cut) return;
+  BusTransaction t;
+  if (record.kind != ProcessorRecord::Kind::transaction) {
+    // Behind instructions of its own: a run of its own begins.
+    t.op = BusOp::reset;
+    if (fields_.positions && record.record.instructions != kNoCount) {
+      t.position = {record.record.instructions, record.record.iterations};
+      t.flags |= kPositionKnown;
+    }
+  } else {
+    decoder_.decode(record.record, fields_, t);
+    if (decoder_.learnt()) {
+      const BusModel seen = decoder_.seen();
+      if (!width_declared_) info_.bus.bus_bytes = seen.bus_bytes;
+      if (!cache_declared_) info_.bus.line_bytes = seen.line_bytes;
+      if (!cache_declared_ && !cache_given_) info_.bus.form = seen.form;
+    }
+    if (record.shared) t.flags |= kSharedFill;
+    if (record.locked) t.flags |= kLocked;
+  }
+  while (const BusTransaction* const access = accesses_.before(t)) {
+    give(*access);
+    accesses_.take();
+  }
+  own_clock_ = record.clock;
+  if (t.has(kPositionKnown)) last_instruction_ = t.position.instruction;
+  give(t);
+}
+
+void ProcessorCapture::give(BusTransaction t) {
+  t.index = index_++;
+  t.clock = own_clock_;
+  if (fields_.clock) t.flags |= kClockKnown;
+  ready_.push_back(t);
+}
+
+/// What comes behind the last transaction: of the same instruction; or of a processor that works on
+/// within its caches. Without them the bus just was not captured any longer.
+void ProcessorCapture::give_rest() {
+  const bool hidden =
+      info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
+  while (const BusTransaction* const access = accesses_.rest()) {
+    if (!hidden && access->position.instruction > last_instruction_) return;
+    give(*access);
+    accesses_.take();
+  }
+}
+
+bool ProcessorCapture::next(BusTransaction& out) {
+  ProcessorRecord record;
+  while (ready_.empty()) {
+    if (!read_record(record)) {
+      give_rest();
+      if (ready_.empty()) return false;
+      break;
+    }
+    give(record);
+  }
+  out = ready_.front();
+  ready_.pop_front();
+  return true;
+}
+
+void ProcessorCapture::close() {
+  at_end_ = true;
+  const InputStream& input = file_->input();
+  if (input.is_unfinished() && info_.ending == Ending::capture_end) {
+    info_.ending = Ending::source_gone;
+    info_.warnings.push_back(input.name() +
+                             ": an interrupted recording, taken up to its last whole record, "
+                             "number " +
+                             std::to_string(record_));
+  }
+  info_.files.push_back({std::filesystem::path(input.name()).filename().string(),
+                         input.stored_bytes(), input.stored_hash().hex()});
+}
+
+int detect_processor_records(const CaptureProbe& probe) {
+  if (probe.is_directory) return 0;
+  constexpr std::size_t kEnough = 64;
+  constexpr std::uint32_t kWidestBus = 8;
+  const std::size_t whole = probe.prefix.size() / kBusRecordBytes;
+  std::size_t valid = 0;
+  bool several = false;
+  ProcessorRecord record;
+  for (std::size_t i = 0; i < whole; ++i) {
+    const auto bytes = probe.prefix.subspan(i * kBusRecordBytes).first<kBusRecordBytes>();
+    const bool right =
+        read_processor_record(unpack_bus_record(bytes), RecordDialect::monitors, kWidestBus, record)
+            .empty();
+    if (right && i < kEnough) ++valid;
+    several |= right && record.agent != 0;
+  }
+  constexpr int kSure = 90;  // above the records of one processor
+  return several && valid * 4 >= std::min(whole, kEnough) * 3 ? kSure : 0;
+}
+
+bool shows_processors(const std::vector<std::string>& paths, const CaptureOptions& options) {
+  if (paths.empty()) return false;
+  const CaptureFormat* const format = format_of(paths, options);
+  if (format == nullptr || named_processor(options.format)) return false;
+  if (format->id == kMonitorsFormat) return true;
+  return format->id == "native" && native_shows_processors(paths.front());
+}
+
+std::unique_ptr<ProcessorCapture> open_processor_capture(const std::vector<std::string>& paths,
+                                                         const CaptureOptions& options,
+                                                         unsigned processor) {
+  if (paths.size() != 1) {
+    throw UsageError("a capture of several processors is one file, and there are " +
+                     std::to_string(paths.size()));
+  }
+  const CaptureFormat* const format = format_of(paths, options);
+  const bool native = format != nullptr && format->id == "native";
+  auto input = std::make_unique<InputStream>(paths.front());
+  std::unique_ptr<RecordFile> file = native ? make_native_record_file(std::move(input))
+                                            : make_machine_record_file(std::move(input));
+  return std::make_unique<ProcessorCapture>(
+      native ? "native" : kMonitorsFormat, native ? RecordDialect::native : RecordDialect::monitors,
+      std::move(file), options, processor);
+}
+
+std::unique_ptr<CaptureReader> open_processor_records(const std::vector<std::string>& paths,
+                                                      const CaptureOptions& options) {
+  const std::optional<unsigned> processor = named_processor(options.format);
+  if (processor) return open_processor_capture(paths, options, *processor);
+  const CaptureFormat* const format = format_of(paths, options);
+  const std::string id = format != nullptr ? std::string(format->id) : kMonitorsFormat;
+  throw UsageError(paths.front() + " shows several processors: say which one with --format " + id +
+                   ":P (import takes all of them)");
+}
+
+}  // namespace citcat

@@ -1,0 +1,95 @@
+#pragma once
+// What one processor of several did, out of a capture of the bus that they share: as if it had been
+// captured alone. Its own transactions are numbered from 0; the clock is that of all.
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/bus/source.h"
+#include "capture/import/bus_record.h"
+#include "capture/import/dump_window.h"
+#include "capture/import/processor_records.h"
+#include "capture/import/record_capture.h"
+#include "capture/import/register_accesses.h"
+#include "events/processors/bus_note.h"
+
+namespace citcat {
+
+/// What is seen on the way of all processors.
+struct SharedBusFacts {
+  std::bitset<kMostProcessors> processors;  ///< that drove something
+  std::vector<BusNote> notes;               ///< of the processor that is read, in bus order
+  std::vector<BusNote> of_others;           ///< of other bus masters than processors
+  /// Two processors did something at one clock, or a clock fell: what was first is not known from
+  /// clocks alone. The record's number in the file.
+  std::optional<std::uint64_t> tie;
+  bool shows_sharing = false;  ///< HIT#, LOCK# and invalidations
+};
+
+class ProcessorCapture final : public CaptureReader {
+ public:
+  ProcessorCapture(std::string format, RecordDialect dialect, std::unique_ptr<RecordFile> file,
+                   const CaptureOptions& options, unsigned processor);
+
+  const CaptureInfo& info() const override { return info_; }
+  bool next(BusTransaction& out) override;
+  /// Of a processor that INIT and SIPI start, without an instruction before them.
+  std::optional<CpuState> initial_state() const override { return state_; }
+
+  /// Complete when next() has returned false.
+  const SharedBusFacts& facts() const { return facts_; }
+
+ private:
+  bool read_record(ProcessorRecord& out);
+  void follow_clock(const BusRecord& record, std::uint8_t agent);
+  void read_beginning();
+  bool is_beginning(const ProcessorRecord& record);
+  void give(const ProcessorRecord& record);
+  void give(BusTransaction t);
+  void give_rest();
+  void start_by(std::uint8_t vector);
+  void close();
+  [[noreturn]] void fail(const std::string& wrong) const;
+
+  std::unique_ptr<RecordFile> file_;
+  RecordDialect dialect_;
+  CaptureInfo info_;
+  std::uint8_t processor_ = 0;
+  BusRecordFields fields_;
+  bool width_declared_ = false, cache_declared_ = false, cache_given_ = false;
+  BusRecordDecoder decoder_;
+  RegisterAccesses accesses_;
+  std::span<const std::uint8_t> records_;
+  std::size_t first_ = 0;  ///< ordinal of the first of `records_` within what was read
+  std::uint64_t record_ = 0, clock_ = 0, own_clock_ = 0, index_ = 0;
+  std::uint64_t last_instruction_ = 0;
+  std::uint32_t last_clock_ = 0;
+  std::uint8_t last_agent_ = kNoProcessor;
+  bool at_end_ = false, any_ = false;
+  std::deque<BusTransaction> ready_;
+  DumpFinder dump_;
+  bool has_init_ = false;
+  std::optional<std::uint8_t> startup_;
+  std::optional<CpuState> state_;
+  SharedBusFacts facts_;
+};
+
+int detect_processor_records(const CaptureProbe& probe);
+/// One processor's share, which the format names: "machine-smp:1", "native:1". UsageError where it
+/// names none.
+std::unique_ptr<CaptureReader> open_processor_records(const std::vector<std::string>& paths,
+                                                      const CaptureOptions& options);
+/// Whether a capture is one of several processors, in whatever format, and the format names none.
+bool shows_processors(const std::vector<std::string>& paths, const CaptureOptions& options);
+/// The share of one.
+std::unique_ptr<ProcessorCapture> open_processor_capture(const std::vector<std::string>& paths,
+                                                         const CaptureOptions& options,
+                                                         unsigned processor);
+
+}  // namespace citcat

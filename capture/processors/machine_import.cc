@@ -1,0 +1,178 @@
+#include "capture/processors/machine_import.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "capture/import/importer.h"
+#include "capture/import/processor_capture.h"
+#include "events/archive/machine_file.h"
+#include "events/processors/cross_check.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+void add_to(ImportResult& all, const ImportResult& one) {
+  if (all.recordings == 0) {
+    all = one;
+    return;
+  }
+  ++all.recordings;
+  all.transactions += one.transactions;
+  if (all.instructions && one.instructions) {
+    *all.instructions += *one.instructions;
+  } else {
+    all.instructions.reset();
+  }
+  all.image_bytes += one.image_bytes;
+  all.interrupts += one.interrupts;
+  all.io_reads += one.io_reads;
+  all.external_writes += one.external_writes;
+  if (!is_interrupted(all.ending)) all.ending = one.ending;
+  for (const std::string& text : one.warnings) {
+    if (std::find(all.warnings.begin(), all.warnings.end(), text) == all.warnings.end())
+      all.warnings.push_back(text);
+  }
+}
+
+/// Imports one processor after the other.
+class MachineImport {
+ public:
+  MachineImport(const std::vector<std::string>& paths, const MachineImportOptions& options,
+                RecordingFileWriter& archive)
+      : paths_(paths), options_(options), archive_(archive) {}
+
+  /// Once.
+  MachineImportResult run() {
+    std::size_t count = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      import(i);
+      count = std::max(count, seen_);
+    }
+    if (options_.internal_paths.size() > count) {
+      throw UsageError("--internal " + std::to_string(options_.internal_paths.size() - 1) +
+                       "=...: the capture shows " + std::to_string(count) + " processors");
+    }
+    archive_.close();
+    processors_ = count;
+    return std::move(result_);
+  }
+
+  /// What goes with it behind the recordings, of more than one processor.
+  void add_machine(const std::string& path) {
+    machine_.processors = processors_;
+    if (machine_.processors < 2) return;
+    std::stable_sort(notes_.begin(), notes_.end(),
+                     [](const BusNote& a, const BusNote& b) { return a.clock < b.clock; });
+    citcat::add_machine(path, machine_, notes_);
+  }
+
+ private:
+  void import(std::size_t number) {
+    ImportOptions options = options_.each;
+    options.capture.internal_path =
+        number < options_.internal_paths.size() ? options_.internal_paths[number] : "";
+    const auto reader =
+        open_processor_capture(paths_, options.capture, static_cast<unsigned>(number));
+    archive_.select(number);
+    std::optional<Recording> recording;
+    {
+      TransactionStream stream(*reader, options.progress);
+      recording = Importer(stream, options, &archive_).run();
+    }
+    reach_values(*recording);
+    const SharedBusFacts& facts = reader->facts();
+    require_order(facts);
+    for (std::size_t p = 0; p < facts.processors.size(); ++p) {
+      if (facts.processors.test(p)) seen_ = std::max(seen_, p + 1);
+    }
+    machine_.shows_sharing = facts.shows_sharing;
+    notes_.insert(notes_.end(), facts.notes.begin(), facts.notes.end());
+    if (number == 0) notes_.insert(notes_.end(), facts.of_others.begin(), facts.of_others.end());
+    result_.processors.push_back(summarize(*recording));
+    add_to(result_.all, result_.processors.back());
+    if (!options.provenance) strip_provenance(*recording, reader->info());
+    archive_.select(number);
+    archive_.add(*recording);
+  }
+
+  /// A processor that works within its caches leaves the bus to others for long: what it was told
+  /// meanwhile shows how far it came.
+  static void reach_values(Recording& recording) {
+    if (!recording.instructions || recording.internal_reads.empty() || recording.end) return;
+    if (recording.bus.form != CacheForm::write_back || recording.ending != Ending::capture_end)
+      return;
+    const InternalRead last = recording.internal_reads.back();
+    if (last.position_known)
+      recording.instructions = std::max(*recording.instructions, last.position.instruction + 1);
+  }
+
+  void require_order(const SharedBusFacts& facts) const {
+    if (!facts.tie) return;
+    throw FormatError(paths_.front(), 0,
+                      "expected clocks that tell which processor was first, found two at one "
+                      "clock, or one that falls, at record " +
+                          std::to_string(*facts.tie));
+  }
+
+  const std::vector<std::string>& paths_;
+  const MachineImportOptions& options_;
+  RecordingFileWriter& archive_;
+  MachineInfo machine_;
+  std::vector<BusNote> notes_;
+  std::size_t processors_ = 0;
+  std::size_t seen_ = 0;  ///< the highest number of a processor that drove something, and one
+  MachineImportResult result_;
+};
+
+/// The single bits among external writes that other processors made: what one of them alone would
+/// have to take for a bit that was captured wrongly.
+std::vector<std::uint64_t> single_edges(const Recording& recording,
+                                        const std::vector<std::size_t>& from_others) {
+  std::vector<std::uint64_t> edges;
+  auto known = from_others.begin();
+  std::size_t ordinal = 0;
+  for (const ExternalWrite& write : recording.external_writes) {
+    if (known == from_others.end()) break;
+    if (*known == ordinal++) {
+      ++known;
+      if (write.data.size() == 1) edges.push_back(write.transaction);
+    }
+  }
+  return edges;
+}
+
+/// Keeps with each recording what only all of them together tell.
+void add_edges(const MachineFile& machine) {
+  std::vector<std::vector<std::uint64_t>> edges;
+  {
+    const std::vector<RecordingFile> files = open_processors(machine);
+    SharedBus bus = shared_bus_of(machine, files);
+    CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
+                     machine.info().shows_sharing);
+    (void)check_shared_bus(bus, check);
+    for (std::size_t i = 0; i < files.size(); ++i)
+      edges.push_back(single_edges(files[i].recording(), check.from_others()[i]));
+  }
+  const bool any =
+      std::any_of(edges.begin(), edges.end(), [](const auto& e) { return !e.empty(); });
+  if (any) citcat::add_edges(machine.path(), edges);
+}
+
+}  // namespace
+
+MachineImportResult import_machine(const std::vector<std::string>& paths,
+                                   const MachineImportOptions& options,
+                                   const std::string& out_path) {
+  MachineImportResult result;
+  {
+    RecordingFileWriter archive(out_path, {.evidence_level = options.each.level});
+    MachineImport all(paths, options, archive);
+    result = all.run();
+    all.add_machine(out_path);
+  }
+  if (const auto machine = MachineFile::find(out_path)) add_edges(*machine);
+  return result;
+}
+
+}  // namespace citcat

@@ -1,0 +1,88 @@
+#include "events/archive/machine_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "events/archive/container.h"
+#include "events/archive/recording_codec.h"
+
+namespace citcat {
+namespace {
+
+constexpr ZstdOptions kSmallest{19, 0};
+
+}  // namespace
+
+std::optional<MachineFile> MachineFile::find(const std::string& path) {
+  const RecordingName name = parse_recording_name(path);
+  if (name.number) return std::nullopt;
+  const ContainerReader container(name.path);
+  MachineFile machine;
+  machine.path_ = name.path;
+  bool found = false;
+  for (const ChunkInfo& chunk : container.chunks()) {
+    if (chunk.kind != kMachineChunk && chunk.kind != kBusNoteChunk) continue;
+    const std::vector<std::uint8_t> payload = container.read(chunk);
+    ByteReader in(payload, name.path, chunk.offset);
+    if (chunk.kind == kBusNoteChunk) {
+      decode_bus_notes(in, machine.notes_);
+    } else {
+      machine.info_ = decode_machine(in);
+      found = true;
+    }
+  }
+  if (!found) return std::nullopt;
+  return machine;
+}
+
+void add_machine(const std::string& path, const MachineInfo& machine,
+                 std::span<const BusNote> notes) {
+  ContainerAppender container(path);
+  container.add(kMachineChunk, encode_machine(machine), kSmallest);
+  while (!notes.empty()) {
+    const auto piece = notes.first(std::min(notes.size(), kEventChunkRows));
+    container.add(kBusNoteChunk, encode_bus_notes(piece), kSmallest);
+    notes = notes.subspan(piece.size());
+  }
+  container.finish();
+}
+
+void add_edges(const std::string& path, const std::vector<std::vector<std::uint64_t>>& edges) {
+  ContainerAppender container(path);
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    std::span<const std::uint64_t> left(edges[i]);
+    while (!left.empty()) {
+      const auto piece = left.first(std::min(left.size(), kEventChunkRows));
+      container.add(kEdgeChunk, encode_edges({i, {piece.begin(), piece.end()}}), kSmallest);
+      left = left.subspan(piece.size());
+    }
+  }
+  container.finish();
+}
+
+std::vector<std::uint64_t> edges_of(const RecordingFile& file) {
+  std::vector<std::uint64_t> all;
+  for (const ChunkInfo& chunk : file.container().chunks()) {
+    if (chunk.kind != kEdgeChunk) continue;
+    const std::vector<std::uint8_t> payload = file.container().read(chunk);
+    ByteReader in(payload, file.container().path(), chunk.offset);
+    const Edges edges = decode_edges(in);
+    if (edges.processor == file.number())
+      all.insert(all.end(), edges.transactions.begin(), edges.transactions.end());
+  }
+  return all;
+}
+
+SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files) {
+  std::vector<ProcessorShare> shares;
+  for (const RecordingFile& file : files) shares.push_back({&file.recording(), file.evidence()});
+  return SharedBus(std::move(shares), machine.notes());
+}
+
+std::vector<RecordingFile> open_processors(const MachineFile& machine) {
+  std::vector<RecordingFile> files;
+  for (std::size_t i = 0; i < machine.processors(); ++i) files.push_back(machine.open(i));
+  return files;
+}
+
+}  // namespace citcat

@@ -1,0 +1,54 @@
+#pragma once
+// An archive of several processors: what it says of all of them together.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/archive/machine_codec.h"
+#include "events/archive/recording_file.h"
+#include "events/processors/shared_bus.h"
+
+namespace citcat {
+
+class MachineFile {
+ public:
+  /// Nothing for an archive of one processor, and where `path` names one of several ("x@1").
+  /// Throws as RecordingFile::open() does.
+  static std::optional<MachineFile> find(const std::string& path);
+
+  std::size_t processors() const { return info_.processors; }
+  const MachineInfo& info() const { return info_; }
+  const std::string& path() const { return path_; }
+  /// The name of one processor's recording.
+  std::string name(std::size_t processor) const { return path_ + "@" + std::to_string(processor); }
+  RecordingFile open(std::size_t processor) const { return RecordingFile::open(name(processor)); }
+  /// In the order of clocks.
+  const std::vector<BusNote>& notes() const { return notes_; }
+
+ private:
+  MachineFile() = default;
+
+  std::string path_;
+  MachineInfo info_;
+  std::vector<BusNote> notes_;
+};
+
+/// Adds to a finished archive that its recordings are the processors of one machine. Notes in the
+/// order of their clocks.
+void add_machine(const std::string& path, const MachineInfo& machine,
+                 std::span<const BusNote> notes);
+/// Adds what edges_of() gives, by processor.
+void add_edges(const std::string& path, const std::vector<std::vector<std::uint64_t>>& edges);
+/// External writes of a single byte that another processor is known to have made: the transactions
+/// that show them, ascending. None of an archive of one processor.
+std::vector<std::uint64_t> edges_of(const RecordingFile& file);
+
+/// The bus that these share: one recording of each processor, in their order.
+SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
+/// All recordings of it.
+std::vector<RecordingFile> open_processors(const MachineFile& machine);
+
+}  // namespace citcat

@@ -1,0 +1,12 @@
+#pragma once
+// What a bus that several processors share shows of a transaction beside BusFlag.
+
+#include <cstdint>
+
+namespace citcat {
+
+/// Bits of BusTransaction::flags, above those of BusFlag.
+inline constexpr std::uint16_t kSharedFill = 2048;  ///< HIT#: another processor keeps a copy
+inline constexpr std::uint16_t kLocked = 4096;      ///< LOCK#
+
+}  // namespace citcat

@@ -1,0 +1,31 @@
+#pragma once
+// What one of several processors does on the bus that no replay of it alone asks for.
+
+#include <cstdint>
+
+#include "events/address.h"
+
+namespace citcat {
+
+/// Stands behind transaction `index` - 1 of its processor and before the next one.
+struct BusNote {
+  enum class Kind : std::uint8_t {
+    invalidate = 0,    ///< a shared line becomes the processor's own; all other copies vanish
+    message = 1,       ///< on the APIC bus: `data` is vector, mode, destination, details
+    device_write = 2,  ///< by another bus master than a processor: `size` bytes of `data`
+  };
+  Kind kind = Kind::invalidate;
+  std::uint8_t processor = 0;  ///< of a message: kNoProcessor where the I/O APIC sends it
+  bool locked = false;
+  std::uint8_t size = 0;
+  std::uint64_t index = 0, clock = 0;
+  PhysAddr address;
+  std::uint64_t data = 0;
+  bool operator==(const BusNote&) const = default;
+};
+
+inline constexpr std::uint8_t kNoProcessor = 15;
+/// A number of 4 bits, of which the last two are of other bus masters.
+inline constexpr unsigned kMostProcessors = 14;
+
+}  // namespace citcat

@@ -1,0 +1,190 @@
+#include "events/processors/cross_check.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace citcat {
+namespace {
+
+/// Writers that are no processors; processor 0 is kFirstWriter.
+constexpr std::uint8_t kUnknown = 0, kInitially = 1, kDevice = 2, kFirstWriter = 3;
+
+std::string hex_bytes(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += (text.empty() ? "" : " ") + std::string(digits);
+  }
+  return text;
+}
+
+std::string hex_address(PhysAddr a) {
+  char digits[12];
+  std::snprintf(digits, sizeof digits, "%08x", a.low32());
+  return digits;
+}
+
+}  // namespace
+
+CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing)
+    : ram_bytes_(ram_bytes),
+      shows_sharing_(shows_sharing),
+      owners_(processors),
+      pending_(processors),
+      from_others_(processors) {}
+
+/// Reads there need not return what was written: uncacheable addresses, adapters from A0000h to
+/// FFFFFh, and what lies beyond the memory.
+bool CrossCheck::is_device(const BusTransaction& t) const {
+  return t.has(kUncacheable) || is_device(t.address);
+}
+
+bool CrossCheck::is_device(PhysAddr address) const {
+  constexpr std::uint32_t kAdapters = 0xa0000, kAboveAdapters = 0x100000;
+  const std::uint32_t a = address.low32();
+  return (a >= kAdapters && a < kAboveAdapters) || (ram_bytes_ != 0 && a >= ram_bytes_);
+}
+
+std::optional<std::uint8_t> CrossCheck::byte(PhysAddr a) const {
+  const auto its = pages_.find(a.page());
+  if (is_device(a) || its == pages_.end()) return std::nullopt;
+  const std::uint32_t offset = a.offset_in_page();
+  if (its->second->writer[offset] == kUnknown) return std::nullopt;
+  return its->second->value[offset];
+}
+
+CrossCheck::Page& CrossCheck::page(PhysAddr a) {
+  std::unique_ptr<Page>& its = pages_[a.page()];
+  if (!its) its = std::make_unique<Page>();
+  return *its;
+}
+
+void CrossCheck::contradict(const SharedEvent& event, std::string reason, std::string expected,
+                            std::string found) {
+  if (result_.contradictions++ != 0) return;
+  BusTransaction t = event.t;
+  if (event.note) {
+    t.index = event.note->index;
+    t.clock = event.note->clock;
+    t.address = event.note->address;
+  }
+  result_.first = BusContradiction{event.processor, t, std::move(reason), std::move(expected),
+                                   std::move(found)};
+}
+
+std::string CrossCheck::who(const Page& its, std::uint32_t offset) const {
+  const std::uint8_t writer = its.writer[offset];
+  if (writer == kInitially) return "as it was first read; nobody has written it";
+  if (writer == kDevice) return "as a device wrote it last";
+  return "as processor " + std::to_string(writer - kFirstWriter) +
+         " wrote it last, by its transaction " + std::to_string(its.transaction[offset / 4]);
+}
+
+void CrossCheck::write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
+                       std::uint64_t transaction) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const PhysAddr a = address.plus32(static_cast<std::uint32_t>(i));
+    Page& its = page(a);
+    const std::uint32_t offset = a.offset_in_page();
+    its.value[offset] = bytes[i];
+    its.writer[offset] = writer;
+    its.transaction[offset / 4] = transaction;
+  }
+}
+
+/// An external write is done when its processor shows the next one, or the bus ends.
+void CrossCheck::settle(std::uint8_t processor) {
+  std::optional<Pending>& pending = pending_[processor];
+  if (!pending) return;
+  if (pending->device) {
+    ++result_.from_devices;
+  } else if (pending->contradicted) {
+    ++result_.unexplained;
+  } else {
+    ++result_.from_others;
+    from_others_[processor].push_back(pending->ordinal);
+  }
+  pending.reset();
+}
+
+void CrossCheck::read(const SharedEvent& event) {
+  const BusTransaction& t = event.t;
+  const bool device = is_device(t);
+  if (event.external) {
+    settle(event.processor);
+    pending_[event.processor] = Pending{*event.external, false, device};
+  }
+  if (device) return;
+  ++result_.reads;
+  for (std::uint32_t i = 0; i < t.size; ++i) {
+    const PhysAddr a = t.address.plus32(i);
+    Page& its = page(a);
+    const std::uint32_t offset = a.offset_in_page();
+    if (its.writer[offset] == kUnknown) {
+      its.value[offset] = t.data[i];
+      its.writer[offset] = kInitially;
+    }
+    if (its.value[offset] == t.data[i]) continue;
+    if (pending_[event.processor]) pending_[event.processor]->contradicted = true;
+    const std::uint32_t size = std::min<std::uint32_t>(t.size - i, 4);
+    std::array<std::uint8_t, 4> held{};
+    for (std::uint32_t k = 0; k < size; ++k) {
+      const PhysAddr at = a.plus32(k);
+      held[k] = page(at).value[at.offset_in_page()];
+    }
+    contradict(
+        event,
+        "a read shows a value that nobody wrote: no processor, and no device that the "
+        "capture has",
+        hex_bytes(std::span(held).first(size)) + " at " + hex_address(a) + ", " + who(its, offset),
+        hex_bytes(std::span(t.data).subspan(i, size)));
+    // One wrong value is told once.
+    for (std::uint32_t k = i; k < t.size; ++k) {
+      const PhysAddr at = t.address.plus32(k);
+      page(at).value[at.offset_in_page()] = t.data[k];
+    }
+    return;
+  }
+}
+
+void CrossCheck::take(const SharedEvent& event) {
+  if (event.note) {
+    const BusNote& note = *event.note;
+    if (note.kind == BusNote::Kind::invalidate) {
+      ++result_.invalidations;
+      if (!shows_sharing_) return;
+      const std::string wrong = owners_.invalidate(event.processor, note.address);
+      if (!wrong.empty()) contradict(event, wrong, "", "line " + hex_address(note.address));
+    } else if (note.kind == BusNote::Kind::device_write) {
+      std::array<std::uint8_t, 8> bytes{};
+      for (std::size_t i = 0; i < note.size; ++i)
+        bytes[i] = static_cast<std::uint8_t>(note.data >> (8 * i));
+      write(kDevice, note.address, std::span(bytes).first(note.size), note.index);
+    }
+    return;
+  }
+  ++result_.transactions;
+  const BusTransaction& t = event.t;
+  if (!t.is_memory()) return;
+  const std::string wrong = !shows_sharing_ || is_device(t) ? "" : owners_.take(event.processor, t);
+  if (!wrong.empty()) contradict(event, wrong, "", "line " + hex_address(t.address));
+  if (t.op == BusOp::data_write) {
+    write(static_cast<std::uint8_t>(kFirstWriter + event.processor), t.address, t.bytes(), t.index);
+  } else {
+    read(event);
+  }
+}
+
+void CrossCheck::finish() {
+  for (std::size_t i = 0; i < pending_.size(); ++i) settle(static_cast<std::uint8_t>(i));
+}
+
+CrossCheckResult check_shared_bus(SharedBus& bus, CrossCheck& check) {
+  SharedEvent event;
+  while (bus.next(event)) check.take(event);
+  check.finish();
+  return check.result();
+}
+
+}  // namespace citcat

@@ -1,0 +1,92 @@
+#pragma once
+// Whether the processors of a machine agree with each other: every value that one of them took from
+// outside was last written by some processor, or a device, before it in the order of the bus. No
+// recording of one processor can say that of itself.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "events/processors/line_owners.h"
+#include "events/processors/shared_bus.h"
+
+namespace citcat {
+
+/// Something that cannot have happened on one bus.
+struct BusContradiction {
+  std::uint8_t processor = 0;
+  BusTransaction t;  ///< of that processor; of a note its index, position and address
+  std::string reason, expected, found;
+};
+
+struct CrossCheckResult {
+  std::uint64_t transactions = 0;  ///< of all processors
+  std::uint64_t reads = 0;         ///< reads, fetches and fills of memory that were compared
+  std::uint64_t from_others = 0;   ///< external writes that other processors are known to have made
+  std::uint64_t from_devices = 0;  ///< that a device is known or taken to have made
+  std::uint64_t unexplained = 0;   ///< that nobody made
+  std::uint64_t invalidations = 0;  ///< lines made a processor's own without being read
+  std::uint64_t contradictions = 0;
+  std::optional<BusContradiction> first;
+  bool clean() const { return contradictions == 0; }
+};
+
+class CrossCheck {
+ public:
+  /// `ram_bytes`: what lies above is no memory; 0: not known. `shows_sharing`: the bus shows HIT#,
+  /// LOCK# and invalidations, so that it can be told who had which line.
+  CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing);
+
+  void take(const SharedEvent& event);
+  /// Behind the last event.
+  void finish();
+  const CrossCheckResult& result() const { return result_; }
+  /// By processor: external writes that another processor made, by their ordinals, ascending.
+  const std::vector<std::vector<std::size_t>>& from_others() const { return from_others_; }
+  /// Memory as the bus left it; nullopt of a device, and where nothing is known.
+  std::optional<std::uint8_t> byte(PhysAddr a) const;
+  /// The processor that may hold another value of the byte in its cache.
+  std::optional<std::uint8_t> owner(PhysAddr a) const { return owners_.owner(a); }
+
+ private:
+  /// Memory as the bus left it, and who did.
+  struct Page {
+    std::array<std::uint8_t, kPageSize> value{};
+    std::array<std::uint8_t, kPageSize> writer{};  ///< kNobody, kInitially, or of a processor
+    std::array<std::uint64_t, kPageSize / 4> transaction{};  ///< of the writer, of each dword
+  };
+  /// An external write whose reads are going on.
+  struct Pending {
+    std::size_t ordinal = 0;
+    bool contradicted = false, device = false;
+  };
+
+  bool is_device(const BusTransaction& t) const;
+  bool is_device(PhysAddr address) const;
+  Page& page(PhysAddr a);
+  void read(const SharedEvent& event);
+  void write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
+             std::uint64_t transaction);
+  void settle(std::uint8_t processor);
+  void contradict(const SharedEvent& event, std::string reason, std::string expected,
+                  std::string found);
+  std::string who(const Page& page, std::uint32_t offset) const;
+
+  std::uint32_t ram_bytes_;
+  bool shows_sharing_;
+  CrossCheckResult result_;
+  LineOwners owners_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
+  std::vector<std::optional<Pending>> pending_;
+  std::vector<std::vector<std::size_t>> from_others_;
+};
+
+/// Takes all of a bus.
+CrossCheckResult check_shared_bus(SharedBus& bus, CrossCheck& check);
+
+}  // namespace citcat

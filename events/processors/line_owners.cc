@@ -1,0 +1,117 @@
+#include "events/processors/line_owners.h"
+
+#include <algorithm>
+
+#include "events/processors/bus_flags.h"
+
+namespace citcat {
+
+LineOwners::Line& LineOwners::line(PhysAddr address) {
+  Line& its = lines_[address.low32() / kLineBytes];
+  its.resize(processors_, Copy::none);
+  return its;
+}
+
+std::optional<std::uint8_t> LineOwners::owner(PhysAddr address) const {
+  const auto its = lines_.find(address.low32() / kLineBytes);
+  if (its == lines_.end()) return std::nullopt;
+  for (std::size_t i = 0; i < its->second.size(); ++i) {
+    if (its->second[i] == Copy::own || its->second[i] == Copy::modified)
+      return static_cast<std::uint8_t>(i);
+  }
+  return std::nullopt;
+}
+
+void LineOwners::drop_others(Line& line, std::uint8_t processor) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (i != processor) line[i] = Copy::none;
+  }
+}
+
+bool LineOwners::others_have(const Line& line, std::uint8_t processor) const {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (i != processor && line[i] != Copy::none) return true;
+  }
+  return false;
+}
+
+std::string LineOwners::fill(Line& line, std::uint8_t processor, const BusTransaction& t) {
+  const bool shared = (t.flags & kSharedFill) != 0;
+  std::string wrong;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (i != processor && line[i] == Copy::modified)
+      wrong = "a line is filled that processor " + std::to_string(i) +
+              " has modified, and has not written back";
+  }
+  if (wrong.empty() && shared && !others_have(line, processor))
+    wrong = "a line is filled as shared (HIT#) that no other processor can have";
+  Copy& own = line[processor];
+  if (t.has(kStoreFill)) {
+    drop_others(line, processor);
+    own = Copy::modified;
+    return wrong;
+  }
+  if (!shared) drop_others(line, processor);
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (i != processor && line[i] != Copy::none) line[i] = Copy::shared;
+  }
+  // Instructions go to a cache that is never written; data of the line may be in the other one.
+  if (t.op == BusOp::data_read || own == Copy::none) {
+    own = shared || t.op == BusOp::code_read ? Copy::shared : Copy::own;
+  } else if (own != Copy::none && shared) {
+    own = Copy::shared;
+  }
+  return wrong;
+}
+
+std::string LineOwners::write_back(Line& line, std::uint8_t processor, const BusTransaction& t) {
+  Copy& own = line[processor];
+  std::string wrong;
+  if (own == Copy::none) {
+    wrong = "a line is written back that the processor cannot have";
+  } else if (own == Copy::shared) {
+    wrong =
+        "a line is written back that the processor has shared with another: it never made the line "
+        "its own (an invalidation is missing)";
+  }
+  // Forced by its own fetch, the line stays the processor's own; by another's read it is shared
+  // from then on, which that read says.
+  own = t.has(kSnoop) ? Copy::own : Copy::none;
+  return wrong;
+}
+
+std::string LineOwners::take(std::uint8_t processor, const BusTransaction& t) {
+  if (!t.is_memory() || t.has(kUncacheable)) return "";
+  Line& its = line(t.address);
+  if (t.has(kLine)) {
+    // The second part of a line belongs to the first.
+    if (t.address.offset_in(kLineBytes) != 0) return "";
+    return t.op == BusOp::data_write ? write_back(its, processor, t) : fill(its, processor, t);
+  }
+  // What goes by the caches is looked for in those of others all the same.
+  const bool owns = t.op == BusOp::data_write || (t.flags & kLocked) != 0;
+  std::string wrong;
+  for (std::size_t i = 0; i < its.size(); ++i) {
+    if (i == processor || its[i] == Copy::none) continue;
+    if (its[i] == Copy::modified)
+      wrong = "memory is used that processor " + std::to_string(i) +
+              " has modified, and has not written back";
+    its[i] = owns ? Copy::none : Copy::shared;
+  }
+  return wrong;
+}
+
+std::string LineOwners::invalidate(std::uint8_t processor, PhysAddr address) {
+  Line& its = line(address);
+  std::string wrong;
+  if (its[processor] == Copy::none) {
+    wrong = "a processor makes a line its own that it cannot have";
+  } else if (its[processor] != Copy::shared) {
+    wrong = "a processor makes a line its own that is its own already";
+  }
+  drop_others(its, processor);
+  its[processor] = Copy::modified;
+  return wrong;
+}
+
+}  // namespace citcat

@@ -1,0 +1,46 @@
+#pragma once
+// Who may hold which line in a cache, and how, as far as the bus shows: MESI (Intel SDM vol. 3,
+// 11.4). Clean lines leave a cache silently, so that a copy is one that a processor may have.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "events/bus_transaction.h"
+#include "events/processors/bus_note.h"
+
+namespace citcat {
+
+class LineOwners {
+ public:
+  explicit LineOwners(std::size_t processors) : processors_(processors) {}
+
+  /// What is wrong with a transaction to memory, or "": the first part of a line speaks for it.
+  std::string take(std::uint8_t processor, const BusTransaction& t);
+  /// The same of an invalidation.
+  std::string invalidate(std::uint8_t processor, PhysAddr address);
+  /// The processor that may have changed a line without a transaction.
+  std::optional<std::uint8_t> owner(PhysAddr address) const;
+
+ private:
+  /// What a processor's cache may hold of a line. A line that is its own alone may have become
+  /// modified without a transaction.
+  enum class Copy : std::uint8_t { none, shared, own, modified };
+  using Line = std::vector<Copy>;
+
+  Line& line(PhysAddr address);
+  void drop_others(Line& line, std::uint8_t processor);
+  bool others_have(const Line& line, std::uint8_t processor) const;
+  std::string fill(Line& line, std::uint8_t processor, const BusTransaction& t);
+  std::string write_back(Line& line, std::uint8_t processor, const BusTransaction& t);
+
+  static constexpr std::uint32_t kLineBytes = 32;
+
+  std::size_t processors_;
+  std::unordered_map<std::uint32_t, Line> lines_;
+};
+
+}  // namespace citcat

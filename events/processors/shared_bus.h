@@ -1,0 +1,56 @@
+#pragma once
+// All transactions of a machine with several processors, in the order of the bus. Each processor's
+// recording has its own; clocks, which all of them share, say how they lie among each other.
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "events/bus_transaction.h"
+#include "events/memory_image.h"
+#include "events/processors/bus_note.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// The part of one processor. `recording` must outlive who reads it.
+struct ProcessorShare {
+  const Recording* recording = nullptr;
+  std::unique_ptr<EvidenceReader> evidence;
+};
+
+/// One transaction, or a note.
+struct SharedEvent {
+  std::uint8_t processor = 0;
+  std::optional<BusNote> note;
+  /// Of a read with its data, which the evidence does not have: as the processor's recording says.
+  BusTransaction t;
+  /// The external write of the processor's recording that this read is the first to show.
+  std::optional<std::size_t> external;
+};
+
+class SharedBus {
+ public:
+  /// `notes` in the order of their clocks.
+  SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> notes);
+  SharedBus(SharedBus&&) noexcept;
+  ~SharedBus();
+
+  /// False at the end. FormatError where the evidence is damaged.
+  bool next(SharedEvent& out);
+
+ private:
+  class Share;
+
+  std::vector<std::unique_ptr<Share>> shares_;
+  std::vector<BusNote> notes_;
+  std::size_t next_note_ = 0;
+  std::uint8_t last_ = 0;
+};
+
+}  // namespace citcat
