@@ -18,6 +18,7 @@
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/idtrace/idtrace_count.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/shard.h"
@@ -41,6 +42,7 @@ struct AnalyzeArguments {
   ScopeArguments scope;
   MetricArguments metrics;
   RangeArguments positions;
+  ProcessorArgument processor;
   IsolationArguments isolation;
   std::string shard, output, sample;
   int jobs = 1;
@@ -137,6 +139,8 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   const AnalysisFormat format = arguments.format();
   if (describe_instead(arguments, console)) return ExitCode::ok;
   if (arguments.recording.empty()) throw UsageError("RECORDING is required");
+  arguments.processor.take_from(arguments.positions);
+  arguments.recording = arguments.processor.name(arguments.recording);
   if (arguments.positions.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");
   }
@@ -192,6 +196,7 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
 void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
   arguments.scope.define(parser);
   arguments.positions.define(parser);
+  arguments.processor.define(parser);
   parser
       .add_option("--jobs", arguments.jobs,
                   "Processes that replay parts of the run, each from a checkpoint")

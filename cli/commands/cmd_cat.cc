@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
@@ -32,6 +33,7 @@ struct CatArguments {
   int bits = 0;
   bool processes = false, unchecked = false, from_start = false, clocks = false;
   ScopeArguments scope;
+  ProcessorArgument processor;
 };
 
 /// A recording as KT: straight from the replay.
@@ -125,7 +127,9 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
 }
 
-ExitCode run_cat(const CatArguments& arguments, const Console& console) {
+ExitCode run_cat(CatArguments arguments, const Console& console) {
+  arguments.processor.take_from(arguments.range);
+  arguments.file = arguments.processor.name(arguments.file);
   arguments.range.instructions();
   if (arguments.addresses != "linear" && arguments.addresses != "offset") {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
@@ -193,6 +197,7 @@ CommandRun define_cat(const CommandParser& parser) {
   auto arguments = std::make_shared<CatArguments>();
   parser.add_option("FILE", arguments->file, "Recording, or KT in any compression").required();
   arguments->range.define(parser);
+  arguments->processor.define(parser);
   std::vector<std::string> formats{"kt", "text", "json", "csv"};
   // For a recording, also the formats of other programs.
   for (const tools::ExporterRow& row : tools::exporter_list()) {

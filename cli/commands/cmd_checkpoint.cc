@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/digest_verify.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/trace_run.h"
@@ -22,6 +23,7 @@ namespace {
 
 struct CheckpointArguments {
   std::string recording;
+  ProcessorArgument processor;
   CheckpointTaker::Options options;
   bool json = false;
 };
@@ -53,6 +55,7 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
 
 ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   require_file_to_add_to(arguments.recording);
+  arguments.recording = arguments.processor.name(arguments.recording);
   const PlacedRecording placed = open_placed(arguments.recording, console);
   const RecordingFile& file = placed.file;
   const std::uint64_t existing = Checkpoints(file).stored_bytes();
@@ -88,6 +91,7 @@ CommandRun define_checkpoint(const CommandParser& parser) {
   auto arguments = std::make_shared<CheckpointArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to add checkpoints to")
       .required();
+  arguments->processor.define(parser);
   parser
       .add_option("--every", arguments->options.every,
                   "Instructions between checkpoints, as long as --max-size allows")

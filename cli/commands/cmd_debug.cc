@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
 #include "cli/interrupt.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/transaction_text.h"
 #include "debugger/protocol/connection.h"
@@ -32,6 +33,7 @@ namespace {
 
 struct DebugArguments {
   std::string recording, hints, at = "begin", gdb = "gdb", socket;
+  ProcessorArgument processor;
   std::vector<std::string> gdb_arguments;
   bool stdio = false, unchecked = false;
   std::optional<std::uint16_t> port;
@@ -183,7 +185,8 @@ void check(const DebugArguments& arguments) {
   }
 }
 
-ExitCode run_debug(const DebugArguments& arguments, const Console& console) {
+ExitCode run_debug(DebugArguments arguments, const Console& console) {
+  arguments.recording = arguments.processor.name(arguments.recording);
   check(arguments);
   if (!arguments.stdio && !arguments.listens()) {
     // What is wrong with the file is said here, not behind gdb.
@@ -205,6 +208,7 @@ ExitCode run_debug(const DebugArguments& arguments, const Console& console) {
 CommandRun define_debug(const CommandParser& parser) {
   auto arguments = std::make_shared<DebugArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to debug").required();
+  arguments->processor.define(parser);
   parser.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "More for gdb, after --");
   parser
       .add_option(

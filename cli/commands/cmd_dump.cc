@@ -23,6 +23,7 @@
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/kt_text.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/range_arguments.h"
 #include "cli/select/selected_run.h"
@@ -49,6 +50,7 @@ struct DumpOptions {
   bool evidence = false, state = false;
   ScopeArguments scope;
   CaptureArguments capture;
+  ProcessorArgument processor;
   TextForm form = TextForm::text;
 
   bool wants(std::uint64_t number) const { return number >= from && number < to; }
@@ -460,6 +462,7 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
     *seconds = parse_capture_time(*text);
     if (*seconds) text->clear();
   }
+  options.processor.take_from(options.range);
   const ReplayRange range = options.range.instructions();
   options.from = range.from;
   options.to = range.to;
@@ -474,6 +477,7 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
   if (kind != FileKind::kt && options.range.within_repeat()) {
     throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
   }
+  if (kind == FileKind::recording) options.file = options.processor.name(options.file);
   if (options.scope.selects()) {
     if (kind != FileKind::recording) {
       throw FormatError(options.file, 0,
@@ -518,6 +522,7 @@ CommandRun define_dump(const CommandParser& parser) {
   parser.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
   define_text_form(parser, options->format, {"text", "json", "csv"});
   options->capture.define_pins(parser);
+  options->processor.define(parser);
   parser
       .add_option("--bits", options->bits,
                   "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")

@@ -13,6 +13,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/report/explanation_json.h"
@@ -28,6 +29,7 @@ namespace {
 
 struct ExplainArguments {
   std::string recording, hints, output;
+  ProcessorArgument processor;
   unsigned rounds = 8;
   std::uint64_t budget = 400;
   unsigned time = 120;
@@ -126,7 +128,8 @@ void write_hints(const HintFile& hints, const std::string& path) {
   file.commit();
 }
 
-ExitCode run_explain(const ExplainArguments& arguments, const Console& console) {
+ExitCode run_explain(ExplainArguments arguments, const Console& console) {
+  arguments.recording = arguments.processor.name(arguments.recording);
   if (is_standard_output(arguments.output)) {
     throw UsageError(
         "-o: expected a file for the hints; the explanation goes to the standard "
@@ -175,6 +178,7 @@ CommandRun define_explain(const CommandParser& parser) {
   auto arguments = std::make_shared<ExplainArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording whose replay leaves the evidence")
       .required();
+  arguments->processor.define(parser);
   parser
       .add_option("-o,--output", arguments->output,
                   "File for the hints that repair it, to be reviewed and passed back")

@@ -10,6 +10,8 @@
 
 #include "capture/bus/cache_form.h"
 #include "capture/import/import_reader.h"
+#include "capture/import/processor_capture.h"
+#include "capture/processors/machine_import.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/import_questions.h"
@@ -17,6 +19,7 @@
 #include "cli/complete/address_completion.h"
 #include "cli/large_pages.h"
 #include "cli/live/live_capture.h"
+#include "cli/machine/internal_files.h"
 #include "cli/parsing/command_description.h"
 #include "cli/record/side_file.h"
 #include "cli/recovered_state.h"
@@ -32,7 +35,8 @@ namespace {
 struct ImportArguments {
   std::vector<std::string> captures;
   CaptureArguments capture;
-  std::string output, match_channels, initial_state, start, stop, internal, bus, hints;
+  std::string output, match_channels, initial_state, start, stop, bus, hints;
+  std::vector<std::string> internal;
   std::string ignore_counts = "none", counts, complete_addresses = "auto";
   std::vector<std::string> on_chip, symbols;
   std::optional<std::uint32_t> segment;
@@ -67,7 +71,6 @@ std::optional<CountUnit> counts_option(const std::string& name) {
 ImportOptions import_options(const ImportArguments& arguments) {
   ImportOptions options;
   options.capture = arguments.capture.options();
-  options.capture.internal_path = arguments.internal;
   options.capture.cache = bus_option(arguments.bus);
   if (arguments.initial_state == "reset") {
     options.initial_state = state_after_reset(options.capture.cpu);
@@ -87,8 +90,7 @@ ImportOptions import_options(const ImportArguments& arguments) {
   return options;
 }
 
-void print_json(const ImportResult& result, const std::optional<RecoveredState>& recovered,
-                const Console& console) {
+nlohmann::ordered_json result_json(const ImportResult& result) {
   nlohmann::ordered_json json;
   json["format"] = result.format;
   json["cpu"] = cpu_model_name(result.cpu);
@@ -103,6 +105,12 @@ void print_json(const ImportResult& result, const std::optional<RecoveredState>&
   json["end"] = ending_name(result.ending);
   json["interrupted"] = is_interrupted(result.ending);
   json["warnings"] = result.warnings;
+  return json;
+}
+
+void print_json(const ImportResult& result, const std::optional<RecoveredState>& recovered,
+                const Console& console) {
+  nlohmann::ordered_json json = result_json(result);
   if (recovered) json["recovered"] = recovered_json(*recovered);
   console.print_json(json);
 }
@@ -144,9 +152,10 @@ bool answer_questions(const ImportArguments& arguments, const ImportOptions& opt
 }
 
 /// The file of values that cross no bus: the one that is named, or that lies beside the capture.
-std::string side_file_for(const ImportArguments& arguments, const Console& console) {
-  if (arguments.internal == "none") return "";
-  if (!arguments.internal.empty() || arguments.captures.size() != 1) return arguments.internal;
+std::string side_file_for(const ImportArguments& arguments, const std::string& given,
+                          const Console& console) {
+  if (given == "none") return "";
+  if (!given.empty() || arguments.captures.size() != 1) return given;
   const auto found = find_side_file(arguments.captures[0]);
   if (!found) return "";
   console.note("values that cross no bus are taken from " + *found +
@@ -183,14 +192,71 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
   }
 }
 
+/// What is asked for of a capture of several processors must be something that all of them can
+/// have.
+void require_for_each(const ImportArguments& arguments, const InternalFiles& internal) {
+  const auto refuse = [](bool given, const char* option) {
+    if (given) {
+      throw UsageError(
+          std::string(option) +
+          ": of a capture of several processors; with --format machine-smp:P it is one of them");
+    }
+  };
+  refuse(!arguments.start.empty(), "--start");
+  refuse(!arguments.stop.empty(), "--stop");
+  refuse(arguments.segment.has_value(), "--segment");
+  refuse(!arguments.initial_state.empty(), "--initial-state");
+  refuse(arguments.recover_state, "--recover-state");
+  refuse(!arguments.hints.empty(), "--hints");
+  if (internal.single.empty() || internal.single == "none") return;
+  throw UsageError("--internal " + internal.single +
+                   ": of a capture of several processors each has its own: --internal P=FILE");
+}
+
+/// A capture of several processors: all of them.
+ExitCode import_processors(const ImportArguments& arguments, ImportOptions options,
+                           const InternalFiles& internal, const Console& console) {
+  require_for_each(arguments, internal);
+  const std::vector<SymbolModule> symbols = load_symbols(arguments.symbols);
+  StagedOutput output(arguments.output);
+  use_large_pages();
+  Progress progress = console.progress("importing", "transactions");
+  options.progress = [&progress](std::uint64_t done) { progress.update(done); };
+  const MachineImportResult result = import_machine(
+      arguments.captures, {std::move(options), internal.of_processors}, output.path());
+  for (const std::string& text : result.all.warnings) console.warn(text);
+  if (!symbols.empty()) add_symbols(symbols, output.path(), console);
+  output.finish();
+  if (arguments.json) {
+    nlohmann::ordered_json json = result_json(result.all);
+    for (const ImportResult& each : result.processors)
+      json["processors"].push_back(result_json(each));
+    console.print_json(json);
+  } else if (!is_standard_output(arguments.output)) {
+    print_text(result.all, arguments.output, console);
+    for (std::size_t i = 0; i < result.processors.size(); ++i) {
+      const ImportResult& each = result.processors[i];
+      console.print_line(fmt::format("  processor {:<6} {} instructions, {} transactions", i,
+                                     each.instructions.value_or(0), each.transactions));
+    }
+  }
+  return ExitCode::ok;
+}
+
 ExitCode run_import(ImportArguments arguments, const Console& console) {
   const LiveCaptures live(arguments.captures, console);
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   require_own_output(arguments.output, arguments.json);
+  const InternalFiles internal = parse_internal_files(arguments.internal);
+  if (shows_processors(arguments.captures, options.capture))
+    return import_processors(arguments, std::move(options), internal, console);
+  if (!internal.of_processors.empty()) {
+    throw UsageError("--internal P=FILE: the capture shows one processor; say --internal FILE");
+  }
   // Read first: what is wrong with them is known before hours of reading a capture.
   const std::vector<SymbolModule> symbols = load_symbols(arguments.symbols);
-  options.capture.internal_path = side_file_for(arguments, console);
+  options.capture.internal_path = side_file_for(arguments, internal.single, console);
   StagedOutput output(arguments.output);
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
@@ -206,7 +272,7 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
       with_whole_addresses(open_capture(arguments.captures, options.capture), options, completion);
   ImportResult result = import_reader(*reader, arguments.captures.front(),
                                       arguments.captures.size(), options, output.path());
-  if (arguments.internal != "none") warn_of_missing_values(options, result);
+  if (internal.single != "none") warn_of_missing_values(options, result);
   for (const std::string& text : result.warnings) console.warn(text);
   if (recovered) add_recovered_memory(*recovered, output.path());
   if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
@@ -262,8 +328,10 @@ CommandRun define_import(const CommandParser& parser) {
   parser
       .add_option(
           "--internal", arguments->internal,
-          "Values that cross no bus (default: beside the capture, .side.csv; none: leave them out)")
-      .type_name(kFileType);
+          "Values that cross no bus (default: beside the capture, .side.csv; none: leave them "
+          "out); of several processors P=FILE for each")
+      .type_name(kFileType)
+      .repeated();
   parser
       .add_option("--hints", arguments->hints,
                   "Corrections to keep in the recording, as `explain` wrote them")

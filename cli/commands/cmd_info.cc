@@ -15,6 +15,8 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_report.h"
+#include "cli/machine/machine_info.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/report/recording_info.h"
 #include "cli/report/storage_account.h"
 #include "events/archive/container.h"
@@ -35,6 +37,7 @@ using Json = nlohmann::ordered_json;
 struct InfoOptions {
   std::string file;
   CaptureArguments capture;
+  ProcessorArgument processor;
   bool json = false, trace = false;
 };
 
@@ -195,7 +198,13 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
   json["kind"] = file_kind_name(found.kind);
   switch (found.kind) {
     case FileKind::recording: {
-      const RecordingFile file = RecordingFile::open(options.file);
+      const std::string name = options.processor.name(options.file);
+      if (const auto machine = find_machine(name)) {
+        if (options.trace) throw UsageError("--trace: say which processor with --processor P");
+        json.update(machine_info(*machine));
+        break;
+      }
+      const RecordingFile file = RecordingFile::open(name);
       json.update(recording_info(file));
       if (options.trace) json["trace"] = trace_json(file, console);
     } break;
@@ -238,6 +247,7 @@ CommandRun define_info(const CommandParser& parser) {
                   "Recording, capture, memory image, KT trace or IDtrace file")
       .required();
   options->capture.define(parser);
+  options->processor.define(parser);
   parser.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
   parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_info(*options, console); };

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "events/archive/recording_file.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 struct PlaceArguments {
   std::string recording;
+  ProcessorArgument processor;
   bool json = false;
   unsigned time = kPlacingSeconds;
 };
@@ -51,8 +53,9 @@ void print_text(const PlacedRecording& placed, const Console& console) {
   }
 }
 
-ExitCode run_place(const PlaceArguments& arguments, const Console& console) {
+ExitCode run_place(PlaceArguments arguments, const Console& console) {
   require_file_to_add_to(arguments.recording);
+  arguments.recording = arguments.processor.name(arguments.recording);
   TimeBudget time(arguments.time, TimeBudget::Counts::since_gain, interrupt_requested);
   const PlacedRecording placed = open_placed(arguments.recording, console, "", &time);
   const bool complete = !needs_placement(placed.file.recording());
@@ -70,6 +73,7 @@ CommandRun define_place(const CommandParser& parser) {
   auto arguments = std::make_shared<PlaceArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to place the interrupts of")
       .required();
+  arguments->processor.define(parser);
   parser
       .add_option("--time", arguments->time,
                   "Seconds without getting further after which the search gives up; 0: never")

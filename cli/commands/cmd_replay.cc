@@ -15,6 +15,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parallel_trace.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
@@ -46,6 +47,7 @@ struct ReplayArguments {
   bool from_start = false, stats = false, json = false;
   ComparisonPolicy comparison;
   ExecutionPath path = ExecutionPath::blocks;
+  ProcessorArgument processor;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -238,6 +240,8 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
     throw UsageError("--stats: not with --jobs: its processes count for themselves");
   }
   const auto opened = std::chrono::steady_clock::now();
+  arguments.processor.take_from(arguments.positions);
+  arguments.recording = arguments.processor.name(arguments.recording);
   arguments.range = arguments.positions.instructions();
   if (!arguments.shard.empty() && arguments.positions.within_repeat()) {
     throw UsageError("--shard: --from and --to must not lie within a REP");
@@ -319,6 +323,7 @@ CommandRun define_replay(const CommandParser& parser) {
           "KT trace to write: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
       .type_name(kFileType);
   arguments->positions.define(parser);
+  arguments->processor.define(parser);
   parser
       .add_option("--jobs", arguments->jobs,
                   "Processes that replay parts of the trace, each from a checkpoint")

@@ -13,6 +13,7 @@
 #include "cli/analysis/metric_arguments.h"
 #include "cli/command.h"
 #include "cli/divergence_report.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/text_error_report.h"
 #include "formats/io/error.h"
@@ -34,6 +35,7 @@ constexpr const char* kCommands =
 
 struct SessionArguments {
   std::string recording;
+  ProcessorArgument processor;
   std::vector<std::string> files, symbols;
   bool json = false, unchecked = false;
 };
@@ -188,6 +190,7 @@ class Session {
 CommandRun define_session(const CommandParser& parser) {
   auto arguments = std::make_shared<SessionArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to replay").required();
+  arguments->processor.define(parser);
   parser.add_option("--mdl", arguments->files, "File of metrics in MDL; may be repeated")
       .repeated();
   parser
@@ -202,7 +205,8 @@ CommandRun define_session(const CommandParser& parser) {
       throw UsageError(arguments->recording +
                        ": commands come from the standard input, the recording cannot: use a file");
     }
-    const PlacedRecording placed = open_placed(arguments->recording, console);
+    const PlacedRecording placed =
+        open_placed(arguments->processor.name(arguments->recording), console);
     return Session(placed.file, *arguments, console).serve(std::cin);
   };
 }

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/slim_run.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/staged_output.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct SlimOptions {
   std::string input, output;
+  ProcessorArgument processor;
   bool json = false;
 };
 
@@ -38,7 +40,8 @@ void print_result(const SlimOptions& options, const RecordingFile& full, const S
   }
 }
 
-ExitCode run_slim(const SlimOptions& options, const Console& console) {
+ExitCode run_slim(SlimOptions options, const Console& console) {
+  options.input = options.processor.name(options.input);
   require_own_output(options.output, options.json);
   StagedOutput output(options.output);
   const PlacedRecording placed = open_placed(options.input, console);
@@ -53,6 +56,7 @@ ExitCode run_slim(const SlimOptions& options, const Console& console) {
 CommandRun define_slim(const CommandParser& parser) {
   auto options = std::make_shared<SlimOptions>();
   parser.add_option("RECORDING", options->input, "Recording with its evidence").required();
+  options->processor.define(parser);
   parser.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
       .required()
       .type_name(kFileType);

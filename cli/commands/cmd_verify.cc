@@ -17,6 +17,9 @@
 #include "cli/digest_verify.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
+#include "cli/machine/machine_verdict.h"
+#include "cli/machine/processes.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
@@ -37,6 +40,8 @@ struct VerifyArguments {
   std::optional<std::uint64_t> line;  ///< that the account is asked of
   ComparisonPolicy comparison;
   ExecutionPath path = ExecutionPath::blocks;
+  ProcessorArgument processor;
+  unsigned jobs = 1;
 };
 
 void add_to(CheckCount& all, const CheckCount& one) {
@@ -228,7 +233,54 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
   return all.match ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
+/// Of several processors one alone. Of `captured` it is compared with the lines that it may have
+/// changed last, in its cache.
+ProcessorVerdict verify_processor(const MachineFile& machine, std::size_t number,
+                                  const MemoryImage* captured, const CrossCheck& check,
+                                  const VerifyArguments& arguments, const Console& console) {
+  ProcessorVerdict its;
+  const PlacedRecording placed = open_placed(machine.name(number), console);
+  MemoryImage own;
+  if (captured != nullptr) own = owned_part(*captured, check, number);
+  const Verdict verdict = verify(placed, own.empty() ? nullptr : &own, arguments, console);
+  its.memory = {verdict.memory.bytes, verdict.memory.different, std::nullopt};
+  its.match = verdict.match;
+  its.instructions = verdict.report.instructions;
+  its.json = verdict_json(verdict);
+  if (verdict.report.divergence)
+    its.divergence = divergence_lines(*verdict.report.divergence, verdict.clock_hz);
+  return its;
+}
+
+/// Each processor of a machine, and what they saw of one memory.
+ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
+                        const VerifyArguments& arguments, const Console& console) {
+  if (arguments.line) throw UsageError("--at: say which processor with --processor P");
+  if (!arguments.hints.empty()) throw UsageError("--hints: say which processor with --processor P");
+  MachineVerdict verdict;
+  CrossCheck check = make_cross_check(machine);
+  verdict.bus = cross_check(machine, check);
+  const std::vector<std::string> results =
+      run_side_by_side(machine.processors(), arguments.jobs, [&](std::size_t number) {
+        return to_text(verify_processor(machine, number, captured, check, arguments, console));
+      });
+  for (const std::string& text : results) verdict.processors.push_back(processor_verdict_of(text));
+  if (captured != nullptr) verdict.memory = compare_memory(*captured, check, verdict.processors);
+  if (arguments.json) {
+    console.print_json(machine_verdict_json(verdict));
+  } else {
+    print_machine_verdict(verdict, console);
+  }
+  return verdict.match() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+ExitCode run_verify(VerifyArguments arguments, const Console& console) {
+  arguments.recording = arguments.processor.name(arguments.recording);
+  if (const auto machine = find_machine(arguments.recording)) {
+    std::optional<MemoryImage> captured;
+    if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
+    return verify_machine(*machine, captured ? &*captured : nullptr, arguments, console);
+  }
   RecordingFile file = open_with_hints(arguments.recording, arguments.hints);
   if (file.meta().evidence == EvidenceMode::digests) {
     if (!arguments.memory.empty()) {
@@ -263,6 +315,12 @@ CommandRun define_verify(const CommandParser& parser) {
       .add_option("--hints", arguments->hints,
                   "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
       .type_name(kFileType);
+  arguments->processor.define(parser);
+  parser
+      .add_option("--jobs", arguments->jobs,
+                  "Processors of a machine that are replayed side by side, each by a process")
+      .in_range(1, 64)
+      .show_default();
   define_comparison(parser, arguments->comparison);
   define_engine(parser, arguments->path);
   const ParserOption account = parser.add_flag(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "events/archive/machine_file.h"
 #include "events/archive/recording_file.h"
 #include "events/names/kernel_place.h"
 
@@ -29,7 +30,8 @@ void place_kernel(std::vector<SymbolModule>& modules, const RecordingFile& file,
 
 void add_symbols(std::vector<SymbolModule> modules, const std::string& archive,
                  const Console& console) {
-  const RecordingFile first = RecordingFile::open(archive);
+  const std::optional<MachineFile> machine = MachineFile::find(archive);
+  const RecordingFile first = RecordingFile::open(machine ? machine->name(0) : archive);
   place_kernel(modules, first, console);
   for (std::size_t i = 0; i < first.recordings(); ++i) {
     RecordingAppender appender(archive + "@" + std::to_string(i));

@@ -1,0 +1,17 @@
+#pragma once
+// `--internal FILE`, or of several processors `--internal P=FILE` for each.
+
+#include <string>
+#include <vector>
+
+namespace citcat {
+
+struct InternalFiles {
+  std::string single;                      ///< FILE; "" where none was given
+  std::vector<std::string> of_processors;  ///< by number; "" where none was given
+};
+
+/// Throws UsageError where both forms are given, or one twice.
+InternalFiles parse_internal_files(const std::vector<std::string>& given);
+
+}  // namespace citcat

@@ -1,0 +1,13 @@
+#pragma once
+// What `info` says of an archive of several processors.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "events/archive/machine_file.h"
+
+namespace citcat {
+
+/// Totals of all, and of each what recording_info() has of one.
+nlohmann::ordered_json machine_info(const MachineFile& machine);
+
+}  // namespace citcat

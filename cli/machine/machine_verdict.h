@@ -1,0 +1,56 @@
+#pragma once
+// What comes of verifying a machine of several processors: each of them alone, and what all of them
+// saw of one memory.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "events/archive/machine_file.h"
+#include "events/memory_image.h"
+#include "events/processors/cross_check.h"
+
+namespace citcat {
+
+/// Memory at the very end.
+struct MachineMemory {
+  std::uint64_t bytes = 0, different = 0;
+  std::optional<PhysAddr> first;  ///< that differs, where that is known
+};
+
+/// One processor alone.
+struct ProcessorVerdict {
+  bool match = false;
+  std::uint64_t instructions = 0;
+  nlohmann::ordered_json json;          ///< as `verify --json` has it of one
+  std::vector<std::string> divergence;  ///< as text; empty where it matches
+  MachineMemory memory;                 ///< of what only it holds
+};
+
+/// From one process to another.
+std::string to_text(const ProcessorVerdict& verdict);
+ProcessorVerdict processor_verdict_of(const std::string& text);
+
+struct MachineVerdict {
+  std::vector<ProcessorVerdict> processors;
+  CrossCheckResult bus;
+  std::optional<MachineMemory> memory;
+  bool match() const;
+};
+
+CrossCheck make_cross_check(const MachineFile& machine);
+/// Checks what the processors took from each other.
+CrossCheckResult cross_check(const MachineFile& machine, CrossCheck& check);
+/// The part of `captured` that a processor may have changed last, in its cache.
+MemoryImage owned_part(const MemoryImage& captured, const CrossCheck& check, std::size_t processor);
+/// `captured` against what the bus left of the rest, and what the processors found of theirs.
+MachineMemory compare_memory(const MemoryImage& captured, const CrossCheck& check,
+                             const std::vector<ProcessorVerdict>& processors);
+
+nlohmann::ordered_json machine_verdict_json(const MachineVerdict& verdict);
+void print_machine_verdict(const MachineVerdict& verdict, const Console& console);
+
+}  // namespace citcat

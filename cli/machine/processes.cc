@@ -1,0 +1,116 @@
+#include "cli/machine/processes.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "cli/interrupt.h"
+#include "cli/part_failure.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+/// What stands before a result: how the work ended.
+constexpr char kDone = 'd', kBadInput = 'b', kFailed = 'f';
+
+void write_all(int to, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = ::write(to, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) std::_Exit(1);  // nobody reads on
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+[[noreturn]] void work_in_process(const std::function<std::string(std::size_t)>& work,
+                                  std::size_t number, int to) {
+  // The handlers of the process that forked look after outputs that are its own.
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::string told;
+  try {
+    told = kDone + work(number);
+  } catch (const std::exception& e) {
+    told = (is_bad_input(e) ? kBadInput : kFailed) + std::string(e.what());
+  }
+  write_all(to, told);
+  std::_Exit(0);
+}
+
+class Worker {
+ public:
+  Worker(const std::function<std::string(std::size_t)>& work, std::size_t number) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0)
+      throw IoError(std::string("a pipe to another process: ") + std::strerror(errno));
+    std::fflush(nullptr);
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::close(ends[0]);
+      work_in_process(work, number, ends[1]);
+    }
+    ::close(ends[1]);
+    from_ = ends[0];
+    if (process_ < 0)
+      throw IoError(std::string("a process for a processor: ") + std::strerror(errno));
+  }
+  ~Worker() {
+    ::close(from_);
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  std::string result() {
+    std::string told;
+    std::array<char, 65536> some;
+    for (;;) {
+      check_interrupt();
+      const ssize_t n = ::read(from_, some.data(), some.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      told.append(some.data(), static_cast<std::size_t>(n));
+    }
+    ::waitpid(process_, nullptr, 0);
+    process_ = 0;
+    if (told.empty()) throw InternalError("the process of a processor ended without a result");
+    if (told.front() != kDone) throw_of_part(told.front() == kBadInput, told.substr(1));
+    return told.substr(1);
+  }
+
+ private:
+  int from_ = -1;
+  pid_t process_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> run_side_by_side(std::size_t count, unsigned jobs,
+                                          const std::function<std::string(std::size_t)>& work) {
+  std::vector<std::string> results;
+  if (jobs <= 1 || count <= 1) {
+    for (std::size_t i = 0; i < count; ++i) results.push_back(work(i));
+    return results;
+  }
+  std::vector<std::unique_ptr<Worker>> workers(count);
+  std::size_t begun = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (; begun < count && begun < i + jobs; ++begun)
+      workers[begun] = std::make_unique<Worker>(work, begun);
+    results.push_back(workers[i]->result());
+    workers[i].reset();
+  }
+  return results;
+}
+
+}  // namespace citcat

@@ -1,0 +1,56 @@
+#include "cli/machine/processor_argument.h"
+
+#include <charconv>
+
+#include "formats/io/error.h"
+#include "formats/io/once_input.h"
+
+namespace citcat {
+
+void ProcessorArgument::define(const CommandParser& parser) {
+  parser.add_option("--processor", number,
+                    "Of a recording of several processors: the number of the one that is meant");
+}
+
+void ProcessorArgument::take_from(RangeArguments& range) {
+  for (std::string* const position : {&range.from, &range.to}) {
+    const std::size_t colon = position->find(':');
+    if (colon == std::string::npos) continue;
+    unsigned processor = 0;
+    const char* const end = position->data() + colon;
+    const auto parsed = std::from_chars(position->data(), end, processor);
+    if (colon == 0 || parsed.ec != std::errc() || parsed.ptr != end) {
+      throw UsageError("expected a position, P:N or P:N+K with the number of a processor, found " +
+                       *position);
+    }
+    if (number && *number != processor) {
+      throw UsageError(*position + " is a position of processor " + std::to_string(processor) +
+                       ", and processor " + std::to_string(*number) + " is asked for");
+    }
+    number = processor;
+    position->erase(0, colon + 1);
+  }
+}
+
+std::optional<MachineFile> find_machine(const std::string& recording) {
+  if (recording == "-" || is_once_input(recording)) return std::nullopt;
+  return MachineFile::find(recording);
+}
+
+std::string ProcessorArgument::name(const std::string& recording) const {
+  if (!number) return recording;
+  if (parse_recording_name(recording).number)
+    throw UsageError("--processor: " + recording + " names one already");
+  const std::string its = recording + "@" + std::to_string(*number);
+  if (recording == "-" || is_once_input(recording)) return its;
+  const std::optional<MachineFile> machine = find_machine(recording);
+  const std::size_t count = machine ? machine->processors() : 1;
+  if (*number >= count) {
+    throw UsageError("--processor " + std::to_string(*number) + ": " + recording + " has " +
+                     std::to_string(count) +
+                     (count == 1 ? " processor, number 0" : " processors, numbered from 0"));
+  }
+  return machine ? its : recording;
+}
+
+}  // namespace citcat

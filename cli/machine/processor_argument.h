@@ -1,0 +1,27 @@
+#pragma once
+// --processor: which of several a command is about.
+
+#include <optional>
+#include <string>
+
+#include "cli/parsing/command_parser.h"
+#include "cli/range_arguments.h"
+#include "events/archive/machine_file.h"
+
+namespace citcat {
+
+struct ProcessorArgument {
+  std::optional<unsigned> number;
+
+  void define(const CommandParser& parser);
+  /// Takes the processors off positions "P:N" and "P:N+K". UsageError when they name several, or
+  /// another one than the option does.
+  void take_from(RangeArguments& range);
+  /// The name of the recording that is meant. UsageError where there is no such processor.
+  std::string name(const std::string& recording) const;
+};
+
+/// The machine of an archive that can be read more than once; nothing for one processor.
+std::optional<MachineFile> find_machine(const std::string& recording);
+
+}  // namespace citcat
