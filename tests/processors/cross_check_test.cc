@@ -1,0 +1,170 @@
+// What one memory allows several processors to see.
+
+#include "events/processors/cross_check.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "events/processors/bus_flags.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr PhysAddr kLineAt{0x1000};
+
+/// A bus on which two processors do one thing after the other.
+class CrossChecks : public testing::Test {
+ protected:
+  void memory(std::uint8_t processor, BusOp op, PhysAddr address, std::vector<std::uint8_t> bytes,
+              unsigned flags = 0, std::optional<std::size_t> external = std::nullopt) {
+    SharedEvent event;
+    event.processor = processor;
+    event.t.op = op;
+    event.t.address = address;
+    event.t.size = static_cast<std::uint8_t>(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), event.t.data.begin());
+    event.t.flags = static_cast<std::uint16_t>(flags);
+    event.t.index = ++index_;
+    event.external = external;
+    check_.take(event);
+  }
+  void read(std::uint8_t processor, std::vector<std::uint8_t> bytes,
+            std::optional<std::size_t> external = std::nullopt) {
+    memory(processor, BusOp::data_read, kLineAt, std::move(bytes), 0, external);
+  }
+  void write(std::uint8_t processor, std::vector<std::uint8_t> bytes) {
+    memory(processor, BusOp::data_write, kLineAt, std::move(bytes));
+  }
+  void fill(std::uint8_t processor, unsigned flags) {
+    memory(processor, BusOp::data_read, kLineAt, std::vector<std::uint8_t>(16), kLine | flags);
+    memory(processor, BusOp::data_read, kLineAt.plus32(16), std::vector<std::uint8_t>(16),
+           kLine | flags);
+  }
+  void write_back(std::uint8_t processor, unsigned flags) {
+    memory(processor, BusOp::data_write, kLineAt, std::vector<std::uint8_t>(16),
+           kLine | kWriteBack | flags);
+    memory(processor, BusOp::data_write, kLineAt.plus32(16), std::vector<std::uint8_t>(16),
+           kLine | kWriteBack | flags);
+  }
+  void invalidate(std::uint8_t processor) {
+    SharedEvent event;
+    event.processor = processor;
+    event.note = BusNote{BusNote::Kind::invalidate, processor, false, 0, index_, 0, kLineAt, 0};
+    check_.take(event);
+  }
+  std::string reason() {
+    check_.finish();
+    const auto& first = check_.result().first;
+    return first ? first->reason : "";
+  }
+
+  CrossCheck check_{2, 0x100000, true};
+  std::uint64_t index_ = 0;
+};
+
+TEST_F(CrossChecks, AValueThatTheOtherWroteIsTheOthers) {
+  read(0, {1, 2});
+  write(1, {3});
+  read(0, {3, 2}, 0);
+  EXPECT_EQ(reason(), "");
+  EXPECT_EQ(check_.result().from_others, 1u);
+  EXPECT_EQ(check_.from_others()[0], std::vector<std::size_t>{0});
+}
+
+TEST_F(CrossChecks, AValueThatNobodyWroteIsNamedWithWhoWroteLast) {
+  write(1, {3});
+  write(0, {4});
+  read(1, {5}, 0);
+  EXPECT_NE(reason().find("nobody wrote"), std::string::npos);
+  const CrossCheckResult& result = check_.result();
+  EXPECT_EQ(result.unexplained, 1u);
+  EXPECT_EQ(result.first->processor, 1);
+  EXPECT_EQ(result.first->t.index, 3u);
+  EXPECT_EQ(result.first->expected,
+            "04 at 00001000, as processor 0 wrote it last, by its transaction 2");
+  EXPECT_EQ(result.first->found, "05");
+}
+
+TEST_F(CrossChecks, AFirstReadMustShowWhatTheOtherHasRead) {
+  read(0, {1});
+  read(1, {2});
+  EXPECT_NE(reason().find("nobody wrote"), std::string::npos);
+  EXPECT_EQ(check_.result().first->expected,
+            "01 at 00001000, as it was first read; nobody has written it");
+}
+
+TEST_F(CrossChecks, AnOldValueIsNoLongerTheOthers) {
+  write(0, {1});
+  write(0, {2});
+  read(1, {1});
+  EXPECT_NE(reason(), "");
+}
+
+TEST_F(CrossChecks, DevicesMayShowAnything) {
+  memory(0, BusOp::data_read, PhysAddr{0xb8000}, {1});
+  memory(0, BusOp::data_read, PhysAddr{0xb8000}, {2}, 0, 0);
+  memory(1, BusOp::data_read, PhysAddr{0xfee00020}, {3}, kUncacheable);
+  memory(1, BusOp::data_read, PhysAddr{0xfee00020}, {4}, kUncacheable, 0);
+  EXPECT_EQ(reason(), "");
+  EXPECT_EQ(check_.result().from_devices, 2u);
+}
+
+TEST_F(CrossChecks, ADeviceThatTheCaptureHasWritesMemory) {
+  read(0, {1});
+  SharedEvent event;
+  event.processor = kNoProcessor - 1;
+  event.note = BusNote{BusNote::Kind::device_write, kNoProcessor - 1, false, 1, 0, 0, kLineAt, 9};
+  check_.take(event);
+  read(0, {9}, 0);
+  EXPECT_EQ(reason(), "");
+}
+
+TEST_F(CrossChecks, LinesGoFromOneToTheOther) {
+  fill(0, 0);             // its own alone, which it may change
+  write_back(0, kSnoop);  // for the other
+  fill(1, kSharedFill);   // both have it
+  invalidate(1);          // the other's own
+  write_back(1, kSnoop);
+  fill(0, kStoreFill);
+  write_back(0, 0);
+  EXPECT_EQ(reason(), "");
+  EXPECT_EQ(check_.result().invalidations, 1u);
+}
+
+TEST_F(CrossChecks, AnInvalidationThatIsMissingShowsWhenTheLineIsWrittenBack) {
+  fill(0, 0);
+  fill(1, kSharedFill);
+  write_back(1, kSnoop);
+  EXPECT_NE(reason().find("an invalidation is missing"), std::string::npos);
+}
+
+TEST_F(CrossChecks, AFillBeforeTheOtherWroteItsLineBackIsWrong) {
+  fill(0, kStoreFill);
+  fill(1, kSharedFill);
+  EXPECT_NE(reason().find("has modified, and has not written back"), std::string::npos);
+}
+
+TEST_F(CrossChecks, ALineIsSharedOnlyWithWhoMayHaveIt) {
+  fill(0, kSharedFill);
+  EXPECT_NE(reason().find("no other processor can have"), std::string::npos);
+}
+
+TEST_F(CrossChecks, ALineThatItDoesNotHaveIsNotItsOwn) {
+  fill(0, 0);
+  invalidate(1);
+  EXPECT_NE(reason().find("cannot have"), std::string::npos);
+}
+
+TEST_F(CrossChecks, WhoMayHaveChangedALineIsKnown) {
+  fill(0, 0);
+  EXPECT_EQ(check_.owner(kLineAt), std::optional<std::uint8_t>(0));
+  fill(1, kSharedFill);
+  EXPECT_EQ(check_.owner(kLineAt), std::nullopt);
+  invalidate(1);
+  EXPECT_EQ(check_.owner(kLineAt.plus32(31)), std::optional<std::uint8_t>(1));
+}
+
+}  // namespace
+}  // namespace citcat::test

@@ -1,0 +1,221 @@
+// Damage to a capture of two processors that each of them alone might not notice: an access given
+// to the other one, two conflicting transactions exchanged, an invalidation dropped. It is noticed,
+// or has no effect on what either of them did.
+//
+// CITCAT_DAMAGE=N: so many of each kind, of each capture; CITCAT_DAMAGE_SEED: from which number on.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "capture/processors/machine_import.h"
+#include "events/archive/machine_file.h"
+#include "events/processors/cross_check.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/kt/kt.h"
+#include "replay/run/replay_session.h"
+#include "replay/trace/kt_sink.h"
+#include "replay/verify/verifier.h"
+#include "unit/capture/machine_data.h"
+#include "unit/capture/shared_data.h"
+#include "unit/temporary_folder.h"
+#include "unit/vector_sink.h"
+
+namespace citcat::test {
+namespace {
+
+using Records = std::vector<MonitorRecord>;
+
+constexpr std::uint8_t kInval = 12, kRead = 2, kWrite = 3, kDriver = 16, kLineFlag = 1;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+enum class DamageKind { given_away, exchanged, not_invalidated };
+
+std::uint8_t processor_of(const MonitorRecord& r) { return r.burst >> 4; }
+bool is_access(const MonitorRecord& r) {
+  return (r.type >= 1 && r.type <= kWrite) && (r.flags & kDriver) == 0;
+}
+/// Records of one transaction: a line goes in two.
+std::size_t parts(const Records& all, std::size_t i) {
+  return is_access(all[i]) && (all[i].flags & kLineFlag) != 0 && (all[i].burst & 15) == 0 ? 2 : 1;
+}
+
+/// One of the places where `is` holds; nullopt where there is none.
+template <typename Is>
+std::optional<std::size_t> some_place(const Records& all, std::mt19937& random, Is is) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (is(i)) places.push_back(i);
+  }
+  if (places.empty()) return std::nullopt;
+  return places[random() % places.size()];
+}
+
+/// The other processor's count at a place.
+std::uint64_t count_at(const Records& all, std::size_t at, std::uint8_t processor) {
+  for (std::size_t i = at; i-- > 0;) {
+    if (processor_of(all[i]) == processor) return all[i].icount;
+  }
+  return 0;
+}
+
+bool conflict(const Records& all, std::size_t i) {
+  const std::size_t j = i + parts(all, i);
+  if (j >= all.size() || processor_of(all[i]) == processor_of(all[j])) return false;
+  const auto touches = [](const MonitorRecord& r) { return is_access(r) || r.type == kInval; };
+  if (!touches(all[i]) || !touches(all[j]) || (all[i].flags & kDriver) != 0) return false;
+  const bool lines = ((all[i].flags | all[j].flags) & kLineFlag) != 0 || all[i].type == kInval ||
+                     all[j].type == kInval;
+  const bool same =
+      lines ? all[i].addr / 32 == all[j].addr / 32
+            : all[i].addr < all[j].addr + all[j].size && all[j].addr < all[i].addr + all[i].size;
+  const auto writes = [](const MonitorRecord& r) { return r.type == kWrite || r.type == kInval; };
+  return same && (writes(all[i]) || writes(all[j]));
+}
+
+/// Exchanges two transactions that follow each other; clocks stay where they are.
+void exchange(Records& all, std::size_t i) {
+  const std::size_t n = parts(all, i), m = parts(all, i + n);
+  std::vector<std::uint32_t> clocks;
+  for (std::size_t k = i; k < i + n + m; ++k) clocks.push_back(all[k].clk);
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(i);
+  std::rotate(first, first + static_cast<std::ptrdiff_t>(n),
+              first + static_cast<std::ptrdiff_t>(n + m));
+  for (std::size_t k = 0; k < clocks.size(); ++k) all[i + k].clk = clocks[k];
+}
+
+/// False where there is no place for it.
+bool damage(Records& all, DamageKind kind, std::mt19937& random) {
+  switch (kind) {
+    case DamageKind::given_away: {
+      const auto at = some_place(all, random, [&](std::size_t i) {
+        return is_access(all[i]) && (all[i].burst & 15) == 0 && processor_of(all[i]) < 2;
+      });
+      if (!at) return false;
+      const std::size_t n = parts(all, *at);
+      for (std::size_t i = *at; i < *at + n; ++i) {
+        const auto other = static_cast<std::uint8_t>(1 - processor_of(all[i]));
+        all[i].icount = count_at(all, *at, other);
+        all[i].rep = 0;
+        all[i].burst = static_cast<std::uint8_t>((all[i].burst & 15) | other << 4);
+      }
+      return true;
+    }
+    case DamageKind::exchanged: {
+      const auto at = some_place(all, random, [&](std::size_t i) { return conflict(all, i); });
+      if (at) exchange(all, *at);
+      return at.has_value();
+    }
+    case DamageKind::not_invalidated: {
+      const auto at = some_place(all, random, [&](std::size_t i) { return all[i].type == kInval; });
+      if (at) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*at));
+      return at.has_value();
+    }
+  }
+  return false;
+}
+
+/// What was made of a capture: nothing where something is wrong with it.
+using Traces = std::optional<std::vector<std::vector<std::uint8_t>>>;
+
+class DamagedBus : public TemporaryFolder,
+                   public testing::WithParamInterface<std::pair<std::string, char>> {
+ protected:
+  MachineData data() const { return MachineData(shared_file("smp") + "/" + GetParam().first); }
+
+  Traces verified(const Records& all) const {
+    std::string bytes(all.size() * sizeof(MonitorRecord), '\0');
+    std::memcpy(bytes.data(), all.data(), bytes.size());
+    store("bus.bin", bytes);
+    MachineImportOptions options;
+    options.internal_paths = {data().path("side.0.csv.zst"), data().path("side.1.csv.zst")};
+    try {
+      (void)::citcat::import_machine({path("bus.bin")}, options, path("rec.citcat"));
+      return traces(*MachineFile::find(path("rec.citcat")));
+    } catch (const FormatError&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  static Traces traces(const MachineFile& machine) {
+    const std::vector<RecordingFile> files = open_processors(machine);
+    CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
+                     machine.info().shows_sharing);
+    SharedBus bus = shared_bus_of(machine, files);
+    if (!check_shared_bus(bus, check).clean()) return std::nullopt;
+    std::vector<std::vector<std::uint8_t>> all;
+    for (const RecordingFile& file : files) {
+      VectorSink out;
+      KtWriter writer(out, KtForm::wide);
+      KtSink trace(writer, {});
+      ReplaySession session(file, &trace, {});
+      if (session.run().end != ReplayReport::End::complete) return std::nullopt;
+      if (session.compare_final(nullptr).different != 0) return std::nullopt;
+      writer.flush();
+      all.push_back(std::move(out.all));
+    }
+    return all;
+  }
+};
+
+/// The end of a capture may be another: what one lost at its end the trace has not.
+bool agree(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
+  const std::size_t n = std::min(a.size(), b.size());
+  return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin());
+}
+
+unsigned number_of(const char* variable, unsigned usual) {
+  const char* const given = std::getenv(variable);
+  return given != nullptr ? static_cast<unsigned>(std::atoi(given)) : usual;
+}
+
+TEST_P(DamagedBus, IsNoticedOrHasNoEffect) {
+  const std::vector<MonitorRecord> whole = data().records(GetParam().second);
+  const Traces right = verified(whole);
+  ASSERT_TRUE(right);
+  const unsigned first = number_of("CITCAT_DAMAGE_SEED", 1), count = number_of("CITCAT_DAMAGE", 2);
+  for (const DamageKind kind :
+       {DamageKind::given_away, DamageKind::exchanged, DamageKind::not_invalidated}) {
+    unsigned noticed = 0, without_effect = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+      std::mt19937 random(seed);
+      Records damaged = whole;
+      if (!damage(damaged, kind, random)) continue;
+      const Traces found = verified(damaged);
+      ++(found ? without_effect : noticed);
+      if (!found) continue;
+      for (std::size_t p = 0; p < right->size(); ++p) {
+        EXPECT_TRUE(agree((*found)[p], (*right)[p]))
+            << "damage of kind " << static_cast<int>(kind) << " by seed " << seed << ": processor "
+            << p << " did something else, and nobody noticed";
+      }
+    }
+    std::printf("  kind %d: %u noticed, %u without effect\n", static_cast<int>(kind), noticed,
+                without_effect);
+    if (kind != DamageKind::not_invalidated || GetParam().second == 'C') {
+      EXPECT_GT(noticed + without_effect, 0u);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, char>> tiny_captures() {
+  if (shared_file("smp").empty()) return {};
+  return {{"smp_spin32_tiny", 'A'}, {"smp_spin32_tiny", 'C'}, {"smp_spin64_tiny", 'C'}};
+}
+
+INSTANTIATE_TEST_SUITE_P(, DamagedBus, testing::ValuesIn(tiny_captures()), [](const auto& capture) {
+  return capture.param.first + "_" + capture.param.second;
+});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DamagedBus);
+
+}  // namespace
+}  // namespace citcat::test

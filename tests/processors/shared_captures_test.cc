@@ -1,0 +1,248 @@
+// Captures of a machine with two processors, in every bus form: each processor must replay to
+// exactly what an independent simulator says that it did, and what they took from each other must
+// be what was written last before. Where the data is not there (set CITCAT_SHARED), nothing runs.
+//
+// The ordinary run takes the tiny ones; CITCAT_ACCEPTANCE=full (scripts/test-acceptance) all.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/processors/machine_import.h"
+#include "events/archive/machine_file.h"
+#include "events/processors/cross_check.h"
+#include "formats/io/atomic_file.h"
+#include "formats/io/input.h"
+#include "formats/kt/kt.h"
+#include "formats/kt/kt_counter.h"
+#include "replay/run/replay_session.h"
+#include "replay/trace/kt_sink.h"
+#include "replay/verify/verifier.h"
+#include "unit/capture/machine_data.h"
+#include "unit/capture/shared_data.h"
+#include "unit/temporary_folder.h"
+#include "unit/vector_sink.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 30;
+
+/// A record of golden.bin.zst (data/machine64/FORMAT64.md, data/smp/FORMATSMP.md).
+struct SharedStreamRecord {
+  std::uint8_t kind, a, b, c;
+  std::uint32_t d;
+  std::uint64_t linear, instruction;
+  std::uint8_t x[40];
+};
+static_assert(sizeof(SharedStreamRecord) == 64);
+
+std::vector<SharedStreamRecord> golden_instructions_of(const std::string& path,
+                                                       std::size_t processor) {
+  const auto bytes = read_whole_file(path, kMostFileBytes);
+  std::vector<SharedStreamRecord> all;
+  for (std::size_t at = 0; at + sizeof(SharedStreamRecord) <= bytes.size();
+       at += sizeof(SharedStreamRecord)) {
+    SharedStreamRecord record;
+    std::memcpy(&record, &bytes[at], sizeof record);
+    if (record.kind == (processor << 4 | 1)) all.push_back(record);
+  }
+  return all;
+}
+
+bool is_full_run() {
+  const char* const wanted = std::getenv("CITCAT_ACCEPTANCE");
+  return wanted != nullptr && std::strcmp(wanted, "full") == 0;
+}
+
+struct SharedCapture {
+  std::string name;
+  char form = 'A';
+};
+
+std::vector<SharedCapture> shared_captures() {
+  const std::string folder = shared_file("smp");
+  std::vector<SharedCapture> captures;
+  if (folder.empty()) return captures;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_directory() || (!is_full_run() && !name.ends_with("_tiny"))) continue;
+    for (const char form : {'A', 'C'}) {
+      if (MachineData(entry.path().string()).has(std::string("bus") + form + ".bin.zst"))
+        captures.push_back({name, form});
+    }
+  }
+  return captures;
+}
+
+CrossCheckResult checked(const MachineFile& machine, CrossCheck& check) {
+  const std::vector<RecordingFile> files = open_processors(machine);
+  SharedBus bus = shared_bus_of(machine, files);
+  return check_shared_bus(bus, check);
+}
+
+CrossCheck check_for(const MachineFile& machine) {
+  return CrossCheck(machine.processors(), machine.open(0).recording().initial.ram_bytes,
+                    machine.info().shows_sharing);
+}
+
+/// Each record of the trace is the golden instruction at its place; an instruction that faulted has
+/// a golden record too, and none in the trace.
+std::uint64_t compare_with_stream(const std::vector<std::uint8_t>& trace,
+                                  const std::vector<SharedStreamRecord>& golden) {
+  KtReader reader(trace, "trace.kt");
+  KtCounter counter;
+  KtRecord record;
+  std::size_t at = 0;
+  std::uint64_t compared = 0;
+  while (reader.next(record)) {
+    const KtInstruction& i = record.instruction;
+    const std::uint64_t number =
+        counter.next(i.eip, i.bytes(), i.address_count, i.bits == 64).instruction;
+    while (at < golden.size() && golden[at].instruction < number) ++at;
+    if (at == golden.size()) break;
+    std::size_t found = at;
+    while (found < golden.size() && golden[found].instruction == number &&
+           golden[found].linear != i.wide_eip()) {
+      ++found;
+    }
+    const bool same = found < golden.size() && golden[found].instruction == number &&
+                      golden[found].a == i.size &&
+                      std::memcmp(golden[found].x, i.code.data(), i.size) == 0;
+    EXPECT_TRUE(same) << number << std::hex << " " << i.wide_eip();
+    if (!same) break;
+    ++compared;
+  }
+  return compared;
+}
+
+/// Registers of a row of hash.P.csv: icount, rip, cs, eflags, 16 registers, hashes.
+void expect_registers(const std::vector<std::string>& row, const Engine& engine) {
+  constexpr std::uint64_t kFlags = 0x3e7fd5;
+  const auto number = [&](std::size_t i) { return std::stoull(row.at(i), nullptr, 16); };
+  EXPECT_EQ(engine.rip(), number(1)) << row[0];
+  EXPECT_EQ(engine.segment_selector(kCs), number(2)) << row[0];
+  EXPECT_EQ(engine.eflags() & kFlags, number(3) & kFlags) << row[0];
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(engine.wide().gpr(i), number(4 + static_cast<std::size_t>(i))) << row[0] << " " << i;
+  }
+}
+
+std::string stop_text(const ReplayReport& report) {
+  if (!report.divergence) return "";
+  const Divergence& d = *report.divergence;
+  return std::to_string(d.position.instruction) + ": " + d.reason + "; expected " + d.expected +
+         "; found " + d.found;
+}
+
+std::string contradiction_text(const CrossCheckResult& bus) {
+  if (!bus.first) return "";
+  return "processor " + std::to_string(bus.first->processor) + " transaction " +
+         std::to_string(bus.first->t.index) + ": " + bus.first->reason + "; expected " +
+         bus.first->expected + "; found " + bus.first->found;
+}
+
+class SharedBusCaptures : public TemporaryFolder,
+                          public testing::WithParamInterface<SharedCapture> {
+ protected:
+  /// The capture as an archive.
+  MachineFile imported(const std::string& capture) const {
+    MachineImportOptions options;
+    options.internal_paths = {data().path("side.0.csv.zst"), data().path("side.1.csv.zst")};
+    (void)::citcat::import_machine({capture}, options, path("rec.citcat"));
+    return *MachineFile::find(path("rec.citcat"));
+  }
+  MachineData data() const { return MachineData(shared_file("smp") + "/" + GetParam().name); }
+  /// The capture of this form goes on to the end: of some, form A is of a beginning only.
+  bool covers_window() const {
+    const auto bytes = read_whole_file(data().path("meta.json"), kMostFileBytes);
+    const auto meta = nlohmann::json::parse(bytes.begin(), bytes.end());
+    return GetParam().form == 'C' ||
+           meta.at("formA_instructions") == meta.at("instructions_per_processor");
+  }
+  std::string capture() const {
+    return data().path(std::string("bus") + GetParam().form + ".bin.zst");
+  }
+};
+
+TEST_P(SharedBusCaptures, EachProcessorIsTheGroundTruth) {
+  const MachineFile machine = imported(capture());
+  ASSERT_EQ(machine.processors(), 2u);
+  CrossCheck check = check_for(machine);
+  const CrossCheckResult bus = checked(machine, check);
+  EXPECT_TRUE(bus.clean()) << contradiction_text(bus);
+  EXPECT_EQ(bus.unexplained, 0u);
+  std::map<std::uint32_t, std::vector<std::uint8_t>> pages = data().pages("finalpages.bin.zst");
+  std::uint64_t in_memory = 0, in_caches = 0;
+  const std::vector<RecordingFile> files = open_processors(machine);
+  for (std::size_t p = 0; p < files.size(); ++p) {
+    VectorSink out;
+    KtWriter writer(out, KtForm::wide);
+    KtSink trace(writer, {});
+    ReplaySession session(files[p], &trace, {});
+    std::uint64_t rows = 0;
+    for (const auto& row : csv_rows(data().path("hash." + std::to_string(p) + ".csv.zst"))) {
+      const std::uint64_t position = std::stoull(row.at(0));
+      (void)session.run_to(position);
+      if (session.position().instruction < position) break;  // behind the last transaction
+      expect_registers(row, session.machine().engine());
+      ++rows;
+    }
+    const ReplayReport report = session.end(session.run_to(~std::uint64_t{0}));
+    EXPECT_EQ(report.end, ReplayReport::End::complete)
+        << "processor " << p << ": " << stop_text(report);
+    EXPECT_GT(rows, 0u);
+    EXPECT_EQ(session.verifier()->totals().adopted, 0u);
+    writer.flush();
+    const auto golden = golden_instructions_of(data().path("golden.bin.zst"), p);
+    const std::uint64_t compared = compare_with_stream(out.all, golden);
+    EXPECT_GT(compared, 1000u);
+    std::printf("  processor %zu: %llu instructions, %llu rows of registers, %llu of the stream\n",
+                p, static_cast<unsigned long long>(report.instructions),
+                static_cast<unsigned long long>(rows), static_cast<unsigned long long>(compared));
+    if (!covers_window()) continue;
+    // What a processor holds in its cache is in no other place.
+    MemoryImage own;
+    for (const auto& [base, bytes] : pages) {
+      for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+        const PhysAddr a{base + i};
+        if (check.owner(a) == p) own.set(a, bytes[i]);
+        const auto now = check.byte(a);
+        if (p != 0 || check.owner(a) || !now) continue;
+        ++in_memory;
+        EXPECT_EQ(*now, bytes[i]) << std::hex << a.low32();
+      }
+    }
+    if (own.empty()) continue;
+    const FinalMemory held = session.compare_final(&own);
+    EXPECT_EQ(held.different, 0u) << "processor " << p << " of " << held.bytes;
+    in_caches += held.bytes;
+  }
+  std::printf("  final memory: %llu bytes as the bus left them, %llu in caches\n",
+              static_cast<unsigned long long>(in_memory),
+              static_cast<unsigned long long>(in_caches));
+  std::printf("  %llu reads compared, %llu changes by the other processor, %llu by devices\n",
+              static_cast<unsigned long long>(bus.reads),
+              static_cast<unsigned long long>(bus.from_others),
+              static_cast<unsigned long long>(bus.from_devices));
+  if (covers_window()) {
+    EXPECT_GT(in_memory, 1000u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, SharedBusCaptures, testing::ValuesIn(shared_captures()),
+                         [](const auto& capture) {
+                           return capture.param.name + "_" + capture.param.form;
+                         });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SharedBusCaptures);
+
+}  // namespace
+}  // namespace citcat::test
