@@ -203,6 +203,11 @@ ReplayReport ReplayTimeline::seek(Position to) {
   return report_;
 }
 
+void ReplayTimeline::rewind() {
+  restore(laid_.first());
+  report_ = {};
+}
+
 bool ReplayTimeline::step() {
   std::vector<StopHit> met;
   return step({}, met);

@@ -52,6 +52,11 @@ class ReplayTimeline {
   /// Goes to `to`, or as far towards it as the run goes. Where it diverges on the way it stays
   /// before that.
   ReplayReport seek(Position to);
+  /// Goes to the beginning, before whatever is delivered there.
+  void rewind();
+  /// Goes on from here to `to`, or as far towards it as the run goes, and leaves nothing out: the
+  /// observer is told of all of it.
+  void go_on(Position to) { run_to(to); }
   /// One instruction or iteration further, or to the handler of the fault that the instruction
   /// raises. False at the end of the run.
   bool step();
@@ -91,6 +96,7 @@ class ReplayTimeline {
   CpuState registers() const { return session_->machine().save(); }
   const Memory& memory() const { return session_->machine().memory(); }
   const Machine& machine() const { return session_->machine(); }
+  const Replayer& replayer() const { return session_->replayer(); }
   /// The report of the last move.
   const ReplayReport& report() const { return report_; }
   /// Where the run is known to end; nullopt as long as nobody was there.

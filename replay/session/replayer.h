@@ -79,6 +79,9 @@ class Replayer final : private Environment {
   Machine& machine() { return machine_; }
   /// The interrupt of the schedule that is to be delivered next; their number after the last.
   std::size_t next_interrupt() const { return next_interrupt_; }
+  /// The same of reads of ports, each transfer one, and of other masters' writes.
+  std::size_t next_port_read() const { return next_io_; }
+  std::size_t next_external_write() const { return next_external_; }
 
  private:
   std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) override;
