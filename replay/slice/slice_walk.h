@@ -1,0 +1,117 @@
+#pragma once
+// Goes backwards through what a log holds, and finds what made the values that matter.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/slice/live_values.h"
+#include "replay/slice/slice.h"
+#include "replay/slice/slice_log.h"
+
+namespace citcat {
+
+class SliceWalk {
+ public:
+  /// All must outlive the walk; what it finds goes into `slice`.
+  SliceWalk(const SliceQuery& query, const Recording& recording, Slice& slice)
+      : query_(query), recording_(recording), slice_(slice) {}
+
+  LiveValues& live() { return live_; }
+  const LiveValues& live() const { return live_; }
+  /// Wants it, unless it is the stack pointer and only an address.
+  void want(PlaceRange range, SliceWay way);
+  /// Goes back through all of the log. False where the slice has got as many steps as it may have.
+  bool go_back(const SliceLog& log);
+  /// Nothing is looked for any more.
+  bool done() const;
+
+ private:
+  /// Memory that an instruction reads or writes, one byte behind the other.
+  struct Stream {
+    std::vector<SliceMemory> pieces;
+    std::uint32_t size = 0;
+    void add(const SliceMemory& piece) {
+      pieces.push_back(piece);
+      size += piece.size;
+    }
+    void clear() {
+      pieces.clear();
+      size = 0;
+    }
+    /// Byte number `i`.
+    SliceMemory at(std::uint32_t i) const;
+  };
+  /// One execution of an instruction, or of an iteration.
+  struct Execution {
+    const LoggedCode* code = nullptr;
+    const ValueFlow* flow = nullptr;
+    Position position;
+    std::span<const LoggedPortRead> ports;
+  };
+  /// What is wanted of the state before.
+  struct Demand {
+    std::vector<std::pair<std::uint16_t, SliceWay>> places;
+    std::vector<std::pair<SliceMemory, SliceWay>> memory;
+    bool input = false;
+    SliceWay input_way = SliceWay::value;
+    void clear();
+  };
+  /// What of it mattered before.
+  struct Met {
+    std::vector<std::uint16_t> places;
+    std::vector<SliceMemory> memory;
+    SliceWay nearest = SliceWay::control;
+    bool any() const { return !places.empty() || !memory.empty(); }
+    void clear();
+  };
+
+  void code(const SliceLog& log, const LogEntry& entry);
+  void iterations(const SliceLog& log, const LogEntry& entry);
+  void delivery(const SliceLog& log, const LogEntry& entry);
+  void external(const SliceLog& log, const LogEntry& entry);
+  void unfinished(const SliceLog& log, const LogEntry& entry);
+
+  bool touches_live(const ValueFlow& flow, std::span<const LoggedAccess> accesses,
+                    std::uint32_t by) const;
+  void fill_streams(const Execution& e, std::span<const LoggedAccess> accesses, std::uint32_t by);
+  void put_in_order(const DecodedInstruction& info);
+  void execution(const Execution& e);
+  void effect(const ValueEffect& effect);
+  void lanes(const ValueEffect& effect);
+  void demand_span(const ValueSpan& span, SliceWay way);
+  void demand_byte(const ValueSpan& span, std::uint32_t i, SliceWay way);
+  std::uint32_t length(const ValueSpan& span) const;
+  void settle(const Execution& e);
+  void decision(const Execution& e);
+  void add_code_input(const LoggedCode& code, SliceWay way);
+  void add_port_input(const Execution& e, SliceWay way);
+  void apply_demand(SliceStep& step);
+  SliceStep& add_step(SliceWay way, Position position);
+  static void merge(std::vector<SliceMemory>& pieces);
+
+  // Which branches decided about steps, for `control`.
+  void enter_callee() { wants_branch_.push_back(false); }
+  void leave_to_caller();
+  bool wants_branch() const { return query_.control && wants_branch_.back(); }
+  void follow_calls(InstructionClass kind);
+
+  const SliceQuery& query_;
+  const Recording& recording_;
+  Slice& slice_;
+  LiveValues live_;
+  Stream loads_, stores_;
+  Demand demand_;
+  Met met_;
+  std::vector<std::pair<std::uint32_t, SliceWay>> hits_;  ///< of one effect: byte of `to`, way
+  bool touched_memory_ = false;
+  /// In the number of the register stack: fixed, as MMX has them, or from the top.
+  bool fixed_numbers_ = false;
+  std::unordered_set<std::uint64_t> coded_;  ///< instructions that are inputs already
+  std::vector<bool> wants_branch_{false};  ///< of the procedure that runs, and those that it called
+};
+
+}  // namespace citcat

@@ -1,0 +1,45 @@
+#pragma once
+// Finds where values of a run come from: goes back over it stretch by stretch, each replayed once
+// from a checkpoint and looked through from its end. Memory is that of one stretch, of what is
+// looked for, and of the steps that were found.
+
+#include <functional>
+#include <memory>
+
+#include "events/archive/recording_file.h"
+#include "replay/run/replay_timeline.h"
+#include "replay/slice/slice.h"
+
+namespace citcat {
+
+class SliceLog;
+class SliceWalk;
+
+class Slicer {
+ public:
+  /// `file` must outlive the object; interrupts must have their places.
+  Slicer(const RecordingFile& file, TimelineOptions options);
+  ~Slicer();
+
+  /// Where the value comes from that is there at a moment of the run. Throws UsageError where the
+  /// run does not reach it, or memory is asked for that is not mapped there.
+  Slice slice(const SliceQuery& query);
+  ReplayTimeline& timeline() { return *timeline_; }
+
+ private:
+  void begin(const SliceQuery& query, SliceWalk& walk);
+  void want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const;
+  bool go_back(Position from, Position to, SliceWalk& walk);
+  void take_beginning(SliceWalk& walk, Slice& slice) const;
+  void take_memory_at_beginning(SliceWalk& walk, Slice& slice) const;
+  void take_registers_at_beginning(const SliceWalk& walk, Slice& slice) const;
+  static void take_open(const SliceWalk& walk, Slice& slice);
+  void name_clocks(Slice& slice) const;
+  static void connect(const SliceQuery& query, Slice& slice);
+
+  const RecordingFile& file_;
+  std::unique_ptr<SliceLog> log_;
+  std::unique_ptr<ReplayTimeline> timeline_;
+};
+
+}  // namespace citcat
