@@ -29,6 +29,7 @@ extern const Command kExplainCommand;
 extern const Command kViewCommand;
 extern const Command kRepCommand;
 extern const Command kDebugCommand;
+extern const Command kWhyCommand;
 extern const Command kSessionCommand;
 
 const std::vector<const Command*>& command_list() {
@@ -37,7 +38,8 @@ const std::vector<const Command*>& command_list() {
       &kAnalyzeCommand,    &kCountCommand,  &kBpredCommand,   &kCacheCommand,  &kViewCommand,
       &kRepCommand,        &kVerifyCommand, &kReportCommand,  &kInfoCommand,   &kDumpCommand,
       &kConvertCommand,    &kLintCommand,   &kCheckCommand,   &kRepairCommand, &kSlimCommand,
-      &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kDebugCommand,  &kSessionCommand,
+      &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kWhyCommand,    &kDebugCommand,
+      &kSessionCommand,
   };
   return commands;
 }

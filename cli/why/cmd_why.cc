@@ -1,0 +1,157 @@
+// citcat why: where a value comes from.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/placed_recording.h"
+#include "cli/why/slice_report.h"
+#include "events/position_text.h"
+#include "formats/io/error.h"
+#include "replay/slice/slicer.h"
+#include "tools/guest/recording_symbols.h"
+
+namespace citcat {
+namespace {
+
+struct WhyArguments {
+  std::string recording, at = "end", hints;
+  std::vector<std::string> registers, flags, memory, symbols;
+  bool control = false, values = false, stack_pointer = false, physical = false, json = false;
+  std::uint64_t limit = 1000;
+};
+
+void add_register(const std::string& name, const char* option, bool flag, SliceQuery& query) {
+  const auto range = places_named(name);
+  const bool is_flag = range && range->first >= place::kFlags && range->count <= 2 &&
+                       range->first < place::kSegments;
+  if (!range || (flag && !is_flag)) {
+    throw UsageError(fmt::format(
+        "{} {}: expected the name of a {}, found '{}'", option, name,
+        flag ? "flag such as cf or zf" : "register such as eax, al, r8, xmm0, st0 or eflags",
+        name));
+  }
+  for (unsigned i = 0; i < range->count; ++i) query.places.set(range->first + i);
+}
+
+/// A[:LEN], A hexadecimal.
+void add_memory(const std::string& text, bool physical, SliceQuery& query) {
+  constexpr std::uint32_t kMost = 1u << 20;
+  const auto fail = [&] {
+    throw UsageError(
+        "--memory " + text +
+        ": expected A or A:LEN, an address in hexadecimal and bytes from 1 to 1048576");
+  };
+  const std::size_t colon = text.find(':');
+  const std::string address = text.substr(0, colon);
+  SliceQuery::Bytes bytes;
+  try {
+    std::size_t end = 0;
+    bytes.linear = LinearAddr{std::stoull(address, &end, 16)};
+    if (physical) bytes.physical = MachineAddr{bytes.linear.value};
+    if (end != address.size()) fail();
+    if (colon != std::string::npos) {
+      const std::string size = text.substr(colon + 1);
+      const unsigned long long value = std::stoull(size, &end, 10);
+      if (end != size.size() || value == 0 || value > kMost) fail();
+      bytes.size = static_cast<std::uint32_t>(value);
+    }
+  } catch (const std::logic_error&) {
+    fail();
+  }
+  query.memory.push_back(bytes);
+}
+
+SliceQuery query_of(const WhyArguments& arguments) {
+  SliceQuery query;
+  for (const std::string& name : arguments.registers) {
+    add_register(name, "--register", false, query);
+  }
+  for (const std::string& name : arguments.flags) add_register(name, "--flag", true, query);
+  for (const std::string& text : arguments.memory) add_memory(text, arguments.physical, query);
+  if (query.places.none() && query.memory.empty()) {
+    throw UsageError("expected what is asked about: --register, --flag or --memory");
+  }
+  if (arguments.values && arguments.stack_pointer) {
+    throw UsageError("--values and --stack-pointer exclude each other");
+  }
+  query.addresses = !arguments.values;
+  query.stack_pointer = arguments.stack_pointer;
+  query.control = arguments.control;
+  query.limit = arguments.limit;
+  return query;
+}
+
+/// The end of a run is known once one has been there.
+Position end_of(Slicer& slicer) {
+  slicer.timeline().seek({~std::uint64_t{0}, 0});
+  return slicer.timeline().position();
+}
+
+ExitCode run_why(const WhyArguments& arguments, const Console& console) {
+  SliceQuery query = query_of(arguments);
+  const auto at = parse_position(arguments.at);
+  if (arguments.at != "end" && !at) {
+    throw UsageError("--at: expected a position N or N+K, or end, found '" + arguments.at + "'");
+  }
+  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
+  const Symbols symbols = tools::known_symbols(placed.file, arguments.symbols);
+  Slicer slicer(placed.file, {});
+  query.at = at ? *at : end_of(slicer);
+  const Slice slice = slicer.slice(query);
+  const SliceReport report(query, slice, placed.file.recording(), symbols);
+  if (arguments.json) {
+    console.print_json(report.json());
+  } else {
+    for (const std::string& line : report.lines()) console.print_line(line);
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_why(const CommandParser& parser) {
+  auto arguments = std::make_shared<WhyArguments>();
+  parser.add_option("RECORDING", arguments->recording, "Recording to look into").required();
+  parser
+      .add_option("--at", arguments->at,
+                  "The moment: a position N, with N instructions completed, N+K within a REP, or "
+                  "end")
+      .show_default();
+  parser.add_option("--register", arguments->registers,
+                    "A register or a part of one: eax, al, r8d, xmm0, st0, ds, eflags ...");
+  parser.add_option("--flag", arguments->flags, "A flag: cf, pf, af, zf, sf, df, of ...");
+  parser.add_option("--memory", arguments->memory,
+                    "Memory A or A:LEN: the address, hexadecimal, and how many bytes");
+  parser.add_flag("--physical", arguments->physical, "Addresses of --memory are physical");
+  parser.add_flag("--control", arguments->control,
+                  "Also what decided: branches before each step, in its procedure and in those "
+                  "that called it");
+  parser.add_flag("--values", arguments->values,
+                  "Only what the value was made of, not what addresses on the way were made of");
+  parser.add_flag("--stack-pointer", arguments->stack_pointer,
+                  "Follow the stack pointer, too, where it is only an address");
+  parser
+      .add_option("--limit", arguments->limit,
+                  "The most steps; what is not followed any further is named. 0: all there are")
+      .show_default();
+  parser.add_option("--symbols", arguments->symbols,
+                    "Names for addresses: System.map, /proc/kallsyms, or an ELF file");
+  parser.add_option(
+      "--hints", arguments->hints,
+      "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_why(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kWhyCommand{
+    "why", "Find where the value of a register, flag or memory comes from",
+    "citcat why boot.citcat --at 120000 --register eax\n"
+    "citcat why boot.citcat --at 120000 --memory c0100010:4 --control\n"
+    "citcat why boot.citcat --at end --flag zf --values --json",
+    define_why};
+
+}  // namespace citcat
