@@ -14,6 +14,7 @@ extern const Command kAnalyzeCommand;
 extern const Command kCountCommand;
 extern const Command kBpredCommand;
 extern const Command kCacheCommand;
+extern const Command kSqlCommand;
 extern const Command kVerifyCommand;
 extern const Command kReportCommand;
 extern const Command kInfoCommand;
@@ -34,12 +35,12 @@ extern const Command kSessionCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,     &kImportCommand, &kReplayCommand,  &kMergeCommand,  &kCatCommand,
-      &kAnalyzeCommand,    &kCountCommand,  &kBpredCommand,   &kCacheCommand,  &kViewCommand,
-      &kRepCommand,        &kVerifyCommand, &kReportCommand,  &kInfoCommand,   &kDumpCommand,
-      &kConvertCommand,    &kLintCommand,   &kCheckCommand,   &kRepairCommand, &kSlimCommand,
-      &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kWhyCommand,    &kDebugCommand,
-      &kSessionCommand,
+      &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,   &kCatCommand,
+      &kAnalyzeCommand, &kCountCommand,      &kBpredCommand,  &kCacheCommand,   &kSqlCommand,
+      &kViewCommand,    &kRepCommand,        &kVerifyCommand, &kReportCommand,  &kInfoCommand,
+      &kDumpCommand,    &kConvertCommand,    &kLintCommand,   &kCheckCommand,   &kRepairCommand,
+      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kWhyCommand,
+      &kDebugCommand,   &kSessionCommand,
   };
   return commands;
 }

@@ -2,10 +2,10 @@
 # (`parts/without_<part>.cc` of a component) takes the place of its sources: what would need it says so.
 
 set(CITCAT_PARTS "all" CACHE STRING
-  "Parts beside the core (import, replay, verify, dump, info, explain ...): all, none, or a list of analyses;mdl;export;plugin;report;debugger;monitor;api")
-set(citcat_all_parts analyses mdl export plugin report debugger monitor api)
+  "Parts beside the core (import, replay, verify, dump, info, explain ...): all, none, or a list of analyses;mdl;export;plugin;report;debugger;monitor;api;sql")
+set(citcat_all_parts analyses mdl export plugin report debugger monitor api sql)
 # Parts that stand on the tools of `analyses`.
-set(citcat_parts_upon_analyses mdl plugin report)
+set(citcat_parts_upon_analyses mdl plugin report sql)
 
 if(CITCAT_PARTS STREQUAL "all")
   set(CITCAT_BUILT_PARTS ${citcat_all_parts})
@@ -40,6 +40,8 @@ set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/r
 set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_debug\\.cc$")
 set(citcat_part_monitor
   "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")
+
+set(citcat_part_sql "/cli/sql/")
 
 # Sources in a part's folder that others need as well.
 set(citcat_kept_sources "/tools/analyses/instruction_table\\.cc$")

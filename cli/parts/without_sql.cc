@@ -1,0 +1,14 @@
+// Stand-ins for the commands of the part "sql".
+
+#include "cli/parts/absent_command.h"
+
+namespace citcat {
+namespace {
+
+constexpr char kSqlPart[] = "sql";
+
+}  // namespace
+
+extern const Command kSqlCommand = absent_command<kSqlPart>("sql");
+
+}  // namespace citcat

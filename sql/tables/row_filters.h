@@ -1,0 +1,25 @@
+#pragma once
+// What tables of rows have in common.
+
+#include <cstdint>
+#include <string>
+
+#include "sql/tables/table.h"
+
+namespace citcat::sql {
+
+/// The constraints on these columns as a filter; -1: there is no such column.
+RowFilter row_filter(const Constraints& constraints, int position, int level, int address,
+                     int physical, int process);
+/// The first position that the filter leaves; false where it leaves none.
+bool begin_of_positions(const RowFilter& filter, std::uint64_t& begin);
+
+/// Where the machine itself has it.
+MachineAddr machine_address(const RowSource& source, PhysAddr at);
+/// "schedule+0x1c", of code or data of a process; NULL where it has no name. `scratch` keeps it.
+Cell symbol_cell(const RowSource& source, LinearAddr at, const std::string* process,
+                 std::string& scratch);
+/// Instructions of the run, or a guess.
+double instructions_of(const RowSource& source);
+
+}  // namespace citcat::sql
