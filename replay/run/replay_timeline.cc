@@ -444,6 +444,21 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
   return {Stop::Why::end};
 }
 
+/// Tells `observer` of what the run does from `from` on while it goes on to `to`.
+bool ReplayTimeline::tell_up_to(Moment to, Observer& observer, Position from, bool each,
+                                const Interrupt& interrupt) {
+  judge_.tell(&observer, from, each);
+  bool whole = true;
+  for (bool goes_on = true; whole && goes_on && position() < to.position;) {
+    const Position next{position().instruction + kLongestSlice, 0};
+    goes_on = run_to(std::min(to.position, next));
+    whole = !(interrupt && interrupt());
+  }
+  if (whole) search_up_to(to);
+  judge_.tell(nullptr, {}, false);
+  return whole;
+}
+
 bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool each,
                           const Interrupt& interrupt) {
   const std::size_t here = mark();
@@ -454,15 +469,7 @@ bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool eac
   } else {
     seek(before);
   }
-  judge_.tell(&observer, from, each);
-  bool whole = true;
-  for (bool goes_on = true; whole && goes_on && position() < to.position;) {
-    const Position next{position().instruction + kLongestSlice, 0};
-    goes_on = run_to(std::min(to.position, next));
-    whole = !(interrupt && interrupt());
-  }
-  if (whole) search_up_to(to);
-  judge_.tell(nullptr, {}, false);
+  const bool whole = tell_up_to(to, observer, from, each, interrupt);
   return_to(here);
   forget(here);
   return whole;

@@ -90,6 +90,11 @@ class ReplayTimeline {
   /// where it stood. False where it was interrupted.
   bool tell(Position from, Moment to, Observer& observer, bool each = false,
             const Interrupt& interrupt = {});
+  /// The same from where it stands, without what was delivered there; then stands at `to`, or where
+  /// it was interrupted.
+  bool tell_on(Moment to, Observer& observer, bool each, const Interrupt& interrupt = {}) {
+    return tell_up_to(to, observer, position(), each, interrupt);
+  }
 
   Moment moment() const { return session_->replayer().moment(); }
   Position position() const { return session_->position(); }
@@ -137,6 +142,8 @@ class ReplayTimeline {
   void go_to_hit(const StopHit& hit);
   std::vector<StopHit> met_by_next_step(const StopSet& stops);
   void search_up_to(Moment bound);
+  bool tell_up_to(Moment to, Observer& observer, Position from, bool each,
+                  const Interrupt& interrupt);
   /// Whether something was stored to what is watched.
   enum class Stored : std::uint8_t { nowhere, perhaps, interrupted };
   Stored narrow(const MemoryWatch& watched, std::uint64_t span, Moment& bound,
