@@ -1,5 +1,9 @@
 # Writes a source file that holds other files: cmake -D 'FILES=a|b' -D OUTPUT=page_files.cc -P embed_files.cmake
-# It defines page_files() of tools/report/page_files.h.
+# It defines page_files() of HEADER in NAMESPACE: by default of tools/report/page_files.h.
+if(NOT HEADER)
+  set(HEADER tools/report/page_files.h)
+  set(NAMESPACE citcat::tools)
+endif()
 set(arrays "")
 set(rows "")
 set(number 0)
@@ -16,9 +20,9 @@ foreach(file IN LISTS FILES)
   math(EXPR number "${number} + 1")
 endforeach()
 file(WRITE "${OUTPUT}.part" "// Made by cmake/embed_files.cmake.
-#include \"tools/report/page_files.h\"
+#include \"${HEADER}\"
 
-namespace citcat::tools {
+namespace ${NAMESPACE} {
 
 namespace {
 ${arrays}}  // namespace
@@ -29,6 +33,6 @@ ${rows}  };
   return kFiles;
 }
 
-}  // namespace citcat::tools
+}  // namespace ${NAMESPACE}
 ")
 file(RENAME "${OUTPUT}.part" "${OUTPUT}")
