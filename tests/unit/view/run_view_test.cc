@@ -1,0 +1,179 @@
+// A run is told the same by whatever way one comes to a moment of it.
+
+#include "view/model/run_view.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/io/error.h"
+#include "unit/debugger/watched_program.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat::view {
+namespace {
+
+using P = test::WatchedProgram;
+
+class RunViewTest : public test::TemporaryFolder {
+ protected:
+  void SetUp() override {
+    P().store(path("r.citcat"));
+    file_.emplace(RecordingFile::open(path("r.citcat")));
+    RunViewOptions options;
+    options.name = "r.citcat";
+    view_.emplace(*file_, symbols_, options);
+  }
+  Json ask(const std::string& question, Query::Values values = {}) {
+    return view_->answer(question, Query(std::move(values)));
+  }
+  /// The moment at which the instruction at `address` runs the n-th time.
+  std::string moment_of(std::uint32_t address, unsigned n = 1) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%x", address);
+    return ask("nth", {{"function", text}, {"n", std::to_string(n)}}).value("moment", "");
+  }
+  static std::string hex(std::uint32_t value) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%08x", value);
+    return text;
+  }
+  static std::map<std::string, std::string> registers(const Json& state) {
+    std::map<std::string, std::string> values;
+    for (const Json& row : state["registers"]) values[row["name"]] = row["value"];
+    return values;
+  }
+
+  std::optional<RecordingFile> file_;
+  Symbols symbols_;
+  std::optional<RunView> view_;
+};
+
+/// Keeps what it is told.
+class Steps final : public StepSink {
+ public:
+  void step(const RecordedStep& step) override {
+    befores.push_back(step.before);
+    afters.push_back(step.after);
+    states.push_back(*step.state_after);
+    linears.push_back(step.linear);
+  }
+  std::vector<Moment> befores, afters;
+  std::vector<CpuState> states;
+  std::vector<LinearAddr> linears;
+};
+
+TEST_F(RunViewTest, StepsThatAreRecordedAreThoseThatADebuggerMakes) {
+  Steps steps;
+  view_->go_to(WantedMoment{{}, std::nullopt});
+  view_->record(WantedMoment{{}, std::nullopt}, {P::kInstructions, 0}, steps);
+  ReplayTimeline& timeline = view_->timeline();
+  timeline.seek({});
+  for (std::size_t i = 0; i < steps.befores.size(); ++i) {
+    EXPECT_EQ(steps.befores[i], timeline.moment()) << i;
+    EXPECT_EQ(steps.linears[i], view_->machine().next_linear()) << i;
+    ASSERT_TRUE(timeline.step()) << i;
+    EXPECT_EQ(steps.afters[i], timeline.moment()) << i;
+    EXPECT_EQ(steps.states[i], timeline.registers()) << i;
+  }
+  EXPECT_FALSE(timeline.step());
+  // The string is repeated, and an instruction faults: there are more steps than instructions.
+  EXPECT_GT(steps.befores.size(), P::kInstructions);
+}
+
+TEST_F(RunViewTest, AStepForwardsIsUndoneByOneBack) {
+  std::string at = ask("moment", {{"at", "begin"}})["moment"];
+  for (;;) {
+    const Json state = ask("state", {{"at", at}});
+    const Json further = ask("move", {{"at", at}, {"how", "step"}});
+    if (further["why"] != "moved") break;
+    const Json back = ask("move", {{"at", further["moment"].get<std::string>()}, {"how", "back"}});
+    EXPECT_EQ(back["moment"], at);
+    EXPECT_EQ(registers(ask("state", {{"at", at}})), registers(state));
+    at = further["moment"];
+  }
+  EXPECT_EQ(at, ask("moment", {{"at", "end"}})["moment"]);
+}
+
+TEST_F(RunViewTest, CodeTellsWhatItReadAndWrote) {
+  const std::string at = moment_of(P::kStore, 3);
+  const Json code = ask("code", {{"at", at}, {"before", "4"}, {"after", "2"}});
+  const Json& line = code["lines"][4];
+  EXPECT_EQ(line["moment"], at);
+  EXPECT_EQ(line["address"], hex(P::kStore));
+  EXPECT_EQ(line["reads"][0]["address"], hex(P::kCount));
+  EXPECT_EQ(line["reads"][0]["value"], "00000002");
+  EXPECT_EQ(line["writes"][0]["value"], "00000003");
+  EXPECT_EQ(code["lines"].size(), 6u);
+}
+
+TEST_F(RunViewTest, FindsWhoWroteAByteAndWhoReadsIt) {
+  const std::string end = ask("moment", {{"at", "end"}})["moment"];
+  const Json wrote = ask("access", {{"at", end}, {"address", hex(P::kCount)}, {"size", "4"}});
+  ASSERT_TRUE(wrote["found"]);
+  EXPECT_EQ(wrote["address"], hex(P::kHandler));
+  EXPECT_EQ(wrote["before"], "05000000");
+  EXPECT_EQ(wrote["after"], "06000000");
+  const std::string begin = ask("moment", {{"at", "begin"}})["moment"];
+  const Json next =
+      ask("access",
+          {{"at", begin}, {"address", hex(P::kCount)}, {"kind", "read"}, {"direction", "on"}});
+  EXPECT_EQ(next["moment"], moment_of(P::kStore));
+  const Json nobody = ask("access", {{"at", begin}, {"address", hex(P::kCount)}});
+  EXPECT_FALSE(nobody["found"]);
+}
+
+TEST_F(RunViewTest, GoesOverACallAndBackOverIt) {
+  const std::string call = moment_of(P::kCall);
+  const Json over = ask("move", {{"at", call}, {"how", "over"}});
+  const Json back = ask("move", {{"at", over["moment"].get<std::string>()}, {"how", "over-back"}});
+  EXPECT_EQ(back["moment"], call);
+  const std::string within = moment_of(P::kFunction);
+  const Json calls = ask("calls", {{"at", within}})["calls"];
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0]["from"], hex(P::kCall));
+  EXPECT_EQ(calls[0]["to"], hex(P::kFunction));
+  EXPECT_EQ(ask("move", {{"at", within}, {"how", "out-back"}})["moment"], call);
+  EXPECT_EQ(ask("move", {{"at", within}, {"how", "out"}})["moment"], over["moment"]);
+}
+
+TEST_F(RunViewTest, TheTimelineHasEveryInstructionOnceAtAnyZoom) {
+  while (view_->look_further(3)) {
+  }
+  for (const std::string count : {"1", "5", "31"}) {
+    const Json columns = ask("timeline", {{"count", count}})["columns"];
+    std::uint64_t instructions = 0, exceptions = 0;
+    for (const Json& n : columns["level0"]) instructions += n.get<std::uint64_t>();
+    for (const Json& n : columns["exceptions"]) exceptions += n.get<std::uint64_t>();
+    EXPECT_EQ(instructions, P::kInstructions) << count;
+    EXPECT_EQ(exceptions, 1u) << count;
+  }
+}
+
+TEST_F(RunViewTest, RefusesQuestionsThatMakeNoSense) {
+  EXPECT_THROW(ask("nonsense"), UsageError);
+  EXPECT_THROW(ask("state"), UsageError);
+  EXPECT_THROW(ask("state", {{"at", "x"}}), UsageError);
+  EXPECT_THROW(ask("state", {{"at", "1000"}}), UsageError);
+  EXPECT_THROW(ask("state", {{"at", "1~7"}}), UsageError);
+  EXPECT_THROW(ask("memory", {{"at", "1"}, {"address", "600"}, {"size", "65537"}}), UsageError);
+  EXPECT_THROW(ask("memory", {{"at", "1"}, {"address", "600"}, {"space", "other"}}), UsageError);
+  EXPECT_THROW(ask("move", {{"at", "1"}, {"how", "jump"}}), UsageError);
+  EXPECT_THROW(ask("code", {{"at", "1"}, {"before", "1000000"}}), UsageError);
+}
+
+TEST_F(RunViewTest, ASearchEndsWhenItsTimeIsOver) {
+  RunViewOptions options;
+  options.longest = std::chrono::milliseconds(0);
+  RunView hasty(*file_, symbols_, options);
+  const Json answer =
+      hasty.answer("access", Query({{"at", "end"}, {"address", "9999"}, {"kind", "read"}}));
+  EXPECT_FALSE(answer["found"]);
+  EXPECT_EQ(answer["why"], "the search took too long");
+}
+
+}  // namespace
+}  // namespace citcat::view

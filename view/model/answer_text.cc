@@ -1,0 +1,91 @@
+#include "view/model/answer_text.h"
+
+#include <fmt/format.h>
+
+#include "debugger/server/run_events.h"
+#include "events/cpu_traits.h"
+#include "events/position_text.h"
+#include "replay/machine/code_place.h"
+#include "replay/x86/disassembler.h"
+
+namespace citcat::view {
+
+std::string linear_text(const RunView& view, LinearAddr at) {
+  const CpuTraits& traits = cpu_traits(view.file().recording().initial.model);
+  const int digits = traits.has_long_mode ? 16 : traits.address_pins <= 20 ? 5 : 8;
+  return fmt::format("{:0{}x}", at.value, digits);
+}
+
+std::string physical_text(const RunView& view, PhysAddr at) {
+  const CpuTraits& traits = cpu_traits(view.file().recording().initial.model);
+  return fmt::format("{:0{}x}", view.bus().machine(at).value, traits.address_pins <= 20 ? 5 : 8);
+}
+
+std::string bytes_text(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string value_text(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() > 8) return bytes_text(bytes);
+  std::string text;
+  for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) {
+    text += fmt::format("{:02x}", *byte);
+  }
+  return text;
+}
+
+CodeHere code_at(RunView& view, LinearAddr at) {
+  const Machine& machine = view.machine();
+  const int bits = code_bits(machine.engine());
+  CodeHere code;
+  for (unsigned i = 0; i < kMaxInstructionBytes; ++i) {
+    const LinearAddr place = bits == 64 ? LinearAddr{at.value + i} : at.plus32(i);
+    const auto found = machine.find(place);
+    const auto byte = found ? machine.memory().defined_byte(*found) : std::nullopt;
+    if (!byte) break;
+    code.bytes.push_back(*byte);
+  }
+  const CpuState cpu = machine.save();
+  constexpr std::uint32_t kVirtual8086 = 1u << 17;
+  CodeMode mode;
+  mode.bits32 = bits == 32;
+  mode.bits64 = bits == 64;
+  mode.real_or_v86 = (cpu.cr0 & 1) == 0 || (cpu.eflags & kVirtual8086) != 0;
+  code.info = decode_instruction(code.bytes, mode, view.file().recording().initial.model);
+  code.text = "not known";
+  if (code.info.length == 0) {
+    if (!code.bytes.empty()) code.text = "(bad)";
+    return code;
+  }
+  code.bytes.resize(code.info.length);
+  code.text = Disassembler(bits).text(code.bytes, at.value);
+  return code;
+}
+
+std::string event_text(const StepEvent& event) {
+  switch (event.kind) {
+    case StepEvent::Kind::halted:
+      return "halted";
+    case StepEvent::Kind::shutdown:
+      return "shutdown";
+    case StepEvent::Kind::delivered:
+      break;
+  }
+  return event_name(event.delivery);
+}
+
+Json here(RunView& view) {
+  const Moment moment = view.timeline().moment();
+  const LinearAddr next = view.machine().next_linear();
+  Json json = {{"moment", moment_text(moment)},
+               {"position", position_text(moment.position)},
+               {"instruction", moment.position.instruction},
+               {"address", linear_text(view, next)}};
+  const std::string place = view.place(next);
+  if (!place.empty()) json["place"] = place;
+  return json;
+}
+
+}  // namespace citcat::view

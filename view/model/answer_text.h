@@ -1,0 +1,31 @@
+#pragma once
+// Addresses, bytes and instructions as answers have them.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "view/model/run_view.h"
+
+namespace citcat::view {
+
+/// As many digits as the processor's linear addresses have, at least eight from the 386 on.
+std::string linear_text(const RunView& view, LinearAddr at);
+/// The machine's own physical address.
+std::string physical_text(const RunView& view, PhysAddr at);
+/// Of up to eight bytes the number that they are, of more each byte in the order of addresses.
+std::string value_text(std::span<const std::uint8_t> bytes);
+std::string bytes_text(std::span<const std::uint8_t> bytes);
+/// The instruction that lies at `at` just now.
+struct CodeHere {
+  std::vector<std::uint8_t> bytes;  ///< empty where nobody knows what lies there
+  std::string text;                 ///< "not known" then
+  DecodedInstruction info;
+};
+CodeHere code_at(RunView& view, LinearAddr at);
+/// "interrupt 30h", "halted": what a step ended with.
+std::string event_text(const StepEvent& event);
+/// What is the same in the answers about any moment: {"moment", "position", "address", "place"}.
+Json here(RunView& view);
+
+}  // namespace citcat::view

@@ -1,0 +1,56 @@
+#pragma once
+// Which calls have not returned where the run stands, as far as they began in the stretch that is
+// listened to. What is found is held to the stack: its return address must still lie there.
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "replay/machine/machine.h"
+#include "replay/machine/observer.h"
+
+namespace citcat::view {
+
+struct OpenCall {
+  Position at;                      ///< of the call
+  LinearAddr call;                  ///< the instruction
+  LinearAddr target;                ///< where the procedure begins
+  LinearAddr return_to;             ///< behind the call
+  LinearAddr slot;                  ///< of the return address
+  std::uint64_t return_offset = 0;  ///< what lies there: an offset in CS
+  unsigned slot_bytes = 4;
+};
+
+class CallScan final : public Observer {
+ public:
+  /// The machine that is told of; it must outlive the object.
+  explicit CallScan(const Machine& machine) : machine_(machine) {}
+
+  /// Where the machine stands: the innermost first.
+  std::vector<OpenCall> open() const;
+
+  Wants wants() const override { return {.instructions = true, .wide = true}; }
+  void block(const ExecutedBlock& block, Position first) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
+
+ private:
+  void look_at(const ExecutedInstruction& e, Position now);
+  void arrive(LinearAddr at);
+  void returned_from(LinearAddr slot);
+  bool stack_holds(const OpenCall& call) const;
+
+  const Machine& machine_;
+  std::deque<OpenCall> calls_;
+  bool arrives_ = false;  ///< the last call has not reached its target
+};
+
+/// The linear address that the stack pointer has.
+LinearAddr stack_pointer(const Machine& machine);
+/// The number of up to eight bytes there, as the supervisor finds it; nullopt where some byte is
+/// not known.
+std::optional<std::uint64_t> number_at(const Machine& machine, LinearAddr at, unsigned bytes);
+
+}  // namespace citcat::view

@@ -1,0 +1,307 @@
+#include "view/model/run_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "replay/machine/code_place.h"
+#include "tools/guest/system_call.h"
+
+namespace citcat::view {
+
+namespace {
+
+/// What is kept one by one; the buckets have the rest.
+constexpr std::size_t kMostEvents = std::size_t{1} << 20, kMostCalls = std::size_t{1} << 17,
+                      kMostCharacters = std::size_t{1} << 20, kMostProcesses = 4096;
+
+/// Deliveries that are closer than this follow one another.
+constexpr std::uint64_t kStreakDistance = 64;
+
+/// The serial ports of a PC (IBM PC/AT Technical Reference, "Serial/Parallel Adapter"), and the
+/// ports that QEMU and Bochs take texts at (their options debugcon and port_e9_hack).
+constexpr std::array<std::uint16_t, 4> kSerialPorts{0x3f8, 0x2f8, 0x3e8, 0x2e8};
+constexpr std::array<std::uint16_t, 2> kDebugPorts{0xe9, 0x402};
+/// Of a 16550: its line control register, and the bit that puts the divisor in the data's place.
+constexpr std::uint16_t kLineControl = 3;
+constexpr std::uint32_t kDivisorLatch = 0x80;
+
+}  // namespace
+
+void RunBucket::add(const RunBucket& other) {
+  for (std::size_t i = 0; i < levels.size(); ++i) levels[i] += other.levels[i];
+  interrupts += other.interrupts;
+  exceptions += other.exceptions;
+  software += other.software;
+  calls += other.calls;
+  port_reads += other.port_reads;
+  port_writes += other.port_writes;
+  external_writes += other.external_writes;
+  halts += other.halts;
+  if (other.process == process) {
+    of_process += other.of_process;
+  } else if (other.of_process > of_process) {
+    process = other.process;
+    of_process = other.of_process;
+  }
+}
+
+RunIndex::RunIndex(std::uint64_t from, std::uint64_t width, std::size_t most)
+    : from_(from), told_to_(from), width_(std::max<std::uint64_t>(width, 1)), most_(most) {}
+
+void RunIndex::listen_to(const Machine& machine) {
+  machine_ = &machine;
+  guest_.watch(machine);
+  settle_process(from_);
+}
+
+void RunIndex::end(std::uint64_t instruction) { told_to_ = std::max(told_to_, instruction); }
+
+// ---------------------------------------------------------------------------------------------
+// Buckets
+
+/// Twice as wide, and half as many.
+void RunIndex::halve() {
+  for (std::size_t i = 0; 2 * i < buckets_.size(); ++i) {
+    RunBucket both = buckets_[2 * i];
+    if (2 * i + 1 < buckets_.size()) both.add(buckets_[2 * i + 1]);
+    buckets_[i] = both;
+  }
+  buckets_.resize((buckets_.size() + 1) / 2);
+  width_ *= 2;
+}
+
+RunBucket& RunIndex::bucket(std::uint64_t instruction) {
+  instruction = std::max(instruction, from_);
+  while ((instruction - from_) / width_ >= most_) halve();
+  const auto number = static_cast<std::size_t>((instruction - from_) / width_);
+  if (number >= buckets_.size()) {
+    buckets_.resize(number + 1);
+    shares_.clear();
+  }
+  return buckets_[number];
+}
+
+/// Instructions [from, to) ran in the process and at the level that the machine is in.
+void RunIndex::ran(std::uint64_t from, std::uint64_t to) {
+  settle_process(from);
+  const std::size_t level = machine_->engine().hflags() & kHfCpl;
+  RunProcess& process = processes_[running_];
+  process.instructions += to - from;
+  process.last = std::max(process.last, to);
+  while (from < to) {
+    RunBucket& b = bucket(from);
+    const std::uint64_t behind = from_ + ((from - from_) / width_ + 1) * width_;
+    const auto count = static_cast<std::uint32_t>(std::min(to, behind) - from);
+    b.levels[level] += count;
+    const std::uint32_t share = shares_[running_] += count;
+    if (share > b.of_process) {
+      b.process = running_;
+      b.of_process = share;
+    }
+    from += count;
+  }
+  told_to_ = std::max(told_to_, to);
+}
+
+RunBucket RunIndex::totals() const {
+  RunBucket all;
+  for (const RunBucket& b : buckets_) all.add(b);
+  return all;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Processes
+
+std::uint32_t RunIndex::process_number(std::uint32_t space, std::uint64_t at) {
+  const auto found = numbers_.find(space);
+  if (found != numbers_.end()) return found->second;
+  // Those beyond are counted with the last one.
+  if (processes_.size() >= kMostProcesses) return static_cast<std::uint32_t>(kMostProcesses - 1);
+  const auto number = static_cast<std::uint32_t>(processes_.size());
+  RunProcess process;
+  process.space = space;
+  process.first = at;
+  process.name = guest_.names().name(space).value_or("");
+  processes_.push_back(process);
+  numbers_.emplace(space, number);
+  return number;
+}
+
+void RunIndex::settle_process(std::uint64_t at) {
+  const std::uint32_t space = guest_.names().space_of(machine_->engine().address_space());
+  if (!processes_.empty() && processes_[running_].space == space) return;
+  running_ = process_number(space, at);
+  ++processes_[running_].switches;
+  RunEvent event;
+  event.kind = RunEvent::Kind::process;
+  event.value = running_;
+  event.instruction = at;
+  add_event(event);
+}
+
+void RunIndex::address_space(std::uint32_t cr3, Position now) { guest_.address_space(cr3, now); }
+
+void RunIndex::executed(std::uint32_t space, const std::string&, Position now) {
+  const std::uint32_t number = process_number(guest_.names().space_of(space), now.instruction);
+  processes_[number].name = guest_.names().name(space).value_or("");
+}
+
+void RunIndex::renamed(std::uint32_t space, const std::string& name, Position now) {
+  processes_[process_number(guest_.names().space_of(space), now.instruction)].name = name;
+}
+
+std::string RunIndex::process_label(std::size_t number) const {
+  const RunProcess& process = processes_[number];
+  return process.name.empty() ? fmt::format("{:08x}", process.space) : process.name;
+}
+
+std::string RunIndex::process_name(std::uint32_t space) const {
+  const auto found = numbers_.find(guest_.names().space_of(space));
+  return found == numbers_.end() ? std::string() : processes_[found->second].name;
+}
+
+// ---------------------------------------------------------------------------------------------
+// What is told
+
+void RunIndex::add_event(RunEvent event) {
+  if (events_.size() >= kMostEvents) {
+    events_to_ = std::min(events_to_, event.instruction);
+    return;
+  }
+  events_.push_back(event);
+}
+
+void RunIndex::passed(std::uint64_t from, std::uint64_t to) { ran(from, to); }
+
+void RunIndex::block(const ExecutedBlock& block, Position first) {
+  ran(first.instruction, first.instruction + block.count());
+}
+
+void RunIndex::instruction(const ExecutedInstruction& e, Position now) {
+  if (now.iteration == 0) ran(now.instruction, now.instruction + 1);
+  guest_.instruction(e, now);
+}
+
+void RunIndex::iterations(const ExecutedInstruction&, std::uint32_t, std::uint32_t, Position now) {
+  if (now.iteration == 0) ran(now.instruction, now.instruction + 1);
+}
+
+void RunIndex::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  ++bucket(now.instruction).port_reads;
+  RunEvent event;
+  event.kind = RunEvent::Kind::port_read;
+  event.port = port;
+  event.size = static_cast<std::uint8_t>(size);
+  event.value = value;
+  event.instruction = now.instruction;
+  add_event(event);
+}
+
+void RunIndex::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  ++bucket(now.instruction).port_writes;
+  RunEvent event;
+  event.kind = RunEvent::Kind::port_write;
+  event.port = port;
+  event.size = static_cast<std::uint8_t>(size);
+  event.value = value;
+  event.instruction = now.instruction;
+  add_event(event);
+  bool is_text = std::find(kDebugPorts.begin(), kDebugPorts.end(), port) != kDebugPorts.end();
+  for (std::size_t i = 0; i < kSerialPorts.size(); ++i) {
+    if (port == kSerialPorts[i] + kLineControl) divisor_latch_[i] = (value & kDivisorLatch) != 0;
+    is_text = is_text || (port == kSerialPorts[i] && !divisor_latch_[i]);
+  }
+  if (is_text && console_.size() < kMostCharacters) {
+    console_.push_back({now.instruction, port, static_cast<char>(value)});
+  }
+}
+
+void RunIndex::follow_streak(std::uint8_t vector, bool exception, std::uint64_t at) {
+  const bool goes_on = streak_.count != 0 && streak_.vector == vector &&
+                       streak_.exception == exception && at <= streak_.last + kStreakDistance;
+  if (!goes_on) streak_ = {0, at, at, vector, exception};
+  ++streak_.count;
+  streak_.last = at;
+  if (streak_.count > longest_.count) longest_ = streak_;
+}
+
+void RunIndex::delivered(const DeliveredEvent& delivery, Position now) {
+  using Kind = DeliveredEvent::Kind;
+  RunBucket& b = bucket(now.instruction);
+  RunEvent event;
+  event.vector = delivery.vector;
+  event.instruction = now.instruction;
+  event.value = static_cast<std::uint32_t>(delivery.cr2);
+  if (delivery.kind == Kind::exception) {
+    ++b.exceptions;
+    event.kind = RunEvent::Kind::exception;
+  } else if (delivery.kind == Kind::software) {
+    ++b.software;
+    event.kind = RunEvent::Kind::software;
+  } else {
+    ++b.interrupts;
+    event.kind = RunEvent::Kind::interrupt;
+  }
+  if (delivery.kind != Kind::software) {
+    follow_streak(delivery.vector, delivery.kind == Kind::exception, now.instruction);
+  }
+  add_event(event);
+  guest_.delivered(delivery, now);
+}
+
+void RunIndex::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  ++bucket(now.instruction).external_writes;
+  RunEvent event;
+  event.kind = RunEvent::Kind::external_write;
+  event.value = a.low32();
+  event.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), 255));
+  event.instruction = now.instruction;
+  add_event(event);
+}
+
+void RunIndex::halted(Position now) {
+  ++bucket(now.instruction).halts;
+  RunEvent event;
+  event.kind = RunEvent::Kind::halt;
+  event.instruction = now.instruction;
+  add_event(event);
+}
+
+void RunIndex::shutdown(Position now) {
+  shutdown_at_ = now.instruction;
+  RunEvent event;
+  event.kind = RunEvent::Kind::shutdown;
+  event.instruction = now.instruction;
+  add_event(event);
+}
+
+void RunIndex::began(const tools::SystemCall& call) {
+  ++bucket(call.begin.instruction).calls;
+  settle_process(call.begin.instruction);
+  ++processes_[running_].calls;
+  if (calls_.size() >= kMostCalls) {
+    calls_dropped_ = true;
+    return;
+  }
+  RunCall kept;
+  kept.begin = kept.end = call.begin.instruction;
+  kept.process = running_;
+  kept.text = tools::system_call_text(call);
+  open_calls_[call.ordinal] = calls_.size();
+  calls_.push_back(std::move(kept));
+}
+
+void RunIndex::ended(const tools::SystemCall& call) {
+  const auto open = open_calls_.find(call.ordinal);
+  if (open == open_calls_.end()) return;
+  RunCall& kept = calls_[open->second];
+  kept.ended = true;
+  kept.end = call.end.instruction;
+  kept.text = tools::system_call_text(call);
+  kept.result = tools::result_text(call);
+  kept.failed = tools::is_error(call);
+  open_calls_.erase(open);
+}
+
+}  // namespace citcat::view

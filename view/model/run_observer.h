@@ -1,0 +1,69 @@
+#pragma once
+// The observer of the timeline's session: hands what it is told to whoever listens just now.
+
+#include "replay/machine/executed_block.h"
+#include "replay/machine/observer.h"
+
+namespace citcat::view {
+
+class RunObserver final : public Observer {
+ public:
+  /// Null: nobody listens, and plain code passes at full speed. `how`: of plain code.
+  void set_listener(Observer* listener, Attention how) {
+    listener_ = listener;
+    how_ = how;
+  }
+  const Machine* machine() const { return machine_; }
+
+  Wants wants() const override { return {.instructions = true, .wide = true}; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
+  Attended attended(std::uint64_t instruction) override {
+    if (listener_ == nullptr) return {.how = Attention::none, .until = instruction + kAskAgain};
+    return {.how = how_, .until = instruction + kAskAgain};
+  }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    if (listener_ != nullptr) listener_->instruction(e, now);
+  }
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override {
+    if (listener_ != nullptr) listener_->iterations(first, count, step, now);
+  }
+  void block(const ExecutedBlock& block, Position first) override {
+    if (listener_ != nullptr) listener_->block(block, first);
+  }
+  void passed(std::uint64_t from, std::uint64_t to) override {
+    if (listener_ != nullptr) listener_->passed(from, to);
+  }
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override {
+    if (listener_ != nullptr) listener_->io_read(port, size, value, now);
+  }
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                Position now) override {
+    if (listener_ != nullptr) listener_->io_write(port, size, value, now);
+  }
+  void delivered(const DeliveredEvent& event, Position now) override {
+    if (listener_ != nullptr) listener_->delivered(event, now);
+  }
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override {
+    if (listener_ != nullptr) listener_->external_write(a, bytes, now);
+  }
+  void halted(Position now) override {
+    if (listener_ != nullptr) listener_->halted(now);
+  }
+  void shutdown(Position now) override {
+    if (listener_ != nullptr) listener_->shutdown(now);
+  }
+  void address_space(std::uint32_t cr3, Position now) override {
+    if (listener_ != nullptr) listener_->address_space(cr3, now);
+  }
+
+ private:
+  /// The listener may change between two moves: a run that begins asks anew at the latest here.
+  static constexpr std::uint64_t kAskAgain = std::uint64_t{1} << 16;
+
+  Observer* listener_ = nullptr;
+  Attention how_ = Attention::none;
+  const Machine* machine_ = nullptr;
+};
+
+}  // namespace citcat::view

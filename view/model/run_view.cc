@@ -1,0 +1,220 @@
+#include "view/model/run_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "events/position_text.h"
+#include "formats/io/error.h"
+#include "formats/text/printable_text.h"
+
+namespace citcat::view {
+
+namespace {
+
+constexpr Position kEndOfAll{~std::uint64_t{0} - 1, 0};
+/// Buckets of the whole run, and how wide they are at first.
+constexpr std::size_t kMostBuckets = std::size_t{1} << 15;
+constexpr std::uint64_t kFirstWidth = 64;
+/// Moments of one position, or iterations of a REP, that are gone through to find one.
+constexpr std::uint32_t kMostSteps = 1 << 20;
+
+TimelineOptions timeline_options(const RunViewOptions& options) {
+  TimelineOptions timeline;
+  timeline.check = options.check;
+  timeline.policy = options.policy;
+  timeline.max_frames = options.max_frames;
+  return timeline;
+}
+
+std::vector<Question> all_questions() {
+  std::vector<Question> all;
+  for (const auto& part : {state_questions(), code_questions(), memory_questions(),
+                           move_questions(), run_questions(), find_questions()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+/// With texts as a page may show them: marks for the direction of writing work in a browser, too.
+void make_printable(Json& json) {
+  if (json.is_string()) {
+    json = printable_text(json.get_ref<const std::string&>());
+  } else if (json.is_structured()) {
+    for (Json& part : json) make_printable(part);
+  }
+}
+
+}  // namespace
+
+RunView::RunView(const RecordingFile& file, const Symbols& symbols, RunViewOptions options)
+    : file_(file),
+      symbols_(symbols),
+      options_(std::move(options)),
+      registers_(file.recording().initial),
+      known_registers_(file.recording()),
+      timeline_(std::make_unique<ReplayTimeline>(file, &observer_, timeline_options(options_))),
+      index_(std::make_unique<RunIndex>(0, kFirstWidth, kMostBuckets)),
+      began_(std::chrono::steady_clock::now()) {
+  index_->listen_to(timeline_->machine());
+}
+
+RunView::~RunView() = default;
+
+std::vector<std::string> RunView::questions() {
+  std::vector<std::string> names;
+  for (const Question& question : all_questions()) names.emplace_back(question.name);
+  return names;
+}
+
+Json RunView::answer(const std::string& what, const Query& query) {
+  static const std::vector<Question> all = all_questions();
+  began_ = std::chrono::steady_clock::now();
+  for (const Question& question : all) {
+    if (what != question.name) continue;
+    Json json = question.answer(*this, query);
+    make_printable(json);
+    return json;
+  }
+  throw UsageError("there is no question '" + what + "'");
+}
+
+bool RunView::timed_out() const {
+  return std::chrono::steady_clock::now() - began_ > options_.longest ||
+         (options_.interrupted && options_.interrupted());
+}
+
+ReplayTimeline::Interrupt RunView::limit() const {
+  return [this] { return timed_out(); };
+}
+
+std::string RunView::identity() const { return file_.identity().hex(); }
+
+// ---------------------------------------------------------------------------------------------
+// To get there
+
+/// A moment that was gone to is often asked about again.
+void RunView::remember() {
+  if (remembered_) timeline_->forget(remembered_->mark);
+  remembered_ = Remembered{timeline_->moment(), timeline_->mark()};
+}
+
+void RunView::go_to(const WantedMoment& wanted) {
+  arrive(wanted);
+  if (!remembered_ || remembered_->moment != timeline_->moment()) remember();
+}
+
+void RunView::arrive(const WantedMoment& wanted) {
+  const auto is_it = [&](const Moment& moment) {
+    return moment.position == wanted.position &&
+           (!wanted.deliveries || moment.deliveries == *wanted.deliveries);
+  };
+  if (wanted.deliveries && is_it(timeline_->moment())) return;
+  if (remembered_ && wanted.deliveries && is_it(remembered_->moment)) {
+    return timeline_->return_to(remembered_->mark);
+  }
+  timeline_->seek(wanted.position);
+  if (wanted.deliveries) {
+    const Moment moment{*wanted.deliveries, wanted.position};
+    for (std::uint32_t i = 0; timeline_->moment() < moment && i < kMostSteps; ++i) {
+      if (!timeline_->step()) break;
+    }
+  }
+  if (!is_it(timeline_->moment())) {
+    const auto end = timeline_->end();
+    const std::string text = wanted.deliveries ? moment_text({*wanted.deliveries, wanted.position})
+                                               : position_text(wanted.position);
+    throw UsageError(end && wanted.position > *end
+                         ? fmt::format("at: the run ends before {}", text)
+                         : fmt::format("at: there is no moment {}", text));
+  }
+}
+
+Moment RunView::go_to(const Query& query) {
+  const std::string at = query.required("at");
+  if (at == "begin") {
+    go_to(WantedMoment{{}, std::nullopt});
+  } else if (at == "end" || at == "divergence") {
+    timeline_->seek(kEndOfAll);
+    if (at == "divergence" && !timeline_->divergence()) {
+      throw UsageError("at: the replay agrees with its evidence up to its end");
+    }
+    remember();
+  } else if (const auto wanted = parse_moment(at)) {
+    go_to(*wanted);
+  } else {
+    throw UsageError(
+        "at: expected a moment like 123, 123+4 or 123~5, begin, end or divergence, "
+        "found '" +
+        at + "'");
+  }
+  return timeline_->moment();
+}
+
+CpuState RunView::state() const {
+  CpuState state = timeline_->registers();
+  known_registers_.settle(state, timeline_->moment());
+  return state;
+}
+
+std::string RunView::process_here() const {
+  return index_->process_name(machine().engine().address_space());
+}
+
+std::string RunView::place_in(LinearAddr at, const std::string& process) const {
+  if (symbols_.empty()) return {};
+  const auto found = symbols_.find(at, process);
+  return found ? place_name(*found) : std::string();
+}
+
+std::string RunView::place(LinearAddr at) const { return place_in(at, process_here()); }
+
+// ---------------------------------------------------------------------------------------------
+// What happens on the way
+
+void RunView::listen(Observer& listener, Attention how, Position to) {
+  // Who seeks may come there by a checkpoint, and not by what lies between.
+  Observer nobody;
+  observer_.set_listener(&listener, how);
+  try {
+    timeline_->tell_on({0, to}, nobody, false);
+  } catch (...) {
+    observer_.set_listener(nullptr, Attention::none);
+    throw;
+  }
+  observer_.set_listener(nullptr, Attention::none);
+}
+
+bool RunView::look_further(std::uint64_t instructions) {
+  if (knows_all_) return false;
+  const Position from{index_->told_to(), 0};
+  timeline_->seek(from);
+  const Position to{from.instruction + instructions, 0};
+  listen(*index_, Attention::none, to);
+  index_->end(timeline_->position().instruction);
+  knows_all_ = timeline_->position() < to;
+  return !knows_all_;
+}
+
+void RunView::record(const WantedMoment& from, Position to, StepSink& sink) {
+  const Moment here = timeline_->moment();
+  arrive(from);
+  sink.begins(timeline_->moment(), machine().save());
+  StepRecorder recorder(machine(), timeline_->moment(), sink);
+  timeline_->tell_on({0, to}, recorder, true, limit());
+  recorder.finish(timeline_->moment());
+  arrive(WantedMoment{here.position, here.deliveries});
+}
+
+std::vector<OpenCall> RunView::open_calls(std::uint64_t reach) {
+  const Moment here = timeline_->moment();
+  const std::uint64_t at = here.position.instruction;
+  arrive(WantedMoment{{at - std::min(at, reach), 0}, std::nullopt});
+  CallScan scan(machine());
+  listen(scan, Attention::blocks, here.position);
+  arrive(WantedMoment{here.position, here.deliveries});
+  return scan.open();
+}
+
+}  // namespace citcat::view

@@ -1,0 +1,132 @@
+#pragma once
+// A recorded run as somebody looks at it in a browser: it goes to any moment of it, answers
+// questions about what is there, and gets to know the whole of it on the side. Every question names
+// the moment it is about, so that the answer depends on nothing that was asked before.
+//
+// One thread at a time may use the object.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debugger/target/known_registers.h"
+#include "events/archive/recording_file.h"
+#include "events/names/symbols.h"
+#include "replay/run/replay_timeline.h"
+#include "view/model/call_scan.h"
+#include "view/model/moment_text.h"
+#include "view/model/query.h"
+#include "view/model/register_table.h"
+#include "view/model/run_index.h"
+#include "view/model/run_observer.h"
+#include "view/model/step_recorder.h"
+
+namespace citcat::view {
+
+using Json = nlohmann::ordered_json;
+
+struct RunViewOptions {
+  std::string name;  ///< of the recording, for people
+  bool check = false;
+  ComparisonPolicy policy;
+  /// Of checkpoints in memory, in frames of 4 KiB: what the object holds beside the machine.
+  std::size_t max_frames = std::size_t{1} << 16;
+  /// Without `check`: it was compared when its checkpoints were taken.
+  bool compared_before = false;
+  /// Asked now and then; true ends what is being answered.
+  std::function<bool()> interrupted;
+  /// The longest that one answer may take.
+  std::chrono::milliseconds longest{20'000};
+};
+
+class RunView {
+ public:
+  /// `file` and `symbols` must outlive the object.
+  RunView(const RecordingFile& file, const Symbols& symbols, RunViewOptions options);
+  ~RunView();
+
+  /// The answer to a question (docs/formats/view-interface.md). Throws UsageError for what is none.
+  Json answer(const std::string& what, const Query& query);
+  /// The names of all questions.
+  static std::vector<std::string> questions();
+
+  /// Gets to know another `instructions` of the run; false where all of it is known.
+  bool look_further(std::uint64_t instructions);
+  /// All of it is known, or as much as can be replayed.
+  bool knows_all() const { return knows_all_; }
+
+  // For those that answer.
+  const RecordingFile& file() const { return file_; }
+  const Symbols& symbols() const { return symbols_; }
+  const RunViewOptions& options() const { return options_; }
+  const RegisterTable& registers() const { return registers_; }
+  const RunIndex& index() const { return *index_; }
+  ReplayTimeline& timeline() { return *timeline_; }
+  const Machine& machine() const { return timeline_->machine(); }
+  const BusModel& bus() const { return file_.recording().bus; }
+  /// What tells the recording from any other.
+  std::string identity() const;
+
+  /// Goes to the moment that `query` names by `at`: a moment, "begin", "end" or "divergence".
+  /// Throws UsageError where there is none.
+  Moment go_to(const Query& query);
+  void go_to(const WantedMoment& wanted);
+  /// Somebody is going to ask about the moment where the run stands.
+  void settle_here() { remember(); }
+  /// The state there, with what nobody knows named as such.
+  CpuState state() const;
+  /// The linear address of the next instruction, with what runs there.
+  std::string process_here() const;
+  std::string place(LinearAddr at) const;
+  std::string place_in(LinearAddr at, const std::string& process) const;
+  /// Has `listener` told of the run from where it stands up to `to`.
+  void listen(Observer& listener, Attention how, Position to);
+  /// What ends a search: the time that an answer may take, or who asked for the end.
+  ReplayTimeline::Interrupt limit() const;
+  bool timed_out() const;
+  /// Calls that have not returned at `here`, looked for `reach` instructions back.
+  std::vector<OpenCall> open_calls(std::uint64_t reach);
+  /// Tells `sink` the steps of a stretch, and comes back to where the run stands.
+  void record(const WantedMoment& from, Position to, StepSink& sink);
+  std::optional<Position> run_end() const { return timeline_->end(); }
+
+ private:
+  void remember();
+  void arrive(const WantedMoment& wanted);
+
+  const RecordingFile& file_;
+  const Symbols& symbols_;
+  RunViewOptions options_;
+  RegisterTable registers_;
+  KnownRegisters known_registers_;
+  RunObserver observer_;
+  std::unique_ptr<ReplayTimeline> timeline_;
+  std::unique_ptr<RunIndex> index_;
+  bool knows_all_ = false;
+  struct Remembered {
+    Moment moment;
+    std::size_t mark = 0;
+  };
+  std::optional<Remembered> remembered_;
+  std::chrono::steady_clock::time_point began_;
+};
+
+/// A question and what answers it.
+struct Question {
+  const char* name;
+  Json (*answer)(RunView& view, const Query& query);
+};
+// Each a part of the list, in a file of its own.
+std::vector<Question> state_questions();
+std::vector<Question> code_questions();
+std::vector<Question> memory_questions();
+std::vector<Question> move_questions();
+std::vector<Question> run_questions();
+std::vector<Question> find_questions();
+
+}  // namespace citcat::view

@@ -1,0 +1,160 @@
+// Questions about the processor at a moment.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "debugger/server/run_events.h"
+#include "events/cpu_place.h"
+#include "events/cpu_traits.h"
+#include "events/position_text.h"
+#include "replay/machine/code_place.h"
+#include "view/model/answer_text.h"
+
+namespace citcat::view {
+
+namespace {
+
+constexpr std::uint32_t kVirtual8086 = 1u << 17, kPaging = 1u << 31;
+
+std::string mode_of(const RunView& view, const CpuState& cpu) {
+  const int bits = code_bits(view.machine().engine());
+  if (!cpu_traits(cpu.model).has_limits) return "16-bit code";
+  std::string mode = "real mode";
+  if ((cpu.cr0 & 1) != 0) {
+    mode = (cpu.eflags & kVirtual8086) != 0 ? "virtual-8086 mode"
+           : is_in_long_mode(cpu)           ? "long mode"
+                                            : "protected mode";
+  }
+  mode += fmt::format(", {}-bit code", bits);
+  if ((cpu.cr0 & kPaging) != 0) mode += ", paging";
+  if (cpu.in_smm) mode += ", system management mode";
+  return mode;
+}
+
+std::string flags_of(std::uint32_t flags) {
+  constexpr std::array<std::pair<unsigned, const char*>, 9> kNames{{{0, "CF"},
+                                                                    {2, "PF"},
+                                                                    {4, "AF"},
+                                                                    {6, "ZF"},
+                                                                    {7, "SF"},
+                                                                    {8, "TF"},
+                                                                    {9, "IF"},
+                                                                    {10, "DF"},
+                                                                    {11, "OF"}}};
+  std::string text;
+  for (const auto& [bit, name] : kNames) {
+    if ((flags >> bit & 1) != 0) text += (text.empty() ? "" : " ") + std::string(name);
+  }
+  return text;
+}
+
+Json registers_of(const RunView& view, const CpuState& now, const CpuState* before) {
+  const RegisterTable& table = view.registers();
+  Json list = Json::array();
+  for (std::size_t i = 0; i < table.count(); ++i) {
+    Json row = {{"name", table.name(i)}, {"group", RegisterTable::group_name(table.group(i))}};
+    const bool unknown = table.unknown(i, now);
+    row["value"] = unknown ? Json() : Json(table.text(i, table.value(i, now)));
+    if (before != nullptr && !unknown && table.value(i, now) != table.value(i, *before)) {
+      row["before"] = table.text(i, table.value(i, *before));
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+/// {"moment": …}: the moment that a position, "begin", "end" or "divergence" is.
+Json answer_moment(RunView& view, const Query& query) {
+  view.go_to(query);
+  return here(view);
+}
+
+/// The processor's registers, and what changed since the moment before.
+Json answer_state(RunView& view, const Query& query) {
+  const Moment moment = view.go_to(query);
+  const CpuState now = view.state();
+  Json json = here(view);
+  const CodeHere code = code_at(view, view.machine().next_linear());
+  json["bytes"] = bytes_text(code.bytes);
+  json["text"] = code.text;
+  json["code"] = fmt::format("{:04x}:{:0{}x}", now.segment[kCs].selector, instruction_pointer(now),
+                             cpu_traits(now.model).sixteen_bit ? 4 : 8);
+  json["mode"] = mode_of(view, now);
+  if (cpu_traits(now.model).has_limits && (now.cr0 & 1) != 0) {
+    json["level"] = view.machine().engine().hflags() & kHfCpl;
+  }
+  if ((now.cr0 & kPaging) != 0) {
+    json["address_space"] = fmt::format("{:08x}", view.machine().engine().address_space());
+    const std::string process = view.process_here();
+    if (!process.empty()) json["process"] = process;
+  }
+  json["halted"] = now.halted;
+  json["flags"] = flags_of(now.eflags);
+  std::optional<CpuState> before;
+  if (view.timeline().step_back()) {
+    before = view.timeline().registers();
+    view.go_to(WantedMoment{moment.position, moment.deliveries});
+  }
+  json["registers"] = registers_of(view, now, before ? &*before : nullptr);
+  return json;
+}
+
+// ---- calls
+
+constexpr std::uint64_t kUsualReach = 200'000, kFarthestReach = 20'000'000;
+
+struct NestLine {
+  Position at;
+  Json json;
+};
+
+Json call_line(RunView& view, const OpenCall& call) {
+  Json line = {{"kind", "call"},
+               {"moment", position_text(call.at)},
+               {"from", linear_text(view, call.call)},
+               {"to", linear_text(view, call.target)},
+               {"returns_to", linear_text(view, call.return_to)},
+               {"slot", linear_text(view, call.slot)}};
+  const std::string from = view.place(call.call), to = view.place(call.target);
+  if (!from.empty()) line["from_place"] = from;
+  if (!to.empty()) line["to_place"] = to;
+  return line;
+}
+
+/// Calls, interrupts and exceptions that have not returned, the innermost first.
+Json answer_calls(RunView& view, const Query& query) {
+  const std::uint64_t reach = query.number("reach", kUsualReach, kFarthestReach);
+  const Moment moment = view.go_to(query);
+  std::vector<NestLine> lines;
+  for (const OpenCall& call : view.open_calls(reach)) {
+    lines.push_back({call.at, call_line(view, call)});
+  }
+  InterruptNest nest(view.machine());
+  const std::uint64_t at = moment.position.instruction;
+  const Position from{at - std::min(at, reach), 0};
+  view.timeline().tell(from, moment, nest, false, view.limit());
+  for (const InterruptNest::Entered& entered : nest.entered()) {
+    Json line = {{"kind", "event"},
+                 {"moment", position_text(entered.at)},
+                 {"text", event_name(entered.event)},
+                 {"from", fmt::format("{:04x}:{:08x}", entered.event.cs, entered.event.eip)}};
+    lines.push_back({entered.at, std::move(line)});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const NestLine& a, const NestLine& b) { return a.at > b.at; });
+  Json json = here(view);
+  json["looked_back"] = at - from.instruction;
+  json["whole"] = from == Position{};
+  json["calls"] = Json::array();
+  for (NestLine& line : lines) json["calls"].push_back(std::move(line.json));
+  return json;
+}
+
+}  // namespace
+
+std::vector<Question> state_questions() {
+  return {{"moment", answer_moment}, {"state", answer_state}, {"calls", answer_calls}};
+}
+
+}  // namespace citcat::view
