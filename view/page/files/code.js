@@ -1,0 +1,76 @@
+// What ran around the moment: instructions in the order in which they ran, with what each read and
+// wrote.
+
+import { element, fill } from "./dom.js";
+import { memory_link, moment_link, position_of } from "./links.js";
+import { link_to } from "./place.js";
+
+/// Links to the memory that a step accessed.
+function accesses(line, name, sign) {
+  return (line[name] ?? []).map((a) => element("span", { class: name },
+    `${sign} `,
+    a.address !== undefined ? memory_link(a.address) : memory_link(a.physical, a.physical, "physical"),
+    a.value === undefined ? " ?" : ` = ${a.value}`,
+    a.by === undefined ? "" : ` (${a.by})`));
+}
+
+function effects(line) {
+  const changes = Object.entries(line.changes ?? {}).map(([name, value]) =>
+    element("span", { class: "change" }, `${name} = ${value}`));
+  const ports = (line.ports ?? []).map((p) =>
+    element("span", { class: "port" }, `port ${p.port} ${p.write ? "←" : "→"} ${p.value}`));
+  const events = (line.events ?? []).map((e) => element("span", { class: "event" }, e));
+  return [...accesses(line, "reads", "read"), ...accesses(line, "writes", "wrote"), ...ports, ...changes, ...events];
+}
+
+/// "schedule" of "schedule+0x1c".
+const procedure_of = (place) => (place ?? "").split("+")[0];
+
+export function show_code(target, answer) {
+  const rows = [];
+  let procedure = null;
+  for (const line of answer.lines) {
+    if (line.place !== undefined && procedure_of(line.place) !== procedure) {
+      procedure = procedure_of(line.place);
+      rows.push(element("tr", { class: "procedure" }, element("th", { colspan: 4, scope: "rowgroup" }, procedure)));
+    }
+    const is_here = line.moment === answer.moment;
+    const shown = effects(line);
+    rows.push(element("tr", { class: is_here ? "here" : "", "aria-current": is_here ? "step" : false, "data-moment": line.moment },
+      element("td", { class: "position" }, moment_link(line.moment)),
+      element("td", { class: "address" },
+        element("a", { href: link_to({ panel: "listing", address: line.address, space: "linear" }), title: line.place ?? "Code in memory from here on" }, line.address)),
+      element("td", { class: "instruction" }, line.text, line.iterations ? element("span", { class: "times" }, ` ×${line.iterations}`) : "",
+        line.faults ? element("span", { class: "event" }, " faults") : ""),
+      element("td", { class: "effects" }, shown)));
+  }
+  if (!answer.lines.some((line) => line.moment === answer.moment)) {
+    rows.push(element("tr", { class: "here", "aria-current": "step" },
+      element("td", { class: "position" }, position_of(answer.moment)),
+      element("td", { colspan: 3 }, "the run ends here")));
+  }
+  fill(target, element("table", { class: "code" },
+    element("thead", {}, element("tr", {}, ["Instruction", "Address", "Code", "What it did"].map((t) => element("th", { scope: "col" }, t)))),
+    element("tbody", {}, rows)));
+  const current = target.querySelector(".here");
+  if (current !== null) target.scrollTop = current.offsetTop - target.clientHeight / 3;
+}
+
+/// Code as it lies in memory.
+export function show_listing(target, answer) {
+  let procedure = null;
+  const rows = [];
+  for (const line of answer.lines) {
+    if (line.place !== undefined && procedure_of(line.place) !== procedure) {
+      procedure = procedure_of(line.place);
+      rows.push(element("tr", { class: "procedure" }, element("th", { colspan: 3, scope: "rowgroup" }, procedure)));
+    }
+    rows.push(element("tr", {},
+      element("td", { class: "address" }, memory_link(line.address)),
+      element("td", { class: "bytes" }, line.bytes),
+      element("td", { class: "instruction" }, line.text)));
+  }
+  fill(target, element("div", { class: "scroll" }, element("table", { class: "code" },
+    element("thead", {}, element("tr", {}, ["Address", "Bytes", "Code"].map((t) => element("th", { scope: "col" }, t)))),
+    element("tbody", {}, rows))));
+}

@@ -1,0 +1,90 @@
+// Memory at the moment, and who accessed a byte of it.
+
+import { element, fill, hex } from "./dom.js";
+import { moment_link } from "./links.js";
+import { current_place, go_to, link_to } from "./place.js";
+
+const BYTES = 256, ROW = 16;
+
+/// What was shown last, to tell what has changed since.
+let last = { key: "", bytes: "" };
+
+export async function show_memory(target, source, moment) {
+  const place = current_place();
+  const space = place.space ?? "linear", address = place.address;
+  const form = element("form", { class: "line", submit: (event) => {
+    event.preventDefault();
+    const data = new FormData(form);
+    go_to({ panel: "memory", space: data.get("space"), address: data.get("address").trim().replace(/^0x/i, "") });
+  } },
+  element("label", {}, "Address ", element("input", { name: "address", value: address ?? "", size: 16, spellcheck: "false", autocomplete: "off" })),
+  element("label", {}, "Space ", element("select", { name: "space" },
+    element("option", { selected: space === "linear" }, "linear"), element("option", { selected: space === "physical" }, "physical"))),
+  element("button", {}, "Show"));
+  if (address === undefined) return fill(target, form, element("p", {}, "Memory at an address of the program (linear), or as the bus has it (physical)."));
+  const wanted = BigInt("0x" + address);
+  const first = wanted - (wanted % BigInt(ROW));
+  let answer;
+  try {
+    answer = await source.ask("memory", { at: moment, space, address: first.toString(16), size: BYTES });
+  } catch (error) {
+    return fill(target, form, element("p", { role: "alert" }, error.message));
+  }
+  const key = `${space} ${first}`;
+  const before = last.key === key ? last.bytes : answer.bytes;
+  last = { key, bytes: answer.bytes };
+  const results = element("div", { class: "results", "aria-live": "polite" });
+  const rows = [];
+  for (let i = 0; i < BYTES; i += ROW) rows.push(memory_row(answer, before, first, i, wanted, space));
+  const go = (by) => link_to({ address: (first + BigInt(by) < 0n ? 0n : first + BigInt(by)).toString(16) });
+  fill(target, form,
+    element("p", { class: "line" }, element("a", { href: go(-BYTES) }, "Before"), element("a", { href: go(BYTES) }, "Behind"),
+      answer.pages[0] === null ? element("span", {}, "Nothing is mapped here.") : space === "linear" ? element("span", {}, `physical ${answer.pages[0]}`) : ""),
+    element("div", { class: "scroll" }, element("table", { class: "memory" },
+      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Address"),
+        element("th", { scope: "col", colspan: ROW }, "Bytes"), element("th", { scope: "col" }, "Text"))),
+      element("tbody", {}, rows))),
+    byte_questions(source, moment, space, wanted, results), results);
+}
+
+function memory_row(answer, before, first, offset, wanted, space) {
+  const cells = [];
+  let text = "";
+  for (let j = 0; j < ROW; ++j) {
+    const at = first + BigInt(offset + j);
+    const byte = answer.bytes.slice(2 * (offset + j), 2 * (offset + j) + 2);
+    const changed = byte !== before.slice(2 * (offset + j), 2 * (offset + j) + 2);
+    const code = parseInt(byte, 16);
+    text += byte === "??" ? " " : code >= 32 && code < 127 ? String.fromCharCode(code) : "·";
+    const kind = [byte === "??" ? "unknown" : "", changed ? "changed" : "", at === wanted ? "chosen" : ""].join(" ").trim();
+    cells.push(element("td", { class: kind }, byte === "??" ? element("span", { title: "not known" }, "··")
+      : element("a", { href: link_to({ address: at.toString(16), space }), "aria-current": at === wanted ? "true" : false, tabindex: at === wanted ? 0 : -1 }, byte)));
+  }
+  return element("tr", {}, element("th", { scope: "row" }, hex(first + BigInt(offset), 8)), cells, element("td", { class: "text" }, text));
+}
+
+/// Who accesses the chosen byte, before and after.
+function byte_questions(source, moment, space, address, results) {
+  const size_field = element("input", { type: "number", min: 1, max: 4096, value: 1, "aria-label": "Bytes" });
+  const ask = (kind, direction, text) => element("button", { type: "button", "data-kind": kind, "data-direction": direction, click: async () => {
+    fill(results, element("p", {}, "Looking ..."));
+    try {
+      const answer = await source.ask("access", { at: moment, space, address: address.toString(16), size: size_field.value, kind, direction });
+      fill(results, access_text(answer));
+    } catch (error) {
+      fill(results, element("p", { role: "alert" }, error.message));
+    }
+  } }, text);
+  return element("p", { class: "line questions" }, element("span", {}, `Of ${address.toString(16)}:`), size_field, "bytes",
+    ask("write", "back", "Who wrote it last?"), ask("read", "back", "Who read it last?"),
+    ask("read", "on", "Who reads it next?"), ask("write", "on", "Who writes it next?"));
+}
+
+function access_text(answer) {
+  if (!answer.found) {
+    return element("p", {}, answer.why, answer.searched_to === undefined ? "" : [" It was looked for up to ", moment_link(answer.searched_to), "."]);
+  }
+  const changed = answer.write && answer.before !== answer.after ? `: ${answer.before || "not known"} became ${answer.after}` : answer.after ? `: ${answer.after}` : "";
+  return element("p", { class: "found" }, "Instruction ", moment_link(answer.moment), answer.place === undefined ? "" : ` in ${answer.place}`,
+    answer.text === undefined ? "" : [", ", element("code", {}, answer.text)], `, by ${answer.by}${changed}`);
+}

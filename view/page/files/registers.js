@@ -1,0 +1,48 @@
+// The registers at the moment, with what the last step changed.
+
+import { element, fill } from "./dom.js";
+import { memory_link } from "./links.js";
+
+const GROUPS = [
+  ["general", "General", true],
+  ["flags", "Flags", true],
+  ["segment", "Segments", false],
+  ["control", "Control", false],
+  ["debug", "Debug", false],
+  ["x87", "Floating point", false],
+  ["sse", "Vectors", false],
+];
+
+/// What is there in any recording of it, and says nothing while it is as reset leaves it.
+const is_quiet = (group) => group === "debug" || group === "x87" || group === "sse";
+
+let opened = new Set(["general", "flags"]);
+
+function row(register) {
+  const changed = register.before !== undefined;
+  const value = register.value === null ? element("span", { class: "unknown" }, "not known")
+    : register.group === "general" && register.name !== "ip" ? memory_link(register.value) : register.value;
+  return element("tr", { class: changed ? "changed" : "", "data-register": register.name },
+    element("th", { scope: "row" }, register.name),
+    element("td", { class: "value" }, value),
+    element("td", { class: "before" }, changed ? `was ${register.before}` : ""));
+}
+
+export function show_registers(target, state) {
+  const facts = [state.text, state.place, state.mode, state.level === undefined ? null : `level ${state.level}`,
+    state.process === undefined ? state.address_space && `process ${state.address_space}` : `process ${state.process}`,
+    state.halted ? "halted" : null].filter((f) => f);
+  const groups = [];
+  for (const [name, title, open] of GROUPS) {
+    const registers = state.registers.filter((r) => r.group === name);
+    if (registers.length === 0) continue;
+    const tells = registers.some((r) => r.value !== null && /[1-9a-f]/.test(r.value));
+    if (is_quiet(name) && !tells) continue;
+    const details = element("details", { open: opened.has(name), "data-group": name,
+      toggle: () => { if (details.open) opened.add(name); else opened.delete(name); } },
+    element("summary", {}, name === "flags" ? `${title}: ${state.flags || "none set"}` : title),
+    element("table", { class: "registers" }, element("tbody", {}, registers.map(row))));
+    groups.push(details);
+  }
+  fill(target, element("p", { class: "facts" }, facts.map((f) => element("span", {}, f))), ...groups);
+}
