@@ -1,0 +1,20 @@
+#pragma once
+// What a request line of HTTP asks for, taken apart.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace citcat::view {
+
+struct RequestTarget {
+  std::string path;  ///< decoded
+  std::map<std::string, std::string> parameters;
+};
+
+/// "/token/api/code?at=5" and the like; nullopt for what is no such target: too long, or with
+/// percent signs that stand for nothing, or with more parameters than any question has.
+std::optional<RequestTarget> parse_target(std::string_view target);
+
+}  // namespace citcat::view
