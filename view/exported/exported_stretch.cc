@@ -1,0 +1,399 @@
+#include "view/exported/exported_stretch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "events/address_space.h"
+#include "events/cpu_place.h"
+#include "replay/x86/disassembler.h"
+#include "view/model/answer_text.h"
+
+namespace citcat::view {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Values of one step that foresee others, at most.
+constexpr std::size_t kMostValues = 6;
+/// Numbers of more bytes stand as they are.
+constexpr std::uint32_t kNumberBytes = 8;
+
+std::uint64_t number_of(std::span<const std::uint8_t> bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
+  return value;
+}
+
+bool is_kept(const StepAccess& access) { return access.write || access.kind != AccessKind::walk; }
+
+/// The page holds it: what was read is what memory held.
+bool has_value(const StepAccess& access) { return access.write; }
+
+bool has_linear(const StepAccess& access) {
+  return access.kind == AccessKind::data && !access.outside;
+}
+
+std::vector<StepAccess> kept_accesses(const RecordedStep& step) {
+  std::vector<StepAccess> kept;
+  std::copy_if(step.accesses.begin(), step.accesses.end(), std::back_inserter(kept), is_kept);
+  return kept;
+}
+
+}  // namespace
+
+/// An instruction together with how it ran: what it accessed, how it ended.
+struct ExportedStretch::Shape {
+  std::size_t number = 0;
+  LinearAddr linear;
+  std::uint32_t frame = 0;  ///< in which it begins
+  std::vector<std::uint8_t> code;
+  std::string text, place;
+  std::uint8_t bits = 32;
+  bool completed = true, repeated = false;
+  std::uint8_t kind = 0;  ///< 1 a call, 2 a return
+  std::uint64_t instructions = 1, deliveries = 0;
+  bool iterates = false;  ///< the next moment is the next iteration
+  bool has_events = false;
+  std::vector<StepAccess> accesses;
+  std::vector<StepPort> ports;
+  std::size_t follower = 0;  ///< what ran behind it last
+
+  struct AccessColumns {
+    Column address, value, page;
+  };
+  std::vector<AccessColumns> access_columns;
+  std::vector<Column> port_columns;
+  struct RegisterColumns {
+    Column low, high;
+  };
+  std::map<std::size_t, RegisterColumns> registers;  ///< that it changes, by number in the table
+};
+
+class ExportedStretch::Pass final : public StepSink {
+ public:
+  Pass(ExportedStretch& stretch, bool writes) : stretch_(stretch), writes_(writes) {}
+  void begins(const Moment& moment, const CpuState& state) override {
+    stretch_.begin_pass(moment, state, writes_);
+  }
+  void step(const RecordedStep& step) override { stretch_.take_step(step, writes_); }
+
+ private:
+  ExportedStretch& stretch_;
+  bool writes_;
+};
+
+ExportedStretch::ExportedStretch(RunView& view) : view_(view) {
+  const RegisterTable& table = view.registers();
+  for (std::size_t i = 0; i < table.count(); ++i) {
+    if (table.group(i) == RegisterTable::Group::general) numbers_in_table_.push_back(i);
+  }
+}
+
+ExportedStretch::~ExportedStretch() = default;
+
+void ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
+  for (const bool writes : {false, true}) {
+    Pass pass(*this, writes);
+    view_.record(WantedMoment{{from, 0}, std::nullopt}, {to, 0}, pass);
+    for (const auto& shape : shapes_) {
+      if (writes) break;
+      for (Shape::AccessColumns& c : shape->access_columns) {
+        c.address.choose();
+        c.value.choose();
+        c.page.choose();
+      }
+      for (Column& c : shape->port_columns) c.choose();
+      for (auto& [i, c] : shape->registers) {
+        c.low.choose();
+        c.high.choose();
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// The beginning
+
+void ExportedStretch::begin_pass(const Moment& moment, const CpuState& state, bool writes) {
+  begin_ = end_ = moment;
+  state_ = state;
+  steps_ = 0;
+  last_shape_ = 0;
+  pages_.clear();
+  for (const auto& shape : shapes_) shape->follower = 0;
+  if (!writes) return;
+  const RegisterTable& table = view_.registers();
+  const CpuState known = view_.state();
+  registers_ = Json::array();
+  for (std::size_t i = 0; i < table.count(); ++i) {
+    registers_.push_back({table.name(i), RegisterTable::group_name(table.group(i)), table.digits(i),
+                          table.text(i, table.value(i, state)), table.unknown(i, known) ? 1 : 0});
+  }
+  copy_frames();
+}
+
+/// Of each frame that is touched its number, which of its bytes are known, and these.
+void ExportedStretch::copy_frames() {
+  const Memory& memory = view_.machine().memory();
+  for (const std::uint32_t frame : frames_) {
+    const PhysAddr first{frame * kPageSize};
+    const bool is_there = memory.is_mapped(frame);
+    const bool all = is_there && memory.is_defined(first, kPageSize);
+    memory_.varint(frame);
+    memory_.u8(all ? 1 : 0);
+    for (std::uint32_t i = 0; i < kPageSize && !all; i += 8) {
+      unsigned mask = 0;
+      for (std::uint32_t j = 0; j < 8; ++j) {
+        if (is_there && memory.is_defined(first.plus32(i + j), 1)) mask |= 1u << j;
+      }
+      memory_.u8(static_cast<std::uint8_t>(mask));
+    }
+    for (std::uint32_t i = 0; i < kPageSize; ++i) {
+      const auto byte = memory.defined_byte(first.plus32(i));
+      memory_.u8(byte.value_or(0));
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Steps
+
+ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step) {
+  const std::vector<StepAccess> accesses = kept_accesses(step);
+  const std::uint64_t instructions =
+      step.after.position.instruction - step.before.position.instruction;
+  const std::uint64_t deliveries = step.after.deliveries - step.before.deliveries;
+  const bool iterates = instructions == 0 && step.after.position.iteration != 0;
+  ShapeKey key{step.linear.value, step.physical.page(), step.bits, step.completed,
+               instructions,      deliveries,           iterates,  step.events.size()};
+  for (unsigned i = 0; i < step.length; i += 8) {
+    key.push_back(number_of(std::span(step.code).subspan(i, std::min(8u, 15u - i))));
+  }
+  for (const StepAccess& a : accesses) {
+    key.push_back(a.size | std::uint64_t{a.write} << 32 | std::uint64_t{a.outside} << 33 |
+                  std::uint64_t{a.known} << 34 | static_cast<std::uint64_t>(a.kind) << 35);
+  }
+  for (const StepPort& p : step.ports) key.push_back(p.size | std::uint64_t{p.write} << 32);
+  const auto [found, is_new] = numbers_.emplace(std::move(key), shapes_.size());
+  if (!is_new) return *shapes_[found->second];
+  auto shape = std::make_unique<Shape>();
+  shape->number = shapes_.size();
+  shape->linear = step.linear;
+  shape->frame = step.physical.page();
+  shape->code.assign(step.code.begin(), step.code.begin() + step.length);
+  shape->bits = step.bits;
+  shape->text = step.length == 0 ? code_at(view_, step.linear).text
+                                 : Disassembler(step.bits).text(shape->code, step.linear.value);
+  shape->place = view_.place_in(
+      step.linear, view_.index().process_name(address_space_of(state_.cr3, state_.cr4)));
+  shape->completed = step.completed;
+  shape->repeated = step.repeated;
+  const InstructionClass kind = step.kind;
+  if (kind == InstructionClass::call || kind == InstructionClass::far_call) shape->kind = 1;
+  if (kind == InstructionClass::ret || kind == InstructionClass::far_return) shape->kind = 2;
+  if (kind == InstructionClass::iret) shape->kind = 3;
+  shape->instructions = instructions;
+  shape->deliveries = deliveries;
+  shape->iterates = iterates;
+  shape->has_events = !step.events.empty();
+  shape->accesses = accesses;
+  shape->ports.assign(step.ports.begin(), step.ports.end());
+  shape->access_columns.resize(accesses.size());
+  shape->port_columns.resize(2 * step.ports.size());
+  shapes_.push_back(std::move(shape));
+  return *shapes_.back();
+}
+
+void ExportedStretch::put(Column& column, std::uint64_t value, bool writes) {
+  if (writes) {
+    column.write(value, inputs_);
+  } else {
+    column.weigh(value, inputs_);
+  }
+}
+
+void ExportedStretch::take_path(Shape& shape, bool writes) {
+  if (steps_ == 0) {
+    if (writes) path_.varint(shape.number + 1);
+  } else {
+    Shape& before = *shapes_[last_shape_];
+    const std::size_t token = shape.number + 1;
+    if (writes) path_.varint(before.follower == token ? 0 : token);
+    before.follower = token;
+  }
+  last_shape_ = shape.number;
+}
+
+void ExportedStretch::take_access(Shape& shape, std::size_t i, const RecordedStep& step,
+                                  bool writes) {
+  const StepAccess access = kept_accesses(step)[i];
+  Shape::AccessColumns& columns = shape.access_columns[i];
+  const std::uint64_t physical = access.physical.value;
+  for (std::uint64_t page = physical / kPageSize;
+       page <= (physical + std::max(access.size, 1u) - 1) / kPageSize; ++page) {
+    frames_.insert(static_cast<std::uint32_t>(page));
+  }
+  if (has_linear(access)) {
+    put(columns.address, access.linear.value, writes);
+    const std::uint64_t page = access.linear.value / kPageSize;
+    std::uint64_t& frame = pages_[page];
+    const std::uint64_t now = physical / kPageSize;
+    const std::uint64_t difference = now - frame;
+    const std::vector<std::uint64_t> none;
+    if (writes) {
+      columns.page.write(difference, none);
+    } else {
+      columns.page.weigh(difference, none);
+    }
+    frame = now;
+  } else {
+    put(columns.address, physical, writes);
+  }
+  const auto bytes = step.bytes.subspan(access.bytes, access.size);
+  if (has_value(access)) {
+    if (access.size <= kNumberBytes) {
+      put(columns.value, number_of(bytes), writes);
+    } else if (writes) {
+      bytes_.bytes(bytes);
+    }
+  }
+  if (access.size <= kNumberBytes && inputs_.size() < numbers_in_table_.size() + kMostValues) {
+    inputs_.push_back(number_of(bytes));
+  }
+}
+
+void ExportedStretch::take_registers(Shape& shape, const CpuState& after, bool writes) {
+  const RegisterTable& table = view_.registers();
+  if (!writes) {
+    table.for_each_change(state_, after, [&](std::size_t i) {
+      if (table.name(i) != "eip" && table.name(i) != "rip" && table.name(i) != "ip") {
+        shape.registers[i];
+      }
+    });
+  }
+  for (auto& [i, columns] : shape.registers) {
+    const RegisterValue value = table.value(i, after);
+    put(columns.low, value.low, writes);
+    if (table.digits(i) > 16) put(columns.high, value.high, writes);
+  }
+}
+
+void ExportedStretch::take_step(const RecordedStep& step, bool writes) {
+  Shape& shape = shape_of(step);
+  frames_.insert(step.physical.page());
+  take_path(shape, writes);
+  const RegisterTable& table = view_.registers();
+  inputs_.clear();
+  for (const std::size_t i : numbers_in_table_) {
+    inputs_.push_back(table.value(i, state_).low);
+  }
+  for (std::size_t i = 0; i < shape.accesses.size(); ++i) take_access(shape, i, step, writes);
+  for (std::size_t i = 0; i < step.ports.size(); ++i) {
+    put(shape.port_columns[2 * i], step.ports[i].port, writes);
+    put(shape.port_columns[2 * i + 1], step.ports[i].value, writes);
+  }
+  take_registers(shape, *step.state_after, writes);
+  if (writes) {
+    for (const StepEvent& event : step.events) {
+      Json json = {steps_, event_text(event)};
+      if (event.kind == StepEvent::Kind::delivered) {
+        json.push_back(static_cast<unsigned>(event.delivery.kind));
+        json.push_back(event.delivery.vector);
+      }
+      events_.push_back(std::move(json));
+    }
+  }
+  state_ = *step.state_after;
+  end_ = step.after;
+  ++steps_;
+}
+
+// ---------------------------------------------------------------------------------------------
+// What becomes of it
+
+Json ExportedStretch::shape_json(const Shape& shape) const {
+  Json accesses = Json::array();
+  for (std::size_t i = 0; i < shape.accesses.size(); ++i) {
+    const StepAccess& a = shape.accesses[i];
+    const Shape::AccessColumns& c = shape.access_columns[i];
+    // Flags: 1 write, 2 by another bus master, 4 not known, 8 data, 16 by the processor itself.
+    const unsigned flags = (a.write ? 1u : 0) | (a.outside ? 2u : 0) | (a.known ? 0 : 4u) |
+                           (has_linear(a) ? 8u : 0) | (a.kind == AccessKind::system ? 16u : 0) |
+                           (a.kind == AccessKind::walk ? 32u : 0);
+    accesses.push_back(
+        {flags, a.size, c.address.foresight(), c.page.foresight(), c.value.foresight()});
+  }
+  Json ports = Json::array();
+  for (std::size_t i = 0; i < shape.ports.size(); ++i) {
+    ports.push_back({shape.ports[i].write ? 1 : 0, shape.ports[i].size,
+                     shape.port_columns[2 * i].foresight(),
+                     shape.port_columns[2 * i + 1].foresight()});
+  }
+  Json registers = Json::array();
+  for (const auto& [i, c] : shape.registers) {
+    registers.push_back({i, c.low.foresight(), c.high.foresight()});
+  }
+  // Flags: 1 completed, 2 repeated, 4 the next moment is the next iteration, 8 has events.
+  const unsigned flags = (shape.completed ? 1u : 0) | (shape.repeated ? 2u : 0) |
+                         (shape.iterates ? 4u : 0) | (shape.has_events ? 8u : 0);
+  return {linear_text(view_, shape.linear),
+          bytes_text(shape.code),
+          shape.text,
+          shape.place,
+          flags,
+          shape.instructions,
+          shape.deliveries,
+          shape.kind,
+          std::move(accesses),
+          std::move(ports),
+          std::move(registers),
+          shape.frame};
+}
+
+Json ExportedStretch::description() const {
+  Json shapes = Json::array();
+  for (const auto& shape : shapes_) shapes.push_back(shape_json(*shape));
+  Json inputs = Json::array();
+  for (const std::size_t i : numbers_in_table_) inputs.push_back(i);
+  return {{"steps", steps_},
+          {"begin", {begin_.position.instruction, begin_.position.iteration, begin_.deliveries}},
+          {"end_address", linear_text(view_, next_instruction(state_))},
+          {"values", kMostValues},
+          {"registers", registers_},
+          {"inputs", std::move(inputs)},
+          {"frames", frames_.size()},
+          {"events", events_},
+          {"shapes", std::move(shapes)}};
+}
+
+std::vector<std::uint8_t> ExportedStretch::columns() const {
+  ByteWriter out;
+  const auto add = [&](std::span<const std::uint8_t> bytes) {
+    out.varint(bytes.size());
+    out.bytes(bytes);
+  };
+  add(path_.view());
+  add(bytes_.view());
+  add(memory_.view());
+  for (const auto& shape : shapes_) {
+    for (std::size_t i = 0; i < shape->accesses.size(); ++i) {
+      const Shape::AccessColumns& c = shape->access_columns[i];
+      add(c.address.written());
+      if (has_linear(shape->accesses[i])) add(c.page.written());
+      if (has_value(shape->accesses[i]) && shape->accesses[i].size <= kNumberBytes) {
+        add(c.value.written());
+      }
+    }
+    for (const Column& c : shape->port_columns) add(c.written());
+    for (const auto& [i, c] : shape->registers) {
+      add(c.low.written());
+      if (view_.registers().digits(i) > 16) add(c.high.written());
+    }
+  }
+  return out.take();
+}
+
+}  // namespace citcat::view
