@@ -2,10 +2,12 @@
 # (`parts/without_<part>.cc` of a component) takes the place of its sources: what would need it says so.
 
 set(CITCAT_PARTS "all" CACHE STRING
-  "Parts beside the core (import, replay, verify, dump, info, explain ...): all, none, or a list of analyses;mdl;export;plugin;report;debugger;monitor;api;sql")
-set(citcat_all_parts analyses mdl export plugin report debugger monitor api sql)
+  "Parts beside the core (import, replay, verify, dump, info, explain ...): all, none, or a list of analyses;mdl;export;plugin;report;debugger;view;monitor;api;sql")
+set(citcat_all_parts analyses mdl export plugin report debugger view monitor api sql)
 # Parts that stand on the tools of `analyses`.
 set(citcat_parts_upon_analyses mdl plugin report sql)
+# Parts that stand on the debugger.
+set(citcat_parts_upon_debugger view)
 
 if(CITCAT_PARTS STREQUAL "all")
   set(CITCAT_BUILT_PARTS ${citcat_all_parts})
@@ -21,6 +23,9 @@ foreach(part IN LISTS CITCAT_BUILT_PARTS)
   endif()
   if(part IN_LIST citcat_parts_upon_analyses AND NOT "analyses" IN_LIST CITCAT_BUILT_PARTS)
     message(FATAL_ERROR "CITCAT_PARTS: ${part} needs analyses")
+  endif()
+  if(part IN_LIST citcat_parts_upon_debugger AND NOT "debugger" IN_LIST CITCAT_BUILT_PARTS)
+    message(FATAL_ERROR "CITCAT_PARTS: ${part} needs debugger")
   endif()
 endforeach()
 set(CITCAT_WHOLE ON)
@@ -38,6 +43,7 @@ set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exp
 set(citcat_part_plugin "/tools/plugin/")
 set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/report/report_data\\.cc$")
 set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_debug\\.cc$")
+set(citcat_part_view "/view/model/" "/view/server/" "/view/exported/" "/cli/view/recording_view\\.cc$")
 set(citcat_part_monitor
   "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")
 

@@ -1,41 +1,79 @@
-// citcat view: the entries of IDtrace's files.
+// citcat view: a recording in a browser; the entries of IDtrace's files.
 
+#include <limits>
 #include <memory>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
+#include "cli/view/recording_view.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {
 
 struct ViewArguments {
   IdtraceView view;
-  std::string format = "text";
+  RecordingViewArguments recording;
+  std::string format;
+  std::optional<std::uint64_t> from, to;
 };
 
-ExitCode run_view(ViewArguments arguments, const Console& console) {
-  arguments.view.form = parse_form(arguments.format);
-  print_idtrace_file(arguments.view, find_file_kind(arguments.view.file).kind, console);
+ExitCode view_idtrace(ViewArguments arguments, FileKind kind, const Console& console) {
+  arguments.view.form = parse_form(arguments.format.empty() ? "text" : arguments.format);
+  arguments.view.from = arguments.from.value_or(0);
+  arguments.view.to = arguments.to.value_or(std::numeric_limits<std::uint64_t>::max());
+  print_idtrace_file(arguments.view, kind, console);
   return ExitCode::ok;
+}
+
+ExitCode run_view(ViewArguments arguments, const Console& console) {
+  RecordingViewArguments& recording = arguments.recording;
+  recording.recording = arguments.view.file;
+  const FileKind kind = find_file_kind(arguments.view.file).kind;
+  if (kind != FileKind::recording) {
+    if (recording.given()) {
+      throw UsageError(
+          "--export, --port, --no-browser, --symbols, --hints and --unchecked are of "
+          "recordings; " +
+          arguments.view.file + " is none");
+    }
+    return view_idtrace(std::move(arguments), kind, console);
+  }
+  if (!arguments.format.empty()) throw UsageError("--format is of IDtrace's files");
+  if (recording.output.empty() && (arguments.from || arguments.to)) {
+    throw UsageError("--from and --to of a recording are of --export");
+  }
+  recording.from = arguments.from.value_or(0);
+  recording.to = arguments.to;
+  return view_recording(recording, console);
 }
 
 CommandRun define_view(const CommandParser& parser) {
   auto arguments = std::make_shared<ViewArguments>();
   parser
       .add_option("FILE", arguments->view.file,
-                  "Trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace's")
+                  "Recording, or a trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace's")
       .required();
-  parser.add_option("--from", arguments->view.from, "First entry, or block");
-  parser.add_option("--to", arguments->view.to, "Where to stop; itself not included");
-  parser.add_option("--format", arguments->format, "text, json (one object a line) or csv");
+  arguments->recording.define(parser);
+  parser.add_option("--from", arguments->from,
+                    "With --export the first instruction; of IDtrace's files the first entry");
+  parser.add_option("--to", arguments->to, "Where to stop; itself not included");
+  parser.add_option("--format", arguments->format,
+                    "Of IDtrace's files: text, json (one object a line) or csv; text by default");
   arguments->view.idtrace.define(parser);
   return [arguments](const Console& console) { return run_view(*arguments, console); };
 }
 
 }  // namespace
 
-extern const Command kViewCommand{"view", "Print the entries of an IDtrace file",
-                                  "citcat view run.trc --from 1000 --to 1020", define_view};
+extern const Command kViewCommand{
+    "view", "Look at a recording in a browser, at any moment of it; print an IDtrace file",
+    "citcat view boot.citcat\n"
+    "citcat view boot.citcat --no-browser --port 8080\n"
+    "citcat view boot.citcat --export page.html --from 1000000 --to 2000000\n"
+    "citcat view run.trc --from 1000 --to 1020",
+    define_view};
 
 }  // namespace citcat

@@ -1,0 +1,13 @@
+// Stand-in for what looks at recordings in a browser, of the part "view".
+
+#include "cli/view/recording_view.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+
+ExitCode view_recording(const RecordingViewArguments&, const Console&) {
+  throw UsageError(
+      "this build was made without the part \"view\"; configure it with CITCAT_PARTS=all");
+}
+
+}  // namespace citcat

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""What somebody does with a run in a browser, by a script: citcat view, and the page that it exports.
+
+    view_test.py PROGRAM RECORDING [--function NAME] [--pictures FOLDER]
+
+Finds a function, goes to its third call, steps back over it, asks who wrote a byte, follows the answer, copies the
+address of the page, opens it in another window and sees the same moment; then does it again in an exported file. Status
+77 where there is no Chromium.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser, find_chromium  # noqa: E402
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+class Server:
+    """citcat view, until the end of a `with`."""
+
+    def __init__(self, program, recording):
+        self.process = subprocess.Popen([program, "view", recording, "--no-browser"], stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        expect(re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/", self.url), f"an address, found '{self.url}'")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        expect(self.process.wait(30) == 0, "Ctrl-C ends the server with status 0")
+
+
+def moment(page):
+    page.wait("document.body.dataset.shown !== undefined")
+    return page.evaluate("document.body.dataset.shown")
+
+
+def moved(page, act):
+    """The moment that is shown behind what `act` does."""
+    before = moment(page)
+    act()
+    page.wait(f"document.body.dataset.shown !== undefined && document.body.dataset.shown !== {before!r}")
+    return moment(page)
+
+
+def current_line(page):
+    return page.evaluate("document.querySelector('#code [aria-current]').innerText")
+
+
+def registers(page):
+    return page.evaluate("""Object.fromEntries([...document.querySelectorAll('#registers [data-register]')]
+        .map((row) => [row.dataset.register, row.querySelector('.value').innerText]))""")
+
+
+def some_function(page, least):
+    """The address of code that is called so often: the first callee of the run that is."""
+    return page.evaluate("""(async () => {
+      const source = await (await import('./source.js')).open_source();
+      for (let at = 0;; at += 400) {
+        const {lines} = await source.ask('code', {at: String(at), before: 0, after: 400});
+        for (let i = 0; i + 1 < lines.length; ++i) {
+          if (!lines[i].text.startsWith('call')) continue;
+          const found = await source.ask('nth', {function: lines[i + 1].address, n: %d});
+          if (found.found) return lines[i + 1].address;
+        }
+        if (lines.length < 10) return null;
+      }
+    })()""" % least)
+
+
+def walk(page, browser, url, function):
+    """The walk of the issue. Returns the moment at its end."""
+    page.press("b")
+    moment(page)
+    page.press("/")
+    page.type("#find-call [name=function]", function)
+    page.type("#find-call [name=n]", "3")
+    third = moved(page, lambda: page.click("#find-call button"))
+    print("third call of", function, "at", third, current_line(page).split("\t")[2:3])
+    # Out of it, and back over it, to where it is called from.
+    returned = moved(page, lambda: page.press("o"))
+    call = moved(page, lambda: page.press("N"))
+    expect("call" in current_line(page), f"back over it is its call, found {current_line(page)}")
+    expect(moved(page, lambda: page.press("n")) == returned, "over it again is where it returned")
+    expect(moved(page, lambda: page.press("N")) == call, "and back over it is its call")
+    expect(moved(page, lambda: page.press("s")) == third, "a step from the call is its first instruction")
+    there = registers(page)
+    moved(page, lambda: page.press("s"))
+    expect(moved(page, lambda: page.press("S")) == third, "a step back is where it came from")
+    expect(registers(page) == there, "with the same registers")
+    # Who wrote the first byte of its return address?
+    stack = page.evaluate("""[...document.querySelectorAll('#registers [data-register]')]
+        .find((r) => ['esp', 'rsp'].includes(r.dataset.register))?.querySelector('.value a').getAttribute('href')""")
+    expect(stack, "a link from the stack pointer to memory")
+    page.evaluate(f"location.hash = {stack!r}")
+    page.wait("document.querySelector('[data-kind=write][data-direction=back]')")
+    page.click("[data-kind=write][data-direction=back]")
+    page.wait("document.querySelector('.results .found a')")
+    expect(page.evaluate("document.querySelector('.results .found a').innerText") == call.split("~")[0],
+           "the call wrote the return address")
+    wrote = moved(page, lambda: page.click(".results .found a"))
+    expect(wrote == call, f"the link goes to the call, {call}, found {wrote}")
+    # The same in a new window.
+    other = browser.open(url + page.evaluate("location.hash"))
+    other.wait("document.body.dataset.ready")
+    expect(moment(other) == wrote, "the same moment in another window")
+    expect(registers(other) == registers(page), "with the same registers")
+    expect(current_line(other) == current_line(page), "and the same line of code")
+    expect(other.look() == [] and page.look() == [], f"nothing on the console, found {page.problems + other.problems}")
+    return wrote
+
+
+def refuses_other_recordings(page):
+    page.evaluate("location.hash = '#id=000000000000&at=1'")
+    page.wait("!document.getElementById('problem').hidden")
+    expect("another recording" in page.evaluate("document.getElementById('problem').innerText"),
+           "a link of another recording is refused")
+
+
+def take_pictures(browser, url, fragment, folder, name):
+    """Each screen, light and dark, from a telephone's to a wide one's width."""
+    os.makedirs(folder, exist_ok=True)
+    for width, height in ((390, 844), (768, 1024), (1400, 1000), (2560, 1400)):
+        for screen, hash_text in (("first", ""), ("moment", fragment)):
+            page = browser.open(url + hash_text, width, height)
+            page.wait("document.body.dataset.ready")
+            page.wait("document.body.dataset.known === 'all'")
+            if hash_text:
+                moment(page)
+            for dark in (False, True):
+                page.size(width, height, dark)
+                page.wait("document.readyState === 'complete'")
+                page.picture(os.path.join(folder, f"{name}-{screen}-{width}-{'dark' if dark else 'light'}.png"))
+                expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+                       f"nothing is wider than {width} pixels on the {screen} screen")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("recording")
+    parser.add_argument("--function")
+    parser.add_argument("--pictures")
+    arguments = parser.parse_args()
+    if find_chromium() is None:
+        print("skip: there is no chromium here (Debian's package chromium)")
+        return 77
+    with tempfile.TemporaryDirectory() as folder, Browser() as browser:
+        with Server(arguments.program, arguments.recording) as server:
+            page = browser.open(server.url)
+            page.wait("document.body.dataset.ready")
+            page.wait("document.body.dataset.known === 'all'")
+            function = arguments.function or some_function(page, 4)
+            expect(function, "a function that is called four times")
+            wrote = walk(page, browser, server.url, function)
+            fragment = page.evaluate("location.hash")
+            expect(all(r.startswith((server.url, "data:")) for r in page.requests), "nothing is asked of anybody else")
+            refuses_other_recordings(page)
+            if arguments.pictures:
+                take_pictures(browser, server.url, fragment, arguments.pictures, "live")
+        exported = os.path.join(folder, "page.html")
+        last = int(re.match(r"\d+", wrote).group()) + 50_000
+        subprocess.run([arguments.program, "view", arguments.recording, "-q", "--export", exported, "--to", str(last)],
+                       check=True)
+        url = "file://" + exported
+        page = browser.open(url)
+        page.wait("document.body.dataset.ready", 180)
+        expect(walk(page, browser, url, function) == wrote, "the exported page shows the same moments")
+        expect(all(r.startswith(("file://" + folder, "data:")) for r in page.requests),
+               f"nothing outside of the file is read, found {page.requests}")
+        refuses_other_recordings(page)
+        if arguments.pictures:
+            take_pictures(browser, url, fragment, arguments.pictures, "exported")
+    print("ok")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
