@@ -4,6 +4,42 @@
 
 namespace citcat::monitor {
 
+namespace {
+
+constexpr std::uint32_t kWord = 8;
+
+std::uint64_t word_at(const std::uint8_t* at) {
+  std::uint64_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+template <typename T>
+T difference_at(const std::uint8_t* a, const std::uint8_t* b) {
+  T x, y;
+  std::memcpy(&x, a, sizeof x);
+  std::memcpy(&y, b, sizeof y);
+  return static_cast<T>(x ^ y);
+}
+
+/// The first bytes and the last ones, which may be the same: operands and instructions are short,
+/// and a call would take longer.
+template <typename T>
+bool ends_are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
+  const std::size_t last = size - sizeof(T);
+  return (difference_at<T>(a, b) | difference_at<T>(a + last, b + last)) == 0;
+}
+
+bool are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
+  if (size > 16) return std::memcmp(a, b, size) == 0;
+  if (size >= 8) return ends_are_equal<std::uint64_t>(a, b, size);
+  if (size >= 4) return ends_are_equal<std::uint32_t>(a, b, size);
+  if (size >= 2) return ends_are_equal<std::uint16_t>(a, b, size);
+  return size == 0 || *a == *b;
+}
+
+}  // namespace
+
 // ---- a set-associative cache with true least-recently-used replacement
 // ---------------------------
 
@@ -13,15 +49,10 @@ void BusModel::Cache::clear() {
   for (auto& set : dirty) set.fill(false);
 }
 
-int BusModel::Cache::find(unsigned set, std::uint32_t number) const {
-  for (unsigned way = 0; way < kWays; ++way)
-    if (line[set][way] == number) return static_cast<int>(way);
-  return -1;
-}
-
 void BusModel::Cache::touch(unsigned set, int way) {
   auto& ages = age[set];
   const std::uint8_t before = ages[static_cast<unsigned>(way)];
+  if (before == 0) return;
   for (auto& a : ages)
     if (a < before) ++a;
   ages[static_cast<unsigned>(way)] = 0;
@@ -92,13 +123,45 @@ void BusModel::drop(Cache& cache, std::uint32_t number) {
 bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
                                std::span<const std::uint8_t> bytes) {
   const std::uint32_t base = number * line_bytes();
-  if (!memory_.differs(base, line_bytes())) return false;
+  if (is_known_but_for(base, address - base, static_cast<std::uint32_t>(bytes.size())))
+    return false;
   for (std::uint32_t k = 0; k < line_bytes(); ++k) {
     const std::uint32_t at = base + k;
     if (at - address < bytes.size() || expected_[0].holds(at) || expected_[1].holds(at)) continue;
     if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u)) return true;
   }
   return false;
+}
+
+/// Whether a line of RAM holds what is known of it, but for the bytes [from, from + size) of it.
+bool BusModel::is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const {
+  const std::uint8_t* const live = memory_.live(base);
+  const std::uint8_t* const known = memory_.shadow(base);
+  std::uint64_t others = 0;
+  for (std::uint32_t at = 0; at < line_bytes(); at += kWord) {
+    std::uint64_t difference = word_at(live + at) ^ word_at(known + at);
+    // Most operands are in one of the words.
+    if (from - at < kWord && size <= kWord - (from - at)) {
+      const unsigned shift = 8 * (from - at);
+      difference &= size == kWord ? 0 : ~(((std::uint64_t{1} << 8 * size) - 1) << shift);
+    }
+    others |= difference;
+  }
+  return others == 0;
+}
+
+/// A read within one line that is held, and is as it is known: nothing of it is seen.
+bool BusModel::is_plain_hit(Cache& cache, std::uint32_t address,
+                            std::span<const std::uint8_t> bytes) {
+  const std::uint32_t number = address >> line_shift_, base = number << line_shift_;
+  if (address - base + bytes.size() > line_bytes()) return false;
+  const unsigned set = set_of(number);
+  const int way = cache.find(set, number);
+  if (way < 0 || !is_known_but_for(base, 0, 0) ||
+      !are_equal(bytes.data(), memory_.shadow(address), bytes.size()))
+    return false;
+  cache.touch(set, way);
+  return true;
 }
 
 /// A line becomes known as it is, but for marks that are still to be shown.
@@ -120,6 +183,7 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
     const std::uint32_t to =
         std::min(address + static_cast<std::uint32_t>(bytes.size()), base + line_bytes());
     const auto part = bytes.subspan(from - address, to - from);
+    if (is_plain_hit(cache, from, part)) continue;
     const bool same = std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
                       !changed_outside(number, from, part);
     const int way = cache.find(set_of(number), number);
@@ -242,11 +306,14 @@ void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_
   }
 }
 
-void BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential) {
-  if (cacheable(address, static_cast<std::uint32_t>(bytes.size())))
+bool BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  if (cacheable(address, size)) {
     cached_read(RecordType::code_read, address, bytes);
-  else
-    fetch_uncached(address, bytes, sequential);
+    return !cache_disabled_;
+  }
+  fetch_uncached(address, bytes, sequential);
+  return model_ == CacheModel::none && memory_.is_ram(address, size);
 }
 
 void BusModel::clear() {

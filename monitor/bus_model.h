@@ -23,6 +23,11 @@ namespace citcat::monitor {
 
 enum class CacheModel : std::uint8_t { none, i486, write_back, pentium };
 
+/// Bytes of code that are fetched at once: a line, or a dword where there is no cache.
+inline std::uint32_t fetched_together(CacheModel model) {
+  return model == CacheModel::none ? 4 : model == CacheModel::pentium ? 32 : 16;
+}
+
 class BusModel {
  public:
   BusModel(GuestMemory& memory, RecordSink& sink, CacheModel model)
@@ -47,7 +52,9 @@ class BusModel {
   /// The processor has written `bytes`; RAM holds them already.
   void write(std::uint32_t address, std::span<const std::uint8_t> bytes);
   /// The processor executes `bytes` at `address`. `sequential`: after the instruction before it.
-  void fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  /// Returns whether more of the same line (without caches: dword) would not be seen, as long as
+  /// nothing else happens.
+  bool fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
   /// Reads RAM for the processor itself (page tables, descriptors): the value that stands there.
   void read_ram(std::uint32_t address, std::uint32_t size) {
     read(address, {memory_.live(address), size});
@@ -74,15 +81,18 @@ class BusModel {
 
     void clear();
     /// The way of `set` that holds the line, or -1.
-    int find(unsigned set, std::uint32_t number) const;
+    int find(unsigned set, std::uint32_t number) const {
+      const auto& lines = line[set];
+      for (unsigned way = 0; way < kWays; ++way)
+        if (lines[way] == number) return static_cast<int>(way);
+      return -1;
+    }
     void touch(unsigned set, int way);
     int oldest(unsigned set) const;
   };
 
-  unsigned line_bytes() const { return model_ == CacheModel::pentium ? 32 : 16; }
-  unsigned set_of(std::uint32_t number) const {
-    return number % (model_ == CacheModel::write_back ? 256 : 128);
-  }
+  unsigned line_bytes() const { return 1u << line_shift_; }
+  unsigned set_of(std::uint32_t number) const { return number & set_mask_; }
   bool writes_back() const { return model_ >= CacheModel::write_back; }
   bool has_code_cache() const { return model_ == CacheModel::pentium; }
   Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
@@ -97,6 +107,8 @@ class BusModel {
   void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
   bool changed_outside(std::uint32_t number, std::uint32_t address,
                        std::span<const std::uint8_t> bytes);
+  bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const;
+  bool is_plain_hit(Cache& cache, std::uint32_t address, std::span<const std::uint8_t> bytes);
   void take_line(std::uint32_t number);
   void drop(Cache& cache, std::uint32_t number);
   void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
@@ -104,6 +116,8 @@ class BusModel {
   GuestMemory& memory_;
   RecordSink& sink_;
   const CacheModel model_;
+  const unsigned line_shift_ = model_ == CacheModel::pentium ? 5 : 4;
+  const unsigned set_mask_ = model_ == CacheModel::write_back ? 255 : 127;
   Cache data_, code_;
   bool cache_disabled_ = false;
   std::uint32_t window_begin_ = 0, window_bytes_ = 0;

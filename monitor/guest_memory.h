@@ -85,6 +85,7 @@ class GuestMemory {
 
   const std::uint8_t* live(std::uint32_t address) const { return ram_ + offset_of(address); }
   std::uint8_t* shadow(std::uint32_t address) { return shadow_ + offset_of(address); }
+  const std::uint8_t* shadow(std::uint32_t address) const { return shadow_ + offset_of(address); }
   bool differs(std::uint32_t address, std::uint32_t size) const {
     const std::size_t offset = offset_of(address);
     return std::memcmp(ram_ + offset, shadow_ + offset, size) != 0;

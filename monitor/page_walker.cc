@@ -28,19 +28,6 @@ void PageWalker::flush() {
   for (auto& set : tlb_) set.fill(Entry{});
 }
 
-PageWalker::Entry* PageWalker::find(std::uint64_t page) {
-  for (Entry& entry : tlb_[page % kSets])
-    if (entry.page == page) return &entry;
-  return nullptr;
-}
-
-PageWalker::Entry* PageWalker::usable(std::uint64_t page, bool store) {
-  Entry* const held = find(page);
-  if (held == nullptr || (store && !held->dirty)) return nullptr;
-  const unsigned set_since = *memory_.live(held->at) & ~*memory_.shadow(held->at);
-  return (set_since & (kAccessed | kDirty)) == 0 ? held : nullptr;
-}
-
 void PageWalker::insert(const Entry& entry) {
   if (Entry* old = find(entry.page)) {
     *old = entry;
@@ -50,8 +37,7 @@ void PageWalker::insert(const Entry& entry) {
   tlb_[set][next_[set]++ % kWays] = entry;
 }
 
-void PageWalker::take_back_pointer_marks() {
-  if (!keeps_pointers()) return;
+void PageWalker::take_back_kept_marks() {
   const std::uint32_t first = pointers_at() & a20_mask_;
   constexpr std::uint32_t kEntries = 4, kEntryBytes = 8;
   if (!memory_.is_ram(first, kEntries * kEntryBytes) ||
@@ -109,7 +95,9 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, un
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
 PageWalker::Entry PageWalker::entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry,
                                     std::uint32_t at) const {
-  return {page, frame & a20_mask_, (entry & kDirty) != 0, at & a20_mask_};
+  const std::uint32_t place = at & a20_mask_;
+  return {page,  frame & a20_mask_,   (entry & kDirty) != 0,
+          place, memory_.live(place), std::as_const(memory_).shadow(place)};
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {
@@ -313,7 +301,7 @@ std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint64_t addre
   return walked->frame | static_cast<std::uint32_t>(linear & 0xfff);
 }
 
-std::uint32_t PageWalker::translate_as(std::uint64_t address, bool store, std::uint32_t physical) {
+std::uint32_t PageWalker::walk_as(std::uint64_t address, bool store, std::uint32_t physical) {
   const std::uint64_t linear = reach(address);
   auto result = translate(linear, store);
   if (result != physical && paging()) {

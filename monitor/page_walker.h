@@ -50,7 +50,11 @@ class PageWalker {
   std::optional<std::uint32_t> translate(std::uint64_t linear, bool store);
   /// The same, for when the emulator says where the access went: a translation that disagrees is
   /// walked again.
-  std::uint32_t translate_as(std::uint64_t linear, bool store, std::uint32_t physical);
+  std::uint32_t translate_as(std::uint64_t linear, bool store, std::uint32_t physical) {
+    const Entry* const held = usable(reach(linear) >> 12, store);
+    const bool is_there = held != nullptr && (held->frame | (linear & 0xfff)) == physical;
+    return is_there && paging() ? physical : walk_as(linear, store, physical);
+  }
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
   /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
@@ -78,7 +82,9 @@ class PageWalker {
 
   /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
   /// (Intel SDM vol. 3, table 4-8). Takes these marks out of RAM again.
-  void take_back_pointer_marks();
+  void take_back_pointer_marks() {
+    if (keeps_pointers()) take_back_kept_marks();
+  }
 
   std::uint64_t walks() const { return walks_; }
   /// Translations that differed from the emulator's even after a new walk.
@@ -96,6 +102,9 @@ class PageWalker {
     std::uint32_t frame = 0;                 ///< physical address of the page
     bool dirty = false;
     std::uint32_t at = 0;  ///< physical address of the table entry that maps the page
+    /// The lowest byte of that entry, where marks are: as it is, and as the bus has shown it.
+    const std::uint8_t* live = nullptr;
+    const std::uint8_t* shadow = nullptr;
   };
 
   /// The entries that map a page, from the top one on. A large page has fewer.
@@ -121,10 +130,20 @@ class PageWalker {
     return (entry & 0xffc00000) | std::uint64_t{entry & 0x1fe000} << 19;
   }
   std::uint32_t directory_base() const { return named_by(control_.cr3).value_or(kNowhere); }
-  Entry* find(std::uint64_t page);
+  std::uint32_t walk_as(std::uint64_t linear, bool store, std::uint32_t physical);
+  Entry* find(std::uint64_t page) {
+    for (Entry& entry : tlb_[page % kSets])
+      if (entry.page == page) return &entry;
+    return nullptr;
+  }
   /// The entry that may be used for an access: not one for which the emulator has walked again, as
   /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.
-  Entry* usable(std::uint64_t page, bool store);
+  Entry* usable(std::uint64_t page, bool store) {
+    Entry* const held = find(page);
+    if (held == nullptr || (store && !held->dirty)) return nullptr;
+    const unsigned set_since = *held->live & ~*held->shadow;
+    return (set_since & (kAccessed | kDirty)) == 0 ? held : nullptr;
+  }
   /// `sets`: bits that the walk is known to set in the last entry.
   std::optional<Entry> walk(std::uint64_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
@@ -132,6 +151,7 @@ class PageWalker {
   std::optional<std::uint64_t> read_long_entry(std::uint32_t address, std::uint32_t sets);
   std::optional<std::uint64_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
   void load_pointers();
+  void take_back_kept_marks();
   std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
   std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
                                              std::uint32_t sets);

@@ -22,6 +22,7 @@
 #include "monitor/qemu_plugin_api.h"
 #include "monitor/qemu_registers.h"
 #include "monitor/recorder.h"
+#include "monitor/store_class.h"
 #include "monitor/trigger.h"
 
 namespace citcat::monitor {
@@ -76,6 +77,11 @@ struct Monitor {
   std::uint64_t started = 0;  ///< instructions while waiting for a count
   std::uint32_t window = 0;   ///< the driver's, when its marker was stored
   bool begin_next = false;    ///< the marker was stored: the next instruction is the first
+  /// The last instruction that was begun, stored by the emulator's own code; and the next one of
+  /// its block that the recorder has not been told of.
+  qemu_plugin_scoreboard* score = nullptr;
+  const Insn* volatile* begun = nullptr;
+  const Insn* next_begun = nullptr;
   bool stop_next = false;
   bool knows_high_memory = false;
   std::uint32_t asked_leaf = 0, asked_subleaf = 0;  ///< of CPUID, while waiting
@@ -289,6 +295,7 @@ void note_model(const Insn& insn) {
 
 bool should_stop(const Insn& insn) {
   const Trigger& stop = monitor->options.stop;
+  if (stop.kind == Trigger::Kind::none) return false;
   switch (stop.kind) {
     case Trigger::Kind::address:
       return insn.linear == stop.number;
@@ -306,15 +313,8 @@ bool should_stop(const Insn& insn) {
   }
 }
 
-void on_start(unsigned, void* user) {
-  const Insn& insn = *static_cast<const Insn*>(user);
-  if (monitor->phase == Phase::armed) {
-    if (!may_begin(insn)) return note_model(insn);
-    begin(insn);
-  }
-  if (monitor->phase != Phase::recording) return;
-
-  monitor->recorder.start(insn);
+/// Looks whether the recording goes on behind the beginning of an instruction.
+void check_end(const Insn& insn) {
   if (!monitor->recorder.active() || monitor->sink.failed()) {
     finish("error");
   } else if (should_stop(insn) || monitor->recorder.stop_marker_seen()) {
@@ -322,6 +322,40 @@ void on_start(unsigned, void* user) {
   } else if (insn.what.kind == InsnKind::out && is_trigger_port_write(monitor->stop_watch, insn)) {
     monitor->stop_next = true;  // with the next instruction: this one belongs to the recording
   }
+}
+
+void start(const Insn& insn) {
+  if (monitor->phase == Phase::armed) {
+    if (!may_begin(insn)) return note_model(insn);
+    begin(insn);
+  }
+  if (monitor->phase != Phase::recording) return;
+  monitor->recorder.start(insn);
+  check_end(insn);
+}
+
+/// Tells the recorder of the instructions that were begun since it was last told of one. All of
+/// them are of one block, ended plainly and have stored nothing.
+void catch_up() {
+  const Insn* const last = *monitor->begun;
+  while (monitor->next_begun != nullptr && monitor->next_begun <= last) {
+    const Insn& insn = *monitor->next_begun++;
+    if (monitor->phase == Phase::recording) {
+      monitor->recorder.follow(insn);
+      check_end(insn);
+    } else if (monitor->phase == Phase::armed) {
+      start(insn);
+    }
+  }
+}
+
+void on_start(unsigned, void* user) {
+  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
+  catch_up();
+  const Insn& insn = *static_cast<const Insn*>(user);
+  start(insn);
+  *monitor->begun = &insn;
+  monitor->next_begun = &insn + 1;
 }
 
 /// While armed: the driver's marker may be stored.
@@ -343,6 +377,7 @@ void watch_for_marker(std::uint64_t address, std::span<const std::uint8_t> value
 
 void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
+  catch_up();
   const bool store = qemu_plugin_mem_is_store(info);
   if (monitor->phase == Phase::armed && !store) return;
   const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
@@ -364,20 +399,25 @@ bool needs_registers(const Insn& insn, const Insn* before) {
          (before != nullptr && before->what.kind != InsnKind::plain);
 }
 
+/// The recorder may be told later that such an instruction was begun.
+bool may_wait(const Insn& insn, const Insn* before) {
+  return !needs_registers(insn, before) && insn.ends_plainly &&
+         !may_store({insn.bytes.data(), insn.size}, insn.code);
+}
+
 // ---- translation
 // ---------------------------------------------------------------------------------
 
-std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bool user,
-                               CodeSize code) {
-  auto insn = std::make_unique<Insn>();
-  insn->linear = qemu_plugin_insn_vaddr(handle);
-  insn->code = code;
-  insn->physical = monitor->memory.address_of(qemu_plugin_insn_haddr(handle));
-  insn->size = static_cast<std::uint8_t>(
-      qemu_plugin_insn_data(handle, insn->bytes.data(), insn->bytes.size()));
-  insn->first_in_block = first_in_block;
-  insn->user = user;
-  insn->what = classify({insn->bytes.data(), insn->size}, code);
+Insn describe(qemu_plugin_insn* handle, bool first_in_block, bool user, CodeSize code) {
+  Insn insn;
+  insn.linear = qemu_plugin_insn_vaddr(handle);
+  insn.code = code;
+  insn.physical = monitor->memory.address_of(qemu_plugin_insn_haddr(handle));
+  insn.size = static_cast<std::uint8_t>(
+      qemu_plugin_insn_data(handle, insn.bytes.data(), insn.bytes.size()));
+  insn.first_in_block = first_in_block;
+  insn.user = user;
+  insn.what = classify({insn.bytes.data(), insn.size}, code);
   return insn;
 }
 
@@ -399,6 +439,33 @@ bool find_high_memory() {
   return monitor->memory.find_high(map, unmap);
 }
 
+/// Has a block reported to the recorder.
+void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
+  const std::size_t count = qemu_plugin_tb_n_insns(block);
+  // Instructions are kept for good: blocks live until they are translated anew.
+  Insn* const insns = new Insn[count];
+  for (std::size_t n = 0; n < count; ++n) {
+    qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
+    Insn* const insn = insns + n;
+    const Insn* const before = n == 0 ? nullptr : insn - 1;
+    *insn = describe(handle, n == 0, user, code);
+    complete(*insn, before, monitor->options.cache);
+    if (may_wait(*insn, before)) {
+      qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(handle, QEMU_PLUGIN_INLINE_STORE_U64,
+                                                          {monitor->score, 0},
+                                                          reinterpret_cast<std::uintptr_t>(insn));
+    } else {
+      const auto flags =
+          needs_registers(*insn, before) ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
+      qemu_plugin_register_vcpu_insn_exec_cb(handle, on_start, flags, insn);
+    }
+    const bool looks = insn->what.kind == InsnKind::x87 || moves_environment(insn->what.kind) ||
+                       loads_code_segment(insn->what.kind);
+    const auto access_flags = looks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
+    qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, insn);
+  }
+}
+
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (monitor->phase == Phase::done) return;
   if (!find_high_memory())
@@ -411,33 +478,25 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   const CodeSize code = monitor->phase == Phase::waiting && !user
                             ? likely_code_size(monitor->registers)
                             : monitor->registers.code_size();
-  const Insn* before = nullptr;
   InsnKind kind_before = InsnKind::plain;
+  if (monitor->phase != Phase::waiting) return follow_block(block, user, code);
   for (std::size_t n = 0; n < count; ++n) {
     qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
-    auto insn = describe(handle, n == 0, user, code);
-    if (monitor->phase == Phase::waiting) {
-      const InsnKind kind = insn->what.kind;
-      watch_for_start(block, handle, kind_before, std::move(insn));
-      kind_before = kind;
-      continue;
-    }
-    // Instructions are kept for good: blocks live until they are translated anew.
-    Insn* const kept = insn.release();
-    const auto flags =
-        needs_registers(*kept, before) ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
-    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_start, flags, kept);
-    const bool looks = kept->what.kind == InsnKind::x87 || moves_environment(kept->what.kind) ||
-                       loads_code_segment(kept->what.kind);
-    const auto access_flags = looks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
-    qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, kept);
-    before = kept;
+    auto insn = std::make_unique<Insn>(describe(handle, n == 0, user, code));
+    const InsnKind kind = insn->what.kind;
+    watch_for_start(block, handle, kind_before, std::move(insn));
+    kind_before = kind;
   }
 }
 
-void on_exit(qemu_plugin_id_t, void*) { monitor->recorder.end("exit"); }
+void on_exit(qemu_plugin_id_t, void*) {
+  if (monitor->begun != nullptr && monitor->phase == Phase::recording) catch_up();
+  monitor->recorder.end("exit");
+}
 
 void on_processor(qemu_plugin_id_t, unsigned) {
+  monitor->begun =
+      static_cast<const Insn* volatile*>(qemu_plugin_scoreboard_find(monitor->score, 0));
   if (!monitor->memory.find(monitor->options.ram))
     stop_without_recording("the guest's RAM is not in one memory backend named " +
                            monitor->options.ram);
@@ -523,6 +582,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
   }
   monitor = new Monitor(std::move(options));
   monitor->id = id;
+  monitor->score = qemu_plugin_scoreboard_new(sizeof(const Insn*));
   if (!monitor->registers.find_functions()) {
     std::fprintf(stderr, "citcat-monitor: error: this QEMU does not export cpu_dump_state\n");
     return -1;

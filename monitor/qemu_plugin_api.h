@@ -40,6 +40,17 @@ enum qemu_plugin_mem_rw {
   QEMU_PLUGIN_MEM_RW,
 };
 
+enum qemu_plugin_op {
+  QEMU_PLUGIN_INLINE_ADD_U64,
+  QEMU_PLUGIN_INLINE_STORE_U64,
+};
+struct qemu_plugin_scoreboard;
+/// A counter of each processor.
+struct qemu_plugin_u64 {
+  qemu_plugin_scoreboard* score;
+  std::size_t offset;
+};
+
 struct qemu_plugin_mem_value {
   int type;
   union {
@@ -87,9 +98,14 @@ void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb*, qemu_plugin_vcpu_udat
                                           qemu_plugin_cb_flags, void*);
 void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, qemu_plugin_vcpu_udata_cb_t,
                                             qemu_plugin_cb_flags, void*);
+void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(qemu_plugin_insn*, qemu_plugin_op,
+                                                         qemu_plugin_u64, std::uint64_t);
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_vcpu_mem_cb_t,
                                       qemu_plugin_cb_flags, qemu_plugin_mem_rw, void*);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, qemu_plugin_udata_cb_t, void*);
+
+qemu_plugin_scoreboard* qemu_plugin_scoreboard_new(std::size_t);
+void* qemu_plugin_scoreboard_find(qemu_plugin_scoreboard*, unsigned);
 
 std::size_t qemu_plugin_tb_n_insns(const qemu_plugin_tb*);
 qemu_plugin_insn* qemu_plugin_tb_get_insn(const qemu_plugin_tb*, std::size_t);

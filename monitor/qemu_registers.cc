@@ -1,12 +1,16 @@
 #include "monitor/qemu_registers.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string_view>
+#include <vector>
 
 namespace citcat::monitor {
 namespace {
@@ -139,6 +143,54 @@ LoggedState QemuRegisters::state() {
     at = end + 1;
   }
   return state;
+}
+
+/// EIP stands behind the general registers in the emulator's state of a processor (QEMU 10,
+/// target/i386/cpu.h, CPUArchState), which lies somewhere behind what is common to all
+/// architectures.
+void QemuRegisters::find_ip() {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 10, kPage = 4096;
+  const unsigned count = has_long_mode() ? 16 : 8;
+  word_bytes_ = has_long_mode() ? 8 : 4;
+  std::vector<std::uint8_t> wanted;
+  std::set<std::uint64_t> different;
+  for (unsigned n = 0; n <= count; ++n) {
+    const std::uint64_t value = read(n < count ? n : unsigned{kIp});
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&value);
+    wanted.insert(wanted.end(), bytes, bytes + word_bytes_);
+    different.insert(value);
+  }
+  constexpr std::size_t kTelling = 5;
+  if (different.size() < kTelling) return;
+  // Read as a file, so that it does no harm to read too far.
+  const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  if (memory < 0) return;
+  const auto* const begin = static_cast<const std::uint8_t*>(get_cpu_(0));
+  std::vector<std::uint8_t> state(kMostBytes);
+  std::size_t size = 0;
+  for (; size < kMostBytes; size += kPage)
+    if (pread(memory, state.data() + size, kPage,
+              static_cast<off_t>(reinterpret_cast<std::uintptr_t>(begin + size))) != kPage)
+      break;
+  close(memory);
+  state.resize(size);
+  const auto found = std::search(state.begin(), state.end(), wanted.begin(), wanted.end());
+  if (found == state.end() ||
+      std::search(found + 1, state.end(), wanted.begin(), wanted.end()) != state.end())
+    return;
+  ip_ = begin + (found - state.begin()) + count * word_bytes_;
+}
+
+std::uint64_t QemuRegisters::read_ip() {
+  const std::uint64_t ip = read(kIp);
+  if (ip_ != nullptr && ip_in_memory() != ip) {
+    ip_ = nullptr;
+    searches_ = kMostSearches;
+  } else if (ip_ == nullptr && searches_ < kMostSearches) {
+    ++searches_;
+    find_ip();
+  }
+  return ip;
 }
 
 std::uint64_t QemuRegisters::read(unsigned place) {

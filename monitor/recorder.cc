@@ -195,7 +195,44 @@ void Recorder::start(const Insn& insn) {
   in_flight_linear_ = linear;
 }
 
+void complete(Insn& insn, const Insn* before, CacheModel model) {
+  const InsnClass& what = insn.what;
+  insn.ends_plainly =
+      what.kind == InsnKind::plain && what.misdone == nullptr && what.mmx == MmxUse::none;
+  insn.accesses_plainly = what.kind == InsnKind::plain && !what.marks_descriptor;
+  if (before == nullptr) return;
+  const std::uint32_t line = fetched_together(model);
+  const std::uint64_t first = insn.linear / line;
+  insn.continues_line = (before->linear + before->size - 1) / line == first &&
+                        (insn.linear + insn.size - 1) / line == first;
+}
+
+void Recorder::follow(const Insn& insn) {
+  if (in_flight_ == nullptr || !in_flight_->ends_plainly) {
+    finish();
+    if (!active_) return;
+  } else {
+    iterations_ = 0;
+    ++completed_;
+  }
+  const std::uint64_t linear = narrowed(insn, insn.linear + displacement_);
+  if (insn.continues_line && line_is_known_) {
+    next_linear_ = linear + insn.size;
+  } else {
+    set_position();
+    fetch(insn, linear);
+  }
+  begin_attempt(false);
+  if (insn.ends_plainly)
+    accesses_ = 0;
+  else
+    prepare(insn);
+  in_flight_ = &insn;
+  in_flight_linear_ = linear;
+}
+
 void Recorder::fetch(const Insn& insn, std::uint64_t linear) {
+  line_is_known_ = false;
   const bool sequential = linear == next_linear_;
   next_linear_ = linear + insn.size;
   const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, left_in_page(linear));
@@ -205,10 +242,10 @@ void Recorder::fetch(const Insn& insn, std::uint64_t linear) {
       is_in_ram ? stand_ins_.shown(insn.physical) : walker_.translate(linear, false);
   if (!physical) return;
   if (is_in_ram) walker_.translate_as(linear, false, *physical);
-  bus_.fetch(*physical, bytes.first(in_page), sequential);
-  if (in_page < insn.size)
-    if (const auto second = walker_.translate(linear + in_page, false))
-      bus_.fetch(*second, bytes.subspan(in_page), true);
+  line_is_known_ = bus_.fetch(*physical, bytes.first(in_page), sequential);
+  if (in_page == insn.size) return;
+  const auto second = walker_.translate(linear + in_page, false);
+  line_is_known_ = second && bus_.fetch(*second, bytes.subspan(in_page), true);
 }
 
 /// Keeps what is gone when the instruction has ended.

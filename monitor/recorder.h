@@ -73,7 +73,17 @@ struct Insn {
   CodeSize code = CodeSize::bits32;
   std::array<std::uint8_t, 15> bytes{};
   InsnClass what;
+  /// Nothing is to be done when it has ended: registers have not to be looked at.
+  bool ends_plainly = false;
+  /// Its accesses are those of a processor.
+  bool accesses_plainly = false;
+  /// All of it is in the line (without caches: the dword) where the instruction before it in its
+  /// block ends.
+  bool continues_line = false;
 };
+
+/// Completes what is known of an instruction by what it is. `before`: in its block, or nullptr.
+void complete(Insn& insn, const Insn* before, CacheModel model);
 
 class Recorder : private WayInMemory {
  public:
@@ -96,6 +106,8 @@ class Recorder : private WayInMemory {
 
   /// An instruction starts.
   void start(const Insn& insn);
+  /// The next one of a block starts, behind one that ends plainly: nothing has come between them.
+  void follow(const Insn& insn);
   /// It has read or written memory, at an address of the machine.
   void access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
               bool device, std::span<const std::uint8_t> value);
@@ -110,6 +122,7 @@ class Recorder : private WayInMemory {
   void send_emulator_state(const Insn& first);
   void give_up(const std::string& why);
 
+  static constexpr std::uint32_t kProtectedMode = 1;       ///< CR0.PE
   static constexpr std::uint32_t kVirtual8086 = 1u << 17;  ///< EFLAGS.VM
   /// No linear address of any mode: it is not canonical.
   static constexpr std::uint64_t kNowhere = std::uint64_t{1} << 63;
@@ -121,7 +134,10 @@ class Recorder : private WayInMemory {
   }
 
   // recorder_delivery.cc
-  void take_log(const Insn& next);
+  void take_log(const Insn& next) {
+    if (log_.pending() || in_real_mode()) take_new_log(next);
+  }
+  void take_new_log(const Insn& next);
   /// What a processor returns to, and pushes, where that is something else than the emulator's.
   struct Correction {
     unsigned passed_bytes = 0;     ///< of an instruction that has ended for a processor alone
@@ -147,7 +163,7 @@ class Recorder : private WayInMemory {
   void refuse_unexplained();
   void complete_real_event(LoggedEvent& event, unsigned frames_above);
   void deliver_real(const LoggedEvent& event, unsigned passed_bytes);
-  bool in_real_mode() const;
+  bool in_real_mode() const { return (walker_.cr0() & kProtectedMode) == 0; }
   bool repeat_used_up(const LoggedState& state) const;
   void find_first_page(const LoggedEvent& event, bool at_flight);
   void write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes, bool corrects);
@@ -211,6 +227,9 @@ class Recorder : private WayInMemory {
   bool is_used_up(std::uint64_t count) const;
   bool reads_permission(const Insn& insn, std::uint64_t linear);
   void iterate(bool store);
+  void access_plainly(const Insn& insn, bool store, std::uint64_t linear, std::uint32_t physical,
+                      bool device, std::span<const std::uint8_t> value);
+  void note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value);
   void set_position() { sink_.set_position(completed_, iterations_); }
   void say_internal(const char* op);
 
@@ -274,6 +293,7 @@ class Recorder : private WayInMemory {
   PageWalker walker_;
 
   bool active_ = false;
+  bool line_is_known_ = false;  ///< that of the last fetch is held as it is in memory
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;
   std::uint64_t completed_ = 0;

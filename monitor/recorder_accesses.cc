@@ -60,14 +60,35 @@ void Recorder::read_first_string(const LoggedState& state) {
   block_access((flat ? 0 : state.segment[segment].base) + offset, what.operand_bytes, false);
 }
 
+void Recorder::access_plainly(const Insn& insn, bool store, std::uint64_t linear,
+                              std::uint32_t physical, bool device,
+                              std::span<const std::uint8_t> value) {
+  if (is_begun_anew(InsnKind::plain, store, linear)) begin_attempt(true);
+  if (!store && insn.what.updates_memory) {
+    value = may_update(insn, linear, device ? std::nullopt : std::optional(physical), value);
+    if (value.empty()) return;
+  }
+  transfer(store, linear, physical, device, value);
+  if (store) note_stop_marker(physical, value);
+}
+
+void Recorder::note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value) {
+  if (window_ != 0 && physical == window_ + CITCAT_MARK_OFFSET && value.size() == 4 &&
+      dword_of(value) == CITCAT_MARK_STOP)
+    stop_marker_ = true;
+}
+
 void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
                       bool device, std::span<const std::uint8_t> value) {
   if (in_flight_ == nullptr) return;
+  line_is_known_ = false;
   const auto shown = stand_ins_.shown(address);
   if (!shown) return give_up(stand_ins_.problem());
   std::uint32_t physical = *shown;
   walker_.take_back_pointer_marks();  // of this access's own walk
   set_position();
+  if (insn.accesses_plainly && !task_)
+    return access_plainly(insn, store, linear, physical, device, value);
   const InsnKind kind = insn.what.kind;
   if (is_begun_anew(kind, store, linear)) begin_attempt(true);
   // fpu_image() and others show these.
@@ -119,9 +140,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
   if (kind == InsnKind::outs && !store)
     sink_.port(RecordType::io_write, port_, dword_of(value), insn.what.operand_bytes);
   iterate(store);
-  if (store && window_ != 0 && physical == window_ + CITCAT_MARK_OFFSET && value.size() == 4 &&
-      dword_of(value) == CITCAT_MARK_STOP)
-    stop_marker_ = true;
+  if (store) note_stop_marker(physical, value);
 }
 
 /// What a processor moves of `value` to or from the stack for selectors, which the emulator takes

@@ -25,7 +25,7 @@ bool Recorder::repeat_used_up(const LoggedState& state) const {
 /// A delivery that itself faults is followed in the log by another event at the same instruction;
 /// it did not happen then.
 /// `next`: the instruction that is about to start.
-void Recorder::take_log(const Insn& next) {
+void Recorder::take_new_log(const Insn& next) {
   const bool real_mode = in_flight_ != nullptr && in_real_mode();
   const bool may_have_interrupted =
       real_mode && (next.first_in_block || delivers_itself(in_flight_->what.kind));

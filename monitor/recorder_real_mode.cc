@@ -10,7 +10,6 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 constexpr unsigned kFrameBytes = 6, kVectorBytes = 4, kNmi = 2;
 
 /// The vector of INT3, INT n, INTO or ICEBP.
@@ -39,8 +38,6 @@ std::uint32_t stack_mask(const LoggedState& state) {
 }
 
 }  // namespace
-
-bool Recorder::in_real_mode() const { return (walker_.cr0() & kProtectedMode) == 0; }
 
 /// CR0.PE has changed, or a recording begins. Segments stay as they are until they are loaded.
 void Recorder::change_mode() {

@@ -15,7 +15,7 @@ constexpr struct {
 
 }  // namespace
 
-std::optional<std::uint32_t> StandIns::shown(std::uint64_t machine) {
+std::optional<std::uint32_t> StandIns::shown_or_given(std::uint64_t machine) {
   const std::uint64_t frame = machine >> kPageBits;
   if (machine < k4GiB) {
     const bool is_free = taken_.empty() || !taken_[frame];

@@ -20,11 +20,16 @@ class StandIns {
 
   /// What a machine's physical address is shown as: itself below 4 GiB, and otherwise in a page
   /// that may be given out now. Nullopt where that is not possible: see problem().
-  std::optional<std::uint32_t> shown(std::uint64_t machine);
+  std::optional<std::uint32_t> shown(std::uint64_t machine) {
+    // Mostly nothing is shown elsewhere.
+    if (machine < k4GiB && taken_.empty()) return static_cast<std::uint32_t>(machine);
+    return shown_or_given(machine);
+  }
   /// Why something could not be shown; nullptr as long as everything could.
   const char* problem() const { return problem_; }
 
  private:
+  std::optional<std::uint32_t> shown_or_given(std::uint64_t machine);
   std::optional<std::uint32_t> give_out(std::uint64_t frame);
   void find_room();
 
