@@ -29,10 +29,16 @@ std::uint64_t run_length(const RunView& view, RunView& asked) {
   return std::max(view.index().told_to(), counted.value_or(0));
 }
 
+/// Instructions of the run that were looked at.
+std::uint64_t known_to(RunView& view) {
+  const auto end = view.run_end();
+  return std::min(view.index().told_to(), end ? end->instruction : view.index().told_to());
+}
+
 // ---- the run
 
 Json verdict_of(RunView& view) {
-  const std::string known = fmt::format("{}", view.index().told_to());
+  const std::string known = fmt::format("{}", known_to(view));
   if (const auto& divergence = view.timeline().divergence()) {
     std::string text = place_text(*divergence) + ": " + divergence->reason;
     if (!divergence->expected.empty()) text += "; expected " + divergence->expected;
@@ -54,12 +60,15 @@ Json verdict_of(RunView& view) {
 }
 
 /// Registers that nobody dumped and that programs load: the others seldom matter.
-std::vector<std::string> unknown_to_programs(const CpuState& initial) {
+std::vector<std::string> unknown_to_programs(const RunView& view) {
+  using Group = RegisterTable::Group;
+  const RegisterTable& table = view.registers();
+  const CpuState& initial = view.file().recording().initial;
   std::vector<std::string> names;
-  for (const std::string& name : initial.unknown) {
-    const bool is_special = name == "smbase" || name == "tsc" || name == "fx" ||
-                            name == "a20_mask" || name.starts_with("dr");
-    if (!is_special) names.push_back(name);
+  for (std::size_t i = 0; i < table.count(); ++i) {
+    const Group group = table.group(i);
+    const bool is_loaded = group <= Group::segment && table.name(i).find('.') == std::string::npos;
+    if (is_loaded && table.unknown(i, initial)) names.push_back(table.name(i));
   }
   return names;
 }
@@ -94,7 +103,7 @@ Json unusual_of(RunView& view) {
                                          streak.vector, streak.count)},
                     {"moment", fmt::format("{}", streak.first)}});
   }
-  const std::vector<std::string> unknown = unknown_to_programs(view.file().recording().initial);
+  const std::vector<std::string> unknown = unknown_to_programs(view);
   if (!unknown.empty()) {
     list.push_back(
         {{"text", fmt::format("no value is known at the beginning of {} register{}: {}{}",
@@ -145,7 +154,7 @@ Json answer_run(RunView& view, const Query&) {
           {"processor", cpu_model_name(view.file().recording().initial.model)},
           {"from", 0},
           {"to", run_length(view, view)},
-          {"known_to", view.index().told_to()},
+          {"known_to", known_to(view)},
           {"complete", view.knows_all()},
           {"has", std::move(has)},
           {"verdict", verdict_of(view)},
@@ -223,7 +232,7 @@ Json answer_timeline(RunView& view, const Query& query) {
   // Parts of the run that are known already are put together whole.
   if (all.width() <= width) width = (width + all.width() - 1) / all.width() * all.width();
   const auto count = static_cast<std::size_t>((to - from + width - 1) / width);
-  Json json = {{"from", from}, {"to", to}, {"width", width}, {"known_to", view.index().told_to()}};
+  Json json = {{"from", from}, {"to", to}, {"width", width}, {"known_to", known_to(view)}};
   if (all.width() <= width) {
     json["columns"] =
         columns_of(gathered(all, from, width, count), [](std::uint32_t number) { return number; });
