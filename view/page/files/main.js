@@ -64,7 +64,8 @@ async function move(how, parameters = {}) {
   if (at === undefined) return;
   await guarded(async () => {
     const answer = await source.ask("move", { at, how, ...parameters });
-    say(answer.why === "moved" ? null : { end: "The run ends here.", beginning: "The run begins here.", "took too long": "This took too long; it was ended on the way." }[answer.why]);
+    const of = source.is_live ? "run" : "stretch of this page";
+    say(answer.why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long; it was ended on the way." }[answer.why]);
     go_to({ at: answer.moment });
   });
 }
@@ -172,7 +173,9 @@ function make_help() {
 }
 
 async function begin() {
-  source = await open_source();
+  if (!await guarded(async () => { source = await open_source(); })) return;
+  // For scripts: citcat.ask("state", {at: "100"}), in an exported page too.
+  globalThis.citcat = { ask: (question, parameters) => source.ask(question, parameters) };
   timeline = new Timeline(by_id("timeline-picture"), source);
   make_moves();
   make_help();

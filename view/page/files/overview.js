@@ -1,14 +1,14 @@
 // The first screen: what is unusual, what there is, and where to go.
 
-import { element, fill, number_text } from "./dom.js";
+import { counted, element, fill } from "./dom.js";
 import { moment_link, position_of } from "./links.js";
 import { link_to } from "./place.js";
 
 const TOTALS = [
-  ["processes", "processes"], ["system_calls", "system calls"], ["interrupts", "interrupts"],
-  ["exceptions", "exceptions"], ["software_interrupts", "software interrupts"], ["port_reads", "port reads"],
-  ["port_writes", "port writes"], ["external_writes", "writes by other bus masters"], ["halts", "halts"],
-  ["console_characters", "characters printed"],
+  ["processes", "process", "processes"], ["system_calls", "system call"], ["interrupts", "interrupt"],
+  ["exceptions", "exception"], ["software_interrupts", "software interrupt"], ["port_reads", "port read"],
+  ["port_writes", "port write"], ["external_writes", "write by another bus master", "writes by other bus masters"],
+  ["halts", "halt"], ["console_characters", "character printed", "characters printed"],
 ];
 
 function unusual_item(item) {
@@ -28,12 +28,12 @@ export function show_overview(target, run) {
     [{ at: String(run.from), panel: "find" }, run.has.symbols ? "Find a function" : "Find a text"],
   ].filter((p) => p !== null);
   const totals = TOTALS.filter(([name]) => run.totals[name] !== undefined)
-    .map(([name, title]) => `${number_text(run.totals[name])} ${title}`);
+    .map(([name, one, many]) => counted(run.totals[name], one, many));
   fill(target,
     run.unusual.length === 0 ? element("p", {}, run.complete ? "Nothing unusual was seen." : "Nothing unusual was seen so far.")
       : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map(unusual_item))],
     element("h3", {}, "What is in it"),
-    element("p", {}, `${number_text(run.to - run.from)} instructions of a ${run.processor}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
+    element("p", {}, `${counted(run.to - run.from, "instruction")}, processor ${run.processor}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
     element("h3", {}, "Where to go"),
     element("ul", { class: "places" }, places.map(([place, title]) => element("li", {}, element("a", { href: link_to(place) }, title)))),
     element("p", { class: "hint" }, "Or click the timeline. Press ? for the keys."));
