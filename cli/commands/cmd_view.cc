@@ -7,7 +7,9 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/view/recording_view.h"
+#include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -16,6 +18,7 @@ namespace {
 struct ViewArguments {
   IdtraceView view;
   RecordingViewArguments recording;
+  ProcessorArgument processor;
   std::string format;
   std::optional<std::uint64_t> from, to;
 };
@@ -33,10 +36,10 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   recording.recording = arguments.view.file;
   const FileKind kind = find_file_kind(arguments.view.file).kind;
   if (kind != FileKind::recording) {
-    if (recording.given()) {
+    if (recording.given() || arguments.processor.number) {
       throw UsageError(
-          "--export, --port, --no-browser, --symbols, --hints and --unchecked are of "
-          "recordings; " +
+          "--export, --port, --no-browser, --symbols, --hints, --processor and --unchecked are "
+          "of recordings; " +
           arguments.view.file + " is none");
     }
     return view_idtrace(std::move(arguments), kind, console);
@@ -45,6 +48,12 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   if (recording.output.empty() && (arguments.from || arguments.to)) {
     throw UsageError("--from and --to of a recording are of --export");
   }
+  const bool is_named = parse_recording_name(arguments.view.file).number.has_value();
+  if (!arguments.processor.number && !is_named && find_machine(arguments.view.file)) {
+    console.note("this is processor 0 of several: --processor P shows another");
+    arguments.processor.number = 0;
+  }
+  recording.recording = arguments.processor.name(arguments.view.file);
   recording.from = arguments.from.value_or(0);
   recording.to = arguments.to;
   return view_recording(recording, console);
@@ -57,6 +66,7 @@ CommandRun define_view(const CommandParser& parser) {
                   "Recording, or a trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace's")
       .required();
   arguments->recording.define(parser);
+  arguments->processor.define(parser);
   parser.add_option("--from", arguments->from,
                     "With --export the first instruction; of IDtrace's files the first entry");
   parser.add_option("--to", arguments->to, "Where to stop; itself not included");
