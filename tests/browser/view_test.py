@@ -70,12 +70,11 @@ def registers(page):
 def some_function(page, least):
     """The address of code that is called so often: the first callee of the run that is."""
     return page.evaluate("""(async () => {
-      const source = await (await import('./source.js')).open_source();
       for (let at = 0;; at += 400) {
-        const {lines} = await source.ask('code', {at: String(at), before: 0, after: 400});
+        const {lines} = await citcat.ask('code', {at: String(at), before: 0, after: 400});
         for (let i = 0; i + 1 < lines.length; ++i) {
           if (!lines[i].text.startsWith('call')) continue;
-          const found = await source.ask('nth', {function: lines[i + 1].address, n: %d});
+          const found = await citcat.ask('nth', {function: lines[i + 1].address, n: %d});
           if (found.found) return lines[i + 1].address;
         }
         if (lines.length < 10) return null;
