@@ -9,6 +9,7 @@
 #include "capture/import/native.h"
 #include "events/cpu_traits.h"
 #include "events/processors/bus_flags.h"
+#include "events/startup_event.h"
 #include "events/startup_state.h"
 #include "formats/io/error.h"
 
@@ -168,7 +169,6 @@ bool ProcessorCapture::is_beginning(const ProcessorRecord& record) {
 void ProcessorCapture::give(const ProcessorRecord& record) {
   if (record.kind == ProcessorRecord::Kind::note) {
     BusNote note = record.note;
-    note.index = index_;
     note.clock = record.clock;
     const bool own = record.agent == processor_;
     if (own) facts_.notes.push_back(note);
@@ -177,9 +177,12 @@ void ProcessorCapture::give(const ProcessorRecord& record) {
   }
   if (record.agent != processor_ || record.kind == ProcessorRecord::Kind::cut) return;
   BusTransaction t;
-  if (record.kind != ProcessorRecord::Kind::transaction) {
-    // Behind instructions of its own: a run of its own begins.
-    t.op = BusOp::reset;
+  if (record.kind == ProcessorRecord::Kind::init) return;  // what counts is how it begins anew
+  if (record.kind == ProcessorRecord::Kind::startup) {
+    t.op = BusOp::interrupt_acknowledge;
+    t.size = 2;
+    t.data[0] = record.record.data[0];
+    t.data[1] = kStartupMode;
     if (fields_.positions && record.record.instructions != kNoCount) {
       t.position = {record.record.instructions, record.record.iterations};
       t.flags |= kPositionKnown;

@@ -30,6 +30,7 @@
 #include "cli/transaction_text.h"
 #include "events/archive/recording_file.h"
 #include "events/capture_time.h"
+#include "events/startup_event.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
@@ -225,6 +226,7 @@ Json event_json(std::string_view kind, std::uint64_t transaction, bool known,
 }
 
 std::string_view interrupt_kind_name(Interrupt::Kind kind) {
+  if (kind == kStartupInterrupt) return "startup";
   switch (kind) {
     case Interrupt::Kind::external:
       return "interrupt";

@@ -4,6 +4,7 @@
 
 #include "events/archive/recording_codec.h"
 #include "events/archive/rows.h"
+#include "events/startup_event.h"
 #include "formats/io/byte_writer.h"
 
 namespace citcat {
@@ -93,7 +94,7 @@ void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events) {
   for (std::size_t i = 0; i < count; ++i) {
     row.begin_row(i);
     Interrupt e;
-    e.kind = row.cell(Interrupt::Kind::none);
+    e.kind = row.cell(kStartupInterrupt);
     e.vector = row.cell<std::uint8_t>(0xff);
     read_place(row, e);
     e.anchor = read_anchor(row);

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "events/startup_event.h"
+
 namespace citcat {
 namespace {
 
@@ -153,7 +155,7 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
     if (smis_++ == 0) smbase_search_.begin();
   }
   Interrupt event;
-  event.kind = kind;
+  event.kind = is_startup(t) ? kStartupInterrupt : kind;
   constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
   if (kind == Interrupt::Kind::external) event.vector = t.data[0];
   if (kind == Interrupt::Kind::nmi) event.vector = kNmiVector;

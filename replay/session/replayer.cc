@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "events/position_text.h"
+#include "events/startup_event.h"
+#include "events/startup_state.h"
 #include "formats/io/error.h"
 #include "formats/io/memory_limit.h"
 
@@ -32,6 +34,18 @@ std::uint64_t end_of(const Recording& recording) {
   const std::uint64_t counted = recording.instructions.value_or(kEndless);
   const bool ends_within = recording.end && *recording.end == Position{counted, 0};
   return counted + (ends_within ? 1 : 0);
+}
+
+/// INIT and SIPI: another state, and memory as it is. The TLB is of no use without paging, and
+/// turning that on again empties it.
+void start_anew(Machine& machine, std::uint8_t vector, const MemoryImage& image) {
+  Machine::Snapshot snapshot = machine.snapshot();
+  snapshot.cpu = state_after_init(snapshot.cpu);
+  start_up(snapshot.cpu, vector);
+  snapshot.shut_down = snapshot.resume_flag = snapshot.interrupts_inhibited = false;
+  snapshot.in_stack_shadow = false;
+  snapshot.debug_pending = {};
+  machine.restore(snapshot, image);
 }
 
 /// Throws ReplayStopped where nothing wakes the processor, though the capture goes on.
@@ -348,6 +362,10 @@ bool Replayer::deliver_interrupt() {
                         event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
   }
   ++next_interrupt_;
+  if (event.kind == kStartupInterrupt) {
+    start_anew(machine_, event.vector, recording_.image);
+    return true;
+  }
   switch (event.kind) {
     case Interrupt::Kind::external:
     case Interrupt::Kind::nmi:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "events/startup_event.h"
+
 namespace citcat {
 
 namespace {
@@ -155,7 +157,8 @@ void Comparison::sort_in(const BusTransaction& t) {
       starts.expect(t);
       break;
     case BusOp::interrupt_acknowledge:
-      ++interrupts_captured;
+      // A start by SIPI is delivered as no interrupt is.
+      if (!is_startup(t)) ++interrupts_captured;
       break;
     case BusOp::data_read:
       if (orders_reads) ordered_reads.expect(t);
