@@ -1,12 +1,17 @@
 #include "capture/processors/machine_import.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "capture/import/importer.h"
 #include "capture/import/processor_capture.h"
 #include "events/archive/machine_file.h"
 #include "events/processors/cross_check.h"
+#include "events/processors/external_edges.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -142,36 +147,121 @@ std::vector<std::uint64_t> single_edges(const Recording& recording,
   return edges;
 }
 
-/// Keeps with each recording what only all of them together tell.
-void add_edges(const MachineFile& machine) {
-  std::vector<std::vector<std::uint64_t>> edges;
-  {
-    const std::vector<RecordingFile> files = open_processors(machine);
-    SharedBus bus = shared_bus_of(machine, files);
-    CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
-                     machine.info().shows_sharing);
-    (void)check_shared_bus(bus, check);
-    for (std::size_t i = 0; i < files.size(); ++i)
-      edges.push_back(single_edges(files[i].recording(), check.from_others()[i]));
+/// The same without the external writes whose ordinals are listed.
+Recording without(const Recording& recording, const std::vector<std::size_t>& ordinals) {
+  Recording less = recording.clone();
+  less.external_writes = {};
+  auto out = ordinals.begin();
+  std::size_t ordinal = 0;
+  for (const ExternalWrite& write : recording.external_writes) {
+    if (out != ordinals.end() && *out == ordinal++) {
+      ++out;
+    } else {
+      less.external_writes.push_back(write);
+    }
   }
-  const bool any =
-      std::any_of(edges.begin(), edges.end(), [](const auto& e) { return !e.empty(); });
-  if (any) citcat::add_edges(machine.path(), edges);
+  return less;
 }
+
+bool is_same(const ExternalWrites& writes, const std::vector<ExternalWrite>& derived) {
+  if (writes.size() != derived.size()) return false;
+  auto other = derived.begin();
+  return std::all_of(writes.begin(), writes.end(),
+                     [&](const ExternalWrite& write) { return is_same_change(write, *other++); });
+}
+
+/// An archive on the way to the one that is wanted.
+class WholeArchive {
+ public:
+  explicit WholeArchive(std::string path) : path_(std::move(path)) {}
+  ~WholeArchive() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  WholeArchive(const WholeArchive&) = delete;
+  WholeArchive& operator=(const WholeArchive&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Writes the archive anew, without what follows from all of it together.
+class MachineArchive {
+ public:
+  MachineArchive(const MachineFile& machine, const ImportOptions& options)
+      : machine_(machine), options_(options), files_(open_processors(machine)) {}
+
+  void write(const std::string& path) {
+    CrossCheck check(files_.size(), ram_bytes(), machine_.info().shows_sharing);
+    SharedBus bus = shared_bus_of(machine_, files_);
+    (void)check_shared_bus(bus, check);
+    std::vector<std::vector<std::uint64_t>> edges;
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      edges.push_back(single_edges(files_[i].recording(), check.from_others()[i]));
+    MachineInfo info = machine_.info();
+    info.leaves_out = leave_out(check);
+    write_recordings(path);
+    add_machine(path, info, machine_.notes());
+    const bool any =
+        std::any_of(edges.begin(), edges.end(), [](const auto& e) { return !e.empty(); });
+    if (any) add_edges(path, edges);
+  }
+
+ private:
+  std::uint32_t ram_bytes() const { return files_.front().recording().initial.ram_bytes; }
+
+  /// What is written of each; false where something does not follow, so that all is kept.
+  bool leave_out(const CrossCheck& check) {
+    std::vector<ProcessorShare> shares;
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      less_.push_back(without(files_[i].recording(), check.from_others()[i]));
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      shares.push_back({&less_[i], files_[i].evidence()});
+    const auto derived = derive_external_writes(std::move(shares), machine_.notes(), ram_bytes());
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (is_same(files_[i].recording().external_writes, derived[i])) continue;
+      less_.clear();
+      return false;
+    }
+    return true;
+  }
+
+  void write_recordings(const std::string& path) const {
+    RecordingFileWriter archive(path, {.evidence_level = options_.level});
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      archive.select(i);
+      const std::unique_ptr<EvidenceReader> evidence = files_[i].evidence();
+      for (BusTransaction t; evidence->next(t);) archive.write(t);
+      archive.add(less_.empty() ? files_[i].recording() : less_[i]);
+    }
+    archive.close();
+  }
+
+  const MachineFile& machine_;
+  const ImportOptions& options_;
+  std::vector<RecordingFile> files_;
+  std::vector<Recording> less_;
+};
 
 }  // namespace
 
 MachineImportResult import_machine(const std::vector<std::string>& paths,
                                    const MachineImportOptions& options,
                                    const std::string& out_path) {
+  const WholeArchive whole(out_path + "-whole");
   MachineImportResult result;
   {
-    RecordingFileWriter archive(out_path, {.evidence_level = options.each.level});
+    RecordingFileWriter archive(whole.path(), {.passing = true, .evidence_level = 1});
     MachineImport all(paths, options, archive);
     result = all.run();
-    all.add_machine(out_path);
+    all.add_machine(whole.path());
   }
-  if (const auto machine = MachineFile::find(out_path)) add_edges(*machine);
+  if (const auto machine = MachineFile::find(whole.path())) {
+    MachineArchive(*machine, options.each).write(out_path);
+  } else {
+    std::filesystem::rename(whole.path(), out_path);
+  }
   return result;
 }
 

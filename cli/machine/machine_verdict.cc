@@ -16,7 +16,8 @@ Json contradiction_json(const std::optional<BusContradiction>& first) {
   if (!first) return nullptr;
   Json json;
   json["processor"] = first->processor;
-  json["transaction"] = first->t.index;
+  json["transaction"] = nullptr;
+  if (first->t.index != kNoTransaction) json["transaction"] = first->t.index;
   json["instruction"] = nullptr;
   if (first->t.has(kPositionKnown)) json["instruction"] = first->t.position.instruction;
   json["clock"] = first->t.clock;
@@ -62,8 +63,10 @@ void print_bus(const CrossCheckResult& bus, const Console& console) {
                             "memory changed", bus.from_others, bus.from_devices, bus.unexplained));
   if (!bus.first) return;
   const BusContradiction& first = *bus.first;
-  console.print(fmt::format("  {:<18} {}, the first in transaction {} of processor {}",
-                            "contradictions", bus.contradictions, first.t.index, first.processor));
+  console.print(fmt::format("  {:<18} {}, the first by processor {} at clock {}", "contradictions",
+                            bus.contradictions, first.processor, first.t.clock));
+  if (first.t.index != kNoTransaction)
+    console.print(fmt::format(", transaction {}", first.t.index));
   if (first.t.has(kPositionKnown))
     console.print(fmt::format(", instruction {}", first.t.position.instruction));
   console.print("\n  " + first.reason + "\n");

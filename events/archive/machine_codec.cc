@@ -44,6 +44,7 @@ std::vector<std::uint8_t> encode_machine(const MachineInfo& machine) {
   ByteWriter out;
   out.varint(machine.processors);
   out.u8(machine.shows_sharing ? 1 : 0);
+  out.u8(machine.leaves_out ? 1 : 0);
   return out.take();
 }
 
@@ -51,6 +52,7 @@ MachineInfo decode_machine(ByteReader& in) {
   MachineInfo machine;
   machine.processors = in.count("processors", kMostProcessors);
   machine.shows_sharing = in.count("shows sharing", 1) != 0;
+  machine.leaves_out = in.count("leaves external writes out", 1) != 0;
   in.expect_end("the machine chunk");
   return machine;
 }
@@ -59,7 +61,6 @@ std::vector<std::uint8_t> encode_bus_notes(std::span<const BusNote> notes) {
   ByteWriter out;
   out.varint(notes.size());
   write_notes(out, notes, shape_of);
-  write_notes(out, notes, [](const BusNote& note) { return note.index; });
   write_notes(out, notes, [](const BusNote& note) { return note.clock; });
   write_notes(out, notes, [](const BusNote& note) { return std::uint64_t{note.address.value}; });
   write_notes(out, notes, [](const BusNote& note) { return note.data; });
@@ -69,14 +70,12 @@ std::vector<std::uint8_t> encode_bus_notes(std::span<const BusNote> notes) {
 void decode_bus_notes(ByteReader& in, std::vector<BusNote>& notes) {
   const std::size_t count = in.count("bus notes", kEventChunkRows);
   const auto shape = read_column(in, count, "bus notes");
-  const auto index = read_column(in, count, "transactions before a note");
   const auto clock = read_column(in, count, "clocks of notes");
   const auto address = read_column(in, count, "addresses of notes");
   const auto data = read_column(in, count, "data of notes");
   in.expect_end("the bus notes chunk");
   for (std::size_t i = 0; i < count; ++i) {
     BusNote note = note_of(shape[i], in);
-    note.index = index[i];
     note.clock = clock[i];
     if (address[i] > 0xffffffff) in.fail("addresses of notes: expected 32 bits");
     note.address = PhysAddr{static_cast<std::uint32_t>(address[i])};

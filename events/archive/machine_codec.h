@@ -22,6 +22,8 @@ inline constexpr ChunkKind kEdgeChunk = chunk_kind("EDGE");
 struct MachineInfo {
   std::size_t processors = 0;
   bool shows_sharing = false;  ///< HIT#, LOCK# and invalidations are in the evidence and the notes
+  /// External writes that follow from what other processors wrote are left out of the recordings.
+  bool leaves_out = false;
 };
 
 std::vector<std::uint8_t> encode_machine(const MachineInfo& machine);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "events/archive/container.h"
+#include "events/archive/machine_chunks.h"
 #include "events/archive/recording_codec.h"
 
 namespace citcat {
@@ -16,22 +17,12 @@ constexpr ZstdOptions kSmallest{19, 0};
 std::optional<MachineFile> MachineFile::find(const std::string& path) {
   const RecordingName name = parse_recording_name(path);
   if (name.number) return std::nullopt;
-  const ContainerReader container(name.path);
+  MachineChunks chunks = machine_chunks(ContainerReader(name.path));
+  if (chunks.info.processors == 0) return std::nullopt;
   MachineFile machine;
   machine.path_ = name.path;
-  bool found = false;
-  for (const ChunkInfo& chunk : container.chunks()) {
-    if (chunk.kind != kMachineChunk && chunk.kind != kBusNoteChunk) continue;
-    const std::vector<std::uint8_t> payload = container.read(chunk);
-    ByteReader in(payload, name.path, chunk.offset);
-    if (chunk.kind == kBusNoteChunk) {
-      decode_bus_notes(in, machine.notes_);
-    } else {
-      machine.info_ = decode_machine(in);
-      found = true;
-    }
-  }
-  if (!found) return std::nullopt;
+  machine.info_ = chunks.info;
+  machine.notes_ = std::move(chunks.notes);
   return machine;
 }
 

@@ -10,10 +10,11 @@
 #include "events/archive/event_codec.h"
 #include "events/archive/evidence_codec.h"
 #include "events/archive/file_evidence.h"
-#include "events/archive/machine_codec.h"
+#include "events/archive/machine_chunks.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/recording_memory.h"
 #include "events/archive/symbol_codec.h"
+#include "events/processors/external_edges.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 #include "formats/io/memory_limit.h"
@@ -141,6 +142,22 @@ void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
   } catch (const UsageError& error) {
     throw FormatError(path, 0, error.what());
   }
+}
+
+/// What the recording of a processor leaves out, because it follows from the others', put back.
+ExternalWrites external_writes_of(std::size_t processor, const std::vector<RecordingFile>& all,
+                                  const std::vector<BusNote>& notes) {
+  std::vector<ProcessorShare> shares;
+  for (const RecordingFile& file : all) {
+    // Without its evidence nothing can follow from it, nor was anything left out.
+    if (file.meta().evidence != EvidenceMode::full) return {};
+    shares.push_back({&file.recording(), file.evidence()});
+  }
+  auto writes =
+      derive_external_writes(std::move(shares), notes, all.front().recording().initial.ram_bytes);
+  ExternalWrites its;
+  for (const ExternalWrite& write : writes.at(processor)) its.push_back(write);
+  return its;
 }
 
 }  // namespace
@@ -337,12 +354,22 @@ void RecordingAppender::add_symbols(std::span<const SymbolModule> modules) {
 
 RecordingFile RecordingFile::open(const std::string& path) {
   const RecordingName name = parse_recording_name(path);
-  RecordingFile file;
-  file.container_ = std::make_shared<const ContainerReader>(name.path);
-  file.number_ = name.number.value_or(0);
-  file.select_chunks(name.number.has_value());
-  file.load_all();
-  file.require_chunks();
+  const auto container = std::make_shared<const ContainerReader>(name.path);
+  const auto read = [&](std::optional<std::size_t> number) {
+    RecordingFile file;
+    file.container_ = container;
+    file.number_ = number.value_or(0);
+    file.select_chunks(number.has_value());
+    file.load_all();
+    file.require_chunks();
+    return file;
+  };
+  RecordingFile file = read(name.number);
+  if (const MachineChunks machine = machine_chunks(*container); machine.info.leaves_out) {
+    std::vector<RecordingFile> all;
+    for (std::size_t i = 0; i < machine.info.processors; ++i) all.push_back(read(i));
+    file.recording_.external_writes = external_writes_of(file.number_, all, machine.notes);
+  }
   apply_own_hints(file.hints_, file.recording_, name.path);
   if (!apply_placements(file.placements_, file.recording_)) {
     throw FormatError(name.path, 0,

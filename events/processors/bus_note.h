@@ -7,7 +7,6 @@
 
 namespace citcat {
 
-/// Stands behind transaction `index` - 1 of its processor and before the next one.
 struct BusNote {
   enum class Kind : std::uint8_t {
     invalidate = 0,    ///< a shared line becomes the processor's own; all other copies vanish
@@ -18,7 +17,7 @@ struct BusNote {
   std::uint8_t processor = 0;  ///< of a message: kNoProcessor where the I/O APIC sends it
   bool locked = false;
   std::uint8_t size = 0;
-  std::uint64_t index = 0, clock = 0;
+  std::uint64_t clock = 0;  ///< says among which transactions it stands
   PhysAddr address;
   std::uint64_t data = 0;
   bool operator==(const BusNote&) const = default;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "events/processors/device_addresses.h"
+
 namespace citcat {
 namespace {
 
@@ -34,21 +36,9 @@ CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool sho
       pending_(processors),
       from_others_(processors) {}
 
-/// Reads there need not return what was written: uncacheable addresses, adapters from A0000h to
-/// FFFFFh, and what lies beyond the memory.
-bool CrossCheck::is_device(const BusTransaction& t) const {
-  return t.has(kUncacheable) || is_device(t.address);
-}
-
-bool CrossCheck::is_device(PhysAddr address) const {
-  constexpr std::uint32_t kAdapters = 0xa0000, kAboveAdapters = 0x100000;
-  const std::uint32_t a = address.low32();
-  return (a >= kAdapters && a < kAboveAdapters) || (ram_bytes_ != 0 && a >= ram_bytes_);
-}
-
 std::optional<std::uint8_t> CrossCheck::byte(PhysAddr a) const {
   const auto its = pages_.find(a.page());
-  if (is_device(a) || its == pages_.end()) return std::nullopt;
+  if (is_device(a, ram_bytes_) || its == pages_.end()) return std::nullopt;
   const std::uint32_t offset = a.offset_in_page();
   if (its->second->writer[offset] == kUnknown) return std::nullopt;
   return its->second->value[offset];
@@ -65,7 +55,7 @@ void CrossCheck::contradict(const SharedEvent& event, std::string reason, std::s
   if (result_.contradictions++ != 0) return;
   BusTransaction t = event.t;
   if (event.note) {
-    t.index = event.note->index;
+    t.index = kNoTransaction;
     t.clock = event.note->clock;
     t.address = event.note->address;
   }
@@ -110,7 +100,7 @@ void CrossCheck::settle(std::uint8_t processor) {
 
 void CrossCheck::read(const SharedEvent& event) {
   const BusTransaction& t = event.t;
-  const bool device = is_device(t);
+  const bool device = is_device(t, ram_bytes_);
   if (event.external) {
     settle(event.processor);
     pending_[event.processor] = Pending{*event.external, false, device};
@@ -160,14 +150,15 @@ void CrossCheck::take(const SharedEvent& event) {
       std::array<std::uint8_t, 8> bytes{};
       for (std::size_t i = 0; i < note.size; ++i)
         bytes[i] = static_cast<std::uint8_t>(note.data >> (8 * i));
-      write(kDevice, note.address, std::span(bytes).first(note.size), note.index);
+      write(kDevice, note.address, std::span(bytes).first(note.size), kNoTransaction);
     }
     return;
   }
   ++result_.transactions;
   const BusTransaction& t = event.t;
   if (!t.is_memory()) return;
-  const std::string wrong = !shows_sharing_ || is_device(t) ? "" : owners_.take(event.processor, t);
+  const std::string wrong =
+      !shows_sharing_ || is_device(t, ram_bytes_) ? "" : owners_.take(event.processor, t);
   if (!wrong.empty()) contradict(event, wrong, "", "line " + hex_address(t.address));
   if (t.op == BusOp::data_write) {
     write(static_cast<std::uint8_t>(kFirstWriter + event.processor), t.address, t.bytes(), t.index);

@@ -66,8 +66,6 @@ class CrossCheck {
     bool contradicted = false, device = false;
   };
 
-  bool is_device(const BusTransaction& t) const;
-  bool is_device(PhysAddr address) const;
   Page& page(PhysAddr a);
   void read(const SharedEvent& event);
   void write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,

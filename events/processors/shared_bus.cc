@@ -1,7 +1,11 @@
 #include "events/processors/shared_bus.h"
 
 #include <algorithm>
+#include <bitset>
+#include <cstring>
 #include <utility>
+
+#include "events/processors/device_addresses.h"
 
 namespace citcat {
 namespace {
@@ -52,6 +56,32 @@ class KnownMemory {
 
 }  // namespace
 
+/// What the bus has shown of memory.
+class SharedBus::Memory {
+ public:
+  std::optional<std::uint8_t> byte(PhysAddr a) const {
+    const auto page = pages_.find(a.page());
+    if (page == pages_.end() || !page->second->known[a.offset_in_page()]) return std::nullopt;
+    return page->second->value[a.offset_in_page()];
+  }
+  void set(PhysAddr address, std::span<const std::uint8_t> bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const PhysAddr a = address.plus32(static_cast<std::uint32_t>(i));
+      std::unique_ptr<Page>& page = pages_[a.page()];
+      if (!page) page = std::make_unique<Page>();
+      page->value[a.offset_in_page()] = bytes[i];
+      page->known.set(a.offset_in_page());
+    }
+  }
+
+ private:
+  struct Page {
+    std::array<std::uint8_t, kPageSize> value{};
+    std::bitset<kPageSize> known;
+  };
+  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
+};
+
 /// One processor's transactions, the data of reads put back.
 class SharedBus::Share {
  public:
@@ -65,27 +95,63 @@ class SharedBus::Share {
 
   bool at_end() const { return at_end_; }
   std::uint64_t clock() const { return t_.clock; }
-  std::uint64_t index() const { return t_.index; }
 
-  void take(SharedEvent& out) {
+  /// `shared`: null where nothing is left out.
+  void take(SharedEvent& out, Memory* shared, std::uint32_t ram_bytes) {
     out.t = t_;
+    const bool plain = shared != nullptr && t_.is_memory() && !is_device(t_, ram_bytes);
     if (t_.op == BusOp::code_read || t_.op == BusOp::data_read) {
-      while (external_ != recording_.external_writes.end() &&
-             (*external_).transaction == t_.index) {
-        const ExternalWrite write = *external_;
-        memory_.write(write.address, write.data);
-        if (!out.external) out.external = next_external_;
-        ++next_external_;
-        ++external_;
-      }
+      const std::bitset<kMaxTransactionBytes> told = take_external(out);
+      if (plain) derive(out, told, *shared);
       memory_.read(t_.address, std::span(out.t.data).first(t_.size));
     } else if (t_.op == BusOp::data_write) {
       memory_.write(t_.address, t_.bytes());
     }
+    if (plain) shared->set(t_.address, out.t.bytes());
     advance();
   }
 
  private:
+  /// What the recording tells; returns which bytes of the read it is of.
+  std::bitset<kMaxTransactionBytes> take_external(SharedEvent& out) {
+    std::bitset<kMaxTransactionBytes> told;
+    while (external_ != recording_.external_writes.end() && (*external_).transaction == t_.index) {
+      const ExternalWrite write = *external_;
+      memory_.write(write.address, write.data);
+      if (!out.external) out.external = next_external_;
+      ++next_external_;
+      ++external_;
+      for (std::uint32_t i = 0; i < t_.size; ++i) {
+        if (t_.address.plus32(i).minus32(write.address) < write.data.size()) told.set(i);
+      }
+    }
+    return told;
+  }
+
+  /// What the processor knows is no longer what memory holds: another one wrote it.
+  void derive(SharedEvent& out, const std::bitset<kMaxTransactionBytes>& told,
+              const Memory& shared) {
+    std::array<std::uint8_t, kMaxTransactionBytes> known{};
+    memory_.read(t_.address, std::span(known).first(t_.size));
+    std::uint32_t first = t_.size, last = 0;
+    for (std::uint32_t i = 0; i < t_.size; ++i) {
+      const auto now = shared.byte(t_.address.plus32(i));
+      if (!now || told[i] || *now == known[i]) continue;
+      known[i] = *now;
+      first = std::min(first, i);
+      last = i;
+    }
+    if (first == t_.size) return;
+    ExternalWrite write;
+    write.address = t_.address.plus32(first);
+    write.data.assign(known.begin() + first, known.begin() + last + 1);
+    write.position_known = t_.has(kPositionKnown);
+    write.position = t_.position;
+    write.transaction = t_.index;
+    memory_.write(write.address, write.data);
+    out.derived = std::move(write);
+  }
+
   void advance() {
     const std::uint64_t before = t_.clock;
     at_end_ = !evidence_->next(t_);
@@ -107,6 +173,13 @@ SharedBus::SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> no
   for (ProcessorShare& share : shares) shares_.push_back(std::make_unique<Share>(std::move(share)));
 }
 
+SharedBus::SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> notes,
+                     std::uint32_t ram_bytes)
+    : SharedBus(std::move(shares), std::move(notes)) {
+  memory_ = std::make_unique<Memory>();
+  ram_bytes_ = ram_bytes;
+}
+
 SharedBus::SharedBus(SharedBus&&) noexcept = default;
 SharedBus::~SharedBus() = default;
 
@@ -122,20 +195,21 @@ bool SharedBus::next(SharedEvent& out) {
   }
   if (next_note_ < notes_.size()) {
     const BusNote& note = notes_[next_note_];
-    const bool own = first < shares_.size() && note.processor == first;
-    const bool due =
-        first == shares_.size() || note.clock < shares_[first]->clock() ||
-        (note.clock == shares_[first]->clock() && (!own || note.index <= shares_[first]->index()));
-    if (due) {
+    if (first == shares_.size() || note.clock <= shares_[first]->clock()) {
       out.processor = note.processor;
       out.note = note;
+      if (memory_ && note.kind == BusNote::Kind::device_write) {
+        std::array<std::uint8_t, sizeof note.data> bytes{};
+        std::memcpy(bytes.data(), &note.data, sizeof note.data);
+        memory_->set(note.address, std::span(bytes).first(note.size));
+      }
       ++next_note_;
       return true;
     }
   }
   if (first == shares_.size()) return false;
   out.processor = last_ = static_cast<std::uint8_t>(first);
-  shares_[first]->take(out);
+  shares_[first]->take(out, memory_.get(), ram_bytes_);
   return true;
 }
 

@@ -32,12 +32,19 @@ struct SharedEvent {
   BusTransaction t;
   /// The external write of the processor's recording that this read is the first to show.
   std::optional<std::size_t> external;
+  /// The same of one that the recording leaves out. It goes on the one that the processor's read
+  /// before showed when it lies right behind it.
+  std::optional<ExternalWrite> derived;
 };
 
 class SharedBus {
  public:
   /// `notes` in the order of their clocks.
   SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> notes);
+  /// Of recordings that leave out the external writes which follow from what others wrote.
+  /// `ram_bytes` as for is_device().
+  SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> notes,
+            std::uint32_t ram_bytes);
   SharedBus(SharedBus&&) noexcept;
   ~SharedBus();
 
@@ -46,9 +53,12 @@ class SharedBus {
 
  private:
   class Share;
+  class Memory;
 
   std::vector<std::unique_ptr<Share>> shares_;
   std::vector<BusNote> notes_;
+  std::unique_ptr<Memory> memory_;  ///< of all, where external writes are derived
+  std::uint32_t ram_bytes_ = 0;
   std::size_t next_note_ = 0;
   std::uint8_t last_ = 0;
 };
