@@ -18,6 +18,7 @@
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/idtrace/idtrace_count.h"
+#include "cli/machine/machine_analysis.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
@@ -141,6 +142,14 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   if (arguments.recording.empty()) throw UsageError("RECORDING is required");
   arguments.processor.take_from(arguments.positions);
   arguments.recording = arguments.processor.name(arguments.recording);
+  if (asks_of_all_processors(arguments.tools)) {
+    if (arguments.scope.selects() || arguments.metrics.any() || !arguments.shard.empty() ||
+        !arguments.positions.from.empty() || !arguments.positions.to.empty()) {
+      throw UsageError("--tool " + arguments.tools.front() +
+                       ": is of all of the run of all processors, and takes no part of it");
+    }
+    return analyze_processors(arguments.recording, arguments.tools, format, console);
+  }
   if (arguments.positions.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");
   }

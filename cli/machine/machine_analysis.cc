@@ -1,0 +1,129 @@
+#include "cli/machine/machine_analysis.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "cli/machine/processor_argument.h"
+#include "formats/io/error.h"
+#include "replay/processors/machine_session.h"
+#include "tools/host/report_renderers.h"
+#include "tools/processors/race_tool.h"
+#include "tools/processors/sharing_tool.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::string_view kSharing = "sharing", kRaces = "races";
+
+/// NAME or NAME:top=N.
+struct Request {
+  std::string name;
+  std::size_t top = 20;
+};
+
+std::string_view name_of(std::string_view tool) { return tool.substr(0, tool.find(':')); }
+
+bool is_of_all(std::string_view tool) {
+  return name_of(tool) == kSharing || name_of(tool) == kRaces;
+}
+
+Request parse_request(const std::string& tool) {
+  if (!is_of_all(tool)) {
+    throw UsageError("--tool " + tool + ": is of one processor, and sharing and races are of all " +
+                     "of them: ask one after the other");
+  }
+  Request request;
+  request.name = name_of(tool);
+  if (request.name.size() == tool.size()) return request;
+  constexpr std::string_view kTop = "top=";
+  const std::string_view option = std::string_view(tool).substr(request.name.size() + 1);
+  const char* const end = option.data() + option.size();
+  const char* const begin = option.data() + std::min(kTop.size(), option.size());
+  const auto parsed = std::from_chars(begin, end, request.top);
+  if (!option.starts_with(kTop) || parsed.ec != std::errc() || parsed.ptr != end || begin == end)
+    throw UsageError("--tool " + tool + ": expected top=N behind the colon");
+  return request;
+}
+
+/// Tells several what it is told.
+class SeveralListeners final : public MachineListener {
+ public:
+  void add(MachineListener& listener) { all_.push_back(&listener); }
+  void access(const ProcessorAccess& access) override {
+    for (MachineListener* each : all_) each->access(access);
+  }
+  void called(std::uint8_t processor, LinearAddr from) override {
+    for (MachineListener* each : all_) each->called(processor, from);
+  }
+  void returned(std::uint8_t processor) override {
+    for (MachineListener* each : all_) each->returned(processor);
+  }
+  void interrupted(std::uint8_t processor, std::uint8_t vector) override {
+    for (MachineListener* each : all_) each->interrupted(processor, vector);
+  }
+  void message(std::uint8_t from, std::uint8_t vector) override {
+    for (MachineListener* each : all_) each->message(from, vector);
+  }
+
+ private:
+  std::vector<MachineListener*> all_;
+};
+
+void print(const tools::Report& report, AnalysisFormat format, const Console& console) {
+  switch (format) {
+    case AnalysisFormat::json:
+      return console.print_json(tools::report_json(report));
+    case AnalysisFormat::csv:
+      return print_csv(report, "", console);
+    case AnalysisFormat::text:
+      return console.print(tools::report_text(report));
+  }
+}
+
+}  // namespace
+
+bool asks_of_all_processors(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), is_of_all);
+}
+
+ExitCode analyze_processors(const std::string& recording, const std::vector<std::string>& names,
+                            AnalysisFormat format, const Console& console) {
+  const std::optional<MachineFile> machine = find_machine(recording);
+  if (!machine) {
+    throw UsageError("--tool " + names.front() +
+                     ": is of several processors together, and the recording is of one");
+  }
+  SeveralListeners listeners;
+  MachineSession session(*machine, listeners);
+  std::vector<std::unique_ptr<tools::SharingTool>> sharing;
+  std::vector<std::unique_ptr<tools::RaceTool>> races;
+  std::vector<Request> requests;
+  for (const std::string& tool : names) {
+    requests.push_back(parse_request(tool));
+    if (requests.back().name == kSharing) {
+      sharing.push_back(std::make_unique<tools::SharingTool>(
+          machine->processors(), [&session] { return session.clock(); }, requests.back().top));
+      listeners.add(*sharing.back());
+    } else {
+      races.push_back(
+          std::make_unique<tools::RaceTool>(machine->processors(), requests.back().top));
+      listeners.add(*races.back());
+    }
+  }
+  const std::vector<std::size_t> stopped = session.run();
+  tools::Report report;
+  for (const auto& tool : sharing) tool->report(report.group(std::string(kSharing), "sharing"));
+  for (const auto& tool : races) tool->report(report.group(std::string(kRaces), "races"));
+  print(report, format, console);
+  for (const std::size_t p : stopped) {
+    console.warn("the replay of processor " + std::to_string(p) +
+                 " did not come to its end: see citcat verify");
+  }
+  return stopped.empty() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+}  // namespace citcat

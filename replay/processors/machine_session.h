@@ -1,0 +1,64 @@
+#pragma once
+// The replays of a machine's processors together, in the order of their bus: one moment for all.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "events/address.h"
+#include "events/archive/machine_file.h"
+#include "events/position.h"
+#include "replay/run/replay_session.h"
+
+namespace citcat {
+
+/// An access to memory by one of several processors.
+struct ProcessorAccess {
+  std::uint8_t processor = 0;
+  bool write = false;
+  bool locked = false;  ///< by an instruction that locks the bus, or its line
+  std::uint16_t size = 0;
+  PhysAddr address;
+  LinearAddr instruction;  ///< of its first byte
+  Position position;
+};
+
+class MachineListener {
+ public:
+  virtual ~MachineListener() = default;
+  virtual void access(const ProcessorAccess& access) = 0;
+  /// A near call or return, completed.
+  virtual void called(std::uint8_t /*processor*/, LinearAddr /*from*/) {}
+  virtual void returned(std::uint8_t /*processor*/) {}
+  virtual void interrupted(std::uint8_t /*processor*/, std::uint8_t /*vector*/) {}
+  /// A message of the APIC bus; of others than processors too.
+  virtual void message(std::uint8_t /*from*/, std::uint8_t /*vector*/) {}
+};
+
+/// Each processor goes on as far as the bus shows it before another one is due. What a processor
+/// does within its cache is told when the bus shows it next: between two transactions of its own on
+/// a line nobody else can have touched what it changed there.
+class MachineSession {
+ public:
+  /// Nothing is compared with the evidence. `machine` and `listener` must outlive the session.
+  MachineSession(const MachineFile& machine, MachineListener& listener);
+  ~MachineSession();
+
+  /// To the end. Returns the processors whose replay did not come to its end.
+  std::vector<std::size_t> run();
+  /// Of the transaction that is shown.
+  std::uint64_t clock() const { return clock_; }
+
+ private:
+  class Teller;
+
+  const MachineFile& machine_;
+  MachineListener& listener_;
+  std::vector<RecordingFile> files_;
+  std::vector<std::unique_ptr<Teller>> tellers_;
+  std::vector<std::unique_ptr<ReplaySession>> sessions_;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace citcat

@@ -1,0 +1,67 @@
+#pragma once
+// What the processors of a machine communicate through memory: lines, bytes, from whom to whom, and
+// what goes to and fro although nobody reads what another one wrote.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "replay/processors/machine_session.h"
+#include "tools/host/report.h"
+
+namespace citcat::tools {
+
+class SharingTool final : public MachineListener {
+ public:
+  /// `clock`: that of the bus, to be asked while the session runs. `top`: rows of a table.
+  SharingTool(std::size_t processors, std::function<std::uint64_t()> clock, std::size_t top);
+
+  void access(const ProcessorAccess& access) override;
+  void report(Report& out) const;
+
+ private:
+  static constexpr std::uint32_t kLineBytes = 32;
+  static constexpr std::uint8_t kNobody = 255;
+
+  struct Line {
+    std::array<std::uint8_t, kLineBytes> writer;      ///< of each byte
+    std::array<std::uint16_t, kLineBytes> seen{};     ///< by which processors since
+    std::array<std::uint64_t, kLineBytes> written{};  ///< by which instruction
+    std::uint16_t touched = 0, wrote = 0;             ///< processors
+    std::uint8_t last = kNobody;                      ///< that had the line as its own
+    std::uint64_t moves = 0, bytes = 0, locked = 0;
+    Line() { writer.fill(kNobody); }
+  };
+  /// Instructions between which bytes went.
+  struct Pair {
+    std::uint8_t from = 0, to = 0;
+    std::uint64_t writer = 0, reader = 0;
+    auto operator<=>(const Pair&) const = default;
+  };
+  /// A place that locked instructions use, and who waits there.
+  struct Lock {
+    std::vector<std::uint64_t> locked, handed, waited, waits;  ///< by processor
+    std::vector<std::uint64_t> since;                          ///< clock at which it began to read
+    std::uint8_t holder = kNobody;
+  };
+
+  void read(Line& line, const ProcessorAccess& access, std::uint32_t first, std::uint32_t size);
+  void follow_lock(const ProcessorAccess& access);
+  void report_lines(Report& out) const;
+  void report_pairs(Report& out) const;
+  void report_locks(Report& out) const;
+
+  std::size_t processors_;
+  std::function<std::uint64_t()> clock_;
+  std::size_t top_;
+  std::unordered_map<std::uint32_t, Line> lines_;
+  std::map<Pair, std::pair<std::uint64_t, std::uint64_t>> pairs_;  ///< times, bytes
+  std::unordered_map<std::uint32_t, Lock> locks_;                  ///< by dword
+  std::vector<std::uint64_t> bytes_;                               ///< from * processors + to
+};
+
+}  // namespace citcat::tools
