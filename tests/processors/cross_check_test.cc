@@ -15,7 +15,7 @@ namespace {
 constexpr PhysAddr kLineAt{0x1000};
 
 /// A bus on which two processors do one thing after the other.
-class CrossChecks : public testing::Test {
+class CrossChecks : public ::testing::Test {
  protected:
   void memory(std::uint8_t processor, BusOp op, PhysAddr address, std::vector<std::uint8_t> bytes,
               unsigned flags = 0, std::optional<std::size_t> external = std::nullopt) {
@@ -51,7 +51,7 @@ class CrossChecks : public testing::Test {
   void invalidate(std::uint8_t processor) {
     SharedEvent event;
     event.processor = processor;
-    event.note = BusNote{BusNote::Kind::invalidate, processor, false, 0, index_, 0, kLineAt, 0};
+    event.note = BusNote{BusNote::Kind::invalidate, processor, false, 0, index_, kLineAt, 0};
     check_.take(event);
   }
   std::string reason() {
@@ -115,7 +115,7 @@ TEST_F(CrossChecks, ADeviceThatTheCaptureHasWritesMemory) {
   read(0, {1});
   SharedEvent event;
   event.processor = kNoProcessor - 1;
-  event.note = BusNote{BusNote::Kind::device_write, kNoProcessor - 1, false, 1, 0, 0, kLineAt, 9};
+  event.note = BusNote{BusNote::Kind::device_write, kNoProcessor - 1, false, 1, 0, kLineAt, 9};
   check_.take(event);
   read(0, {9}, 0);
   EXPECT_EQ(reason(), "");

@@ -67,28 +67,38 @@ std::uint64_t count_at(const Records& all, std::size_t at, std::uint8_t processo
   return 0;
 }
 
-bool conflict(const Records& all, std::size_t i) {
-  const std::size_t j = i + parts(all, i);
-  if (j >= all.size() || processor_of(all[i]) == processor_of(all[j])) return false;
-  const auto touches = [](const MonitorRecord& r) { return is_access(r) || r.type == kInval; };
-  if (!touches(all[i]) || !touches(all[j]) || (all[i].flags & kDriver) != 0) return false;
-  const bool lines = ((all[i].flags | all[j].flags) & kLineFlag) != 0 || all[i].type == kInval ||
-                     all[j].type == kInval;
-  const bool same =
-      lines ? all[i].addr / 32 == all[j].addr / 32
-            : all[i].addr < all[j].addr + all[j].size && all[j].addr < all[i].addr + all[i].size;
+bool conflict(const MonitorRecord& a, const MonitorRecord& b) {
+  const auto touches = [](const MonitorRecord& r) {
+    return (is_access(r) || r.type == kInval) && (r.flags & kDriver) == 0;
+  };
   const auto writes = [](const MonitorRecord& r) { return r.type == kWrite || r.type == kInval; };
-  return same && (writes(all[i]) || writes(all[j]));
+  if (!touches(a) || !touches(b) || processor_of(a) == processor_of(b)) return false;
+  const bool lines = ((a.flags | b.flags) & kLineFlag) != 0 || a.type == kInval || b.type == kInval;
+  const bool same =
+      lines ? a.addr / 32 == b.addr / 32 : a.addr < b.addr + b.size && b.addr < a.addr + a.size;
+  return same && (writes(a) || writes(b));
 }
 
-/// Exchanges two transactions that follow each other; clocks stay where they are.
+/// The end of a conflict that begins at `i`, not far from there; 0 where there is none.
+std::size_t conflict_end(const Records& all, std::size_t i) {
+  constexpr std::size_t kFar = 40;
+  if ((all[i].burst & 15) != 0) return 0;
+  for (std::size_t j = i + 1; j < std::min(all.size(), i + kFar); ++j) {
+    if ((all[j].burst & 15) == 0 && conflict(all[i], all[j])) return j + parts(all, j);
+  }
+  return 0;
+}
+
+/// Exchanges two transactions, with what their processors did in between, each in its own order.
+/// Clocks stay where they are.
 void exchange(Records& all, std::size_t i) {
-  const std::size_t n = parts(all, i), m = parts(all, i + n);
+  const std::size_t end = conflict_end(all, i);
   std::vector<std::uint32_t> clocks;
-  for (std::size_t k = i; k < i + n + m; ++k) clocks.push_back(all[k].clk);
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(i);
-  std::rotate(first, first + static_cast<std::ptrdiff_t>(n),
-              first + static_cast<std::ptrdiff_t>(n + m));
+  for (std::size_t k = i; k < end; ++k) clocks.push_back(all[k].clk);
+  const std::uint8_t first = processor_of(all[i]);
+  std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(i),
+                        all.begin() + static_cast<std::ptrdiff_t>(end),
+                        [first](const MonitorRecord& r) { return processor_of(r) != first; });
   for (std::size_t k = 0; k < clocks.size(); ++k) all[i + k].clk = clocks[k];
 }
 
@@ -110,7 +120,8 @@ bool damage(Records& all, DamageKind kind, std::mt19937& random) {
       return true;
     }
     case DamageKind::exchanged: {
-      const auto at = some_place(all, random, [&](std::size_t i) { return conflict(all, i); });
+      const auto at =
+          some_place(all, random, [&](std::size_t i) { return conflict_end(all, i) != 0; });
       if (at) exchange(all, *at);
       return at.has_value();
     }
@@ -127,7 +138,7 @@ bool damage(Records& all, DamageKind kind, std::mt19937& random) {
 using Traces = std::optional<std::vector<std::vector<std::uint8_t>>>;
 
 class DamagedBus : public TemporaryFolder,
-                   public testing::WithParamInterface<std::pair<std::string, char>> {
+                   public ::testing::WithParamInterface<std::pair<std::string, char>> {
  protected:
   MachineData data() const { return MachineData(shared_file("smp") + "/" + GetParam().first); }
 
@@ -212,9 +223,10 @@ std::vector<std::pair<std::string, char>> tiny_captures() {
   return {{"smp_spin32_tiny", 'A'}, {"smp_spin32_tiny", 'C'}, {"smp_spin64_tiny", 'C'}};
 }
 
-INSTANTIATE_TEST_SUITE_P(, DamagedBus, testing::ValuesIn(tiny_captures()), [](const auto& capture) {
-  return capture.param.first + "_" + capture.param.second;
-});
+INSTANTIATE_TEST_SUITE_P(, DamagedBus, ::testing::ValuesIn(tiny_captures()),
+                         [](const auto& capture) {
+                           return capture.param.first + "_" + capture.param.second;
+                         });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DamagedBus);
 
 }  // namespace

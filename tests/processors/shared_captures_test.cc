@@ -151,7 +151,7 @@ std::string contradiction_text(const CrossCheckResult& bus) {
 }
 
 class SharedBusCaptures : public TemporaryFolder,
-                          public testing::WithParamInterface<SharedCapture> {
+                          public ::testing::WithParamInterface<SharedCapture> {
  protected:
   /// The capture as an archive.
   MachineFile imported(const std::string& capture) const {
@@ -238,7 +238,7 @@ TEST_P(SharedBusCaptures, EachProcessorIsTheGroundTruth) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, SharedBusCaptures, testing::ValuesIn(shared_captures()),
+INSTANTIATE_TEST_SUITE_P(, SharedBusCaptures, ::testing::ValuesIn(shared_captures()),
                          [](const auto& capture) {
                            return capture.param.name + "_" + capture.param.form;
                          });

@@ -1,0 +1,245 @@
+// The way of several processors from a capture to a verdict, by the commands that one types.
+
+#include "processors/made_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "golden/process.h"
+
+namespace citcat::test {
+namespace {
+
+using Json = nlohmann::json;
+using citcat::testing::ProcessResult;
+using citcat::testing::read_file;
+using citcat::testing::run_citcat;
+using citcat::testing::write_file;
+using ::testing::HasSubstr;
+
+class MadeMachines : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  ProcessResult run(const std::vector<std::string>& arguments) const {
+    return run_citcat(arguments, folder_.path());
+  }
+  std::string good(const std::vector<std::string>& arguments) const {
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments[0] << ": " << result.err << result.out;
+    return result.out;
+  }
+  void store(const MadeMachine& made, bool native = false) const {
+    write_file(path("bus.bin"), native ? made.native() : made.headerless());
+    for (int p = 0; p < 2; ++p)
+      write_file(path("side." + std::to_string(p) + ".csv"), made.internal[p]);
+  }
+  /// Nothing of what import says.
+  void import() const {
+    good({"import", "bus.bin", "--cpu", "p6", "--internal", "0=side.0.csv", "--internal",
+          "1=side.1.csv", "-o", "two.citcat", "-q"});
+  }
+  Json verdict() const {
+    const ProcessResult result = run({"verify", "two.citcat", "--json"});
+    EXPECT_LE(result.exit_code, 1) << result.err;
+    return Json::parse(result.out);
+  }
+
+ private:
+  citcat::testing::TemporaryFolder folder_;
+};
+
+TEST_F(MadeMachines, MatchHoweverTheyTakeTurns) {
+  const std::vector<std::vector<unsigned>> all{{1}, {7}, {2, 5}, {30, 1}, {1, 30}, {3, 1, 4, 1, 5}};
+  for (const std::vector<unsigned>& turns : all) {
+    const MadeMachine made = made_machine(turns);
+    for (const bool native : {false, true}) {
+      SCOPED_TRACE(turns.size());
+      store(made, native);
+      import();
+      const Json json = verdict();
+      EXPECT_EQ(json.at("verdict"), "match") << json.dump(1);
+      EXPECT_EQ(json.at("shared_bus").at("from_nobody"), 0);
+      for (int p = 0; p < 2; ++p) {
+        EXPECT_EQ(json.at("processors").at(p).at("processor"), p);
+        EXPECT_EQ(json.at("processors").at(p).at("verdict"), "match");
+        EXPECT_EQ(json.at("processors").at(p).at("instructions"), made.instructions[p]);
+      }
+      EXPECT_EQ(run({"check", "two.citcat"}).exit_code, 0);
+    }
+  }
+}
+
+TEST_F(MadeMachines, OneIsStartedOnceMore) {
+  const MadeMachine made = made_machine({2, 3}, true);
+  store(made);
+  import();
+  const Json json = verdict();
+  EXPECT_EQ(json.at("verdict"), "match") << json.dump(1);
+  EXPECT_EQ(json.at("processors").at(1).at("instructions"), made.instructions[1]);
+  EXPECT_THAT(good({"dump", "two.citcat", "--processor", "1"}), HasSubstr("startup"));
+  const std::string first = good({"cat", "two.citcat", "--format", "json", "--to", "1:1"});
+  const std::string lines = good({"cat", "two.citcat@1", "--format", "json"});
+  const Json start = Json::parse(first);
+  std::istringstream in(lines);
+  unsigned starts = 0;
+  for (std::string line; std::getline(in, line);) {
+    const Json record = Json::parse(line);
+    if (record.value("eip", "") == start.at("eip") && record.value("text", "") == start.at("text"))
+      ++starts;
+  }
+  EXPECT_GE(starts, 2u);
+}
+
+TEST_F(MadeMachines, ProcessesSideBySideSayTheSame) {
+  store(made_machine({2, 3}));
+  import();
+  EXPECT_EQ(good({"verify", "two.citcat", "--json"}),
+            good({"verify", "two.citcat", "--json", "--jobs", "2"}));
+}
+
+TEST_F(MadeMachines, EachIsTracedByItsNumber) {
+  store(made_machine({2, 3}));
+  import();
+  const std::string lines =
+      good({"cat", "two.citcat", "--processor", "1", "--format", "json", "--to", "1:2"});
+  std::istringstream in(lines);
+  std::vector<Json> all;
+  for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].at("number"), 0);
+  EXPECT_EQ(all[0].at("eip"), "00002000");
+  EXPECT_EQ(all[0].at("text"), "mov al, [0x0500]");
+  EXPECT_EQ(lines, good({"cat", "two.citcat", "--format", "json", "--to", "1:2"}));
+  EXPECT_EQ(lines, good({"cat", "two.citcat@1", "--format", "json", "--to", "2"}));
+  good({"replay", "two.citcat", "--processor", "1", "-o", "p1.kt", "-q"});
+  EXPECT_EQ(read_file(path("p1.kt")), good({"cat", "two.citcat@1"}));
+}
+
+/// Never one of them in silence.
+TEST_F(MadeMachines, WhatIsOfOneAsksWhichOne) {
+  store(made_machine({2, 3}));
+  import();
+  const std::vector<std::vector<std::string>> commands{
+      {"cat", "two.citcat"},
+      {"replay", "two.citcat"},
+      {"dump", "two.citcat"},
+      {"analyze", "two.citcat", "--tool", "count"},
+      {"count", "two.citcat"},
+      {"slim", "two.citcat", "-o", "s.citcat"},
+      {"checkpoint", "two.citcat"},
+      {"place", "two.citcat"},
+      {"explain", "two.citcat"},
+      {"report", "two.citcat", "-o", "r.html"},
+      {"debug", "two.citcat", "--stdio"},
+  };
+  for (const auto& command : commands) {
+    const ProcessResult result = run(command);
+    EXPECT_EQ(result.exit_code, 2) << command[0] << result.out;
+    EXPECT_THAT(result.err, HasSubstr("holds 2 processors: say which one")) << command[0];
+  }
+  const ProcessResult none = run({"cat", "two.citcat", "--processor", "2"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("has 2 processors, numbered from 0"));
+  const ProcessResult other = run({"cat", "two.citcat", "--processor", "0", "--to", "1:5"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("is a position of processor 1"));
+}
+
+/// Turns in which processor 1 sees the old value before it sees the new one.
+const std::vector<unsigned> kSeesBoth{1, 4};
+
+TEST_F(MadeMachines, AValueThatNobodyWroteIsADivergence) {
+  MadeMachine made = made_machine(kSeesBoth);
+  for (MadeRecord& r : made.records) {
+    // What processor 1 reads last at 500h, and goes on by.
+    if (r.type != 2 || r.address != 0x500 || r.data[0] != 0x2a) continue;
+    // It was never written: processor 0 wrote something else.
+    for (MadeRecord& w : made.records) {
+      if (w.type == 3 && w.address == 0x500) w.address = 0x600;
+    }
+  }
+  store(made);
+  import();
+  const Json json = verdict();
+  EXPECT_EQ(json.at("verdict"), "diverged");
+  const Json& first = json.at("shared_bus").at("first");
+  EXPECT_EQ(first.at("processor"), 1);
+  EXPECT_EQ(first.at("address"), 0x500);
+  EXPECT_EQ(json.at("shared_bus").at("from_nobody"), 1);
+}
+
+TEST_F(MadeMachines, ClocksMustTellWhoWasFirst) {
+  MadeMachine made = made_machine({2, 3});
+  const std::size_t n = made.records.size();
+  for (std::size_t i = n - 1; i > 0; --i) {
+    if (made.records[i].place == made.records[i - 1].place) continue;
+    made.records[i - 1].clock = made.records[i].clock;
+    break;
+  }
+  store(made);
+  const ProcessResult result = run({"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("expected clocks that tell which processor was first"));
+}
+
+TEST_F(MadeMachines, ACaptureOfOneProcessorIsNoneOfThem) {
+  store(made_machine({2, 3}));
+  const ProcessResult info = run({"info", "bus.bin"});
+  EXPECT_EQ(info.exit_code, 2);
+  EXPECT_THAT(info.err, HasSubstr("say which one with --format machine-smp:P"));
+  const Json one = Json::parse(good({"info", "bus.bin", "--format", "machine-smp:1", "--json"}));
+  EXPECT_GT(one.at("transactions"), 0);
+  const ProcessResult mixed = run({"info", "bus.bin", "--format", "machine"});
+  EXPECT_EQ(mixed.exit_code, 3);
+  EXPECT_THAT(mixed.err, HasSubstr("a record of processor 1"));
+}
+
+TEST_F(MadeMachines, InternalValuesAreOfAProcessorEach) {
+  store(made_machine({2, 3}));
+  EXPECT_THAT(run({"import", "bus.bin", "--internal", "side.0.csv", "-o", "t.citcat"}).err,
+              HasSubstr("each has its own: --internal P=FILE"));
+  EXPECT_THAT(run({"import", "bus.bin", "--internal", "0=side.0.csv", "--internal", "0=side.1.csv",
+                   "-o", "t.citcat"})
+                  .err,
+              HasSubstr("processor 0 has two files"));
+  EXPECT_THAT(
+      run({"import", "bus.bin", "--cpu", "p6", "--internal", "5=side.0.csv", "-o", "t.citcat"}).err,
+      HasSubstr("the capture shows 2 processors"));
+}
+
+TEST_F(MadeMachines, AreWhatInfoSays) {
+  store(made_machine(kSeesBoth));
+  import();
+  const Json info = Json::parse(good({"info", "two.citcat", "--json"}));
+  ASSERT_EQ(info.at("processors").size(), 2u);
+  EXPECT_EQ(info.at("processors").at(1).at("processor"), 1);
+  EXPECT_EQ(info.at("invalidations"), 0);
+  const Json one = Json::parse(good({"info", "two.citcat", "--processor", "1", "--json"}));
+  EXPECT_EQ(one.at("identity"), info.at("processors").at(1).at("identity"));
+  EXPECT_GT(one.at("external_writes"), 0);
+}
+
+TEST_F(MadeMachines, TellWhatTheyCommunicate) {
+  store(made_machine(kSeesBoth));
+  import();
+  const Json json = Json::parse(
+      good({"analyze", "two.citcat", "--tool", "sharing", "--tool", "races:top=9", "--json"}));
+  const Json& sharing = json.at("sharing");
+  for (const Json& route : sharing.at("routes")) EXPECT_EQ(route.at("bytes"), 1) << route.dump();
+  EXPECT_EQ(sharing.at("lines"), 1);  // 500h to 51Fh
+  // Both places are written by one and read by the other, and nothing orders that.
+  EXPECT_EQ(json.at("races").at("pairs"), 2);
+  for (const Json& race : json.at("races").at("races")) EXPECT_EQ(race.at("kind"), "one writes");
+  EXPECT_THAT(run({"analyze", "two.citcat@1", "--tool", "races"}).err,
+              HasSubstr("of several processors together"));
+  EXPECT_THAT(run({"analyze", "two.citcat", "--tool", "races", "--tool", "count"}).err,
+              HasSubstr("of one processor"));
+}
+
+}  // namespace
+}  // namespace citcat::test
