@@ -49,10 +49,14 @@ void classify_0f01(std::uint8_t modrm, InsnClass& out) {
   }
 }
 
-/// Group 9 (0F C7): XSAVEC, XSAVES and XRSTORS, beside CMPXCHG8B.
-void classify_0fc7(std::uint8_t modrm, InsnClass& out) {
+/// Group 9 (0F C7): XSAVEC, XSAVES and XRSTORS, beside CMPXCHG8B; RDRAND and RDSEED of registers.
+void classify_0fc7(std::uint8_t modrm, bool operand16, InsnClass& out) {
   const unsigned reg = (modrm >> 3) & 7;
   if (modrm < 0xc0 && reg >= 3 && reg <= 5) out.kind = InsnKind::compacted_state;
+  if (modrm < 0xc0 || reg < 6) return;
+  out.kind = reg == 6 ? InsnKind::rdrand : InsnKind::rdseed;
+  out.destination = static_cast<std::uint8_t>((modrm & 7) | ((out.rex & kRexB) != 0 ? 8 : 0));
+  out.operand_bytes = (out.rex & kRexW) != 0 ? 8 : operand16 ? 2 : 4;
 }
 
 /// Instructions behind 0F, without a prefix, whose operands are MMX registers (Intel SDM vol. 2,
@@ -158,7 +162,7 @@ void classify_0f(std::span<const std::uint8_t> rest, bool operand_prefix, CodeSi
       classify_0fae(modrm, operand_prefix, out);
       break;
     case 0xc7:
-      classify_0fc7(modrm, out);
+      classify_0fc7(modrm, operand_prefix != (size == CodeSize::bits16), out);
       break;
     default:
       if (rest[0] >= 0x80 && rest[0] <= 0x8f) out.branch = true;
@@ -454,6 +458,14 @@ bool is_vector_prefix(std::uint8_t opcode) {
   return opcode == 0x62 || opcode == 0xc4 || opcode == 0xc5;
 }
 
+/// BMI1 and BMI2, which have VEX prefixes and operands in general registers: ANDN, BLSR and its
+/// like, BZHI, PDEP, PEXT, MULX, BEXTR, SHLX, SARX, SHRX and RORX (Intel SDM vol. 2, A.3).
+bool is_bit_manipulation(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < 4 || bytes[0] != 0xc4) return false;
+  const unsigned map = bytes[1] & 0x1f, opcode = bytes[3];
+  return map == 3 ? opcode == 0xf0 : map == 2 && opcode >= 0xf2 && opcode <= 0xf7 && opcode != 0xf4;
+}
+
 }  // namespace
 
 InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
@@ -480,11 +492,15 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
     // Behind a prefix their opcodes are others' or nobody's.
     const bool prefixed = prefixes.operand || prefixes.repeat || prefixes.lock;
     if (prefixed && is_of_extended_state(out.kind)) out.kind = InsnKind::plain;
+    // Behind F3 stands RDPID.
+    const bool random = out.kind == InsnKind::rdrand || out.kind == InsnKind::rdseed;
+    if (random && prefixes.repeat) out.kind = InsnKind::plain;
     if (!prefixes.operand && !prefixes.repeat) out.mmx = mmx_use(next, modrm);
     return out;
   }
   if (size == CodeSize::bits64 && is_other_in_64_bits(opcode)) {
-    if (is_vector_prefix(opcode)) out.kind = InsnKind::vector;
+    if (is_vector_prefix(opcode) && !is_bit_manipulation(bytes.subspan(at)))
+      out.kind = InsnKind::vector;
     return out;
   }
   out.marks_descriptor = marks_descriptor(opcode, next);

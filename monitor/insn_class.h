@@ -29,6 +29,8 @@ enum class InsnKind : std::uint8_t {
   rdmsr,
   wrmsr,
   rdpmc,
+  rdrand,
+  rdseed,
   control_register,  ///< MOV CRn, LMSW: paging or caching may change
   descriptor_table,  ///< LGDT, LIDT: where descriptors and vectors are
   local_table,       ///< LLDT: the same
@@ -91,6 +93,7 @@ struct InsnClass {
   std::uint8_t rex = 0;            ///< the REX prefix, 0 without
   std::uint8_t address_bytes = 4;  ///< of an effective address: 2, 4 or 8
   int segment_override = -1;       ///< encoding order ES CS SS DS FS GS, -1 when there is none
+  std::uint8_t destination = 0;    ///< of RDRAND and RDSEED: the general register
 };
 
 /// Bits of a REX prefix (Intel SDM vol. 2, 2.2.1): a wide operand, and the fourth bits of

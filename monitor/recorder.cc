@@ -346,6 +346,12 @@ void Recorder::finish(const LoggedState* after) {
     case InsnKind::rdpmc:
       say_internal("RDPMC");
       break;
+    case InsnKind::rdrand:
+      say_random("RDRAND");
+      break;
+    case InsnKind::rdseed:
+      say_random("RDSEED");
+      break;
     case InsnKind::invlpg:
       walker_.flush();
       break;
@@ -397,14 +403,28 @@ void Recorder::finish(const LoggedState* after) {
   in_flight_ = nullptr;
 }
 
+/// EAX, EBX, ECX and EDX behind the instruction.
 void Recorder::say_internal(const char* op) {
-  char text[128];
   const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(registers_.gpr(n)); };
+  say_value(op, {low(0), low(3), low(1), low(2)});
+}
+
+/// The number in EDX:EAX, whatever register has it, and CF in ECX (docs/formats/capture.md). The
+/// emulator has a number whenever it is asked for one (QEMU 10, target/i386/tcg/int_helper.c).
+void Recorder::say_random(const char* op) {
+  const InsnClass& what = in_flight_->what;
+  const std::uint64_t number = registers_.gpr(what.destination) & address_mask(what.operand_bytes);
+  say_value(op,
+            {static_cast<std::uint32_t>(number), 0, 1, static_cast<std::uint32_t>(number >> 32)});
+}
+
+void Recorder::say_value(const char* op, std::array<std::uint32_t, 4> values) {
+  char text[128];
   const bool wide = in_flight_->code == CodeSize::bits64;
   const std::uint64_t ip = narrowed(*in_flight_, in_flight_linear_ - (wide ? 0 : code_base_));
   std::snprintf(text, sizeof text, "value %llu,%s,%0*llx,%08x,%08x,%08x,%08x",
                 static_cast<unsigned long long>(completed_), op, wide ? 16 : 8,
-                static_cast<unsigned long long>(ip), low(0), low(3), low(1), low(2));
+                static_cast<unsigned long long>(ip), values[0], values[1], values[2], values[3]);
   sink_.say(text);
 }
 

@@ -232,6 +232,8 @@ class Recorder : private WayInMemory {
   void note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value);
   void set_position() { sink_.set_position(completed_, iterations_); }
   void say_internal(const char* op);
+  void say_random(const char* op);
+  void say_value(const char* op, std::array<std::uint32_t, 4> values);
 
   std::uint64_t effective_address(const Insn& insn, const LoggedState& state);
   void expect_stores(std::uint64_t linear, unsigned size);

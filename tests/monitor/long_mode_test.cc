@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "driver-kmod/uapi/citcat_dump.h"
@@ -23,6 +24,35 @@ namespace {
 InsnClass classified64(std::initializer_list<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> copy(bytes);
   return classify(copy, CodeSize::bits64);
+}
+
+TEST(LongModeInsn, KnowsRandomNumbersAndWhereTheyGo) {
+  const auto of = [](std::vector<std::uint8_t> bytes, CodeSize size) {
+    const InsnClass what = classify(bytes, size);
+    return std::tuple(what.kind, unsigned{what.destination}, unsigned{what.operand_bytes});
+  };
+  const auto bits64 = CodeSize::bits64;
+  using Expected = std::tuple<InsnKind, unsigned, unsigned>;
+  EXPECT_EQ(of({0x0f, 0xc7, 0xf1}, bits64), Expected(InsnKind::rdrand, 1u, 4u));
+  EXPECT_EQ(of({0x48, 0x0f, 0xc7, 0xf0}, bits64), Expected(InsnKind::rdrand, 0u, 8u));
+  EXPECT_EQ(of({0x49, 0x0f, 0xc7, 0xfa}, bits64), Expected(InsnKind::rdseed, 10u, 8u));
+  EXPECT_EQ(of({0x66, 0x0f, 0xc7, 0xf2}, bits64), Expected(InsnKind::rdrand, 2u, 2u));
+  EXPECT_EQ(of({0x0f, 0xc7, 0xf2}, CodeSize::bits16), Expected(InsnKind::rdrand, 2u, 2u));
+  EXPECT_EQ(classify(std::vector<std::uint8_t>{0xf3, 0x0f, 0xc7, 0xf8}, bits64).kind,
+            InsnKind::plain)
+      << "RDPID";
+}
+
+TEST(LongModeInsn, TellsBitManipulationFromVectors) {
+  const auto kind = [](std::vector<std::uint8_t> bytes) {
+    return classify(bytes, CodeSize::bits64).kind;
+  };
+  EXPECT_EQ(kind({0xc4, 0xe2, 0x70, 0xf2, 0xc2}), InsnKind::plain) << "ANDN";
+  EXPECT_EQ(kind({0xc4, 0xe2, 0xf3, 0xf6, 0x03}), InsnKind::plain) << "MULX";
+  EXPECT_EQ(kind({0xc4, 0xe3, 0x7b, 0xf0, 0xc1, 5}), InsnKind::plain) << "RORX";
+  EXPECT_EQ(kind({0xc4, 0xe2, 0x79, 0x18, 0x03}), InsnKind::vector) << "VBROADCASTSS";
+  EXPECT_EQ(kind({0xc5, 0xf8, 0x77}), InsnKind::vector) << "VZEROUPPER";
+  EXPECT_EQ(kind({0x62, 0xf1, 0x7c, 0x48, 0x28, 0xc1}), InsnKind::vector) << "EVEX";
 }
 
 TEST(LongModeInsn, TakesRexForAPrefix) {
