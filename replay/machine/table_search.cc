@@ -11,14 +11,14 @@ namespace {
 // Intel SDM vol. 3, 4.5: entries of all levels have eight bytes, and say below the first one
 // whether they map a page.
 constexpr unsigned kLastLevel = 2;  ///< whose entries name tables, from 0 at the top
-constexpr std::uint32_t kEntries = 512, kEntryBytes = 8, kPresent = 1, kLarge = 0x80;
-constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000, kLongModeActive = 0x400;
+constexpr std::uint32_t kEntries = 512, kEntryBytes = 8, kEntryPresent = 1, kEntryLarge = 0x80;
+constexpr std::uint64_t kFrameOfEntry = 0x000ffffffffff000, kLongModeActive = 0x400;
 
 /// The table that an entry of this level names, if it names one.
 std::optional<PhysAddr> named_by(std::uint64_t entry, unsigned level, const BusModel& bus) {
-  const bool maps_page = level != 0 && (entry & kLarge) != 0;
-  if ((entry & kPresent) == 0 || maps_page) return std::nullopt;
-  return bus.held(MachineAddr{entry & kEntryAddress});
+  const bool maps_page = level != 0 && (entry & kEntryLarge) != 0;
+  if ((entry & kEntryPresent) == 0 || maps_page) return std::nullopt;
+  return bus.held(MachineAddr{entry & kFrameOfEntry});
 }
 
 bool table_names(const Machine& machine, PhysAddr table, unsigned level, std::uint32_t page) {
@@ -41,7 +41,7 @@ bool table_names(const Machine& machine, PhysAddr table, unsigned level, std::ui
 bool names_table(const Machine& machine, std::uint32_t page) {
   const Engine& engine = machine.engine();
   if (!machine.mmu().paging() || (engine.efer() & kLongModeActive) == 0) return false;
-  const PhysAddr top{static_cast<std::uint32_t>(engine.cr(3) & kEntryAddress)};
+  const PhysAddr top{static_cast<std::uint32_t>(engine.cr(3) & kFrameOfEntry)};
   return table_names(machine, top, 0, page);
 }
 

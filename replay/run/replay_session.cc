@@ -18,6 +18,7 @@
 #include "replay/session/rewindable_evidence.h"
 #include "replay/session/run_end.h"
 #include "replay/verify/cache_check.h"
+#include "replay/verify/doubts.h"
 #include "replay/verify/verifier.h"
 #include "replay/x86/disassembler.h"
 
@@ -45,6 +46,7 @@ struct ReplaySession::Parts {
 
   std::unique_ptr<Checkpoints> checkpoints;  ///< where SessionOptions has none
   DigestCheck digests;
+  Doubts doubts;                           ///< of the plain comparisons so far
   RewindableEvidence* evidence = nullptr;  ///< the verifier's, where it can be taken back
   std::unique_ptr<Verifier> verifier;
   std::unique_ptr<CacheCheck> cache;
@@ -254,7 +256,11 @@ ReplayReport ReplaySession::run(CheckpointTaker& taker) {
 }
 
 ReplayReport ReplaySession::run() {
+  put_off_doubts();
   ReplayReport report = run_through();
+  while (report.end != ReplayReport::End::diverged && parts_->doubts.remain()) {
+    report = run_closely();
+  }
   const Verifier* const verifier = parts_->verifier.get();
   if (report.end != ReplayReport::End::diverged || verifier == nullptr || !verifier->plain()) {
     return report;
@@ -267,13 +273,37 @@ ReplayReport ReplaySession::run() {
   return run_carefully();
 }
 
+/// A plain comparison may put off what it cannot explain: run() comes back to it.
+void ReplaySession::put_off_doubts() {
+  Verifier* const verifier = parts_->verifier.get();
+  if (verifier != nullptr && verifier->plain()) verifier->put_off(parts_->doubts);
+}
+
+void ReplaySession::start_over(bool plain) {
+  if (observer_ != nullptr) observer_ = options_.start_over();
+  if (taker_ != nullptr) taker_->start_over();
+  set_up(plain);
+}
+
+/// Once more from the beginning, instruction by instruction close to each doubt.
+ReplayReport ReplaySession::run_closely() {
+  if (logger.at(LogLevel::info)) {
+    logger.write(
+        fmt::format("once more from the beginning, instruction by instruction where {} "
+                    "lines show other flags",
+                    parts_->doubts.count()));
+  }
+  parts_->doubts.start_over();
+  start_over(true);
+  put_off_doubts();
+  return run_through();
+}
+
 /// Once more from the beginning, instruction by instruction.
 ReplayReport ReplaySession::run_carefully() {
   if (logger.at(LogLevel::info))
     logger.write("once more from the beginning, instruction by instruction");
-  if (observer_ != nullptr) observer_ = options_.start_over();
-  if (taker_ != nullptr) taker_->start_over();
-  set_up(false);
+  start_over(false);
   return run_through();
 }
 

@@ -158,7 +158,10 @@ class ReplaySession {
   void set_up(bool plain);
   void add_comparison(bool plain, Listeners& listeners);
   std::optional<Position> end_within_repeat() const;
+  void put_off_doubts();
+  void start_over(bool plain);
   ReplayReport run_through();
+  ReplayReport run_closely();
   ReplayReport run_carefully();
 
   const RecordingFile& file_;

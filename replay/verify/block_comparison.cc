@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "replay/verify/doubts.h"
+
 namespace citcat {
 
 namespace {
@@ -46,10 +48,17 @@ constexpr std::size_t kMaxPorts = std::size_t{1} << 16;
 
 }  // namespace
 
+Position BlockComparison::expected() {
+  const Position first = first_unsettled();
+  // A doubt that is close is looked at instruction by instruction.
+  if (c_.doubts != nullptr) expected_ = std::min(first, Position{c_.doubts->next_stretch(), 0});
+  return expected_;
+}
+
 /// The first place at which the capture shows memory traffic that is not settled. A line may be
 /// given up before its instruction as well as after it: it is looked for at both places. What is
 /// read is compared at its own.
-Position BlockComparison::expected() {
+Position BlockComparison::first_unsettled() {
   expected_ = {};
   // Without a cache every instruction is on the bus.
   if (c_.recording.bus.form == CacheForm::none) return expected_;
@@ -93,6 +102,11 @@ void BlockComparison::pull_reads_at(Position at) {
 
 std::uint32_t BlockComparison::may_run(Position first, std::uint32_t most) {
   if (c_.beyond || !c_.cursor.counted() || !c_.starts.empty() || c_.writes.out_of_order()) return 0;
+  if (c_.doubts != nullptr) {
+    if (c_.looks_closely(first)) return 0;
+    const std::uint64_t free = c_.doubts->next_stretch() - first.instruction;
+    most = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, free));
+  }
   if (c_.reads != nullptr && c_.reads->instruction() != first.instruction) c_.follow_reads(first);
   const std::uint32_t count = pull_plain(first.instruction, most);
   if (c_.writes.empty()) return count;
@@ -280,6 +294,7 @@ std::uint32_t BlockComparison::agreed_iterations(const StringIterations& run, Po
 /// Iterations before `first` have been compared, all that the bus shows of the instruction is
 /// known, and so is what of it belongs to which iteration.
 bool BlockComparison::may_take_iterations(Position first) const {
+  if (c_.doubts != nullptr && c_.looks_closely(first)) return false;
   if (!c_.plain || c_.beyond || c_.reads == nullptr || c_.writes.out_of_order() ||
       !c_.starts.empty() || first.instruction == c_.interrupted) {
     return false;

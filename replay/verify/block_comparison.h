@@ -52,6 +52,7 @@ class BlockComparison {
     return t.position;
   }
   static Position place_before(Position at);
+  Position first_unsettled();
   std::uint32_t pull_plain(std::uint64_t first, std::uint32_t most);
   bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
   void pull_reads_at(Position at);

@@ -1,9 +1,11 @@
 #include "replay/verify/comparison.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "events/startup_event.h"
+#include "replay/verify/doubts.h"
 
 namespace citcat {
 
@@ -310,14 +312,53 @@ bool Comparison::shows_images_alone(const LineMatcher::Pending& line) const {
   return true;
 }
 
-/// What has not been seen equal of the line is taken over, where it may differ.
-bool Comparison::adopt(LineMatcher::Pending& line) {
-  const bool believed = is_waived(line.t.index);
-  if (plain && !believed && !shows_images_alone(line)) return false;
+/// What has not been seen equal differs in bits that no manual tells.
+bool Comparison::shows_undefined_bits(const LineMatcher::Pending& line) const {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
-    if (!believed && !plain && !may_differ(line.t.address.plus32(i), line.t.data[i])) return false;
+    if (!may_differ(line.t.address.plus32(i), line.t.data[i])) return false;
   }
+  return true;
+}
+
+/// What has not been seen equal could be images of EFLAGS that differ in arithmetic flags (Intel
+/// SDM vol. 1, 3.4.3: bit 1 is always set).
+bool Comparison::shows_other_flags(const LineMatcher::Pending& line) const {
+  constexpr std::uint32_t kArithmetic = 0x8d5, kAlwaysSet = 2;
+  if (policy.strict || line.t.address.offset_in(4) != 0 || line.t.size % 4 != 0) return false;
+  for (std::uint32_t i = 0; i < line.t.size; i += 4) {
+    if ((line.unmatched >> i & 0xf) == 0) continue;
+    const PhysAddr at = line.t.address.plus32(i);
+    if (!memory().is_mapped(at.page()) || !memory().is_defined(at, 4)) return false;
+    std::uint32_t held = 0, shown = 0;
+    std::memcpy(&held, memory().host(at), 4);
+    std::memcpy(&shown, &line.t.data[i], 4);
+    if ((held & kAlwaysSet) == 0 || ((held ^ shown) & ~kArithmetic) != 0) return false;
+  }
+  return true;
+}
+
+bool Comparison::looks_closely(Position now) {
+  if (!plain) return true;
+  if (doubts == nullptr || !doubts->is_close(now.instruction)) return false;
+  if (const std::size_t stretch = doubts->stretch(); stretch != stretch_) {
+    // What was followed before has not been followed since.
+    undefined.forget_bytes();
+    stretch_ = stretch;
+  }
+  return true;
+}
+
+bool Comparison::excuses(const LineMatcher::Pending& line) {
+  const Position now = machine->position();
+  if (plain && shows_images_alone(line)) return true;
+  if (looks_closely(now) && shows_undefined_bits(line)) return true;
+  return doubts != nullptr && shows_other_flags(line) && doubts->put_off(line.t.index, now);
+}
+
+/// What has not been seen equal of the line is taken over, where it may differ.
+bool Comparison::adopt(LineMatcher::Pending& line) {
+  if (!is_waived(line.t.index) && !excuses(line)) return false;
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) != 0) take_over(false, line.t.address.plus32(i), line.t.data[i]);
   }

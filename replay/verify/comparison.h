@@ -53,6 +53,8 @@ struct VerifierOptions {
   BusTimes* times = nullptr;
 };
 
+class Doubts;
+
 /// The state of a comparison: the captured transactions that wait for the replay, and what was
 /// compared so far. A copy is a checkpoint. Copying it is compiled once, in comparison.cc: it
 /// copies a dozen queues.
@@ -151,6 +153,10 @@ struct Comparison : ComparisonProgress {
   /// After a complete replay: nothing captured before `end` may be left over.
   void end(Position end);
 
+  /// Whether undefined bits are followed from store to store at `now`: always in the full
+  /// comparison, in a plain one close to a doubt.
+  bool looks_closely(Position now);
+
   static void require(const std::optional<Mismatch>& mismatch, Position now) {
     if (mismatch) stop_with(*mismatch, now);
   }
@@ -167,7 +173,8 @@ struct Comparison : ComparisonProgress {
   std::unique_ptr<ReadMatcher> reads;  ///< null where reads are not compared
   FinalMemoryCheck final_memory;
   ExternalChanges external;
-  FlagImages images;  ///< of a plain comparison
+  FlagImages images;         ///< of a plain comparison
+  Doubts* doubts = nullptr;  ///< of a plain comparison: may be put off; null: none is
   /// An event came at this instruction: a REP there starts again from zero.
   std::uint64_t interrupted = kNone;
 
@@ -183,7 +190,12 @@ struct Comparison : ComparisonProgress {
   void fetch_ahead(const BusTransaction& t) const;
   void sort_in(const BusTransaction& t);
   bool shows_images_alone(const LineMatcher::Pending& line) const;
+  bool shows_undefined_bits(const LineMatcher::Pending& line) const;
+  bool shows_other_flags(const LineMatcher::Pending& line) const;
+  bool excuses(const LineMatcher::Pending& line);
   bool adopt(LineMatcher::Pending& line);
+  std::size_t stretch_ = 0;  ///< of the doubts, in which undefined bits are followed
+
   void take_over(bool write, PhysAddr a, const std::uint8_t& byte);
   [[noreturn]] void refuse(const LineMatcher::Pending& line, const char* reason, Position now);
 };

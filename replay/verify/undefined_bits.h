@@ -54,6 +54,10 @@ class UndefinedBits {
   void stored(PhysAddr a, Byte byte) {
     if (byte.bits != 0 || !bytes_.empty()) note(a, byte);
   }
+  void forget_bytes() {
+    bytes_.clear();
+    lines_ = {};
+  }
   /// Null where all its bits are told.
   const Byte* find(PhysAddr a) const;
   /// MOVS at `now` reads from here.

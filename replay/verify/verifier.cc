@@ -98,7 +98,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
     auto bits = static_cast<std::uint8_t>(undefined >> (i % 8 * 8));
     if (is_visible(at)) {
       match_byte(at, {bytes[i], bits}, now);
-    } else if (!c.plain) {
+    } else if (c.looks_closely(now)) {
       if (bits == 0) bits = c.undefined.copied(i, now);
       stored_in_cache(at, {bytes[i], bits}, now);
     }
@@ -128,7 +128,7 @@ void Verifier::stored_in_cache(PhysAddr a, Stored byte, Position now) {
     const UndefinedBits::Byte* const old = c.undefined.find(a);
     if (old != nullptr) c.lines.excuse({a, 1, old->value, old->bits}, now);
   }
-  c.final_memory.stored(a);
+  if (!c.plain) c.final_memory.stored(a);
   c.undefined.stored(a, {byte.undefined, byte.value});
 }
 

@@ -82,6 +82,9 @@ class Verifier final : public BlockJudge {
   /// anything that the full comparison would adopt or excuse is a divergence. A divergence must
   /// therefore be confirmed by a comparison without VerifierOptions::plain; agreement need not be.
   bool plain() const { return comparison_.plain; }
+  /// From here on a plain comparison takes for right, and notes, what another one has to explain;
+  /// `doubts` must outlive the verifier.
+  void put_off(Doubts& doubts) { comparison_.doubts = &doubts; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return comparison_.result.adoptions; }
   /// The comparison at an instruction boundary, to return to. Only for a verifier that does not

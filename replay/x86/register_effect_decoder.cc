@@ -3,7 +3,7 @@
 namespace citcat {
 namespace {
 
-using Kind = RegisterEffect::Kind;
+using EffectKind = RegisterEffect::Kind;
 
 std::uint16_t written_registers(const DecodedInstruction& info, unsigned word) {
   const OpcodeRow& row = *info.row;
@@ -20,9 +20,9 @@ std::uint16_t written_registers(const DecodedInstruction& info, unsigned word) {
 }
 
 /// An effect on all of a register that is a constant, a sum or a copy.
-class Describer {
+class EffectReader {
  public:
-  Describer(const DecodedInstruction& info, const EncodedOperands& encoded)
+  EffectReader(const DecodedInstruction& info, const EncodedOperands& encoded)
       : info_(info), encoded_(encoded) {}
 
   RegisterEffect describe() {
@@ -37,19 +37,19 @@ class Describer {
         load_address();
         break;
       case Operation::add:
-        if (has_immediate()) become(Kind::add, immediate());
+        if (has_immediate()) become(EffectKind::add, immediate());
         break;
       case Operation::sub:
-        if (has_immediate()) become(Kind::add, std::uint32_t{0} - immediate());
+        if (has_immediate()) become(EffectKind::add, std::uint32_t{0} - immediate());
         break;
       case Operation::inc:
-        become(Kind::add, 1);
+        become(EffectKind::add, 1);
         break;
       case Operation::dec:
-        become(Kind::add, ~std::uint32_t{0});
+        become(EffectKind::add, ~std::uint32_t{0});
         break;
       case Operation::xor_:
-        if (whole_register(1) == target) become(Kind::set, 0);
+        if (whole_register(1) == target) become(EffectKind::set, 0);
         break;
       default:
         break;
@@ -58,7 +58,7 @@ class Describer {
   }
 
  private:
-  void become(Kind kind, std::uint32_t constant) {
+  void become(EffectKind kind, std::uint32_t constant) {
     effect_.kind = kind;
     effect_.constant = constant;
   }
@@ -76,20 +76,20 @@ class Describer {
     return static_cast<std::uint32_t>(static_cast<std::int8_t>(value));
   }
   void move() {
-    if (has_immediate()) return become(Kind::set, immediate());
+    if (has_immediate()) return become(EffectKind::set, immediate());
     const int source = whole_register(1);
     if (source < 0) return;
     effect_.source = static_cast<std::int8_t>(source);
-    become(Kind::copy, 0);
+    become(EffectKind::copy, 0);
   }
   void load_address() {
     const MemoryOperand& memory = encoded_.address;
     if (memory.index != kNoRegister) return;
     const auto displacement = static_cast<std::uint32_t>(memory.displacement);
-    if (memory.base == kNoRegister) return become(Kind::set, displacement);
+    if (memory.base == kNoRegister) return become(EffectKind::set, displacement);
     if (memory.width != AddressWidth::bits32) return;
     effect_.source = memory.base;
-    become(Kind::copy, displacement);
+    become(EffectKind::copy, displacement);
   }
 
   const DecodedInstruction& info_;
@@ -104,14 +104,14 @@ RegisterEffect decode_register_effect(const DecodedInstruction& info,
   RegisterEffect effect;
   unsigned written = written_registers(info, encoded.word);
   if (info.row->operation == Operation::leave && encoded.word == 4 && !info.bits64) {
-    effect.kind = Kind::copy;
+    effect.kind = EffectKind::copy;
     effect.target = kEsp;
     effect.source = kEbp;
     effect.constant = 4;
   } else if (!info.bits64) {  // only sums of 32 bits are followed
-    effect = Describer(info, encoded).describe();
+    effect = EffectReader(info, encoded).describe();
   }
-  if (effect.kind != Kind::none) written &= ~(1u << effect.target);
+  if (effect.kind != EffectKind::none) written &= ~(1u << effect.target);
   if (info.stack_delta != 0) written &= ~(1u << kEsp);
   effect.others = static_cast<std::uint16_t>(written);
   return effect;

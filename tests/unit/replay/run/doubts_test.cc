@@ -1,0 +1,121 @@
+// Images of EFLAGS that a program stores far from where a line shows them. A comparison that runs
+// whole blocks comes back to each; it ends as the comparison of every instruction does.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "capture/import/import.h"
+#include "replay/run/replay_session.h"
+#include "replay/verify/verifier.h"
+#include "unit/replay/machine/paged_guest.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint32_t kImageLine = 0x20000, kLineBytes = 32;
+constexpr std::uint32_t kCarry = 1, kOverflow = 0x800, kTrap = 0x100;
+constexpr std::uint64_t kToTheStore = 6;  ///< instructions up to it
+
+class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<std::uint32_t> {
+ protected:
+  /// SHL by 3 leaves OF undefined and CF not; its image is stored, and then `turns` of LOOP run.
+  /// `constant`: what looks like the image is no more than a number.
+  static PagedGuest guest_of(std::uint32_t turns, bool constant) {
+    PagedGuest guest;
+    guest.recording.bus = {CacheForm::write_back, kLineBytes, 8, 0xffffffff};
+    guest.add({0xb8}, {1});         // mov eax,1
+    guest.add({0xc1, 0xe0, 0x03});  // shl eax,3
+    guest.add({0x9c});              // pushf
+    guest.add({0x5b});              // pop ebx
+    guest.add({0xb9}, {turns});     // mov ecx,turns
+    if (constant) guest.add({0xbb}, {0x46});  // mov ebx,...: ZF and PF, and what is always set
+    guest.add({0x89, 0x1d}, {kImageLine});  // mov [kImageLine],ebx
+    guest.add({0xe2, 0xfe});                // loop $
+    guest.add({0x90});
+    guest.add({0x90});
+    return guest;
+  }
+  struct Compared {
+    std::string reason;
+    std::uint64_t at = 0, adopted = 0;
+    std::vector<Adoption> adoptions;
+  };
+  /// The line is given up behind the loop, with `flipped` flags in the image.
+  Compared compare(bool plain_first, std::uint32_t flipped, bool constant = false) {
+    const std::uint32_t turns = GetParam();
+    PagedGuest guest = guest_of(turns, constant);
+    const std::uint64_t last = kToTheStore + (constant ? 1 : 0) + turns + 1;
+    const std::uint32_t image = guest.run(last, ExecutionPath::instructions).word(kImageLine);
+    guest.recording.instructions = last + 1;
+    BusTransaction line;
+    line.op = BusOp::data_write;
+    line.flags = kLine | kWriteBack | kPositionKnown;
+    line.address = PhysAddr{kImageLine};
+    line.size = kLineBytes;
+    line.position = {last - 1, 0};
+    for (unsigned i = 0; i < 4; ++i) {
+      line.data[i] = static_cast<std::uint8_t>((image ^ flipped) >> 8 * i);
+    }
+    RecordingFileWriter writer(path("r.citcat"));
+    writer.write(line);
+    writer.finish(guest.recording);
+    const RecordingFile file = RecordingFile::open(path("r.citcat"));
+    SessionOptions options;
+    options.plain_first = plain_first;
+    ReplaySession session(file, nullptr, options);
+    const ReplayReport report = session.run();
+    closely_ = session.verifier()->plain();
+    Compared compared;
+    if (report.divergence) {
+      compared.reason = report.divergence->reason;
+      compared.at = report.divergence->position.instruction;
+    }
+    compared.adoptions = session.adoptions();
+    return compared;
+  }
+  void expect_same(const Compared& found, const Compared& expected) {
+    EXPECT_EQ(found.reason, expected.reason);
+    EXPECT_EQ(found.at, expected.at);
+    ASSERT_EQ(found.adoptions.size(), expected.adoptions.size());
+    for (std::size_t i = 0; i < found.adoptions.size(); ++i) {
+      EXPECT_EQ(found.adoptions[i].address, expected.adoptions[i].address);
+      EXPECT_EQ(found.adoptions[i].position, expected.adoptions[i].position);
+    }
+  }
+
+  bool closely_ = false;  ///< the last comparison ended with blocks
+};
+
+TEST_P(DoubtsTest, AnImageWithAnUndefinedFlagIsTakenOver) {
+  const Compared found = compare(true, kOverflow);
+  EXPECT_TRUE(closely_) << "no second comparison of every instruction";
+  EXPECT_EQ(found.reason, "");
+  EXPECT_EQ(found.adoptions.size(), 1u);
+  expect_same(found, compare(false, kOverflow));
+}
+
+TEST_P(DoubtsTest, AnImageWithADefinedFlagIsRefused) {
+  for (const std::uint32_t flipped : {kCarry, kCarry | kOverflow, kTrap}) {
+    const Compared found = compare(true, flipped);
+    EXPECT_NE(found.reason, "") << flipped;
+    expect_same(found, compare(false, flipped));
+  }
+}
+
+TEST_P(DoubtsTest, ANumberThatLooksLikeAnImageIsRefused) {
+  const Compared found = compare(true, kOverflow, true);
+  EXPECT_NE(found.reason, "");
+  expect_same(found, compare(false, kOverflow, true));
+}
+
+/// Within the first stretch before the line, and within later ones.
+INSTANTIATE_TEST_SUITE_P(Distances, DoubtsTest, testing::Values(10, 40'000, 700'000),
+                         [](const auto& distance) {
+                           return "Turns" + std::to_string(distance.param);
+                         });
+
+}  // namespace
+}  // namespace citcat::test
