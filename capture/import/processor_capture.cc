@@ -215,12 +215,10 @@ void ProcessorCapture::give(BusTransaction t) {
 }
 
 /// What comes behind the last transaction: of the same instruction; or of a processor that works on
-/// within its caches. Without them the bus just was not captured any longer.
+/// within its caches while the bus goes on.
 void ProcessorCapture::give_rest() {
-  const bool hidden =
-      info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
   while (const BusTransaction* const access = accesses_.rest()) {
-    if (!hidden && access->position.instruction > last_instruction_) return;
+    if (access->position.instruction > facts_.reach) return;
     give(*access);
     accesses_.take();
   }
@@ -241,8 +239,17 @@ bool ProcessorCapture::next(BusTransaction& out) {
   return true;
 }
 
+/// The last instruction that may have been made before the capture ended: at most one in each clock
+/// of the bus, so that nothing is taken for captured that came behind the end.
+std::uint64_t ProcessorCapture::reach() const {
+  const bool hidden =
+      info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
+  return last_instruction_ + (hidden ? clock_ + last_clock_ - own_clock_ : 0);
+}
+
 void ProcessorCapture::close() {
   at_end_ = true;
+  facts_.reach = reach();
   const InputStream& input = file_->input();
   if (input.is_unfinished() && info_.ending == Ending::capture_end) {
     info_.ending = Ending::source_gone;

@@ -30,6 +30,8 @@ struct SharedBusFacts {
   /// clocks alone. The record's number in the file.
   std::optional<std::uint64_t> tie;
   bool shows_sharing = false;  ///< HIT#, LOCK# and invalidations
+  /// The last instruction of the processor that is read which may have been made before the end.
+  std::uint64_t reach = 0;
 };
 
 class ProcessorCapture final : public CaptureReader {
@@ -53,6 +55,7 @@ class ProcessorCapture final : public CaptureReader {
   void give(const ProcessorRecord& record);
   void give(BusTransaction t);
   void give_rest();
+  std::uint64_t reach() const;
   void start_by(std::uint8_t vector);
   void close();
   [[noreturn]] void fail(const std::string& wrong) const;

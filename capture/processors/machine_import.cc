@@ -85,8 +85,8 @@ class MachineImport {
       TransactionStream stream(*reader, options.progress);
       recording = Importer(stream, options, &archive_).run();
     }
-    reach_values(*recording);
     const SharedBusFacts& facts = reader->facts();
+    reach_values(*recording, facts.reach);
     require_order(facts);
     for (std::size_t p = 0; p < facts.processors.size(); ++p) {
       if (facts.processors.test(p)) seen_ = std::max(seen_, p + 1);
@@ -103,13 +103,12 @@ class MachineImport {
 
   /// A processor that works within its caches leaves the bus to others for long: what it was told
   /// meanwhile shows how far it came.
-  static void reach_values(Recording& recording) {
-    if (!recording.instructions || recording.internal_reads.empty() || recording.end) return;
-    if (recording.bus.form != CacheForm::write_back || recording.ending != Ending::capture_end)
-      return;
-    const InternalRead last = recording.internal_reads.back();
-    if (last.position_known)
-      recording.instructions = std::max(*recording.instructions, last.position.instruction + 1);
+  static void reach_values(Recording& recording, std::uint64_t reach) {
+    if (!recording.instructions || recording.end) return;
+    for (const InternalRead& read : recording.internal_reads) {
+      if (!read.position_known || read.position.instruction > reach) continue;
+      recording.instructions = std::max(*recording.instructions, read.position.instruction + 1);
+    }
   }
 
   void require_order(const SharedBusFacts& facts) const {
