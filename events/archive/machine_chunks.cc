@@ -17,4 +17,17 @@ MachineChunks machine_chunks(const ContainerReader& container) {
   return machine;
 }
 
+std::vector<std::uint64_t> edges_of(const ContainerReader& container, std::size_t processor) {
+  std::vector<std::uint64_t> all;
+  for (const ChunkInfo& chunk : container.chunks()) {
+    if (chunk.kind != kEdgeChunk) continue;
+    const std::vector<std::uint8_t> payload = container.read(chunk);
+    ByteReader in(payload, container.path(), chunk.offset);
+    const Edges edges = decode_edges(in);
+    if (edges.processor == processor)
+      all.insert(all.end(), edges.transactions.begin(), edges.transactions.end());
+  }
+  return all;
+}
+
 }  // namespace citcat

@@ -1,6 +1,8 @@
 #pragma once
 // What the chunks of an archive say of several processors together.
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "events/archive/container.h"
@@ -13,7 +15,10 @@ struct MachineChunks {
   std::vector<BusNote> notes;  ///< in the order of clocks
 };
 
-/// Throws FormatError.
+/// Both throw FormatError.
 MachineChunks machine_chunks(const ContainerReader& container);
+/// External writes of a single byte that another processor is known to have made: the transactions
+/// of this one that show them, ascending. None of an archive of one processor.
+std::vector<std::uint64_t> edges_of(const ContainerReader& container, std::size_t processor);
 
 }  // namespace citcat

@@ -51,19 +51,6 @@ void add_edges(const std::string& path, const std::vector<std::vector<std::uint6
   container.finish();
 }
 
-std::vector<std::uint64_t> edges_of(const RecordingFile& file) {
-  std::vector<std::uint64_t> all;
-  for (const ChunkInfo& chunk : file.container().chunks()) {
-    if (chunk.kind != kEdgeChunk) continue;
-    const std::vector<std::uint8_t> payload = file.container().read(chunk);
-    ByteReader in(payload, file.container().path(), chunk.offset);
-    const Edges edges = decode_edges(in);
-    if (edges.processor == file.number())
-      all.insert(all.end(), edges.transactions.begin(), edges.transactions.end());
-  }
-  return all;
-}
-
 SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files) {
   std::vector<ProcessorShare> shares;
   for (const RecordingFile& file : files) shares.push_back({&file.recording(), file.evidence()});

@@ -40,11 +40,9 @@ class MachineFile {
 /// order of their clocks.
 void add_machine(const std::string& path, const MachineInfo& machine,
                  std::span<const BusNote> notes);
-/// Adds what edges_of() gives, by processor.
+/// Adds single bytes that another processor changed: by processor, the transactions that show them,
+/// ascending. RecordingFile::waived() has them.
 void add_edges(const std::string& path, const std::vector<std::vector<std::uint64_t>>& edges);
-/// External writes of a single byte that another processor is known to have made: the transactions
-/// that show them, ascending. None of an archive of one processor.
-std::vector<std::uint64_t> edges_of(const RecordingFile& file);
 
 /// The bus that these share: one recording of each processor, in their order.
 SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files);

@@ -401,7 +401,10 @@ void RecordingFile::apply(const HintFile& file, const std::string& source) {
   }
 }
 
-std::vector<std::uint64_t> RecordingFile::waived() const { return reviewed_transactions(hints_); }
+/// A single bit that another processor changed is no damage.
+std::vector<std::uint64_t> RecordingFile::waived() const {
+  return reviewed_transactions(hints_, edges_of(*container_, number_));
+}
 
 void RecordingFile::set_schedule(Schedule schedule, std::vector<PlacedEvent> placements) {
   recording_.set_schedule(std::move(schedule));

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
-#include <vector>
 
-#include "events/archive/machine_file.h"
 #include "formats/io/error.h"
 #include "formats/io/log.h"
 #include "replay/run/digest_check.h"
@@ -27,16 +24,6 @@ namespace citcat {
 namespace {
 
 const Logger logger("session");
-
-/// What somebody has reviewed, and what another processor of the machine is known to have written.
-std::vector<std::uint64_t> waived_of(const RecordingFile& file) {
-  std::vector<std::uint64_t> reviewed = file.waived();
-  const std::vector<std::uint64_t> edges = edges_of(file);
-  if (edges.empty()) return reviewed;
-  std::vector<std::uint64_t> all;
-  std::merge(reviewed.begin(), reviewed.end(), edges.begin(), edges.end(), std::back_inserter(all));
-  return all;
-}
 
 }  // namespace
 
@@ -91,7 +78,7 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   const Recording& recording = file_.recording();
   VerifierOptions verifier_options;
   verifier_options.policy = options_.policy;
-  verifier_options.policy.waived = waived_of(file_);
+  verifier_options.policy.waived = file_.waived();
   verifier_options.times = options_.times;
   // What is corrected on the way is compared store by store.
   verifier_options.plain = plain && recording.adoptions.empty();
