@@ -64,6 +64,7 @@ bool OutputLock::take(const std::string& output) {
   if (pwrite(lock_.value(), kContent.data(), kContent.size(), 0) !=
       static_cast<ssize_t>(kContent.size()))
     throw IoError(system_message(path_));
+  goes_too_.emplace(path_);
   return true;
 }
 

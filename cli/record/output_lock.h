@@ -1,9 +1,11 @@
 #pragma once
 // Keeps a second recording away from the same output, by a file beside it.
 
+#include <optional>
 #include <string>
 
 #include "formats/io/file_descriptor.h"
+#include "formats/io/removed_by_signals.h"
 
 namespace citcat {
 
@@ -22,6 +24,7 @@ class OutputLock {
 
   std::string path_;
   FileDescriptor lock_;
+  std::optional<RemovedBySignals> goes_too_;
 };
 
 }  // namespace citcat

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "formats/io/error.h"
+#include "formats/io/removed_by_signals.h"
 
 namespace citcat {
 namespace {
@@ -235,6 +236,10 @@ bool Temporary::rename_to(const std::string& name) {
   ::close(std::exchange(descriptor_, -1));
   return true;
 }
+
+RemovedBySignals::RemovedBySignals(const std::string& path) : slot_(remember(path, "", false)) {}
+
+RemovedBySignals::~RemovedBySignals() { forget(slot_); }
 
 std::string temporary_folder() {
   std::error_code error;

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <optional>
 
 #include "formats/io/error.h"
+#include "formats/io/temporary.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -38,6 +41,20 @@ TEST_F(OutputLockTest, IsThereAsLongAsItIsHeldAndKeepsOthersAway) {
   }
   EXPECT_THAT(names(), IsEmpty());
   EXPECT_EQ(refusal("x"), "");
+}
+
+/// A second Ctrl-C, or SIGTERM, ends the program without its destructors.
+TEST_F(OutputLockTest, GoesWithTheRestWhereASignalEndsTheProgram) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const OutputLock lock(path("x"));
+    remove_unfinished_files();
+    _exit(std::filesystem::exists(path("x.lock")) ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(names(), IsEmpty());
 }
 
 TEST_F(OutputLockTest, WhatAKilledRecordingHasLeftIsTaken) {
