@@ -411,14 +411,42 @@ void RecordingFile::set_schedule(Schedule schedule, std::vector<PlacedEvent> pla
   placements_ = std::move(placements);
 }
 
+namespace {
+
+/// What each of the container's chunks of selection selects, in their order. Those of the container
+/// that was asked for last are kept: whoever goes through thousands of recordings in one file opens
+/// it for each.
+const std::vector<std::size_t>& selections_of(const ContainerReader& container) {
+  struct Kept {
+    std::string path;
+    Hash128 content;
+    std::vector<std::size_t> selections;
+  };
+  thread_local Kept kept;
+  if (kept.path == container.path() && kept.content == container.content_hash())
+    return kept.selections;
+  Kept found{container.path(), container.content_hash(), {}};
+  std::size_t recordings = 1;
+  for (const ChunkInfo& chunk : container.chunks()) {
+    if (chunk.kind != kSelectChunk) continue;
+    const std::vector<std::uint8_t> payload = container.read(chunk);
+    ByteReader in(payload, container.path(), chunk.offset);
+    found.selections.push_back(decode_selection(in, recordings));
+    recordings = std::max(recordings, found.selections.back() + 1);
+  }
+  kept = std::move(found);
+  return kept.selections;
+}
+
+}  // namespace
+
 /// Finds the chunks of this recording among those of all.
 void RecordingFile::select_chunks(bool named) {
+  auto selection = selections_of(*container_).begin();
   std::size_t selected = 0;
   for (const ChunkInfo& chunk : container_->chunks()) {
     if (chunk.kind == kSelectChunk) {
-      const std::vector<std::uint8_t> payload = container_->read(chunk);
-      ByteReader in(payload, container_->path(), chunk.offset);
-      selected = decode_selection(in, recordings_);
+      selected = *selection++;
       recordings_ = std::max(recordings_, selected + 1);
     } else if (chunk.kind == kMachineChunk) {
       const std::vector<std::uint8_t> payload = container_->read(chunk);
