@@ -9,6 +9,7 @@
 
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
+#include "replay/x86/flag_effects.h"
 #include "replay/x86/instruction_features.h"
 
 namespace citcat {
@@ -69,10 +70,54 @@ std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info
 
 /// Both give the number of the lowest 1 where there is one. Of 0 BSF leaves the destination alone,
 /// and TZCNT gives the width (SDM vol. 2, BSF and TZCNT). ZF behind an odd number is 0 by BSF and 1
-/// by TZCNT: code that runs on both, as compilers write `rep bsf`, cannot use it, and code that
-/// does takes another way than the bus shows. LZCNT counts from the other end than BSR.
+/// by TZCNT: both leave the same where code asks for no ZF before it has another value. LZCNT
+/// counts from the other end than BSR.
 bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
-  return info.is(Operation::bsf) && scanned(info).value_or(0) != 0;
+  if (!info.is(Operation::bsf)) return false;
+  const std::uint64_t source = scanned(info).value_or(0);
+  if (source == 0) return false;
+  int left = kMostLookedAt;
+  return (source & 1) == 0 || !asks_for_zero_flag(cpu_.onward(cpu_.linear, info.length), left);
+}
+
+/// Whether the code at `at` asks for ZF before it gives it another value, as far as its next `left`
+/// instructions tell. Compilers keep no flags across calls and returns, and what is behind an
+/// indirect jump or a mode switch is not looked at.
+bool FeatureGate::asks_for_zero_flag(LinearAddr at, int& left) const {
+  while (left-- > 0) {
+    std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+    const std::size_t known = known_code(at, bytes);
+    const DecodedInstruction next =
+        decode_instruction({bytes.data(), known}, cpu_.code_mode(), cpu_.model);
+    if (next.state != DecodeState::ok || next.row == nullptr) return false;
+    if ((next.row->flags.read & kZf) != 0) return true;
+    // A shift by CL, which may be 0, leaves the flags alone.
+    if ((flag_effect_of(next, 0).written & kZf) != 0) return false;
+    at = cpu_.onward(at, next.length);
+    const LinearAddr target =
+        cpu_.onward(at, static_cast<std::uint64_t>(std::int64_t{next.target_displacement}));
+    if (next.kind == InstructionClass::jcc || next.kind == InstructionClass::loop) {
+      if (asks_for_zero_flag(target, left)) return true;
+    } else if (next.kind == InstructionClass::jump && !next.indirect) {
+      at = target;
+    } else if (next.control_flow) {
+      return false;
+    }
+  }
+  return false;
+}
+
+/// Puts what lies at `at` into `bytes`; how many of them are known.
+std::size_t FeatureGate::known_code(LinearAddr at, std::span<std::uint8_t> bytes) const {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const LinearAddr here = cpu_.onward(at, i);
+    const auto page = cpu_.mmu.peek(here, Access::execute, cpu_.user_mode());
+    const auto byte =
+        page ? cpu_.memory.defined_byte(page->frame.plus32(here.offset_in_page())) : std::nullopt;
+    if (!byte) return i;
+    bytes[i] = *byte;
+  }
+  return bytes.size();
 }
 
 /// Where no answer of CPUID tells whether the processor has it.

@@ -3,8 +3,10 @@
 // the replay by its name; so does what another processor takes for something else, where nothing
 // tells which of them it is.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "replay/machine/cpu_context.h"
@@ -17,7 +19,7 @@ namespace citcat {
 /// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
 /// not tell, an instruction that means one thing alone is executed: a processor without it raises
 /// an exception, which the bus shows. BSF and BSR behind F3 mean two: they are what they were on
-/// processors before long mode. On those with it they go on where both meanings give one number,
+/// processors before long mode. On those with it they go on where both meanings leave the same,
 /// and are refused elsewhere, as is what nobody here executes.
 class FeatureGate {
  public:
@@ -47,10 +49,14 @@ class FeatureGate {
 
   void take_limits() const;
   void check_feature(const DecodedInstruction& info) const;
-  /// BSF behind F3: BSF and TZCNT give the same number for this operand.
+  static constexpr int kMostLookedAt = 24;  ///< instructions behind a scan
+
+  /// BSF behind F3: BSF and TZCNT leave the same for this operand, as far as anybody asks.
   bool scans_alike(const DecodedInstruction& info) const;
   /// The source of a bit scan; nullopt where memory is not known to hold it.
   std::optional<std::uint64_t> scanned(const DecodedInstruction& info) const;
+  bool asks_for_zero_flag(LinearAddr at, int& left) const;
+  std::size_t known_code(LinearAddr at, std::span<std::uint8_t> bytes) const;
   void check_vendor(const DecodedInstruction& info) const;
   void check_umip(const DecodedInstruction& info) const;
   void check_segments(const DecodedInstruction& info) const;
