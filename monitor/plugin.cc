@@ -313,12 +313,23 @@ bool should_stop(const Insn& insn) {
   }
 }
 
-/// Looks whether the recording goes on behind the beginning of an instruction.
-void check_end(const Insn& insn) {
+/// Looks whether the recording ends before an instruction that has been arrived at: it is not
+/// fetched then, and does not count.
+bool ends_before(const Insn& insn) {
   if (!monitor->recorder.active() || monitor->sink.failed()) {
     finish("error");
   } else if (should_stop(insn) || monitor->recorder.stop_marker_seen()) {
     finish(monitor->recorder.stop_marker_seen() ? "marker" : "trigger");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Looks whether the recording goes on behind the beginning of an instruction.
+void check_end(const Insn& insn) {
+  if (!monitor->recorder.active() || monitor->sink.failed()) {
+    finish("error");
   } else if (insn.what.kind == InsnKind::out && is_trigger_port_write(monitor->stop_watch, insn)) {
     monitor->stop_next = true;  // with the next instruction: this one belongs to the recording
   }
@@ -330,7 +341,9 @@ void start(const Insn& insn) {
     begin(insn);
   }
   if (monitor->phase != Phase::recording) return;
-  monitor->recorder.start(insn);
+  const bool begins = monitor->recorder.arrive(insn);
+  if (ends_before(insn)) return;
+  if (begins) monitor->recorder.enter(insn);
   check_end(insn);
 }
 
@@ -341,7 +354,9 @@ void catch_up() {
   while (monitor->next_begun != nullptr && monitor->next_begun <= last) {
     const Insn& insn = *monitor->next_begun++;
     if (monitor->phase == Phase::recording) {
-      monitor->recorder.follow(insn);
+      const bool begins = monitor->recorder.arrive_behind();
+      if (ends_before(insn)) continue;
+      if (begins) monitor->recorder.enter_behind(insn);
       check_end(insn);
     } else if (monitor->phase == Phase::armed) {
       start(insn);

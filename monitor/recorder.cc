@@ -155,17 +155,23 @@ std::uint64_t Recorder::code_base(std::uint64_t ip, std::uint64_t translated_at)
   return code_base_;
 }
 
-void Recorder::start(const Insn& insn) {
+bool Recorder::arrive(const Insn& insn) {
   walker_.take_back_pointer_marks();
   take_log(insn);
-  if (!active_) return;
-  if (const char* const problem = stand_ins_.problem()) return give_up(problem);
-  if (log_.failed()) return give_up("the emulator's log of interrupts cannot be followed further");
+  if (!active_) return false;
+  if (const char* const problem = stand_ins_.problem()) {
+    give_up(problem);
+    return false;
+  }
+  if (log_.failed()) {
+    give_up("the emulator's log of interrupts cannot be followed further");
+    return false;
+  }
   if (walker_.met_no_execute()) {
     give_up(
         "a page is marked no-execute, which no replayer holds; choose a processor without it, such "
         "as -cpu pentium3");
-    return;
+    return false;
   }
   const std::uint64_t linear = linear_of(insn);
   if (in_flight_ != nullptr && in_flight_linear_ == linear && !in_flight_->what.branch) {
@@ -174,19 +180,25 @@ void Recorder::start(const Insn& insn) {
     if (in_flight_->what.repeated && insn.bytes == in_flight_->bytes) {
       begin_attempt(accesses_ != 0);
       accesses_ = 0;
-      return;
+      return false;
     }
     if (!in_flight_->what.repeated) {
       begin_attempt(true);
       prepare(insn);
       in_flight_ = &insn;
-      return;
+      return false;
     }
     // It has stored over itself: what is there now is another instruction, and fetched.
   } else {
     finish();
-    if (!active_) return;
+    if (!active_) return false;
   }
+  arrived_at_ = linear;
+  return true;
+}
+
+void Recorder::enter(const Insn& insn) {
+  const std::uint64_t linear = arrived_at_;
   set_position();
   fetch(insn, linear);
   begin_attempt(false);
@@ -207,14 +219,17 @@ void complete(Insn& insn, const Insn* before, CacheModel model) {
                         (insn.linear + insn.size - 1) / line == first;
 }
 
-void Recorder::follow(const Insn& insn) {
+bool Recorder::arrive_behind() {
   if (in_flight_ == nullptr || !in_flight_->ends_plainly) {
     finish();
-    if (!active_) return;
   } else {
     iterations_ = 0;
     ++completed_;
   }
+  return active_;
+}
+
+void Recorder::enter_behind(const Insn& insn) {
   const std::uint64_t linear = narrowed(insn, insn.linear + displacement_);
   if (insn.continues_line && line_is_known_) {
     next_linear_ = linear + insn.size;

@@ -105,9 +105,21 @@ class Recorder : private WayInMemory {
   void end(const std::string& reason);
 
   /// An instruction starts.
-  void start(const Insn& insn);
+  void start(const Insn& insn) {
+    if (arrive(insn)) enter(insn);
+  }
+  /// The first half of that: what ran before is complete. False where nothing is to begin: it goes
+  /// on, or is no longer recorded.
+  bool arrive(const Insn& insn);
+  /// The second half: it is fetched.
+  void enter(const Insn& insn);
   /// The next one of a block starts, behind one that ends plainly: nothing has come between them.
-  void follow(const Insn& insn);
+  void follow(const Insn& insn) {
+    if (arrive_behind()) enter_behind(insn);
+  }
+  // The halves of that, as above.
+  bool arrive_behind();
+  void enter_behind(const Insn& insn);
   /// It has read or written memory, at an address of the machine.
   void access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
               bool device, std::span<const std::uint8_t> value);
@@ -296,6 +308,7 @@ class Recorder : private WayInMemory {
 
   bool active_ = false;
   bool line_is_known_ = false;  ///< that of the last fetch is held as it is in memory
+  std::uint64_t arrived_at_ = 0;  ///< linear address of what arrive() was told of
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;
   std::uint64_t completed_ = 0;

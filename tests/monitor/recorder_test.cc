@@ -96,6 +96,20 @@ class RecorderTest : public RecorderFixture {
   std::optional<Recorder> recorder_;
 };
 
+/// A recording of so many instructions has no transaction of another one.
+TEST_F(RecorderTest, WhatIsArrivedAtIsNotFetchedYet) {
+  begin({0x90});
+  next({0x90});
+  (void)seen();
+  const Insn behind = insn(kCode + 0x2000, {0x90});
+  registers_.state_.ip = behind.linear;
+  EXPECT_TRUE(recorder_->arrive(behind));
+  EXPECT_EQ(recorder_->instructions(), 2u);
+  EXPECT_TRUE(seen().empty());
+  recorder_->enter(behind);
+  EXPECT_FALSE(seen().empty());
+}
+
 // The emulator reads the operands of CMPS the other way round.
 
 TEST_F(RecorderTest, CmpsReadsItsSourceFirst) {
