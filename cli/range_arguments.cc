@@ -33,6 +33,10 @@ ReplayRange RangeArguments::instructions() const {
   return {begin.instruction, last.instruction + (last.iteration != 0 ? 1 : 0)};
 }
 
+std::optional<Position> RangeArguments::end_within() const {
+  return end().iteration != 0 ? std::optional(end()) : std::nullopt;
+}
+
 void RangeArguments::require_reached(const std::string& file, std::uint64_t instructions) const {
   const Position begin = first();
   if (begin == Position{} || begin >= end() || instructions > begin.instruction) return;

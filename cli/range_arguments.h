@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -19,6 +20,8 @@ struct RangeArguments {
   Position end() const;
   /// The instructions that have to be replayed. Throws UsageError when --from lies behind --to.
   ReplayRange instructions() const;
+  /// --to where it lies within a REP.
+  std::optional<Position> end_within() const;
   /// One of them lies within a REP.
   bool within_repeat() const { return first().iteration != 0 || end().iteration != 0; }
 

@@ -50,6 +50,7 @@ TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const Trace
   SessionOptions run_options;
   if (options.use_checkpoints) run_options.from = options.range.from;
   run_options.to = options.range.to;
+  run_options.within = options.within;
   run_options.check = options.check;
   run_options.policy = options.policy;
   run_options.path = options.path;

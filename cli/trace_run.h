@@ -19,6 +19,7 @@ namespace citcat {
 
 struct TraceRunOptions {
   ReplayRange range;
+  std::optional<Position> within = std::nullopt;  ///< as in SessionOptions
   bool check = true;  ///< compare with evidence or digests on the way
   ComparisonPolicy policy;
   ExecutionPath path = ExecutionPath::blocks;

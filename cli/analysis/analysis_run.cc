@@ -156,6 +156,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   options.start_over = start_over;
   options.plain_first = true;
   options.progress = replay_progress(file, console);
+  options.pause = plan.pause;
   ReplaySession session(file, observer, options);
   result.report = session.run();
   host->finish();

@@ -13,6 +13,7 @@
 #include "cli/trace_run.h"
 #include "events/archive/recording_file.h"
 #include "events/names/symbols.h"
+#include "events/position.h"
 #include "tools/guest/guest_names.h"
 #include "tools/host/analysis.h"
 #include "tools/host/names.h"
@@ -45,6 +46,8 @@ struct AnalysisPlan {
   const CacheDescriptor* cache = nullptr;
   /// Called when the replay has ended, with its session; may be empty.
   std::function<void(ReplaySession&, const ReplayReport&)> ended;
+  /// SessionOptions::pause: where it says so the run is over. May be empty.
+  std::function<bool(Position)> pause;
 };
 
 /// --sample as it was applied to a run.

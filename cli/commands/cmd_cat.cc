@@ -53,6 +53,7 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   options.recording = arguments.file;
   options.remember = !placed.search;
   options.range = arguments.range.instructions();
+  options.within = arguments.range.end_within();
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
   const TraceRunResult result = run_trace(file, &trace, options, console);

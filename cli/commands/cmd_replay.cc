@@ -285,6 +285,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   options.recording = arguments.recording;
   options.remember = !placed.search && arguments.hints.empty();
   options.range = arguments.range;
+  options.within = arguments.positions.end_within();
   options.check = !arguments.unchecked;
   options.policy = arguments.comparison;
   options.path = arguments.path;

@@ -79,6 +79,11 @@ CommandRun define_report(const CommandParser& parser) {
       .add_option("--explain-time", arguments->options.explain_seconds,
                   "Seconds to look for the causes of a divergence; 0: do not look")
       .show_default();
+  parser
+      .add_option("--repeat-time", arguments->options.repeat_seconds,
+                  "Seconds that one repeated instruction may take: the page shows the run up to "
+                  "one that takes longer; 0: any time")
+      .show_default();
   parser.add_flag("--cache", arguments->options.cache,
                   "Compare line fills and write-backs with those of a model of the declared cache");
   parser.add_option("--cache-model", arguments->options.cache_model, "The same with this model");

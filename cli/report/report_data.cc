@@ -25,6 +25,7 @@
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
+#include "replay/session/time_budget.h"
 
 namespace citcat {
 
@@ -155,6 +156,7 @@ ReportedRange parse_reported_range(const std::string& text) {
   if (range.first() >= range.end()) throw UsageError(text + ": the range ends before it begins");
   what.recording = text.substr(0, colon);
   what.range = range.instructions();
+  if (range.within_repeat()) throw UsageError(text + ": the range must not lie within a REP");
   return what;
 }
 
@@ -173,8 +175,18 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
   plan.cache = cache_of(file, what, options, console);
   Json verdict = nullptr;
   std::optional<bool> match;
+  TimeBudget in_repeat(options.repeat_seconds, TimeBudget::Counts::since_gain);
+  plan.pause = [&, at = std::uint64_t{0}](Position now) mutable {
+    if (std::exchange(at, now.instruction) != now.instruction) in_repeat.gained();
+    return in_repeat.spent();
+  };
   plan.ended = [&](ReplaySession& session, const ReplayReport& report) {
     if (!what.whole()) return;
+    if (has_ended(&in_repeat)) {
+      return console.warn(fmt::format(
+          "instruction {} takes longer than {} s (--repeat-time): the page shows the run up to it",
+          position_text(session.position()), options.repeat_seconds));
+    }
     if (session.verifier() != nullptr) {
       const Verdict found = verdict_of(session, report, placed, nullptr);
       verdict = verdict_json(found);
@@ -194,7 +206,7 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
   ReportedRun run;
   run.sure = match.value_or(result.sure());
   run.data["name"] = std::filesystem::path(what.recording).filename().string();
-  run.data["whole"] = what.whole();
+  run.data["whole"] = what.whole() && !has_ended(&in_repeat);
   run.data["info"] = recording_info(file);
   run.data["verify"] = std::move(verdict);
   run.data["analyze_command"] = analyze_command(what, options, plan.sample);

@@ -35,6 +35,8 @@ struct ReportOptions {
   /// its length.
   std::string sample;
   unsigned explain_seconds = 60;  ///< for the causes of a divergence; 0: none are looked for
+  /// That one instruction may take, a REP that goes on and on; 0: any.
+  unsigned repeat_seconds = 60;
   ComparisonPolicy policy;
 };
 

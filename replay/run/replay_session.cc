@@ -126,16 +126,17 @@ void ReplaySession::set_up(bool plain) {
   if (observer_ != nullptr) listeners.add(*observer_);
   if (parts_->digests.needed()) listeners.add(parts_->digests.observer());
   ReplayOptions replay;
-  replay.to = options_.to;
+  replay.to = to();
+  replay.within = options_.within;
   replay.path = options_.path;
   replay.end = end_ = end_within_repeat();
   if (file_.meta().evidence == EvidenceMode::full) {
     replay.evidence = [this] { return file_.evidence(); };
   }
-  if (options_.progress) {
+  if (options_.progress || options_.pause) {
     replay.progress = [this](Position now) {
-      options_.progress(now);
-      return true;
+      if (options_.progress) options_.progress(now);
+      return !(options_.pause && options_.pause(now));
     };
   }
   parts_->replayer = std::make_unique<Replayer>(recording, listeners, std::move(replay));
@@ -201,7 +202,7 @@ void ReplaySession::restore(const Checkpoint& c) {
 ReplayReport ReplaySession::step() { return parts_->replayer->step(); }
 
 ReplayReport ReplaySession::run_to(Position to) {
-  to = std::min(to, Position{this->to(), 0});
+  to = std::min({to, Position{this->to(), 0}, options_.within.value_or(to)});
   if (!passed_) return parts_->replayer->run_to(to);
   for (auto next = options_.checkpoints->after(*passed_);
        next && next->instruction <= to.instruction; next = options_.checkpoints->after(*passed_)) {

@@ -41,6 +41,8 @@ struct SessionOptions {
   /// it, if there is one (see `start`).
   std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};  ///< first instruction not replayed
+  /// Within a REP before that: first iteration not replayed. Digests are compared up to there only.
+  std::optional<Position> within = std::nullopt;
   bool check = true;                     ///< compare with the evidence, or with digests
   ComparisonPolicy policy;               ///< what the recording waives is taken from it
   /// Compare in the fast way first, which accepts only what agrees plainly
@@ -71,6 +73,9 @@ struct SessionOptions {
   /// compared again. Must outlive the session; ignored with `start`, which knows it too.
   const CheckpointRun* verified = nullptr;
   std::function<void(Position)> progress;  ///< called now and then; may be empty
+  /// Asked now and then, within a REP too: whether to end what runs now, as if it were asked to go
+  /// no further. It may go on later. May be empty.
+  std::function<bool(Position)> pause;
   /// Allow checkpoint() and restore(): evidence is kept once it was read, and final memory is not
   /// compared. Excludes `plain_first` and `cache`.
   bool rewindable = false;

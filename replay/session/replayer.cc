@@ -137,7 +137,7 @@ Replayer::Replayer(const Recording& recording, const Schedule& schedule, const L
     : recording_(recording),
       schedule_(schedule),
       options_(std::move(options)),
-      to_{options_.to, 0},
+      to_(std::min(Position{options_.to, 0}, options_.within.value_or(Position{options_.to, 0}))),
       tally_(std::make_unique<Tally>(is_anchored(schedule))),
       machine_(recording.initial.model, recording.bus, *this, with(listeners, *tally_),
                options_.path),

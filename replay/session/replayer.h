@@ -25,6 +25,8 @@ struct ReplayOptions {
   EvidenceSource evidence;
   /// Stop before this instruction; all ones: at the end of the evidence.
   std::uint64_t to = ~std::uint64_t{0};
+  /// Stop before that already, between two iterations of a REP.
+  std::optional<Position> within = std::nullopt;
   /// Where the run ended, if it did so within an instruction: nothing from there on completes.
   std::optional<Position> end = std::nullopt;
   /// Called now and then with the position; false interrupts the replay (End::stopped).

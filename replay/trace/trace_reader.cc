@@ -70,6 +70,8 @@ class RecordingSource final : public TraceReader::Source {
  private:
   static constexpr std::uint64_t kStep = std::uint64_t{1}
                                          << 12;  ///< instructions at a time: records in L2
+  /// Records at a time where one instruction makes more than that: a REP makes one each iteration.
+  static constexpr std::size_t kMostRecords = std::size_t{1} << 16;
 
   static KtOptions kt_options(const TraceReaderOptions& options) {
     KtOptions kt;
@@ -102,6 +104,9 @@ class RecordingSource final : public TraceReader::Source {
     times_ = {};
     if (options_.clocks) session.times = &times_;
     session.start = start;
+    session.pause = [this](Position now) {
+      return paused_ = now.iteration != 0 && sink_.records.size() >= kMostRecords;
+    };
     session.checkpoints = &checkpoints_;
     if (!start && verified_) session.verified = &*verified_;
     compared_ = session.check && session.verified == nullptr;
@@ -142,9 +147,12 @@ class RecordingSource final : public TraceReader::Source {
       stop_comparing();
     const std::uint64_t end = session_->to();
     const std::uint64_t to = std::min(end, std::max(reached(), sink_.from().instruction) + kStep);
+    paused_ = false;
     const ReplayReport report = session_->run_to(to);
     if (report.end == ReplayReport::End::diverged) {
       fail(*report.divergence);
+    } else if (paused_) {
+      return;
     } else if (report.instructions < to || to == end) {
       finish(report);
     }
@@ -189,6 +197,7 @@ class RecordingSource final : public TraceReader::Source {
   std::size_t at_ = 0;
   bool compared_ = false;  ///< with evidence or digests, on the way
   bool ended_ = false;
+  bool paused_ = false;  ///< within a REP, with records enough
   std::optional<Divergence> failed_;
   std::string failure_;
 };
