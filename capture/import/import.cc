@@ -6,6 +6,7 @@
 #include "capture/import/importer.h"
 #include "capture/import/segmented_import.h"
 #include "events/archive/recording_file.h"
+#include "events/completed_instructions.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -60,7 +61,7 @@ ImportResult summarize(const Recording& recording) {
   result.format = recording.provenance.format;
   result.cpu = recording.initial.model;
   result.transactions = recording.totals.transactions;
-  result.instructions = recording.instructions;
+  result.instructions = completed_instructions(recording);
   result.image_bytes = recording.image.byte_count();
   const EventCounts& handed_over = recording.handed_over;
   result.interrupts = handed_over.interrupts + recording.interrupts.size();

@@ -7,6 +7,7 @@
 #include "capture/bus/hex.h"
 #include "capture/bus/side_values.h"
 #include "capture/bus/spin_loop.h"
+#include "events/completed_instructions.h"
 #include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
@@ -527,7 +528,8 @@ void Importer::fill_in(Recording& recording) {
   if (stopped_at_ && recording.instructions)
     recording.instructions = std::min(*recording.instructions, *stopped_at_);
   // What was interrupted need not show all of the instruction that was going on.
-  if (is_interrupted(ending_) && recording.instructions && *recording.instructions != 0)
+  if (is_interrupted(ending_) && recording.instructions && *recording.instructions != 0 &&
+      !begins_another(recording))
     --*recording.instructions;
   if (is_known(options_.capture.cpu)) {
     recording.initial.model = options_.capture.cpu;

@@ -13,7 +13,6 @@
 #include "cli/trace_run.h"
 #include "events/archive/recording_file.h"
 #include "events/names/symbols.h"
-#include "events/position.h"
 #include "tools/guest/guest_names.h"
 #include "tools/host/analysis.h"
 #include "tools/host/names.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "formats/io/file_descriptor.h"
-#include "formats/io/removed_by_signals.h"
+#include "formats/io/temporary.h"
 
 namespace citcat {
 

@@ -8,6 +8,7 @@
 #include "cli/report/storage_account.h"
 #include "events/archive/container.h"
 #include "events/capture_time.h"
+#include "events/completed_instructions.h"
 
 namespace citcat {
 
@@ -36,7 +37,7 @@ Json recording_info(const RecordingFile& file) {
   Json json;
   json["cpu"] = cpu_model_name(r.initial.model);
   json["instructions"] = nullptr;
-  if (r.instructions) json["instructions"] = *r.instructions;
+  if (const auto known = completed_instructions(r)) json["instructions"] = *known;
   json["clock_hz"] = nullptr;
   json["seconds"] = nullptr;
   if (const double rate = clock_rate(r.provenance); rate > 0) {

@@ -9,6 +9,7 @@
 #include "cli/trace_run.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/symbol_codec.h"
+#include "events/completed_instructions.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/zstd_sink.h"
 #include "formats/kt/kt.h"
@@ -66,7 +67,7 @@ double ratio(std::uint64_t larger, std::uint64_t smaller) {
 
 /// Instructions of the run, 0 when that is not known before a replay.
 std::uint64_t known_instructions(const RecordingFile& file) {
-  if (file.recording().instructions) return *file.recording().instructions;
+  if (const auto known = completed_instructions(file.recording())) return *known;
   return file.digests().empty() ? 0 : file.digests().back().instruction;
 }
 

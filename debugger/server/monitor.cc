@@ -10,6 +10,7 @@
 #include "debugger/server/bus_window.h"
 #include "debugger/server/run_events.h"
 #include "events/address_space.h"
+#include "events/completed_instructions.h"
 #include "events/cpu_place.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
@@ -134,7 +135,7 @@ std::string Monitor::help(const Words& words, const Interrupt&) {
 std::string Monitor::place() const {
   ReplayTimeline& timeline = target_.timeline();
   std::string text = "instruction " + position_text(timeline.position());
-  const auto known = target_.file().recording().instructions;
+  const auto known = completed_instructions(target_.file().recording());
   if (known) text += fmt::format(" of {}", *known);
   return text;
 }

@@ -367,6 +367,7 @@ inline void RecordingBuilder::count_position(const BusTransaction& t) {
   }
   // An instruction that was seen to start need not have ended.
   const bool only_started = t.op == BusOp::instruction_start;
+  if (only_started) last_start_ = t.position.instruction;
   const std::uint64_t reached = t.position.instruction + (only_started ? 0 : 1);
   if (!instructions_ || *instructions_ < reached) instructions_ = reached;
 }
@@ -609,6 +610,9 @@ Recording RecordingBuilder::finish() {
   if (shut_down_at_ && instructions_.value_or(0) <= *shut_down_at_ + 1) {
     recording_.instructions = shut_down_at_;
     recording_.end = Position{*shut_down_at_, 0};
+  } else if (last_start_ && instructions_ == *last_start_ + 1) {
+    // Pins show an instruction to be complete by the start of the next.
+    recording_.end = Position{*last_start_, 0};
   }
   Recording done = std::move(recording_);
   *this = RecordingBuilder(options_, evidence_);

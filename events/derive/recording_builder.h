@@ -167,6 +167,7 @@ class RecordingBuilder {
   std::optional<EventCount> count_;  ///< of the acknowledge that is derived
   std::optional<std::uint64_t> instructions_;
   std::optional<std::uint64_t> shut_down_at_;  ///< instructions completed before it
+  std::optional<std::uint64_t> last_start_;    ///< of an instruction that was seen to start
   std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
   bool saw_line_ = false;
   bool saw_write_back_ = false;

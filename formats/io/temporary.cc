@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "formats/io/error.h"
-#include "formats/io/removed_by_signals.h"
 
 namespace citcat {
 namespace {

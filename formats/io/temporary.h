@@ -38,6 +38,19 @@ class Temporary {
   int slot_ = -1;
 };
 
+/// As long as it lives, a file that somebody has made under a name of its own goes with the
+/// temporaries where a signal ends the program.
+class RemovedBySignals {
+ public:
+  explicit RemovedBySignals(const std::string& path);
+  ~RemovedBySignals();
+  RemovedBySignals(const RemovedBySignals&) = delete;
+  RemovedBySignals& operator=(const RemovedBySignals&) = delete;
+
+ private:
+  int slot_;
+};
+
 /// The system's folder for temporary files: $TMPDIR, else /tmp.
 std::string temporary_folder();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "events/completed_instructions.h"
 #include "formats/io/error.h"
 #include "formats/io/log.h"
 #include "replay/run/digest_check.h"
@@ -24,6 +25,13 @@ namespace citcat {
 namespace {
 
 const Logger logger("session");
+
+/// Where nothing is compared, and none of it was before, nothing tells how far an instruction came
+/// that has only begun: it is left out.
+bool leaves_out_begun(const SessionOptions& options, const Recording& recording) {
+  return !options.check && !options.start && options.verified == nullptr &&
+         options.judge == nullptr && begins_another(recording);
+}
 
 }  // namespace
 
@@ -176,6 +184,8 @@ void ReplaySession::take_over(std::vector<Adoption> adoptions) {
 }
 
 std::uint64_t ReplaySession::to() const {
+  if (leaves_out_begun(options_, file_.recording()))
+    return std::min(options_.to, file_.recording().end->instruction);
   if (options_.start) return last_stop(options_.start->end, options_.to);
   return options_.verified ? last_stop(options_.verified->end, options_.to) : options_.to;
 }
@@ -297,6 +307,11 @@ ReplayReport ReplaySession::run_carefully() {
 
 ReplayReport ReplaySession::end(ReplayReport report) {
   if (parts_->cache) parts_->cache->finish();
+  const Recording& recording = file_.recording();
+  const bool is_whole = leaves_out_begun(options_, recording) &&
+                        report.end == ReplayReport::End::stopped &&
+                        report.instructions == recording.end->instruction;
+  if (is_whole) report.end = ReplayReport::End::complete;
   return parts_->verifier ? parts_->verifier->finish(std::move(report)) : report;
 }
 

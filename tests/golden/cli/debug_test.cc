@@ -390,7 +390,7 @@ TEST_F(DebugCommand, TalksAtATerminal) {
       "printf 'set confirm off\\nstepi\\nmonitor where\\nquit\\n' | "
       "script -qec \"'$CITCAT' debug boot.citcat --at 100 -- -nx\" /dev/null",
       file(""));
-  EXPECT_TRUE(contains(result.out, "instruction 101 of 622")) << result.out;
+  EXPECT_TRUE(contains(result.out, "instruction 101 of 621")) << result.out;
 }
 
 TEST_F(DebugCommand, ServesSeveralAtOnceAndLeavesNothing) {

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "golden/citcat_test.h"
+#include "golden/samples.h"
 
 namespace citcat::testing {
 namespace {
@@ -153,6 +156,66 @@ TEST_F(Endings, AResetAtTheBeginningIsNone) {
   EXPECT_EQ(imported["instructions"], 2);
   EXPECT_THAT(imported["warnings"].dump(), Not(HasSubstr("resets the processor")));
   expect_match(2);
+}
+
+/// One number of instructions, whoever is asked: those that the capture shows to be complete.
+class Counts : public CitcatTest {
+ protected:
+  static std::string number(const Json& json) { return json["instructions"].dump(); }
+  /// `import` and its arguments make r.citcat; every command says the same number of it.
+  void expect_one_number(const std::string& name, std::vector<std::string> import) {
+    SCOPED_TRACE(name);
+    std::filesystem::remove(file("r.citcat"));
+    import.insert(import.begin(), "import");
+    import.insert(import.end(), {"-o", "r.citcat", "--json", "-q"});
+    const std::string imported = number(Json::parse(good(import)));
+    const std::vector<std::vector<std::string>> commands = {
+        {"info"}, {"verify"}, {"replay"}, {"replay", "--unchecked"}, {"analyze", "--tool", "null"}};
+    for (std::vector<std::string> command : commands) {
+      SCOPED_TRACE(command.front() + " " + command.back());
+      command.insert(command.begin() + 1, "r.citcat");
+      command.insert(command.end(), {"--json", "-q"});
+      EXPECT_EQ(number(Json::parse(good(command))), imported);
+    }
+    EXPECT_THAT(good({"explain", "r.citcat"}),
+                HasSubstr("match: " + imported + " instructions"));
+    good({"slim", "r.citcat", "-o", "s.citcat", "-q"});
+    for (const char* const command : {"info", "verify", "replay"}) {
+      SCOPED_TRACE(std::string("slim, ") + command);
+      EXPECT_EQ(number(Json::parse(good({command, "s.citcat", "--json", "-q"}))), imported);
+    }
+  }
+};
+
+TEST_F(Counts, AreOneNumberOfEverySample) {
+  const std::string samples = CITCAT_SOURCE_DIR "/samples/";
+  expect_one_number("5150", {kArea5150, "--cpu", "8088", "--initial-state",
+                             samples + "ibm5150/state.json", "--start", "interrupt:0"});
+  expect_one_number("Linux", {kLinuxStart, "--internal", kLinuxStartValues});
+}
+
+TEST_F(Counts, AreOneNumberOfEveryShortSharedCapture) {
+  const std::filesystem::path shared =
+      std::filesystem::path(CITCAT_SOURCE_DIR).parent_path() / "shared/data";
+  int captures = 0;
+  std::error_code absent;
+  for (const char* const folder : {"machine", "machine64"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(shared / folder, absent)) {
+      if (!entry.path().string().ends_with("_tiny")) continue;
+      // A form of each, in turn: scripts/test-acceptance has all.
+      const std::string form(1, "ABC"[captures++ % 3]);
+      const std::string bus = (entry.path() / ("bus" + form + ".bin.zst")).string();
+      expect_one_number(bus, {bus, "--internal", (entry.path() / "side.csv.zst").string()});
+    }
+  }
+  const std::filesystem::path pins = shared / "logic-analyser-samples/ibm5150_first110k.sr";
+  if (std::filesystem::exists(pins)) {
+    ++captures;
+    expect_one_number(pins.string(),
+                      {pins.string(), "--cpu", "8088", "--initial-state",
+                       CITCAT_SOURCE_DIR "/samples/ibm5150/state.json", "--start", "interrupt:0"});
+  }
+  if (captures == 0) GTEST_SKIP() << "../shared/data is not there";
 }
 
 }  // namespace
