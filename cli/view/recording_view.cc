@@ -26,8 +26,9 @@
 namespace citcat {
 namespace {
 
-/// Instructions that are looked at on the side between two questions: some milliseconds.
-constexpr std::uint64_t kIdleInstructions = std::uint64_t{1} << 18;
+/// Instructions that are looked at on the side between two questions: a few milliseconds, some tens
+/// where the engine has to execute one after another.
+constexpr std::uint64_t kIdleInstructions = std::uint64_t{1} << 16;
 
 std::optional<std::string_view> page_file(std::string_view name) {
   for (const view::PageFile& file : view::page_files()) {
