@@ -102,6 +102,12 @@ def walk(page, browser, url, function):
     moved(page, lambda: page.press("s"))
     expect(moved(page, lambda: page.press("S")) == third, "a step back is where it came from")
     expect(registers(page) == there, "with the same registers")
+    # What set the stack pointer?
+    pointer = "#registers [data-register$=sp]"
+    page.click(pointer + " .ask")
+    page.wait(f"document.querySelector('{pointer} .before a')")
+    expect(page.evaluate(f"document.querySelector('{pointer} .before a').innerText") == call.split("~")[0],
+           "the call set the stack pointer")
     # Who wrote the first byte of its return address?
     stack = page.evaluate("""[...document.querySelectorAll('#registers [data-register]')]
         .find((r) => ['esp', 'rsp'].includes(r.dataset.register))?.querySelector('.value a').getAttribute('href')""")

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "debugger/server/run_events.h"
 #include "events/cpu_place.h"
 #include "events/cpu_traits.h"
 #include "events/position_text.h"
+#include "formats/io/error.h"
 #include "replay/machine/code_place.h"
 #include "view/model/answer_text.h"
 
@@ -151,10 +154,71 @@ Json answer_calls(RunView& view, const Query& query) {
   return json;
 }
 
+// ---- registers
+
+/// How far back one looks for what set a register, in instructions.
+constexpr std::array<std::uint64_t, 4> kSetterReaches{500, 20'000, 200'000, 2'000'000};
+
+/// Remembers the last step before a moment that changed a register.
+class LastChange final : public StepSink {
+ public:
+  LastChange(const RegisterTable& table, std::size_t number, Moment before)
+      : table_(table), number_(number), before_(before) {}
+  void begins(const Moment&, const CpuState& state) override {
+    value_ = table_.value(number_, state);
+  }
+  void step(const RecordedStep& step) override {
+    const RegisterValue now = table_.value(number_, *step.state_after);
+    if (step.before < before_ && now != value_) found_ = step.before;
+    value_ = now;
+  }
+  const std::optional<Moment>& found() const { return found_; }
+
+ private:
+  const RegisterTable& table_;
+  const std::size_t number_;
+  const Moment before_;
+  RegisterValue value_;
+  std::optional<Moment> found_;
+};
+
+/// What gave a register the value that it has.
+Json answer_setter(RunView& view, const Query& query) {
+  const std::string name = query.required("register");
+  const auto number = view.registers().find(name);
+  if (!number) throw UsageError("register: the processor has no '" + name + "'");
+  const Moment moment = view.go_to(query);
+  const std::uint64_t at = moment.position.instruction;
+  Json json = {{"asked_at", moment_text(moment)}, {"found", false}};
+  bool whole = false;
+  for (const std::uint64_t reach : kSetterReaches) {
+    const Position from{at - std::min(at, reach), 0};
+    LastChange last(view.registers(), *number, moment);
+    view.record(WantedMoment{from, std::nullopt}, moment.position, last);
+    json["looked_back"] = at - from.instruction;
+    if (view.timed_out()) break;
+    if (last.found()) {
+      view.go_to(WantedMoment{last.found()->position, last.found()->deliveries});
+      json["found"] = true;
+      json.update(here(view));
+      json["text"] = code_at(view, view.machine().next_linear()).text;
+      return json;
+    }
+    whole = from == Position{};
+    if (whole) break;
+  }
+  json["why"] = whole ? "it has had this value since the recording began"
+                      : "it was not changed as far back as was looked";
+  return json;
+}
+
 }  // namespace
 
 std::vector<Question> state_questions() {
-  return {{"moment", answer_moment}, {"state", answer_state}, {"calls", answer_calls}};
+  return {{"moment", answer_moment},
+          {"state", answer_state},
+          {"setter", answer_setter},
+          {"calls", answer_calls}};
 }
 
 }  // namespace citcat::view

@@ -126,6 +126,22 @@ TEST_F(RunViewTest, FindsWhoWroteAByteAndWhoReadsIt) {
   EXPECT_FALSE(nobody["found"]);
 }
 
+TEST_F(RunViewTest, FindsWhatSetARegister) {
+  // ECX counts the loop: LOOP, behind the store and a NOP, changes it.
+  const std::string third = moment_of(P::kStore, 3);
+  const Json loop = ask("setter", {{"at", third}, {"register", "ecx"}});
+  ASSERT_TRUE(loop["found"]);
+  EXPECT_EQ(loop["text"].get<std::string>().substr(0, 4), "loop");
+  EXPECT_EQ(ask("move", {{"at", loop["moment"].get<std::string>()}, {"how", "step"}})["moment"],
+            third);
+  const Json first = ask("setter", {{"at", moment_of(P::kStore)}, {"register", "ecx"}});
+  EXPECT_EQ(first["text"].get<std::string>().substr(0, 3), "mov");
+  const Json never = ask("setter", {{"at", third}, {"register", "ebp"}});
+  EXPECT_FALSE(never["found"]);
+  EXPECT_EQ(never["why"], "it has had this value since the recording began");
+  EXPECT_THROW(ask("setter", {{"at", third}, {"register", "r15"}}), UsageError);
+}
+
 TEST_F(RunViewTest, GoesOverACallAndBackOverIt) {
   const std::string call = moment_of(P::kCall);
   const Json over = ask("move", {{"at", call}, {"how", "over"}});

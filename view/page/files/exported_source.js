@@ -31,7 +31,7 @@ export class ExportedSource {
   async ask(question, parameters = {}) {
     const answer = {
       run: () => this.about.run, processes: () => ({ processes: this.about.processes, known_to: this.about.run.to }),
-      moment: (p) => this.here(this.step_of(p.at)), state: (p) => this.state(p), code: (p) => this.code(p),
+      moment: (p) => this.here(this.step_of(p.at)), state: (p) => this.state(p), setter: (p) => this.setter(p), code: (p) => this.code(p),
       listing: (p) => this.listing(p), memory: (p) => this.memory(p), access: (p) => this.access(p), move: (p) => this.move(p),
       calls: (p) => this.open_calls(p), timeline: (p) => this.timeline(p), events: (p) => this.list_events(p),
       syscalls: (p) => this.list_syscalls(p), console: (p) => this.console(p), find: (p) => this.find(p), nth: (p) => this.nth(p),
@@ -133,6 +133,18 @@ export class ExportedSource {
       return row;
     });
     return json;
+  }
+
+  setter({ at, register }) {
+    const here = this.step_of(at), { stretch } = this, number = stretch.number_of.get(register);
+    if (number === undefined) throw new Error(`register: the processor has no '${register}'`);
+    const json = { asked_at: this.moment(here), found: false, looked_back: stretch.instruction[here] - stretch.instruction[0] };
+    for (let step = here - 1; step >= 0; --step) {
+      for (let i = stretch.change_at[step]; i < stretch.change_at[step + 1]; ++i) {
+        if (stretch.changed.items[i] === number) return { ...json, found: true, ...this.here(step), text: this.shape(step).text };
+      }
+    }
+    return { ...json, why: "it has had this value since this page's stretch began" };
   }
 
   // ---- code

@@ -105,7 +105,7 @@ async function show_moment(at, number) {
   if (number !== shown) return;
   if (state.moment !== at) replace_place({ at: state.moment });
   by_id("position").value = position_of(state.moment);
-  show_registers(by_id("registers-content"), state);
+  show_registers(by_id("registers-content"), state, source);
   const code = await source.ask("code", { at: state.moment, before: 30, after: 40 });
   if (number !== shown) return;
   show_code(by_id("code-content"), code);

@@ -1,7 +1,7 @@
 // The registers at the moment, with what the last step changed.
 
 import { element, fill } from "./dom.js";
-import { memory_link } from "./links.js";
+import { memory_link, moment_link } from "./links.js";
 
 const GROUPS = [
   ["general", "General", true],
@@ -18,17 +18,33 @@ const is_quiet = (group) => group === "debug" || group === "x87" || group === "s
 
 let opened = new Set(["general", "flags"]);
 
-function row(register) {
+/// Asks what gave the register its value, and says so in its row.
+async function tell_setter(source, moment, name, target) {
+  target.textContent = "looking ...";
+  try {
+    const answer = await source.ask("setter", { at: moment, register: name });
+    if (!answer.found) target.textContent = answer.why;
+    else fill(target, "by ", moment_link(answer.moment), ": ", element("code", {}, answer.text), answer.place === undefined ? "" : ` in ${answer.place}`);
+  } catch (error) {
+    target.textContent = error.message;
+  }
+}
+
+function row(register, source, moment) {
   const changed = register.before !== undefined;
   const value = register.value === null ? element("span", { class: "unknown" }, "not known")
     : register.group === "general" && register.name !== "ip" ? memory_link(register.value) : register.value;
+  const told = element("td", { class: "before", "aria-live": "polite" }, changed ? `was ${register.before}` : "");
+  const ask = register.value === null || register.name.endsWith("ip") ? "" : element("button", { type: "button", class: "ask",
+    title: `What gave ${register.name} this value?`, "aria-label": `What gave ${register.name} this value?`,
+    click: () => tell_setter(source, moment, register.name, told) }, "set by");
   return element("tr", { class: changed ? "changed" : "", "data-register": register.name },
     element("th", { scope: "row" }, register.name),
     element("td", { class: "value" }, value),
-    element("td", { class: "before" }, changed ? `was ${register.before}` : ""));
+    element("td", {}, ask), told);
 }
 
-export function show_registers(target, state) {
+export function show_registers(target, state, source) {
   const facts = [state.text, state.place, state.mode, state.level === undefined ? null : `level ${state.level}`,
     state.process === undefined ? state.address_space && `process ${state.address_space}` : `process ${state.process}`,
     state.halted ? "halted" : null].filter((f) => f);
@@ -41,7 +57,7 @@ export function show_registers(target, state) {
     const details = element("details", { open: opened.has(name), "data-group": name,
       toggle: () => { if (details.open) opened.add(name); else opened.delete(name); } },
     element("summary", {}, name === "flags" ? `${title}: ${state.flags || "none set"}` : title),
-    element("table", { class: "registers" }, element("tbody", {}, registers.map(row))));
+    element("table", { class: "registers" }, element("tbody", {}, registers.map((r) => row(r, source, state.moment)))));
     groups.push(details);
   }
   fill(target, element("p", { class: "facts" }, facts.map((f) => element("span", {}, f))), ...groups);
