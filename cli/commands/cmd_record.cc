@@ -321,11 +321,12 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
     throw UsageError("-o: expected a file, with another beside it for values that cross no bus");
   }
   const RecordArguments capture = with_capture_names(arguments);
-  const OutputLock lock(arguments.output);
-  refuse_what_is_there(capture, arguments);
+  // First of all: a full disk has no room for a lock either.
   if (const auto full = nearly_full({capture.output, capture.internal}))
     throw IoError(fmt::format("{}: {} MiB are free there and {} MiB are needed to begin", *full,
                               free_space(*full) >> 20, kDiskReserve >> 20));
+  const OutputLock lock(arguments.output);
+  refuse_what_is_there(capture, arguments);
   take_endings_for_interrupts();
   MonitorReceiver receiver(capture.output, capture.internal, console);
   const Captured captured = capture_bus(capture, receiver, console);
