@@ -15,6 +15,8 @@ extern const Command kCountCommand;
 extern const Command kBpredCommand;
 extern const Command kCacheCommand;
 extern const Command kSqlCommand;
+extern const Command kDiffCommand;
+extern const Command kCompareCommand;
 extern const Command kVerifyCommand;
 extern const Command kReportCommand;
 extern const Command kInfoCommand;
@@ -35,12 +37,12 @@ extern const Command kSessionCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,   &kCatCommand,
-      &kAnalyzeCommand, &kCountCommand,      &kBpredCommand,  &kCacheCommand,   &kSqlCommand,
-      &kViewCommand,    &kRepCommand,        &kVerifyCommand, &kReportCommand,  &kInfoCommand,
-      &kDumpCommand,    &kConvertCommand,    &kLintCommand,   &kCheckCommand,   &kRepairCommand,
-      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kWhyCommand,
-      &kDebugCommand,   &kSessionCommand,
+      &kRecordCommand,  &kImportCommand,  &kReplayCommand, &kMergeCommand,      &kCatCommand,
+      &kAnalyzeCommand, &kCountCommand,   &kBpredCommand,  &kCacheCommand,      &kSqlCommand,
+      &kDiffCommand,    &kCompareCommand, &kViewCommand,   &kRepCommand,        &kVerifyCommand,
+      &kReportCommand,  &kInfoCommand,    &kDumpCommand,   &kConvertCommand,    &kLintCommand,
+      &kCheckCommand,   &kRepairCommand,  &kSlimCommand,   &kCheckpointCommand, &kPlaceCommand,
+      &kExplainCommand, &kWhyCommand,     &kDebugCommand,  &kSessionCommand,
   };
   return commands;
 }

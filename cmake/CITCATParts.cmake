@@ -47,7 +47,7 @@ set(citcat_part_view "/view/model/" "/view/server/" "/view/exported/" "/cli/view
 set(citcat_part_monitor
   "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")
 
-set(citcat_part_sql "/cli/sql/")
+set(citcat_part_sql "/cli/(sql|compare)/")
 
 # Sources in a part's folder that others need as well.
 set(citcat_kept_sources "/tools/analyses/instruction_table\\.cc$")

@@ -10,5 +10,7 @@ constexpr char kSqlPart[] = "sql";
 }  // namespace
 
 extern const Command kSqlCommand = absent_command<kSqlPart>("sql");
+extern const Command kDiffCommand = absent_command<kSqlPart>("diff");
+extern const Command kCompareCommand = absent_command<kSqlPart>("compare");
 
 }  // namespace citcat

@@ -42,6 +42,7 @@ void RowCollector::look_at(const tools::Context& context) {
   address_space_ = context.address_space();
   context_ = contexts_.number(names_.process(context), level_);
   is_wanted_ = filter_.has(contexts_[context_]);
+  in_interrupt_ = context.interrupt() != nullptr;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ void RowCollector::add_instructions(const CodePiece& code, const tools::Executio
   if (!overlaps(code)) return;
   const bool counts = code.repeats() && !execution.does_nothing();
   rows_.instructions.push_back(
-      {&code, first.instruction, context_, counts ? execution.iterations() : 0});
+      {&code, first.instruction, context_, counts ? execution.iterations() : 0, in_interrupt_});
 }
 
 void RowCollector::add_run(AccessRun run) {

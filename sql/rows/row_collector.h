@@ -67,6 +67,7 @@ class RowCollector final : public tools::Tool {
   std::uint32_t level_ = 0, address_space_ = 0;
   ContextNumber context_ = 0;
   bool is_wanted_ = true;                            ///< the filter leaves the context
+  bool in_interrupt_ = false;                        ///< an interrupt from outside is open
   Position behind_;                                  ///< what was told last
   std::map<std::uint64_t, std::size_t> open_calls_;  ///< rows of system calls, by their numbers
   std::map<std::pair<std::uint32_t, const std::string*>, std::size_t> process_rows_;

@@ -1,0 +1,87 @@
+// citcat compare: where a recorded run and an emulator's log part.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/compare/compared_recording.h"
+#include "cli/compare/difference_output.h"
+#include "cli/parsing/command_description.h"
+#include "formats/io/error.h"
+#include "formats/text/one_line.h"
+#include "sql/compare/log_difference.h"
+
+namespace citcat {
+namespace {
+
+struct CompareArguments {
+  std::string recording, log, format;
+  std::uint64_t from = 0;
+  bool unchecked = false, json = false;
+};
+
+ExitCode run_compare(const CompareArguments& arguments, const Console& console) {
+  ComparedRecording recording(arguments.recording, !arguments.unchecked, console);
+  sql::EmulatorTrace log(arguments.log, arguments.format);
+  const sql::LogDifference found = sql::difference_of(recording.source(), arguments.from, log);
+  if (!found.began) {
+    throw UsageError(fmt::format(
+        "{}: no entry has the address of the first instruction that is compared, {}: see --from",
+        arguments.log, found.run ? fmt::format("{:08x}", found.run->address.value) : "none"));
+  }
+  if (arguments.json) {
+    nlohmann::ordered_json json;
+    json["verdict"] = found.differs ? "differ" : "equal";
+    json["position"] = found.differs ? nlohmann::ordered_json(found.run->position) : nullptr;
+    json["a"] = compared_json(found.run);
+    json["b"] = nullptr;
+    if (found.log) {
+      json["b"] = {{"line", found.log->line},
+                   {"address", fmt::format("{:08x}", found.log->at)},
+                   {"text", found.log->text}};
+    }
+    json["compared"] = found.compared;
+    json["format"] = log.form().name;
+    console.print_json(json);
+  } else {
+    console.print_verdict(!found.differs, found.differs ? "differ" : "equal",
+                          fmt::format(": {} entries are the same", found.compared));
+    if (found.differs) {
+      console.print_line("  recording " + compared_text(found.run));
+      console.print_line(
+          fmt::format("  log       line {}: {}", found.log->line, one_line(found.log->text)));
+    }
+  }
+  const bool unsure = recording.warn(console);
+  return found.differs || unsure ? ExitCode::answer_is_no : ExitCode::ok;
+}
+
+CommandRun define_compare(const CommandParser& parser) {
+  auto arguments = std::make_shared<CompareArguments>();
+  parser.add_option("RECORDING", arguments->recording, "Recording").required();
+  parser
+      .add_option("LOG", arguments->log,
+                  "Log of an emulator; .gz .bz2 .xz .zst are read as they are")
+      .required();
+  std::vector<std::string> names;
+  for (const sql::LogForm& form : sql::log_forms()) names.emplace_back(form.name);
+  parser.add_option("--format", arguments->format, "Its form (default: by content)").one_of(names);
+  parser.add_option("--from", arguments->from,
+                    "First instruction of the recording that is compared");
+  parser.add_flag("--unchecked", arguments->unchecked,
+                  "Do not compare with the evidence on the way");
+  parser.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_compare(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kCompareCommand{
+    "compare", "Say where a recorded run and an emulator's log part",
+    "citcat compare boot.citcat qemu.log --format qemu-exec", define_compare};
+
+}  // namespace citcat

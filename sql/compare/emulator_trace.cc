@@ -1,0 +1,119 @@
+#include "sql/compare/emulator_trace.h"
+
+#include <algorithm>
+
+#include "formats/io/error.h"
+
+namespace citcat::sql {
+
+namespace {
+
+using Address = std::optional<std::uint64_t>;
+
+Address hexadecimal_number(std::string_view text) {
+  std::uint64_t value = 0;
+  if (text.empty() || !parse_hexadecimal(text, value)) return std::nullopt;
+  return value;
+}
+
+/// "Trace 0: 0x7f10c0000100 [00000000/000f0000/00000040/ff000200]": between the first two slashes
+/// stands the linear address (QEMU, accel/tcg/cpu-exec.c, log_cpu_exec()).
+Address qemu_exec_address(std::string_view line) {
+  if (!line.starts_with("Trace ")) return std::nullopt;
+  const std::size_t bracket = line.find('[');
+  if (bracket == std::string_view::npos) return std::nullopt;
+  const std::size_t first = line.find('/', bracket);
+  if (first == std::string_view::npos) return std::nullopt;
+  const std::size_t second = line.find('/', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  return hexadecimal_number(line.substr(first + 1, second - first - 1));
+}
+
+/// "0, 0xfff0, 0xea, \"jmp ...\", load, 0x...": processor, address, opcode (QEMU,
+/// contrib/plugins/execlog.c).
+Address qemu_execlog_address(std::string_view line) {
+  const std::size_t comma = line.find(',');
+  if (comma == std::string_view::npos || comma == 0) return std::nullopt;
+  std::uint64_t processor = 0;
+  if (!parse_decimal(trimmed(line.substr(0, comma)), processor)) return std::nullopt;
+  const std::size_t second = line.find(',', comma + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  const std::string_view text = trimmed(line.substr(comma + 1, second - comma - 1));
+  return text.starts_with("0x") ? hexadecimal_number(text) : std::nullopt;
+}
+
+/// "(0).[16893] [0x0000fffffff0] f000:fff0 (unk. ctxt): jmpf 0xf000:e05b ; ea5be000f0": the offset
+/// behind CS (Bochs, bx_debug/dbg_main.cc, `trace on`).
+Address bochs_address(std::string_view line) {
+  if (!line.starts_with("(")) return std::nullopt;
+  const std::size_t second = line.find("] [");
+  if (second == std::string_view::npos) return std::nullopt;
+  const std::size_t bracket = line.find("] ", second + 1);
+  const std::size_t colon = bracket == std::string_view::npos ? bracket : line.find(':', bracket);
+  if (colon == std::string_view::npos) return std::nullopt;
+  if (!hexadecimal_number(line.substr(bracket + 2, colon - bracket - 2))) return std::nullopt;
+  const std::size_t end = std::min(line.find(' ', colon), line.size());
+  return hexadecimal_number(line.substr(colon + 1, end - colon - 1));
+}
+
+/// "FFFF0: jmp F000:E05B": the address before the first colon, of at least four digits (MAME,
+/// debugger command `trace`).
+Address mame_address(std::string_view line) {
+  constexpr std::size_t kDigits = 4, kMostDigits = 16;
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string_view::npos || colon < kDigits || colon > kMostDigits)
+    return std::nullopt;
+  return hexadecimal_number(line.substr(0, colon));
+}
+
+const LogForm* form_named(const std::string& name) {
+  std::string known;
+  for (const LogForm& form : log_forms()) {
+    if (name == form.name) return &form;
+    known += (known.empty() ? "" : ", ") + std::string(form.name);
+  }
+  throw UsageError("--format: expected " + known + ", found " + name);
+}
+
+}  // namespace
+
+const std::vector<LogForm>& log_forms() {
+  static const std::vector<LogForm> forms{
+      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, false, true},
+      {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address},
+      {"bochs", "Bochs, trace on", bochs_address, true},
+      {"mame", "MAME, trace", mame_address},
+  };
+  return forms;
+}
+
+EmulatorTrace::EmulatorTrace(const std::string& path, const std::string& form)
+    : form_(form.empty() ? nullptr : form_named(form)) {
+  constexpr int kLookedAt = 1000;
+  if (form_ == nullptr) {
+    LineReader first(std::make_unique<InputStream>(path));
+    std::string_view line;
+    for (int i = 0; i < kLookedAt && form_ == nullptr && first.next(line); ++i) {
+      for (const LogForm& known : log_forms()) {
+        if (form_ == nullptr && known.address(line)) form_ = &known;
+      }
+    }
+    if (form_ == nullptr) {
+      throw FormatError(path, 1, "expected lines of an emulator's log, found none (see --format)");
+    }
+  }
+  lines_ = std::make_unique<LineReader>(std::make_unique<InputStream>(path));
+}
+
+bool EmulatorTrace::next(LoggedCode& entry) {
+  std::string_view line;
+  while (lines_->next(line)) {
+    const Address address = form_->address(line);
+    if (!address) continue;
+    entry = {lines_->number(), *address, std::string(line)};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace citcat::sql

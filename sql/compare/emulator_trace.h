@@ -1,0 +1,49 @@
+#pragma once
+// Logs of emulators that name one instruction, or one block of code, after another.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/io/line_reader.h"
+
+namespace citcat::sql {
+
+/// One entry of a log.
+struct LoggedCode {
+  std::uint64_t line = 0;
+  std::uint64_t at = 0;  ///< linear address, or offset in CS (LogForm::offsets)
+  std::string text;  ///< the line itself
+};
+
+/// How a log is written.
+struct LogForm {
+  const char* name;
+  const char* meaning;
+  /// The address in a line; nullopt where the line is about something else.
+  std::optional<std::uint64_t> (*address)(std::string_view line);
+  bool offsets = false;  ///< addresses are offsets in CS
+  bool blocks = false;   ///< an entry may stand for the instructions behind it, too
+};
+
+/// qemu-exec, qemu-execlog, bochs, mame.
+const std::vector<LogForm>& log_forms();
+
+class EmulatorTrace {
+ public:
+  /// `form`: a name of log_forms(), or empty: the first form that has entries among the first
+  /// lines. Throws IoError, UsageError for another name, FormatError where no line is an entry.
+  EmulatorTrace(const std::string& path, const std::string& form);
+  const LogForm& form() const { return *form_; }
+  /// False behind the last entry.
+  bool next(LoggedCode& entry);
+
+ private:
+  const LogForm* form_ = nullptr;
+  std::unique_ptr<LineReader> lines_;
+};
+
+}  // namespace citcat::sql

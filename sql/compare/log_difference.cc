@@ -1,0 +1,65 @@
+#include "sql/compare/log_difference.h"
+
+#include "sql/compare/plain_run.h"
+
+namespace citcat::sql {
+
+namespace {
+
+std::uint64_t address_of(const PlainRun& run, const LogForm& form) {
+  const tools::StaticInstruction& i = run.instruction();
+  return form.offsets ? i.offset() : i.linear.value;
+}
+
+/// Of what lies behind an instruction.
+std::uint64_t behind(const PlainRun& run, const LogForm& form) {
+  const tools::StaticInstruction& i = run.instruction();
+  return form.offsets ? i.offset() + i.info.length : i.behind().value;
+}
+
+/// Goes on to where the run executes `address`: at once; where the log names blocks, behind
+/// instructions that lie one behind the other; or behind a handler that the log does not have.
+bool go_to(PlainRun& run, std::uint64_t address, std::optional<std::uint64_t> next,
+           const LogForm& form) {
+  for (;;) {
+    if (run.ended()) return false;
+    if (address_of(run, form) == address) return true;
+    if (run.in_interrupt()) {
+      run.leave_interrupt();
+      continue;
+    }
+    if (!form.blocks || next != address_of(run, form)) return false;
+    next = behind(run, form);
+    run.advance();
+  }
+}
+
+}  // namespace
+
+LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorTrace& log) {
+  LogDifference found;
+  PlainRun run(source, from);
+  LoggedCode entry;
+  bool more = log.next(entry);
+  if (run.ended()) return found;
+  while (more && entry.at != address_of(run, log.form())) more = log.next(entry);
+  found.began = more;
+  std::optional<std::uint64_t> next;
+  while (more) {
+    if (!go_to(run, entry.at, next, log.form())) break;
+    ++found.compared;
+    next = behind(run, log.form());
+    run.advance();
+    more = log.next(entry);
+  }
+  found.differs = more && !run.ended();
+  if (more) found.log = entry;
+  if (!run.ended()) {
+    const CodeText& text = run.text();
+    found.run = ComparedInstruction{run.position(), run.instruction().linear, text.bytes,
+                                    text.text,      *run.context().process,   run.context().level};
+  }
+  return found;
+}
+
+}  // namespace citcat::sql

@@ -1,0 +1,47 @@
+#pragma once
+// A recorded run one instruction after another, and which of them belong to handlers of interrupts.
+
+#include <cstdint>
+#include <memory>
+
+#include "sql/rows/row_source.h"
+
+namespace citcat::sql {
+
+class PlainRun {
+ public:
+  /// From the first instruction at or behind `from`, which is current then. `source` must outlive
+  /// the object.
+  PlainRun(RowSource& source, std::uint64_t from);
+  ~PlainRun() { source_.remove_reader(); }
+  PlainRun(const PlainRun&) = delete;
+  PlainRun& operator=(const PlainRun&) = delete;
+
+  bool ended() const { return ended_; }
+  /// To the next one.
+  void advance();
+  /// To the first one, this or a later one, that belongs to no handler of an interrupt from
+  /// outside.
+  void leave_interrupt() {
+    while (!ended_ && run_->in_interrupt) advance();
+  }
+
+  // Of the current one.
+  std::uint64_t position() const { return run_->first + in_run_; }
+  const tools::StaticInstruction& instruction() const { return run_->code->block()[in_run_]; }
+  const CodeText& text() const { return run_->code->text(in_run_); }
+  bool in_interrupt() const { return run_->in_interrupt; }
+  const ContextTable::Entry& context() const { return source_.contexts()[run_->context]; }
+
+ private:
+  void enter();
+
+  RowSource& source_;
+  std::shared_ptr<const Stretch> stretch_;
+  const InstructionRun* run_ = nullptr;
+  const InstructionRun* end_ = nullptr;
+  std::uint32_t in_run_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace citcat::sql

@@ -1,0 +1,151 @@
+// diff and compare: where runs part, of a program that is short enough to be followed by hand.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// 1000: mov cx, [0500]; 1004: inc ax; 1005: loop 1004; 1007: hlt. The interrupt's handler is
+/// 2000: inc bx; 2001: iret.
+class RunDifference : public CitcatTest {
+ protected:
+  /// `loops`: what lies at 0500; `interrupt_after`: so many instructions, 0 for none.
+  void record(const std::string& name, int loops, int interrupt_after) const {
+    const int all = 2 + 2 * loops + (interrupt_after != 0 ? 2 : 0);
+    std::string csv = "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n";
+    int seq = 0;
+    const auto add = [&](int icount, const std::string& row) {
+      csv += std::to_string(seq) + "," + std::to_string(icount) + ",0," + std::to_string(2 * seq) +
+             "," + row + "\n";
+      ++seq;
+    };
+    add(0, "CODE_RD,00001000,4,f,-,0,8b0e0005");
+    add(0, "MEM_RD,00000500,2,3,-,0,0" + std::to_string(loops) + "00");
+    add(1, "CODE_RD,00001004,4,f,-,0,40e2fdf4");
+    if (interrupt_after != 0) {
+      add(interrupt_after, "INTA,00000000,1,0,-,0,08");
+      add(interrupt_after, "MEM_RD,00000020,4,f,-,0,00200000");
+      add(interrupt_after, "CODE_RD,00002000,4,f,-,0,43cf0000");
+    }
+    add(all - 1, "HALT,00000000,0,0,-,0,");
+    write_file(file("bus.csv"), csv);
+    write_file(file("state.json"),
+               R"({"cpu":"386","registers":{"cs":"0x0000","eip":"0x1000","eflags":"0x0202",)"
+               R"("ss":"0x0000","esp":"0x0800","ds":"0x0000","eax":"0","ebx":"0","ecx":"0"}})");
+    good({"import", "bus.csv", "--format", "record-csv", "--cpu", "386", "--initial-state",
+          "state.json", "--bus", "none", "-o", name, "-q"});
+  }
+  Json json(std::vector<std::string> line, int status) const {
+    for (const char* more : {"--json", "-q", "--unchecked"}) line.emplace_back(more);
+    const ProcessResult result = run(line);
+    EXPECT_EQ(result.exit_code, status) << result.err;
+    return Json::parse(result.out);
+  }
+};
+
+TEST_F(RunDifference, InterruptsAtOtherMomentsAreNone) {
+  record("a.citcat", 5, 3);
+  record("b.citcat", 5, 6);
+  record("c.citcat", 5, 0);
+  for (const char* other : {"a.citcat", "b.citcat", "c.citcat"}) {
+    const Json found = json({"diff", "a.citcat", other}, 0);
+    EXPECT_EQ(found.at("verdict"), "equal");
+    EXPECT_EQ(found.at("position"), nullptr);
+    EXPECT_EQ(found.at("compared"), 12);
+  }
+}
+
+TEST_F(RunDifference, PartsWhereTheOneGoesOnAndTheOtherDoesNot) {
+  record("a.citcat", 5, 3);
+  record("b.citcat", 3, 0);
+  const Json found = json({"diff", "a.citcat", "b.citcat"}, 1);
+  EXPECT_EQ(found.at("verdict"), "differ");
+  EXPECT_EQ(found.at("compared"), 7);
+  // The handler's two instructions came before it in the one.
+  EXPECT_EQ(found.at("position"), 9);
+  EXPECT_EQ(found.at("a").at("address"), "00001004");
+  EXPECT_EQ(found.at("b").at("position"), 7);
+  EXPECT_EQ(found.at("b").at("address"), "00001007");
+  EXPECT_EQ(found.at("last").at("a").at("position"), 8);
+  EXPECT_EQ(found.at("last").at("b").at("position"), 6);
+  // CX before the last LOOP, BX that the handler counts in, and what CX was loaded from.
+  EXPECT_EQ(found.at("registers"),
+            Json::parse(R"([{"name":"ecx","a":3,"b":1},{"name":"ebx","a":1,"b":0}])"));
+  EXPECT_EQ(found.at("memory"), Json::parse(R"([{"name":"00000500","a":5,"b":3}])"));
+  EXPECT_EQ(
+      json({"diff", "a.citcat", "b.citcat", "--from-a", "9", "--from-b", "3"}, 0).at("compared"),
+      5);
+}
+
+TEST_F(RunDifference, LogsOfEmulatorsAreRead) {
+  record("r.citcat", 3, 3);
+  struct Log {
+    const char* form;
+    std::string same, other;
+  };
+  const std::vector<Log> logs{
+      {"mame", "01000: mov cx,[0500h]\n01004: inc ax\n01005: loop 1004h\n   (loops for 9)\n",
+       "01007: hlt\n"},
+      {"qemu-execlog",
+       "0, 0x1000, 0x05000e8b, \"movw\", load, 0x00000500\n0, 0x1004, 0x40, \"incw\"\n"
+       "0, 0x1005, 0xfde2, \"loop\"\n",
+       "0, 0x1007, 0xf4, \"hlt\"\n"},
+      {"bochs",
+       "(0).[1] [0x000000001000] 0000:1000 (unk. ctxt): mov cx, [0500] ; 8b0e0005\n"
+       "(0).[2] [0x000000001004] 0000:1004 (unk. ctxt): inc ax ; 40\n"
+       "(0).[3] [0x000000001005] 0000:1005 (unk. ctxt): loop .-3 ; e2fd\n",
+       "(0).[4] [0x000000001007] 0000:1007 (unk. ctxt): hlt ; f4\n"},
+      // Blocks: the first has three instructions.
+      {"qemu-exec",
+       "EAX=00000000 EBX=00000000\nTrace 0: 0x7f1000000100 [00000000/00001000/00000000/ff000000]\n",
+       "Trace 0: 0x7f1000000300 [00000000/00001007/00000000/ff000000]\n"},
+  };
+  for (const Log& log : logs) {
+    const bool blocks = std::string(log.form) == "qemu-exec";
+    write_file(file("log"), "something else\n" + log.same);
+    const Json same = json({"compare", "r.citcat", "log"}, 0);
+    EXPECT_EQ(same.at("verdict"), "equal") << log.form;
+    EXPECT_EQ(same.at("format"), log.form);
+    EXPECT_EQ(same.at("compared"), blocks ? 1 : 3);
+    // There are two more loops, of which the log knows nothing.
+    write_file(file("log"), log.same + log.other);
+    const Json other = json({"compare", "r.citcat", "log", "--format", log.form}, 1);
+    EXPECT_EQ(other.at("verdict"), "differ") << log.form;
+    EXPECT_EQ(other.at("a").at("address"), "00001004") << log.form;
+    EXPECT_EQ(other.at("b").at("address"), "00001007") << log.form;
+  }
+}
+
+TEST_F(RunDifference, HandlersOfALogAreComparedWhereItHasThem) {
+  record("r.citcat", 3, 3);
+  // The interrupt comes after LOOP, the third instruction.
+  const std::string before = "1000: mov\n1004: inc\n1005: loop\n";
+  const std::string behind = "1004: inc\n1005: loop\n1004: inc\n1005: loop\n1007: hlt\n";
+  write_file(file("with"), before + "2000: inc\n2001: iret\n" + behind);
+  write_file(file("without"), before + behind);
+  write_file(file("wrong"), before + "2000: inc\n2002: nop\n" + behind);
+  EXPECT_EQ(json({"compare", "r.citcat", "with"}, 0).at("compared"), 10);
+  EXPECT_EQ(json({"compare", "r.citcat", "without"}, 0).at("compared"), 8);
+  EXPECT_EQ(json({"compare", "r.citcat", "wrong"}, 1).at("b").at("line"), 5);
+}
+
+TEST_F(RunDifference, FilesThatAreNoLogsAreRefused) {
+  record("r.citcat", 3, 0);
+  write_file(file("log"), "nothing\nof the kind\n");
+  EXPECT_EQ(run({"compare", "r.citcat", "log"}).exit_code, 3);
+  write_file(file("log"), "77777: nop\n");
+  const ProcessResult other = run({"compare", "r.citcat", "log", "--unchecked"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("no entry has the address"), std::string::npos) << other.err;
+}
+
+}  // namespace
+}  // namespace citcat::testing
