@@ -18,9 +18,9 @@ using sql::Cell;
 using sql::ResultColumn;
 
 /// Lines are handed over in pieces.
-class PieceWriter {
+class ResultPieces {
  public:
-  explicit PieceWriter(ResultPrint print) : print_(std::move(print)) {}
+  explicit ResultPieces(ResultPrint print) : print_(std::move(print)) {}
   void add(std::string_view text) {
     text_ += text;
     if (text_.size() >= kPiece) flush();
@@ -78,7 +78,7 @@ class CsvPrinter final : public sql::ResultSink {
   void end() override { out_.flush(); }
 
  private:
-  PieceWriter out_;
+  ResultPieces out_;
   std::string line_;
 };
 
@@ -123,7 +123,7 @@ class JsonPrinter final : public sql::ResultSink {
   static std::string text_of(std::string_view text) {
     return json_text(nlohmann::ordered_json(std::string(text)));
   }
-  PieceWriter out_;
+  ResultPieces out_;
   std::vector<std::string> names_;
   bool any_ = false;
 };
@@ -226,7 +226,7 @@ class ColumnPrinter final : public sql::ResultSink {
   }
 
   const bool box_;
-  PieceWriter out_;
+  ResultPieces out_;
   std::vector<ResultColumn> columns_;
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::size_t> widths_;
