@@ -114,7 +114,8 @@ class BlockStore::Maker {
   /// Somebody may want to know its instructions, which may not be there any more when it has run.
   bool keeps_code() const {
     const Keep keep = set_.policy.keep;
-    return compares() || (keep != Keep::nothing && keep != Keep::kt_records);
+    return compares() ||
+           (keep != Keep::nothing && keep != Keep::stores && keep != Keep::kt_records);
   }
 
   bool compares() const { return set_.policy.exact; }

@@ -163,7 +163,13 @@ void FastTier::begin() {
   set_trap();
 }
 
-/// Tells the handlers where the trap lies.
+/// `policy`, or the one in its place that looks for the trap if there is one.
+Policy FastTier::with_trap(Policy policy) const {
+  const bool looks = s_->trap != nullptr && policy == Policy{Keep::nothing, true};
+  return looks ? Policy{Keep::stores, true} : policy;
+}
+
+/// Tells the handlers where the trap lies. Those of other policies than one do not look for it.
 void FastTier::set_trap() {
   State& s = *s_;
   s.trapped = false;
@@ -431,7 +437,7 @@ FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
 
 FastTier::Stretch FastTier::run_told(bool whole_blocks) {
   State& s = *s_;
-  const Policy policy = policy_;
+  const Policy policy = with_trap(policy_);
   const Block* block = find_block(eip_, policy);
   if (block == nullptr) return Stretch::left;
   if (block->count > s.left && whole_blocks) return Stretch::too_long;

@@ -89,6 +89,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void attend();
   bool looks_for_trap() const;
   fast::Policy passing_policy() const;
+  fast::Policy with_trap(fast::Policy policy) const;
   std::int64_t room_to_ask() const;
   Stretch run_passing(bool whole_blocks);
   Stretch run_passing_blocks(const fast::Block& block, fast::Policy policy, std::int64_t may_run);

@@ -36,7 +36,9 @@ bool FastTier::looks_for_trap() const {
 /// How code runs that nobody is told of block by block.
 Policy FastTier::passing_policy() const {
   const Audience::Attending& now = cpu_.audience.attending();
-  return policy_for(now.trail != 0 ? Keep::trail : now.counts ? Keep::counts : Keep::nothing);
+  if (now.stores) return policy_for(now.counts ? Keep::stores_trail : Keep::stores);
+  if (now.trail != 0) return policy_for(Keep::trail);
+  return with_trap(policy_for(now.counts ? Keep::counts : Keep::nothing));
 }
 
 /// Instructions that may run before somebody who was not told of blocks wants to be, and before the
@@ -87,7 +89,7 @@ FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy
   if (counts) uncount_rest();
   const std::span<const PlainStore> stored = s.take_stores();
   if (!stored.empty()) cpu_.audience.stores(stored, {first, 0});
-  if (policy.keep == Keep::trail) keep_trail();
+  if (policy.trails()) keep_trail();
   return after_block(policy, first);
 }
 

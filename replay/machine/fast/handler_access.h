@@ -176,20 +176,16 @@ inline bool may_read_to_write(State* s, const Place& at) {
   return true;
 }
 
-/// Those who wait for a store, or ask for stores alone, cost a test of a pointer.
+/// For who waits for a store, or asks for stores alone.
 template <class A, class T>
 inline void note_store(State* s, const Place& at, T value) {
   if constexpr (A::kExact) {
-    if (s->trap == nullptr) [[likely]]
-      return;
     // No access goes from one frame into another, and no frame lies in two places: those that begin
     // before the trap and end in it are the only ones to be noticed besides.
     const auto behind = reinterpret_cast<std::uintptr_t>(at.host) -
                         reinterpret_cast<std::uintptr_t>(s->trap) + (sizeof(T) - 1);
     if (behind < s->trap_bytes + (sizeof(T) - 1)) s->trapped = true;
   } else {
-    if (s->next_store == nullptr) [[likely]]
-      return;
     const std::uint32_t frame = s->write_frames[at.linear >> 12 & (kTlbEntries - 1)];
     s->keep_store(
         {PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)}, value, sizeof(T)});
@@ -199,8 +195,7 @@ inline void note_store(State* s, const Place& at, T value) {
 template <class A, class T>
 inline void write(const Op* op, State* s, const Place& at, T value) {
   [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
-  // Accesses that are kept are looked through for the rest.
-  if constexpr (!A::kLog) note_store<A, T>(s, at, value);
+  if constexpr (A::kStores) note_store<A, T>(s, at, value);
   if constexpr (A::kExact) {
     const std::size_t offset = at.linear & kPageMask;
     ByteMask& defined = *s->defined_writes[index];

@@ -40,7 +40,9 @@ struct ModePolicy {
 template <AccessNotes kNotes, bool kIsExact, bool kIsWide>
 struct AccessPolicy : ModePolicy<kIsWide> {
   static constexpr bool kExact = kIsExact;                     ///< Policy::exact
-  static constexpr bool kArea = kNotes != AccessNotes::none;   ///< addresses are put into an area
+  static constexpr bool kStores = kNotes == AccessNotes::stores;  ///< stores are kept, or looked at
+  /// Addresses are put into an area.
+  static constexpr bool kArea = kNotes != AccessNotes::none && !(kStores && kIsExact);
   static constexpr bool kLog = kNotes == AccessNotes::values;  ///< accesses are kept in State::log
 };
 
@@ -50,7 +52,8 @@ struct FlowPolicy : AccessPolicy<notes_for(kKeep), kIsExact, kIsWide> {
   static constexpr bool kChains = kKeep != Keep::addresses;    ///< they run on without coming back
   static constexpr bool kBatches = kKeep == Keep::references;  ///< into State::batch
   static constexpr bool kImages = kKeep == Keep::kt_records;   ///< areas follow one another
-  static constexpr bool kTrail = kKeep == Keep::trail;         ///< into State::trail
+  /// And into State::trail.
+  static constexpr bool kTrail = kKeep == Keep::trail || kKeep == Keep::stores_trail;
   static constexpr bool kCounts = kTrail || kKeep == Keep::counts;  ///< each counts itself
 };
 

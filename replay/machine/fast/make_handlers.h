@@ -50,13 +50,21 @@ inline void set_rare(HandlerRow& row, unsigned size, Handler handler) {
   row.in_memory[size][0] = row.in_memory[size][1] = handler;
 }
 
+/// The policy of handlers that store nothing, in place of `A`: they need none of their own where
+/// only stores are noted.
+template <class A>
+using Reading = std::conditional_t<
+    A::kStores,
+    AccessPolicy<A::kExact ? AccessNotes::none : AccessNotes::addresses, A::kExact, A::kWide>, A>;
+
 template <class A>
 void add_arithmetic(HandlerTable& t) {
+  using R = Reading<A>;
   for_each_number<kSizes<A>>([&](auto size) {
     using T = Sized<size>;
     for_each_number<2>([&](auto flat) {
       for_each_number<kAluCount>([&](auto k) {
-        t[kAluFromMemory + k].in_memory[size][flat] = alu_rm<A, k, T, flat>;
+        t[kAluFromMemory + k].in_memory[size][flat] = alu_rm<R, k, T, flat>;
         t[kAluWithRegister + k].in_memory[size][flat] = alu_mr<A, k, T, flat>;
         t[kAluWithImmediate + k].in_memory[size][flat] = alu_mi<A, k, T, flat>;
       });
@@ -64,7 +72,7 @@ void add_arithmetic(HandlerTable& t) {
           [&](auto k) { t[kUnaryRow + k].in_memory[size][flat] = unary_memory<A, k, T, flat>; });
     });
     for_each_number<kAccumulatorCount>(
-        [&](auto k) { set_rare(t[kAccumulatorRow + k], size, accumulate_memory<A, k, T>); });
+        [&](auto k) { set_rare(t[kAccumulatorRow + k], size, accumulate_memory<R, k, T>); });
     for_each_number<kShiftCount>([&](auto k) {
       set_rare(t[kShiftByNumber + k], size, shift_memory<A, k, T, false>);
       set_rare(t[kShiftByCl + k], size, shift_memory<A, k, T, true>);
@@ -74,31 +82,32 @@ void add_arithmetic(HandlerTable& t) {
     set_rare(t[kCompareExchange], size, compare_exchange_memory<A, T>);
   });
   set_rare(t[kCompareExchangePair], operand_size(8), compare_exchange_pair<A>);
-  set_rare(t[kTranslateByte], operand_size(1), translate_byte<A>);
+  set_rare(t[kTranslateByte], operand_size(1), translate_byte<R>);
 }
 
 template <class A>
 void add_words(HandlerTable& t) {
+  using R = Reading<A>;
   for_each_word<A>([&](auto size) {
     using T = Sized<size>;
     for_each_number<2>([&](auto flat) {
       t[kLea].in_memory[size][flat] = lea<ModePolicy<A::kWide>, T, flat>;
       for_each_number<size>([&](auto from) {
         using From = Sized<from>;
-        t[kExtendZero + from].in_memory[size][flat] = extend_memory<A, T, From, false, flat>;
-        t[kExtendSign + from].in_memory[size][flat] = extend_memory<A, T, From, true, flat>;
+        t[kExtendZero + from].in_memory[size][flat] = extend_memory<R, T, From, false, flat>;
+        t[kExtendSign + from].in_memory[size][flat] = extend_memory<R, T, From, true, flat>;
       });
-      t[kMultiply].in_memory[size][flat] = multiply_memory<A, T, false, flat>;
-      t[kMultiplyImmediate].in_memory[size][flat] = multiply_memory<A, T, true, flat>;
+      t[kMultiply].in_memory[size][flat] = multiply_memory<R, T, false, flat>;
+      t[kMultiplyImmediate].in_memory[size][flat] = multiply_memory<R, T, true, flat>;
       for_each_number<kConditionCount>(
-          [&](auto c) { t[kMoveIf + c].in_memory[size][flat] = move_memory_if<A, c, T, flat>; });
+          [&](auto c) { t[kMoveIf + c].in_memory[size][flat] = move_memory_if<R, c, T, flat>; });
     });
     for_each_number<kBitTestCount>([&](auto k) {
       set_rare(t[kTestBitOfRegister + k], size, test_memory_bit<A, k, T, false>);
       set_rare(t[kTestBitOfImmediate + k], size, test_memory_bit<A, k, T, true>);
     });
     for_each_number<2>(
-        [&](auto reverse) { set_rare(t[kScan + reverse], size, scan_memory<A, reverse, T>); });
+        [&](auto reverse) { set_rare(t[kScan + reverse], size, scan_memory<R, reverse, T>); });
   });
   for_each_number<kConditionCount>(
       [&](auto c) { set_rare(t[kSetIf + c], operand_size(1), set_memory<A, c>); });
@@ -107,6 +116,7 @@ void add_words(HandlerTable& t) {
 /// The handlers of one stack and one size of words.
 template <class A, bool kFlatStack, unsigned kSize>
 void add_stack_of(HandlerTable& t) {
+  using R = Reading<A>;
   using T = Sized<kSize>;
   constexpr unsigned kStack = kFlatStack ? 1 : 0;
   t[kPush + kStack].in_registers[kSize] = push_register<A, T, kFlatStack>;
@@ -118,10 +128,10 @@ void add_stack_of(HandlerTable& t) {
   for_each_number<2>([&](auto flat) {
     t[kPush + kStack].in_memory[kSize][flat] = push_memory<A, T, flat, kFlatStack>;
   });
-  t[kPop + kStack].in_registers[kSize] = pop_register<A, T, kFlatStack>;
+  t[kPop + kStack].in_registers[kSize] = pop_register<R, T, kFlatStack>;
   set_rare(t[kPop + kStack], kSize, pop_memory<A, T, kFlatStack>);
-  t[kPopFlags + kStack].in_registers[kSize] = pop_flags<A, T, kFlatStack>;
-  t[kLeaveFrame + kStack].in_registers[kSize] = leave_frame<A, T, kFlatStack>;
+  t[kPopFlags + kStack].in_registers[kSize] = pop_flags<R, T, kFlatStack>;
+  t[kLeaveFrame + kStack].in_registers[kSize] = leave_frame<R, T, kFlatStack>;
 }
 
 /// Calls f(whether it is flat, operand_size() of the words that are pushed there) for the stacks of
@@ -141,7 +151,7 @@ void add_stack(HandlerTable& t) {
   if constexpr (!A::kWide) {
     for_each_number<2>([&](auto flat) {
       t[kPushAll + flat].in_registers[operand_size(4)] = push_all<A, flat>;
-      t[kPopAll + flat].in_registers[operand_size(4)] = pop_all<A, flat>;
+      t[kPopAll + flat].in_registers[operand_size(4)] = pop_all<Reading<A>, flat>;
     });
   }
 }
@@ -200,7 +210,8 @@ template <AccessNotes kNotes, bool kExact>
 void HandlersOf<kNotes, kExact>::add_flow(HandlerTable& table, Keep keep, bool bits64) {
   for_each_number<kKeeps>([&](auto number) {
     constexpr auto kKeep = static_cast<Keep>(number.value);
-    if constexpr (notes_for(kKeep) == kNotes) {
+    constexpr bool kIsUsed = !kExact || kKeep != Keep::stores_trail;
+    if constexpr (notes_for(kKeep) == kNotes && kIsUsed) {
       if (keep == kKeep && bits64) add_ends<FlowPolicy<kKeep, kExact, true>>(table);
       if (keep == kKeep && !bits64) add_ends<FlowPolicy<kKeep, kExact, false>>(table);
     }

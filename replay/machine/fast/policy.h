@@ -9,22 +9,26 @@ namespace citcat::fast {
 /// The one list of policies. Each makes a table of the handlers that end a block (FlowHandlers).
 enum class Keep : std::uint8_t {
   nothing,
-  counts,      ///< how often each block ran
-  trail,       ///< that, and the last blocks with their effective addresses
+  stores,        ///< what is stored; in a comparison, whether to the bytes of State::trap
+  counts,        ///< how often each block ran
+  trail,         ///< that, and the last blocks with their effective addresses
+  stores_trail,  ///< that and what is stored; not in a comparison
   kt_records,  ///< KT records of all blocks, one behind the other (kt_records.h)
   addresses,   ///< effective addresses; blocks are told one by one
   references,  ///< that, and each access with its value; blocks run in batches
 };
-inline constexpr std::size_t kKeeps = 6;
+inline constexpr std::size_t kKeeps = 8;
 
 /// What handlers note of their accesses. Each makes a table of the handlers that access memory.
 enum class AccessNotes : std::uint8_t {
   none,
+  stores,     ///< stores: kept with `addresses`, or in a comparison looked at for State::trap
   addresses,  ///< effective addresses go into the area
   values,     ///< and what is read and stored into State::log
 };
 constexpr AccessNotes notes_for(Keep keep) {
   if (keep == Keep::references) return AccessNotes::values;
+  if (keep == Keep::stores || keep == Keep::stores_trail) return AccessNotes::stores;
   return keep == Keep::nothing || keep == Keep::counts ? AccessNotes::none : AccessNotes::addresses;
 }
 
@@ -37,7 +41,8 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 
   bool logs() const { return keep == Keep::references; }
-  bool counts() const { return keep == Keep::counts || keep == Keep::trail; }
+  bool counts() const { return keep == Keep::counts || trails(); }
+  bool trails() const { return keep == Keep::trail || keep == Keep::stores_trail; }
   /// Blocks run one at a time, each of which is told.
   bool stops() const { return keep == Keep::addresses; }
 };
