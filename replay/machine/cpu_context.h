@@ -39,6 +39,9 @@ enum class AfterStop : std::uint8_t {
   flush_tlb,
 };
 
+/// Bytes in a segment of real mode.
+inline constexpr std::uint32_t kRealSegmentBytes = 0x10000;
+
 /// Where the code being executed lies.
 struct CodePage {
   static constexpr LinearAddr kNone{1};  ///< never equal to a page's address

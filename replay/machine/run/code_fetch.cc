@@ -7,12 +7,6 @@
 
 namespace citcat {
 
-namespace {
-
-constexpr std::uint32_t kSegmentBytes = 0x10000;
-
-}  // namespace
-
 const DecodedInstruction& CodeFetch::fetch(LinearAddr linear) {
   if (linear.page_begin() != cpu_.code.page) find_page(linear);
   const std::uint32_t offset = linear.offset_in_page();
@@ -90,7 +84,7 @@ void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t h
 /// Without limits code goes on at the beginning of its segment (8086 Family User's Manual, 2-13).
 bool CodeFetch::wraps_around(LinearAddr linear) const {
   if (cpu_.traits.has_limits) return false;
-  return linear.low32() - cpu_.code.base > kSegmentBytes - kMaxInstructionBytes;
+  return linear.low32() - cpu_.code.base > kRealSegmentBytes - kMaxInstructionBytes;
 }
 
 /// The same for what may: each byte by itself, and never kept.
@@ -101,7 +95,7 @@ void CodeFetch::read_around(DecodedCode::Slot& slot, LinearAddr linear, CodeMode
   std::size_t known = 0;
   for (; known < bytes.size(); ++known) {
     const LinearAddr from =
-        linear32(cpu_.code.base, (ip + static_cast<std::uint32_t>(known)) % kSegmentBytes);
+        linear32(cpu_.code.base, (ip + static_cast<std::uint32_t>(known)) % kRealSegmentBytes);
     at[known] = cpu_.mmu.translate(from, Access::execute, cpu_.user_mode());
     if (!cpu_.memory.is_defined(at[known], 1)) break;
     bytes[known] = *cpu_.memory.host(at[known]);

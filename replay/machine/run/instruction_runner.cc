@@ -26,7 +26,6 @@ namespace citcat {
 namespace {
 
 constexpr std::uint8_t kDebugVector = 1, kUndefined = 6;
-constexpr std::uint32_t kSegmentBytes = 0x10000;
 
 /// How often the engine may ask again for a page at one place before that counts as a
 /// disagreement: translation blocks that reach into an absent page, system accesses.
@@ -103,14 +102,14 @@ bool InstructionRunner::settle_before(LinearAddr linear) {
 
 /// IP goes on from FFFF to 0 (8086 Family User's Manual, 2-13), the engine to 10000.
 bool InstructionRunner::begins_beyond_segment(LinearAddr linear) const {
-  return linear.low32() - cpu_.engine.segment_base(kCs) >= kSegmentBytes;
+  return linear.low32() - cpu_.engine.segment_base(kCs) >= kRealSegmentBytes;
 }
 
 /// At the boundary before the instruction or iteration at `linear`: what is due there, or else
 /// the engine may execute it.
 void InstructionRunner::begin(LinearAddr linear) {
   if (!cpu_.traits.has_limits && begins_beyond_segment(linear)) [[unlikely]] {
-    cpu_.linear = linear.plus32(0u - kSegmentBytes);
+    cpu_.linear = linear.plus32(0u - kRealSegmentBytes);
     cpu_.request(AfterStop::resume);
     return;
   }
@@ -192,7 +191,7 @@ void InstructionRunner::prepare(LinearAddr linear) {
   }
   if (cpu_.traits.sixteen_bit && early_.prepare()) return;
   if (wraps) {  // the rest of it is at the beginning of the segment
-    patcher_.lend_beyond(LinearAddr{cpu_.code.base}, eip + info.length - kSegmentBytes);
+    patcher_.lend_beyond(LinearAddr{cpu_.code.base}, eip + info.length - kRealSegmentBytes);
   }
   if (emulator_.is_made_here()) {
     flight_.wants_patch = false;

@@ -7,12 +7,6 @@
 
 namespace citcat {
 
-namespace {
-
-constexpr std::uint32_t kSegmentBytes = 0x10000;
-
-}  // namespace
-
 bool CodePatcher::needs_canonical() const {
   const DecodedInstruction& info = *flight_.info;
   if (!cpu_.traits.sixteen_bit && !info.aliased && !(info.lock && info.is(Operation::neg)))
@@ -21,7 +15,7 @@ bool CodePatcher::needs_canonical() const {
 }
 
 void CodePatcher::lend_beyond(LinearAddr base, std::uint32_t size) {
-  for (std::uint32_t i = 0; i < size; ++i) beyond_.push_back(base.plus32(kSegmentBytes + i));
+  for (std::uint32_t i = 0; i < size; ++i) beyond_.push_back(base.plus32(kRealSegmentBytes + i));
   flight_.wants_patch = true;
 }
 
@@ -55,7 +49,7 @@ void CodePatcher::patch() {
   }
   for (const LinearAddr beyond : beyond_) {
     const PhysAddr home =
-        cpu_.mmu.translate(beyond.plus32(0u - kSegmentBytes), Access::read, cpu_.user_mode());
+        cpu_.mmu.translate(beyond.plus32(0u - kRealSegmentBytes), Access::read, cpu_.user_mode());
     const PhysAddr at = cpu_.mmu.translate(beyond, Access::write, cpu_.user_mode());
     cpu_.memory.ensure_mapped(home.page());
     put(at, *cpu_.memory.host(home), home);

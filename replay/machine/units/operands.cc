@@ -14,8 +14,6 @@ namespace citcat {
 
 namespace {
 
-constexpr std::uint32_t kSegmentBytes = 0x10000;
-
 constexpr std::uint32_t kRegister = fx_image::kRegisterBytes;
 
 /// Calls visit(first, size) for the slots of FXSAVE's area.
@@ -178,7 +176,7 @@ void Operands::split_access(const DataAccess& a, const MemoryOperand& operand) {
     return;
   }
   DataAccess first = a, second = a;
-  first.size = static_cast<std::uint16_t>(kSegmentBytes - a.offset);
+  first.size = static_cast<std::uint16_t>(kRealSegmentBytes - a.offset);
   second.size = static_cast<std::uint16_t>(a.size - first.size);
   second.offset = 0;
   second.linear = a.linear.plus32(0 - static_cast<std::uint32_t>(a.offset));
@@ -196,13 +194,13 @@ bool Operands::is_in_parts(const DataAccess& a, const MemoryOperand& operand) co
                         flight_.info->kind == InstructionClass::fxrstor;
   constexpr std::uint16_t kLargestWhole = 8;
   return floating && operand.width == AddressWidth::bits16 && a.size > kLargestWhole &&
-         a.offset + a.size > kSegmentBytes;
+         a.offset + a.size > kRealSegmentBytes;
 }
 
 void Operands::access_parts(const DataAccess& a, const MemoryOperand& operand) {
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
     DataAccess part = a;
-    part.offset = (a.offset + first) % kSegmentBytes;
+    part.offset = (a.offset + first) % kRealSegmentBytes;
     part.linear = a.linear.plus32(static_cast<std::uint32_t>(part.offset - a.offset));
     part.size = static_cast<std::uint16_t>(size);
     access(part, operand);
@@ -217,7 +215,7 @@ void Operands::read_floating(std::span<std::uint8_t> out) {
   const std::uint64_t base = cpu_.base_of(operand.segment);
   if (!is_in_parts(a, operand)) return read(linear_at(base, a.offset, operand.width), out);
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
-    read(linear_at(base, (a.offset + first) % kSegmentBytes, operand.width),
+    read(linear_at(base, (a.offset + first) % kRealSegmentBytes, operand.width),
          out.subspan(first, size));
   });
 }
@@ -245,7 +243,7 @@ bool Operands::wraps_between_parts() const {
   if (cpu_.real_16_bit()) return false;  // early_.prepare()
   const MemoryOperand& first = info.operands[info.ea[0].argument];
   const std::uint64_t offset = cpu_.offset_of(first);
-  return first.width == AddressWidth::bits16 && offset + first.size >= kSegmentBytes;
+  return first.width == AddressWidth::bits16 && offset + first.size >= kRealSegmentBytes;
 }
 
 void Operands::read(LinearAddr linear, std::span<std::uint8_t> out) {
