@@ -20,7 +20,7 @@ namespace citcat {
 struct TraceRunOptions {
   ReplayRange range;
   std::optional<Position> within = std::nullopt;  ///< as in SessionOptions
-  bool check = true;  ///< compare with evidence or digests on the way
+  bool check = true;                              ///< compare with evidence or digests on the way
   ComparisonPolicy policy;
   ExecutionPath path = ExecutionPath::blocks;
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range

@@ -307,7 +307,7 @@ class Recorder : private WayInMemory {
   PageWalker walker_;
 
   bool active_ = false;
-  bool line_is_known_ = false;  ///< that of the last fetch is held as it is in memory
+  bool line_is_known_ = false;    ///< that of the last fetch is held as it is in memory
   std::uint64_t arrived_at_ = 0;  ///< linear address of what arrive() was told of
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;

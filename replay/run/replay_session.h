@@ -43,8 +43,8 @@ struct SessionOptions {
   std::uint64_t to = ~std::uint64_t{0};  ///< first instruction not replayed
   /// Within a REP before that: first iteration not replayed. Digests are compared up to there only.
   std::optional<Position> within = std::nullopt;
-  bool check = true;                     ///< compare with the evidence, or with digests
-  ComparisonPolicy policy;               ///< what the recording waives is taken from it
+  bool check = true;        ///< compare with the evidence, or with digests
+  ComparisonPolicy policy;  ///< what the recording waives is taken from it
   /// Compare in the fast way first, which accepts only what agrees plainly
   /// (VerifierOptions::plain), and if that fails replay again from the beginning with the full
   /// comparison. run() does both; callers of run_to() and end() have to make a second session

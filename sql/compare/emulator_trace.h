@@ -16,7 +16,7 @@ namespace citcat::sql {
 struct LoggedCode {
   std::uint64_t line = 0;
   std::uint64_t at = 0;  ///< linear address, or offset in CS (LogForm::offsets)
-  std::string text;  ///< the line itself
+  std::string text;      ///< the line itself
 };
 
 /// How a log is written.

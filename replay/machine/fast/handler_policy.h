@@ -39,7 +39,7 @@ struct ModePolicy {
 /// How memory is accessed.
 template <AccessNotes kNotes, bool kIsExact, bool kIsWide>
 struct AccessPolicy : ModePolicy<kIsWide> {
-  static constexpr bool kExact = kIsExact;                     ///< Policy::exact
+  static constexpr bool kExact = kIsExact;                        ///< Policy::exact
   static constexpr bool kStores = kNotes == AccessNotes::stores;  ///< stores are kept, or looked at
   /// Addresses are put into an area.
   static constexpr bool kArea = kNotes != AccessNotes::none && !(kStores && kIsExact);

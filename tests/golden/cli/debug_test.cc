@@ -370,8 +370,8 @@ watch *(int*)0x6ffc
 reverse-finish
 at
 )");
-  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"7c40", "7c41", "7c3c", "7c42",
-                                                                 "7c40", "7c37", "7c37"}))
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"7c40", "7c41", "7c3c", "7c42", "7c40", "7c37", "7c37"}))
       << output;
   EXPECT_EQ(lines_with(output, "New value = ").size(), 3u) << output;
 }

@@ -177,8 +177,7 @@ class Counts : public CitcatTest {
       command.insert(command.end(), {"--json", "-q"});
       EXPECT_EQ(number(Json::parse(good(command))), imported);
     }
-    EXPECT_THAT(good({"explain", "r.citcat"}),
-                HasSubstr("match: " + imported + " instructions"));
+    EXPECT_THAT(good({"explain", "r.citcat"}), HasSubstr("match: " + imported + " instructions"));
     good({"slim", "r.citcat", "-o", "s.citcat", "-q"});
     for (const char* const command : {"info", "verify", "replay"}) {
       SCOPED_TRACE(std::string("slim, ") + command);

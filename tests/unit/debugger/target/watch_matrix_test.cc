@@ -67,8 +67,7 @@ class WatchMatrix : public TemporaryFolder {
     target_.emplace(*file_, ComparisonPolicy{}, false);
     ReplayTimeline& timeline = target_->timeline();
     do {
-      places_.push_back(
-          {timeline.moment(), target_->next_instruction().value, timeline.mark()});
+      places_.push_back({timeline.moment(), target_->next_instruction().value, timeline.mark()});
     } while (timeline.step());
     ASSERT_EQ(places_.size(), P::kInstructions + 5);  // three more iterations, UD2, and the end
   }
@@ -78,9 +77,8 @@ class WatchMatrix : public TemporaryFolder {
     const Place& p = places_[place];
     for (const StoringStep& s : kStoringSteps) {
       if (s.before != p.moment.position || s.in_handler != (p.next >= P::kHandler)) continue;
-      std::copy_if(watches.begin(), watches.end(), std::back_inserter(stored), [&](auto w) {
-        return w + 4 > s.address && w < s.address + s.size;
-      });
+      std::copy_if(watches.begin(), watches.end(), std::back_inserter(stored),
+                   [&](auto w) { return w + 4 > s.address && w < s.address + s.size; });
     }
     return stored;
   }
@@ -139,8 +137,7 @@ class WatchMatrix : public TemporaryFolder {
                                     << std::hex << places_[from].next);
     const std::size_t to = expected_end(move, from, watches);
     const bool moves = to != from;
-    const Watches met =
-        moves ? stored_by(is_back(move) ? to : to - 1, watches) : Watches{};
+    const Watches met = moves ? stored_by(is_back(move) ? to : to - 1, watches) : Watches{};
     const MoveEnd end = make(move);
     ASSERT_EQ(timeline.moment(), places_[to].moment);
     ASSERT_EQ(target_->next_instruction().value, places_[to].next);
@@ -181,9 +178,8 @@ class WatchMatrix : public TemporaryFolder {
   std::vector<Place> places_;
 };
 
-constexpr std::uint32_t kWatched[] = {P::kCount,       P::kWide + 4,   P::kFilled,
-                                      P::kFilled + 12, P::kStack - 12, P::kStack - 8,
-                                      P::kStack - 4};
+constexpr std::uint32_t kWatched[] = {P::kCount,      P::kWide + 4,  P::kFilled,   P::kFilled + 12,
+                                      P::kStack - 12, P::kStack - 8, P::kStack - 4};
 
 TEST_F(WatchMatrix, OneWatchpoint) {
   for (const std::uint32_t watched : kWatched) {
@@ -210,9 +206,9 @@ TEST_F(WatchMatrix, OneWatchpointWithReadsWatchedBeside) {
 
 TEST_F(WatchMatrix, SeveralWatchpoints) {
   const Watches sets[] = {
-      {P::kWide, P::kWide + 12},                            // of one instruction
-      {P::kStack - 12, P::kStack - 8, P::kStack - 4},       // of one fault, and others
-      {P::kFilled, P::kFilled + 4, P::kFilled + 8},         // of one REP
+      {P::kWide, P::kWide + 12},                       // of one instruction
+      {P::kStack - 12, P::kStack - 8, P::kStack - 4},  // of one fault, and others
+      {P::kFilled, P::kFilled + 4, P::kFilled + 8},    // of one REP
       {P::kCount, P::kWide + 8, P::kFilled + 4, P::kStack - 8},
       {P::kCount, P::kCount + 0x2000},  // nothing is stored to the other
   };

@@ -26,14 +26,14 @@ class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<st
   static PagedGuest guest_of(std::uint32_t turns, bool constant) {
     PagedGuest guest;
     guest.recording.bus = {CacheForm::write_back, kLineBytes, 8, 0xffffffff};
-    guest.add({0xb8}, {1});         // mov eax,1
-    guest.add({0xc1, 0xe0, 0x03});  // shl eax,3
-    guest.add({0x9c});              // pushf
-    guest.add({0x5b});              // pop ebx
-    guest.add({0xb9}, {turns});     // mov ecx,turns
+    guest.add({0xb8}, {1});                   // mov eax,1
+    guest.add({0xc1, 0xe0, 0x03});            // shl eax,3
+    guest.add({0x9c});                        // pushf
+    guest.add({0x5b});                        // pop ebx
+    guest.add({0xb9}, {turns});               // mov ecx,turns
     if (constant) guest.add({0xbb}, {0x46});  // mov ebx,...: ZF and PF, and what is always set
-    guest.add({0x89, 0x1d}, {kImageLine});  // mov [kImageLine],ebx
-    guest.add({0xe2, 0xfe});                // loop $
+    guest.add({0x89, 0x1d}, {kImageLine});    // mov [kImageLine],ebx
+    guest.add({0xe2, 0xfe});                  // loop $
     guest.add({0x90});
     guest.add({0x90});
     return guest;
