@@ -65,6 +65,8 @@ struct ImportResult {
   std::vector<std::string> warnings;
 };
 ImportResult summarize(const Recording& recording);
+/// Adds what one more recording of the same archive tells.
+void add_to(ImportResult& all, const ImportResult& one);
 /// Removes everything from a recording that tells which file it was imported from.
 void strip_provenance(Recording& recording, const CaptureInfo& capture);
 

@@ -1,39 +1,11 @@
 #include "capture/import/segmented_import.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "formats/io/error.h"
 
 namespace citcat {
-namespace {
-
-/// Adds up what the recordings of one archive tell.
-void add_to(ImportResult& all, const ImportResult& one) {
-  if (all.recordings == 0) {
-    all = one;
-    return;
-  }
-  ++all.recordings;
-  all.transactions += one.transactions;
-  if (all.instructions && one.instructions) {
-    *all.instructions += *one.instructions;
-  } else {
-    all.instructions.reset();
-  }
-  all.image_bytes += one.image_bytes;
-  all.interrupts += one.interrupts;
-  all.io_reads += one.io_reads;
-  all.external_writes += one.external_writes;
-  if (!is_interrupted(all.ending)) all.ending = one.ending;
-  for (const std::string& text : one.warnings) {
-    if (std::find(all.warnings.begin(), all.warnings.end(), text) == all.warnings.end())
-      all.warnings.push_back(text);
-  }
-}
-
-}  // namespace
 
 ImportResult SegmentedImport::run() {
   do {
