@@ -48,6 +48,11 @@ std::string take_interrupt(BusRecord& r) {
   return "";
 }
 
+std::string refuse_agent(std::uint8_t agent) {
+  return "agent: " + std::to_string(agent) +
+         " is no processor, and can only write up to 8 bytes, or send messages";
+}
+
 std::string take_note(const BusRecord& r, bool invalidates, ProcessorRecord& out) {
   out.kind = ProcessorRecord::Kind::note;
   BusNote& note = out.note;
@@ -57,6 +62,7 @@ std::string take_note(const BusRecord& r, bool invalidates, ProcessorRecord& out
   note.address = PhysAddr{r.address};
   note.size = r.size;
   if (invalidates) {
+    if (out.agent >= kMostProcessors) return refuse_agent(out.agent);
     if (r.address % kLineBytes != 0) return "address: an invalidation is of a whole line";
     return expect_size(r, 0, "an invalidation");
   }
@@ -92,11 +98,12 @@ std::string read_processor_record(const BusRecord& record, RecordDialect dialect
       break;
     }
     case kInit:
-      out.kind = ProcessorRecord::Kind::init;
-      return expect_size(r, 0, "an INIT");
-    case kStartup:
-      out.kind = ProcessorRecord::Kind::startup;
-      return expect_size(r, 1, "a SIPI");
+    case kStartup: {
+      const bool init = r.type == kInit;
+      out.kind = init ? ProcessorRecord::Kind::init : ProcessorRecord::Kind::startup;
+      if (out.agent >= kMostProcessors) return refuse_agent(out.agent);
+      return init ? expect_size(r, 0, "an INIT") : expect_size(r, 1, "a SIPI");
+    }
     default:
       break;
   }
@@ -105,10 +112,8 @@ std::string read_processor_record(const BusRecord& record, RecordDialect dialect
   if (std::string wrong = check_bus_record(r, bus_bytes); !wrong.empty()) return wrong;
   if (r.type == type_code(BusRecordType::cut)) out.kind = ProcessorRecord::Kind::cut;
   if (out.agent < kMostProcessors) return "";
-  if (r.type != type_code(BusRecordType::data_write) || r.size > sizeof out.note.data) {
-    return "agent: " + std::to_string(out.agent) +
-           " is no processor, and can only write up to 8 bytes, or send messages";
-  }
+  if (r.type != type_code(BusRecordType::data_write) || r.size > sizeof out.note.data)
+    return refuse_agent(out.agent);
   out.kind = ProcessorRecord::Kind::note;
   out.note.kind = BusNote::Kind::device_write;
   out.note.processor = out.agent;

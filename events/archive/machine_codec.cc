@@ -51,6 +51,8 @@ std::vector<std::uint8_t> encode_machine(const MachineInfo& machine) {
 MachineInfo decode_machine(ByteReader& in) {
   MachineInfo machine;
   machine.processors = in.count("processors", kMostProcessors);
+  if (machine.processors < 2)
+    in.fail("processors: expected several, found " + std::to_string(machine.processors));
   machine.shows_sharing = in.count("shows sharing", 1) != 0;
   machine.leaves_out = in.count("leaves external writes out", 1) != 0;
   in.expect_end("the machine chunk");

@@ -41,11 +41,6 @@ void decode_everything(const std::string& path, const std::function<void()>& bet
   const std::optional<MachineFile> machine = MachineFile::find(path);
   const std::string first = machine ? machine->name(0) : path;
   const std::size_t recordings = RecordingFile::open(first).recordings();
-  if (machine && machine->processors() != recordings) {
-    throw FormatError(path, 0,
-                      "expected a recording of each of " + std::to_string(machine->processors()) +
-                          " processors, found " + std::to_string(recordings));
-  }
   for (std::size_t i = 0; i < recordings; ++i) {
     const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
     if (file.meta().evidence == EvidenceMode::full) decode_evidence(file, between);

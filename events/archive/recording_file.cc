@@ -149,8 +149,12 @@ ExternalWrites external_writes_of(std::size_t processor, const std::vector<Recor
                                   const std::vector<BusNote>& notes) {
   std::vector<ProcessorShare> shares;
   for (const RecordingFile& file : all) {
-    // Without its evidence nothing can follow from it, nor was anything left out.
-    if (file.meta().evidence != EvidenceMode::full) return {};
+    if (file.meta().evidence != EvidenceMode::full) {
+      throw FormatError(file.container().path(), 0,
+                        "expected evidence of every processor, from which external writes follow "
+                        "that are left out, found digests of number " +
+                            std::to_string(file.number()));
+    }
     shares.push_back({&file.recording(), file.evidence()});
   }
   auto writes =
@@ -355,6 +359,13 @@ void RecordingAppender::add_symbols(std::span<const SymbolModule> modules) {
 RecordingFile RecordingFile::open(const std::string& path) {
   const RecordingName name = parse_recording_name(path);
   const auto container = std::make_shared<const ContainerReader>(name.path);
+  const MachineChunks machine = machine_chunks(*container);
+  const std::size_t processors = machine.info.processors;
+  if (processors != 0 && !name.number) {
+    throw UsageError(name.path + " holds " + std::to_string(processors) +
+                     " processors: say which one by its name, " + name.path + "@0 to " + name.path +
+                     "@" + std::to_string(processors - 1));
+  }
   const auto read = [&](std::optional<std::size_t> number) {
     RecordingFile file;
     file.container_ = container;
@@ -365,9 +376,14 @@ RecordingFile RecordingFile::open(const std::string& path) {
     return file;
   };
   RecordingFile file = read(name.number);
-  if (const MachineChunks machine = machine_chunks(*container); machine.info.leaves_out) {
+  if (processors != 0 && processors != file.recordings_) {
+    throw FormatError(name.path, 0,
+                      "expected a recording of each of " + std::to_string(processors) +
+                          " processors, found " + std::to_string(file.recordings_));
+  }
+  if (machine.info.leaves_out) {
     std::vector<RecordingFile> all;
-    for (std::size_t i = 0; i < machine.info.processors; ++i) all.push_back(read(i));
+    for (std::size_t i = 0; i < processors; ++i) all.push_back(read(i));
     file.recording_.external_writes = external_writes_of(file.number_, all, machine.notes);
   }
   apply_own_hints(file.hints_, file.recording_, name.path);
@@ -448,17 +464,9 @@ void RecordingFile::select_chunks(bool named) {
     if (chunk.kind == kSelectChunk) {
       selected = *selection++;
       recordings_ = std::max(recordings_, selected + 1);
-    } else if (chunk.kind == kMachineChunk) {
-      const std::vector<std::uint8_t> payload = container_->read(chunk);
-      ByteReader in(payload, container_->path(), chunk.offset);
-      const std::size_t processors = decode_machine(in).processors;
-      if (!named) {
-        throw UsageError(container_->path() + " holds " + std::to_string(processors) +
-                         " processors: say which one with --processor P, or name " +
-                         container_->path() + "@P, from 0 on");
-      }
-    } else if (chunk.kind == kBusNoteChunk || chunk.kind == kEdgeChunk) {
-      continue;  // for MachineFile
+    } else if (chunk.kind == kMachineChunk || chunk.kind == kBusNoteChunk ||
+               chunk.kind == kEdgeChunk) {
+      continue;  // of all recordings together: machine_chunks.h
     } else if (selected == number_) {
       chunks_.push_back(chunk);
     }
