@@ -9,7 +9,6 @@
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/view/recording_view.h"
-#include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -47,11 +46,6 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   if (!arguments.format.empty()) throw UsageError("--format is of IDtrace's files");
   if (recording.output.empty() && (arguments.from || arguments.to)) {
     throw UsageError("--from and --to of a recording are of --export");
-  }
-  const bool is_named = parse_recording_name(arguments.view.file).number.has_value();
-  if (!arguments.processor.number && !is_named && find_machine(arguments.view.file)) {
-    console.note("this is processor 0 of several: --processor P shows another");
-    arguments.processor.number = 0;
   }
   recording.recording = arguments.processor.name(arguments.view.file);
   recording.from = arguments.from.value_or(0);

@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,6 +24,7 @@ using citcat::testing::read_file;
 using citcat::testing::run_citcat;
 using citcat::testing::write_file;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class MadeMachines : public ::testing::Test {
  protected:
@@ -120,34 +124,144 @@ TEST_F(MadeMachines, EachIsTracedByItsNumber) {
   EXPECT_EQ(read_file(path("p1.kt")), good({"cat", "two.citcat@1"}));
 }
 
-/// Never one of them in silence.
-TEST_F(MadeMachines, WhatIsOfOneAsksWhichOne) {
+/// Every command of the program by what it makes of an archive of several processors, which names
+/// none of them. A command that is in none of these lists fails the test.
+const std::map<std::string, std::vector<std::vector<std::string>>> kAskWhichOne{
+    {"analyze", {{"two.citcat", "--tool", "count"}}},
+    {"bpred", {{"two.citcat"}}},
+    {"cache", {{"two.citcat"}}},
+    {"cat", {{"two.citcat"}}},
+    {"checkpoint", {{"two.citcat"}}},
+    {"compare", {{"two.citcat", "log"}}},
+    {"convert",
+     {{"bus.bin", "--format", "machine-smp:0", "--to", "vcd", "--replay", "two.citcat", "-o",
+       "pins.vcd"}}},
+    {"count", {{"two.citcat"}}},
+    {"debug", {{"two.citcat", "--stdio"}, {"two.citcat"}}},
+    {"diff", {{"two.citcat", "two.citcat@1"}, {"two.citcat@0", "two.citcat"}}},
+    {"dump", {{"two.citcat"}}},
+    {"explain", {{"two.citcat"}}},
+    {"place", {{"two.citcat"}}},
+    {"replay", {{"two.citcat"}}},
+    {"report",
+     {{"two.citcat", "-o", "r.html"},
+      {"two.citcat:0-5", "-o", "r.html"},
+      {"--compare", "two.citcat@0", "two.citcat", "-o", "r.html"}}},
+    {"session", {{"two.citcat"}}},
+    {"slim", {{"two.citcat", "-o", "s.citcat"}}},
+    {"sql", {{"two.citcat", "SELECT 1"}}},
+    {"view", {{"two.citcat", "--export", "v.html"}, {"two.citcat", "--no-browser"}}},
+    {"why", {{"two.citcat", "--register", "eax"}}},
+};
+const std::map<std::string, std::vector<std::string>> kTakeAll{
+    {"check", {"two.citcat"}},
+    {"info", {"two.citcat"}},
+    {"repair", {"two.citcat", "-o", "repaired.citcat"}},
+    {"verify", {"two.citcat"}},
+};
+const std::set<std::string> kTakeNoRecording{"help", "import", "lint", "merge", "record", "rep"};
+
+class EveryCommand : public MadeMachines {
+ protected:
+  Json help(const std::string& command = "") const {
+    std::vector<std::string> arguments{"help", "--json"};
+    if (!command.empty()) arguments.insert(arguments.begin() + 1, command);
+    return Json::parse(good(arguments));
+  }
+  /// By name, whether the command is in this build (CITCAT_PARTS).
+  std::map<std::string, bool> commands() const {
+    const Json program = help();
+    std::map<std::string, bool> all;
+    for (const Json& row : program.at("commands"))
+      all[row.at("command")] = row.at("summary") != "Not in this build (CITCAT_PARTS)";
+    return all;
+  }
+};
+
+TEST_F(EveryCommand, IsInTheListOfWhatItMakesOfSeveralProcessors) {
+  std::set<std::string> listed = kTakeNoRecording;
+  for (const auto& [name, runs] : kAskWhichOne) EXPECT_TRUE(listed.insert(name).second) << name;
+  for (const auto& [name, run] : kTakeAll) EXPECT_TRUE(listed.insert(name).second) << name;
+  std::set<std::string> all;
+  for (const auto& [name, is_present] : commands()) all.insert(name);
+  EXPECT_EQ(all, listed);
+  for (const std::string& name : kTakeNoRecording) {
+    if (name == "help") continue;
+    const Json its = help(name);
+    for (const Json& argument : its.at("arguments"))
+      EXPECT_THAT(argument.at("argument").get<std::string>(), Not(HasSubstr("REC"))) << name;
+  }
+}
+
+/// No command answers for one of them in silence.
+TEST_F(EveryCommand, OfOneProcessorAsksWhichOne) {
   store(made_machine({2, 3}));
   import();
-  const std::vector<std::vector<std::string>> commands{
-      {"cat", "two.citcat"},
-      {"replay", "two.citcat"},
-      {"dump", "two.citcat"},
-      {"analyze", "two.citcat", "--tool", "count"},
-      {"count", "two.citcat"},
-      {"slim", "two.citcat", "-o", "s.citcat"},
-      {"checkpoint", "two.citcat"},
-      {"place", "two.citcat"},
-      {"explain", "two.citcat"},
-      {"report", "two.citcat", "-o", "r.html"},
-      {"debug", "two.citcat", "--stdio"},
-  };
-  for (const auto& command : commands) {
-    const ProcessResult result = run(command);
-    EXPECT_EQ(result.exit_code, 2) << command[0] << result.out;
-    EXPECT_THAT(result.err, HasSubstr("holds 2 processors: say which one")) << command[0];
+  const std::map<std::string, bool> present = commands();
+  for (const auto& [name, runs] : kAskWhichOne) {
+    if (!present.at(name)) continue;
+    for (std::vector<std::string> command : runs) {
+      command.insert(command.begin(), name);
+      const ProcessResult result = run(command);
+      EXPECT_EQ(result.exit_code, 2) << name << result.out;
+      EXPECT_EQ(result.out, "") << name;
+      EXPECT_THAT(result.err, HasSubstr("two.citcat holds 2 processors: say which one by its name, "
+                                        "two.citcat@0 to two.citcat@1"))
+          << name;
+    }
   }
+}
+
+TEST_F(EveryCommand, OfAllProcessorsTakesTheirArchive) {
+  store(made_machine({2, 3}));
+  import();
+  for (const auto& [name, arguments] : kTakeAll) {
+    std::vector<std::string> command = arguments;
+    command.insert(command.begin(), name);
+    const ProcessResult result = run(command);
+    EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
+  }
+}
+
+TEST_F(MadeMachines, OnlyOneThatThereIsCanBeNamed) {
+  store(made_machine({2, 3}));
+  import();
   const ProcessResult none = run({"cat", "two.citcat", "--processor", "2"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr("has 2 processors, numbered from 0"));
   const ProcessResult other = run({"cat", "two.citcat", "--processor", "0", "--to", "1:5"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("is a position of processor 1"));
+}
+
+/// What an agent does that is no processor, as a record behind the others.
+void add_by_agent(MadeMachine& made, std::uint8_t agent, std::uint8_t type,
+                  std::vector<std::uint8_t> data = {}) {
+  MadeRecord record;
+  record.clock = made.records.back().clock + 1;
+  record.type = type;
+  record.size = static_cast<std::uint8_t>(data.size());
+  std::copy(data.begin(), data.end(), record.data);
+  record.place = static_cast<std::uint8_t>(agent << 4);
+  made.records.push_back(record);
+}
+
+TEST_F(MadeMachines, OnlyAProcessorIsStartedOrMakesALineItsOwn) {
+  constexpr std::uint8_t kInvalidation[] = {12, 20};  // headerless, native
+  constexpr std::uint8_t kInitRecord = 18, kSipiRecord = 19;
+  for (const std::uint8_t agent : {std::uint8_t{14}, std::uint8_t{15}}) {
+    for (const bool native : {false, true}) {
+      for (const std::uint8_t type : {kInvalidation[native ? 1 : 0], kInitRecord, kSipiRecord}) {
+        MadeMachine made = made_machine({2, 3});
+        add_by_agent(made, agent, type, std::vector<std::uint8_t>(type == kSipiRecord ? 1 : 0));
+        store(made, native);
+        const ProcessResult result = run({"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat"});
+        EXPECT_EQ(result.exit_code, 3) << int{agent} << " " << int{type} << result.err;
+        EXPECT_THAT(result.err, HasSubstr("agent: " + std::to_string(agent) +
+                                          " is no processor, and can only write up to 8 bytes"));
+      }
+    }
+  }
 }
 
 /// Turns in which processor 1 sees the old value before it sees the new one.
