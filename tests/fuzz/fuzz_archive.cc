@@ -15,10 +15,12 @@
 
 #include "events/archive/checkpoint_series.h"
 #include "events/archive/container.h"
+#include "events/archive/machine_file.h"
 #include "events/archive/recording_check.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/recording_file.h"
 #include "events/archive/symbol_codec.h"
+#include "events/processors/cross_check.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 #include "fuzz/fuzz_target.h"
@@ -34,7 +36,8 @@ constexpr std::array kKinds{citcat::kMetaChunk,          citcat::kCpuChunk,
                             citcat::kCheckpointChunk,    citcat::kCheckpointIndexChunk,
                             citcat::kPlacementChunk,     citcat::kHintChunk,
                             citcat::kSelectChunk,        citcat::kLostChunk,
-                            citcat::kSymbolChunk};
+                            citcat::kSymbolChunk,        citcat::kMachineChunk,
+                            citcat::kBusNoteChunk,       citcat::kEdgeChunk};
 
 struct Chunk {
   citcat::ChunkKind kind;
@@ -108,13 +111,28 @@ void read_recording(const std::string& path) {
   }
 }
 
+/// Reads all recordings, and of several processors what they share.
+void read_archive(const std::string& path) {
+  const auto machine = citcat::MachineFile::find(path);
+  const std::size_t recordings =
+      machine ? machine->processors() : citcat::RecordingFile::open(path).recordings();
+  for (std::size_t i = 0; i < recordings; ++i) read_recording(path + "@" + std::to_string(i));
+  if (!machine) return;
+  const std::vector<citcat::RecordingFile> files = citcat::open_processors(*machine);
+  for (const citcat::RecordingFile& file : files) {
+    if (file.meta().evidence != citcat::EvidenceMode::full) return;
+  }
+  citcat::CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
+                           machine->info().shows_sharing);
+  citcat::SharedBus bus = citcat::shared_bus_of(*machine, files);
+  (void)citcat::check_shared_bus(bus, check);
+}
+
 /// What is sound can be read. What is not may be repaired, and is no damaged container then.
 void check_and_repair(const std::string& path) {
   const bool sound = citcat::check_recording(path).sound();
-  std::size_t read = 0;
   try {
-    const std::size_t recordings = citcat::RecordingFile::open(path).recordings();
-    for (; read < recordings; ++read) read_recording(path + "@" + std::to_string(read));
+    read_archive(path);
   } catch (const citcat::FormatError&) {
     CITCAT_ASSERT(!sound);
   }

@@ -1,5 +1,6 @@
 // The decoders of recording chunks. Hashes would stop a fuzzer at once, so it works below them: the
-// first byte selects a decoder, the rest is the payload.
+// first byte selects a decoder, the rest is the payload. Numbers stay as they are, or the inputs of
+// the corpus would mean others.
 
 #include <array>
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "events/archive/event_codec.h"
 #include "events/archive/evidence_codec.h"
+#include "events/archive/machine_codec.h"
 #include "events/archive/recording_codec.h"
 #include "formats/io/error.h"
 #include "fuzz/fuzz_target.h"
@@ -27,6 +29,11 @@ void decode_evidence(citcat::ByteReader& in) {
 void decode_digests(citcat::ByteReader& in) {
   std::vector<citcat::ReplayDigest> digests;
   citcat::decode_digests(in, digests);
+}
+
+void decode_bus_notes(citcat::ByteReader& in) {
+  std::vector<citcat::BusNote> notes;
+  citcat::decode_bus_notes(in, notes);
 }
 
 void decode(unsigned kind, citcat::ByteReader& in) {
@@ -51,6 +58,12 @@ void decode(unsigned kind, citcat::ByteReader& in) {
       return decode_digests(in);
     case 8:
       return void(citcat::decode_lost_chunk(in));
+    case 11:
+      return void(citcat::decode_machine(in));
+    case 12:
+      return decode_bus_notes(in);
+    case 13:
+      return void(citcat::decode_edges(in));
     default:
       return decode_evidence(in);
   }
@@ -62,7 +75,7 @@ CITCAT_FUZZ_TARGET(recording) {
   if (size == 0) return 0;
   try {
     citcat::ByteReader in({data + 1, size - 1}, "input");
-    decode(data[0] % 10U, in);
+    decode(data[0] % 16U, in);
   } catch (const citcat::FormatError&) {
   }
   return 0;
