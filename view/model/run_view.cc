@@ -189,10 +189,12 @@ void RunView::listen(Observer& listener, Attention how, Position to) {
 bool RunView::look_further(std::uint64_t instructions) {
   if (knows_all_) return false;
   const Position from{index_->told_to(), 0};
-  timeline_->seek(from);
+  // To seek is to replay from a checkpoint on: only where a question has been elsewhere in between.
+  if (from == Position{} || timeline_->moment() != looked_to_) timeline_->seek(from);
   const Position to{from.instruction + instructions, 0};
   listen(*index_, Attention::none, to);
-  index_->end(timeline_->position().instruction);
+  looked_to_ = timeline_->moment();
+  index_->end(looked_to_.position.instruction);
   knows_all_ = timeline_->position() < to;
   return !knows_all_;
 }

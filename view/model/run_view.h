@@ -108,6 +108,7 @@ class RunView {
   std::unique_ptr<ReplayTimeline> timeline_;
   std::unique_ptr<RunIndex> index_;
   bool knows_all_ = false;
+  Moment looked_to_;  ///< where look_further() left the run
   struct Remembered {
     Moment moment;
     std::size_t mark = 0;
