@@ -161,7 +161,7 @@ std::string Monitor::nest(const Interrupt& interrupt) {
   std::string text;
   for (const InterruptNest::Entered& entered : nest.entered()) {
     const bool elsewhere = entered.cr3 != cr3;
-    text += fmt::format("  in {}, entered at instruction {}{}\n", event_name(entered.event),
+    text += fmt::format("  in {}, entered at instruction {}{}\n", entered_name(entered),
                         position_text(entered.at),
                         elsewhere ? fmt::format(" (with CR3 {:08x})", entered.cr3) : "");
   }

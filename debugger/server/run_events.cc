@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "events/cpu_place.h"
 #include "replay/machine/code_place.h"
 
 namespace citcat {
@@ -63,6 +64,12 @@ std::string event_name(const DeliveredEvent& event) {
   }
   if (event.vector >= kVectors.size()) return fmt::format("exception {:02x}h", event.vector);
   return fmt::format("exception {:02x}h ({})", event.vector, kVectors[event.vector]);
+}
+
+std::string entered_name(const InterruptNest::Entered& entered) {
+  if (entered.call == InstructionClass::sysenter) return "SYSENTER";
+  if (entered.call == InstructionClass::syscall) return "SYSCALL";
+  return event_name(entered.event);
 }
 
 void EventLog::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
@@ -161,9 +168,48 @@ LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
 
 void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
   entered_ = entered();
-  entered_.push_back({event, now, machine_.engine().address_space(), frame_of(event), {}});
   const CpuState cpu = machine_.save();
-  if ((cpu.cr0 & 1) == 0) entered_.back().real_stack = cpu.segment[kSs].base;
+  Entered entered{event, now, machine_.engine().address_space(), frame_of(event)};
+  if ((cpu.cr0 & 1) == 0) entered.real_stack = cpu.segment[kSs].base;
+  entered.from = is_in_64_bit_mode(cpu)
+                     ? LinearAddr{event.eip}
+                     : linear32(cpu.segment[kCs].base, static_cast<std::uint32_t>(event.eip));
+  entered_.push_back(entered);
+}
+
+/// Told of while the registers are still the program's.
+void InterruptNest::called(const ExecutedInstruction& e, Position now) {
+  Entered entered;
+  entered.at = now;
+  entered.cr3 = machine_.engine().address_space();
+  entered.frame = LinearAddr{whole_gpr(machine_.engine(), kEsp)};
+  entered.from = e.linear;
+  entered.call = e.info->kind;
+  // Whoever called with this stack before does not come back.
+  called_back(entered.frame.value);
+  entered_.push_back(entered);
+}
+
+/// The processor goes back to a program with this stack pointer. False where no call is known that
+/// came from there.
+bool InterruptNest::called_back(std::uint64_t stack_pointer) {
+  const std::uint32_t cr3 = machine_.engine().address_space();
+  return std::erase_if(entered_, [&](const Entered& entered) {
+           return entered.call != InstructionClass::plain && entered.cr3 == cr3 &&
+                  entered.frame.value == stack_pointer;
+         }) != 0;
+}
+
+/// The stack pointer to which an IRET to level 3 goes back: SDM vol. 3, figure 6-4. A system call
+/// may return so, too.
+std::optional<std::uint64_t> InterruptNest::programs_stack(const ExecutedInstruction& iret) const {
+  if (iret.ea_count == 0) return std::nullopt;
+  const unsigned size = iret.info->operand_bytes;
+  const auto word = [&](unsigned number) {
+    return value_at(LinearAddr{iret.ea[0].value + number * size}, size);
+  };
+  if ((word(1) & 3) != 3) return std::nullopt;
+  return word(3);
 }
 
 std::vector<InterruptNest::Entered> InterruptNest::entered() const {
@@ -179,15 +225,32 @@ std::vector<InterruptNest::Entered> InterruptNest::entered() const {
   return left;
 }
 
-void InterruptNest::instruction(const ExecutedInstruction& e, Position) {
+void InterruptNest::instruction(const ExecutedInstruction& e, Position now) {
+  switch (e.info->kind) {
+    case InstructionClass::sysenter:
+    case InstructionClass::syscall:
+      return called(e, now);
+    // SDM vol. 2, SYSEXIT and SYSRET. They are told of while the registers are the kernel's.
+    case InstructionClass::sysexit:
+      called_back(whole_gpr(machine_.engine(), kEcx));
+      return;
+    case InstructionClass::sysret:
+      called_back(whole_gpr(machine_.engine(), kEsp));
+      return;
+    default:
+      break;
+  }
   const bool rsm = e.info->kind == InstructionClass::rsm;
   if (e.info->kind != InstructionClass::iret && !rsm) return;
   auto ended = std::find_if(entered_.rbegin(), entered_.rend(), [&](const Entered& entered) {
     const bool smi = entered.event.kind == DeliveredEvent::Kind::smi;
-    return smi || rsm ? smi && rsm : e.ea_count != 0 && entered.frame == e.ea[0];
+    if (smi || rsm) return smi && rsm;
+    const bool delivered = entered.call == InstructionClass::plain;
+    return delivered && e.ea_count != 0 && entered.frame == e.ea[0];
   });
   if (ended == entered_.rend()) {
-    ++entered_before_;
+    const auto stack = rsm ? std::nullopt : programs_stack(e);
+    if (!stack || !called_back(*stack)) ++entered_before_;
   } else {
     entered_.erase(std::next(ended).base());
   }

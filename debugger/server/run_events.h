@@ -38,19 +38,24 @@ class EventLog final : public Observer {
 /// processes may wait among them: which one an IRET ends is told by where the frame lies that it
 /// takes. In real mode handlers return by RETF 2 or IRET, or go on elsewhere with the stack put
 /// right: one is over when the stack has its frame no longer. A task that an interrupt entered
-/// through a task gate is not followed.
+/// through a task gate is not followed. SYSENTER and SYSCALL enter a handler, too, where whoever
+/// tells of the run tells them (StopJudge does not): it is over where the processor goes back to
+/// the stack that the program had.
 class InterruptNest final : public Observer {
  public:
   /// The machine that is told of; it must outlive the object.
   explicit InterruptNest(const Machine& machine) : machine_(machine) {}
 
   struct Entered {
-    DeliveredEvent event;
+    DeliveredEvent event;  ///< says nothing where `call` entered
     Position at;
     std::uint32_t cr3 = 0;
-    LinearAddr frame;  ///< of the return address
+    LinearAddr frame;  ///< of the return address; of a `call` the program's stack pointer
     /// The stack base of a delivery in real mode; nullopt in other modes.
     std::optional<std::uint32_t> real_stack = std::nullopt;
+    /// The instruction that was interrupted, that faulted, or that called.
+    LinearAddr from = {};
+    InstructionClass call = InstructionClass::plain;  ///< SYSENTER or SYSCALL
   };
   void delivered(const DeliveredEvent& event, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
@@ -64,11 +69,17 @@ class InterruptNest final : public Observer {
   LinearAddr frame_of(const DeliveredEvent& event) const;
   LinearAddr frame_in_long_mode(const DeliveredEvent& event) const;
   std::uint64_t value_at(LinearAddr linear, unsigned bytes) const;
+  void called(const ExecutedInstruction& e, Position now);
+  bool called_back(std::uint64_t stack_pointer);
+  std::optional<std::uint64_t> programs_stack(const ExecutedInstruction& iret) const;
 
   const Machine& machine_;
   std::vector<Entered> entered_;
   std::uint64_t entered_before_ = 0;
 };
+
+/// As event_name(), or "SYSENTER", "SYSCALL".
+std::string entered_name(const InterruptNest::Entered& entered);
 
 /// Which page directories were loaded, and how long each was in use.
 class AddressSpaces final : public Observer {
