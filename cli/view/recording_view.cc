@@ -107,12 +107,13 @@ void write_page(view::RunView& run, const RecordingViewArguments& arguments,
                 const Console& console) {
   while (run.look_further(kIdleInstructions)) check_interrupt();
   const std::uint64_t end = run.index().told_to();
-  const std::string page =
+  const std::optional<std::string> page =
       view::exported_page(run, {arguments.from, std::min(arguments.to.value_or(end), end)});
+  if (!page) throw Interrupted();
   AtomicFile file(arguments.output);
-  file.write({reinterpret_cast<const std::uint8_t*>(page.data()), page.size()});
+  file.write({reinterpret_cast<const std::uint8_t*>(page->data()), page->size()});
   file.commit();
-  console.note(fmt::format("{}: {} bytes", arguments.output, page.size()));
+  console.note(fmt::format("{}: {} bytes", arguments.output, page->size()));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ std::vector<std::uint8_t> packed(const Json& description, std::span<const std::u
 
 }  // namespace
 
-std::string exported_page(RunView& view, const ExportRange& range) {
+std::optional<std::string> exported_page(RunView& view, const ExportRange& range) {
   if (range.to <= range.from) {
     throw UsageError(
         fmt::format("--to {}: expected more than --from {}; the run has {} instructions", range.to,
@@ -100,7 +100,7 @@ std::string exported_page(RunView& view, const ExportRange& range) {
                                  range.from, range.to, kMostExported));
   }
   ExportedStretch stretch(view);
-  stretch.take(range.from, range.to);
+  if (!stretch.take(range.from, range.to)) return std::nullopt;
   Json description = stretch.description();
   description["about"] = about(view, range);
   const std::string data = base64(packed(description, stretch.columns()));

@@ -3,6 +3,7 @@
 // else (docs/formats/view-page.md).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "view/model/run_view.h"
@@ -17,7 +18,8 @@ struct ExportRange {
 /// Most instructions of one page: a browser holds each of them in memory.
 inline constexpr std::uint64_t kMostExported = 8'000'000;
 
-/// The page as text. Throws UsageError where the run does not have the range, or it is too long.
-std::string exported_page(RunView& view, const ExportRange& range);
+/// The page as text; nullopt where RunViewOptions::interrupted ended it. Throws UsageError where
+/// the run does not have the range, or it is too long.
+std::optional<std::string> exported_page(RunView& view, const ExportRange& range);
 
 }  // namespace citcat::view

@@ -53,7 +53,7 @@ struct ExportedStretch::Shape {
   std::string text, place;
   std::uint8_t bits = 32;
   bool completed = true, repeated = false;
-  std::uint8_t kind = 0;  ///< 1 a call, 2 a return
+  std::uint8_t kind = 0;  ///< as docs/formats/view-page.md has it
   std::uint64_t instructions = 1, deliveries = 0;
   bool iterates = false;  ///< the next moment is the next iteration
   bool has_events = false;
@@ -94,10 +94,14 @@ ExportedStretch::ExportedStretch(RunView& view) : view_(view) {
 
 ExportedStretch::~ExportedStretch() = default;
 
-void ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
+bool ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
   for (const bool writes : {false, true}) {
     Pass pass(*this, writes);
-    view_.record(WantedMoment{{from, 0}, std::nullopt}, {to, 0}, pass);
+    // However long that takes: a page that ends early would say that the run does.
+    if (!view_.record(WantedMoment{{from, 0}, std::nullopt}, {to, 0}, pass,
+                      view_.options().interrupted)) {
+      return false;
+    }
     for (const auto& shape : shapes_) {
       if (writes) break;
       for (Shape::AccessColumns& c : shape->access_columns) {
@@ -112,6 +116,7 @@ void ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
       }
     }
   }
+  return true;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -194,7 +199,11 @@ ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step) {
   const InstructionClass kind = step.kind;
   if (kind == InstructionClass::call || kind == InstructionClass::far_call) shape->kind = 1;
   if (kind == InstructionClass::ret || kind == InstructionClass::far_return) shape->kind = 2;
-  if (kind == InstructionClass::iret) shape->kind = 3;
+  if (kind == InstructionClass::iret || kind == InstructionClass::sysexit ||
+      kind == InstructionClass::sysret) {
+    shape->kind = 3;
+  }
+  if (kind == InstructionClass::sysenter || kind == InstructionClass::syscall) shape->kind = 4;
   shape->instructions = instructions;
   shape->deliveries = deliveries;
   shape->iterates = iterates;

@@ -20,8 +20,8 @@ class ExportedStretch {
   explicit ExportedStretch(RunView& view);
   ~ExportedStretch();
 
-  /// Replays [from, to) twice.
-  void take(std::uint64_t from, std::uint64_t to);
+  /// Replays [from, to) twice. False where RunViewOptions::interrupted ended that.
+  bool take(std::uint64_t from, std::uint64_t to);
 
   std::uint64_t steps() const { return steps_; }
   Moment begin() const { return begin_; }

@@ -23,6 +23,8 @@ struct CodeHere {
   DecodedInstruction info;
 };
 CodeHere code_at(RunView& view, LinearAddr at);
+/// Why an answer is missing, or a part of it.
+inline constexpr const char* kSearchTookTooLong = "the search took too long";
 /// "interrupt 30h", "halted": what a step ended with.
 std::string event_text(const StepEvent& event);
 /// What is the same in the answers about any moment: {"moment", "position", "address", "place"}.

@@ -63,12 +63,14 @@ void CallScan::block(const ExecutedBlock& block, Position first) {
   arrive(block.linear(0));
   const std::uint32_t last = block.count() - 1;
   const InstructionClass kind = block.decoded(last).kind;
+  // Instructions that leave or enter a level never stand in blocks.
   if (!is_call(kind) && !is_return(kind)) return;
   look_at(block.instruction(last), {first.instruction + last, 0});
 }
 
 void CallScan::instruction(const ExecutedInstruction& e, Position now) {
   arrive(e.linear);
+  nest_.instruction(e, now);
   look_at(e, now);
 }
 
@@ -115,7 +117,7 @@ bool CallScan::stack_holds(const OpenCall& call) const {
   return held && (*held & mask) == (call.return_offset & mask);
 }
 
-std::vector<OpenCall> CallScan::open() const {
+std::vector<OpenCall> CallScan::open_calls() const {
   std::vector<OpenCall> open;
   std::uint64_t top = stack_pointer(machine_).value;
   for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {

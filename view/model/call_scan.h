@@ -1,12 +1,14 @@
 #pragma once
-// Which calls have not returned where the run stands, as far as they began in the stretch that is
-// listened to. What is found is held to the stack: its return address must still lie there.
+// The calls, interrupts, exceptions and system calls that have not returned where the run stands,
+// as far as they began in the stretch that is listened to. A call is held to the stack: its return
+// address must still lie there.
 
 #include <cstdint>
 #include <deque>
 #include <span>
 #include <vector>
 
+#include "debugger/server/run_events.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 
@@ -22,27 +24,37 @@ struct OpenCall {
   unsigned slot_bytes = 4;
 };
 
+struct OpenNest {
+  std::vector<OpenCall> calls;  ///< the innermost first
+  std::vector<InterruptNest::Entered> entered;
+};
+
 class CallScan final : public Observer {
  public:
   /// The machine that is told of; it must outlive the object.
-  explicit CallScan(const Machine& machine) : machine_(machine) {}
+  explicit CallScan(const Machine& machine) : machine_(machine), nest_(machine) {}
 
-  /// Where the machine stands: the innermost first.
-  std::vector<OpenCall> open() const;
+  /// What is open where the machine stands.
+  OpenNest open() const { return {open_calls(), nest_.entered()}; }
 
   Wants wants() const override { return {.instructions = true, .wide = true}; }
   void block(const ExecutedBlock& block, Position first) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override {
+    nest_.delivered(event, now);
+  }
 
  private:
+  std::vector<OpenCall> open_calls() const;
   void look_at(const ExecutedInstruction& e, Position now);
   void arrive(LinearAddr at);
   void returned_from(LinearAddr slot);
   bool stack_holds(const OpenCall& call) const;
 
   const Machine& machine_;
+  InterruptNest nest_;
   std::deque<OpenCall> calls_;
   bool arrives_ = false;  ///< the last call has not reached its target
 };

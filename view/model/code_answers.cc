@@ -151,8 +151,10 @@ Json answer_code(RunView& view, const Query& query) {
   const std::uint64_t at = moment.position.instruction;
   CodeWindow window(view, moment, static_cast<std::size_t>(before),
                     static_cast<std::size_t>(after));
-  view.record(WantedMoment{{at - std::min(at, before), 0}, std::nullopt}, {at + after, 0}, window);
+  const bool whole = view.record(WantedMoment{{at - std::min(at, before), 0}, std::nullopt},
+                                 {at + after, 0}, window, view.limit());
   Json json = here(view);
+  if (!whole) json["why"] = kSearchTookTooLong;
   json["lines"] = Json::array();
   for (const CodeLine& line : window.lines()) json["lines"].push_back(line_json(view, line));
   return json;

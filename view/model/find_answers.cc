@@ -197,7 +197,7 @@ Json answer_bus(RunView& view, const Query& query) {
   }
   const BusAround bus = bus_around(view, moment.position, static_cast<std::size_t>(count));
   if (!bus.whole) {
-    json["why"] = "the search took too long";
+    json["why"] = kSearchTookTooLong;
     return json;
   }
   json["counted"] = bus.counted;

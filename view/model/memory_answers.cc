@@ -116,7 +116,7 @@ Json answer_access(RunView& view, const Query& query) {
   Json json = {{"asked_at", moment_text(moment)}, {"found", stop.hit.has_value()}};
   if (!stop.hit) {
     using Why = ReplayTimeline::Stop::Why;
-    json["why"] = stop.why == Why::interrupted ? "the search took too long"
+    json["why"] = stop.why == Why::interrupted ? kSearchTookTooLong
                   : wanted.back                ? "nobody has before, within the recording"
                                                : "nobody does, within the recording";
     if (stop.why == Why::interrupted) json["searched_to"] = moment_text(timeline.moment());

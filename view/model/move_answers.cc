@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "formats/io/error.h"
 #include "view/model/answer_text.h"
@@ -92,24 +93,28 @@ Why over_back(RunView& view) {
   return stop.why == ReplayTimeline::Stop::Why::interrupted ? kTooLong : kMoved;
 }
 
-/// The call that runs here.
-OpenCall running_call(RunView& view) {
+/// The call that runs here; nullopt where the search for it took too long.
+std::optional<OpenCall> running_call(RunView& view) {
   const std::uint64_t at = view.timeline().position().instruction;
   for (const std::uint64_t reach : kReaches) {
-    const std::vector<OpenCall> open = view.open_calls(reach);
-    if (!open.empty()) return open.front();
+    const auto open = view.open_nest(reach);
+    if (!open) return std::nullopt;
+    if (!open->calls.empty()) return open->calls.front();
     if (reach >= at) break;
   }
   throw UsageError("no call that has not returned was seen on this stack");
 }
 
 Why out(RunView& view) {
-  const OpenCall call = running_call(view);
-  return run_until(view, call.return_to, call.slot.value + 1);
+  const auto call = running_call(view);
+  if (!call) return kTooLong;
+  return run_until(view, call->return_to, call->slot.value + 1);
 }
 
 Why out_back(RunView& view) {
-  view.go_to(WantedMoment{running_call(view).at, std::nullopt});
+  const auto call = running_call(view);
+  if (!call) return kTooLong;
+  view.go_to(WantedMoment{call->at, std::nullopt});
   return kMoved;
 }
 

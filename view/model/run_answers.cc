@@ -241,7 +241,9 @@ Json answer_timeline(RunView& view, const Query& query) {
     if (known > from) view.go_to(WantedMoment{{from, 0}, std::nullopt});
     RunIndex near(from, width, count);
     near.listen_to(view.machine());
-    if (known > from) view.listen(near, Attention::none, {known, 0});
+    if (known > from && !view.listen(near, Attention::none, {0, {known, 0}}, view.limit())) {
+      json["known_to"] = near.told_to();
+    }
     std::map<std::uint32_t, std::uint32_t> numbers;
     for (std::size_t i = 0; i < all.processes().size(); ++i) {
       numbers[all.processes()[i].space] = static_cast<std::uint32_t>(i);

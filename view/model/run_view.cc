@@ -173,17 +173,20 @@ std::string RunView::place(LinearAddr at) const { return place_in(at, process_he
 // ---------------------------------------------------------------------------------------------
 // What happens on the way
 
-void RunView::listen(Observer& listener, Attention how, Position to) {
+bool RunView::listen(Observer& listener, Attention how, Moment to,
+                     const ReplayTimeline::Interrupt& interrupt) {
   // Who seeks may come there by a checkpoint, and not by what lies between.
   Observer nobody;
   observer_.set_listener(&listener, how);
+  bool whole = true;
   try {
-    timeline_->tell_on({0, to}, nobody, false);
+    whole = timeline_->tell_on(to, nobody, false, interrupt);
   } catch (...) {
     observer_.set_listener(nullptr, Attention::none);
     throw;
   }
   observer_.set_listener(nullptr, Attention::none);
+  return whole;
 }
 
 bool RunView::look_further(std::uint64_t instructions) {
@@ -192,30 +195,37 @@ bool RunView::look_further(std::uint64_t instructions) {
   // To seek is to replay from a checkpoint on: only where a question has been elsewhere in between.
   if (from == Position{} || timeline_->moment() != looked_to_) timeline_->seek(from);
   const Position to{from.instruction + instructions, 0};
-  listen(*index_, Attention::none, to);
+  listen(*index_, Attention::none, {0, to});
   looked_to_ = timeline_->moment();
   index_->end(looked_to_.position.instruction);
   knows_all_ = timeline_->position() < to;
   return !knows_all_;
 }
 
-void RunView::record(const WantedMoment& from, Position to, StepSink& sink) {
+bool RunView::record(const WantedMoment& from, Position to, StepSink& sink,
+                     const ReplayTimeline::Interrupt& interrupt) {
   const Moment here = timeline_->moment();
   arrive(from);
   sink.begins(timeline_->moment(), machine().save());
   StepRecorder recorder(machine(), timeline_->moment(), sink);
-  timeline_->tell_on({0, to}, recorder, true, limit());
+  const bool whole = timeline_->tell_on({0, to}, recorder, true, interrupt);
   recorder.finish(timeline_->moment());
   arrive(WantedMoment{here.position, here.deliveries});
+  return whole;
 }
 
-std::vector<OpenCall> RunView::open_calls(std::uint64_t reach) {
+std::optional<OpenNest> RunView::open_nest(std::uint64_t reach) {
   const Moment here = timeline_->moment();
   const std::uint64_t at = here.position.instruction;
-  arrive(WantedMoment{{at - std::min(at, reach), 0}, std::nullopt});
+  if (at > reach) {
+    arrive(WantedMoment{{at - reach, 0}, std::nullopt});
+  } else {
+    timeline_->rewind();  // before what is delivered there
+  }
   CallScan scan(machine());
-  listen(scan, Attention::blocks, here.position);
+  const bool whole = listen(scan, Attention::blocks, here, limit());
   arrive(WantedMoment{here.position, here.deliveries});
+  if (!whole) return std::nullopt;
   return scan.open();
 }
 

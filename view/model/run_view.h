@@ -84,15 +84,20 @@ class RunView {
   std::string process_here() const;
   std::string place(LinearAddr at) const;
   std::string place_in(LinearAddr at, const std::string& process) const;
-  /// Has `listener` told of the run from where it stands up to `to`.
-  void listen(Observer& listener, Attention how, Position to);
+  /// Has `listener` told of the run from where it stands up to `to`. False where `interrupt` ended
+  /// that on the way.
+  bool listen(Observer& listener, Attention how, Moment to,
+              const ReplayTimeline::Interrupt& interrupt = {});
   /// What ends a search: the time that an answer may take, or who asked for the end.
   ReplayTimeline::Interrupt limit() const;
   bool timed_out() const;
-  /// Calls that have not returned at `here`, looked for `reach` instructions back.
-  std::vector<OpenCall> open_calls(std::uint64_t reach);
-  /// Tells `sink` the steps of a stretch, and comes back to where the run stands.
-  void record(const WantedMoment& from, Position to, StepSink& sink);
+  /// What has not returned where the run stands, looked for `reach` instructions back; nullopt
+  /// where that took too long.
+  std::optional<OpenNest> open_nest(std::uint64_t reach);
+  /// Tells `sink` the steps of a stretch, and comes back to where the run stands. False where
+  /// `interrupt` ended that on the way: then the last steps are missing.
+  bool record(const WantedMoment& from, Position to, StepSink& sink,
+              const ReplayTimeline::Interrupt& interrupt);
   std::optional<Position> run_end() const { return timeline_->end(); }
 
  private:

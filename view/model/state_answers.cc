@@ -125,25 +125,37 @@ Json call_line(RunView& view, const OpenCall& call) {
   return line;
 }
 
-/// Calls, interrupts and exceptions that have not returned, the innermost first.
+Json event_line(RunView& view, const InterruptNest::Entered& entered) {
+  Json line = {{"kind", "event"},
+               {"moment", position_text(entered.at)},
+               {"text", entered_name(entered)},
+               {"from", linear_text(view, entered.from)}};
+  const std::string place = view.place(entered.from);
+  if (!place.empty()) line["from_place"] = place;
+  if (entered.cr3 != view.machine().engine().address_space()) {
+    line["address_space"] = fmt::format("{:08x}", entered.cr3);
+  }
+  return line;
+}
+
+/// Calls, interrupts, exceptions and system calls that have not returned, the innermost first.
 Json answer_calls(RunView& view, const Query& query) {
   const std::uint64_t reach = query.number("reach", kUsualReach, kFarthestReach);
   const Moment moment = view.go_to(query);
-  std::vector<NestLine> lines;
-  for (const OpenCall& call : view.open_calls(reach)) {
-    lines.push_back({call.at, call_line(view, call)});
+  const auto open = view.open_nest(reach);
+  if (!open) {
+    Json json = here(view);
+    json["why"] = kSearchTookTooLong;
+    json["calls"] = Json::array();
+    return json;
   }
-  InterruptNest nest(view.machine());
+  std::vector<NestLine> lines;
+  for (const OpenCall& call : open->calls) lines.push_back({call.at, call_line(view, call)});
+  for (const InterruptNest::Entered& entered : open->entered) {
+    lines.push_back({entered.at, event_line(view, entered)});
+  }
   const std::uint64_t at = moment.position.instruction;
   const Position from{at - std::min(at, reach), 0};
-  view.timeline().tell(from, moment, nest, false, view.limit());
-  for (const InterruptNest::Entered& entered : nest.entered()) {
-    Json line = {{"kind", "event"},
-                 {"moment", position_text(entered.at)},
-                 {"text", event_name(entered.event)},
-                 {"from", fmt::format("{:04x}:{:08x}", entered.event.cs, entered.event.eip)}};
-    lines.push_back({entered.at, std::move(line)});
-  }
   std::stable_sort(lines.begin(), lines.end(),
                    [](const NestLine& a, const NestLine& b) { return a.at > b.at; });
   Json json = here(view);
@@ -194,9 +206,11 @@ Json answer_setter(RunView& view, const Query& query) {
   for (const std::uint64_t reach : kSetterReaches) {
     const Position from{at - std::min(at, reach), 0};
     LastChange last(view.registers(), *number, moment);
-    view.record(WantedMoment{from, std::nullopt}, moment.position, last);
+    if (!view.record(WantedMoment{from, std::nullopt}, moment.position, last, view.limit())) {
+      json["why"] = kSearchTookTooLong;
+      return json;
+    }
     json["looked_back"] = at - from.instruction;
-    if (view.timed_out()) break;
     if (last.found()) {
       view.go_to(WantedMoment{last.found()->position, last.found()->deliveries});
       json["found"] = true;

@@ -12,6 +12,7 @@
 #include "formats/io/error.h"
 #include "unit/debugger/watched_program.h"
 #include "unit/temporary_folder.h"
+#include "view/exported/exported_page.h"
 
 namespace citcat::view {
 namespace {
@@ -69,7 +70,7 @@ class Steps final : public StepSink {
 TEST_F(RunViewTest, StepsThatAreRecordedAreThoseThatADebuggerMakes) {
   Steps steps;
   view_->go_to(WantedMoment{{}, std::nullopt});
-  view_->record(WantedMoment{{}, std::nullopt}, {P::kInstructions, 0}, steps);
+  EXPECT_TRUE(view_->record(WantedMoment{{}, std::nullopt}, {P::kInstructions, 0}, steps, {}));
   ReplayTimeline& timeline = view_->timeline();
   timeline.seek({});
   for (std::size_t i = 0; i < steps.befores.size(); ++i) {
@@ -189,6 +190,34 @@ TEST_F(RunViewTest, ASearchEndsWhenItsTimeIsOver) {
       hasty.answer("access", Query({{"at", "end"}, {"address", "9999"}, {"kind", "read"}}));
   EXPECT_FALSE(answer["found"]);
   EXPECT_EQ(answer["why"], "the search took too long");
+  // Nor does any other answer pass for a whole one.
+  for (const auto& [question, values] :
+       std::map<std::string, Query::Values>{{"setter", {{"at", "20"}, {"register", "ebp"}}},
+                                            {"code", {{"at", "20"}}},
+                                            {"calls", {{"at", "20"}}}}) {
+    const Json cut = hasty.answer(question, Query(values));
+    EXPECT_EQ(cut.value("why", ""), "the search took too long") << question;
+  }
+}
+
+TEST_F(RunViewTest, AnExportTakesAllOfItsStretchHoweverLongThatIs) {
+  RunViewOptions options;
+  options.longest = std::chrono::milliseconds(0);
+  RunView hasty(*file_, symbols_, options);
+  EXPECT_TRUE(exported_page(hasty, {0, P::kInstructions}).has_value());
+  options.interrupted = [] { return true; };
+  RunView ended(*file_, symbols_, options);
+  EXPECT_FALSE(exported_page(ended, {0, P::kInstructions}).has_value());
+}
+
+TEST_F(RunViewTest, IsLookedThroughTheSameWithQuestionsInBetween) {
+  RunView undisturbed(*file_, symbols_, {});
+  while (undisturbed.look_further(3)) {
+  }
+  while (view_->look_further(3)) ask("state", {{"at", "7"}});
+  for (const char* question : {"timeline", "events", "processes"}) {
+    EXPECT_EQ(ask(question), undisturbed.answer(question, Query())) << question;
+  }
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ export function show_code(target, answer) {
   if (!answer.lines.some((line) => line.moment === answer.moment)) {
     rows.push(element("tr", { class: "here", "aria-current": "step" },
       element("td", { class: "position" }, position_of(answer.moment)),
-      element("td", { colspan: 3 }, "the run ends here")));
+      element("td", { colspan: 3 }, answer.why ?? "the run ends here")));
   }
   fill(target, element("table", { class: "code" },
     element("thead", {}, element("tr", {}, ["Instruction", "Address", "Code", "What it did"].map((t) => element("th", { scope: "col" }, t)))),

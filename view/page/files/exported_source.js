@@ -4,7 +4,7 @@
 import { hex } from "./dom.js";
 import { COMPLETED, DATA, NOT_KNOWN, OUTSIDE, PackedStretch, REPEATED, SYSTEM, WALK, WRITE } from "./packed_stretch.js";
 
-const CALL = 1, RETURN = 2, INTERRUPT_RETURN = 3;
+const CALL = 1, RETURN = 2, INTERRUPT_RETURN = 3, SYSTEM_CALL = 4;
 const ONE_STACK = 1n << 16n;
 const EVENT_KINDS = ["exception", "interrupt", "software_interrupt", "interrupt", "interrupt"];
 const FLAGS = [[0, "CF"], [2, "PF"], [4, "AF"], [6, "ZF"], [7, "SF"], [8, "TF"], [9, "IF"], [10, "DF"], [11, "OF"]];
@@ -382,6 +382,7 @@ export class ExportedSource {
       const shape = this.shape(step), i = stretch.access_at[step];
       if (shape.kind === CALL && shape.flags & COMPLETED) now = this.enter_call(nodes, now, step, shape, i);
       else if (shape.kind === RETURN && shape.flags & COMPLETED) now = this.leave_call(nodes, now, step, shape, i, ended_by);
+      else if (shape.kind === SYSTEM_CALL && shape.flags & COMPLETED) now = nodes.push({ parent: now, step, text: shape.text.trim().toUpperCase() }) - 1;
       else if (shape.kind === INTERRUPT_RETURN) {
         let n = now;
         while (n !== 0 && nodes[n].text === undefined) n = nodes[n].parent;
@@ -470,9 +471,10 @@ export class ExportedSource {
     };
   }
 
-  list_syscalls({ from = 0, limit = 200, text = "" }) {
-    const calls = this.about.system_calls.system_calls.filter((c) => Number(c.moment) >= from && c.text.includes(text));
-    return { system_calls: calls.slice(0, limit), more: calls.length > limit, all_kept: true };
+  list_syscalls({ from = 0, to = Infinity, limit = 200, text = "" }) {
+    const { system_calls, more, all_kept } = this.about.system_calls;
+    const calls = system_calls.filter((c) => Number(c.moment) >= from && Number(c.moment) < to && c.text.includes(text));
+    return { system_calls: calls.slice(0, limit), more: calls.length > limit || more, all_kept };
   }
 
   /// For each step what level and process it runs at.
@@ -521,7 +523,7 @@ export class ExportedSource {
   }
 
   console({ at }) {
-    return { ...this.here(this.step_of(at)), lines: this.about.console.lines, more: false };
+    return { ...this.here(this.step_of(at)), lines: this.about.console.lines, more: this.about.console.more };
   }
 
   // ---- find

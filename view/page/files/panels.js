@@ -11,8 +11,9 @@ import { show_memory } from "./memory.js";
 export function show_calls(target, answer) {
   const rows = answer.calls.map((call) => element("li", {},
     moment_link(call.moment), " ",
-    call.kind === "event" ? element("span", { class: "event" }, call.text)
+    call.kind === "event" ? [element("span", { class: "event" }, call.text), call.address_space === undefined ? "" : ` with page tables ${call.address_space}`]
       : [element("strong", {}, call.to_place ?? call.to), " from ", call.from_place ?? call.from]));
+  if (answer.why !== undefined) return fill(target, element("p", { role: "alert" }, answer.why));
   const behind = answer.whole ? "" : `Looked back ${counted(answer.looked_back, "instruction")}.`;
   fill(target, rows.length === 0 ? element("p", {}, "None was seen. ", behind)
     : [element("ol", { class: "calls" }, rows), element("p", { class: "hint" }, behind)]);
