@@ -38,6 +38,17 @@ const CaptureFormat* format_of(const std::vector<std::string>& paths,
                                 : find_capture_format(options.format);
 }
 
+bool is_native(const std::vector<std::string>& paths, const CaptureOptions& options) {
+  const CaptureFormat* const format = format_of(paths, options);
+  return format != nullptr && format->id == "native";
+}
+
+std::unique_ptr<RecordFile> open_records(const std::string& path, bool native) {
+  auto input = std::make_unique<InputStream>(path);
+  return native ? make_native_record_file(std::move(input))
+                : make_machine_record_file(std::move(input));
+}
+
 }  // namespace
 
 ProcessorCapture::ProcessorCapture(std::string format, RecordDialect dialect,
@@ -297,24 +308,21 @@ std::unique_ptr<ProcessorCapture> open_processor_capture(const std::vector<std::
     throw UsageError("a capture of several processors is one file, and there are " +
                      std::to_string(paths.size()));
   }
-  const CaptureFormat* const format = format_of(paths, options);
-  const bool native = format != nullptr && format->id == "native";
-  auto input = std::make_unique<InputStream>(paths.front());
-  std::unique_ptr<RecordFile> file = native ? make_native_record_file(std::move(input))
-                                            : make_machine_record_file(std::move(input));
+  const bool native = is_native(paths, options);
   return std::make_unique<ProcessorCapture>(
       native ? "native" : kMonitorsFormat, native ? RecordDialect::native : RecordDialect::monitors,
-      std::move(file), options, processor);
+      open_records(paths.front(), native), options, processor);
 }
 
 std::unique_ptr<CaptureReader> open_processor_records(const std::vector<std::string>& paths,
                                                       const CaptureOptions& options) {
   const std::optional<unsigned> processor = named_processor(options.format);
   if (processor) return open_processor_capture(paths, options, *processor);
-  const CaptureFormat* const format = format_of(paths, options);
-  const std::string id = format != nullptr ? std::string(format->id) : kMonitorsFormat;
-  throw UsageError(paths.front() + " shows several processors: say which one with --format " + id +
-                   ":P (import takes all of them)");
+  const bool native = is_native(paths, options);
+  // A damaged header may claim several processors: damage is said before anything is asked for.
+  open_records(paths.front(), native);
+  throw UsageError(paths.front() + " shows several processors: say which one with --format " +
+                   (native ? "native" : kMonitorsFormat) + ":P (import takes all of them)");
 }
 
 }  // namespace citcat
