@@ -22,6 +22,11 @@ struct ViewArguments {
   std::optional<std::uint64_t> from, to;
 };
 
+bool is_idtrace(FileKind kind) {
+  return kind == FileKind::idtrace_trace || kind == FileKind::idtrace_blocks ||
+         kind == FileKind::idtrace_counts;
+}
+
 ExitCode view_idtrace(ViewArguments arguments, FileKind kind, const Console& console) {
   arguments.view.form = parse_form(arguments.format.empty() ? "text" : arguments.format);
   arguments.view.from = arguments.from.value_or(0);
@@ -35,7 +40,7 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   recording.recording = arguments.view.file;
   const FileKind kind = find_file_kind(arguments.view.file).kind;
   if (kind != FileKind::recording) {
-    if (recording.given() || arguments.processor.number) {
+    if (is_idtrace(kind) && (recording.given() || arguments.processor.number)) {
       throw UsageError(
           "--export, --port, --no-browser, --symbols, --hints, --processor and --unchecked are "
           "of recordings; " +
