@@ -63,7 +63,7 @@ install(TARGETS citcatctl RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/citcatctl.8.gz
   COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/driver-kmod/tools/citcatctl.8 > ${CMAKE_BINARY_DIR}/citcatctl.8.gz
   DEPENDS driver-kmod/tools/citcatctl.8 VERBATIM)
-add_custom_target(citcatctl_page DEPENDS ${CMAKE_BINARY_DIR}/citcatctl.8.gz)
+add_custom_target(citcatctl_page ALL DEPENDS ${CMAKE_BINARY_DIR}/citcatctl.8.gz)
 install(FILES ${CMAKE_BINARY_DIR}/citcatctl.8.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man8
   COMPONENT program)
 
