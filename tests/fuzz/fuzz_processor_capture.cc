@@ -92,8 +92,7 @@ CITCAT_FUZZ_TARGET(processor_capture) {
   const auto records = rest.first(rest.size() / citcat::kBusRecordBytes * citcat::kBusRecordBytes);
   const citcat::fuzz::FileInMemory internal(values);
   const citcat::fuzz::FileInMemory capture(
-      native ? native_capture(records)
-             : std::vector<std::uint8_t>(records.begin(), records.end()));
+      native ? native_capture(records) : std::vector<std::uint8_t>(records.begin(), records.end()));
   const citcat::fuzz::FileInMemory archive;
   const std::string its = values.empty() ? "" : internal.path();
   if (!import_processors(capture.path(), its, native, archive.path())) return 0;
