@@ -9,7 +9,7 @@
 
 #include "cli/parsing/command_parser.h"
 #include "replay/trace/trace_reader.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 

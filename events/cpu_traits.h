@@ -73,7 +73,7 @@ struct CpuTraits {
 
   // More of processors before the 286.
   bool stores_unshifted = false;        ///< what is shifted by 0 is written back (seen)
-  bool has_microcode_8086 = false;      ///< replay/x86/microcode_8086.h
+  bool has_microcode_8086 = false;      ///< x86/microcode_8086.h
   bool reads_for_coprocessor = false;   ///< without one ESC reads a word, nothing else (seen)
   bool shifts_by_steps = false;         ///< of that, shifts alone: the count is whole [7]
   bool refuses_least_quotient = false;  ///< of that, IDIV: 80h and 8000h are errors [7]

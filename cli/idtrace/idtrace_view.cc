@@ -9,7 +9,7 @@
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
 #include "formats/text/printable_text.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 namespace {

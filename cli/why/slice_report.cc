@@ -6,7 +6,7 @@
 
 #include "events/cpu_traits.h"
 #include "events/position_text.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 namespace {

@@ -14,7 +14,7 @@
 #include "events/cpu_place.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 

@@ -9,8 +9,8 @@
 
 #include "events/cpu_place.h"
 #include "events/cpu_traits.h"
-#include "replay/x86/fx_image.h"
-#include "replay/x86/host_fpu.h"
+#include "x86/fx_image.h"
+#include "x86/host_fpu.h"
 
 namespace citcat {
 

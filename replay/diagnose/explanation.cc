@@ -7,7 +7,7 @@
 
 #include "formats/io/error.h"
 #include "replay/diagnose/cause_table.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 namespace {

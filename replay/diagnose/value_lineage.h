@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "replay/diagnose/run_history.h"
-#include "replay/x86/instruction_flow.h"
+#include "x86/instruction_flow.h"
 
 namespace citcat {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "replay/machine/cpu_context.h"
-#include "replay/x86/flag_effects.h"
+#include "x86/flag_effects.h"
 
 namespace citcat {
 

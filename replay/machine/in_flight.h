@@ -8,7 +8,7 @@
 
 #include "events/address.h"
 #include "replay/engine/engine.h"
-#include "replay/x86/decoded_instruction.h"
+#include "x86/decoded_instruction.h"
 
 namespace citcat {
 

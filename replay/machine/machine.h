@@ -23,7 +23,7 @@
 #include "replay/machine/mmu.h"
 #include "replay/machine/model_specific.h"
 #include "replay/machine/replay_stopped.h"
-#include "replay/x86/flag_effects.h"
+#include "x86/flag_effects.h"
 
 namespace citcat {
 

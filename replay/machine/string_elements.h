@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "replay/x86/decoded_instruction.h"
+#include "x86/decoded_instruction.h"
 
 namespace citcat {
 

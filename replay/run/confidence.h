@@ -14,7 +14,7 @@
 #include "events/recording.h"
 #include "replay/machine/observer.h"
 #include "replay/run/origin_sets.h"
-#include "replay/x86/instruction_flow.h"
+#include "x86/instruction_flow.h"
 
 namespace citcat {
 

@@ -18,7 +18,7 @@
 #include "replay/verify/cache_check.h"
 #include "replay/verify/doubts.h"
 #include "replay/verify/verifier.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 

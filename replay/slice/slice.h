@@ -9,7 +9,7 @@
 #include "events/address.h"
 #include "events/position.h"
 #include "replay/machine/observer.h"
-#include "replay/x86/value_places.h"
+#include "x86/value_places.h"
 
 namespace citcat {
 

@@ -14,7 +14,7 @@
 #include "replay/machine/batch_listener.h"
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
-#include "replay/x86/value_flow.h"
+#include "x86/value_flow.h"
 
 namespace citcat {
 

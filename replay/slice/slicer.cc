@@ -9,7 +9,7 @@
 #include "formats/io/error.h"
 #include "replay/slice/slice_log.h"
 #include "replay/slice/slice_walk.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 namespace {

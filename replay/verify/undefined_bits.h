@@ -13,7 +13,7 @@
 #include "formats/memory/number_set.h"
 #include "replay/machine/memory.h"
 #include "replay/verify/transaction_bytes.h"
-#include "replay/x86/flag_effects.h"
+#include "x86/flag_effects.h"
 
 namespace citcat {
 

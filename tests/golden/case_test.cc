@@ -16,9 +16,9 @@
 #include "replay/run/replay_timeline.h"
 #include "replay/session/checkpoint_codec.h"
 #include "replay/session/replayer.h"
-#include "replay/x86/disassembler.h"
 #include "unit/replay/infer/registers/inferred_recording.h"
 #include "unit/replay/run/state_hash.h"
+#include "x86/disassembler.h"
 
 namespace citcat::testing {
 namespace {

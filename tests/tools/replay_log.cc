@@ -28,7 +28,7 @@
 #include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_session.h"
 #include "replay/trace/kt_sink.h"
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat {
 namespace {

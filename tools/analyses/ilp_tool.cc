@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "formats/io/error.h"
-#include "replay/x86/register_use.h"
 #include "tools/analyses/instruction_table.h"
 #include "tools/host/tool.h"
+#include "x86/register_use.h"
 
 namespace citcat::tools {
 namespace {

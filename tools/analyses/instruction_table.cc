@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "replay/x86/disassembler.h"
+#include "x86/disassembler.h"
 
 namespace citcat::tools {
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "replay/trace/kt_sink.h"
-#include "replay/x86/register_use.h"
 #include "tools/export/export_file.h"
 #include "tools/export/step_stream.h"
+#include "x86/register_use.h"
 
 namespace citcat::tools {
 namespace {

@@ -11,10 +11,10 @@
 #include "formats/io/error.h"
 #include "formats/text/printable_text.h"
 #include "replay/trace/kt_sink.h"
-#include "replay/x86/disassembler.h"
 #include "tools/export/export_file.h"
 #include "tools/host/own_side_file.h"
 #include "tools/host/tool_output.h"
+#include "x86/disassembler.h"
 
 namespace citcat::tools {
 namespace {

@@ -21,10 +21,10 @@
 #include "formats/io/byte_writer.h"
 #include "replay/machine/mmu.h"
 #include "replay/machine/observer.h"
-#include "replay/x86/decoded_instruction.h"
 #include "tools/host/context.h"
 #include "tools/host/report.h"
 #include "tools/host/tool_options.h"
+#include "x86/decoded_instruction.h"
 
 namespace citcat::tools {
 

@@ -10,8 +10,8 @@
 
 #include "events/address.h"
 #include "formats/idtrace/trace_entry.h"
-#include "replay/x86/decoded_instruction.h"
 #include "tools/idtrace/block_table.h"
+#include "x86/decoded_instruction.h"
 
 namespace citcat::tools {
 

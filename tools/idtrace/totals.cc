@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstdio>
 
-#include "replay/x86/disassembler.h"
 #include "tools/analyses/instruction_table.h"
 #include "tools/idtrace/execution_reader.h"
+#include "x86/disassembler.h"
 
 namespace citcat::tools {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "events/address_space.h"
 #include "events/cpu_place.h"
-#include "replay/x86/disassembler.h"
 #include "view/model/answer_text.h"
+#include "x86/disassembler.h"
 
 namespace citcat::view {
 

@@ -9,8 +9,8 @@
 #include "events/address_space.h"
 #include "events/position_text.h"
 #include "replay/machine/code_place.h"
-#include "replay/x86/disassembler.h"
 #include "view/model/answer_text.h"
+#include "x86/disassembler.h"
 
 namespace citcat::view {
 

@@ -8,7 +8,7 @@
 
 #include "events/cpu_place.h"
 #include "events/cpu_traits.h"
-#include "replay/x86/fx_image.h"
+#include "x86/fx_image.h"
 
 namespace citcat::view {
 

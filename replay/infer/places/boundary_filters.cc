@@ -6,7 +6,7 @@
 
 #include "events/cpu_traits.h"
 #include "replay/machine/code_place.h"
-#include "replay/x86/smm_save_map.h"
+#include "x86/smm_save_map.h"
 
 namespace citcat {
 

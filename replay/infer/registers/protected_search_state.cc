@@ -6,7 +6,7 @@
 #include "events/cpu_traits.h"
 #include "replay/infer/registers/protected_search.h"
 #include "replay/machine/cpu_context.h"
-#include "replay/x86/descriptor.h"
+#include "x86/descriptor.h"
 
 namespace citcat {
 namespace {

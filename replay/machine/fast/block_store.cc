@@ -5,7 +5,7 @@
 #include <new>
 #include <optional>
 
-#include "replay/x86/flag_effects.h"
+#include "x86/flag_effects.h"
 
 namespace citcat::fast {
 

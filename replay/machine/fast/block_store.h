@@ -17,7 +17,7 @@
 #include "replay/machine/fast/area_layout.h"
 #include "replay/machine/fast/lowering.h"
 #include "replay/machine/memory.h"
-#include "replay/x86/decode_cache.h"
+#include "x86/decode_cache.h"
 
 namespace citcat::fast {
 

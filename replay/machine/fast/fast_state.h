@@ -17,8 +17,8 @@
 #include "events/byte_mask.h"
 #include "replay/machine/batch_listener.h"
 #include "replay/machine/observer.h"
-#include "replay/x86/decoded_instruction.h"
-#include "replay/x86/flag_effects.h"
+#include "x86/decoded_instruction.h"
+#include "x86/flag_effects.h"
 
 namespace citcat {
 class BlockCode;

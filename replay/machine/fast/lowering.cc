@@ -4,8 +4,8 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/fast/fast_forms.h"
-#include "replay/x86/encoded_operands.h"
-#include "replay/x86/instruction_features.h"
+#include "x86/encoded_operands.h"
+#include "x86/instruction_features.h"
 
 namespace citcat::fast {
 

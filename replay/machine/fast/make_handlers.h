@@ -6,7 +6,7 @@
 // its hands off everything until all that it accesses has been found, so that it can be begun anew,
 // or left to somebody else (miss()). What it does to flags is what the engine does, undefined ones
 // included (QEMU's cc_helper_template.h has their values by behaviour; bit scans and tests follow
-// replay/x86/undefined_flags.h).
+// x86/undefined_flags.h).
 
 #include <cstddef>
 #include <type_traits>

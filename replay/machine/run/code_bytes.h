@@ -8,7 +8,7 @@
 #include <span>
 
 #include "replay/machine/memory.h"
-#include "replay/x86/decoded_instruction.h"
+#include "x86/decoded_instruction.h"
 
 namespace citcat {
 

@@ -19,7 +19,7 @@
 #include "replay/machine/units/operand_preparation.h"
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/retirement.h"
-#include "replay/x86/early_cpu_quirks.h"
+#include "x86/early_cpu_quirks.h"
 
 namespace citcat {
 

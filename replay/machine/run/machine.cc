@@ -11,7 +11,7 @@
 #include "formats/io/error.h"
 #include "replay/machine/run/machine_units.h"
 #include "replay/machine/units/table_descriptor.h"
-#include "replay/x86/early_cpu_quirks.h"
+#include "x86/early_cpu_quirks.h"
 
 namespace citcat {
 

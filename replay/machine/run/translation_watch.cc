@@ -1,6 +1,6 @@
 #include "replay/machine/run/translation_watch.h"
 
-#include "replay/x86/locked_bit_test.h"
+#include "x86/locked_bit_test.h"
 
 namespace citcat {
 

@@ -5,7 +5,7 @@
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
-#include "replay/x86/instruction_features.h"
+#include "x86/instruction_features.h"
 
 namespace citcat {
 

@@ -10,8 +10,8 @@
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/port_accesses.h"
 #include "replay/machine/units/retirement.h"
-#include "replay/x86/early_cpu_quirks.h"
-#include "replay/x86/microcode_8086.h"
+#include "x86/early_cpu_quirks.h"
+#include "x86/microcode_8086.h"
 
 namespace citcat {
 

@@ -1,6 +1,6 @@
 #pragma once
 // What the processors before the 386 do differently from the engine
-// (replay/x86/early_cpu_quirks.h).
+// (x86/early_cpu_quirks.h).
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/units/nec_instructions.h"
-#include "replay/x86/early_cpu_quirks.h"
+#include "x86/early_cpu_quirks.h"
 
 namespace citcat {
 

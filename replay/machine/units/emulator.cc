@@ -26,7 +26,7 @@
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_management.h"
 #include "replay/machine/units/table_descriptor.h"
-#include "replay/x86/early_cpu_quirks.h"
+#include "x86/early_cpu_quirks.h"
 
 namespace citcat {
 

@@ -11,8 +11,8 @@
 #include "replay/machine/units/floating_point.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/operands.h"
-#include "replay/x86/fx_image.h"
-#include "replay/x86/instruction_features.h"
+#include "x86/fx_image.h"
+#include "x86/instruction_features.h"
 
 namespace citcat {
 

@@ -9,8 +9,8 @@
 
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
-#include "replay/x86/flag_effects.h"
-#include "replay/x86/instruction_features.h"
+#include "x86/flag_effects.h"
+#include "x86/instruction_features.h"
 
 namespace citcat {
 

@@ -11,8 +11,8 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/units/model_registers.h"
-#include "replay/x86/decoded_instruction.h"
-#include "replay/x86/instruction_features.h"
+#include "x86/decoded_instruction.h"
+#include "x86/instruction_features.h"
 
 namespace citcat {
 

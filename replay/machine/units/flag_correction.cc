@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "replay/machine/units/operands.h"
-#include "replay/x86/early_cpu_quirks.h"
+#include "x86/early_cpu_quirks.h"
 
 namespace citcat {
 

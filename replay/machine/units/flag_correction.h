@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "replay/machine/cpu_context.h"
-#include "replay/x86/decoded_instruction.h"
-#include "replay/x86/undefined_flags.h"
+#include "x86/decoded_instruction.h"
+#include "x86/undefined_flags.h"
 
 namespace citcat {
 

@@ -5,7 +5,7 @@
 
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/operands.h"
-#include "replay/x86/host_fpu.h"
+#include "x86/host_fpu.h"
 
 namespace citcat {
 

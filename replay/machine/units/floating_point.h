@@ -8,8 +8,8 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/model_specific.h"
-#include "replay/x86/decoded_instruction.h"
-#include "replay/x86/fx_image.h"
+#include "x86/decoded_instruction.h"
+#include "x86/fx_image.h"
 
 namespace citcat {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "replay/machine/cpu_context.h"
-#include "replay/x86/instruction_features.h"
+#include "x86/instruction_features.h"
 
 namespace citcat {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "replay/machine/units/operands.h"
-#include "replay/x86/newer_integers.h"
+#include "x86/newer_integers.h"
 
 namespace citcat {
 

@@ -7,8 +7,8 @@
 #include "formats/io/error.h"
 #include "replay/machine/units/code_patcher.h"
 #include "replay/machine/units/debug_unit.h"
-#include "replay/x86/early_cpu_quirks.h"
-#include "replay/x86/fx_image.h"
+#include "x86/early_cpu_quirks.h"
+#include "x86/fx_image.h"
 
 namespace citcat {
 

@@ -8,7 +8,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
-#include "replay/x86/smm_save_map.h"
+#include "x86/smm_save_map.h"
 
 namespace citcat {
 

@@ -6,7 +6,7 @@
 
 #include "events/address.h"
 #include "events/cpu_state.h"
-#include "replay/x86/descriptor.h"
+#include "x86/descriptor.h"
 
 namespace citcat {
 

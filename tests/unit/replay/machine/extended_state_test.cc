@@ -12,8 +12,8 @@
 
 #include "formats/io/error.h"
 #include "replay/machine/machine.h"
-#include "replay/x86/instruction_features.h"
 #include "unit/replay/machine/long_mode_guest.h"
+#include "x86/instruction_features.h"
 
 namespace citcat {
 namespace {

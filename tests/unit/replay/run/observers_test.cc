@@ -20,7 +20,7 @@
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
 #include "unit/replay/machine/random_guest.h"
-#include "unit/replay/x86/golden_trace.h"
+#include "unit/x86/golden_trace.h"
 
 namespace citcat::test {
 namespace {

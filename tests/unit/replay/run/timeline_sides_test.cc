@@ -18,8 +18,8 @@
 #include "replay/run/replay_timeline.h"
 #include "unit/replay/run/last_stores.h"
 #include "unit/replay/run/state_hash.h"
-#include "unit/replay/x86/golden_trace.h"
 #include "unit/temporary_folder.h"
+#include "unit/x86/golden_trace.h"
 
 namespace citcat::test {
 namespace {

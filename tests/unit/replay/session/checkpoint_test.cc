@@ -8,7 +8,7 @@
 
 #include "capture/import/import.h"
 #include "replay/session/replayer.h"
-#include "unit/replay/x86/golden_trace.h"
+#include "unit/x86/golden_trace.h"
 
 namespace citcat {
 namespace {

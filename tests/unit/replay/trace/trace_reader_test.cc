@@ -16,9 +16,9 @@
 #include "replay/session/digest_sink.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
-#include "unit/replay/x86/golden_trace.h"
 #include "unit/temporary_folder.h"
 #include "unit/vector_sink.h"
+#include "unit/x86/golden_trace.h"
 
 namespace citcat {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "formats/idtrace/count_file.h"
 #include "formats/idtrace/idtrace_reader.h"
-#include "replay/x86/decoded_instruction.h"
 #include "tools/idtrace/entry_plan.h"
 #include "tools/idtrace/execution_reader.h"
 #include "tools/idtrace/totals.h"
 #include "tools/idtrace/trace_output.h"
 #include "unit/temporary_folder.h"
+#include "x86/decoded_instruction.h"
 
 namespace citcat::tools {
 namespace {

@@ -1,0 +1,14 @@
+#pragma once
+// What an instruction does to the general registers, from its row and operands. Private to the
+// decoder.
+
+#include "x86/decoded_instruction.h"
+#include "x86/encoded_operands.h"
+
+namespace citcat {
+
+/// The effect of `info`, complete but for it: its row, ModRM and stack_delta are filled in.
+RegisterEffect decode_register_effect(const DecodedInstruction& info,
+                                      const EncodedOperands& encoded);
+
+}  // namespace citcat

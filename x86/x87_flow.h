@@ -1,0 +1,11 @@
+#pragma once
+// The part of value_flow() that is the x87's. Private to it.
+
+#include "x86/value_flow.h"
+
+namespace citcat {
+
+/// Fills in what an instruction D8 to DF does.
+void add_x87_flow(const DecodedInstruction& info, ValueFlow& flow);
+
+}  // namespace citcat
