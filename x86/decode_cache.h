@@ -5,7 +5,7 @@
 #include <span>
 
 #include "formats/memory/zeroed_array.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

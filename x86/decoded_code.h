@@ -6,7 +6,7 @@
 
 #include "events/address.h"
 #include "formats/memory/zeroed_array.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

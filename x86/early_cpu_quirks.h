@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

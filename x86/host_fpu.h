@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 #include "x86/fx_image.h"
 
 namespace citcat {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

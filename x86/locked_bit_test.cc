@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "x86/opcode_table.h"
+#include "x86/decode/opcode_table.h"
 
 namespace citcat {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

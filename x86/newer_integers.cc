@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "formats/io/error.h"
-#include "x86/flag_facts.h"
+#include "x86/decode/flag_facts.h"
 
 namespace citcat {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "x86/operation.h"
+#include "x86/decode/operation.h"
 
 namespace citcat {
 

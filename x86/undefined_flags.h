@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 #include "x86/value_places.h"
 
 namespace citcat {

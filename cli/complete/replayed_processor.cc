@@ -10,7 +10,7 @@
 #include "replay/machine/machine.h"
 #include "replay/machine/missing_memory.h"
 #include "replay/machine/observer.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 namespace {

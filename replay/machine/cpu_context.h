@@ -17,7 +17,7 @@
 #include "replay/machine/machine_stats.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

@@ -8,7 +8,7 @@
 
 #include "events/address.h"
 #include "replay/engine/engine.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

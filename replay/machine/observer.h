@@ -7,7 +7,7 @@
 
 #include "events/address.h"
 #include "events/position.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

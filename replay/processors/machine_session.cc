@@ -4,7 +4,7 @@
 #include <array>
 
 #include "replay/machine/observer.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 namespace {

@@ -21,7 +21,7 @@
 namespace citcat::silicon {
 
 /// One instruction's bytes taken apart as far as the comparison needs it; shares nothing with
-/// x86/decoded_instruction.h.
+/// x86/decode/decoded_instruction.h.
 struct StepInstruction {
   std::array<std::uint8_t, 15> bytes{};
   unsigned available = 0;  ///< of them, up to a page that is not there

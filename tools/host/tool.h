@@ -24,7 +24,7 @@
 #include "tools/host/context.h"
 #include "tools/host/report.h"
 #include "tools/host/tool_options.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat::tools {
 

@@ -11,7 +11,7 @@
 #include "events/address.h"
 #include "formats/idtrace/trace_entry.h"
 #include "tools/idtrace/block_table.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat::tools {
 

@@ -7,7 +7,7 @@
 
 #include "formats/idtrace/block_file.h"
 #include "formats/idtrace/trace_entry.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat::tools {
 

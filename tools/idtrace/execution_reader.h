@@ -10,7 +10,7 @@
 #include "formats/idtrace/code_file.h"
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/kt/kt.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat::tools {
 

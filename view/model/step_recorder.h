@@ -17,7 +17,7 @@
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/session/moment.h"
-#include "x86/instruction_class.h"
+#include "x86/decode/instruction_class.h"
 
 namespace citcat::view {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "x86/opcode_table.h"
+#include "x86/decode/opcode_table.h"
 
 namespace citcat::fast {
 
@@ -133,7 +133,7 @@ constexpr auto kForms = std::to_array<FastForm>({
 #define OPCODE(MAP, FIRST, COUNT, MODRM, PREFIX, OPERATION, ONE, TWO, THREE, ACCESS, REGISTERS, \
                CLASS, ACCESSES, FLAGS, PROCESSORS, TRAITS, FAST)                                \
   fast_columns::FAST(Operation::OPERATION),
-#include "x86/opcodes.def"
+#include "x86/decode/opcodes.def"
 #undef OPCODE
 });
 

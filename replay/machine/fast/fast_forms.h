@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "replay/machine/fast/handler_table.h"
-#include "x86/opcode_row.h"
+#include "x86/decode/opcode_row.h"
 
 namespace citcat::fast {
 

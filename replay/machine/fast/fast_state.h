@@ -17,7 +17,7 @@
 #include "events/byte_mask.h"
 #include "replay/machine/batch_listener.h"
 #include "replay/machine/observer.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 #include "x86/flag_effects.h"
 
 namespace citcat {

@@ -4,7 +4,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/fast/fast_forms.h"
-#include "x86/encoded_operands.h"
+#include "x86/decode/encoded_operands.h"
 #include "x86/instruction_features.h"
 
 namespace citcat::fast {

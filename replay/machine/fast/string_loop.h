@@ -9,7 +9,7 @@
 #include "events/address.h"
 #include "replay/machine/fast/fast_state.h"
 #include "replay/machine/memory.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat::fast {
 

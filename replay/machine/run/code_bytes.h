@@ -8,7 +8,7 @@
 #include <span>
 
 #include "replay/machine/memory.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

@@ -8,9 +8,9 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
+#include "x86/decode/decoded_instruction.h"
 #include "x86/decode_cache.h"
 #include "x86/decoded_code.h"
-#include "x86/decoded_instruction.h"
 
 namespace citcat {
 

@@ -17,7 +17,7 @@
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/segment_rights.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "replay/machine/cpu_context.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 

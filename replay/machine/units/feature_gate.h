@@ -11,7 +11,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/units/model_registers.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 #include "x86/instruction_features.h"
 
 namespace citcat {

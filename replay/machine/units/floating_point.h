@@ -8,7 +8,7 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/model_specific.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 #include "x86/fx_image.h"
 
 namespace citcat {

@@ -6,7 +6,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
-#include "x86/class_facts.h"
+#include "x86/decode/class_facts.h"
 
 namespace citcat {
 

@@ -1,4 +1,4 @@
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "unit/x86/golden_trace.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "unit/x86/single_step_suite.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 namespace {

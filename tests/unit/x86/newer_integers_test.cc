@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <random>
 
-#include "x86/flag_facts.h"
+#include "x86/decode/flag_facts.h"
 
 namespace citcat {
 namespace {

@@ -1,7 +1,7 @@
 // The table of opcodes held to another decoder, Zydis, for every opcode, mandatory prefix and ModRM
 // byte of all maps.
 
-#include "x86/opcode_table.h"
+#include "x86/decode/opcode_table.h"
 
 #include <Zydis/Zydis.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 namespace {

@@ -14,7 +14,7 @@
 #include "tools/idtrace/totals.h"
 #include "tools/idtrace/trace_output.h"
 #include "unit/temporary_folder.h"
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat::tools {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "events/address.h"
 #include "events/cpu_state.h"
-#include "x86/instruction_class.h"
-#include "x86/opcode_row.h"
-#include "x86/register_effect.h"
+#include "x86/decode/instruction_class.h"
+#include "x86/decode/opcode_row.h"
+#include "x86/decode/register_effect.h"
 
 namespace citcat {
 

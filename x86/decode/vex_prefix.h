@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "x86/opcode_row.h"
+#include "x86/decode/opcode_row.h"
 
 namespace citcat {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "x86/opcode_row.h"
+#include "x86/decode/opcode_row.h"
 
 namespace citcat {
 

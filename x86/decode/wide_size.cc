@@ -1,4 +1,4 @@
-#include "x86/wide_size.h"
+#include "x86/decode/wide_size.h"
 
 namespace citcat {
 

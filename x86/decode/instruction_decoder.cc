@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "events/cpu_traits.h"
-#include "x86/access_list.h"
-#include "x86/decoded_instruction.h"
-#include "x86/encoded_operands.h"
-#include "x86/opcode_table.h"
-#include "x86/register_effect_decoder.h"
-#include "x86/vex_prefix.h"
-#include "x86/wide_size.h"
+#include "x86/decode/access_list.h"
+#include "x86/decode/decoded_instruction.h"
+#include "x86/decode/encoded_operands.h"
+#include "x86/decode/opcode_table.h"
+#include "x86/decode/register_effect_decoder.h"
+#include "x86/decode/vex_prefix.h"
+#include "x86/decode/wide_size.h"
 
 namespace citcat {
 namespace {

@@ -2,8 +2,8 @@
 // What an instruction does to the general registers, from its row and operands. Private to the
 // decoder.
 
-#include "x86/decoded_instruction.h"
-#include "x86/encoded_operands.h"
+#include "x86/decode/decoded_instruction.h"
+#include "x86/decode/encoded_operands.h"
 
 namespace citcat {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "x86/instruction_class.h"
+#include "x86/decode/instruction_class.h"
 
 namespace citcat {
 

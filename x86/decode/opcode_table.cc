@@ -1,4 +1,4 @@
-#include "x86/opcode_table.h"
+#include "x86/decode/opcode_table.h"
 
 #include <array>
 
@@ -100,7 +100,7 @@ constexpr auto kRows = [] {
             flag_facts::FLAGS,                                                                  \
             processor_columns::PROCESSORS,                                                      \
             static_cast<std::uint8_t>(TRAITS)},
-#include "x86/opcodes.def"
+#include "x86/decode/opcodes.def"
 #undef OPCODE
   });
 }();

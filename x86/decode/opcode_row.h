@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "events/cpu_traits.h"
-#include "x86/flag_facts.h"
-#include "x86/instruction_class.h"
-#include "x86/operation.h"
+#include "x86/decode/flag_facts.h"
+#include "x86/decode/instruction_class.h"
+#include "x86/decode/operation.h"
 
 namespace citcat {
 

@@ -1,4 +1,4 @@
-#include "x86/vex_prefix.h"
+#include "x86/decode/vex_prefix.h"
 
 #include <array>
 

@@ -3,8 +3,8 @@
 // its KT record: AccessPattern made MemoryOperand. Private to the decoder.
 
 #include "events/cpu_traits.h"
-#include "x86/decoded_instruction.h"
-#include "x86/encoded_operands.h"
+#include "x86/decode/decoded_instruction.h"
+#include "x86/decode/encoded_operands.h"
 
 namespace citcat {
 

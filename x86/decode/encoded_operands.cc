@@ -1,4 +1,4 @@
-#include "x86/encoded_operands.h"
+#include "x86/decode/encoded_operands.h"
 
 #include "formats/io/error.h"
 

@@ -1,9 +1,9 @@
-#include "x86/access_list.h"
+#include "x86/decode/access_list.h"
 
 #include <algorithm>
 
 #include "formats/io/error.h"
-#include "x86/class_facts.h"
+#include "x86/decode/class_facts.h"
 
 // Orders of accesses that no manual gives were read off buses: the 80286's in its single-step
 // suite, later ones in recordings (docs/fidelity.md).

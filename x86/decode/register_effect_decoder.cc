@@ -1,4 +1,4 @@
-#include "x86/register_effect_decoder.h"
+#include "x86/decode/register_effect_decoder.h"
 
 namespace citcat {
 namespace {

@@ -1,6 +1,6 @@
 // Addresses of an instruction's accesses and of its KT record, from the registers.
 
-#include "x86/decoded_instruction.h"
+#include "x86/decode/decoded_instruction.h"
 
 namespace citcat {
 namespace {
