@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "x86/decode/decoded_instruction.h"
+
 namespace citcat::monitor {
 
 /// The default size of operands and addresses in a code segment; bits64 is 64-bit mode, where
@@ -71,8 +73,12 @@ enum class MmxUse : std::uint8_t { none, before_operand, behind_operand };
 
 struct InsnClass {
   InsnKind kind = InsnKind::plain;
-  bool repeated = false;          ///< a string instruction under REP, REPE or REPNE
-  bool updates_memory = false;    ///< reads its memory operand, then writes it
+  bool repeated = false;        ///< a string instruction under REP, REPE or REPNE
+  bool updates_memory = false;  ///< reads its memory operand, then writes it
+  /// False only where memory is never written, descriptors among it. What only reads can be shown
+  /// when the next instruction that does more comes along; what stores must be shown before memory
+  /// has changed.
+  bool may_store = true;
   bool loads_cr3 = false;         ///< MOV CR3
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
   bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
@@ -88,20 +94,17 @@ struct InsnClass {
   std::uint8_t port = 0;               ///< when it is an immediate
   std::uint16_t fpu_opcode = 0;        ///< of x87: what FOP becomes
   std::uint8_t data_segment = 3;       ///< of x87: encoding order ES CS SS DS FS GS
-  // To find the memory operand of FXSAVE, XSAVE and their like:
-  std::uint8_t modrm_offset = 0;
-  std::uint8_t rex = 0;            ///< the REX prefix, 0 without
-  std::uint8_t address_bytes = 4;  ///< of an effective address: 2, 4 or 8
-  int segment_override = -1;       ///< encoding order ES CS SS DS FS GS, -1 when there is none
-  std::uint8_t destination = 0;    ///< of RDRAND and RDSEED: the general register
+  MemoryOperand operand;               ///< its first access; of FXSAVE, XSAVE and their like all
+  std::uint8_t modrm_offset = 0;       ///< where bytes behind the opcode begin
+  std::uint8_t rex = 0;                ///< the REX prefix, 0 without
+  std::uint8_t address_bytes = 4;      ///< of an effective address: 2, 4 or 8
+  int segment_override = -1;           ///< encoding order ES CS SS DS FS GS, -1 when there is none
+  std::uint8_t destination = 0;        ///< of RDRAND and RDSEED: the general register
 };
 
-/// Bits of a REX prefix (Intel SDM vol. 2, 2.2.1): a wide operand, and the fourth bits of
-/// ModRM.reg, SIB.index and ModRM.rm or SIB.base.
-inline constexpr std::uint8_t kRexW = 8, kRexR = 4, kRexX = 2, kRexB = 1;
-
-/// Classifies one instruction of a segment with the given default size (Intel SDM vol. 2, A.3).
-/// `bytes` holds all of it; a cut instruction is plain.
+/// Classifies one instruction of a segment with the given default size by the table of opcodes
+/// (x86/decode). `bytes` holds all of it. One that is cut short is plain, and so is one that no
+/// processor has, but for AVX and its successors.
 InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size);
 
 /// The mask of the bits that an address of so many bytes has.

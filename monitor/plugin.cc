@@ -22,7 +22,6 @@
 #include "monitor/qemu_plugin_api.h"
 #include "monitor/qemu_registers.h"
 #include "monitor/recorder.h"
-#include "monitor/store_class.h"
 #include "monitor/trigger.h"
 
 namespace citcat::monitor {
@@ -416,8 +415,7 @@ bool needs_registers(const Insn& insn, const Insn* before) {
 
 /// The recorder may be told later that such an instruction was begun.
 bool may_wait(const Insn& insn, const Insn* before) {
-  return !needs_registers(insn, before) && insn.ends_plainly &&
-         !may_store({insn.bytes.data(), insn.size}, insn.code);
+  return !needs_registers(insn, before) && insn.ends_plainly && !insn.what.may_store;
 }
 
 // ---- translation

@@ -1,11 +1,11 @@
 // Which instructions are taken for ones that may store.
 
-#include "monitor/store_class.h"
-
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <vector>
+
+#include "monitor/insn_class.h"
 
 namespace citcat::monitor {
 namespace {
@@ -44,9 +44,9 @@ TEST(StoreClass, KnowsWhatStores) {
            {},                        // cut short
            {0x0f},
        })
-    EXPECT_TRUE(may_store(bytes, CodeSize::bits32)) << bytes.size();
-  EXPECT_TRUE(may_store(Bytes{0x48, 0x89, 0x03}, CodeSize::bits64));
-  EXPECT_TRUE(may_store(Bytes{0x63, 0x03}, CodeSize::bits32)) << "ARPL";
+    EXPECT_TRUE(classify(bytes, CodeSize::bits32).may_store) << bytes.size();
+  EXPECT_TRUE(classify(Bytes{0x48, 0x89, 0x03}, CodeSize::bits64).may_store);
+  EXPECT_TRUE(classify(Bytes{0x63, 0x03}, CodeSize::bits32).may_store) << "ARPL";
 }
 
 TEST(StoreClass, KnowsWhatOnlyReads) {
@@ -65,9 +65,9 @@ TEST(StoreClass, KnowsWhatOnlyReads) {
                                                          {0x0f, 0x84, 0, 0, 0, 0},
                                                          {0x0f, 0xaf, 0x03},
                                                          {0x90}})
-    EXPECT_FALSE(may_store(bytes, CodeSize::bits32)) << +bytes[0];
-  EXPECT_FALSE(may_store(Bytes{0x48, 0x8b, 0x03}, CodeSize::bits64));
-  EXPECT_FALSE(may_store(Bytes{0x63, 0x03}, CodeSize::bits64)) << "MOVSXD";
+    EXPECT_FALSE(classify(bytes, CodeSize::bits32).may_store) << +bytes[0];
+  EXPECT_FALSE(classify(Bytes{0x48, 0x8b, 0x03}, CodeSize::bits64).may_store);
+  EXPECT_FALSE(classify(Bytes{0x63, 0x03}, CodeSize::bits64).may_store) << "MOVSXD";
 }
 
 }  // namespace

@@ -255,6 +255,8 @@ class InstructionDecoder {
     DecodedInstruction info;
     info.state = DecodeState::invalid;
     info.reason = reason;
+    info.prefix_bytes = static_cast<std::uint8_t>(prefixes_.count);
+    info.rex = prefixes_.rex;
     std::copy(bytes_.begin(), bytes_.end(), info.bytes.begin());
     info.canonical = info.bytes;
     return info;
@@ -266,6 +268,7 @@ class InstructionDecoder {
     if (bytes_.size() >= traits_.longest) return fail(InvalidReason::too_long);
     DecodedInstruction info;
     info.state = DecodeState::needs_more_bytes;
+    info.prefix_bytes = static_cast<std::uint8_t>(prefixes_.count);
     return info;
   }
 
