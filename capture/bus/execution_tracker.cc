@@ -1,228 +1,12 @@
 #include "capture/bus/execution_tracker.h"
 
+#include "capture/bus/early_instructions.h"
 #include "capture/bus/hex.h"
 #include "events/code_fetch.h"
 #include "formats/io/error.h"
 
 namespace citcat {
 namespace {
-
-bool is_prefix(std::uint8_t byte, const CpuTraits& cpu) {
-  switch (byte) {
-    case 0x64:
-    case 0x65:  // REPNC, REPC
-      return cpu.has_nec_opcodes;
-    case 0xf1:  // decoded as F0
-      return cpu.has_f1_prefix;
-    case 0x26:
-    case 0x2e:
-    case 0x36:
-    case 0x3e:  // segment override
-    case 0xf0:  // LOCK
-    case 0xf2:
-    case 0xf3:  // REPNE, REP
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// What one iteration of a string instruction does on the bus.
-struct StringAccess {
-  unsigned reads = 0;   ///< operands read
-  unsigned writes = 0;  ///< operands written
-};
-
-/// nullopt for an opcode that is no string instruction.
-std::optional<StringAccess> string_access(std::uint8_t opcode, const CpuTraits& cpu) {
-  switch (opcode & 0xfe) {
-    case 0x6c:  // INS
-      return cpu.has_opcode_aliases ? std::nullopt : std::optional(StringAccess{0, 1});
-    case 0x6e:  // OUTS
-      return cpu.has_opcode_aliases ? std::nullopt : std::optional(StringAccess{1, 0});
-    case 0xa4:
-      return StringAccess{1, 1};  // MOVS
-    case 0xa6:
-      return StringAccess{2, 0};  // CMPS
-    case 0xaa:
-      return StringAccess{0, 1};  // STOS
-    case 0xac:
-      return StringAccess{1, 0};  // LODS
-    case 0xae:
-      return StringAccess{1, 0};  // SCAS
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Opcodes whose first access leaves no choice: a bus that shows another one is wired or mapped
-/// wrongly. nullopt for all others.
-std::optional<BusOp> first_access(std::uint8_t opcode) {
-  if (opcode >= 0x50 && opcode <= 0x57) return BusOp::data_write;  // PUSH r
-  if (opcode >= 0x58 && opcode <= 0x5f) return BusOp::data_read;   // POP r
-  switch (opcode) {
-    case 0x06:
-    case 0x0e:
-    case 0x16:
-    case 0x1e:
-    case 0x9c:
-    case 0xe8:
-      return BusOp::data_write;  // PUSH sr, PUSHF, CALL
-    case 0x07:
-    case 0x17:
-    case 0x1f:
-    case 0x9d:
-    case 0xc2:
-    case 0xc3:
-    case 0xca:
-    case 0xcb:
-    case 0xcf:
-    case 0xa0:
-    case 0xa1:
-      return BusOp::data_read;  // POP sr, POPF, RET, IRET, MOV AL/AX,[]
-    case 0xa2:
-    case 0xa3:
-      return BusOp::data_write;  // MOV [],AL/AX
-    case 0xe4:
-    case 0xe5:
-    case 0xec:
-    case 0xed:
-      return BusOp::io_read;  // IN
-    case 0xe6:
-    case 0xe7:
-    case 0xee:
-    case 0xef:
-      return BusOp::io_write;  // OUT
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Opcodes that carry a ModRM byte (Intel 8086 Family User's Manual, table 4-14, and the aliases
-/// the silicon decodes).
-bool has_modrm(std::uint8_t opcode, const CpuTraits& cpu) {
-  if (opcode < 0x40) return (opcode & 7) < 4;
-  if (!cpu.has_opcode_aliases && (opcode == 0x62 || opcode == 0x63)) return true;
-  if (cpu.has_nec_opcodes && (opcode == 0x66 || opcode == 0x67)) return true;
-  if (opcode >= 0x80 && opcode <= 0x8f) return true;
-  if (opcode >= 0xd8 && opcode <= 0xdf) return true;
-  switch (opcode) {
-    case 0x69:
-    case 0x6b:
-    case 0xc0:
-    case 0xc1:
-      return !cpu.has_opcode_aliases;
-    case 0xc4:
-    case 0xc5:
-    case 0xc6:
-    case 0xc7:
-    case 0xd0:
-    case 0xd1:
-    case 0xd2:
-    case 0xd3:
-    case 0xf6:
-    case 0xf7:
-    case 0xfe:
-    case 0xff:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::size_t displacement_bytes(std::uint8_t modrm) {
-  switch (modrm >> 6) {
-    case 0:
-      return (modrm & 7) == 6 ? 2 : 0;
-    case 1:
-      return 1;
-    case 2:
-      return 2;
-    default:
-      return 0;
-  }
-}
-
-/// Those of the opcodes that the 186 has in place of aliases (iAPX 186 User's Manual, appendix);
-/// none for others.
-std::optional<std::size_t> immediate_bytes_186(std::uint8_t opcode) {
-  switch (opcode) {
-    case 0x68:
-    case 0x69:
-      return 2;
-    case 0x6a:
-    case 0x6b:
-    case 0xc0:
-    case 0xc1:
-      return 1;
-    case 0xc8:
-      return 3;
-    case 0xc9:
-      return 0;
-    default:
-      return opcode >= 0x60 && opcode <= 0x6f ? std::optional<std::size_t>(0) : std::nullopt;
-  }
-}
-
-/// What follows the two bytes of an opcode of NEC's (V20/V30 User's Manual, chapter 12).
-bool has_modrm_nec(std::uint8_t second) {
-  return (second >= 0x10 && second <= 0x1f) || second == 0x28 || second == 0x2a || second == 0x31 ||
-         second == 0x33 || second == 0x39 || second == 0x3b;
-}
-bool has_immediate_nec(std::uint8_t second) {
-  return (second >= 0x18 && second <= 0x1f) || second == 0x39 || second == 0x3b || second == 0xff;
-}
-
-/// Immediate bytes of an opcode, those that depend on ModRM (F6, F7) left out.
-std::size_t immediate_bytes(std::uint8_t opcode, const CpuTraits& cpu) {
-  if (opcode < 0x40) return (opcode & 7) == 4 ? 1 : (opcode & 7) == 5 ? 2 : 0;
-  if (!cpu.has_opcode_aliases) {
-    if (const auto bytes = immediate_bytes_186(opcode)) return *bytes;
-  }
-  if (opcode >= 0x60 && opcode <= 0x7f) return 1;  // Jcc; 60-6F repeat 70-7F
-  if (opcode >= 0xb0 && opcode <= 0xb7) return 1;
-  if (opcode >= 0xb8 && opcode <= 0xbf) return 2;
-  if (opcode >= 0xe0 && opcode <= 0xe7) return 1;
-  switch (opcode) {
-    case 0x80:
-    case 0x82:
-    case 0x83:
-    case 0xa8:
-    case 0xc6:
-    case 0xcd:
-    case 0xd4:
-    case 0xd5:
-    case 0xeb:
-      return 1;
-    case 0x81:
-    case 0xa0:
-    case 0xa1:
-    case 0xa2:
-    case 0xa3:
-    case 0xa9:
-    case 0xc0:
-    case 0xc2:
-    case 0xc7:
-    case 0xc8:
-    case 0xca:
-    case 0xe8:
-    case 0xe9:
-      return 2;
-    case 0x9a:
-    case 0xea:
-      return 4;
-    default:
-      return 0;
-  }
-}
-
-std::optional<std::size_t> nec_length(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() < 2) return std::nullopt;
-  const std::size_t length = 2 + (has_immediate_nec(bytes[1]) ? 1 : 0);
-  if (!has_modrm_nec(bytes[1])) return length;
-  if (bytes.size() < 3) return std::nullopt;
-  return length + 1 + displacement_bytes(bytes[2]);
-}
 
 // An acknowledge reads four vector bytes and pushes six; nothing but prefetches comes between.
 constexpr std::uint32_t kRealVectorBytes = 4;
@@ -231,21 +15,6 @@ constexpr std::uint64_t kOddLengthLimit = 16;
 constexpr std::size_t kQueueOf8088 = 4;
 
 }  // namespace
-
-std::optional<std::size_t> early_instruction_length(std::span<const std::uint8_t> bytes,
-                                                    const CpuTraits& cpu) {
-  if (bytes.empty()) return std::nullopt;
-  const std::uint8_t opcode = bytes[0];
-  if (cpu.has_nec_opcodes && opcode == 0x0f) return nec_length(bytes);
-  std::size_t length = 1 + immediate_bytes(opcode, cpu);
-  if (!has_modrm(opcode, cpu)) return length;
-  if (bytes.size() < 2) return std::nullopt;
-  const std::uint8_t modrm = bytes[1];
-  length += 1 + displacement_bytes(modrm);
-  // TEST r/m,imm; /1 is decoded as /0.
-  if ((opcode == 0xf6 || opcode == 0xf7) && (modrm & 0x30) == 0) length += opcode == 0xf6 ? 1 : 2;
-  return length;
-}
 
 void ExecutionTracker::fail(std::uint64_t clock, const std::string& message) const {
   throw FormatError(setup_.name, clock, message + setup_.advice);
@@ -271,7 +40,7 @@ bool ExecutionTracker::take(BusTransaction& out) {
 
 std::uint32_t ExecutionTracker::completed_iterations() const {
   if (!current_ || !current_->repeated || in_prefix_) return 0;
-  const auto access = string_access(current_->opcode, traits_);
+  const auto access = string_access(current_->opcode, setup_.cpu);
   const unsigned width = (current_->opcode & 1) != 0 ? 2 : 1;
   const std::uint64_t bytes = access->writes != 0 ? current_->written_bytes : current_->read_bytes;
   const unsigned per_iteration = width * (access->writes != 0 ? access->writes : access->reads);
@@ -403,7 +172,7 @@ void ExecutionTracker::check_access(const BusTransaction& transaction) {
   if (entry_ || entry_position_ || !current_ || current_->access_checked) return;
   if (transaction.op == BusOp::interrupt_acknowledge || transaction.op == BusOp::halt) return;
   current_->access_checked = true;
-  const auto expected = first_access(current_->opcode);
+  const auto expected = first_access(current_->opcode, setup_.cpu);
   if (expected && *expected != transaction.op)
     fail(transaction.clock, "expected " + std::string(bus_op_name(*expected)) +
                                 " by the instruction " + hex(current_->opcode, 2) + " at " +
@@ -583,7 +352,7 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
     start.position = {started_, 0};
     start.flags |= kPositionKnown;
   }
-  if (is_prefix(byte.byte, traits_)) {
+  if (is_early_prefix(byte.byte, setup_.cpu)) {
     start.flags |= kPrefix;
     push(start, true);
     if (!in_prefix_) first_prefix_address_ = byte.address;
@@ -600,8 +369,8 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
   current_->end = byte.address.plus32(1).masked32(setup_.address_mask);
   current_->first_prefix = in_prefix_ ? first_prefix_address_ : byte.address;
   current_->last_prefix = in_prefix_ ? prefix_address_ : byte.address;
-  current_->repeated = in_prefix_ && rep_prefix_ && string_access(opcode, traits_).has_value();
-  current_->length = early_instruction_length(start.bytes(), traits_);
+  current_->repeated = in_prefix_ && rep_prefix_ && string_access(opcode, setup_.cpu).has_value();
+  current_->length = early_instruction_length(start.bytes(), setup_.cpu);
   current_->item = push(start, current_->length == 1u);
   in_prefix_ = false;
   rep_prefix_ = false;
@@ -623,7 +392,7 @@ void ExecutionTracker::continue_instruction(const Fetched& byte, std::uint64_t c
   start.transaction.data[start.transaction.size++] = byte.byte;
   current_->end = byte.address.plus32(1).masked32(setup_.address_mask);
   if (!current_->length)
-    current_->length = early_instruction_length(start.transaction.bytes(), traits_);
+    current_->length = early_instruction_length(start.transaction.bytes(), setup_.cpu);
   start.ready = current_->length == std::size_t{start.transaction.size};
 }
 

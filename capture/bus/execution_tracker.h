@@ -27,13 +27,6 @@ inline constexpr const char* kProposeMap =
     "how "
     "they move";
 
-/// Bytes of the instruction that `bytes` begins with, on a processor before the 286, prefixes not
-/// counted as part of it; nullopt while they are too few to tell. Undocumented opcodes of an 8086
-/// have the length the silicon gives them (60h-6Fh repeat 70h-7Fh, C0h/C1h/C8h/C9h repeat
-/// C2h/C3h/CAh/CBh).
-std::optional<std::size_t> early_instruction_length(std::span<const std::uint8_t> bytes,
-                                                    const CpuTraits& cpu);
-
 /// Puts instruction starts and positions into a stream of bus cycles.
 class ExecutionTracker {
  public:
