@@ -47,6 +47,7 @@ void BusModel::Cache::clear() {
   for (auto& set : line) set.fill(kNoLine);
   for (auto& set : age) set = {0, 1, 2, 3};
   for (auto& set : dirty) set.fill(false);
+  for (auto& set : shared) set.fill(false);
 }
 
 void BusModel::Cache::touch(unsigned set, int way) {
@@ -79,13 +80,14 @@ void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) 
   std::uint8_t* const known = memory_.shadow(address);
   if (std::equal(bytes.begin(), bytes.end(), known)) return;
   ++external_;
+  show_other_master(address, bytes);
   std::copy(bytes.begin(), bytes.end(), known);
 }
 
 void BusModel::uncached_read(RecordType type, std::uint32_t address,
                              std::span<const std::uint8_t> bytes, unsigned flags) {
   note(address, bytes);
-  sink_.single(type, address, bytes, flags);
+  sink_.single(type, address, bytes, with_lock(flags));
 }
 
 void BusModel::write_back(std::uint32_t number, unsigned flags) {
@@ -101,8 +103,11 @@ void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigne
   const int way = cache.oldest(set);
   const auto w = static_cast<unsigned>(way);
   if (cache.line[set][w] != kNoLine && cache.dirty[set][w]) write_back(cache.line[set][w], 0);
+  const bool shared = ask_others(number, (flags & kFillForStore) != 0);
+  if (shared && shows_sharing()) flags |= kSharedFill;
   cache.line[set][w] = number;
   cache.dirty[set][w] = false;
+  cache.shared[set][w] = shared;
   cache.touch(set, way);
   const std::uint32_t base = number * line_bytes();
   for (unsigned part = 0; part < line_bytes() / 16; ++part)
@@ -160,15 +165,26 @@ bool BusModel::is_plain_hit(Cache& cache, std::uint32_t address,
   if (way < 0 || !is_known_but_for(base, 0, 0) ||
       !are_equal(bytes.data(), memory_.shadow(address), bytes.size()))
     return false;
+  if (locked_) make_own(number, way);
   cache.touch(set, way);
   return true;
 }
 
-/// A line becomes known as it is, but for marks that are still to be shown.
-void BusModel::take_line(std::uint32_t number) {
+/// A line becomes known as it is, but for marks that are still to be shown. `own`: what the
+/// processor itself has stored of it.
+void BusModel::take_line(std::uint32_t number, Range own) {
   const std::uint32_t base = number * line_bytes();
   for (std::uint32_t at = base; at < base + line_bytes(); at += 4)
-    if (!memory_.is_marked(at)) memory_.take(at, 4);
+    if (!memory_.is_marked(at)) {
+      std::array<std::uint8_t, 4> others{};
+      for (std::uint32_t k = 0; k < 4; ++k) {
+        const bool is_own =
+            own.holds(at + k) || expected_[0].holds(at + k) || expected_[1].holds(at + k);
+        others[k] = is_own ? *memory_.shadow(at + k) : *memory_.live(at + k);
+      }
+      show_other_master(at, others);
+      memory_.take(at, 4);
+    }
 }
 
 void BusModel::cached_read(RecordType type, std::uint32_t address,
@@ -188,6 +204,7 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
                       !changed_outside(number, from, part);
     const int way = cache.find(set_of(number), number);
     if (way >= 0 && same) {
+      if (locked_ && !code) make_own(number, way);
       cache.touch(set_of(number), way);
       continue;
     }
@@ -200,7 +217,9 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
     }
     if (!same) {
       ++external_;
-      take_line(number);
+      (void)ask_others(number, true);
+      take_line(number, {});
+      show_other_master(from, part);
       std::copy(part.begin(), part.end(), memory_.shadow(from));
     }
     if (code && has_code_cache()) {
@@ -211,10 +230,13 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
         data_.dirty[set_of(number)][static_cast<unsigned>(owner)] = false;
       }
     }
-    if (cache_disabled_)
-      sink_.single(type, from, part, 0);
-    else
-      fill(cache, type, number, 0);
+    if (cache_disabled_) {
+      (void)ask_others(number, locked_);
+      sink_.single(type, from, part, with_lock(0));
+    } else {
+      fill(cache, type, number,
+           locked_ && writes_back() ? static_cast<unsigned>(kFillForStore) : 0);
+    }
   }
 }
 
@@ -237,14 +259,16 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
     drop(data_, number);
     way = -1;
     ++external_;
+    (void)ask_others(number, true);
     std::array<std::uint8_t, 32> before{};
     std::copy_n(memory_.shadow(address), bytes.size(), before.begin());
-    take_line(number);
+    take_line(number, {address, static_cast<std::uint32_t>(bytes.size())});
     std::copy_n(before.begin(), bytes.size(), memory_.shadow(address));
   }
   drop(code_, number);
   if (way < 0 && cache_disabled_) {
-    sink_.single(RecordType::data_write, address, bytes, 0);
+    (void)ask_others(number, true);
+    sink_.single(RecordType::data_write, address, bytes, with_lock(0));
     std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
     return;
   }
@@ -252,6 +276,7 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
     fill(data_, RecordType::data_read, number, kFillForStore);
     way = data_.find(set_of(number), number);
   } else {
+    make_own(number, way);
     data_.touch(set, way);
   }
   data_.dirty[set][static_cast<unsigned>(way)] = true;
@@ -273,8 +298,9 @@ void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes)
     return;
   }
   const bool uncached = model_ != CacheModel::none && !cacheable(address, size);
+  take_from_others(address, size);
   sink_.single(RecordType::data_write, address, bytes,
-               uncached ? static_cast<unsigned>(kUncached) : 0);
+               with_lock(uncached ? static_cast<unsigned>(kUncached) : 0));
   if (memory_.is_ram(address, size)) std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
 }
 
@@ -331,6 +357,7 @@ void BusModel::flush_line(std::uint32_t address) {
   if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, 0);
   drop(data_, number);
   drop(code_, number);
+  (void)ask_others(number, true);
 }
 
 void BusModel::flush(std::uint8_t kind) {

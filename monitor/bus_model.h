@@ -15,6 +15,8 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "monitor/guest_memory.h"
 #include "monitor/record_sink.h"
@@ -39,6 +41,16 @@ class BusModel {
   }
   /// CR0.CD: with it no new lines are filled, hits are still served (Intel SDM vol. 3, 12.5.1).
   void set_cache_disabled(bool disabled) { cache_disabled_ = disabled; }
+
+  /// Of several processors: this one is number `number`; what it does on the bus is seen by the
+  /// caches of `others`, which must outlive it.
+  void share(unsigned number, std::vector<BusModel*> others) {
+    number_ = number;
+    others_ = std::move(others);
+  }
+  /// Of several processors: what is read and written now is of an instruction that locks the bus,
+  /// or its line.
+  void set_locked(bool locked) { locked_ = locked && !others_.empty(); }
 
   /// The processor has read `bytes` at a physical address. Never crosses a page.
   void read(std::uint32_t address, std::span<const std::uint8_t> bytes);
@@ -78,6 +90,7 @@ class BusModel {
     std::array<std::array<std::uint32_t, kWays>, kMaxSets> line;  ///< line number, or kNoLine
     std::array<std::array<std::uint8_t, kWays>, kMaxSets> age;    ///< 0 is the most recently used
     std::array<std::array<bool, kWays>, kMaxSets> dirty;
+    std::array<std::array<bool, kWays>, kMaxSets> shared;  ///< another processor may have it, too
 
     void clear();
     /// The way of `set` that holds the line, or -1.
@@ -109,9 +122,20 @@ class BusModel {
                        std::span<const std::uint8_t> bytes);
   bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const;
   bool is_plain_hit(Cache& cache, std::uint32_t address, std::span<const std::uint8_t> bytes);
-  void take_line(std::uint32_t number);
+  void take_line(std::uint32_t number, Range own);
   void drop(Cache& cache, std::uint32_t number);
   void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
+
+  // bus_snooping.cc
+  bool ask_others(std::uint32_t number, bool takes);
+  bool give(std::uint32_t number, bool takes);
+  void make_own(std::uint32_t number, int way);
+  void take_from_others(std::uint32_t address, std::uint32_t size);
+  void show_other_master(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  /// The flags of something that goes by the caches.
+  unsigned with_lock(unsigned flags) const { return locked_ ? flags | kLock : flags; }
+  /// Whether the bus shows who shares a line: with lines of the size that such captures have.
+  bool shows_sharing() const { return model_ == CacheModel::pentium; }
 
   GuestMemory& memory_;
   RecordSink& sink_;
@@ -125,6 +149,9 @@ class BusModel {
   std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
   std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
   std::uint64_t external_ = 0;
+  unsigned number_ = 0;
+  std::vector<BusModel*> others_;  ///< of several processors
+  bool locked_ = false;
 };
 
 }  // namespace citcat::monitor

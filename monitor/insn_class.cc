@@ -294,6 +294,9 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
   if (info.state == DecodeState::needs_more_bytes || info.prefix_bytes >= bytes.size()) return out;
   const auto opcode = bytes.subspan(info.prefix_bytes);
   out.rex = info.rex;
+  const bool exchanges =
+      (opcode[0] & 0xfe) == 0x86 && opcode.size() > 1 && (opcode[1] & 0xc0) != 0xc0;
+  out.locked = info.lock || exchanges;  // Intel SDM vol. 3, 8.1.2.1
   if (info.state == DecodeState::ok) {
     describe(info, out);
   } else if (size == CodeSize::bits64 && is_vector_prefix(opcode[0])) {

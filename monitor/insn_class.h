@@ -81,6 +81,7 @@ struct InsnClass {
   bool may_store = true;
   bool loads_cr3 = false;         ///< MOV CR3
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
+  bool locked = false;            ///< LOCK, or XCHG with memory
   bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
   MmxUse mmx = MmxUse::none;
   /// Why the recording ends where it has been executed, or where it was refused with #UD: the

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 
 namespace citcat::monitor {
@@ -144,6 +145,7 @@ bool InterruptLog::move_to(std::size_t offset) {
 
 /// The last piece of the file that holds something: what lies before may have been taken away.
 void InterruptLog::skip() {
+  if (all_ != nullptr) return given_.clear();
   off_t data = static_cast<off_t>(begin_ + at_), hole = data;
   for (off_t next = data; (next = lseek(file_, next, SEEK_DATA)) >= 0;
        next = hole = lseek(file_, next, SEEK_HOLE))
@@ -172,6 +174,13 @@ bool InterruptLog::take_announced(LoggedEvent& event) {
 }
 
 LogItem InterruptLog::next(LoggedEvent& event) {
+  if (all_ != nullptr) {
+    if (given_.empty()) return all_->next(event);
+    const LogItem item = given_.front().first;
+    event = given_.front().second;
+    given_.pop_front();
+    return item;
+  }
   while (pending()) {
     const char* const begin = text_ + at_;
     const void* const end = std::memchr(begin, '\n', kLongestLine);
@@ -206,7 +215,11 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     return item;
   }
   if (line.starts_with("SMM")) return LogItem::system_management;
-  if (line.starts_with("CPU Reset")) return LogItem::reset;
+  if (line.starts_with("CPU Reset")) {
+    event = LoggedEvent{};
+    (void)std::sscanf(std::string(line).c_str(), "CPU Reset (CPU %u)", &event.processor);
+    return LogItem::reset;
+  }
 
   // "  count: v=VV e=EEEE i=N cpl=N IP=SSSS:OOOOOOOO pc=PPPPPPPP SP=... CR2=..."
   std::uint32_t value = 0;

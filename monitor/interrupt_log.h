@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace citcat::monitor {
 
@@ -46,6 +48,7 @@ bool parse_state_line(std::string_view line, LoggedState& state);
 /// A delivery that QEMU began.
 struct LoggedEvent {
   unsigned vector = 0;
+  unsigned processor = 0;  ///< of a reset: its number
   std::uint32_t error_code = 0;
   std::uint32_t processors_bits = 0;  ///< of the error code, which the emulator leaves out
   bool software = false;              ///< INT n, INT3, INTO
@@ -72,6 +75,8 @@ class InterruptLog {
   static constexpr std::size_t kWindow = std::size_t{64} << 30;
 
   InterruptLog() = default;
+  /// What one of several processors sees of `all`: what it was given, then what is new there.
+  explicit InterruptLog(InterruptLog& all) : all_(&all) {}
   ~InterruptLog();
   InterruptLog(const InterruptLog&) = delete;
   InterruptLog& operator=(const InterruptLog&) = delete;
@@ -79,13 +84,18 @@ class InterruptLog {
   /// Maps the file that QEMU logs to (-D), which exists already. `window`: a multiple of 2 MiB.
   bool open(const std::string& path, std::size_t window = kWindow);
   /// Is there anything new? One load.
-  bool pending() const { return text_ != nullptr && text_[at_] != 0; }
+  bool pending() const {
+    if (all_ != nullptr) return !given_.empty() || all_->pending();
+    return text_ != nullptr && text_[at_] != 0;
+  }
+  /// Something that was read from the log of all, and is this processor's.
+  void give(LogItem item, const LoggedEvent& event) { given_.emplace_back(item, event); }
   /// Reads on until something is complete or the log ends.
   LogItem next(LoggedEvent& event);
   /// Everything written so far is of no interest, and may be gone.
   void skip();
   /// It cannot be followed any further: what happens from now on is not seen.
-  bool failed() const { return failed_; }
+  bool failed() const { return all_ != nullptr ? all_->failed() : failed_; }
 
  private:
   LogItem take(std::string_view line, LoggedEvent& event);
@@ -96,6 +106,8 @@ class InterruptLog {
   /// The window moves on where less than this is left of it.
   static constexpr std::size_t kMargin = std::size_t{1} << 20;
 
+  InterruptLog* all_ = nullptr;
+  std::deque<std::pair<LogItem, LoggedEvent>> given_;
   int file_ = -1;
   bool failed_ = false;
   std::size_t window_ = 0;

@@ -3,19 +3,23 @@
 //
 // Some functions of QEMU that are no part of its plugin interface are used, found by name at start:
 // qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers,
-// cpu_physical_memory_rw, for ROM, and cpu_physical_memory_map and _unmap, for memory beyond 4 GiB.
+// cpu_physical_memory_rw, for ROM, cpu_exit and current_cpu, where several processors take turns,
+// and cpu_physical_memory_map and _unmap, for memory beyond 4 GiB.
 
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "driver-kmod/uapi/citcat_dump.h"
 #include "monitor/process_watch.h"
@@ -23,6 +27,7 @@
 #include "monitor/qemu_registers.h"
 #include "monitor/recorder.h"
 #include "monitor/trigger.h"
+#include "monitor/turns.h"
 
 namespace citcat::monitor {
 namespace {
@@ -52,15 +57,38 @@ struct Options {
 /// the next instruction that may begin one. done: nothing is instrumented any more.
 enum class Phase { waiting, armed, recording, done };
 
+struct Monitor;
+
+/// One of the machine's processors.
+struct Processor {
+  Processor(Monitor& monitor, unsigned its, bool several);
+
+  unsigned number;
+  QemuRegisters registers;
+  std::optional<InterruptLog> part;  ///< of several: what is its own of the log
+  Recorder recorder;
+  /// The last instruction that was begun, stored by the emulator's own code; and the next one of
+  /// its block that the recorder has not been told of.
+  const Insn* volatile* begun = nullptr;
+  const Insn* next_begun = nullptr;
+  std::uint64_t turn_ends = 0;  ///< when it has done so many instructions
+  std::uint32_t asked_leaf = 0, asked_subleaf = 0;  ///< of CPUID, while waiting
+};
+
 struct Monitor {
-  explicit Monitor(Options given)
+  Monitor(Options given, unsigned count)
       : options(std::move(given)),
         sink(options.data, options.control),
-        recorder(memory, sink, log, registers, options.cache),
+        processors(make_processors(count)),
+        now(processors[0].get()),
         start_watch(options.start),
         stop_watch(options.stop),
-        start_process(options.start, registers, read_linear),
-        stop_process(options.stop, registers, read_linear) {}
+        start_process(options.start, now->registers, read_linear),
+        stop_process(options.stop, now->registers, read_linear) {
+    if (several()) share_bus();
+  }
+  std::vector<std::unique_ptr<Processor>> make_processors(unsigned count);
+  void share_bus();
 
   Options options;
   qemu_plugin_id_t id = 0;
@@ -68,23 +96,45 @@ struct Monitor {
   GuestMemory memory;
   RecordSink sink;
   InterruptLog log;
-  QemuRegisters registers;
-  Recorder recorder;
+  std::vector<std::unique_ptr<Processor>> processors;
+  Processor* now = nullptr;  ///< the one whose turn it is, as far as we were told
+  bool several() const { return processors.size() > 1; }
+  TurnLength turn_length;
   PortWatch start_watch, stop_watch;
+  // Registers are asked for by the number that all processors have for them.
   ProcessWatch start_process, stop_process;
   bool watches_processes() const { return start_process.wanted() || stop_process.wanted(); }
   std::uint64_t started = 0;  ///< instructions while waiting for a count
   std::uint32_t window = 0;   ///< the driver's, when its marker was stored
   bool begin_next = false;    ///< the marker was stored: the next instruction is the first
-  /// The last instruction that was begun, stored by the emulator's own code; and the next one of
-  /// its block that the recorder has not been told of.
-  qemu_plugin_scoreboard* score = nullptr;
-  const Insn* volatile* begun = nullptr;
-  const Insn* next_begun = nullptr;
+  qemu_plugin_scoreboard* score = nullptr;  ///< Processor::begun
   bool stop_next = false;
   bool knows_high_memory = false;
-  std::uint32_t asked_leaf = 0, asked_subleaf = 0;  ///< of CPUID, while waiting
 };
+
+Processor::Processor(Monitor& monitor, unsigned its, bool several)
+    : number(its),
+      registers(its),
+      part(several ? std::optional<InterruptLog>(std::in_place, monitor.log) : std::nullopt),
+      recorder(monitor.memory, monitor.sink, part ? *part : monitor.log, registers,
+               monitor.options.cache) {}
+
+std::vector<std::unique_ptr<Processor>> Monitor::make_processors(unsigned count) {
+  std::vector<std::unique_ptr<Processor>> all;
+  for (unsigned n = 0; n < count; ++n)
+    all.push_back(std::make_unique<Processor>(*this, n, count > 1));
+  return all;
+}
+
+void Monitor::share_bus() {
+  sink.show_processors();
+  for (const auto& one : processors) {
+    std::vector<BusModel*> others;
+    for (const auto& other : processors)
+      if (other != one) others.push_back(&other->recorder.bus());
+    one->recorder.share(one->number, std::move(others));
+  }
+}
 
 Monitor* monitor;
 
@@ -98,8 +148,21 @@ void arm() {
   retranslate();
 }
 
+/// The totals of all processors.
+Recorder::Totals recorded() {
+  Recorder::Totals all;
+  for (const auto& one : monitor->processors) all.add(one->recorder.totals());
+  return all;
+}
+
+void end_recording(const std::string& reason) {
+  if (!monitor->several()) return monitor->now->recorder.end(reason);
+  for (const auto& one : monitor->processors) one->recorder.close();
+  Recorder::say_totals(recorded(), reason, monitor->sink);
+}
+
 void finish(const std::string& reason) {
-  monitor->recorder.end(reason);
+  end_recording(reason);
   monitor->phase = Phase::done;
   retranslate();
   // QEMU takes SIGTERM as a request to shut down in order.
@@ -113,12 +176,92 @@ void stop_without_recording(const std::string& why) {
   kill(getpid(), SIGTERM);
 }
 
+// ---- turns
+// ---------------------------------------------------------------------------------------
+
+/// While there is one, the emulator takes this processor for the one that it runs.
+class AsCurrent {
+ public:
+  explicit AsCurrent(Processor& one) : before_(one.registers.make_current()) {}
+  ~AsCurrent() { QemuRegisters::restore_current(before_); }
+  AsCurrent(const AsCurrent&) = delete;
+  AsCurrent& operator=(const AsCurrent&) = delete;
+
+ private:
+  void* before_;
+};
+
+void catch_up();
+
+/// Gives what is new in the log to those whose it is. Those whose turn is over show it at once.
+void share_log() {
+  if (!monitor->log.pending()) return;
+  std::vector<Candidate> candidates;
+  for (const auto& one : monitor->processors)
+    candidates.push_back(candidate_of(one->registers.state(), one->recorder.waits()));
+  LoggedEvent event;
+  while (monitor->log.pending()) {
+    const LogItem item = monitor->log.next(event);
+    if (item == LogItem::nothing) break;
+    if (item == LogItem::reset && event.processor != 0) {
+      if (event.processor < monitor->processors.size())
+        monitor->processors[event.processor]->recorder.initialised();
+      continue;
+    }
+    const auto number = item == LogItem::event ? whose(event, candidates) : 0;
+    if (!number) {
+      monitor->now->recorder.refuse(
+          "the emulator does not tell which processor an interrupt or exception is of");
+      return;
+    }
+    monitor->processors[*number]->part->give(item, event);
+  }
+}
+
+/// Another processor's turn begins, of several. What the others have done is shown first.
+void take_turn(unsigned number) {
+  Processor& before = *monitor->now;
+  if (before.number != number) {
+    const AsCurrent as(before);
+    catch_up();
+  }
+  if (monitor->phase != Phase::recording) return;
+  share_log();
+  for (const auto& one : monitor->processors) {
+    if (one->number == number || (one.get() != &before && !one->part->pending())) continue;
+    const AsCurrent as(*one);
+    one->recorder.resume();
+    one->recorder.rest();
+    if (!one->recorder.active()) return finish("error");
+  }
+  monitor->now = monitor->processors[number].get();
+  monitor->now->recorder.resume();
+}
+
+/// A callback is of this processor.
+void hear(unsigned number) {
+  if (!monitor->several()) return;
+  if (monitor->phase != Phase::recording)
+    monitor->now = monitor->processors[number].get();
+  else if (number != monitor->now->number || monitor->log.pending())
+    take_turn(number);
+}
+
+/// Turns are kept short, so that processors meet as they do on a real bus.
+void end_turn_in_time() {
+  Processor& one = *monitor->now;
+  if (one.recorder.instructions() < one.turn_ends) return;
+  one.turn_ends = one.recorder.instructions() + monitor->turn_length.next();
+  one.registers.stop_soon();
+}
+
 // ---- waiting
 // -------------------------------------------------------------------------------------
 
-void on_wbinvd(unsigned, void*) {
+void on_wbinvd(unsigned number, void*) {
+  hear(number);
   if (monitor->phase == Phase::waiting &&
-      static_cast<std::uint32_t>(monitor->registers.gpr(3)) == CITCAT_ARM_VALUE)
+      static_cast<std::uint32_t>(monitor->now->registers.gpr(3)) == CITCAT_ARM_VALUE)
     arm();
 }
 
@@ -126,19 +269,21 @@ void on_address(unsigned, void*) {
   if (monitor->phase == Phase::waiting) arm();
 }
 
-void on_count(unsigned, void* user) {
+void on_count(unsigned number, void* user) {
+  hear(number);
   monitor->started += reinterpret_cast<std::uintptr_t>(user);
   if (monitor->phase == Phase::waiting && monitor->started >= monitor->options.start.number) arm();
 }
 
 bool is_trigger_port_write(PortWatch& watch, const Insn& insn) {
   const std::uint32_t port =
-      insn.what.port_in_dx ? static_cast<std::uint16_t>(monitor->registers.gpr(2)) : insn.what.port;
-  return watch.write(port, static_cast<std::uint32_t>(monitor->registers.gpr(0)),
+      insn.what.port_in_dx ? static_cast<std::uint16_t>(monitor->now->registers.gpr(2)) : insn.what.port;
+  return watch.write(port, static_cast<std::uint32_t>(monitor->now->registers.gpr(0)),
                      insn.what.operand_bytes);
 }
 
-void on_port_write(unsigned, void* user) {
+void on_port_write(unsigned number, void* user) {
+  hear(number);
   if (monitor->phase == Phase::waiting &&
       is_trigger_port_write(monitor->start_watch, *static_cast<const Insn*>(user)))
     arm();
@@ -151,41 +296,47 @@ void* as_user_data(CodeSize size) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(size));
 }
 
-void on_user_block(unsigned, void* code) {
+void on_user_block(unsigned number, void* code) {
+  hear(number);
   if (monitor->phase != Phase::waiting) return;
   (void)monitor->stop_process.block(size_from(code));
   if (monitor->start_process.block(size_from(code))) arm();
 }
 
-void on_system_call(unsigned, void* code) {
+void on_system_call(unsigned number, void* code) {
+  hear(number);
   if (monitor->phase != Phase::waiting) return;
   (void)monitor->stop_process.call(size_from(code));
   if (monitor->start_process.call(size_from(code))) arm();
 }
 
-void on_wrmsr(unsigned, void*) {
-  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->registers.gpr(n)); };
-  monitor->recorder.facts().msrs[low(1)] = std::uint64_t{low(2)} << 32 | low(0);
+void on_wrmsr(unsigned number, void*) {
+  hear(number);
+  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
+  monitor->now->recorder.facts().msrs[low(1)] = std::uint64_t{low(2)} << 32 | low(0);
 }
 
 /// XSETBV is about to be executed. It takes what a processor takes: of register 0, at level 0, with
 /// the component that XCR0 always has (Intel SDM vol. 2, XSETBV).
-void on_xsetbv(unsigned, void*) {
-  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->registers.gpr(n)); };
-  if (low(1) != 0 || (low(0) & kX87State) == 0 || monitor->registers.at_user_level()) return;
-  monitor->recorder.facts().xcr0 = std::uint64_t{low(2)} << 32 | low(0);
+void on_xsetbv(unsigned number, void*) {
+  hear(number);
+  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
+  if (low(1) != 0 || (low(0) & kX87State) == 0 || monitor->now->registers.at_user_level()) return;
+  monitor->now->recorder.facts().xcr0 = std::uint64_t{low(2)} << 32 | low(0);
 }
 
 /// CPUID is about to be executed.
-void on_cpuid(unsigned, void*) {
-  monitor->asked_leaf = static_cast<std::uint32_t>(monitor->registers.gpr(0));
-  monitor->asked_subleaf = static_cast<std::uint32_t>(monitor->registers.gpr(1));
+void on_cpuid(unsigned number, void*) {
+  hear(number);
+  monitor->now->asked_leaf = static_cast<std::uint32_t>(monitor->now->registers.gpr(0));
+  monitor->now->asked_subleaf = static_cast<std::uint32_t>(monitor->now->registers.gpr(1));
 }
 
 /// It has been, and the next instruction of the block is about to be.
-void on_cpuid_answer(unsigned, void*) {
-  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->registers.gpr(n)); };
-  monitor->recorder.facts().note_cpuid(monitor->asked_leaf, monitor->asked_subleaf,
+void on_cpuid_answer(unsigned number, void*) {
+  hear(number);
+  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
+  monitor->now->recorder.facts().note_cpuid(monitor->now->asked_leaf, monitor->now->asked_subleaf,
                                        {low(0), low(3), low(1), low(2)});
 }
 
@@ -193,7 +344,7 @@ void on_cpuid_answer(unsigned, void*) {
 void watch_model(qemu_plugin_insn* handle, const Insn& insn, InsnKind before) {
   if (insn.what.kind == InsnKind::wrmsr)
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_wrmsr, QEMU_PLUGIN_CB_R_REGS, nullptr);
-  if (!monitor->registers.has_long_mode()) return;
+  if (!monitor->now->registers.has_long_mode()) return;
   if (before == InsnKind::cpuid)
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_cpuid_answer, QEMU_PLUGIN_CB_R_REGS, nullptr);
   if (insn.what.kind == InsnKind::cpuid)
@@ -254,7 +405,7 @@ bool write_file(const std::string& path, const void* data, std::size_t size) {
 
 /// For tests of the driver: what it dumped beside what the emulator says, at the same instruction.
 void write_probe() {
-  const std::string text = monitor->registers.dump();
+  const std::string text = monitor->now->registers.dump();
   const std::string& path = monitor->options.probe;
   const GuestMemory& memory = monitor->memory;
   const bool good =
@@ -275,21 +426,37 @@ void begin(const Insn& insn) {
     return;
   }
   monitor->phase = Phase::recording;
-  monitor->recorder.begin(insn, monitor->window);
+  if (monitor->several()) monitor->log.skip();
+  monitor->now->recorder.resume();
+  monitor->now->recorder.begin(insn, monitor->window);
+  for (const auto& one : monitor->processors) {
+    if (one.get() == monitor->now) continue;
+    const AsCurrent as(*one);
+    one->recorder.begin_at_rest();
+  }
+  monitor->now->recorder.resume();
+}
+
+/// Whether the emulator shows all of the registers: in compatibility mode it is half of them.
+bool shows_all_registers(Processor& one) {
+  const AsCurrent as(one);
+  return !one.registers.in_long_mode() || one.registers.state().code64;
 }
 
 /// Registers are exact, flags too, at the first instruction of a block; the driver's start is one.
 bool may_begin(const Insn& insn) {
   if (monitor->options.start.kind == Trigger::Kind::driver) return monitor->begin_next;
-  // In compatibility mode the emulator shows only half of the registers.
-  return insn.first_in_block &&
-         (insn.code == CodeSize::bits64 || !monitor->registers.in_long_mode());
+  if (!insn.first_in_block) return false;
+  if (!monitor->several())
+    return insn.code == CodeSize::bits64 || !monitor->now->registers.in_long_mode();
+  return std::all_of(monitor->processors.begin(), monitor->processors.end(),
+                     [](const auto& one) { return shows_all_registers(*one); });
 }
 
 /// What an instruction writes that runs between the trigger and the beginning.
 void note_model(const Insn& insn) {
-  if (insn.what.kind == InsnKind::wrmsr) on_wrmsr(0, nullptr);
-  if (insn.what.kind == InsnKind::xsetbv) on_xsetbv(0, nullptr);
+  if (insn.what.kind == InsnKind::wrmsr) on_wrmsr(monitor->now->number, nullptr);
+  if (insn.what.kind == InsnKind::xsetbv) on_xsetbv(monitor->now->number, nullptr);
 }
 
 bool should_stop(const Insn& insn) {
@@ -299,7 +466,7 @@ bool should_stop(const Insn& insn) {
     case Trigger::Kind::address:
       return insn.linear == stop.number;
     case Trigger::Kind::count:
-      return monitor->recorder.instructions() >= stop.number;
+      return recorded().instructions >= stop.number;
     case Trigger::Kind::process:
     case Trigger::Kind::exit: {
       const bool begins =
@@ -315,10 +482,10 @@ bool should_stop(const Insn& insn) {
 /// Looks whether the recording ends before an instruction that has been arrived at: it is not
 /// fetched then, and does not count.
 bool ends_before(const Insn& insn) {
-  if (!monitor->recorder.active() || monitor->sink.failed()) {
+  if (!monitor->now->recorder.active() || monitor->sink.failed()) {
     finish("error");
-  } else if (should_stop(insn) || monitor->recorder.stop_marker_seen()) {
-    finish(monitor->recorder.stop_marker_seen() ? "marker" : "trigger");
+  } else if (should_stop(insn) || monitor->now->recorder.stop_marker_seen()) {
+    finish(monitor->now->recorder.stop_marker_seen() ? "marker" : "trigger");
   } else {
     return false;
   }
@@ -327,7 +494,7 @@ bool ends_before(const Insn& insn) {
 
 /// Looks whether the recording goes on behind the beginning of an instruction.
 void check_end(const Insn& insn) {
-  if (!monitor->recorder.active() || monitor->sink.failed()) {
+  if (!monitor->now->recorder.active() || monitor->sink.failed()) {
     finish("error");
   } else if (insn.what.kind == InsnKind::out && is_trigger_port_write(monitor->stop_watch, insn)) {
     monitor->stop_next = true;  // with the next instruction: this one belongs to the recording
@@ -340,22 +507,22 @@ void start(const Insn& insn) {
     begin(insn);
   }
   if (monitor->phase != Phase::recording) return;
-  const bool begins = monitor->recorder.arrive(insn);
+  const bool begins = monitor->now->recorder.arrive(insn);
   if (ends_before(insn)) return;
-  if (begins) monitor->recorder.enter(insn);
+  if (begins) monitor->now->recorder.enter(insn);
   check_end(insn);
 }
 
 /// Tells the recorder of the instructions that were begun since it was last told of one. All of
 /// them are of one block, ended plainly and have stored nothing.
 void catch_up() {
-  const Insn* const last = *monitor->begun;
-  while (monitor->next_begun != nullptr && monitor->next_begun <= last) {
-    const Insn& insn = *monitor->next_begun++;
+  const Insn* const last = *monitor->now->begun;
+  while (monitor->now->next_begun != nullptr && monitor->now->next_begun <= last) {
+    const Insn& insn = *monitor->now->next_begun++;
     if (monitor->phase == Phase::recording) {
-      const bool begins = monitor->recorder.arrive_behind();
+      const bool begins = monitor->now->recorder.arrive_behind();
       if (ends_before(insn)) continue;
-      if (begins) monitor->recorder.enter_behind(insn);
+      if (begins) monitor->now->recorder.enter_behind(insn);
       check_end(insn);
     } else if (monitor->phase == Phase::armed) {
       start(insn);
@@ -363,13 +530,16 @@ void catch_up() {
   }
 }
 
-void on_start(unsigned, void* user) {
+void on_start(unsigned number, void* user) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
+  hear(number);
   catch_up();
   const Insn& insn = *static_cast<const Insn*>(user);
   start(insn);
-  *monitor->begun = &insn;
-  monitor->next_begun = &insn + 1;
+  *monitor->now->begun = &insn;
+  monitor->now->next_begun = &insn + 1;
+  if (monitor->several() && insn.first_in_block && monitor->phase == Phase::recording)
+    end_turn_in_time();
 }
 
 /// While armed: the driver's marker may be stored.
@@ -389,8 +559,9 @@ void watch_for_marker(std::uint64_t address, std::span<const std::uint8_t> value
   monitor->begin_next = true;
 }
 
-void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+void on_access(unsigned number, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
+  if (monitor->now->number != number) hear(number);
   catch_up();
   const bool store = qemu_plugin_mem_is_store(info);
   if (monitor->phase == Phase::armed && !store) return;
@@ -403,7 +574,7 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void*
   if (monitor->phase == Phase::armed)
     watch_for_marker(address, bytes);
   else
-    monitor->recorder.access(*static_cast<const Insn*>(user), store, linear, address,
+    monitor->now->recorder.access(*static_cast<const Insn*>(user), store, linear, address,
                              qemu_plugin_hwaddr_is_io(where), bytes);
 }
 
@@ -479,6 +650,14 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
   }
 }
 
+/// The processor that the emulator runs, of which it may not have told yet.
+Processor& running() {
+  if (monitor->several())
+    for (const auto& one : monitor->processors)
+      if (one->registers.is_current()) return *one;
+  return *monitor->now;
+}
+
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (monitor->phase == Phase::done) return;
   if (!find_high_memory())
@@ -486,11 +665,11 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
         "this QEMU does not tell where its RAM is; choose no more than 2 GiB of it");
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
+  QemuRegisters& registers = running().registers;
   const bool user = (monitor->phase != Phase::waiting || monitor->watches_processes()) &&
-                    monitor->registers.at_user_level();
-  const CodeSize code = monitor->phase == Phase::waiting && !user
-                            ? likely_code_size(monitor->registers)
-                            : monitor->registers.code_size();
+                    registers.at_user_level();
+  const CodeSize code = monitor->phase == Phase::waiting && !user ? likely_code_size(registers)
+                                                                  : registers.code_size();
   InsnKind kind_before = InsnKind::plain;
   if (monitor->phase != Phase::waiting) return follow_block(block, user, code);
   for (std::size_t n = 0; n < count; ++n) {
@@ -503,17 +682,25 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
 }
 
 void on_exit(qemu_plugin_id_t, void*) {
-  if (monitor->begun != nullptr && monitor->phase == Phase::recording) catch_up();
-  monitor->recorder.end("exit");
+  if (monitor->now->begun != nullptr && monitor->phase == Phase::recording) {
+    const AsCurrent as(*monitor->now);
+    catch_up();
+  }
+  if (monitor->phase == Phase::recording) end_recording("exit");
 }
 
-void on_processor(qemu_plugin_id_t, unsigned) {
-  monitor->begun =
-      static_cast<const Insn* volatile*>(qemu_plugin_scoreboard_find(monitor->score, 0));
-  if (!monitor->memory.find(monitor->options.ram))
+void on_processor(qemu_plugin_id_t, unsigned number) {
+  if (number >= monitor->processors.size())
+    return stop_without_recording("a processor was added, which this monitor does not record");
+  // The scoreboard may have been moved to make room for this one.
+  for (const auto& one : monitor->processors)
+    if (one->number <= number)
+      one->begun = static_cast<const Insn* volatile*>(
+          qemu_plugin_scoreboard_find(monitor->score, one->number));
+  if (number == 0 && !monitor->memory.find(monitor->options.ram))
     stop_without_recording("the guest's RAM is not in one memory backend named " +
                            monitor->options.ram);
-  else if (!monitor->registers.find_registers())
+  else if (!monitor->processors[number]->registers.find_registers())
     stop_without_recording("this QEMU does not show the registers of an x86 processor");
 }
 
@@ -589,17 +776,26 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
       std::fprintf(stderr, "citcat-monitor: error: option %s is not understood\n", argv[n]);
       return -1;
     }
-  if (!info->system_emulation || info->system.max_vcpus != 1) {
-    std::fprintf(stderr, "citcat-monitor: error: exactly one processor is needed (-smp 1)\n");
+  const int count = info->system_emulation ? info->system.max_vcpus : 0;
+  if (count < 1 || count > static_cast<int>(kMostProcessors)) {
+    std::fprintf(stderr, "citcat-monitor: error: between 1 and %u processors can be recorded\n",
+                 kMostProcessors);
     return -1;
   }
-  monitor = new Monitor(std::move(options));
+  if (count > 1 && options.start.kind == Trigger::Kind::driver) {
+    std::fprintf(stderr, "citcat-monitor: error: the driver tells of one processor alone\n");
+    return -1;
+  }
+  monitor = new Monitor(std::move(options), static_cast<unsigned>(count));
   monitor->id = id;
   monitor->score = qemu_plugin_scoreboard_new(sizeof(const Insn*));
-  if (!monitor->registers.find_functions()) {
-    std::fprintf(stderr, "citcat-monitor: error: this QEMU does not export cpu_dump_state\n");
-    return -1;
-  }
+  for (const auto& one : monitor->processors)
+    if (!one->registers.find_functions(monitor->several())) {
+      std::fprintf(stderr, "citcat-monitor: error: this QEMU does not export %s\n",
+                   monitor->several() ? "cpu_dump_state, cpu_exit and current_cpu"
+                                      : "cpu_dump_state");
+      return -1;
+    }
   monitor->memory.set_physical_access(
       reinterpret_cast<GuestMemory::PhysicalAccess>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_rw")));
   if (!monitor->log.open(monitor->options.log)) {

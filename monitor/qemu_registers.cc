@@ -61,7 +61,19 @@ const std::array<const char*, QemuRegisters::kRegisters> QemuRegisters::kNames =
     "r11", "r12",    "r13", "r14", "r15", "es",  "cs",  "ss",   "ds",      "fs",      "gs",
     "eip", "eflags", "cr0", "cr2", "cr3", "cr4", "cr8", "efer", "fs_base", "gs_base", "k_gs_base"};
 
-bool QemuRegisters::find_functions() {
+bool QemuRegisters::several_ = false;
+
+void** QemuRegisters::current() {
+  // It is a variable of each thread's own.
+  thread_local void** const place =
+      several_ ? static_cast<void**>(dlsym(RTLD_DEFAULT, "current_cpu")) : nullptr;
+  return place;
+}
+
+bool QemuRegisters::find_functions(bool several) {
+  several_ = several;
+  stop_soon_ = reinterpret_cast<StopSoon>(dlsym(RTLD_DEFAULT, "cpu_exit"));
+  if (several && (stop_soon_ == nullptr || current() == nullptr)) return false;
   get_cpu_ = reinterpret_cast<GetCpu>(dlsym(RTLD_DEFAULT, "qemu_get_cpu"));
   dump_state_ = reinterpret_cast<DumpState>(dlsym(RTLD_DEFAULT, "cpu_dump_state"));
   return get_cpu_ != nullptr && dump_state_ != nullptr;
@@ -126,7 +138,7 @@ std::string QemuRegisters::dump() {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* const file = open_memstream(&text, &size);
-  dump_state_(get_cpu_(0), file, kDumpFpu);
+  dump_state_(get_cpu_(number_), file, kDumpFpu);
   std::fclose(file);
   std::string out(text, size);
   std::free(text);
@@ -165,7 +177,7 @@ void QemuRegisters::find_ip() {
   // Read as a file, so that it does no harm to read too far.
   const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   if (memory < 0) return;
-  const auto* const begin = static_cast<const std::uint8_t*>(get_cpu_(0));
+  const auto* const begin = static_cast<const std::uint8_t*>(get_cpu_(number_));
   std::vector<std::uint8_t> state(kMostBytes);
   std::size_t size = 0;
   for (; size < kMostBytes; size += kPage)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "monitor/qemu_plugin_api.h"
 #include "monitor/recorder.h"
@@ -14,8 +15,11 @@ namespace citcat::monitor {
 
 class QemuRegisters final : public Registers {
  public:
+  /// Those of processor `number`, which are to be had while the emulator runs it, or is told so.
+  explicit QemuRegisters(unsigned number = 0) : number_(static_cast<int>(number)) {}
   /// False when this QEMU does not export what is needed.
-  bool find_functions();
+  /// `several`: what is needed where processors take turns, too.
+  bool find_functions(bool several = false);
   /// To be called on the processor's thread. False when a register is missing.
   bool find_registers();
 
@@ -42,9 +46,26 @@ class QemuRegisters final : public Registers {
   /// The state as QEMU prints it.
   std::string dump();
 
+  /// Of several processors: whether the emulator runs this one now.
+  bool is_current() const { return *current() == get_cpu_(number_); }
+  /// Has the emulator take this one for the one that it runs. Returns what it took for that before.
+  void* make_current() const {
+    if (current() == nullptr) return nullptr;
+    return std::exchange(*current(), get_cpu_(number_));
+  }
+  static void restore_current(void* before) {
+    if (current() != nullptr) *current() = before;
+  }
+  /// Has the emulator go on to another processor at the end of the block that runs.
+  void stop_soon() const { stop_soon_(get_cpu_(number_)); }
+
  private:
   using GetCpu = void* (*)(int);
   using DumpState = void (*)(void*, std::FILE*, int);
+  using StopSoon = void (*)(void*);
+  /// Where the emulator says, for each of its threads, which processor it runs; nullptr for one
+  /// processor.
+  static void** current();
   /// Places in `handles_`: general registers first, then the selectors in encoding order.
   enum : unsigned {
     kSelectors = 16,
@@ -73,8 +94,11 @@ class QemuRegisters final : public Registers {
     return value;
   }
 
+  int number_;
   GetCpu get_cpu_ = nullptr;
   DumpState dump_state_ = nullptr;
+  StopSoon stop_soon_ = nullptr;
+  static bool several_;
   std::array<qemu_plugin_register*, kRegisters> handles_{};
   GByteArray* buffer_ = nullptr;
   std::uint16_t known_code_ = 0;  ///< the code segment that `known_size_` is of

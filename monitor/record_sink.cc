@@ -12,9 +12,6 @@ namespace {
 
 constexpr std::size_t kRecordBytes = 40;
 constexpr std::size_t kBufferBytes = 8192 * kRecordBytes;
-// Synthetic bus clocks, as in the captures of docs/formats/capture.md.
-constexpr unsigned kClocksSingle = 2, kClocksHalfLine = 5;
-
 template <typename T>
 void store(std::uint8_t* at, T value) {
   std::memcpy(at, &value, sizeof value);  // x86 hosts only, as is QEMU's TCG plugin we ship
@@ -28,19 +25,35 @@ RecordSink::RecordSink(int data, int control)
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void RecordSink::pass_time() {
+  Position& its = positions_[driver_];
+  // Iterations of a REP that has ended are one instruction: the sum falls then.
+  const std::uint64_t done = its.instructions + its.iterations;
+  if (done > its.told) passed_ += done - its.told;
+  its.told = done;
+}
+
+std::uint64_t RecordSink::clock() {
+  if (several_) {
+    pass_time();
+    return passed_ + bus_clocks_;
+  }
+  return positions_[0].instructions + positions_[0].iterations + bus_clocks_;
+}
+
 void RecordSink::put(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
                      unsigned flags, unsigned burst, unsigned clocks) {
   if (used_ + kRecordBytes > buffer_.size()) flush();
   std::uint8_t* const r = buffer_.data() + used_;
   std::memset(r, 0, kRecordBytes);
-  store(r, instructions_);
-  store(r + 8, static_cast<std::uint32_t>(instructions_ + iterations_ + bus_clocks_));
+  store(r, positions_[driver_].instructions);
+  store(r + 8, static_cast<std::uint32_t>(clock()));
   store(r + 12, address);
-  store(r + 16, iterations_);
+  store(r + 16, positions_[driver_].iterations);
   r[20] = static_cast<std::uint8_t>(type);
   r[21] = static_cast<std::uint8_t>(bytes.size());
   r[22] = static_cast<std::uint8_t>(flags);
-  r[23] = static_cast<std::uint8_t>(burst);
+  r[23] = static_cast<std::uint8_t>(burst | driver_ << 4);
   constexpr std::size_t kHalfLine = 16;  // nearly all of them behind a cache
   if (bytes.size() == kHalfLine)
     std::memcpy(r + 24, bytes.data(), kHalfLine);
@@ -81,6 +94,17 @@ void RecordSink::line_part(RecordType type, std::uint32_t address,
 
 void RecordSink::event(RecordType type, std::uint8_t value, unsigned size, unsigned flags) {
   put(type, 0, {&value, size}, flags, 0, kClocksSingle);
+}
+
+void RecordSink::local_interrupt(std::uint8_t vector, std::uint8_t mode) {
+  const std::uint8_t bytes[2] = {vector, mode};
+  put(RecordType::local_interrupt, 0, bytes, 0, 0, kClocksSingle);
+}
+
+void RecordSink::message(std::uint32_t message) {
+  std::uint8_t bytes[4];
+  store(bytes, message);
+  put(RecordType::message, 0, bytes, 0, 0, kClocksSingle);
 }
 
 void RecordSink::stand_in(std::uint32_t held, std::uint64_t machine) {

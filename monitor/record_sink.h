@@ -2,6 +2,7 @@
 // The bus records of a recording on their way out of the emulator. They go through a pipe to
 // `citcat record`, which owns the file: whatever happens to the emulator, what was sent is kept.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,6 +23,12 @@ enum class RecordType : std::uint8_t {
   flush = 9,
   nmi = 10,
   stand_in = 15,
+  // Of several processors.
+  local_interrupt = 16,
+  message = 17,
+  init = 18,
+  startup = 19,
+  invalidate = 20,
 };
 enum RecordFlag : std::uint8_t {
   kLineBurst = 1,
@@ -30,7 +37,12 @@ enum RecordFlag : std::uint8_t {
   kSnoopWriteBack = 8,
   kDriver = 16,
   kFillForStore = 32,
+  kSharedFill = 64,  ///< of several processors: HIT#
+  kLock = 128,       ///< of several processors: LOCK#
 };
+
+/// Who drives a record, of several processors: one of them, or another bus master.
+inline constexpr unsigned kMostProcessors = 14, kOtherMaster = 14;
 
 /// Collects records and sends them in large blocks.
 class RecordSink {
@@ -38,11 +50,17 @@ class RecordSink {
   /// Takes over two descriptors: records go to `data`, lines of text to `control`.
   RecordSink(int data, int control);
 
-  /// Position that the following records carry.
+  /// From now on records name the processor that drives them, and their clock is that of all.
+  void show_processors() { several_ = true; }
+  /// The one that drives the following records.
+  void select(unsigned processor) { driver_ = processor; }
+  unsigned selected() const { return driver_; }
+  /// Position that the following records of the selected processor carry.
   void set_position(std::uint64_t instructions, std::uint32_t iterations) {
-    instructions_ = instructions;
-    iterations_ = iterations;
+    positions_[driver_] = {instructions, iterations};
   }
+  /// Of several processors: the clock goes on by what the selected one has done, shown or not.
+  void pass_time();
 
   /// One transfer; split where it crosses an aligned dword, as a 32-bit bus does.
   void single(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
@@ -57,6 +75,15 @@ class RecordSink {
   /// An event without address: acknowledge (value is the vector), halt, flush.
   void event(RecordType type, std::uint8_t value, unsigned size, unsigned flags = 0);
 
+  /// The selected processor accepts an interrupt from its local APIC (0 fixed, 4 NMI).
+  void local_interrupt(std::uint8_t vector, std::uint8_t mode);
+  /// It sends a message to others: vector, delivery mode, destination, details.
+  void message(std::uint32_t message);
+  /// A line that it shares becomes its own.
+  void invalidate(std::uint32_t line, unsigned flags) {
+    put(RecordType::invalidate, line, {}, flags, 0, kClocksSingle);
+  }
+
   /// The page of the machine is shown at `held` from now on.
   void stand_in(std::uint32_t held, std::uint64_t machine);
 
@@ -69,6 +96,16 @@ class RecordSink {
   bool failed() const { return failed_; }
 
  private:
+  // Synthetic bus clocks, as in the captures of docs/formats/capture.md.
+  static constexpr unsigned kClocksSingle = 2, kClocksHalfLine = 5;
+
+  struct Position {
+    std::uint64_t instructions = 0;
+    std::uint32_t iterations = 0;
+    std::uint64_t told = 0;  ///< what the clock of all has gone on by
+  };
+
+  std::uint64_t clock();
   void put(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
            unsigned flags, unsigned burst, unsigned clocks);
   void send(int descriptor, std::span<const std::uint8_t> bytes);
@@ -76,8 +113,10 @@ class RecordSink {
   int data_, control_;
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
-  std::uint64_t instructions_ = 0;
-  std::uint32_t iterations_ = 0;
+  std::array<Position, kOtherMaster + 1> positions_{};
+  unsigned driver_ = 0;
+  bool several_ = false;
+  std::uint64_t passed_ = 0;  ///< of several processors: what all of them have done
   std::uint64_t bus_clocks_ = 0;
   std::uint64_t records_ = 0;
   bool failed_ = false;

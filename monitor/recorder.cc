@@ -12,6 +12,9 @@ namespace {
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 
+/// The interrupt command register as an x2APIC has it (Intel SDM vol. 3, table 10-6).
+constexpr std::uint32_t kCommandMsr = 0x830;
+
 /// Ports through which the A20 gate is moved: system control port A and the keyboard controller.
 bool moves_a20(std::uint32_t port, unsigned size) {
   const auto covers = [&](std::uint32_t wanted) { return wanted - port < size; };
@@ -39,6 +42,18 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
     give_up("no memory for a copy of the guest's RAM");
     return;
   }
+  begin_with(window);
+  if (window != 0) {
+    send_driver_state(window);
+  } else {
+    const LoggedState state = registers_.state();
+    send_emulator_state(state, narrowed(first, linear_of(first) - state.segment[1].base));
+  }
+  take_control();
+}
+
+/// The caches are empty then.
+void Recorder::begin_with(std::uint32_t window) {
   active_ = true;
   window_ = window;
   completed_ = 0;
@@ -47,11 +62,10 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
   bus_.clear();
   set_position();
   sink_.event(RecordType::flush, 2, 1, kDriver);
-  if (window != 0) {
-    send_driver_state(window);
-  } else {
-    send_emulator_state(first);
-  }
+}
+
+/// The registers that decide how memory is reached become known.
+void Recorder::take_control() {
   if (!active_) return;
   change_mode();
   follow_a20();
@@ -85,10 +99,8 @@ void Recorder::send_driver_state(std::uint32_t window) {
   note_task_base(registers_.state());
 }
 
-void Recorder::send_emulator_state(const Insn& first) {
-  const LoggedState state = registers_.state();
+void Recorder::send_emulator_state(const LoggedState& state, std::uint64_t ip) {
   const auto wide = registers_.long_mode_registers();
-  const std::uint64_t ip = narrowed(first, linear_of(first) - state.segment[1].base);
   send_state_block(state_block(state, ip, wide, facts_, memory_.low_bytes()), kStateWithoutDriver);
   note_task_base(state);
   fpu_.clear();
@@ -106,19 +118,45 @@ void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint3
 void Recorder::end(const std::string& reason) {
   if (!active_) return;
   active_ = false;
+  say_totals(totals(), reason, sink_);
+}
+
+Recorder::Totals Recorder::totals() const {
+  return {completed_,
+          interrupts_,
+          exceptions_,
+          software_,
+          bus_.external_changes(),
+          walker_.walks(),
+          walker_.disagreements()};
+}
+
+void Recorder::Totals::add(const Totals& more) {
+  instructions += more.instructions;
+  interrupts += more.interrupts;
+  exceptions += more.exceptions;
+  software += more.software;
+  external += more.external;
+  walks += more.walks;
+  disagreements += more.disagreements;
+}
+
+void Recorder::say_totals(const Totals& totals, const std::string& reason, RecordSink& sink) {
   char text[512];
   std::snprintf(
       text, sizeof text,
       "stop instructions=%llu records=%llu interrupts=%llu exceptions=%llu "
       "software_interrupts=%llu external_changes=%llu walks=%llu disagreements=%llu "
       "reason=%s",
-      static_cast<unsigned long long>(completed_), static_cast<unsigned long long>(sink_.records()),
-      static_cast<unsigned long long>(interrupts_), static_cast<unsigned long long>(exceptions_),
-      static_cast<unsigned long long>(software_),
-      static_cast<unsigned long long>(bus_.external_changes()),
-      static_cast<unsigned long long>(walker_.walks()),
-      static_cast<unsigned long long>(walker_.disagreements()), reason.c_str());
-  sink_.say(text);
+      static_cast<unsigned long long>(totals.instructions),
+      static_cast<unsigned long long>(sink.records()),
+      static_cast<unsigned long long>(totals.interrupts),
+      static_cast<unsigned long long>(totals.exceptions),
+      static_cast<unsigned long long>(totals.software),
+      static_cast<unsigned long long>(totals.external),
+      static_cast<unsigned long long>(totals.walks),
+      static_cast<unsigned long long>(totals.disagreements), reason.c_str());
+  sink.say(text);
 }
 
 void Recorder::give_up(const std::string& why) {
@@ -157,6 +195,7 @@ std::uint64_t Recorder::code_base(std::uint64_t ip, std::uint64_t translated_at)
 
 bool Recorder::arrive(const Insn& insn) {
   walker_.take_back_pointer_marks();
+  if (waits_) take_start();
   take_log(insn);
   if (!active_) return false;
   if (const char* const problem = stand_ins_.problem()) {
@@ -357,6 +396,9 @@ void Recorder::finish(const LoggedState* after) {
       break;
     case InsnKind::wrmsr:
       say_internal("WRMSR");
+      if (several_ && static_cast<std::uint32_t>(registers_.gpr(1)) == kCommandMsr)
+        send_message(static_cast<std::uint32_t>(registers_.gpr(0)),
+                     static_cast<std::uint32_t>(registers_.gpr(2)));
       break;
     case InsnKind::rdpmc:
       say_internal("RDPMC");
@@ -437,7 +479,9 @@ void Recorder::say_value(const char* op, std::array<std::uint32_t, 4> values) {
   char text[128];
   const bool wide = in_flight_->code == CodeSize::bits64;
   const std::uint64_t ip = narrowed(*in_flight_, in_flight_linear_ - (wide ? 0 : code_base_));
-  std::snprintf(text, sizeof text, "value %llu,%s,%0*llx,%08x,%08x,%08x,%08x",
+  char its[16] = "value";
+  if (several_) std::snprintf(its, sizeof its, "value-of %u", number_);
+  std::snprintf(text, sizeof text, "%s %llu,%s,%0*llx,%08x,%08x,%08x,%08x", its,
                 static_cast<unsigned long long>(completed_), op, wide ? 16 : 8,
                 static_cast<unsigned long long>(ip), values[0], values[1], values[2], values[3]);
   sink_.say(text);

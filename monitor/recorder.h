@@ -90,9 +90,25 @@ class Recorder : private WayInMemory {
   Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
            CacheModel model);
 
+  /// Of several processors: this is number `number`, whose caches those of `others` see.
+  void share(unsigned number, std::vector<BusModel*> others);
+  BusModel& bus() { return bus_; }
+
   /// Begins at an instruction that is about to start. `window`: the driver's, 0 for none; its state
   /// block goes out first. Without one the emulator's own view of the state does.
   void begin(const Insn& first, std::uint32_t window);
+  /// Of several processors: one that is not running begins where it is, when another one has begun.
+  /// One that has not been started yet waits for that.
+  void begin_at_rest();
+  /// Another processor goes on. Everything that this one has done is shown by then; its registers
+  /// are to be had.
+  void rest();
+  /// It goes on.
+  void resume() { sink_.select(number_); }
+  /// It was initialised (INIT) and waits to be started.
+  void initialised();
+  /// It waits to be started: nothing is delivered to it.
+  bool waits() const { return waits_; }
   bool active() const { return active_; }
   /// What WRMSR and XSETBV have written and CPUID has told so far. The emulator tells no other way;
   /// a recording without the driver begins with them.
@@ -103,6 +119,16 @@ class Recorder : private WayInMemory {
   }
   /// Ends the recording; nothing more is sent.
   void end(const std::string& reason);
+  /// The same, without a word.
+  void close() { active_ = false; }
+  /// What was recorded.
+  struct Totals {
+    std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, software = 0, external = 0,
+                  walks = 0, disagreements = 0;
+    void add(const Totals& more);
+  };
+  Totals totals() const;
+  static void say_totals(const Totals& totals, const std::string& reason, RecordSink& sink);
 
   /// An instruction starts.
   void start(const Insn& insn) {
@@ -131,7 +157,13 @@ class Recorder : private WayInMemory {
  private:
   void send_state_block(std::span<const std::uint32_t> words, std::uint32_t base);
   void send_driver_state(std::uint32_t window);
-  void send_emulator_state(const Insn& first);
+  void send_emulator_state(const LoggedState& state, std::uint64_t ip);
+  void begin_with(std::uint32_t window);
+  void take_control();
+  bool goes_on_where_it_was();
+  void take_start();
+  void note_message(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void send_message(std::uint32_t command, std::uint32_t destination);
   void give_up(const std::string& why);
 
   static constexpr std::uint32_t kProtectedMode = 1;       ///< CR0.PE
@@ -307,6 +339,10 @@ class Recorder : private WayInMemory {
   PageWalker walker_;
 
   bool active_ = false;
+  unsigned number_ = 0;
+  bool several_ = false;
+  bool waits_ = false;              ///< for a SIPI
+  std::uint32_t destination_ = 0;   ///< of messages: the upper half of the command register
   bool line_is_known_ = false;    ///< that of the last fetch is held as it is in memory
   std::uint64_t arrived_at_ = 0;  ///< linear address of what arrive() was told of
   bool stop_marker_ = false;

@@ -224,10 +224,13 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
                         std::span<const std::uint8_t> value) {
   if (shown_++ < shown_before_) return;
   const auto show = [&](std::uint32_t at, std::span<const std::uint8_t> bytes) {
+    bus_.set_locked(in_flight_->what.locked);
     if (store)
       bus_.write(at, bytes);
     else
       bus_.read(at, bytes);
+    bus_.set_locked(false);
+    if (several_ && store && device) note_message(at, bytes);
   };
   // The emulator tells where the first page is. The second one may be anywhere, with RAM in it or a
   // device's registers.

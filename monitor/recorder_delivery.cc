@@ -130,10 +130,18 @@ bool Recorder::finish_before(const LoggedEvent& event, bool unfinished, bool own
 void Recorder::announce(const LoggedEvent& event) {
   if (event.hardware) {
     ++interrupts_;
-    sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
+    const auto vector = static_cast<std::uint8_t>(event.vector);
+    if (several_)
+      sink_.local_interrupt(vector, 0);
+    else
+      sink_.event(RecordType::interrupt_acknowledge, vector, 1);
   } else if (event.nmi()) {
+    constexpr std::uint8_t kNmiMode = 4;
     ++interrupts_;
-    sink_.event(RecordType::nmi, 0, 0);
+    if (several_)
+      sink_.local_interrupt(2, kNmiMode);
+    else
+      sink_.event(RecordType::nmi, 0, 0);
   } else {
     ++(event.software ? software_ : exceptions_);
   }
