@@ -51,6 +51,7 @@ struct Options {
   CacheModel cache = CacheModel::i486;
   Trigger start{Trigger::Kind::driver, 0, {}, {}}, stop;
   bool quit = false;
+  int processors = 1;
 };
 
 /// waiting: only the trigger is watched. armed: everything is instrumented, the recording begins at
@@ -219,32 +220,42 @@ void share_log() {
 }
 
 /// Another processor's turn begins, of several. What the others have done is shown first.
-void take_turn(unsigned number) {
+void take_turn(Processor& next) {
   Processor& before = *monitor->now;
-  if (before.number != number) {
+  if (&before != &next) {
     const AsCurrent as(before);
     catch_up();
   }
   if (monitor->phase != Phase::recording) return;
   share_log();
   for (const auto& one : monitor->processors) {
-    if (one->number == number || (one.get() != &before && !one->part->pending())) continue;
+    if (one.get() == &next || (one.get() != &before && !one->part->pending())) continue;
     const AsCurrent as(*one);
     one->recorder.resume();
     one->recorder.rest();
     if (!one->recorder.active()) return finish("error");
   }
-  monitor->now = monitor->processors[number].get();
-  monitor->now->recorder.resume();
+  monitor->now = &next;
+  next.recorder.resume();
 }
 
-/// A callback is of this processor.
-void hear(unsigned number) {
+/// The processor that the emulator runs. In one thread, QEMU 10 gives callbacks the number of the
+/// one for which their block was translated (accel/tcg/plugin-gen.c, gen_cpu_index()).
+Processor& running() {
+  if (monitor->several() && !monitor->now->registers.is_current())
+    for (const auto& one : monitor->processors)
+      if (one->registers.is_current()) return *one;
+  return *monitor->now;
+}
+
+/// Something happens: whose turn it is.
+void hear() {
   if (!monitor->several()) return;
+  Processor& one = running();
   if (monitor->phase != Phase::recording)
-    monitor->now = monitor->processors[number].get();
-  else if (number != monitor->now->number || monitor->log.pending())
-    take_turn(number);
+    monitor->now = &one;
+  else if (&one != monitor->now || monitor->log.pending())
+    take_turn(one);
 }
 
 /// Turns are kept short, so that processors meet as they do on a real bus.
@@ -258,8 +269,8 @@ void end_turn_in_time() {
 // ---- waiting
 // -------------------------------------------------------------------------------------
 
-void on_wbinvd(unsigned number, void*) {
-  hear(number);
+void on_wbinvd(unsigned, void*) {
+  hear();
   if (monitor->phase == Phase::waiting &&
       static_cast<std::uint32_t>(monitor->now->registers.gpr(3)) == CITCAT_ARM_VALUE)
     arm();
@@ -269,8 +280,8 @@ void on_address(unsigned, void*) {
   if (monitor->phase == Phase::waiting) arm();
 }
 
-void on_count(unsigned number, void* user) {
-  hear(number);
+void on_count(unsigned, void* user) {
+  hear();
   monitor->started += reinterpret_cast<std::uintptr_t>(user);
   if (monitor->phase == Phase::waiting && monitor->started >= monitor->options.start.number) arm();
 }
@@ -282,8 +293,8 @@ bool is_trigger_port_write(PortWatch& watch, const Insn& insn) {
                      insn.what.operand_bytes);
 }
 
-void on_port_write(unsigned number, void* user) {
-  hear(number);
+void on_port_write(unsigned, void* user) {
+  hear();
   if (monitor->phase == Phase::waiting &&
       is_trigger_port_write(monitor->start_watch, *static_cast<const Insn*>(user)))
     arm();
@@ -296,45 +307,45 @@ void* as_user_data(CodeSize size) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(size));
 }
 
-void on_user_block(unsigned number, void* code) {
-  hear(number);
+void on_user_block(unsigned, void* code) {
+  hear();
   if (monitor->phase != Phase::waiting) return;
   (void)monitor->stop_process.block(size_from(code));
   if (monitor->start_process.block(size_from(code))) arm();
 }
 
-void on_system_call(unsigned number, void* code) {
-  hear(number);
+void on_system_call(unsigned, void* code) {
+  hear();
   if (monitor->phase != Phase::waiting) return;
   (void)monitor->stop_process.call(size_from(code));
   if (monitor->start_process.call(size_from(code))) arm();
 }
 
-void on_wrmsr(unsigned number, void*) {
-  hear(number);
+void on_wrmsr(unsigned, void*) {
+  hear();
   const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
   monitor->now->recorder.facts().msrs[low(1)] = std::uint64_t{low(2)} << 32 | low(0);
 }
 
 /// XSETBV is about to be executed. It takes what a processor takes: of register 0, at level 0, with
 /// the component that XCR0 always has (Intel SDM vol. 2, XSETBV).
-void on_xsetbv(unsigned number, void*) {
-  hear(number);
+void on_xsetbv(unsigned, void*) {
+  hear();
   const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
   if (low(1) != 0 || (low(0) & kX87State) == 0 || monitor->now->registers.at_user_level()) return;
   monitor->now->recorder.facts().xcr0 = std::uint64_t{low(2)} << 32 | low(0);
 }
 
 /// CPUID is about to be executed.
-void on_cpuid(unsigned number, void*) {
-  hear(number);
+void on_cpuid(unsigned, void*) {
+  hear();
   monitor->now->asked_leaf = static_cast<std::uint32_t>(monitor->now->registers.gpr(0));
   monitor->now->asked_subleaf = static_cast<std::uint32_t>(monitor->now->registers.gpr(1));
 }
 
 /// It has been, and the next instruction of the block is about to be.
-void on_cpuid_answer(unsigned number, void*) {
-  hear(number);
+void on_cpuid_answer(unsigned, void*) {
+  hear();
   const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
   monitor->now->recorder.facts().note_cpuid(monitor->now->asked_leaf, monitor->now->asked_subleaf,
                                        {low(0), low(3), low(1), low(2)});
@@ -432,6 +443,7 @@ void begin(const Insn& insn) {
   for (const auto& one : monitor->processors) {
     if (one.get() == monitor->now) continue;
     const AsCurrent as(*one);
+    one->next_begun = nullptr;  // what it has begun by then is not recorded
     one->recorder.begin_at_rest();
   }
   monitor->now->recorder.resume();
@@ -455,8 +467,8 @@ bool may_begin(const Insn& insn) {
 
 /// What an instruction writes that runs between the trigger and the beginning.
 void note_model(const Insn& insn) {
-  if (insn.what.kind == InsnKind::wrmsr) on_wrmsr(monitor->now->number, nullptr);
-  if (insn.what.kind == InsnKind::xsetbv) on_xsetbv(monitor->now->number, nullptr);
+  if (insn.what.kind == InsnKind::wrmsr) on_wrmsr(0, nullptr);
+  if (insn.what.kind == InsnKind::xsetbv) on_xsetbv(0, nullptr);
 }
 
 bool should_stop(const Insn& insn) {
@@ -530,9 +542,9 @@ void catch_up() {
   }
 }
 
-void on_start(unsigned number, void* user) {
+void on_start(unsigned, void* user) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
-  hear(number);
+  hear();
   catch_up();
   const Insn& insn = *static_cast<const Insn*>(user);
   start(insn);
@@ -559,9 +571,9 @@ void watch_for_marker(std::uint64_t address, std::span<const std::uint8_t> value
   monitor->begin_next = true;
 }
 
-void on_access(unsigned number, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
-  if (monitor->now->number != number) hear(number);
+  if (monitor->several() && !monitor->now->registers.is_current()) hear();
   catch_up();
   const bool store = qemu_plugin_mem_is_store(info);
   if (monitor->phase == Phase::armed && !store) return;
@@ -634,7 +646,8 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
     const Insn* const before = n == 0 ? nullptr : insn - 1;
     *insn = describe(handle, n == 0, user, code);
     complete(*insn, before, monitor->options.cache);
-    if (may_wait(*insn, before)) {
+    // Such a store is made for the processor for which the block is translated: see running().
+    if (!monitor->several() && may_wait(*insn, before)) {
       qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(handle, QEMU_PLUGIN_INLINE_STORE_U64,
                                                           {monitor->score, 0},
                                                           reinterpret_cast<std::uintptr_t>(insn));
@@ -648,14 +661,6 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
     const auto access_flags = looks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, insn);
   }
-}
-
-/// The processor that the emulator runs, of which it may not have told yet.
-Processor& running() {
-  if (monitor->several())
-    for (const auto& one : monitor->processors)
-      if (one->registers.is_current()) return *one;
-  return *monitor->now;
 }
 
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
@@ -748,6 +753,8 @@ bool parse_option(std::string_view argument, Options& options) {
     options.probe = value;
   else if (name == "quit")
     options.quit = value == "on";
+  else if (name == "processors")
+    options.processors = std::atoi(value.c_str());
   else if (name == "cache")
     return parse_cache(value, options.cache);
   else if (name == "start")
@@ -776,10 +783,12 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
       std::fprintf(stderr, "citcat-monitor: error: option %s is not understood\n", argv[n]);
       return -1;
     }
-  const int count = info->system_emulation ? info->system.max_vcpus : 0;
-  if (count < 1 || count > static_cast<int>(kMostProcessors)) {
-    std::fprintf(stderr, "citcat-monitor: error: between 1 and %u processors can be recorded\n",
-                 kMostProcessors);
+  const int count = info->system_emulation ? info->system.smp_vcpus : 0;
+  if (count != options.processors || count < 1 || count > static_cast<int>(kMostProcessors)) {
+    std::fprintf(stderr,
+                 "citcat-monitor: error: expected %d processors, of %u at most; the machine has "
+                 "%d\n",
+                 options.processors, kMostProcessors, count);
     return -1;
   }
   if (count > 1 && options.start.kind == Trigger::Kind::driver) {

@@ -80,6 +80,7 @@ bool QemuRegisters::find_functions(bool several) {
 }
 
 bool QemuRegisters::find_registers() {
+  cpu_ = get_cpu_(number_);
   buffer_ = g_byte_array_new();
   GArray* const list = qemu_plugin_get_registers();
   const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);

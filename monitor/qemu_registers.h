@@ -47,11 +47,11 @@ class QemuRegisters final : public Registers {
   std::string dump();
 
   /// Of several processors: whether the emulator runs this one now.
-  bool is_current() const { return *current() == get_cpu_(number_); }
+  bool is_current() const { return *current() == cpu_; }
   /// Has the emulator take this one for the one that it runs. Returns what it took for that before.
   void* make_current() const {
     if (current() == nullptr) return nullptr;
-    return std::exchange(*current(), get_cpu_(number_));
+    return std::exchange(*current(), cpu_);
   }
   static void restore_current(void* before) {
     if (current() != nullptr) *current() = before;
@@ -96,6 +96,7 @@ class QemuRegisters final : public Registers {
 
   int number_;
   GetCpu get_cpu_ = nullptr;
+  void* cpu_ = nullptr;  ///< since there is one
   DumpState dump_state_ = nullptr;
   StopSoon stop_soon_ = nullptr;
   static bool several_;

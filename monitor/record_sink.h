@@ -52,6 +52,7 @@ class RecordSink {
 
   /// From now on records name the processor that drives them, and their clock is that of all.
   void show_processors() { several_ = true; }
+  bool shows_processors() const { return several_; }
   /// The one that drives the following records.
   void select(unsigned processor) { driver_ = processor; }
   unsigned selected() const { return driver_; }

@@ -1,16 +1,12 @@
 #include "capture/import/native_writer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "capture/import/native.h"
-#include "formats/io/byte_writer.h"
 
 namespace citcat {
 namespace {
-
-constexpr std::size_t kNameBytes = 32;
 
 std::uint8_t cache_code(const CaptureInfo& info) {
   if (info.cache_inferred) return 0;
@@ -25,28 +21,26 @@ std::uint8_t cache_code(const CaptureInfo& info) {
   return 0;
 }
 
+NativeHeader header_of(const CaptureInfo& info) {
+  NativeHeader header;
+  header.version = kNativeVersion;
+  header.flags = static_cast<std::uint16_t>((info.has_positions ? kNativePositions : 0) |
+                                            (info.has_clock ? kNativeClock : 0));
+  header.cpu = static_cast<std::uint8_t>(info.cpu);
+  header.cache = cache_code(info);
+  header.bus_bytes = static_cast<std::uint8_t>(info.bus.bus_bytes);
+  header.line_bytes = static_cast<std::uint8_t>(info.cache_inferred ? 0 : info.bus.line_bytes);
+  header.address_mask = info.address_mask;
+  if (info.clock_hz < 1e18)
+    header.clock_hz = static_cast<std::uint64_t>(std::llround(info.clock_hz));
+  header.monitor = info.format;
+  return header;
+}
+
 }  // namespace
 
-NativeWriter::NativeWriter(ByteSink& sink, const CaptureInfo& info) : sink_(sink), info_(info) {
-  ByteWriter header;
-  header.bytes(kNativeMagic);
-  header.u16(kNativeVersion);
-  header.u16(kNativeHeaderBytes);
-  header.u16(kBusRecordBytes);
-  header.u16(static_cast<std::uint16_t>((info.has_positions ? kNativePositions : 0) |
-                                        (info.has_clock ? kNativeClock : 0)));
-  header.u8(static_cast<std::uint8_t>(info.cpu));
-  header.u8(cache_code(info));
-  header.u8(static_cast<std::uint8_t>(info.bus.bus_bytes));
-  header.u8(static_cast<std::uint8_t>(info.cache_inferred ? 0 : info.bus.line_bytes));
-  header.u32(info.address_mask);
-  header.u64(info.clock_hz < 1e18 ? static_cast<std::uint64_t>(std::llround(info.clock_hz)) : 0);
-  const std::size_t length = std::min(info.format.size(), kNameBytes);
-  for (std::size_t i = 0; i < kNameBytes; ++i)
-    header.u8(i < length ? static_cast<std::uint8_t>(info.format[i]) : std::uint8_t{0});
-  header.u64(native_header_sum(header.view().first<kNativeFieldBytes>()));
-  sink_.write(header.view());
-}
+NativeWriter::NativeWriter(ByteSink& sink, const CaptureInfo& info)
+    : out_(sink, header_of(info)), info_(info) {}
 
 /// The `part`th 16 bytes as a record.
 BusRecord NativeWriter::pack(const BusTransaction& t, std::size_t part) const {
@@ -74,10 +68,10 @@ bool NativeWriter::write(const BusTransaction& t) {
     if (!check_bus_record(records[i], info_.bus.bus_bytes).empty()) return false;
   }
   if (t.has(kClockKnown)) {
-    lost_time_ |= records_ != 0 && t.clock - last_clock_ > ~std::uint32_t{0};
+    lost_time_ |= out_.records() != 0 && t.clock - last_clock_ > ~std::uint32_t{0};
     last_clock_ = t.clock;
   }
-  for (std::size_t i = 0; i < parts; ++i) put(records[i]);
+  for (std::size_t i = 0; i < parts; ++i) out_.put(records[i]);
   return true;
 }
 
@@ -88,31 +82,7 @@ void NativeWriter::write_cut(Ending ending) {
   cut.type = static_cast<std::uint8_t>(BusRecordType::cut);
   cut.size = 1;
   cut.data[0] = cut_code(ending);
-  put(cut);
-}
-
-void NativeWriter::put(const BusRecord& record) {
-  const auto bytes = std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(record);
-  for (const std::uint64_t word :
-       std::bit_cast<std::array<std::uint64_t, kBusRecordBytes / 8>>(record)) {
-    sum_ += word;
-    sum_of_sums_ += sum_;
-  }
-  ++records_;
-  sink_.write(bytes);
-}
-
-void NativeWriter::finish() {
-  ByteWriter end;
-  end.u64(records_);
-  end.u64(0);
-  end.u32(0);
-  end.u8(static_cast<std::uint8_t>(BusRecordType::end));
-  end.u8(kBusRecordData);
-  end.u16(0);
-  end.u64(sum_);
-  end.u64(sum_of_sums_);
-  sink_.write(end.view());
+  out_.put(cut);
 }
 
 }  // namespace citcat

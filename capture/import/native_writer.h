@@ -8,6 +8,7 @@
 
 #include "capture/bus/source.h"
 #include "capture/import/bus_record.h"
+#include "capture/import/native_stream.h"
 #include "formats/io/byte_sink.h"
 
 namespace citcat {
@@ -22,22 +23,20 @@ class NativeWriter {
   /// False, and nothing is written, where the format has no records for it.
   bool write(const BusTransaction& transaction);
   /// Says where a page is shown from now on.
-  void write_stand_in(const StandIns::Page& page) { put(stand_in_record(page)); }
+  void write_stand_in(const StandIns::Page& page) { out_.put(stand_in_record(page)); }
   /// The record that ends a capture that was interrupted.
   void write_cut(Ending ending);
   /// Writes the end record.
-  void finish();
+  void finish() { out_.finish(); }
 
   /// Whether the clock jumped by more than its 32 bits can express: later times are then too small.
   bool lost_time() const { return lost_time_; }
 
  private:
   BusRecord pack(const BusTransaction& t, std::size_t part) const;
-  void put(const BusRecord& record);
 
-  ByteSink& sink_;
+  NativeStream out_;
   const CaptureInfo& info_;
-  std::uint64_t records_ = 0, sum_ = 0, sum_of_sums_ = 0;
   std::uint64_t last_clock_ = 0;
   bool lost_time_ = false;
 };

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "capture/import/import.h"
+#include "capture/processors/machine_import.h"
 #include "cli/command.h"
 #include "cli/commands/recording_symbols.h"
 #include "cli/interrupt.h"
@@ -104,12 +105,32 @@ RecordArguments with_capture_names(RecordArguments arguments) {
   return arguments;
 }
 
+/// The files of values that cross no bus: one for each processor.
+std::vector<std::string> internal_files(const RecordArguments& capture) {
+  if (capture.processors == 1) return {capture.internal};
+  std::vector<std::string> files;
+  for (unsigned p = 0; p < capture.processors; ++p)
+    files.push_back(side_file_of(capture.internal, p));
+  return files;
+}
+
+/// The options of `import` that name them.
+std::string internal_options(const RecordArguments& capture) {
+  const std::vector<std::string> files = internal_files(capture);
+  if (files.size() == 1) return " --internal " + files.front();
+  std::string text;
+  for (std::size_t p = 0; p < files.size(); ++p)
+    text += fmt::format(" --internal {}={}", p, files[p]);
+  return text;
+}
+
 /// The files of a capture to which the user has given no names of their own.
 std::vector<std::string> unnamed_files(const RecordArguments& capture,
                                        const RecordArguments& given) {
   std::vector<std::string> files;
   if (makes_recording(given.output)) files.push_back(capture.output);
-  if (given.internal.empty()) files.push_back(capture.internal);
+  if (!given.internal.empty()) return files;
+  for (std::string& file : internal_files(capture)) files.push_back(std::move(file));
   return files;
 }
 
@@ -168,17 +189,22 @@ ImportResult import_recorded(const RecordArguments& capture, const std::string& 
                              const Console& console) {
   Progress progress = console.progress("importing", "transactions");
   ImportOptions options;
-  options.capture.internal_path = capture.internal;
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   try {
-    ImportResult result = import_capture({capture.output}, options, output);
+    ImportResult result;
+    if (capture.processors > 1) {
+      result = import_machine({capture.output}, {options, internal_files(capture)}, output).all;
+    } else {
+      options.capture.internal_path = capture.internal;
+      result = import_capture({capture.output}, options, output);
+    }
     for (const std::string& text : result.warnings) console.warn(text);
     const std::vector<SymbolModule> names = names_of(capture);
     if (!names.empty()) add_symbols(names, output, console);
     return result;
   } catch (const Error&) {
-    console.note(fmt::format("the capture is {}, with {} beside it: citcat import {} -o {}",
-                             capture.output, capture.internal, capture.output, output));
+    console.note(fmt::format("the capture is {}: citcat import {}{} -o {}", capture.output,
+                             capture.output, internal_options(capture), output));
     throw;
   }
 }
@@ -200,7 +226,10 @@ void print_result(const RecordArguments& arguments, const MonitorReceiver& recei
     nlohmann::ordered_json json;
     json["output"] = arguments.output;
     json["internal"] = nullptr;
-    if (!recording) json["internal"] = arguments.internal;
+    const std::vector<std::string> internal = internal_files(arguments);
+    if (!recording && internal.size() > 1) json["internal"] = internal;
+    if (!recording && internal.size() == 1) json["internal"] = internal.front();
+    if (internal.size() > 1) json["processors"] = internal.size();
     json["symbols"] = nullptr;
     if (!symbols.empty()) json["symbols"] = symbols;
     json["records"] = receiver.records();
@@ -228,9 +257,10 @@ void print_result(const RecordArguments& arguments, const MonitorReceiver& recei
     console.print_line(fmt::format("next: citcat verify {}", arguments.output));
     return;
   }
-  const bool beside = arguments.internal == side_file_name(arguments.output);
+  const bool beside =
+      arguments.processors == 1 && arguments.internal == side_file_name(arguments.output);
   console.print_line(fmt::format("next: citcat import {}{}{} -o RECORDING.citcat", arguments.output,
-                                 beside ? "" : " --internal " + arguments.internal,
+                                 beside ? "" : internal_options(arguments),
                                  symbols.empty() ? "" : " --symbols " + symbols));
 }
 
@@ -296,7 +326,14 @@ void require_all_recorded(const RecordArguments& arguments, const MonitorReceive
 RecordArguments as_recordable(RecordArguments arguments, const Console& console) {
   if (arguments.command.empty())
     throw UsageError("the emulator's command line is missing, after --");
-  AdaptedCommand adapted = adapted_command(arguments.command);
+  bool chosen = false;
+  if (arguments.start.empty()) {
+    arguments.start = likely_start(arguments.command, arguments.stop);
+    chosen = true;
+  }
+  // The driver's dump is of the processor that it runs on.
+  const unsigned most = arguments.start == "driver" ? 1 : kMostRecordedProcessors;
+  AdaptedCommand adapted = adapted_command(arguments.command, most);
   EmulatorProgram program = find_emulator(adapted.command[0]);
   if (!program.change.empty()) adapted.changes.push_back(program.change);
   if (arguments.exact && !adapted.changes.empty())
@@ -305,9 +342,9 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
   for (const std::string& change : adapted.changes) console.note(change);
   arguments.command = std::move(adapted.command);
   arguments.command[0] = std::move(program.path);
+  arguments.processors = adapted.processors;
   if (arguments.output.empty()) arguments.output = default_recording();
-  if (arguments.start.empty()) {
-    arguments.start = likely_start(arguments.command, arguments.stop);
+  if (chosen) {
     console.note(fmt::format("--start {}: the recording begins there, since nothing else is said",
                              arguments.start));
   }
@@ -328,7 +365,7 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
   const OutputLock lock(arguments.output);
   refuse_what_is_there(capture, arguments);
   take_endings_for_interrupts();
-  MonitorReceiver receiver(capture.output, capture.internal, console);
+  MonitorReceiver receiver(capture, console);
   const Captured captured = capture_bus(capture, receiver, console);
   if (!captured.any) return nothing_recorded(arguments, receiver, captured, console);
   // What was asked to end has ended: from here on the next request counts.

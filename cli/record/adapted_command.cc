@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -60,12 +62,14 @@ std::string given_feature(const std::string& word) {
 /// A command line in the making: words that the options below take and put.
 class Adaptation {
  public:
-  Adaptation(const std::vector<std::string>& command, bool wide) : given_(command), wide_(wide) {}
+  Adaptation(const std::vector<std::string>& command, bool wide, unsigned most_processors)
+      : given_(command), wide_(wide), most_processors_(most_processors) {}
 
   AdaptedCommand run() {
     if (!given_.empty()) take_program(given_[0]);
     for (std::size_t n = 1; n < given_.size(); ++n) n += take(n);
     if (!knows_smm_) leave_out_smm("");
+    if (out_.processors > 1) take_memory_of_several();
     return std::move(out_);
   }
 
@@ -135,7 +139,8 @@ class Adaptation {
     const auto threads = std::remove(parts.begin(), parts.end(), "thread=multi");
     if (threads != parts.end()) {
       parts.erase(threads, parts.end());
-      tell(fmt::format("-accel {}: without thread=multi, since one processor is recorded", value));
+      tell(fmt::format("-accel {}: without thread=multi, since processors are recorded in turns",
+                       value));
     }
     put("accel", fmt::format("{}", fmt::join(parts, ",")));
   }
@@ -177,18 +182,61 @@ class Adaptation {
   }
 
   void take_processors(const std::string& value) {
-    const auto parts = split(value, ',');
-    const bool one = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    const Processors asked = processors_of(value);
+    if (!asked.count) return put("smp", value);  // said by the emulator
+    out_.processors = std::min(*asked.count, most_processors_);
+    const bool all = out_.processors == *asked.count && !asked.may_be_more;
+    put("smp", all ? value : std::to_string(out_.processors));
+    if (all) return;
+    const std::string why = asked.may_be_more && out_.processors == *asked.count
+                                ? "none can be added while it is recorded"
+                            : most_processors_ == 1 ? "the driver tells of one processor"
+                                                    : "no more of them can share a bus";
+    tell(fmt::format("-smp {}: -smp {} in its place, since {}", value, out_.processors, why));
+  }
+
+  struct Processors {
+    std::optional<unsigned> count;
+    bool may_be_more = false;
+  };
+
+  /// "4", "cpus=4,maxcpus=8", "sockets=2,cores=2".
+  static Processors processors_of(const std::string& value) {
+    Processors out;
+    unsigned product = 1, most = 0;
+    for (const std::string& part : split(value, ',')) {
       const std::size_t equal = part.find('=');
-      return (equal == std::string::npos ? part : part.substr(equal + 1)) == "1";
-    });
-    put("smp", one ? value : "1");
-    if (!one)
-      tell(fmt::format("-smp {}: -smp 1 in its place, since one processor is recorded", value));
+      const std::string key = equal == std::string::npos ? "cpus" : part.substr(0, equal);
+      const std::string number = equal == std::string::npos ? part : part.substr(equal + 1);
+      constexpr unsigned kMost = 1u << 16;  // more than any emulator has
+      unsigned n = 0;
+      const char* const end = number.data() + number.size();
+      const auto parsed = std::from_chars(number.data(), end, n);
+      if (parsed.ec != std::errc() || parsed.ptr != end || n == 0 || n > kMost) return {};
+      if (key == "cpus")
+        out.count = n;
+      else if (key == "maxcpus")
+        most = n;
+      else
+        product = std::min(product * n, kMost);
+    }
+    if (!out.count) out.count = most != 0 ? std::min(most, product) : product;
+    out.may_be_more = most > *out.count;
+    return out;
+  }
+
+  /// What lies beyond 4 GiB cannot be shown of several (docs/formats/capture.md).
+  void take_memory_of_several() {
+    constexpr std::uint64_t kMostLow = std::uint64_t{2} << 30;
+    if (memory_at_ == 0 || ram_bytes({"", "-m", out_.command[memory_at_]}) <= kMostLow) return;
+    tell(fmt::format("-m {}: -m 2G in its place, the most that several processors are recorded with",
+                     out_.command[memory_at_]));
+    out_.command[memory_at_] = "2G";
   }
 
   void take_memory(const std::string& value) {
     put("m", value);
+    memory_at_ = out_.command.size() - 1;
     try {
       (void)ram_bytes({"", "-m", value});
     } catch (const UsageError&) {
@@ -209,7 +257,9 @@ class Adaptation {
 
   const std::vector<std::string>& given_;
   const bool wide_;
+  const unsigned most_processors_;
   bool knows_smm_ = false;
+  std::size_t memory_at_ = 0;  ///< the value of -m in the new command; 0 without
   AdaptedCommand out_;
 };
 
@@ -245,9 +295,9 @@ std::string recordable_processor(const std::string& model, bool wide) {
   return out;
 }
 
-AdaptedCommand adapted_command(const std::vector<std::string>& command) {
+AdaptedCommand adapted_command(const std::vector<std::string>& command, unsigned most_processors) {
   const bool wide = command.empty() || command[0].find("i386") == std::string::npos;
-  return Adaptation(command, wide).run();
+  return Adaptation(command, wide, most_processors).run();
 }
 
 }  // namespace citcat

@@ -9,14 +9,17 @@ namespace citcat {
 
 struct AdaptedCommand {
   std::vector<std::string> command;
+  unsigned processors = 1;
   /// A sentence for each change: what there was, what is there now, and why.
   std::vector<std::string> changes;
 };
 
-/// Replaces other accelerators than software emulation, several processors, memory backends of the
-/// user's, system management mode, more memory than can be shown, the monitor's own options, and
-/// what processors have that no replayer executes.
-AdaptedCommand adapted_command(const std::vector<std::string>& command);
+/// Replaces other accelerators than software emulation, more processors than `most_processors`,
+/// memory backends of the user's, system management mode, more memory than can be shown, the
+/// monitor's own options, and what processors have that no replayer executes.
+AdaptedCommand adapted_command(const std::vector<std::string>& command, unsigned most_processors);
+/// Of a bus that they share.
+inline constexpr unsigned kMostRecordedProcessors = 14;
 
 /// A processor as -cpu names one, without what cannot be recorded; the same where nothing is left
 /// out. `wide`: the emulator is one of 64 bits.

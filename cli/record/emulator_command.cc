@@ -138,6 +138,7 @@ std::vector<std::string> monitored_command(const RecordArguments& arguments, con
                   arguments.cache, escaped(arguments.start));
   if (!arguments.stop.empty()) plugin += ",stop=" + escaped(arguments.stop);
   if (arguments.quit) plugin += ",quit=on";
+  if (arguments.processors > 1) plugin += fmt::format(",processors={}", arguments.processors);
   add({"-plugin", plugin});
   return out;
 }

@@ -15,6 +15,7 @@ struct RecordArguments {
   std::string output, internal, cache = "i486", start, stop, monitor;
   std::vector<std::string> command;  ///< the emulator and its options
   std::vector<std::string> symbols;  ///< files of names, as parse_symbol_file_name() reads them
+  unsigned processors = 1;           ///< of the machine that is recorded
   bool quit = false, json = false;
   bool exact = false;  ///< the command line as it is, or not at all
 };

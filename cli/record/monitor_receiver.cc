@@ -8,11 +8,14 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "capture/import/bus_record.h"
+#include "capture/import/native.h"
+#include "cli/record/side_file.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -33,6 +36,21 @@ std::map<std::string, std::string> parse_totals(std::string_view text) {
                                                      : std::min(end + 1, text.size()));
   }
   return out;
+}
+
+/// What the monitor's records of several processors are like, behind a cache of this name.
+NativeHeader header_of_several(const std::string& cache) {
+  NativeHeader header;
+  header.version = kNativeProcessorsVersion;
+  header.flags = kNativePositions | kNativeClock;
+  // Who shares what is shown of lines of 32 bytes.
+  if (cache == "pentium") header.flags |= kNativeSharing;
+  header.cache = cache == "none" ? 1 : cache == "i486" ? 2 : 3;
+  header.bus_bytes = 4;
+  header.line_bytes = cache == "none" ? 0 : cache == "pentium" ? 32 : 16;
+  header.address_mask = ~std::uint32_t{0};
+  header.monitor = "citcat-monitor";
+  return header;
 }
 
 }  // namespace
@@ -57,8 +75,12 @@ std::optional<std::string> nearly_full(std::initializer_list<std::string> paths)
   return std::nullopt;
 }
 
-MonitorReceiver::MonitorReceiver(std::string output, std::string internal, const Console& console)
-    : console_(console), output_(std::move(output)), internal_(std::move(internal)) {}
+MonitorReceiver::MonitorReceiver(const RecordArguments& capture, const Console& console)
+    : console_(console),
+      output_(capture.output),
+      internal_(capture.internal),
+      cache_(capture.cache),
+      values_(capture.processors) {}
 
 std::uint64_t MonitorReceiver::records() const { return bytes_ / kBusRecordBytes; }
 
@@ -96,16 +118,21 @@ bool MonitorReceiver::take_control(int fd) {
 bool MonitorReceiver::finish(Ending ending) {
   if (!records_) return false;
   if (is_interrupted(ending)) write_mark(ending);
+  if (native_) native_->finish();
   records_->finish();
-  if (!values_) open_values();
-  values_->finish();
+  for (unsigned p = 0; p < values_.size(); ++p) values(p).finish();
   return true;
 }
 
 void MonitorReceiver::keep(std::span<const std::uint8_t> records) {
   if (records.empty()) return;
-  if (!records_) records_ = open_sink(output_);
-  records_->write(records);
+  if (!records_) {
+    records_ = open_sink(output_);
+    if (several()) native_.emplace(*records_, header_of_several(cache_));
+  }
+  if (!native_) records_->write(records);
+  for (std::size_t at = 0; native_ && at < records.size(); at += kBusRecordBytes)
+    native_->put(unpack_bus_record(records.subspan(at).first<kBusRecordBytes>()));
   bytes_ += records.size();
   full_ = nearly_full({output_, internal_});
   const BusRecord last = unpack_bus_record(records.last<kBusRecordBytes>());
@@ -120,7 +147,10 @@ void MonitorReceiver::write_mark(Ending ending) {
   mark.type = static_cast<std::uint8_t>(BusRecordType::cut);
   mark.size = 1;
   mark.data[0] = cut_code(ending);
-  records_->write(std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(mark));
+  if (native_)
+    native_->put(mark);
+  else
+    records_->write(std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(mark));
 }
 
 void MonitorReceiver::take_line(std::string_view line) {
@@ -128,8 +158,9 @@ void MonitorReceiver::take_line(std::string_view line) {
   const std::string_view kind = line.substr(0, blank);
   const std::string rest(line.substr(std::min(blank + 1, line.size())));
   if (kind == "value") {
-    if (!values_) open_values();
-    write_text(rest + "\n");
+    write_text(0, rest + "\n");
+  } else if (kind == "value-of") {
+    take_value_of_one(rest);
   } else if (kind == "start") {
     console_.note("recording begins, " + rest);
   } else if (kind == "stop") {
@@ -140,13 +171,28 @@ void MonitorReceiver::take_line(std::string_view line) {
   }
 }
 
-void MonitorReceiver::open_values() {
-  values_ = open_sink(internal_);
-  write_text("icount,op,eip,eax,ebx,ecx,edx\n");
+/// "1 90,RDTSC,…": of processor 1.
+void MonitorReceiver::take_value_of_one(const std::string& text) {
+  unsigned processor = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, processor);
+  if (parsed.ec != std::errc() || processor >= values_.size() || parsed.ptr == end) return;
+  write_text(processor, std::string(parsed.ptr + 1, end) + "\n");
 }
 
-void MonitorReceiver::write_text(const std::string& text) {
-  values_->write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+/// The file of one processor's values, which is made when it is first asked for.
+ByteSink& MonitorReceiver::values(unsigned processor) {
+  std::unique_ptr<ByteSink>& its = values_[processor];
+  if (!its) {
+    its = open_sink(several() ? side_file_of(internal_, processor) : internal_);
+    constexpr std::string_view kHead = "icount,op,eip,eax,ebx,ecx,edx\n";
+    its->write({reinterpret_cast<const std::uint8_t*>(kHead.data()), kHead.size()});
+  }
+  return *its;
+}
+
+void MonitorReceiver::write_text(unsigned processor, const std::string& text) {
+  values(processor).write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
 }
 
 }  // namespace citcat

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/import/native_stream.h"
 #include "cli/console.h"
+#include "cli/record/emulator_command.h"
 #include "events/recording.h"
 #include "formats/io/byte_sink.h"
 
@@ -30,8 +32,9 @@ std::optional<std::string> nearly_full(std::initializer_list<std::string> paths)
 /// cross no bus. A file is made when the first of its content comes.
 class MonitorReceiver {
  public:
-  /// Records go to the file `output`, values that cross no bus to `internal`.
-  MonitorReceiver(std::string output, std::string internal, const Console& console);
+  /// Records go to the file `output`, values that cross no bus to `internal`; of several processors
+  /// to the file of each (side_file_of()), and what the records are like is said at their head.
+  MonitorReceiver(const RecordArguments& capture, const Console& console);
 
   /// Takes what can be read now of the records. False at the end of the stream.
   bool take_data(int fd);
@@ -56,12 +59,17 @@ class MonitorReceiver {
   void keep(std::span<const std::uint8_t> records);
   void write_mark(Ending ending);
   void take_line(std::string_view line);
-  void open_values();
-  void write_text(const std::string& text);
+  ByteSink& values(unsigned processor);
+  void write_text(unsigned processor, const std::string& text);
+  bool several() const { return values_.size() > 1; }
+  void take_value_of_one(const std::string& text);
 
   const Console& console_;
   std::string output_, internal_;
-  std::unique_ptr<ByteSink> records_, values_;
+  std::string cache_;
+  std::unique_ptr<ByteSink> records_;
+  std::optional<NativeStream> native_;             ///< of several processors
+  std::vector<std::unique_ptr<ByteSink>> values_;  ///< by processor
   std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(1 << 20);
   std::size_t held_ = 0;  ///< bytes of an unfinished record, at the front of the buffer
   std::string line_;

@@ -32,6 +32,13 @@ std::string side_file_name(const std::string& capture) {
   return stem + ".side.csv";
 }
 
+std::string side_file_of(const std::string& side_file, unsigned processor) {
+  constexpr std::string_view kSuffix = ".csv";
+  const bool named = side_file.ends_with(kSuffix);
+  return side_file.substr(0, side_file.size() - (named ? kSuffix.size() : 0)) + "." +
+         std::to_string(processor) + (named ? std::string(kSuffix) : "");
+}
+
 std::optional<std::string> find_side_file(const std::string& capture) {
   const std::string name = side_file_name(capture);
   for (const std::string& path : {name, name + std::string(kPartialSuffix)}) {

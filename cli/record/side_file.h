@@ -17,6 +17,9 @@ std::string default_recording();
 /// "boot.bin.zst", also where an interrupted recording left "boot.bin.zst.partial".
 std::string side_file_name(const std::string& capture);
 
+/// The same of one of several processors: "boot.side.1.csv" for "boot.side.csv".
+std::string side_file_of(const std::string& side_file, unsigned processor);
+
 /// That file, or what an interrupted recording left of it; nullopt where there is none.
 std::optional<std::string> find_side_file(const std::string& capture);
 

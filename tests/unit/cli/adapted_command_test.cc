@@ -38,9 +38,31 @@ TEST(AdaptedCommand, LeavesAloneWhatCanBeRecorded) {
                     "disk.img",
                     "-append",
                     "accel=kvm -smp 2"};
-  const AdaptedCommand adapted = adapted_command(words);
+  const AdaptedCommand adapted = adapted_command(words, kMostRecordedProcessors);
   EXPECT_EQ(adapted.command, words);
   EXPECT_TRUE(adapted.changes.empty());
+}
+
+TEST(AdaptedCommand, KeepsSeveralProcessorsThatShareABus) {
+  const std::vector<std::string> words{"qemu-system-x86_64", "-machine", "smm=off", "-m", "2G",
+                                       "-smp", "sockets=2,cores=2"};
+  const AdaptedCommand adapted = adapted_command(words, kMostRecordedProcessors);
+  EXPECT_EQ(adapted.command, words);
+  EXPECT_EQ(adapted.processors, 4u);
+  const AdaptedCommand one = adapted_command(words, 1);
+  EXPECT_EQ(one.processors, 1u);
+  EXPECT_EQ(one.command.back(), "1");
+  EXPECT_EQ(one.changes, std::vector<std::string>{
+                             "-smp sockets=2,cores=2: -smp 1 in its place, since the driver tells "
+                             "of one processor"});
+}
+
+TEST(AdaptedCommand, GivesSeveralProcessorsNoMemoryBeyond4GiB) {
+  const AdaptedCommand adapted = adapted_command(
+      {"qemu-system-x86_64", "-machine", "smm=off", "-m", "8G", "-smp", "2"},
+      kMostRecordedProcessors);
+  EXPECT_EQ(adapted.command[4], "2G");
+  EXPECT_EQ(adapted.changes.size(), 1u);
 }
 
 TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
@@ -53,8 +75,10 @@ TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
       {{"-accel", "tcg,thread=multi,tb-size=64"}, {"-accel", "tcg,tb-size=64"}},
       {{"-machine", "q35,accel=kvm:tcg,kernel_irqchip=on"}, {"-machine", "q35"}},
       {{"-M", "accel=kvm"}, {}},
-      {{"-smp", "2"}, {"-smp", "1"}},
+      {{"-smp", "20"}, {"-smp", "14"}},
       {{"-smp", "cpus=1,maxcpus=4"}, {"-smp", "1"}},
+      {{"-smp", "2,maxcpus=4"}, {"-smp", "2"}},
+      {{"-smp", "sockets=4,cores=8"}, {"-smp", "14"}},
       {{"-m", "1T"}, {"-m", "64G"}},
       {{"-m", "size=100G,slots=3"}, {"-m", "64G"}},
       {{"-object", "memory-backend-file,id=a,size=1G,mem-path=/x"}, {}},
@@ -69,7 +93,7 @@ TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
     Words given{"qemu-system-x86_64"}, adapted{"qemu-system-x86_64"};
     given.insert(given.end(), c.given.begin(), c.given.end());
     adapted.insert(adapted.end(), c.adapted.begin(), c.adapted.end());
-    const AdaptedCommand result = adapted_command(with_machine(given));
+    const AdaptedCommand result = adapted_command(with_machine(given), kMostRecordedProcessors);
     EXPECT_EQ(result.command, with_machine(adapted)) << c.given[0];
     EXPECT_FALSE(result.changes.empty()) << c.given[0];
   }
@@ -79,7 +103,7 @@ TEST(AdaptedCommand, LeavesSystemManagementModeOut) {
   for (const Words& given :
        {Words{"qemu"}, Words{"qemu", "-machine", "q35"}, Words{"qemu", "-machine", "q35,smm=on"},
         Words{"qemu", "-M", "smm=auto"}}) {
-    const AdaptedCommand result = adapted_command(given);
+    const AdaptedCommand result = adapted_command(given, kMostRecordedProcessors);
     const Words off{"-machine", "smm=off"};
     EXPECT_NE(std::search(result.command.begin(), result.command.end(), off.begin(), off.end()),
               result.command.end());
@@ -113,8 +137,8 @@ TEST(AdaptedCommand, TakesFromProcessorsWhatNoReplayHolds) {
 }
 
 TEST(AdaptedCommand, TakesKvmsOwnNameForSoftwareEmulation) {
-  EXPECT_EQ(adapted_command({"/usr/bin/kvm"}).command[0], "qemu-system-x86_64");
-  EXPECT_EQ(adapted_command({"./emulator"}).command[0], "./emulator");
+  EXPECT_EQ(adapted_command({"/usr/bin/kvm"}, kMostRecordedProcessors).command[0], "qemu-system-x86_64");
+  EXPECT_EQ(adapted_command({"./emulator"}, kMostRecordedProcessors).command[0], "./emulator");
 }
 
 TEST(EmulatorVersion, IsThatOfQemu) {
