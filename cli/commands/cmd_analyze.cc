@@ -148,7 +148,8 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
       throw UsageError("--tool " + arguments.tools.front() +
                        ": is of all of the run of all processors, and takes no part of it");
     }
-    return analyze_processors(arguments.recording, arguments.tools, format, console);
+    return analyze_processors(arguments.recording, arguments.tools, arguments.scope.symbols, format,
+                              console);
   }
   if (arguments.positions.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");

@@ -10,6 +10,7 @@
 #include "cli/machine/processor_argument.h"
 #include "formats/io/error.h"
 #include "replay/processors/machine_session.h"
+#include "tools/guest/recording_symbols.h"
 #include "tools/host/report_renderers.h"
 #include "tools/processors/race_tool.h"
 #include "tools/processors/sharing_tool.h"
@@ -91,12 +92,14 @@ bool asks_of_all_processors(const std::vector<std::string>& names) {
 }
 
 ExitCode analyze_processors(const std::string& recording, const std::vector<std::string>& names,
-                            AnalysisFormat format, const Console& console) {
+                            const std::vector<std::string>& symbols, AnalysisFormat format,
+                            const Console& console) {
   const std::optional<MachineFile> machine = find_machine(recording);
   if (!machine) {
     throw UsageError("--tool " + names.front() +
                      ": is of several processors together, and the recording is of one");
   }
+  const Symbols known = tools::known_symbols(machine->open(0), symbols);
   SeveralListeners listeners;
   MachineSession session(*machine, listeners);
   std::vector<std::unique_ptr<tools::SharingTool>> sharing;
@@ -106,11 +109,12 @@ ExitCode analyze_processors(const std::string& recording, const std::vector<std:
     requests.push_back(parse_request(tool));
     if (requests.back().name == kSharing) {
       sharing.push_back(std::make_unique<tools::SharingTool>(
-          machine->processors(), [&session] { return session.clock(); }, requests.back().top));
+          machine->processors(), [&session] { return session.clock(); }, requests.back().top,
+          known));
       listeners.add(*sharing.back());
     } else {
       races.push_back(
-          std::make_unique<tools::RaceTool>(machine->processors(), requests.back().top));
+          std::make_unique<tools::RaceTool>(machine->processors(), requests.back().top, known));
       listeners.add(*races.back());
     }
   }

@@ -15,7 +15,9 @@ bool asks_of_all_processors(const std::vector<std::string>& names);
 
 /// Replays the processors of a recording together. UsageError where it has one processor, or where
 /// other tools are among those asked for.
+/// `symbols`: files of names for the code, beside those that the recording keeps.
 ExitCode analyze_processors(const std::string& recording, const std::vector<std::string>& names,
-                            AnalysisFormat format, const Console& console);
+                            const std::vector<std::string>& symbols, AnalysisFormat format,
+                            const Console& console);
 
 }  // namespace citcat

@@ -1,8 +1,10 @@
 #include "tools/processors/race_tool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "events/position_text.h"
+#include "tools/processors/code_name.h"
 
 namespace citcat::tools {
 namespace {
@@ -13,25 +15,26 @@ void join(std::vector<std::uint64_t>& into, const std::vector<std::uint64_t>& fr
 
 }  // namespace
 
-RaceTool::RaceTool(std::size_t processors, std::size_t top)
+RaceTool::RaceTool(std::size_t processors, std::size_t top, const Symbols& symbols)
     : processors_(processors),
       top_(top),
       clocks_(processors, Clock(processors)),
-      calls_(processors) {
+      calls_(processors),
+      symbols_(symbols) {
   for (std::size_t p = 0; p < processors; ++p) clocks_[p][p] = 1;
 }
 
 RaceTool::Place RaceTool::place_of(const ProcessorAccess& a) const {
-  return {a.processor, clocks_[a.processor][a.processor], a.instruction, a.position, ""};
+  return {a.processor, clocks_[a.processor][a.processor], a.instruction, a.position,
+          calls_.now(a.processor)};
 }
 
-/// The calls that a processor is in, the innermost first.
-std::string RaceTool::stack_of(std::uint8_t processor) const {
+/// The calls that a processor was in, the innermost first.
+std::string RaceTool::calls_of(const Place& place) const {
   constexpr std::size_t kMost = 8;
-  const std::vector<LinearAddr>& calls = calls_[processor];
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, calls.size()); ++i)
-    text += (text.empty() ? "" : " ") + hexadecimal(calls[calls.size() - 1 - i].value);
+  for (const LinearAddr from : calls_.calls(place.calls, kMost))
+    text += (text.empty() ? "" : " ") + code_name(symbols_, from);
   return text;
 }
 
@@ -53,9 +56,7 @@ void RaceTool::compare(const Place& before, const ProcessorAccess& a, bool befor
   race.address = a.address;
   race.both_write = before_writes && a.write;
   race.first = before;
-  race.first.stack = stack_of(before.processor);
   race.second = place_of(a);
-  race.second.stack = stack_of(a.processor);
 }
 
 void RaceTool::access(const ProcessorAccess& a) {
@@ -85,16 +86,9 @@ void RaceTool::access(const ProcessorAccess& a) {
   }
 }
 
-void RaceTool::called(std::uint8_t processor, LinearAddr from) {
-  constexpr std::size_t kDeepest = 256;
-  std::vector<LinearAddr>& calls = calls_[processor];
-  if (calls.size() == kDeepest) calls.erase(calls.begin());
-  calls.push_back(from);
-}
+void RaceTool::called(std::uint8_t processor, LinearAddr from) { calls_.called(processor, from); }
 
-void RaceTool::returned(std::uint8_t processor) {
-  if (!calls_[processor].empty()) calls_[processor].pop_back();
-}
+void RaceTool::returned(std::uint8_t processor) { calls_.returned(processor); }
 
 void RaceTool::message(std::uint8_t from, std::uint8_t vector) {
   if (from >= processors_) return;
@@ -136,9 +130,8 @@ void RaceTool::report(Report& out) const {
     const Race& race = *all[i];
     table.row({hexadecimal(race.address.low32()),
                std::string(race.both_write ? "both write" : "one writes"), race.times,
-               position(race.first), hexadecimal(race.first.instruction.value), race.first.stack,
-               position(race.second), hexadecimal(race.second.instruction.value),
-               race.second.stack});
+               position(race.first), code_place(symbols_, race.first.instruction), calls_of(race.first),
+               position(race.second), code_place(symbols_, race.second.instruction), calls_of(race.second)});
   }
 }
 

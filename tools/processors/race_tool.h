@@ -11,14 +11,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "events/names/symbols.h"
 #include "replay/processors/machine_session.h"
 #include "tools/host/report.h"
+#include "tools/processors/call_contexts.h"
 
 namespace citcat::tools {
 
 class RaceTool final : public MachineListener {
  public:
-  RaceTool(std::size_t processors, std::size_t top);
+  /// `symbols`, which must outlive this, name code.
+  RaceTool(std::size_t processors, std::size_t top,
+           const Symbols& symbols);
 
   void access(const ProcessorAccess& access) override;
   void called(std::uint8_t processor, LinearAddr from) override;
@@ -37,7 +41,7 @@ class RaceTool final : public MachineListener {
     std::uint64_t time = 0;  ///< of its processor's clock
     LinearAddr instruction;
     Position position;
-    std::string stack;  ///< calls that its processor was in when it was found in a race
+    CallContexts::Context calls = 0;  ///< that its processor was in
   };
   struct Dword {
     Place write;
@@ -54,14 +58,15 @@ class RaceTool final : public MachineListener {
   void synchronize(Dword& dword, const ProcessorAccess& access);
   void compare(const Place& before, const ProcessorAccess& access, bool before_writes);
   Place place_of(const ProcessorAccess& access) const;
-  std::string stack_of(std::uint8_t processor) const;
+  std::string calls_of(const Place& place) const;
 
   std::size_t processors_, top_;
   std::vector<Clock> clocks_;
   std::unordered_map<std::uint32_t, Dword> dwords_;
   std::map<std::pair<LinearAddr, LinearAddr>, Race> races_;  ///< by instructions, the lower first
   std::array<Clock, 256> sent_;  ///< with the last message of each vector
-  std::vector<std::vector<LinearAddr>> calls_;
+  CallContexts calls_;
+  const Symbols& symbols_;
 };
 
 }  // namespace citcat::tools

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <string>
 
+#include "tools/processors/code_name.h"
+
 namespace citcat::tools {
 namespace {
 
@@ -19,10 +21,11 @@ std::uint64_t sum(const std::vector<std::uint64_t>& values) {
 }  // namespace
 
 SharingTool::SharingTool(std::size_t processors, std::function<std::uint64_t()> clock,
-                         std::size_t top)
+                         std::size_t top, const Symbols& symbols)
     : processors_(processors),
       clock_(std::move(clock)),
       top_(top),
+      symbols_(symbols),
       bytes_(processors * processors) {}
 
 /// Bytes that others wrote and this processor has not read since.
@@ -148,7 +151,8 @@ void SharingTool::report_pairs(Report& out) const {
                             {"bytes", "bytes", "bytes"}});
   for (std::size_t i = 0; i < std::min(top_, pairs.size()); ++i) {
     const Pair& pair = pairs[i].first;
-    table.row({route(pair.from, pair.to), hexadecimal(pair.writer), hexadecimal(pair.reader),
+    table.row({route(pair.from, pair.to), code_place(symbols_, LinearAddr{pair.writer}),
+               code_place(symbols_, LinearAddr{pair.reader}),
                pairs[i].second.first, pairs[i].second.second});
   }
 }

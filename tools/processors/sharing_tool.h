@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "events/names/symbols.h"
 #include "replay/processors/machine_session.h"
 #include "tools/host/report.h"
 
@@ -18,7 +20,9 @@ namespace citcat::tools {
 class SharingTool final : public MachineListener {
  public:
   /// `clock`: that of the bus, to be asked while the session runs. `top`: rows of a table.
-  SharingTool(std::size_t processors, std::function<std::uint64_t()> clock, std::size_t top);
+  /// `symbols`, which must outlive this, name code.
+  SharingTool(std::size_t processors, std::function<std::uint64_t()> clock, std::size_t top,
+              const Symbols& symbols);
 
   void access(const ProcessorAccess& access) override;
   void report(Report& out) const;
@@ -58,6 +62,7 @@ class SharingTool final : public MachineListener {
   std::size_t processors_;
   std::function<std::uint64_t()> clock_;
   std::size_t top_;
+  const Symbols& symbols_;
   std::unordered_map<std::uint32_t, Line> lines_;
   std::map<Pair, std::pair<std::uint64_t, std::uint64_t>> pairs_;  ///< times, bytes
   std::unordered_map<std::uint32_t, Lock> locks_;                  ///< by dword

@@ -1,0 +1,16 @@
+#pragma once
+// How the tools of several processors say where code is.
+
+#include <string>
+
+#include "events/address.h"
+#include "events/names/symbols.h"
+
+namespace citcat::tools {
+
+/// "put+0x1c" where there is a name for the address, else the address.
+std::string code_name(const Symbols& symbols, LinearAddr at);
+/// The address, and behind it the name where there is one.
+std::string code_place(const Symbols& symbols, LinearAddr at);
+
+}  // namespace citcat::tools
