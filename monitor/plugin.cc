@@ -72,7 +72,7 @@ struct Processor {
   /// its block that the recorder has not been told of.
   const Insn* volatile* begun = nullptr;
   const Insn* next_begun = nullptr;
-  std::uint64_t turn_ends = 0;  ///< when it has done so many instructions
+  std::uint64_t turn_ends = 0;                      ///< when it has done so many instructions
   std::uint32_t asked_leaf = 0, asked_subleaf = 0;  ///< of CPUID, while waiting
 };
 
@@ -287,8 +287,9 @@ void on_count(unsigned, void* user) {
 }
 
 bool is_trigger_port_write(PortWatch& watch, const Insn& insn) {
-  const std::uint32_t port =
-      insn.what.port_in_dx ? static_cast<std::uint16_t>(monitor->now->registers.gpr(2)) : insn.what.port;
+  const std::uint32_t port = insn.what.port_in_dx
+                                 ? static_cast<std::uint16_t>(monitor->now->registers.gpr(2))
+                                 : insn.what.port;
   return watch.write(port, static_cast<std::uint32_t>(monitor->now->registers.gpr(0)),
                      insn.what.operand_bytes);
 }
@@ -323,7 +324,9 @@ void on_system_call(unsigned, void* code) {
 
 void on_wrmsr(unsigned, void*) {
   hear();
-  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
+  const auto low = [](unsigned n) {
+    return static_cast<std::uint32_t>(monitor->now->registers.gpr(n));
+  };
   monitor->now->recorder.facts().msrs[low(1)] = std::uint64_t{low(2)} << 32 | low(0);
 }
 
@@ -331,7 +334,9 @@ void on_wrmsr(unsigned, void*) {
 /// the component that XCR0 always has (Intel SDM vol. 2, XSETBV).
 void on_xsetbv(unsigned, void*) {
   hear();
-  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
+  const auto low = [](unsigned n) {
+    return static_cast<std::uint32_t>(monitor->now->registers.gpr(n));
+  };
   if (low(1) != 0 || (low(0) & kX87State) == 0 || monitor->now->registers.at_user_level()) return;
   monitor->now->recorder.facts().xcr0 = std::uint64_t{low(2)} << 32 | low(0);
 }
@@ -346,9 +351,11 @@ void on_cpuid(unsigned, void*) {
 /// It has been, and the next instruction of the block is about to be.
 void on_cpuid_answer(unsigned, void*) {
   hear();
-  const auto low = [](unsigned n) { return static_cast<std::uint32_t>(monitor->now->registers.gpr(n)); };
+  const auto low = [](unsigned n) {
+    return static_cast<std::uint32_t>(monitor->now->registers.gpr(n));
+  };
   monitor->now->recorder.facts().note_cpuid(monitor->now->asked_leaf, monitor->now->asked_subleaf,
-                                       {low(0), low(3), low(1), low(2)});
+                                            {low(0), low(3), low(1), low(2)});
 }
 
 /// What a recording without the driver begins with, since only instructions tell of it.
@@ -587,7 +594,7 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void*
     watch_for_marker(address, bytes);
   else
     monitor->now->recorder.access(*static_cast<const Insn*>(user), store, linear, address,
-                             qemu_plugin_hwaddr_is_io(where), bytes);
+                                  qemu_plugin_hwaddr_is_io(where), bytes);
 }
 
 /// Callbacks that may look at registers cost more: only where something may be looked at.
@@ -800,9 +807,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
   monitor->score = qemu_plugin_scoreboard_new(sizeof(const Insn*));
   for (const auto& one : monitor->processors)
     if (!one->registers.find_functions(monitor->several())) {
-      std::fprintf(stderr, "citcat-monitor: error: this QEMU does not export %s\n",
-                   monitor->several() ? "cpu_dump_state, cpu_exit and current_cpu"
-                                      : "cpu_dump_state");
+      std::fprintf(
+          stderr, "citcat-monitor: error: this QEMU does not export %s\n",
+          monitor->several() ? "cpu_dump_state, cpu_exit and current_cpu" : "cpu_dump_state");
       return -1;
     }
   monitor->memory.set_physical_access(

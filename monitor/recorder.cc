@@ -143,19 +143,18 @@ void Recorder::Totals::add(const Totals& more) {
 
 void Recorder::say_totals(const Totals& totals, const std::string& reason, RecordSink& sink) {
   char text[512];
-  std::snprintf(
-      text, sizeof text,
-      "stop instructions=%llu records=%llu interrupts=%llu exceptions=%llu "
-      "software_interrupts=%llu external_changes=%llu walks=%llu disagreements=%llu "
-      "reason=%s",
-      static_cast<unsigned long long>(totals.instructions),
-      static_cast<unsigned long long>(sink.records()),
-      static_cast<unsigned long long>(totals.interrupts),
-      static_cast<unsigned long long>(totals.exceptions),
-      static_cast<unsigned long long>(totals.software),
-      static_cast<unsigned long long>(totals.external),
-      static_cast<unsigned long long>(totals.walks),
-      static_cast<unsigned long long>(totals.disagreements), reason.c_str());
+  std::snprintf(text, sizeof text,
+                "stop instructions=%llu records=%llu interrupts=%llu exceptions=%llu "
+                "software_interrupts=%llu external_changes=%llu walks=%llu disagreements=%llu "
+                "reason=%s",
+                static_cast<unsigned long long>(totals.instructions),
+                static_cast<unsigned long long>(sink.records()),
+                static_cast<unsigned long long>(totals.interrupts),
+                static_cast<unsigned long long>(totals.exceptions),
+                static_cast<unsigned long long>(totals.software),
+                static_cast<unsigned long long>(totals.external),
+                static_cast<unsigned long long>(totals.walks),
+                static_cast<unsigned long long>(totals.disagreements), reason.c_str());
   sink.say(text);
 }
 

@@ -341,10 +341,10 @@ class Recorder : private WayInMemory {
   bool active_ = false;
   unsigned number_ = 0;
   bool several_ = false;
-  bool waits_ = false;              ///< for a SIPI
-  std::uint32_t destination_ = 0;   ///< of messages: the upper half of the command register
-  bool line_is_known_ = false;    ///< that of the last fetch is held as it is in memory
-  std::uint64_t arrived_at_ = 0;  ///< linear address of what arrive() was told of
+  bool waits_ = false;             ///< for a SIPI
+  std::uint32_t destination_ = 0;  ///< of messages: the upper half of the command register
+  bool line_is_known_ = false;     ///< that of the last fetch is held as it is in memory
+  std::uint64_t arrived_at_ = 0;   ///< linear address of what arrive() was told of
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;
   std::uint64_t completed_ = 0;

@@ -88,9 +88,9 @@ void Recorder::note_message(std::uint32_t address, std::span<const std::uint8_t>
 }
 
 void Recorder::send_message(std::uint32_t command, std::uint32_t destination) {
-  const std::uint32_t details = (command >> 11 & 1) |           // logical
-                                (command >> 14 & 3) << 1 |      // level, level-triggered
-                                (command >> 18 & 3) << 4;       // shorthand
+  const std::uint32_t details = (command >> 11 & 1) |       // logical
+                                (command >> 14 & 3) << 1 |  // level, level-triggered
+                                (command >> 18 & 3) << 4;   // shorthand
   sink_.message((command & 0xff) | (command >> 8 & 7) << 8 | (destination & 0xff) << 16 |
                 details << 24);
 }

@@ -18,7 +18,8 @@ constexpr struct {
 std::optional<std::uint32_t> StandIns::shown_or_given(std::uint64_t machine) {
   const std::uint64_t frame = machine >> kPageBits;
   if (machine >= k4GiB && sink_.shows_processors()) {
-    problem_ = "memory beyond 4 GiB is used, which is not shown of several processors; choose -m 2G";
+    problem_ =
+        "memory beyond 4 GiB is used, which is not shown of several processors; choose -m 2G";
     return std::nullopt;
   }
   if (machine < k4GiB) {

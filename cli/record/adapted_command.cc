@@ -229,8 +229,9 @@ class Adaptation {
   void take_memory_of_several() {
     constexpr std::uint64_t kMostLow = std::uint64_t{2} << 30;
     if (memory_at_ == 0 || ram_bytes({"", "-m", out_.command[memory_at_]}) <= kMostLow) return;
-    tell(fmt::format("-m {}: -m 2G in its place, the most that several processors are recorded with",
-                     out_.command[memory_at_]));
+    tell(
+        fmt::format("-m {}: -m 2G in its place, the most that several processors are recorded with",
+                    out_.command[memory_at_]));
     out_.command[memory_at_] = "2G";
   }
 

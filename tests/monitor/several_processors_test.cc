@@ -84,9 +84,8 @@ TEST_F(SharedBusTest, ALineIsSharedThenMadeOwnThenWrittenBackForTheOther) {
   EXPECT_EQ(shown(), (std::vector<Short>{{1, kWrite, kL | kW | kS}, {0, kFill, kL | kHit}}));
   store_by(0, kLine + 8, 3);
   store_by(1, kLine, 4);
-  EXPECT_EQ(shown(), (std::vector<Short>{{0, kInvalidation, 0},
-                                         {0, kWrite, kL | kW | kS},
-                                         {1, kFill, kL | kR}}));
+  EXPECT_EQ(shown(), (std::vector<Short>{
+                         {0, kInvalidation, 0}, {0, kWrite, kL | kW | kS}, {1, kFill, kL | kR}}));
 }
 
 TEST_F(SharedBusTest, ALineOfItsOwnIsChangedWithoutAWord) {
@@ -120,8 +119,7 @@ TEST_F(SharedBusTest, WithoutCachesEachAccessIsShownAndLocksToo) {
   store_by(1, kLine, 1);
   bus_[1]->set_locked(false);
   load_by(0, kLine);
-  EXPECT_EQ(shown(),
-            (std::vector<Short>{{1, kFill, kLock}, {1, kWrite, kLock}, {0, kFill, 0}}));
+  EXPECT_EQ(shown(), (std::vector<Short>{{1, kFill, kLock}, {1, kWrite, kLock}, {0, kFill, 0}}));
 }
 
 TEST_F(SharedBusTest, AWriteThroughTakesTheLineFromTheOther) {

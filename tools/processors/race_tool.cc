@@ -130,8 +130,9 @@ void RaceTool::report(Report& out) const {
     const Race& race = *all[i];
     table.row({hexadecimal(race.address.low32()),
                std::string(race.both_write ? "both write" : "one writes"), race.times,
-               position(race.first), code_place(symbols_, race.first.instruction), calls_of(race.first),
-               position(race.second), code_place(symbols_, race.second.instruction), calls_of(race.second)});
+               position(race.first), code_place(symbols_, race.first.instruction),
+               calls_of(race.first), position(race.second),
+               code_place(symbols_, race.second.instruction), calls_of(race.second)});
   }
 }
 

@@ -21,8 +21,7 @@ namespace citcat::tools {
 class RaceTool final : public MachineListener {
  public:
   /// `symbols`, which must outlive this, name code.
-  RaceTool(std::size_t processors, std::size_t top,
-           const Symbols& symbols);
+  RaceTool(std::size_t processors, std::size_t top, const Symbols& symbols);
 
   void access(const ProcessorAccess& access) override;
   void called(std::uint8_t processor, LinearAddr from) override;

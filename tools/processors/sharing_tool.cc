@@ -152,8 +152,8 @@ void SharingTool::report_pairs(Report& out) const {
   for (std::size_t i = 0; i < std::min(top_, pairs.size()); ++i) {
     const Pair& pair = pairs[i].first;
     table.row({route(pair.from, pair.to), code_place(symbols_, LinearAddr{pair.writer}),
-               code_place(symbols_, LinearAddr{pair.reader}),
-               pairs[i].second.first, pairs[i].second.second});
+               code_place(symbols_, LinearAddr{pair.reader}), pairs[i].second.first,
+               pairs[i].second.second});
   }
 }
 

@@ -44,8 +44,8 @@ TEST(AdaptedCommand, LeavesAloneWhatCanBeRecorded) {
 }
 
 TEST(AdaptedCommand, KeepsSeveralProcessorsThatShareABus) {
-  const std::vector<std::string> words{"qemu-system-x86_64", "-machine", "smm=off", "-m", "2G",
-                                       "-smp", "sockets=2,cores=2"};
+  const std::vector<std::string> words{
+      "qemu-system-x86_64", "-machine", "smm=off", "-m", "2G", "-smp", "sockets=2,cores=2"};
   const AdaptedCommand adapted = adapted_command(words, kMostRecordedProcessors);
   EXPECT_EQ(adapted.command, words);
   EXPECT_EQ(adapted.processors, 4u);
@@ -58,9 +58,9 @@ TEST(AdaptedCommand, KeepsSeveralProcessorsThatShareABus) {
 }
 
 TEST(AdaptedCommand, GivesSeveralProcessorsNoMemoryBeyond4GiB) {
-  const AdaptedCommand adapted = adapted_command(
-      {"qemu-system-x86_64", "-machine", "smm=off", "-m", "8G", "-smp", "2"},
-      kMostRecordedProcessors);
+  const AdaptedCommand adapted =
+      adapted_command({"qemu-system-x86_64", "-machine", "smm=off", "-m", "8G", "-smp", "2"},
+                      kMostRecordedProcessors);
   EXPECT_EQ(adapted.command[4], "2G");
   EXPECT_EQ(adapted.changes.size(), 1u);
 }
@@ -137,7 +137,8 @@ TEST(AdaptedCommand, TakesFromProcessorsWhatNoReplayHolds) {
 }
 
 TEST(AdaptedCommand, TakesKvmsOwnNameForSoftwareEmulation) {
-  EXPECT_EQ(adapted_command({"/usr/bin/kvm"}, kMostRecordedProcessors).command[0], "qemu-system-x86_64");
+  EXPECT_EQ(adapted_command({"/usr/bin/kvm"}, kMostRecordedProcessors).command[0],
+            "qemu-system-x86_64");
   EXPECT_EQ(adapted_command({"./emulator"}, kMostRecordedProcessors).command[0], "./emulator");
 }
 
