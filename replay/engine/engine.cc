@@ -131,7 +131,9 @@ Engine::Engine(CpuModel model, EngineClient& client) : Engine(RawTag{}, model, c
 }
 
 Engine::Engine(RawTag, CpuModel model, EngineClient& client)
-    : wide_(cpu_traits(model).has_long_mode), client_(client), host_pages_(std::size_t{1} << 20) {
+    : EngineRegisters(cpu_traits(model).has_long_mode),
+      client_(client),
+      host_pages_(std::size_t{1} << 20) {
   load_unicorn();
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
   check(uc_open(UC_ARCH_X86, wide_ ? UC_MODE_64 : UC_MODE_32, &uc_), "open");

@@ -1,38 +1,37 @@
-// The processor's state inside the engine, read and written in place.
+#include "replay/engine/engine_registers.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-#include "replay/engine/engine.h"
 #include "replay/engine/unicorn_internal.h"
 
 namespace citcat {
 
 using namespace env_layout;
 
-std::uint32_t Engine::eflags() const {
+std::uint32_t EngineRegisters::eflags() const {
   std::uint32_t v = 0;
   uc_reg_read(uc_, UC_X86_REG_EFLAGS, &v);
   return v | 2;
 }
 
-void Engine::set_eflags(std::uint32_t v) {
+void EngineRegisters::set_eflags(std::uint32_t v) {
   check(uc_reg_write(uc_, UC_X86_REG_EFLAGS, &v), "write EFLAGS");
 }
 
-void Engine::write_raw_flags(const RawFlags& flags) {
+void EngineRegisters::write_raw_flags(const RawFlags& flags) {
   std::memcpy(env_ + kEflags, flags.data(), sizeof flags);
   // Between runs EFLAGS is whole: a run begins by taking the arithmetic flags from it.
   set_eflags(eflags());
 }
 
-void Engine::set_a20_mask(std::uint32_t mask) {
+void EngineRegisters::set_a20_mask(std::uint32_t mask) {
   put<std::uint64_t>(kA20Mask, static_cast<std::uint64_t>(
                                    static_cast<std::int64_t>(static_cast<std::int32_t>(mask))));
 }
 
-Segment Engine::read_segment(std::size_t offset) const {
+Segment EngineRegisters::read_segment(std::size_t offset) const {
   const std::uint32_t flags = get<std::uint32_t>(offset + 20);
   Segment s;
   s.selector = static_cast<std::uint16_t>(get<std::uint32_t>(offset));
@@ -43,7 +42,7 @@ Segment Engine::read_segment(std::size_t offset) const {
   return s;
 }
 
-void Engine::write_segment(std::size_t offset, const Segment& s) {
+void EngineRegisters::write_segment(std::size_t offset, const Segment& s) {
   put<std::uint32_t>(offset, s.selector);
   put<std::uint64_t>(offset + 8, s.base);
   put<std::uint32_t>(offset + 16, s.limit);
@@ -53,17 +52,17 @@ void Engine::write_segment(std::size_t offset, const Segment& s) {
   put<std::uint32_t>(offset + 20, s.unusable ? unusable : std::uint32_t{s.attributes} << 8);
 }
 
-TableRegister Engine::read_table(std::size_t offset) const {
+TableRegister EngineRegisters::read_table(std::size_t offset) const {
   return {get<std::uint32_t>(offset + 8),
           static_cast<std::uint16_t>(get<std::uint32_t>(offset + 16))};
 }
 
-void Engine::write_table(std::size_t offset, TableRegister t) {
+void EngineRegisters::write_table(std::size_t offset, TableRegister t) {
   put<std::uint64_t>(offset + 8, t.base);
   put<std::uint32_t>(offset + 16, t.limit);
 }
 
-void Engine::sync_mode() {
+void EngineRegisters::sync_mode() {
   const std::uint32_t flags = system_flags();
   const std::uint32_t cr0 = cr(0);
   const bool pe = (cr0 & 1) != 0;
@@ -95,7 +94,7 @@ void Engine::sync_mode() {
   set_hflags(h | kHfGuest);
 }
 
-void Engine::read_fx(std::span<std::uint8_t, 512> image) const {
+void EngineRegisters::read_fx(std::span<std::uint8_t, 512> image) const {
   std::fill(image.begin(), image.end(), std::uint8_t{0});
   const auto store = [&](std::size_t at, auto v) { std::memcpy(&image[at], &v, sizeof v); };
   const std::uint32_t top = get<std::uint32_t>(kFpTop) & 7;
@@ -125,7 +124,7 @@ void Engine::read_fx(std::span<std::uint8_t, 512> image) const {
   store(24, mxcsr);
 }
 
-void Engine::write_fx(std::span<const std::uint8_t, 512> image) {
+void EngineRegisters::write_fx(std::span<const std::uint8_t, 512> image) {
   const auto load = [&]<class T>(std::size_t at, T) {
     T v;
     std::memcpy(&v, &image[at], sizeof v);
@@ -157,13 +156,13 @@ void Engine::write_fx(std::span<const std::uint8_t, 512> image) {
   check(uc_reg_write(uc_, UC_X86_REG_MXCSR, &mxcsr), "write MXCSR");
 }
 
-std::uint64_t Engine::msr(std::uint32_t index) const {
+std::uint64_t EngineRegisters::msr(std::uint32_t index) const {
   uc_x86_msr m{index, 0};
   check(uc_reg_read(uc_, UC_X86_REG_MSR, &m), "read an MSR");
   return m.value;
 }
 
-void Engine::set_msr(std::uint32_t index, std::uint64_t value) {
+void EngineRegisters::set_msr(std::uint32_t index, std::uint64_t value) {
   const uc_x86_msr m{index, value};
   check(uc_reg_write(uc_, UC_X86_REG_MSR, &m), "write an MSR");
 }
