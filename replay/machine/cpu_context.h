@@ -186,6 +186,8 @@ struct CpuContext {
   }
   std::uint32_t cpl() const { return engine.hflags() & kHfCpl; }
   bool user_mode() const { return cpl() == 3; }
+  /// By whose rights the program reaches memory.
+  Who program() const { return citcat::program(user_mode()); }
   bool protected_mode() const {
     return (engine.hflags() & kHfPe) != 0 && (engine.system_flags() & kVirtual8086) == 0;
   }
@@ -220,7 +222,7 @@ struct CpuContext {
   }
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {
-    return mmu.held(at, access, user_mode()).has_value();
+    return mmu.look_up(at, access, program(), Lookup::held).has_value();
   }
   /// The low `bytes` of a general register, as instructions have them that write 2, 4 or 8, or AL.
   std::uint64_t low_part(int number, unsigned bytes) const {

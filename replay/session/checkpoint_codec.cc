@@ -40,14 +40,14 @@ constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10, kLargeBit = 0x20,
                         kMoreAllowed = 0xc0;
 constexpr unsigned kMoreShift = 2;  ///< from bits 4 and 5 of what is allowed, with CR4.SMAP
 
-void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb, bool wide) {
+void write_tlb(ByteWriter& out, const std::vector<Tlb::Entry>& tlb, bool wide) {
   std::size_t used = 0;
-  for (const Mmu::Entry& e : tlb) used += e.tag != Mmu::kInvalid ? 1 : 0;
+  for (const Tlb::Entry& e : tlb) used += e.tag != Tlb::kInvalid ? 1 : 0;
   out.varint(used);
   std::size_t next = 0;
   for (std::size_t i = 0; i < tlb.size(); ++i) {
-    const Mmu::Entry& e = tlb[i];
-    if (e.tag == Mmu::kInvalid) continue;
+    const Tlb::Entry& e = tlb[i];
+    if (e.tag == Tlb::kInvalid) continue;
     out.varint(i - next);
     out.u32(static_cast<std::uint32_t>(e.tag) | (e.allowed & kAllowedMask) |
             (std::uint32_t{e.allowed} << kMoreShift & kMoreAllowed) | (e.global ? kGlobalBit : 0) |
@@ -58,8 +58,8 @@ void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb, bool wide) {
   }
 }
 
-std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size, bool wide) {
-  std::vector<Mmu::Entry> tlb(size);
+std::vector<Tlb::Entry> read_tlb(ByteReader& in, std::size_t size, bool wide) {
+  std::vector<Tlb::Entry> tlb(size);
   const std::size_t used = in.count("TLB entries", size);
   std::size_t next = 0;
   for (std::size_t i = 0; i < used; ++i) {
@@ -88,8 +88,8 @@ void write_mmu(ByteWriter& out, const Mmu::State& mmu, bool wide) {
 
 Mmu::State read_mmu(ByteReader& in, bool wide) {
   Mmu::State mmu;
-  mmu.itlb = read_tlb(in, Mmu::kCodeEntries, wide);
-  mmu.dtlb = read_tlb(in, Mmu::kDataEntries, wide);
+  mmu.itlb = read_tlb(in, Tlb::kCodeEntries, wide);
+  mmu.dtlb = read_tlb(in, Tlb::kDataEntries, wide);
   for (std::optional<std::uint64_t>& pdpte : mmu.pdptes) {
     const bool known = in.u8("page-directory pointer known") != 0;
     const std::uint64_t value = in.u64("page-directory pointer");

@@ -33,7 +33,7 @@ std::vector<KtRecord> address_space_records(const Machine& machine) {
   const auto state = machine.mmu().save();
   std::map<std::uint64_t, std::uint32_t> frames;
   for (const auto* const tlb : {&state->itlb, &state->dtlb}) {
-    for (const Mmu::Entry& entry : *tlb) {
+    for (const Tlb::Entry& entry : *tlb) {
       if ((entry.tag & kPageMask) == 0) frames[entry.tag] = entry.frame;
     }
   }

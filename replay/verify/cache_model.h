@@ -18,7 +18,7 @@
 #include "events/address.h"
 #include "events/bus_transaction.h"
 #include "events/recording.h"
-#include "replay/machine/mmu.h"
+#include "replay/machine/walk_observer.h"
 
 namespace citcat {
 

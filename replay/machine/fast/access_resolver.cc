@@ -7,7 +7,7 @@ namespace {
 /// The machine's TLB for data holds only one of the two pages at a time.
 bool share_entry(LinearAddr a, LinearAddr b) {
   const LinearAddr::PageNumber differing = a.page() ^ b.page();
-  return differing != 0 && differing % Mmu::kDataEntries == 0;
+  return differing != 0 && differing % Tlb::kDataEntries == 0;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ MissResolver::Answer AccessResolver::resolve(State& s, const Op* op) {
   if (entry.tag == linear.page_begin().value) return Answer::careful;
   // Where code and data share a TLB, data may evict the code that is running.
   const LinearAddr second = cpu_.onward(block.linear.page_begin(), kPageSize);
-  if (cpu_.mmu.takes_place_of(linear, block.linear) ||
-      (block.crosses && cpu_.mmu.takes_place_of(linear, second))) {
+  if (cpu_.mmu.tlb().takes_place_of(linear, block.linear) ||
+      (block.crosses && cpu_.mmu.tlb().takes_place_of(linear, second))) {
     return Answer::careful;
   }
   // An operation that reads and writes could lose one page with each page that it gains, for ever.

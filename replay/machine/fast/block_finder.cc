@@ -56,7 +56,7 @@ const Block* BlockFinder::look_up(std::uint64_t eip, Policy policy) {
   const bool may_cross = kPageSize - place.linear.offset_in_page() < kMaxInstructionBytes;
   if (may_cross) {
     // Without a page walk: the code may never go on there, and a TLB entry would come too early.
-    const auto held = cpu_.mmu.held(next_page, Access::execute, cpu_.user_mode());
+    const auto held = cpu_.mmu.look_up(next_page, Access::execute, cpu_.program(), Lookup::held);
     place.has_second = held && cpu_.memory.is_mapped(held->frame.page());
     if (place.has_second) place.second_frame = held->frame;
   }

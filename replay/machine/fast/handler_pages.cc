@@ -35,15 +35,15 @@ void HandlerPages::forget_writes() {
   }
 }
 
-/// Mmu::translate_quietly(). The entry that the TLB evicts for a page has that page's slot in each
+/// Mmu::look_up(). The entry that the TLB evicts for a page has that page's slot in each
 /// table here too, so nothing else is dropped.
 std::optional<Translation> HandlerPages::translate(LinearAddr linear, Access access) {
   check();
-  const auto known = cpu_.mmu.translate_quietly(linear, access, cpu_.user_mode());
+  const auto known = cpu_.mmu.look_up(linear, access, cpu_.program(), Lookup::quiet);
   if (!stale_ && epoch_ == cpu_.mmu.epoch()) return known;
   stale_ = false;
   epoch_ = cpu_.mmu.epoch();
-  static_assert(Mmu::kDataEntries % kTlbEntries == 0 && Mmu::kCodeEntries % kCodePages == 0);
+  static_assert(Tlb::kDataEntries % kTlbEntries == 0 && Tlb::kCodeEntries % kCodePages == 0);
   const std::size_t index = State::tlb_index(linear), code_index = linear.page() & (kCodePages - 1);
   for (auto& state : t_.states) {
     state->reads[index].tag = state->writes[index].tag = TlbEntry::kNone;

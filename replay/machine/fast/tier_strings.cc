@@ -34,7 +34,7 @@ StringPage TierStrings::find_page(LinearAddr linear, bool write) {
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
   if (entry.tag != linear.page_begin().value) {
     const LinearAddr code = t_.shape.linear(t_.eip);
-    if (cpu_.mmu.takes_place_of(linear, code) || !pages_.fill(linear, write)) return {};
+    if (cpu_.mmu.tlb().takes_place_of(linear, code) || !pages_.fill(linear, write)) return {};
   }
   const PhysAddr at{(write ? s.write_frames : s.read_frames)[index] + linear.offset_in_page()};
   if (write && (store_.holds_code(at.page()) || cpu_.memory.holds_code(at.page()))) {

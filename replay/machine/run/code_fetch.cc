@@ -30,7 +30,7 @@ const DecodedInstruction& CodeFetch::fetch(LinearAddr linear) {
 
 void CodeFetch::find_page(LinearAddr linear) {
   CodePage& code = cpu_.code;
-  code.frame = cpu_.mmu.translate(linear, Access::execute, cpu_.user_mode());
+  code.frame = cpu_.mmu.translate(linear, Access::execute, cpu_.program());
   code.frame = code.frame.page_begin();
   code.host = cpu_.memory.host(code.frame);
   if (code.host == nullptr) throw UndefinedMemory{code.frame, 1, "code"};
@@ -56,7 +56,7 @@ void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t h
         last != 0xffffffff) {
       throw CpuException{13, 0u, 0};
     }
-    next = cpu_.mmu.translate(cpu_.onward(linear, here), Access::execute, cpu_.user_mode());
+    next = cpu_.mmu.translate(cpu_.onward(linear, here), Access::execute, cpu_.program());
     const std::uint8_t* host = cpu_.memory.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
     require_code_at(cpu_.onward(linear, here), next);
@@ -96,7 +96,7 @@ void CodeFetch::read_around(DecodedCode::Slot& slot, LinearAddr linear, CodeMode
   for (; known < bytes.size(); ++known) {
     const LinearAddr from =
         linear32(cpu_.code.base, (ip + static_cast<std::uint32_t>(known)) % kRealSegmentBytes);
-    at[known] = cpu_.mmu.translate(from, Access::execute, cpu_.user_mode());
+    at[known] = cpu_.mmu.translate(from, Access::execute, cpu_.program());
     if (!cpu_.memory.is_defined(at[known], 1)) break;
     bytes[known] = *cpu_.memory.host(at[known]);
   }
@@ -126,7 +126,8 @@ bool CodeFetch::reaches_beyond_limit(LinearAddr linear) {
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   std::uint32_t n = 0;
   for (; n < room; ++n) {
-    const auto at = cpu_.mmu.peek(linear.plus32(n), Access::execute, cpu_.user_mode());
+    const auto at =
+        cpu_.mmu.look_up(linear.plus32(n), Access::execute, cpu_.program(), Lookup::free);
     if (!at || !cpu_.memory.is_mapped(at->frame.page())) break;
     bytes[n] = *cpu_.memory.host(at->frame.plus32(linear.plus32(n).offset_in_page()));
   }

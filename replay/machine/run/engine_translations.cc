@@ -22,7 +22,7 @@ void EngineTranslations::note_code(std::uint32_t frame) {
 void EngineTranslations::share_entry(Translation& known, LinearAddr page, EngineAccess kind) {
   if (kind == EngineAccess::fetch) {
     cpu_.engine_code.note(page, known.frame);
-    const auto data = cpu_.mmu.held(page, Access::read, cpu_.user_mode());
+    const auto data = cpu_.mmu.look_up(page, Access::read, cpu_.program(), Lookup::held);
     known.readable = data && data->frame == known.frame;
     known.writable &= known.readable && data->writable;
     return;
@@ -39,7 +39,7 @@ std::optional<Translation> EngineTranslations::translate_for_engine(LinearAddr l
   const Access access = kind == EngineAccess::write   ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
-  if (auto known = cpu_.mmu.peek(page, access, user)) {
+  if (auto known = cpu_.mmu.look_up(page, access, program(user), Lookup::free)) {
     if (kind == EngineAccess::fetch) {
       if (!cpu_.memory.is_mapped(known->frame.page())) return std::nullopt;
       note_code(known->frame.page());
@@ -52,11 +52,11 @@ std::optional<Translation> EngineTranslations::translate_for_engine(LinearAddr l
   }
   // Descriptor tables and task segments are reached with supervisor rights.
   try {
-    cpu_.mmu.translate_implicitly(page, access);
+    cpu_.mmu.translate(page, access, Who::processor);
   } catch (const PageFault&) {
     return std::nullopt;
   }
-  return cpu_.mmu.peek_implicitly(page, access);
+  return cpu_.mmu.look_up(page, access, Who::processor, Lookup::free);
 }
 
 bool EngineTranslations::touches_system_tables() const {

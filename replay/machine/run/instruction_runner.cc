@@ -234,8 +234,8 @@ void InstructionRunner::leave_repeat() {
 void InstructionRunner::note_code(LinearAddr linear, std::uint32_t size) {
   translations_.note_code(flight_.physical.page());
   if (linear.offset_in_page() + size <= kPageSize) return;
-  const auto second =
-      cpu_.mmu.held(cpu_.onward(linear, size - 1), Access::execute, cpu_.user_mode());
+  const auto second = cpu_.mmu.look_up(cpu_.onward(linear, size - 1), Access::execute,
+                                       cpu_.program(), Lookup::held);
   if (second) translations_.note_code(second->frame.page());
 }
 
@@ -331,9 +331,9 @@ void InstructionRunner::resolve_translation_fault() {
                                 : Access::read;
       const LinearAddr page = cpu_.engine.translation_fault().page;
       if (translations_.lies_in_system_tables(page)) {
-        cpu_.mmu.translate_implicitly(page, access);
+        cpu_.mmu.translate(page, access, Who::processor);
       } else {
-        cpu_.mmu.translate(page, access, cpu_.user_mode());
+        cpu_.mmu.translate(page, access, cpu_.program());
       }
       if (flight_.stores_to_code) {
         operands_.put_back_overwritten();

@@ -139,7 +139,7 @@ LinearAddr Machine::next_linear() const {
 }
 
 std::optional<PhysAddr> Machine::find(LinearAddr address) const {
-  const auto found = cpu_.mmu.find(address);
+  const auto found = cpu_.mmu.look_up(address, Access::read, Who::anybody, Lookup::free);
   if (!found) return std::nullopt;
   return found->frame.plus32(address.offset_in_page());
 }

@@ -46,7 +46,7 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
     run.bytes = std::min(run.bytes, 0xffffffff - static_cast<std::uint32_t>(offset));
   }
   const Access access = operand.write ? Access::write : Access::read;
-  const auto page = cpu_.mmu.held(linear.page_begin(), access, cpu_.user_mode());
+  const auto page = cpu_.mmu.look_up(linear.page_begin(), access, cpu_.program(), Lookup::held);
   if (!page || !cpu_.memory.is_mapped(page->frame.page())) return std::nullopt;
   if (operand.write && cpu_.memory.holds_code(page->frame.page())) return std::nullopt;
   run.linear = linear;

@@ -16,7 +16,7 @@ void TranslationWatch::begins() {
 /// should it have forgotten.
 std::array<std::optional<PhysAddr>, 2> TranslationWatch::engine_frames(LinearAddr page) {
   std::array<std::optional<PhysAddr>, 2> frames{cpu_.engine_code.frame_of(page), std::nullopt};
-  if (const auto now = cpu_.mmu.peek(page, Access::execute, cpu_.user_mode())) {
+  if (const auto now = cpu_.mmu.look_up(page, Access::execute, cpu_.program(), Lookup::free)) {
     frames[1] = now->frame.page_begin();
   }
   for (auto& frame : frames) {

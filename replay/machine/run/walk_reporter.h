@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "replay/machine/mmu.h"
+#include "replay/machine/walk_observer.h"
 
 namespace citcat {
 

@@ -43,14 +43,14 @@ void CodePatcher::patch() {
     for (std::uint32_t i = 0; i < flight_.info->length; ++i) {
       if (flight_.info->bytes[i] == flight_.info->canonical[i]) continue;
       const PhysAddr at =
-          cpu_.mmu.translate(cpu_.onward(cpu_.linear, i), Access::execute, cpu_.user_mode());
+          cpu_.mmu.translate(cpu_.onward(cpu_.linear, i), Access::execute, cpu_.program());
       put(at, flight_.info->canonical[i], std::nullopt);
     }
   }
   for (const LinearAddr beyond : beyond_) {
     const PhysAddr home =
-        cpu_.mmu.translate(beyond.plus32(0u - kRealSegmentBytes), Access::read, cpu_.user_mode());
-    const PhysAddr at = cpu_.mmu.translate(beyond, Access::write, cpu_.user_mode());
+        cpu_.mmu.translate(beyond.plus32(0u - kRealSegmentBytes), Access::read, cpu_.program());
+    const PhysAddr at = cpu_.mmu.translate(beyond, Access::write, cpu_.program());
     cpu_.memory.ensure_mapped(home.page());
     put(at, *cpu_.memory.host(home), home);
   }

@@ -126,7 +126,7 @@ std::optional<bool> FarReturn::image_has_vm() {
   const std::uint32_t mask = cpu_.stack_bits();
   const LinearAddr linear =
       linear32(cpu_.engine.segment_base(kSs), (cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
-  const auto at = cpu_.mmu.peek(linear, Access::read, cpu_.user_mode());
+  const auto at = cpu_.mmu.look_up(linear, Access::read, cpu_.program(), Lookup::free);
   if (!at) return std::nullopt;
   const auto byte = cpu_.memory.defined_byte(at->frame.plus32(linear.offset_in_page()));
   if (!byte) return std::nullopt;
@@ -244,7 +244,7 @@ void FarReturn::tell_transfer_descriptors() {
 void FarReturn::tell_stack_read(LinearAddr linear, std::uint32_t size) {
   while (size != 0) {
     const std::uint32_t n = std::min(size, kPageSize - linear.offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.user_mode());
+    const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.program());
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "stack"};
     }

@@ -21,7 +21,7 @@ void FeatureGate::take_limits() const {
   const CpuidLeaf* const address = model_registers_.cpuid_leaf(kAddressLeaf);
   const CpuidLeaf* const extended = model_registers_.cpuid_leaf(kExtendedFeatureLeaf);
   const unsigned bits = address == nullptr ? 0 : address->eax & 0xff;
-  cpu_.mmu.set_limits(bits == 0 ? Mmu::kMostPhysicalBits : bits,
+  cpu_.mmu.set_limits(bits == 0 ? PageTables::kMostPhysicalBits : bits,
                       extended == nullptr || (extended->edx >> kGigabytePages & 1) != 0);
 }
 
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info
   for_each_access(info, cpu_.engine.gprs(), bases.data(), cpu_.stack32(), [&](const DataAccess& a) {
     for (std::uint32_t i = 0; i < a.size && value; ++i) {
       const LinearAddr at{cpu_.bits64() ? a.linear.value + i : a.linear.plus32(i).value};
-      const auto page = cpu_.mmu.peek(at, Access::read, cpu_.user_mode());
+      const auto page = cpu_.mmu.look_up(at, Access::read, cpu_.program(), Lookup::free);
       const auto byte =
           page ? cpu_.memory.defined_byte(page->frame.plus32(at.offset_in_page())) : std::nullopt;
       if (!byte) {
@@ -111,7 +111,7 @@ bool FeatureGate::asks_for_zero_flag(LinearAddr at, int& left) const {
 std::size_t FeatureGate::known_code(LinearAddr at, std::span<std::uint8_t> bytes) const {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const LinearAddr here = cpu_.onward(at, i);
-    const auto page = cpu_.mmu.peek(here, Access::execute, cpu_.user_mode());
+    const auto page = cpu_.mmu.look_up(here, Access::execute, cpu_.program(), Lookup::free);
     const auto byte =
         page ? cpu_.memory.defined_byte(page->frame.plus32(here.offset_in_page())) : std::nullopt;
     if (!byte) return i;

@@ -143,7 +143,7 @@ void LongModeTransfer::push_return(std::uint32_t width) {
     return LinearAddr{at};
   };
   for (const std::uint32_t below : {width, 2 * width}) {
-    cpu_.mmu.translate(place(below), Access::write, user);
+    cpu_.mmu.translate(place(below), Access::write, program(user));
   }
   system_.push(place(width), cpu_.engine.segment_selector(kCs), width, user);
   system_.push(place(2 * width), next, width, user);
@@ -197,7 +197,7 @@ void LongModeTransfer::push_on_inner_stack(std::uint32_t level, std::uint64_t ta
       engine.segment_selector(kSs), rsp, engine.segment_selector(kCs), retirement_.next_ip()};
   // Where a page is not there nothing of it is stored.
   for (const std::uint64_t first : {top - kWidth * kPushes, top - 1}) {
-    cpu_.mmu.translate(LinearAddr{first}, Access::write, false);
+    cpu_.mmu.translate(LinearAddr{first}, Access::write, Who::supervisor);
   }
   std::uint64_t below = top;
   for (const std::uint64_t value : pushed)

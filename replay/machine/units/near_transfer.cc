@@ -127,8 +127,8 @@ void NearTransfer::check_final_stack() {
   a.write = true;
   frame_before_ = cpu_.engine.wide().gpr(kEbp);
   operands_.check_segment(a, operand, true);
-  if (!cpu_.mmu.peek(a.linear, Access::write, cpu_.user_mode())) {
-    cpu_.mmu.translate(a.linear, Access::write, cpu_.user_mode());
+  if (!cpu_.mmu.look_up(a.linear, Access::write, cpu_.program(), Lookup::free)) {
+    cpu_.mmu.translate(a.linear, Access::write, cpu_.program());
   }
 }
 

@@ -76,11 +76,11 @@ void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
   const std::uint32_t first =
       std::min<std::uint32_t>(a.size, kPageSize - a.linear.offset_in_page());
   const bool user = cpu_.user_mode();
-  const PhysAddr at = cpu_.mmu.translate(a.linear, kind, user);
+  const PhysAddr at = cpu_.mmu.translate(a.linear, kind, program(user));
   flight_.accessed = a.linear;
   if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
   const LinearAddr linear_rest = cpu_.onward(a.linear, first);
-  const PhysAddr behind = cpu_.mmu.translate(linear_rest, kind, user);
+  const PhysAddr behind = cpu_.mmu.translate(linear_rest, kind, program(user));
   const std::uint32_t rest = a.size - first;
   if (is_read) {
     read_part(at, first, 0);
@@ -249,7 +249,7 @@ bool Operands::wraps_between_parts() const {
 void Operands::read(LinearAddr linear, std::span<std::uint8_t> out) {
   while (!out.empty()) {
     const std::size_t n = std::min<std::size_t>(out.size(), kPageSize - linear.offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.user_mode());
+    const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.program());
     std::memcpy(out.data(), cpu_.memory.host(at), n);
     out = out.subspan(n);
     linear = cpu_.onward(linear, n);

@@ -77,7 +77,7 @@ bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
   std::array<std::uint8_t, 8> bytes{};
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
     const LinearAddr at = cpu_.onward_in_system(entry, i);
-    bytes[i] = *cpu_.memory.host(cpu_.mmu.translate_implicitly(at, Access::read));
+    bytes[i] = *cpu_.memory.host(cpu_.mmu.translate(at, Access::read, Who::processor));
   }
   out.selector = selector;
   out.linear = entry;
@@ -170,7 +170,7 @@ void SegmentLoader::watch() {
   constexpr std::uint8_t kPresentType = 0x9f, kLocalTable = 0x82, kFreeTask = 0x89;
   const InstructionClass kind = flight_.info->kind;
   const bool local_table = kind == InstructionClass::lldt, task = kind == InstructionClass::ltr;
-  watched_.physical = cpu_.mmu.translate_implicitly(*linear, Access::read);
+  watched_.physical = cpu_.mmu.translate(*linear, Access::read, Who::processor);
   watched_.before = *cpu_.memory.host(watched_.physical);
   if (cpu_.long_mode() && (local_table || task) &&
       (watched_.before & kPresentType) == (task ? kFreeTask : kLocalTable)) {
@@ -183,7 +183,7 @@ void SegmentLoader::watch() {
   if (local_table) return;
   watched_.active = true;
   const std::uint8_t to_set = task ? 2 : 1;  // busy, accessed
-  if ((watched_.before & to_set) == 0) cpu_.mmu.translate_implicitly(*linear, Access::write);
+  if ((watched_.before & to_set) == 0) cpu_.mmu.translate(*linear, Access::write, Who::processor);
 }
 
 /// The engine takes a null stack segment for one of level 0, and of any level's selector.
@@ -226,7 +226,7 @@ void SegmentLoader::mark_transfer_accessed() {
     const auto linear = descriptor_type_byte(cpu_.engine.segment_selector(s));
     if (!linear) continue;
     constexpr std::uint8_t kAccessedBit = 1;
-    const PhysAddr at = cpu_.mmu.translate_implicitly(*linear, Access::read);
+    const PhysAddr at = cpu_.mmu.translate(*linear, Access::read, Who::processor);
     const std::uint8_t type = *cpu_.memory.host(at);  // has been read before the transfer
     if ((type & kAccessedBit) == 0) system_.write(*linear, std::uint32_t{type} | kAccessedBit, 1);
   }

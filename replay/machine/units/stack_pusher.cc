@@ -55,8 +55,8 @@ void StackPusher::page_in_pushes(StackTop top, std::uint32_t width, unsigned cou
   for (; count != 0; --count) {
     const std::uint32_t at = next_push(top, width, 0);
     const LinearAddr linear = linear32(top.segment.base, at);
-    cpu_.mmu.translate(linear, Access::write, top.user);
-    cpu_.mmu.translate(linear.plus32(width - 1), Access::write, top.user);
+    cpu_.mmu.translate(linear, Access::write, program(top.user));
+    cpu_.mmu.translate(linear.plus32(width - 1), Access::write, program(top.user));
   }
 }
 

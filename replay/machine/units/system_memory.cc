@@ -10,7 +10,7 @@ std::uint64_t SystemMemory::read_wide(LinearAddr linear, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size;) {
     const LinearAddr here = cpu_.onward_in_system(linear, i);
     const std::uint32_t n = std::min(size - i, kPageSize - here.offset_in_page());
-    const PhysAddr at = cpu_.mmu.translate_implicitly(here, Access::read);
+    const PhysAddr at = cpu_.mmu.translate(here, Access::read, Who::processor);
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "descriptor table, task segment or interrupt vector"};
     }
@@ -22,9 +22,9 @@ std::uint64_t SystemMemory::read_wide(LinearAddr linear, std::uint32_t size) {
 }
 
 void SystemMemory::page_in(LinearAddr first, LinearAddr last, Access access) {
-  cpu_.mmu.translate_implicitly(first, access);
+  cpu_.mmu.translate(first, access, Who::processor);
   const LinearAddr last_page = last.page_begin();
-  if (last_page != first.page_begin()) cpu_.mmu.translate_implicitly(last_page, access);
+  if (last_page != first.page_begin()) cpu_.mmu.translate(last_page, access, Who::processor);
 }
 
 }  // namespace citcat

@@ -28,12 +28,12 @@ class SystemMemory {
   /// Writes the low `size` bytes.
   void write(LinearAddr linear, std::uint64_t value, std::uint32_t size) {
     store(linear, value, size,
-          [this](LinearAddr at) { return cpu_.mmu.translate_implicitly(at, Access::write); });
+          [this](LinearAddr at) { return cpu_.mmu.translate(at, Access::write, Who::processor); });
   }
   /// The same to a program's stack; `user`: with the rights of level 3.
   void push(LinearAddr linear, std::uint64_t value, std::uint32_t size, bool user) {
     store(linear, value, size,
-          [&](LinearAddr at) { return cpu_.mmu.translate(at, Access::write, user); });
+          [&](LinearAddr at) { return cpu_.mmu.translate(at, Access::write, program(user)); });
   }
   /// Walks to the one or two pages of [first, last], as an access would that goes through them
   /// upward; throws what it would throw.

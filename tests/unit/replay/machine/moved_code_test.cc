@@ -27,7 +27,7 @@ void handle(PagedGuest& guest, std::uint32_t vector) {
   guest.put(kHandler, {0xb0, int{kHandled}, 0xeb, 0xfe});  // mov al,kHandled; jmp $
 }
 
-/// Pages 4 MiB apart share an entry of the TLB for code (Mmu::kCodeEntries).
+/// Pages 4 MiB apart share an entry of the TLB for code (Tlb::kCodeEntries).
 class MovedCode : public testing::TestWithParam<ExecutionPath> {
  protected:
   /// Calls code in frame 13, so that it holds some; calls `code`; has `page` lie in frame 13; calls

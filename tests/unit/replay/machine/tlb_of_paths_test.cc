@@ -21,10 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The pages held, each with its frame, in hexadecimal.
-std::vector<std::string> pages(const std::vector<Mmu::Entry>& tlb) {
+std::vector<std::string> pages(const std::vector<Tlb::Entry>& tlb) {
   std::vector<std::string> held;
-  for (const Mmu::Entry& entry : tlb) {
-    if (entry.tag == Mmu::Entry{}.tag) continue;
+  for (const Tlb::Entry& entry : tlb) {
+    if (entry.tag == Tlb::Entry{}.tag) continue;
     char text[40];
     std::snprintf(text, sizeof text, "%08llx at %08x", static_cast<unsigned long long>(entry.tag),
                   static_cast<unsigned>(entry.frame));
@@ -73,9 +73,9 @@ TEST(TlbOfPaths, IsTheSameInAnOperatingSystem) {
 }
 
 /// The pages of the stack and of what is moved to and from it are 8 MiB apart: a TLB for data of
-/// Mmu::kDataEntries holds one of them at a time.
+/// Tlb::kDataEntries holds one of them at a time.
 TEST(TlbOfPaths, IsTheSameWhereAnInstructionReadsOnePageAndWritesAnotherInItsPlace) {
-  constexpr std::uint32_t kData = test::PagedGuest::kStack + (Mmu::kDataEntries << 12) - 0x100;
+  constexpr std::uint32_t kData = test::PagedGuest::kStack + (Tlb::kDataEntries << 12) - 0x100;
   for (const CpuModel model : {CpuModel::i486, CpuModel::p6}) {
     SCOPED_TRACE(cpu_model_name(model));
     test::PagedGuest guest(model);
