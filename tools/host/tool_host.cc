@@ -80,18 +80,17 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
   if (options_.names != nullptr) options_.names->set_watcher(this);
   const std::vector<Wants> each = analysis.wants_of_each();
   for (std::size_t i = 0; i < each.size(); ++i) {
-    if (each[i].any_execution()) run_.push_back(i);
+    if (each[i].any_execution()) listening_.run.push_back(i);
     if (each[i].counts) counted_.push_back(i);
-    if (each[i].events) hears_events_.push_back(i);
-    if (each[i].references) hears_accesses_.push_back(i);
+    if (each[i].events) listening_.events.push_back(i);
+    if (each[i].references) listening_.accesses.push_back(i);
     if (each[i].passes) pass_.push_back(i);
   }
-  std::tie(all_run_, all_hear_events_, all_hear_accesses_) =
-      std::tie(run_, hears_events_, hears_accesses_);
+  in_windows_ = listening_;
   const bool everything =
       options.scope == nullptr && options.windows == nullptr && analysis.by().empty();
   CITCAT_ASSERT(options.samples == nullptr || everything);
-  passes_ = everything && (options.samples != nullptr || pass_ == run_);
+  passes_ = everything && (options.samples != nullptr || pass_ == listening_.run);
 }
 
 ToolHost::~ToolHost() {
@@ -260,7 +259,7 @@ ToolCode& ToolHost::make_group_code(KnownCode& code) {
   if (mine.number >= code.groups.size()) code.groups.resize(mine.number + 1);
   auto made = std::make_unique<ToolCode>();
   for (const auto& tool : mine.tools) made->mine.push_back(tool->code(code.block));
-  for (const std::size_t i : all_run_) {
+  for (const std::size_t i : in_windows_.run) {
     made->calls.push_back({mine.tools[i].get(), made->mine[i]});
   }
   return *(code.groups[mine.number] = std::move(made));
@@ -283,7 +282,7 @@ void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   if (phase_ == Phase::window) [[likely]]
     return tell_to(kept, code, execution);
   if (options_.samples != nullptr) count(kept, code, execution);
-  for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
+  for (const std::size_t i : listening_.run) mine.tools[i]->run(kept.mine[i], execution, context_);
 }
 
 inline void ToolHost::count(ToolCode& kept, const KnownCode& code, const Execution& execution) {
@@ -486,7 +485,7 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
 
 void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t iterations,
                                std::uint32_t step, Position now) {
-  const PhysAddr rest = rest_of_code();
+  const PhysAddr rest = pending_.rest_of_code();
   const std::span<const Reference> references = claim_accesses(e);
   if (counter_) count_for_windows(e, references, now);
   if (!in_range(now)) return;

@@ -14,6 +14,7 @@
 #include "tools/host/analysis.h"
 #include "tools/host/code_library.h"
 #include "tools/host/context.h"
+#include "tools/host/pending_accesses.h"
 #include "tools/host/scope.h"
 #include "tools/host/tool.h"
 #include "tools/host/window_plan.h"
@@ -129,9 +130,6 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
                         std::uint32_t step, Position now);
   void follow_context(const ExecutedInstruction& e, Position now);
   std::span<const Reference> claim_accesses(const ExecutedInstruction& e);
-  PhysAddr rest_of_code() const;
-  void add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool write,
-                  std::span<const std::uint8_t> bytes);
   void flush_others();
   void tell_event(MachineEvent event);
   MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
@@ -153,18 +151,20 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   std::map<std::uint64_t, Group*>
       open_calls_;  ///< system calls whose beginning was told, and to whom
   std::uint64_t context_terms_ = 0;
-  std::vector<std::size_t> run_, counted_, hears_events_, hears_accesses_;  ///< numbers of tools
+  /// Numbers of the tools that are told: what ran, events, accesses of no instruction.
+  struct Listening {
+    std::vector<std::size_t> run, events, accesses;
+  };
+  Listening listening_, in_windows_;  ///< just now; within windows
+  std::vector<std::size_t> counted_;  ///< numbers of the tools that are told how often code ran
   std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet
   std::optional<WindowCounter> counter_;    ///< of windows that events are counted for
   std::string process_;                     ///< what runs, where windows ask for it
   Phase phase_ = Phase::window;
   std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
-  std::vector<std::size_t> all_run_, all_hear_events_, all_hear_accesses_;  ///< in a window
-  std::vector<std::size_t> pass_;     ///< tools that need not be told of all plain code by run()
-  ToolCode* last_repeat_ = nullptr;   ///< of the REP that was told last
-  std::vector<OtherAccess> pending_;  ///< told, and of no instruction that completed yet
-  Position pending_at_;               ///< of the code among them
-  Position told_at_;                  ///< the last of them
+  std::vector<std::size_t> pass_;    ///< tools that need not be told of all plain code by run()
+  ToolCode* last_repeat_ = nullptr;  ///< of the REP that was told last
+  PendingAccesses pending_;
   std::vector<Reference> claimed_;
 };
 

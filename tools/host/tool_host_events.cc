@@ -17,16 +17,16 @@ MachineEvent ToolHost::event_at(MachineEvent::Kind kind, Position now) const {
 void ToolHost::tell_event(MachineEvent event) {
   now_ = event.position;
   if (options_.names != nullptr) options_.names->event(event, context_);
-  if (hears_events_.empty() || !in_range(event.position)) return;
+  if (listening_.events.empty() || !in_range(event.position)) return;
   if (!context_.begun() && context_.refresh()) context_changed();
   if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
   Group& mine = group();
-  for (const std::size_t i : hears_events_) mine.tools[i]->event(event, context_);
+  for (const std::size_t i : listening_.events) mine.tools[i]->event(event, context_);
 }
 
 /// Whoever is told the beginning is told the end, though it is elsewhere in the scope.
 void ToolHost::call_began(std::uint64_t number, const SystemCall& call) {
-  if (hears_events_.empty() || !in_range(now_)) return;
+  if (listening_.events.empty() || !in_range(now_)) return;
   if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
   open_calls_[number] = &group();
   tell_call(MachineEvent::Kind::call_began, number, call, group());
@@ -46,7 +46,7 @@ void ToolHost::tell_call(MachineEvent::Kind kind, std::uint64_t number, const Sy
   MachineEvent event = event_at(kind, now_);
   event.call = &call;
   event.number = number;
-  for (const std::size_t i : hears_events_) group.tools[i]->event(event, context_);
+  for (const std::size_t i : listening_.events) group.tools[i]->event(event, context_);
 }
 
 void ToolHost::mapping(LinearAddr page, PhysAddr frame, Position now) {

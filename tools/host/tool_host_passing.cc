@@ -83,11 +83,10 @@ void ToolHost::enter(Phase phase) {
   phase_ = phase;
   analysis_.set_warming(options_.samples != nullptr ? phase != Phase::window
                                                     : phase == Phase::warming);
-  std::tie(run_, hears_events_, hears_accesses_) =
-      std::tie(all_run_, all_hear_events_, all_hear_accesses_);
+  listening_ = in_windows_;
   if (options_.samples == nullptr) {
     if (phase != Phase::warming) return;
-    for (auto* const tools : {&run_, &hears_events_, &hears_accesses_}) {
+    for (auto* const tools : {&listening_.run, &listening_.events, &listening_.accesses}) {
       std::erase_if(*tools, [this](std::size_t i) { return !analysis_.warms(i); });
     }
     return;
@@ -96,8 +95,8 @@ void ToolHost::enter(Phase phase) {
   const auto is_told = [this](std::size_t i) {
     return phase_ == Phase::warming && analysis_.warms(i);
   };
-  std::erase_if(hears_accesses_, [&](std::size_t i) { return !is_told(i); });
-  std::erase_if(run_, [&](std::size_t i) {
+  std::erase_if(listening_.accesses, [&](std::size_t i) { return !is_told(i); });
+  std::erase_if(listening_.run, [&](std::size_t i) {
     return !is_told(i) && std::find(pass_.begin(), pass_.end(), i) == pass_.end();
   });
   if (phase != Phase::gap) return;
