@@ -162,7 +162,8 @@ int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t*
     const citcat::LinearAddr address{linear};
     // peek() is no const function for the sake of its callers in the machine; it changes nothing.
     auto& mmu = const_cast<citcat::Mmu&>(machine->timeline->machine().mmu());
-    const auto found = mmu.look_up(address, citcat::Access::read, Who::supervisor, Lookup::free);
+    const auto found =
+        mmu.look_up(address, citcat::Access::read, citcat::Who::supervisor, citcat::Lookup::free);
     if (!found) return 0;
     const citcat::MachineAddr page = machine->timeline->machine().bus().machine(found->frame);
     *physical = page.value + address.offset_in_page();

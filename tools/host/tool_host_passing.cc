@@ -2,7 +2,6 @@
 // that passes because it only needs to be counted.
 
 #include <algorithm>
-#include <tuple>
 
 #include "replay/machine/machine.h"
 #include "tools/host/tool_host.h"
