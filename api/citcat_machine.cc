@@ -160,7 +160,8 @@ int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t*
     if (physical == nullptr) throw citcat::UsageError("no place was given");
     if (!is_address(*machine, linear)) return 0;
     const citcat::LinearAddr address{linear};
-    // peek() is no const function for the sake of its callers in the machine; it changes nothing.
+    // look_up() is no const function for the sake of its callers in the machine; it changes
+    // nothing.
     auto& mmu = const_cast<citcat::Mmu&>(machine->timeline->machine().mmu());
     const auto found =
         mmu.look_up(address, citcat::Access::read, citcat::Who::supervisor, citcat::Lookup::free);

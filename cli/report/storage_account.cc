@@ -7,8 +7,7 @@
 #include <string>
 
 #include "cli/trace_run.h"
-#include "events/archive/recording_codec.h"
-#include "events/archive/symbol_codec.h"
+#include "events/archive/chunk_table.h"
 #include "events/completed_instructions.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/zstd_sink.h"
@@ -20,33 +19,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What kinds of chunks are for, in the order of the account.
+/// What chunks are for, as the account names it.
 struct Stream {
   const char* name;
-  std::array<ChunkKind, 7> kinds;
+  ChunkPurpose purpose;
   bool needed;  ///< to replay
 };
-const std::array<Stream, 7>& streams() {
-  static const std::array<Stream, 7> all{{
-      {"state", {kMetaChunk, kCpuChunk, kStopChunk, kStandInChunk}, true},
-      {"image", {kImageChunk}, true},
-      {"events",
-       {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk, kAdoptionChunk,
-        kPlacementChunk, kHintChunk},
-       true},
-      {"digests", {kDigestChunk}, true},
-      {"evidence", {kEvidenceChunk}, false},
-      {"symbols", {kSymbolChunk}, false},
-      {"checkpoints", {kCheckpointChunk, kCheckpointIndexChunk}, false},
-  }};
-  return all;
-}
+constexpr std::array kStreams{
+    Stream{"state", ChunkPurpose::state, true},
+    Stream{"image", ChunkPurpose::image, true},
+    Stream{"events", ChunkPurpose::events, true},
+    Stream{"digests", ChunkPurpose::digests, true},
+    Stream{"evidence", ChunkPurpose::evidence, false},
+    Stream{"symbols", ChunkPurpose::symbols, false},
+    Stream{"checkpoints", ChunkPurpose::checkpoints, false},
+};
 
 bool has_kind(const Stream& stream, ChunkKind kind) {
-  for (const ChunkKind known : stream.kinds) {
-    if (known != 0 && known == kind) return true;
-  }
-  return false;
+  const ChunkRow* const row = find_chunk_row(kind);
+  return row != nullptr && row->purpose == stream.purpose;
 }
 
 /// Stored bytes of the archive's chunks, by kind.
@@ -75,7 +66,7 @@ std::uint64_t known_instructions(const RecordingFile& file) {
 std::uint64_t needed_bytes(const RecordingFile& file) {
   std::uint64_t sum = 0;
   for (const auto& [kind, bytes] : bytes_by_kind(file)) {
-    for (const Stream& stream : streams()) {
+    for (const Stream& stream : kStreams) {
       if (stream.needed && has_kind(stream, kind)) sum += bytes;
     }
   }
@@ -97,7 +88,7 @@ Json storage_json(const RecordingFile& file) {
   const std::uint64_t all = file.container().file_bytes();
   Json json;
   std::uint64_t listed = 0;
-  for (const Stream& stream : streams()) {
+  for (const Stream& stream : kStreams) {
     std::uint64_t sum = 0;
     for (const auto& [kind, bytes] : by_kind) sum += has_kind(stream, kind) ? bytes : 0;
     json[stream.name] = sum;

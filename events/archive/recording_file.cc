@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "events/archive/chunk_table.h"
 #include "events/archive/container.h"
-#include "events/archive/event_codec.h"
 #include "events/archive/evidence_codec.h"
 #include "events/archive/file_evidence.h"
 #include "events/archive/machine_chunks.h"
@@ -22,14 +22,6 @@
 
 namespace citcat {
 namespace {
-
-Position decode_stop(ByteReader& in) {
-  Position end;
-  end.instruction = in.varint("last instruction");
-  end.iteration = static_cast<std::uint32_t>(in.count("last iteration", ~std::uint32_t{0}));
-  in.expect_end("the stop chunk");
-  return end;
-}
 
 /// Applies the archive's own hints: one that means nothing there is damage, not a user's mistake.
 void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
@@ -105,19 +97,19 @@ RecordingFile RecordingFile::open(const std::string& path) {
   if (machine.info.leaves_out) {
     std::vector<RecordingFile> all;
     for (std::size_t i = 0; i < processors; ++i) all.push_back(read(i));
-    file.recording_.external_writes = external_writes_of(file.number_, all, machine.notes);
+    file.parts_.recording.external_writes = external_writes_of(file.number_, all, machine.notes);
   }
-  apply_own_hints(file.hints_, file.recording_, name.path);
-  if (!apply_placements(file.placements_, file.recording_)) {
+  apply_own_hints(file.parts_.hints, file.parts_.recording, name.path);
+  if (!apply_placements(file.parts_.placements, file.parts_.recording)) {
     throw FormatError(name.path, 0,
                       "expected placements of the recording's interrupts, found one of another");
   }
-  std::vector<std::string>& warnings = file.recording_.warnings;
+  std::vector<std::string>& warnings = file.parts_.recording.warnings;
   if (file.recordings_ > 1 && !name.number) {
     warnings.push_back("the archive holds " + std::to_string(file.recordings_) +
                        " recordings, this is the first; add @1 and so on to its name for others");
   }
-  warnings.insert(warnings.end(), file.lost_.begin(), file.lost_.end());
+  warnings.insert(warnings.end(), file.parts_.lost.begin(), file.parts_.lost.end());
   if (const auto end = file.container_->unfinished_append()) {
     warnings.push_back("an append to this archive was interrupted; what follows offset " +
                        std::to_string(*end) + " is ignored");
@@ -133,19 +125,19 @@ void RecordingFile::apply(const HintFile& file, const std::string& source) {
         "expected hints for the recording " + own + ", found those for " + file.recording);
   }
   for (const Hint& hint : file.hints) {
-    apply_hint(hint, recording_);
-    hints_.push_back(hint);
+    apply_hint(hint, parts_.recording);
+    parts_.hints.push_back(hint);
   }
 }
 
 /// A single bit that another processor changed is no damage.
 std::vector<std::uint64_t> RecordingFile::waived() const {
-  return reviewed_transactions(hints_, edges_of(*container_, number_));
+  return reviewed_transactions(parts_.hints, edges_of(*container_, number_));
 }
 
 void RecordingFile::set_schedule(Schedule schedule, std::vector<PlacedEvent> placements) {
-  recording_.set_schedule(std::move(schedule));
-  placements_ = std::move(placements);
+  parts_.recording.set_schedule(std::move(schedule));
+  parts_.placements = std::move(placements);
 }
 
 /// Finds the chunks of this recording among those of all.
@@ -156,8 +148,8 @@ void RecordingFile::select_chunks(bool named) {
     if (chunk.kind == kSelectChunk) {
       selected = *selection++;
       recordings_ = std::max(recordings_, selected + 1);
-    } else if (chunk.kind == kMachineChunk || chunk.kind == kBusNoteChunk ||
-               chunk.kind == kEdgeChunk) {
+    } else if (const ChunkRow* const row = find_chunk_row(chunk.kind);
+               row != nullptr && row->purpose == ChunkPurpose::machine) {
       continue;  // of all recordings together: machine_chunks.h
     } else if (selected == number_) {
       chunks_.push_back(chunk);
@@ -181,18 +173,18 @@ void RecordingFile::load_all() {
 
 /// Throws FormatError, before anything is allocated for the chunk, when it would become more than
 /// the archive's own totals allow, or than memory_limit().
-void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
+void RecordingFile::allow(const ChunkInfo& chunk, const ChunkRow& row, ByteReader in) {
   std::uint64_t bytes = chunk.plain_bytes;
-  if (has_rows(chunk.kind)) {
-    const ChunkMemory memory = chunk_memory(chunk.kind, in.varint("rows"));
-    (is_packed(chunk.kind) ? bytes : held_) += memory.kept;
+  if (row.row_bytes != 0) {
+    const ChunkMemory memory = chunk_memory(row, in.varint("rows"));
+    (row.packed ? bytes : held_) += memory.kept;
     bytes += memory.decoding;
   }
-  bytes += held_ + packed_memory(recording_);
+  bytes += held_ + packed_memory(parts_.recording);
   const std::string& name = container_->path();
   require_memory(bytes, name, chunk.offset, "the recording");
   const std::uint64_t allowed =
-      allowed_memory(recording_, meta_.uncounted_values, container_->file_bytes());
+      allowed_memory(parts_.recording, parts_.meta.uncounted_values, container_->file_bytes());
   if (bytes <= allowed) return;
   throw FormatError(name, chunk.offset,
                     "expected a recording of at most " + std::to_string(allowed) +
@@ -201,77 +193,39 @@ void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
-  for (const ChunkKind later :
-       {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk, kSymbolChunk}) {
-    if (chunk.kind == later) return;
+  const ChunkRow* const row = find_chunk_row(chunk.kind);
+  if (row == nullptr || row->purpose == ChunkPurpose::machine) {
+    throw FormatError(container_->path(), chunk.offset,
+                      "expected a chunk of a recording, found " + chunk_kind_name(chunk.kind));
   }
+  if (row->decode == nullptr) return;  // read when somebody asks for it
   require_memory(held_ + chunk.plain_bytes, container_->path(), chunk.offset, "the recording");
   const std::vector<std::uint8_t> payload = container_->read(chunk);
   ByteReader in(payload, container_->path(), chunk.offset);
-  allow(chunk, in);
-  if (chunk.kind == kMetaChunk) {
-    if (has_meta_) in.fail("expected one META chunk for a recording, found another");
-    decode_meta(in, recording_, meta_);
-    has_meta_ = true;
-  } else if (chunk.kind == kCpuChunk) {
-    recording_.initial = decode_cpu(in);
-    has_cpu_ = true;
-  } else if (chunk.kind == kStandInChunk) {
-    recording_.bus.stand_ins = std::make_shared<const StandIns>(decode_stand_ins(in));
-  } else if (chunk.kind == kImageChunk) {
-    decode_image(in, recording_.image);
-  } else if (chunk.kind == kInterruptChunk) {
-    decode_interrupts(in, recording_.interrupts);
-  } else if (chunk.kind == kExternalWriteChunk) {
-    decode_external_writes(in, recording_.external_writes);
-  } else if (chunk.kind == kIoReadChunk) {
-    decode_io_reads(in, recording_.io_reads);
-  } else if (chunk.kind == kInternalReadChunk) {
-    decode_internal_reads(in, recording_.internal_reads);
-  } else if (chunk.kind == kAdoptionChunk) {
-    recording_.adoptions = read_adoptions(in);
-    in.expect_end("the adoptions chunk");
-  } else if (chunk.kind == kStopChunk) {
-    recording_.end = decode_stop(in);
-  } else if (chunk.kind == kDigestChunk) {
-    decode_digests(in, digests_);
-  } else if (chunk.kind == kPlacementChunk) {
-    placements_ = decode_placements(in);
-  } else if (chunk.kind == kHintChunk) {
-    const std::string text(payload.begin(), payload.end());
-    for (Hint& hint : parse_hints(text, container_->path() + " (HINT)").hints) {
-      hints_.push_back(std::move(hint));
-    }
-  } else if (chunk.kind == kLostChunk) {
-    lost_.push_back("part of this recording was lost before it was repaired: " +
-                    decode_lost_chunk(in).message);
-  } else {
-    in.fail("expected a chunk of a recording, found " + chunk_kind_name(chunk.kind));
-  }
+  allow(chunk, *row, in);
+  row->decode(in, parts_);
 }
 
 void RecordingFile::require_chunks() const {
-  if (has_meta_ && has_cpu_) return;
+  if (parts_.has_meta && parts_.has_cpu) return;
   throw FormatError(container_->path(), 0,
                     std::string("expected a recording, found an archive without the ") +
-                        (has_meta_ ? "CPUS" : "META") + " chunk");
+                        (parts_.has_meta ? "CPUS" : "META") + " chunk");
 }
 
 Hash128 RecordingFile::identity(bool hinted) const {
   Recording bare;
-  bare.bus = recording_.bus;
-  bare.totals = recording_.totals;
-  bare.instructions = recording_.instructions;
+  bare.bus = parts_.recording.bus;
+  bare.totals = parts_.recording.totals;
+  bare.instructions = parts_.recording.instructions;
   Hasher128 hasher;
-  ArchiveMeta meta = meta_;
+  ArchiveMeta meta = parts_.meta;
   meta.engine.clear();
   meta.uncounted_values = 0;  // follows from the chunks
   hasher.update(encode_meta(bare, meta));
   for (const ChunkInfo& chunk : chunks_) {
-    if (chunk.kind == kMetaChunk || chunk.kind == kDigestChunk || chunk.kind == kCheckpointChunk ||
-        chunk.kind == kCheckpointIndexChunk || chunk.kind == kPlacementChunk ||
-        chunk.kind == kSymbolChunk || (chunk.kind == kHintChunk && !hinted))
-      continue;
+    const ChunkIdentity counts = find_chunk_row(chunk.kind)->identity;
+    if (counts == ChunkIdentity::apart || (counts == ChunkIdentity::hint && !hinted)) continue;
     ByteWriter out;
     out.u32(chunk.kind);
     out.string(chunk.hash.hex());
@@ -336,14 +290,14 @@ std::optional<ClockSpan> RecordingFile::evidence_clocks() const {
 }
 
 std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {
-  if (meta_.evidence != EvidenceMode::full) {
+  if (parts_.meta.evidence != EvidenceMode::full) {
     throw UsageError(container_->path() + " holds digests in place of the evidence");
   }
   auto evidence = std::make_unique<FileEvidenceReader>(container_, chunks_);
-  const bool corrected = std::any_of(hints_.begin(), hints_.end(),
+  const bool corrected = std::any_of(parts_.hints.begin(), parts_.hints.end(),
                                      [](const Hint& hint) { return hint.concerns_evidence(); });
   if (!corrected) return evidence;
-  return std::make_unique<HintedEvidence>(std::move(evidence), hints_);
+  return std::make_unique<HintedEvidence>(std::move(evidence), parts_.hints);
 }
 
 }  // namespace citcat

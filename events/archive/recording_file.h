@@ -10,16 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "events/archive/archive_meta.h"
 #include "events/archive/chunk.h"
-#include "events/hint.h"
+#include "events/archive/recording_parts.h"
 #include "events/names/symbol_module.h"
-#include "events/placement.h"
-#include "events/recording.h"
 
 namespace citcat {
 
 class ByteReader;
+struct ChunkRow;
 class ContainerAppender;
 class ContainerReader;
 class ContainerWriter;
@@ -119,15 +117,15 @@ class RecordingFile {
 
   /// Its warnings include what the archive itself gives reason to warn of: an earlier repair that
   /// could not save everything, an interrupted append.
-  const Recording& recording() const { return recording_; }
-  const ArchiveMeta& meta() const { return meta_; }
+  const Recording& recording() const { return parts_.recording; }
+  const ArchiveMeta& meta() const { return parts_.meta; }
   /// Digests of a verified replay, by position; empty when the archive has none.
-  const std::vector<ReplayDigest>& digests() const { return digests_; }
+  const std::vector<ReplayDigest>& digests() const { return parts_.digests; }
   /// What a search found out about interrupts that were not counted. Their positions in
   /// recording() are those found.
-  const std::vector<PlacedEvent>& placements() const { return placements_; }
+  const std::vector<PlacedEvent>& placements() const { return parts_.placements; }
   /// Corrections that came with the archive or with apply(); recording() and evidence() have them.
-  const std::vector<Hint>& hints() const { return hints_; }
+  const std::vector<Hint>& hints() const { return parts_.hints; }
   /// Applies `file`'s hints here; the archive stays as it is. Throws FormatError with `source` when
   /// they are for another recording, UsageError when they mean something this one does not have.
   void apply(const HintFile& file, const std::string& source);
@@ -163,22 +161,15 @@ class RecordingFile {
   void select_chunks(bool named);
   void load_all();
   void load(const ChunkInfo& chunk);
-  void allow(const ChunkInfo& chunk, ByteReader in);
+  void allow(const ChunkInfo& chunk, const ChunkRow& row, ByteReader in);
   std::vector<ChunkInfo> chunks_of(ChunkKind kind) const;
   void require_chunks() const;
 
   std::shared_ptr<const ContainerReader> container_;
-  Recording recording_;
-  ArchiveMeta meta_;
-  std::vector<ReplayDigest> digests_;
-  std::vector<PlacedEvent> placements_;
-  std::vector<Hint> hints_;
-  std::vector<std::string> lost_;
+  RecordingParts parts_;
   std::vector<ChunkInfo> chunks_;  ///< of this recording
   std::size_t recordings_ = 1, number_ = 0;
   std::uint64_t held_ = 0;  ///< bytes of memory of what is loaded, but for packed events
-  bool has_meta_ = false;
-  bool has_cpu_ = false;
 };
 
 /// Adds to a finished archive without writing anything in it again: what a later verification or

@@ -1,28 +1,12 @@
 #include "events/archive/recording_memory.h"
 
 #include <algorithm>
-#include <array>
 
 #include "events/archive/container.h"
-#include "events/archive/recording_codec.h"
 
 namespace citcat {
 
 namespace {
-
-/// What a row of a chunk becomes in memory, and the columns that are decoded on the way.
-struct RowCost {
-  ChunkKind kind;
-  std::uint64_t row_bytes, columns;
-};
-constexpr std::array<RowCost, 6> kRowCosts{{
-    {kImageChunk, sizeof(MemoryImage::Page), 2},
-    {kInterruptChunk, sizeof(Interrupt), 10},
-    {kExternalWriteChunk, sizeof(ExternalWrite), 14},
-    {kIoReadChunk, sizeof(IoRead), 7},
-    {kInternalReadChunk, sizeof(InternalRead), 8},
-    {kDigestChunk, sizeof(ReplayDigest), 2},
-}};
 
 template <class Events>
 std::uint64_t packed_memory(const Events& events) {
@@ -30,25 +14,11 @@ std::uint64_t packed_memory(const Events& events) {
   return kWhileGrowing * events.stored_bytes();
 }
 
-const RowCost* cost_of(ChunkKind kind) {
-  const auto found = std::find_if(kRowCosts.begin(), kRowCosts.end(),
-                                  [kind](const RowCost& cost) { return cost.kind == kind; });
-  return found != kRowCosts.end() ? &*found : nullptr;
-}
-
 }  // namespace
 
-bool has_rows(ChunkKind kind) { return cost_of(kind) != nullptr; }
-
-ChunkMemory chunk_memory(ChunkKind kind, std::uint64_t rows) {
-  const RowCost* const cost = cost_of(kind);
-  if (cost == nullptr) return {};
+ChunkMemory chunk_memory(const ChunkRow& chunk, std::uint64_t rows) {
   const std::uint64_t most = std::min(rows, kMaxChunkBytes);
-  return {most * cost->row_bytes, most * cost->columns * sizeof(std::uint64_t)};
-}
-
-bool is_packed(ChunkKind kind) {
-  return kind == kExternalWriteChunk || kind == kIoReadChunk || kind == kInternalReadChunk;
+  return {most * chunk.row_bytes, most * chunk.columns * sizeof(std::uint64_t)};
 }
 
 std::uint64_t packed_memory(const Schedule& schedule) {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "events/archive/chunk.h"
+#include "events/archive/chunk_table.h"
 #include "events/recording.h"
 
 namespace citcat {
@@ -15,13 +15,9 @@ struct ChunkMemory {
   std::uint64_t decoding = 0;  ///< besides, while that is made
 };
 /// What a chunk of so many rows takes in memory; 0 for kinds without rows.
-ChunkMemory chunk_memory(ChunkKind kind, std::uint64_t rows);
-/// Whether what such a chunk becomes is packed (events/packed_events.h), and takes less than that.
-bool is_packed(ChunkKind kind);
+ChunkMemory chunk_memory(const ChunkRow& chunk, std::uint64_t rows);
 /// Bytes that the packed events of a recording take by now.
 std::uint64_t packed_memory(const Schedule& schedule);
-/// Whether chunks of that kind begin with the number of their rows.
-bool has_rows(ChunkKind kind);
 
 /// What a recording with these totals can take: a transaction brings at most a page of the image or
 /// an event, an instruction at most a value that crossed no bus; where nobody counted instructions,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "events/archive/checkpoint_series.h"
+#include "events/archive/chunk_table.h"
 #include "events/archive/container.h"
 #include "events/archive/machine_file.h"
 #include "events/archive/recording_check.h"
@@ -27,18 +28,6 @@
 
 namespace {
 
-constexpr std::array kKinds{citcat::kMetaChunk,          citcat::kCpuChunk,
-                            citcat::kImageChunk,         citcat::kInterruptChunk,
-                            citcat::kExternalWriteChunk, citcat::kIoReadChunk,
-                            citcat::kInternalReadChunk,  citcat::kEvidenceChunk,
-                            citcat::kDigestChunk,        citcat::kAdoptionChunk,
-                            citcat::kStopChunk,          citcat::kStandInChunk,
-                            citcat::kCheckpointChunk,    citcat::kCheckpointIndexChunk,
-                            citcat::kPlacementChunk,     citcat::kHintChunk,
-                            citcat::kSelectChunk,        citcat::kLostChunk,
-                            citcat::kSymbolChunk,        citcat::kMachineChunk,
-                            citcat::kBusNoteChunk,       citcat::kEdgeChunk};
-
 struct Chunk {
   citcat::ChunkKind kind;
   std::vector<std::uint8_t> payload;
@@ -51,7 +40,7 @@ std::vector<Chunk> chunks_of(std::span<const std::uint8_t> input) {
     const auto payload = input.subspan(kHead);
     const std::size_t size =
         std::min(payload.size(), std::size_t{input[1]} | std::size_t{input[2]} << 8);
-    chunks.push_back({kKinds[input[0] % kKinds.size()],
+    chunks.push_back({citcat::chunk_rows()[input[0] % citcat::chunk_rows().size()].kind,
                       {payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(size)}});
     input = payload.subspan(size);
   }

@@ -1,0 +1,25 @@
+#pragma once
+// What the chunks of one recording become in memory.
+
+#include <string>
+#include <vector>
+
+#include "events/archive/archive_meta.h"
+#include "events/hint.h"
+#include "events/placement.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+struct RecordingParts {
+  Recording recording;
+  ArchiveMeta meta;
+  std::vector<ReplayDigest> digests;
+  std::vector<PlacedEvent> placements;
+  std::vector<Hint> hints;
+  std::vector<std::string> lost;  ///< what repairs could not save, a sentence each
+  bool has_meta = false;          ///< its chunk was there
+  bool has_cpu = false;
+};
+
+}  // namespace citcat
