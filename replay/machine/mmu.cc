@@ -11,13 +11,13 @@ constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
 
 std::shared_ptr<const Mmu::State> Mmu::save() const {
   return std::make_shared<const State>(
-      State{tlb_.code_entries(), tlb_.data_entries(), tables_.pointers()});
+      State{tlb_.code_entries(), tlb_.data_entries(), walker_.pointers()});
 }
 
 void Mmu::restore(const State& state) {
   (void)take_control(false);
   tlb_.restore(state.itlb, state.dtlb);
-  tables_.set_pointers(state.pdptes);
+  walker_.set_pointers(state.pdptes);
   ++epoch_;
 }
 
@@ -54,17 +54,17 @@ void Mmu::invalidate_contexts() {
 void Mmu::state_loaded() {
   (void)take_control(true);
   flush_all();
-  if (mode_.has_pointers()) tables_.load_pointers(false);
+  if (mode_.has_pointers()) walker_.load_pointers(false);
 }
 
 void Mmu::control_changed(bool reload_cr3) {
-  if (take_control(reload_cr3)) tables_.load_pointers(true);
+  if (take_control(reload_cr3)) walker_.load_pointers(true);
 }
 
 bool Mmu::take_control(bool reload_cr3) {
   const std::uint32_t cr0 = engine_.cr(0), cr3 = engine_.cr(3), cr4 = engine_.cr(4);
   const PagingMode before = std::exchange(mode_, PagingMode::of(cr0, cr4, engine_.efer()));
-  tables_.set_root(mode_, cr3);
+  walker_.set_root(mode_, cr3);
   const auto context = static_cast<std::uint16_t>(mode_.contexts ? cr3 & kPageMask : 0);
   tlb_.set_context(context);
   a20_mask_ = engine_.a20_mask();
@@ -89,9 +89,9 @@ bool Mmu::take_control(bool reload_cr3) {
   return mode_.has_pointers() && reads_pointers;
 }
 
-std::uint8_t Mmu::allowed_by(const PageTables::Walk& walk, Access access) const {
+std::uint8_t Mmu::allowed_by(const PageTableWalker::Walk& walk, Access access) const {
   const auto may = [&](Access for_what, Rights rights) {
-    return tables_.permitted(walk.rights, for_what, rights);
+    return walker_.permitted(walk.rights, for_what, rights);
   };
   if (access == Access::execute) {
     // In a TLB of code to read is to execute; what has a TLB for both has no such rights.
@@ -113,11 +113,11 @@ std::uint8_t Mmu::allowed_by(const PageTables::Walk& walk, Access access) const 
   return allowed;
 }
 
-PhysAddr Mmu::walk_and_fill(Tlb::Entry& entry, const PageTables::Request& want) {
+PhysAddr Mmu::walk_and_fill(Tlb::Entry& entry, const PageTableWalker::Request& want) {
   ++stats_.walks;
-  PageTables::Walk result;
+  PageTableWalker::Walk result;
   try {
-    result = tables_.walk(want);
+    result = walker_.walk(want);
   } catch (const PageFault&) {
     // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translations of its page.
     for (const Access access : {Access::execute, Access::read}) {
@@ -133,7 +133,8 @@ PhysAddr Mmu::walk_and_fill(Tlb::Entry& entry, const PageTables::Request& want) 
   return PhysAddr{(result.frame | want.address.offset_in_page()) & a20_mask_};
 }
 
-void Mmu::fill(Tlb::Entry& entry, const PageTables::Walk& walk, const PageTables::Request& want) {
+void Mmu::fill(Tlb::Entry& entry, const PageTableWalker::Walk& walk,
+               const PageTableWalker::Request& want) {
   const Tlb::Entry before = entry;
   entry.tag = tlb_.tag(want.address);
   entry.frame = walk.frame;
@@ -154,14 +155,15 @@ void Mmu::fill(Tlb::Entry& entry, const PageTables::Walk& walk, const PageTables
   if (evicts || (before.tag == entry.tag && (moves || forbids))) lose(want.access);
 }
 
-std::optional<Translation> Mmu::fill_quietly(Tlb::Entry& entry, const PageTables::Request& want) {
+std::optional<Translation> Mmu::fill_quietly(Tlb::Entry& entry,
+                                             const PageTableWalker::Request& want) {
   ++stats_.walks;
   ++stats_.quiet_walks;
   try {
-    const PageTables::Walk result = tables_.walk(want);
+    const PageTableWalker::Walk result = walker_.walk(want);
     if (result.marks) return std::nullopt;
     fill(entry, result, want);
-    for (const PageTables::Walk::Read& read : result.reads) {
+    for (const PageTableWalker::Walk::Read& read : result.reads) {
       if (read.size != 0) observer_.quiet_walk_read(read.at, read.size);
     }
     return Translation{PhysAddr{entry.frame & a20_mask_}, want.access == Access::write};
@@ -172,9 +174,9 @@ std::optional<Translation> Mmu::fill_quietly(Tlb::Entry& entry, const PageTables
   }
 }
 
-std::optional<Translation> Mmu::walk_freely(const PageTables::Request& want) {
+std::optional<Translation> Mmu::walk_freely(const PageTableWalker::Request& want) {
   try {
-    const PageTables::Walk result = tables_.walk(want);
+    const PageTableWalker::Walk result = walker_.walk(want);
     const std::uint8_t allowed = allowed_by(result, want.access);
     if (!has(allowed, needed(want.access, want.rights))) return std::nullopt;
     const bool writable = has(allowed, needed(Access::write, want.rights));

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "replay/engine/engine.h"
-#include "replay/machine/page_tables.h"
+#include "replay/machine/page_table_walker.h"
 #include "replay/machine/tlb.h"
 
 namespace citcat {
@@ -31,11 +31,11 @@ class Mmu {
   /// `bus` tells where pages beyond 4 GiB are held; `one_tlb`: code and data share its entries. All
   /// must outlive the object.
   Mmu(Engine& engine, Memory& memory, const BusModel& bus, WalkObserver& observer, bool one_tlb)
-      : engine_(engine), observer_(observer), tables_(memory, bus, observer), tlb_(one_tlb) {}
+      : engine_(engine), observer_(observer), walker_(memory, bus, observer), tlb_(one_tlb) {}
 
-  /// PageTables::set_limits().
+  /// PageTableWalker::set_limits().
   void set_limits(unsigned physical_bits, bool gigabyte_pages) {
-    tables_.set_limits(physical_bits, gigabyte_pages);
+    walker_.set_limits(physical_bits, gigabyte_pages);
   }
 
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written, and
@@ -79,7 +79,7 @@ class Mmu {
       return Translation{PhysAddr{entry.frame & a20_mask_}, writable};
     }
     if (how == Lookup::held) return std::nullopt;
-    const PageTables::Request want{address, access, rights, false};
+    const PageTableWalker::Request want{address, access, rights, false};
     return how == Lookup::quiet ? fill_quietly(entry, want) : walk_freely(want);
   }
 
@@ -90,7 +90,7 @@ class Mmu {
   /// entries may outlive what memory says.
   struct State {
     std::vector<Tlb::Entry> itlb, dtlb;  ///< Tlb::kCodeEntries and kDataEntries of them
-    PageTables::Pointers pdptes;
+    PageTableWalker::Pointers pdptes;
   };
   std::shared_ptr<const State> save() const;
   void restore(const State& state);
@@ -109,8 +109,8 @@ class Mmu {
   const Stats& stats() const { return stats_; }
 
   bool paging() const { return mode_.paging; }
-  /// PageTables::page_directories().
-  std::vector<PhysAddr> page_directories() const { return tables_.page_directories(); }
+  /// PageTableWalker::page_directories().
+  std::vector<PhysAddr> page_directories() const { return walker_.page_directories(); }
   void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
   void set_a20_mask(std::uint32_t mask) {
     a20_mask_ = mask;
@@ -118,7 +118,7 @@ class Mmu {
   }
 
  private:
-  using Rights = PageTables::Rights;
+  using Rights = PageTableWalker::Rights;
   // Tlb::Entry::allowed.
   enum : std::uint8_t {
     kSupervisorRead = 1,
@@ -146,11 +146,12 @@ class Mmu {
   bool allows(const Tlb::Entry& entry, LinearAddr address, Access access, Rights rights) const {
     return entry.tag == tlb_.tag(address) && has(entry.allowed, needed(access, rights));
   }
-  std::uint8_t allowed_by(const PageTables::Walk& walk, Access access) const;
-  PhysAddr walk_and_fill(Tlb::Entry& entry, const PageTables::Request& want);
-  std::optional<Translation> walk_freely(const PageTables::Request& want);
-  std::optional<Translation> fill_quietly(Tlb::Entry& entry, const PageTables::Request& want);
-  void fill(Tlb::Entry& entry, const PageTables::Walk& walk, const PageTables::Request& want);
+  std::uint8_t allowed_by(const PageTableWalker::Walk& walk, Access access) const;
+  PhysAddr walk_and_fill(Tlb::Entry& entry, const PageTableWalker::Request& want);
+  std::optional<Translation> walk_freely(const PageTableWalker::Request& want);
+  std::optional<Translation> fill_quietly(Tlb::Entry& entry, const PageTableWalker::Request& want);
+  void fill(Tlb::Entry& entry, const PageTableWalker::Walk& walk,
+            const PageTableWalker::Request& want);
   /// What an entry for `access` said is no longer so.
   void lose(Access access) { observer_.mapping_evicted(tlb_.shared() ? Access::read : access); }
   void count_flush() {
@@ -166,7 +167,7 @@ class Mmu {
 
   Engine& engine_;
   WalkObserver& observer_;
-  PageTables tables_;
+  PageTableWalker walker_;
   Tlb tlb_;
   PagingMode mode_;
   WalkPolicy policy_ = WalkPolicy::all_rights;

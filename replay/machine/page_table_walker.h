@@ -36,7 +36,7 @@ struct PagingMode {
 /// Bits of page-table entries (Intel SDM vol. 3, tables 4-4 to 4-6).
 inline constexpr std::uint32_t kPageDirty = 0x40, kPageGlobal = 0x100;
 
-class PageTables {
+class PageTableWalker {
  public:
   /// By whose rights a page is reached: Who with what EFLAGS.AC makes of it.
   enum class Rights : std::uint8_t {
@@ -67,7 +67,7 @@ class PageTables {
   static constexpr unsigned kMostPhysicalBits = 52;  ///< Intel SDM vol. 3, 4.1.4
 
   /// `bus` tells where pages beyond 4 GiB are held. All must outlive the object.
-  PageTables(Memory& memory, const BusModel& bus, WalkObserver& observer)
+  PageTableWalker(Memory& memory, const BusModel& bus, WalkObserver& observer)
       : memory_(memory), bus_(bus), observer_(observer) {}
 
   void set_root(const PagingMode& mode, std::uint32_t cr3) {

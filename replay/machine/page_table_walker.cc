@@ -1,4 +1,4 @@
-#include "replay/machine/page_tables.h"
+#include "replay/machine/page_table_walker.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20
 constexpr std::uint32_t kNoExecute = 1u << 31;
 /// The address bits of an eight-byte entry, as many as a processor may have (SDM vol. 3, 4.1.4).
 constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000;
-constexpr unsigned kAddressBits = PageTables::kMostPhysicalBits;
+constexpr unsigned kAddressBits = PageTableWalker::kMostPhysicalBits;
 
 }  // namespace
 
@@ -34,14 +34,14 @@ PagingMode PagingMode::of(std::uint32_t cr0, std::uint32_t cr4, std::uint64_t ef
   return mode;
 }
 
-void PageTables::set_limits(unsigned physical_bits, bool gigabyte_pages) {
+void PageTableWalker::set_limits(unsigned physical_bits, bool gigabyte_pages) {
   const std::uint64_t address =
       (std::uint64_t{1} << std::min(physical_bits, kMostPhysicalBits)) - 1;
   reserved_bits_ = kEntryAddress & ~address;
   gigabyte_pages_ = gigabyte_pages;
 }
 
-void PageTables::load_pointers(bool told) {
+void PageTableWalker::load_pointers(bool told) {
   // Intel SDM vol. 3, 4.4.1: the four entries are read when CR3 is loaded and kept.
   for (unsigned i = 0; i < 4; ++i) {
     const PhysAddr at = pointer_at(i);
@@ -54,7 +54,7 @@ void PageTables::load_pointers(bool told) {
   }
 }
 
-std::vector<PhysAddr> PageTables::page_directories() const {
+std::vector<PhysAddr> PageTableWalker::page_directories() const {
   std::vector<PhysAddr> directories;
   if (!mode_.has_pointers()) return directories;
   for (const std::optional<std::uint64_t>& entry : pointers_) {
@@ -65,7 +65,7 @@ std::vector<PhysAddr> PageTables::page_directories() const {
   return directories;
 }
 
-std::uint64_t PageTables::pointer(const Request& want) {
+std::uint64_t PageTableWalker::pointer(const Request& want) {
   const unsigned index = want.address.low32() >> 30;
   std::optional<std::uint64_t>& entry = pointers_[index];
   if (entry) return *entry;
@@ -75,7 +75,8 @@ std::uint64_t PageTables::pointer(const Request& want) {
 }
 
 /// Where the table or page is held that the entry at `named_at` names.
-PhysAddr PageTables::place_of(MachineAddr address, PhysAddr named_at, const char* beyond) const {
+PhysAddr PageTableWalker::place_of(MachineAddr address, PhysAddr named_at,
+                                   const char* beyond) const {
   const bool is_beyond = address.value >> 32 != 0;
   if (bus_.stand_ins == nullptr && !is_beyond) return PhysAddr{address.value};
   if (const auto place = bus_.held(address)) return *place;
@@ -83,7 +84,7 @@ PhysAddr PageTables::place_of(MachineAddr address, PhysAddr named_at, const char
                         is_beyond ? beyond : "page in whose place another one is held"};
 }
 
-std::uint32_t PageTables::read_entry(PhysAddr at) {
+std::uint32_t PageTableWalker::read_entry(PhysAddr at) {
   if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 4)) {
     throw UndefinedMemory{at, 4, "page-table entry"};
   }
@@ -92,7 +93,7 @@ std::uint32_t PageTables::read_entry(PhysAddr at) {
   return value;
 }
 
-void PageTables::write_entry(PhysAddr at, std::uint32_t value) {
+void PageTableWalker::write_entry(PhysAddr at, std::uint32_t value) {
   std::memcpy(memory_.host(at), &value, 4);
   // In long mode all of the entry is written (seen on the buses of recorded machines).
   const std::uint32_t size = mode_.long_mode ? 8 : 4;
@@ -100,11 +101,11 @@ void PageTables::write_entry(PhysAddr at, std::uint32_t value) {
   observer_.walk_write(at, {memory_.host(at), size});
 }
 
-std::uint64_t PageTables::read_wide_entry(PhysAddr at) {
+std::uint64_t PageTableWalker::read_wide_entry(PhysAddr at) {
   return read_entry(at) | std::uint64_t{read_entry(at.plus32(4))} << 32;
 }
 
-void PageTables::fault(const Request& want, bool present, bool reserved) const {
+void PageTableWalker::fault(const Request& want, bool present, bool reserved) const {
   // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked with NX or SMEP only.
   const bool fetch =
       want.access == Access::execute && ((mode_.no_execute && mode_.pae) || mode_.keeps_from_user);
@@ -113,7 +114,7 @@ void PageTables::fault(const Request& want, bool present, bool reserved) const {
                                     (reserved ? 8u : 0u) | (fetch ? 16u : 0u)};
 }
 
-bool PageTables::permitted(std::uint32_t page, Access access, Rights rights) const {
+bool PageTableWalker::permitted(std::uint32_t page, Access access, Rights rights) const {
   const bool user = rights == Rights::user, of_user = (page & kUser) != 0;
   if (user && !of_user) return false;
   if (access == Access::execute) {
@@ -125,12 +126,12 @@ bool PageTables::permitted(std::uint32_t page, Access access, Rights rights) con
   return !user && !mode_.write_protect;
 }
 
-PageTables::Walk PageTables::walk(const Request& want) {
+PageTableWalker::Walk PageTableWalker::walk(const Request& want) {
   if (mode_.long_mode) return walk_four_level(want);
   return mode_.pae ? walk_pae(want) : walk_two_level(want);
 }
 
-void PageTables::note_read(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) {
+void PageTableWalker::note_read(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) {
   if (effects) observer_.walk_read(at, size);
   for (Walk::Read& read : walk.reads) {
     if (read.size != 0) continue;
@@ -139,8 +140,8 @@ void PageTables::note_read(Walk& walk, PhysAddr at, std::uint32_t size, bool eff
   }
 }
 
-void PageTables::finish_walk(Walk& walk, const Request& want, std::uint32_t rights,
-                             PhysAddr leaf_at, std::uint32_t leaf) {
+void PageTableWalker::finish_walk(Walk& walk, const Request& want, std::uint32_t rights,
+                                  PhysAddr leaf_at, std::uint32_t leaf) {
   walk.rights = rights & (kWritable | kUser | (mode_.long_mode ? kNoExecute : 0));
   if (!permitted(walk.rights, want.access, want.rights)) {
     fault(want, true);
@@ -151,8 +152,8 @@ void PageTables::finish_walk(Walk& walk, const Request& want, std::uint32_t righ
   walk.leaf = want.effects ? updated : leaf;
 }
 
-void PageTables::finish_table_walk(Walk& walk, const Request& want, PhysAddr pde_at,
-                                   std::uint32_t pde, PhysAddr pte_at, std::uint32_t pte) {
+void PageTableWalker::finish_table_walk(Walk& walk, const Request& want, PhysAddr pde_at,
+                                        std::uint32_t pde, PhysAddr pte_at, std::uint32_t pte) {
   const std::uint32_t rights = pde & pte & (kWritable | kUser);
   // The directory entry is marked first, but not for an access that is refused.
   if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.rights)) {
@@ -162,7 +163,7 @@ void PageTables::finish_table_walk(Walk& walk, const Request& want, PhysAddr pde
   walk.marks |= (pde & kAccessed) == 0;
 }
 
-PageTables::Walk PageTables::walk_two_level(const Request& want) {
+PageTableWalker::Walk PageTableWalker::walk_two_level(const Request& want) {
   Walk walk;
   const PhysAddr pde_at{(cr3_ & ~kPageMask) + (want.address.low32() >> 22 << 2)};
   const std::uint32_t pde = read_entry(pde_at);
@@ -186,7 +187,7 @@ PageTables::Walk PageTables::walk_two_level(const Request& want) {
   return walk;
 }
 
-std::uint64_t PageTables::read_pae_entry(Walk& walk, PhysAddr at, bool effects) {
+std::uint64_t PageTableWalker::read_pae_entry(Walk& walk, PhysAddr at, bool effects) {
   std::uint64_t entry = read_entry(at);
   if ((entry & kPresent) != 0) entry |= std::uint64_t{read_entry(at.plus32(4))} << 32;
   // Such as no-execute, which is carried out in long mode alone.
@@ -196,7 +197,7 @@ std::uint64_t PageTables::read_pae_entry(Walk& walk, PhysAddr at, bool effects) 
   return entry;
 }
 
-PageTables::Walk PageTables::walk_pae(const Request& want) {
+PageTableWalker::Walk PageTableWalker::walk_pae(const Request& want) {
   Walk walk;
   const std::uint64_t directory_pointer = pointer(want);
   if ((directory_pointer & kPresent) == 0) fault(want, false);
@@ -228,7 +229,7 @@ PageTables::Walk PageTables::walk_pae(const Request& want) {
 
 /// Intel SDM vol. 3, 4.5: four levels of 512 entries each; at the second and third a page may take
 /// a table's place.
-PageTables::Walk PageTables::walk_four_level(const Request& want) {
+PageTableWalker::Walk PageTableWalker::walk_four_level(const Request& want) {
   Walk walk;
   constexpr unsigned kLevels = 4, kIndexBits = 9, kPageBits = 12;
   std::array<std::uint64_t, kLevels> entries{};
@@ -272,8 +273,8 @@ PageTables::Walk PageTables::walk_four_level(const Request& want) {
 
 /// Intel SDM vol. 3, 4.5.4: what must be 0 in a present entry. `page_shift`: of the page it maps, 0
 /// where it names a table.
-void PageTables::refuse_reserved(const Request& want, std::uint64_t entry, unsigned page_shift,
-                                 unsigned level) const {
+void PageTableWalker::refuse_reserved(const Request& want, std::uint64_t entry, unsigned page_shift,
+                                      unsigned level) const {
   constexpr unsigned kPatBit = 12, kSmallPage = 12, kGigabyte = 30;
   bool reserved = (!mode_.no_execute && entry >> 63 != 0) || (entry & reserved_bits_) != 0;
   if (level == 0) reserved |= (entry & kLarge) != 0;
