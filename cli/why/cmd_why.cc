@@ -34,7 +34,10 @@ void add_register(const std::string& name, const char* option, bool flag, SliceQ
         flag ? "flag such as cf or zf" : "register such as eax, al, r8, xmm0, st0 or eflags",
         name));
   }
-  for (unsigned i = 0; i < range->count; ++i) query.places.set(range->first + i);
+  const bool mmx = name.starts_with("mm");
+  for (unsigned i = 0; i < range->count; ++i) {
+    (mmx ? query.mmx : query.places).set(range->first + i);
+  }
 }
 
 /// A[:LEN], A hexadecimal.
@@ -72,7 +75,7 @@ SliceQuery query_of(const WhyArguments& arguments) {
   }
   for (const std::string& name : arguments.flags) add_register(name, "--flag", true, query);
   for (const std::string& text : arguments.memory) add_memory(text, arguments.physical, query);
-  if (query.places.none() && query.memory.empty()) {
+  if (query.places.none() && query.mmx.none() && query.memory.empty()) {
     throw UsageError("expected what is asked about: --register, --flag or --memory");
   }
   if (arguments.values && arguments.stack_pointer) {

@@ -6,28 +6,13 @@
 
 #include "events/cpu_traits.h"
 #include "events/position_text.h"
+#include "replay/machine/delivery_name.h"
 #include "x86/disassembler.h"
 
 namespace citcat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const char* event_text(DeliveredEvent::Kind kind) {
-  switch (kind) {
-    case DeliveredEvent::Kind::exception:
-      return "exception";
-    case DeliveredEvent::Kind::external:
-      return "interrupt";
-    case DeliveredEvent::Kind::software:
-      return "software interrupt";
-    case DeliveredEvent::Kind::nmi:
-      return "NMI";
-    case DeliveredEvent::Kind::smi:
-      return "SMI";
-  }
-  return "?";
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -77,7 +62,7 @@ std::vector<std::string> SliceReport::names(const PlaceSet& places,
 
 std::string SliceReport::step_text(const SliceStep& step) const {
   if (step.kind == SliceStep::Kind::delivery) {
-    return fmt::format("{} {:02x}h", event_text(step.event.kind), step.event.vector);
+    return fmt::format("{} {:02x}h", delivery_name(step.event.kind), step.event.vector);
   }
   return Disassembler(step.bits).text(step.code, step.linear.value);
 }
@@ -102,6 +87,7 @@ Json SliceReport::step_json(const SliceStep& step) const {
   }
   json["used_by"] = std::move(used);
   if (result) json["result"] = true;
+  if (step.undefined.any()) json["undefined"] = place_names(step.undefined, width_);
   if (step.approximate) json["approximate"] = true;
   return json;
 }
@@ -169,6 +155,20 @@ std::string SliceReport::input_text(const SliceInput& input) const {
   return text;
 }
 
+/// The first of them, each with the step that leaves it.
+std::string SliceReport::undefined_flags() const {
+  constexpr std::size_t kMost = 8;
+  std::size_t count = 0;
+  std::string text;
+  for (const SliceStep& step : slice_.steps) {
+    if (step.undefined.none() || count++ >= kMost) continue;
+    text += fmt::format("{}{} at {}", text.empty() ? "" : ", ",
+                        joined(place_names(step.undefined, width_)), position_text(step.position));
+  }
+  if (count > kMost) text += fmt::format(" and {} more", count - kMost);
+  return text;
+}
+
 /// What was left out, in words.
 std::vector<std::string> SliceReport::remarks() const {
   std::vector<std::string> all;
@@ -193,6 +193,17 @@ std::vector<std::string> SliceReport::remarks() const {
     all.emplace_back(
         "steps marked ~ are of instructions that are not known in detail: everything they read "
         "may count");
+  }
+  const std::string undefined = undefined_flags();
+  if (!undefined.empty()) {
+    all.push_back("flags that the manuals leave undefined have the values that the replay gives: " +
+                  undefined);
+  }
+  if (slice_.exceptions_given != 0) {
+    all.push_back(fmt::format(
+        "that {} {} raised was taken as given: what made the instruction fault is not followed",
+        slice_.exceptions_given,
+        slice_.exceptions_given == 1 ? "exception was" : "exceptions were"));
   }
   all.emplace_back("page tables, and descriptors of protected mode, are taken as given");
   return all;

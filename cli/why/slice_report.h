@@ -29,6 +29,7 @@ class SliceReport {
                                  const std::vector<SliceMemory>& memory) const;
   std::string input_text(const SliceInput& input) const;
   std::vector<std::string> remarks() const;
+  std::string undefined_flags() const;
   std::string digits(std::uint64_t number) const;
   std::string symbol_text(LinearAddr at) const;
   std::uint64_t shown_number(PhysAddr a) const { return recording_.bus.machine(a).value; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "events/position_text.h"
+#include "replay/machine/delivery_name.h"
 
 namespace citcat {
 
@@ -22,22 +23,6 @@ const char* access_name(AccessKind kind) {
       return "walk";
     case AccessKind::system:
       return "system";
-  }
-  return "?";
-}
-
-const char* delivery_name(DeliveredEvent::Kind kind) {
-  switch (kind) {
-    case DeliveredEvent::Kind::exception:
-      return "exception";
-    case DeliveredEvent::Kind::external:
-      return "interrupt";
-    case DeliveredEvent::Kind::software:
-      return "software interrupt";
-    case DeliveredEvent::Kind::nmi:
-      return "NMI";
-    case DeliveredEvent::Kind::smi:
-      return "SMI";
   }
   return "?";
 }

@@ -9,7 +9,7 @@
 #include "events/address.h"
 #include "events/position.h"
 #include "replay/machine/observer.h"
-#include "x86/value_places.h"
+#include "x86/flow/value_places.h"
 
 namespace citcat {
 
@@ -38,6 +38,7 @@ struct SliceStep {
   DeliveredEvent event;            ///< of a delivery
   PlaceSet reads, writes;          ///< as far as they matter
   std::vector<SliceMemory> loads, stores;
+  PlaceSet undefined;        ///< of `writes`: flags whose value no manual tells
   bool approximate = false;  ///< what it does is not known in detail: everything may count
   /// Numbers of the steps that use what this one wrote; kResult for what was asked for.
   std::vector<std::size_t> used_by;
@@ -73,6 +74,9 @@ const char* slice_way_name(SliceWay way);
 struct SliceQuery {
   Position at;
   PlaceSet places;
+  /// Bytes of MMX registers, MM0 where ST(0) is among places: which register of the stack each is
+  /// depends on its top at the moment.
+  PlaceSet mmx;
   /// Memory, by an address of the process that runs there, or by a physical one.
   struct Bytes {
     LinearAddr linear;
@@ -94,6 +98,7 @@ struct Slice {
   PlaceSet open_places;            ///< what was not followed any further
   std::vector<SliceMemory> open_memory;
   std::uint64_t stack_pointer_given = 0;  ///< how often it was an address and not followed
+  std::uint64_t exceptions_given = 0;     ///< that they were raised was not followed
 };
 
 }  // namespace citcat

@@ -57,6 +57,9 @@ void CodePiece::look() const {
   for (std::size_t i = 0; i < code.size(); ++i) {
     written_ |= flow(i).written;
     branches_ |= flow(i).branch;
+    const InstructionClass kind = code[i].info.kind;
+    transfers_far_ |= kind == InstructionClass::far_call || kind == InstructionClass::far_jump ||
+                      kind == InstructionClass::iret;
   }
 }
 
@@ -68,6 +71,11 @@ const PlaceSet& CodePiece::written() const {
 bool CodePiece::branches() const {
   look();
   return branches_;
+}
+
+bool CodePiece::transfers_far() const {
+  look();
+  return transfers_far_;
 }
 
 // ---------------------------------------------------------------------------------------------

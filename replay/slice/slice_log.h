@@ -14,7 +14,7 @@
 #include "replay/machine/batch_listener.h"
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
-#include "x86/value_flow.h"
+#include "x86/flow/value_flow.h"
 
 namespace citcat {
 
@@ -45,12 +45,14 @@ class CodePiece {
   /// All that any of it writes in registers.
   const PlaceSet& written() const;
   bool branches() const;
+  /// A far transfer is in it, which may change more than its flow says (far_flow.h).
+  bool transfers_far() const;
 
  private:
   void look() const;
   mutable std::vector<std::unique_ptr<ValueFlow>> flows_;
   mutable PlaceSet written_;
-  mutable bool looked_at_ = false, branches_ = false;
+  mutable bool looked_at_ = false, branches_ = false, transfers_far_ = false;
 };
 
 /// What was read from a port.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/slice/access_stream.h"
 #include "replay/slice/live_values.h"
 #include "replay/slice/slice.h"
 #include "replay/slice/slice_log.h"
@@ -30,21 +31,7 @@ class SliceWalk {
   bool done() const;
 
  private:
-  /// Memory that an instruction reads or writes, one byte behind the other.
-  struct Stream {
-    std::vector<SliceMemory> pieces;
-    std::uint32_t size = 0;
-    void add(const SliceMemory& piece) {
-      pieces.push_back(piece);
-      size += piece.size;
-    }
-    void clear() {
-      pieces.clear();
-      size = 0;
-    }
-    /// Byte number `i`.
-    SliceMemory at(std::uint32_t i) const;
-  };
+  friend class SliceDelivery;
   /// One execution of an instruction, or of an iteration.
   struct Execution {
     const LoggedCode* code = nullptr;
@@ -71,16 +58,15 @@ class SliceWalk {
 
   void code(const SliceLog& log, const LogEntry& entry);
   void iterations(const SliceLog& log, const LogEntry& entry);
-  void delivery(const SliceLog& log, const LogEntry& entry);
   void external(const SliceLog& log, const LogEntry& entry);
   void unfinished(const SliceLog& log, const LogEntry& entry);
 
   bool touches_live(const ValueFlow& flow, std::span<const LoggedAccess> accesses,
                     std::uint32_t by) const;
-  void fill_streams(const Execution& e, std::span<const LoggedAccess> accesses, std::uint32_t by);
-  void put_in_order(const DecodedInstruction& info);
+  bool is_full() const { return query_.limit != 0 && slice_.steps.size() >= query_.limit; }
   void execution(const Execution& e);
   void effect(const ValueEffect& effect);
+  bool meet_uncovered_stores();
   void lanes(const ValueEffect& effect);
   void demand_span(const ValueSpan& span, SliceWay way);
   void demand_byte(const ValueSpan& span, std::uint32_t i, SliceWay way);
@@ -103,7 +89,7 @@ class SliceWalk {
   const Recording& recording_;
   Slice& slice_;
   LiveValues live_;
-  Stream loads_, stores_;
+  AccessStream loads_, stores_;
   Demand demand_;
   Met met_;
   std::vector<std::pair<std::uint32_t, SliceWay>> hits_;  ///< of one effect: byte of `to`, way

@@ -128,7 +128,19 @@ void Slicer::begin(const SliceQuery& query, SliceWalk& walk) {
   for (unsigned i = 0; i < place::kCount; ++i) {
     if (query.places[i]) walk.live().want_place(i, SliceWay::value);
   }
+  want_mmx(query, walk);
   for (const SliceQuery::Bytes& bytes : query.memory) want_memory(bytes, walk);
+}
+
+/// MMn is register n of the stack, whichever is its top (SDM vol. 1, 9.2.1).
+void Slicer::want_mmx(const SliceQuery& query, SliceWalk& walk) const {
+  if (query.mmx.none()) return;
+  const unsigned top = timeline_->machine().save().fx[3] >> 3 & 7u;
+  for (unsigned i = 0; i < 8 * place::kStackBytes; ++i) {
+    if (!query.mmx[place::kStack + i]) continue;
+    const unsigned number = (i / place::kStackBytes + 8 - top) % 8;
+    walk.live().want_place(place::stack(number).first + i % place::kStackBytes, SliceWay::value);
+  }
 }
 
 void Slicer::want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const {

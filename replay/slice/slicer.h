@@ -28,6 +28,7 @@ class Slicer {
 
  private:
   void begin(const SliceQuery& query, SliceWalk& walk);
+  void want_mmx(const SliceQuery& query, SliceWalk& walk) const;
   void want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const;
   bool go_back(Position from, Position to, SliceWalk& walk);
   void take_beginning(SliceWalk& walk, Slice& slice) const;

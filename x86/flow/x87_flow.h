@@ -1,7 +1,7 @@
 #pragma once
 // The part of value_flow() that is the x87's. Private to it.
 
-#include "x86/value_flow.h"
+#include "x86/flow/value_flow.h"
 
 namespace citcat {
 

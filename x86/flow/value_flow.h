@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "x86/decode/decoded_instruction.h"
-#include "x86/value_places.h"
+#include "x86/flow/value_places.h"
 
 namespace citcat {
 
@@ -23,14 +23,16 @@ struct ValueSpan {
   std::uint16_t first = 0;
   std::uint16_t count = 0;
   static constexpr std::uint16_t kAll = 0xffff;  ///< as many as there are
+  bool operator==(const ValueSpan&) const = default;
 };
 
 /// What is written together. Byte i depends on byte i of each of `lanes`, where there is one, and
 /// on all of `whole`.
 struct ValueEffect {
   std::vector<ValueSpan> to, lanes, whole;
-  /// It happens only where the first of `whole` is among what was loaded.
-  bool only_where_loaded = false;
+  /// It happens always; or only where `told_by` is among what was loaded, or is not.
+  enum class When : std::uint8_t { always, loaded, not_loaded } when = When::always;
+  ValueSpan told_by = {};
 };
 
 struct ValueFlow {
@@ -44,6 +46,8 @@ struct ValueFlow {
   bool uses_mmx = false;    ///< it takes the same registers by fixed numbers, and sets the top to 0
   /// All that it writes in registers.
   PlaceSet written;
+  /// Flags that it writes and no manual tells the value of: bits of EFLAGS.
+  std::uint32_t undefined_flags = 0;
   bool stores = false;
   bool approximate = false;  ///< what it does is not known in detail: everything may count
 };

@@ -1,7 +1,7 @@
 // By opcode and ModRM, as the tables of the Intel SDM have them (vol. 2, appendix A.5). Registers
 // written are numbered as they are behind the instruction, registers read as they are before it.
 
-#include "x86/x87_flow.h"
+#include "x86/flow/x87_flow.h"
 
 namespace citcat {
 namespace {
@@ -203,6 +203,9 @@ void X87Flow::of_d9(unsigned rm) {
     case 1:  // FXCH
       copy(st(0), st(rm));
       return copy(st(rm), st(0));
+    case 3:  // FSTP ST(i), by an encoding that is not in the manuals but works (docs/fidelity.md)
+      copy(st(rm + 7), st(0));
+      return pop();
     case 4:
       if (rm < 2) return copy(st(0), st(0));  // FCHS, FABS: nearly
       return compare({st(0), in_place(place::one(place::kFpuTags))});

@@ -1,4 +1,4 @@
-#include "x86/value_places.h"
+#include "x86/flow/value_places.h"
 
 #include <array>
 #include <charconv>

@@ -1,0 +1,13 @@
+#pragma once
+// What an instruction's name alone says of how its result is made. Private to the room.
+
+#include <Zydis/Zydis.h>
+
+namespace citcat::flow {
+
+/// Byte i of what it writes is made of byte i of what it reads alone.
+bool is_bytewise(ZydisMnemonic mnemonic);
+/// With both operands the same register the result is a constant.
+bool clears_register(ZydisMnemonic mnemonic);
+
+}  // namespace citcat::flow
