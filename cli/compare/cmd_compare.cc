@@ -26,7 +26,7 @@ struct CompareArguments {
 
 ExitCode run_compare(const CompareArguments& arguments, const Console& console) {
   ComparedRecording recording(arguments.recording, !arguments.unchecked, console);
-  sql::EmulatorTrace log(arguments.log, arguments.format);
+  EmulatorLog log(arguments.log, arguments.format);
   const sql::LogDifference found = sql::difference_of(recording.source(), arguments.from, log);
   if (!found.began) {
     throw UsageError(fmt::format(
@@ -54,6 +54,9 @@ ExitCode run_compare(const CompareArguments& arguments, const Console& console) 
       console.print_line("  recording " + compared_text(found.run));
       console.print_line(
           fmt::format("  log       line {}: {}", found.log->line, one_line(found.log->text)));
+      if (const char* const whole = log.form().whole_with) {
+        console.print_line(fmt::format("such a log is whole only with {}", whole));
+      }
     }
   }
   const bool unsure = recording.warn(console);
@@ -68,7 +71,7 @@ CommandRun define_compare(const CommandParser& parser) {
                   "Log of an emulator; .gz .bz2 .xz .zst are read as they are")
       .required();
   std::vector<std::string> names;
-  for (const sql::LogForm& form : sql::log_forms()) names.emplace_back(form.name);
+  for (const LogForm& form : log_forms()) names.emplace_back(form.name);
   parser.add_option("--format", arguments->format, "Its form (default: by content)").one_of(names);
   parser.add_option("--from", arguments->from,
                     "First instruction of the recording that is compared");

@@ -56,15 +56,19 @@ ExitCode run_diff(const DiffArguments& arguments, const Console& console) {
     json["a"] = compared_json(found.a);
     json["b"] = compared_json(found.b);
     json["compared"] = found.compared;
+    json["handlers"] = found.handlers;
     json["last"] = {{"a", compared_json(found.last_a)}, {"b", compared_json(found.last_b)}};
     if (!found.differs) json["last"] = nullptr;
     json["registers"] = values_json(found.registers);
     json["memory"] = values_json(found.memory);
     console.print_json(json);
   } else {
-    console.print_verdict(
-        !found.differs, found.differs ? "differ" : "equal",
-        fmt::format(": {} instructions outside of interrupts are the same", found.compared));
+    console.print_verdict(!found.differs, found.differs ? "differ" : "equal",
+                          fmt::format(": {} instructions are the same", found.compared));
+    if (found.handlers != 0) {
+      console.print_line(
+          fmt::format("handlers of interrupts took other ways {} times: left out", found.handlers));
+    }
     if (found.differs || found.a || found.b) {
       console.print_line("  a " + compared_text(found.a));
       console.print_line("  b " + compared_text(found.b));

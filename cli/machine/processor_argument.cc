@@ -37,6 +37,14 @@ std::optional<MachineFile> find_machine(const std::string& recording) {
   return MachineFile::find(recording);
 }
 
+std::vector<std::string> names_of_processors(const std::string& recording) {
+  const std::optional<MachineFile> machine = find_machine(recording);
+  if (!machine) return {recording};
+  std::vector<std::string> names;
+  for (std::size_t p = 0; p < machine->processors(); ++p) names.push_back(machine->name(p));
+  return names;
+}
+
 std::string ProcessorArgument::name(const std::string& recording) const {
   if (!number) return recording;
   if (parse_recording_name(recording).number)

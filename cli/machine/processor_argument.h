@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/parsing/command_parser.h"
 #include "cli/range_arguments.h"
@@ -23,5 +24,8 @@ struct ProcessorArgument {
 
 /// The machine of an archive that can be read more than once; nothing for one processor.
 std::optional<MachineFile> find_machine(const std::string& recording);
+/// The names of the recordings of all its processors; of one processor, of what names one of
+/// several, and of what can be read only once, the name itself.
+std::vector<std::string> names_of_processors(const std::string& recording);
 
 }  // namespace citcat

@@ -6,12 +6,14 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
@@ -159,6 +161,29 @@ bool warn_of(const sql::RowSource& source, const Console& console) {
   return true;
 }
 
+/// A recording of one processor, opened to be asked.
+class AskedRecording {
+ public:
+  AskedRecording(const SqlArguments& arguments, const std::string& name, const Console& console)
+      : placed_(open_placed(name, console)),
+        symbols_(tools::known_symbols(placed_.file, arguments.symbols)) {
+    sql::SourceOptions options;
+    options.path = name;
+    options.processor = static_cast<unsigned>(parse_recording_name(name).number.value_or(0));
+    options.placed_now = placed_.search.has_value();
+    options.check = !arguments.unchecked;
+    options.use_checkpoints = !arguments.from_start;
+    options.progress = replay_progress(placed_.file, console);
+    source_.emplace(placed_.file, symbols_, std::move(options));
+  }
+  sql::RowSource& source() { return *source_; }
+
+ private:
+  const PlacedRecording placed_;
+  const Symbols symbols_;
+  std::optional<sql::RowSource> source_;
+};
+
 ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
   const ResultForm form = arguments.form();
   if (arguments.schema) {
@@ -166,16 +191,13 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
     return ExitCode::ok;
   }
   if (arguments.recording.empty()) throw UsageError("RECORDING is required");
-  const PlacedRecording placed = open_placed(arguments.recording, console);
-  const Symbols symbols = tools::known_symbols(placed.file, arguments.symbols);
-  sql::SourceOptions options;
-  options.path = arguments.recording;
-  options.placed_now = placed.search.has_value();
-  options.check = !arguments.unchecked;
-  options.use_checkpoints = !arguments.from_start;
-  options.progress = replay_progress(placed.file, console);
-  sql::RowSource source(placed.file, symbols, std::move(options));
-  sql::Database database(source, check_interrupt);
+  std::vector<std::unique_ptr<AskedRecording>> recordings;
+  std::vector<sql::RowSource*> sources;
+  for (const std::string& name : names_of_processors(arguments.recording)) {
+    recordings.push_back(std::make_unique<AskedRecording>(arguments, name, console));
+    sources.push_back(&recordings.back()->source());
+  }
+  sql::Database database(sources, check_interrupt);
   // A reader that has seen enough is no failure.
   std::signal(SIGPIPE, SIG_IGN);
   try {
@@ -187,7 +209,9 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
     }
   } catch (const ReaderGone&) {
   }
-  return warn_of(source, console) ? ExitCode::answer_is_no : ExitCode::ok;
+  bool contradicts = false;
+  for (const sql::RowSource* source : sources) contradicts |= warn_of(*source, console);
+  return contradicts ? ExitCode::answer_is_no : ExitCode::ok;
 }
 
 CommandRun define_sql(const CommandParser& parser) {

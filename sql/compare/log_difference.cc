@@ -36,19 +36,25 @@ bool go_to(PlainRun& run, std::uint64_t address, std::optional<std::uint64_t> ne
 
 }  // namespace
 
-LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorTrace& log) {
+LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorLog& log) {
   LogDifference found;
   PlainRun run(source, from);
-  LoggedCode entry;
+  EmulatorLogEntry entry;
   bool more = log.next(entry);
   if (run.ended()) return found;
   while (more && entry.at != address_of(run, log.form())) more = log.next(entry);
   found.began = more;
-  std::optional<std::uint64_t> next;
+  std::optional<std::uint64_t> next, repeated;
   while (more) {
+    // Some logs have an entry for each iteration of a REP.
+    if (repeated == entry.at && (run.ended() || address_of(run, log.form()) != entry.at)) {
+      more = log.next(entry);
+      continue;
+    }
     if (!go_to(run, entry.at, next, log.form())) break;
     ++found.compared;
     next = behind(run, log.form());
+    repeated = run.instruction().info.is_repeated() ? std::optional(entry.at) : std::nullopt;
     run.advance();
     more = log.next(entry);
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "sql/compare/emulator_trace.h"
+#include "formats/captures/emulator_log.h"
 #include "sql/compare/run_difference.h"
 
 namespace citcat::sql {
@@ -14,12 +14,12 @@ struct LogDifference {
   bool began = false;          ///< some entry is the first instruction of the run
   bool differs = false;
   std::optional<ComparedInstruction> run;  ///< that comes next there; nothing at its end
-  std::optional<LoggedCode> log;           ///< the same
+  std::optional<EmulatorLogEntry> log;     ///< the same
 };
 
 /// The run from `from` on, and the log from the first entry with the address of that instruction
 /// on. A handler of an interrupt that the log does not enter at the same place is passed over in
 /// the run.
-LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorTrace& log);
+LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorLog& log);
 
 }  // namespace citcat::sql

@@ -82,13 +82,17 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
   RunDifference found;
   {
     PlainRun a(source_a, from_a), b(source_b, from_b);
-    for (;;) {
-      a.leave_interrupt();
-      b.leave_interrupt();
-      if (a.ended() || b.ended()) break;
-      if (!is_same(a.instruction(), b.instruction())) {
-        found.differs = true;
-        break;
+    while (!a.ended() && !b.ended()) {
+      if (!is_same(a.instruction(), b.instruction()) || a.in_interrupt() != b.in_interrupt()) {
+        if (!a.in_interrupt() && !b.in_interrupt()) {
+          found.differs = true;
+          break;
+        }
+        // Interrupts come when they come, and what a handler finds to do is its own.
+        if (a.in_interrupt() && b.in_interrupt()) ++found.handlers;
+        a.leave_interrupt();
+        b.leave_interrupt();
+        continue;
       }
       found.last_a = ComparedInstruction{a.position(), a.instruction().linear, {}, {}, {}, 0};
       found.last_b = ComparedInstruction{b.position(), b.instruction().linear, {}, {}, {}, 0};

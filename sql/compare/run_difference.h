@@ -28,6 +28,7 @@ struct ComparedValue {
 
 struct RunDifference {
   std::uint64_t compared = 0;  ///< instructions that both executed
+  std::uint64_t handlers = 0;  ///< of interrupts that both entered, and that took other ways
   bool differs = false;
   /// Where they part; of one that ends there, nothing.
   std::optional<ComparedInstruction> a, b;

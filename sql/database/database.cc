@@ -69,8 +69,8 @@ std::vector<ResultColumn> columns_of(sqlite3_stmt* statement) {
 }  // namespace
 
 struct Database::Parts {
-  Parts(RowSource& source, std::function<void()> poll_)
-      : host{source, {}, nullptr, nullptr}, poll(std::move(poll_)) {}
+  Parts(std::vector<RowSource*> sources, std::function<void()> poll_)
+      : host{std::move(sources), {}, nullptr, nullptr}, poll(std::move(poll_)) {}
 
   static int ask(void* parts) {
     Parts& mine = *static_cast<Parts*>(parts);
@@ -131,8 +131,8 @@ struct Database::Parts {
   sqlite3* database = nullptr;
 };
 
-Database::Database(RowSource& source, std::function<void()> poll)
-    : parts_(std::make_unique<Parts>(source, std::move(poll))) {
+Database::Database(std::vector<RowSource*> sources, std::function<void()> poll)
+    : parts_(std::make_unique<Parts>(std::move(sources), std::move(poll))) {
   const int opened = sqlite3_open_v2(":memory:", &parts_->database,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   if (opened != SQLITE_OK) throw InternalError("SQLite does not open a database in memory");

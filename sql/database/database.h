@@ -30,9 +30,11 @@ class ResultSink {
 
 class Database {
  public:
-  /// `source` must outlive the object. `poll`, which may be empty, is called now and then while a
-  /// statement runs; what it throws ends that.
-  Database(RowSource& source, std::function<void()> poll);
+  /// `sources`, one of each processor and at least one, must outlive the object. `poll`, which may
+  /// be empty, is called now and then while a statement runs; what it throws ends that.
+  Database(std::vector<RowSource*> sources, std::function<void()> poll);
+  Database(RowSource& source, std::function<void()> poll)
+      : Database(std::vector<RowSource*>{&source}, std::move(poll)) {}
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

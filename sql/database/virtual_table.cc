@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/io/error.h"
+#include "sql/database/processors_cursor.h"
 
 namespace citcat::sql {
 
@@ -21,7 +22,7 @@ namespace {
 
 struct VirtualCursor {
   sqlite3_vtab_cursor base{};
-  std::unique_ptr<Cursor> cursor;
+  std::unique_ptr<ProcessorsCursor> cursor;
   bool ended = true;
   sqlite3_int64 row = 0;
 };
@@ -92,12 +93,14 @@ struct Estimate {
   void take(const Constraint& c) {
     (c.is == Constraint::Is::equal ? equal : bounded) |= ColumnSet{1} << c.column;
   }
-  double rows(const Table& table, const RowSource& source) const {
+  double rows(const Table& table, const std::vector<RowSource*>& sources) const {
     constexpr double kAlike = 8, kBounded = 4;
-    double rows = table.rows(source);
+    double rows = 0;
+    for (const RowSource* source : sources) rows += table.rows(*source);
     const int ordered = table.ordered_by();
-    if (ordered >= 0 && has_column(equal, ordered)) return 2;
-    for (int c = 0; c < static_cast<int>(table.columns().size()); ++c) {
+    if (ordered >= 0 && has_column(equal, ordered))
+      return 2.0 * static_cast<double>(sources.size());
+    for (int c = 0; c <= static_cast<int>(table.columns().size()); ++c) {
       if (has_column(equal, c)) rows /= kAlike;
       if (has_column(bounded, c)) rows /= kBounded;
     }
@@ -111,8 +114,11 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
   VirtualTable& mine = of(table);
   const auto columns = mine.table->columns();
   const bool counts = mine.host->counting != nullptr && mine.host->counting->table == mine.table;
-  mine.used |= info->colUsed;
-  if (!counts) mine.host->source.need(mine.table->needs(mine.used));
+  // The processor is no matter of the table's own.
+  mine.used |= info->colUsed & ((ColumnSet{1} << columns.size()) - 1);
+  for (RowSource* source : mine.host->sources) {
+    if (!counts) source->need(mine.table->needs(mine.used));
+  }
   std::string plan;
   Estimate estimate;
   std::map<int, int> left_out;
@@ -121,7 +127,9 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
     const auto& given = info->aConstraint[i];
     const auto is = comparison_of(given.op);
     if (!is || given.iColumn < 0) continue;
-    const Column::Use use = columns[static_cast<std::size_t>(given.iColumn)].use;
+    const bool is_processor = given.iColumn == mine.table->processor_column();
+    const Column::Use use =
+        is_processor ? Column::Use::exact : columns[static_cast<std::size_t>(given.iColumn)].use;
     if (use == Column::Use::none) continue;
     const bool is_required = has_column(mine.table->required(), given.iColumn);
     // Another plan, in which it is known by then.
@@ -139,12 +147,13 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
   info->idxStr = sqlite3_mprintf("%s", plan.c_str());
   info->needToFreeIdxStr = 1;
   if (info->idxStr == nullptr) return SQLITE_NOMEM;
-  const double rows = estimate.rows(*mine.table, mine.host->source);
+  const double rows = estimate.rows(*mine.table, mine.host->sources);
   info->estimatedRows = static_cast<sqlite3_int64>(rows);
   info->estimatedCost = rows;
   const int ordered = mine.table->ordered_by();
-  info->orderByConsumed = !counts && info->nOrderBy == 1 && ordered >= 0 &&
-                          info->aOrderBy[0].iColumn == ordered && info->aOrderBy[0].desc == 0;
+  info->orderByConsumed = !counts && mine.host->sources.size() == 1 && info->nOrderBy == 1 &&
+                          ordered >= 0 && info->aOrderBy[0].iColumn == ordered &&
+                          info->aOrderBy[0].desc == 0;
   return SQLITE_OK;
 }
 
@@ -152,8 +161,8 @@ int open_cursor(sqlite3_vtab* table, sqlite3_vtab_cursor** out) {
   return guarded(table, [&](VirtualTable& mine) {
     auto made = std::make_unique<VirtualCursor>();
     const bool counts = mine.host->counting != nullptr && mine.host->counting->table == mine.table;
-    made->cursor = counts ? mine.table->open_counts(mine.host->source, mine.used)
-                          : mine.table->open(mine.host->source);
+    made->cursor =
+        std::make_unique<ProcessorsCursor>(*mine.table, mine.host->sources, counts, mine.used);
     *out = &made.release()->base;
   });
 }
@@ -199,7 +208,9 @@ int filter(sqlite3_vtab_cursor* cursor, int /*number*/, const char* plan, int co
       Constraint& c = constraints.emplace_back();
       c.column = plan[2 * i] - 1;
       c.is = static_cast<Constraint::Is>(plan[2 * i + 1] - 1);
-      c.value = cell_of(values[i], columns[static_cast<std::size_t>(c.column)].type);
+      const bool is_processor = c.column == mine.table->processor_column();
+      c.value = cell_of(values[i], is_processor ? Column::Type::integer
+                                                : columns[static_cast<std::size_t>(c.column)].type);
     }
     VirtualCursor& it = of(cursor);
     it.row = -1;
@@ -262,7 +273,7 @@ constexpr sqlite3_module kModule = make_module();
 void TableHost::begin_statement(const CountQuery* count_query) {
   counting = count_query;
   failure = nullptr;
-  source.begin_statement();
+  for (RowSource* each : sources) each->begin_statement();
   for (VirtualTable* table : tables) table->used = 0;
 }
 

@@ -138,17 +138,22 @@ void CountCollector::accesses(std::span<const tools::OtherAccess> accesses,
 }
 
 void CountCollector::event(const tools::MachineEvent& event, const tools::Context& context) {
-  if (event.kind == tools::MachineEvent::Kind::delivered && event.position.iteration != 0 &&
-      repeats_ != nullptr && repeats_at_ == event.position.instruction) {
-    look_at(context);
-    if (needs_.code) {
-      --repeats_->executions[context_];
-    } else {
-      --by_context_[context_];
-    }
-    repeats_ = nullptr;
+  if (event.kind == tools::MachineEvent::Kind::delivered) {
+    if (repeats_ != nullptr && event.position.iteration != 0) look_at(context);
+    unfinished(event.position);
   }
   is_stale_ = true;
+}
+
+/// The REP that was told last did not complete.
+void CountCollector::unfinished(Position at) {
+  if (at.iteration == 0 || repeats_ == nullptr || repeats_at_ != at.instruction) return;
+  if (needs_.code) {
+    --repeats_->executions[context_];
+  } else {
+    --by_context_[context_];
+  }
+  repeats_ = nullptr;
 }
 
 std::vector<InstructionCount> CountCollector::instruction_counts() const {

@@ -58,6 +58,7 @@ class CountCollector final : public tools::Tool {
   void accesses(std::span<const tools::OtherAccess> accesses,
                 const tools::Context& context) override;
   void event(const tools::MachineEvent& event, const tools::Context& context) override;
+  void unfinished(Position at) override;
 
   std::unique_ptr<tools::Tool> part() const override;
   void follow(tools::Tool&&) override {}

@@ -30,6 +30,7 @@ class RowCollector final : public tools::Tool {
   void accesses(std::span<const tools::OtherAccess> accesses,
                 const tools::Context& context) override;
   void event(const tools::MachineEvent& event, const tools::Context& context) override;
+  void unfinished(Position at) override { take_back(at); }
 
   /// Procedures of RunRows::calls; null where nobody asked for them.
   const tools::ProcedureTable* procedures() const {

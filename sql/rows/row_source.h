@@ -26,6 +26,7 @@ class RowPass;
 
 struct SourceOptions {
   std::string path;         ///< the name that the archive was opened by
+  unsigned processor = 0;   ///< its number
   bool placed_now = false;  ///< a search has just put its interrupts in their places
   bool check = true;        ///< compare with the evidence on the way
   bool use_checkpoints = true;
@@ -67,6 +68,8 @@ class RowSource {
   const RecordingFile& file() const { return file_; }
   /// The name that it was opened by.
   const std::string& path() const { return options_.path; }
+  /// The number of the processor whose run it is.
+  unsigned processor() const { return options_.processor; }
   const Symbols& symbols() const { return symbols_; }
   const ContextTable& contexts() const { return contexts_; }
   /// Instructions of the run, as far as the recording tells.

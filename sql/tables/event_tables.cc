@@ -21,7 +21,6 @@ enum EventColumn : int {
   kEventCr2,
   kEventProcess,
   kEventLevel,
-  kEventProcessor,
 };
 
 constexpr Column kEventColumns[] = {
@@ -37,7 +36,6 @@ constexpr Column kEventColumns[] = {
     {Column::Type::address, none, "cr2", "of a page fault: address that was accessed"},
     {text, none, "process", "name of the process that runs, or its page tables (CR3)"},
     {integer, none, "level", "privilege level that it came from"},
-    {integer, none, "processor", "number of the processor"},
 };
 
 struct EventForm {
@@ -76,8 +74,6 @@ struct EventForm {
         return Cell::lasting(*context.process);
       case kEventLevel:
         return Cell::of(context.level);
-      case kEventProcessor:
-        return Cell::of(0);
       default:
         return Cell::null();
     }
@@ -92,7 +88,6 @@ enum SystemColumn : int {
   kSystemValue,
   kSystemProcess,
   kSystemLevel,
-  kSystemProcessor,
 };
 
 constexpr Column kSystemColumns[] = {
@@ -103,7 +98,6 @@ constexpr Column kSystemColumns[] = {
     {integer, none, "value", "of a load of CR3: CR3, else NULL"},
     {text, none, "process", "name of the process before it, or its page tables (CR3)"},
     {integer, none, "level", "privilege level before it"},
-    {integer, none, "processor", "number of the processor"},
 };
 
 struct SystemForm {
@@ -125,8 +119,6 @@ struct SystemForm {
         return Cell::lasting(*context.process);
       case kSystemLevel:
         return Cell::of(context.level);
-      case kSystemProcessor:
-        return Cell::of(0);
       default:
         return Cell::null();
     }
@@ -144,7 +136,6 @@ enum PortColumn : int {
   kPortIteration,
   kPortProcess,
   kPortLevel,
-  kPortProcessor,
 };
 
 constexpr Column kPortColumns[] = {
@@ -156,7 +147,6 @@ constexpr Column kPortColumns[] = {
     {integer, none, "iteration", "of a REP string instruction, from 0"},
     {text, none, "process", "name of the process that runs, or its page tables (CR3)"},
     {integer, none, "level", "privilege level, 0 to 3"},
-    {integer, none, "processor", "number of the processor"},
 };
 
 struct PortForm {
@@ -184,8 +174,6 @@ struct PortForm {
         return Cell::lasting(*context.process);
       case kPortLevel:
         return Cell::of(context.level);
-      case kPortProcessor:
-        return Cell::of(0);
       default:
         return Cell::null();
     }

@@ -16,7 +16,6 @@ enum InstructionColumn : int {
   kInstructionMnemonic,
   kInstructionProcess,
   kInstructionLevel,
-  kInstructionProcessor,
   kInstructionText,
   kInstructionSize,
   kInstructionMode,
@@ -36,7 +35,6 @@ constexpr Column kInstructionColumns[] = {
     {text, none, "mnemonic", "without prefixes and operands"},
     {text, exact, "process", "name of the process that runs, or its page tables (CR3)"},
     {integer, exact, "level", "privilege level, 0 to 3"},
-    {integer, none, "processor", "number of the processor"},
     {text, none, "text", "disassembled, in Intel syntax"},
     {integer, none, "size", "bytes"},
     {integer, none, "mode", "size of its code segment: 16, 32 or 64"},
@@ -67,8 +65,6 @@ Cell code_cell(int column, const CodePiece& code, std::uint32_t i, const RowSour
       return Cell::of(machine_address(source, instruction.physical).value);
     case kInstructionSymbol:
       return symbol_cell(source, instruction.linear, process, scratch);
-    case kInstructionProcessor:
-      return Cell::of(0);
     default:
       return Cell::null();
   }
@@ -182,9 +178,8 @@ class InstructionCountCursor final : public Cursor {
     const ColumnSet of_context = ColumnSet{1} << kInstructionProcess |
                                  ColumnSet{1} << kInstructionLevel |
                                  ColumnSet{1} << kInstructionSymbol;
-    const ColumnSet of_none = ColumnSet{1} << kInstructionPosition |
-                              ColumnSet{1} << kInstructionRows |
-                              ColumnSet{1} << kInstructionProcessor;
+    const ColumnSet of_none = ColumnSet{1} << kInstructionPosition | ColumnSet{1}
+                                                                         << kInstructionRows;
     needs.context = (used_ & of_context) != 0 || filter_.process || !filter_.levels.is_all();
     needs.code = (used_ & ~of_context & ~of_none) != 0 || has_column(used_, kInstructionSymbol) ||
                  !filter_.addresses.is_all();
@@ -222,8 +217,6 @@ class InstructionCountCursor final : public Cursor {
         return Cell::lasting(process);
       case kInstructionLevel:
         return known ? Cell::of(source_.contexts()[count.context].level) : Cell::null();
-      case kInstructionProcessor:
-        return Cell::of(0);
       case kInstructionRows:
         return Cell::of(count.count);
       default:

@@ -177,6 +177,7 @@ class SymbolCursor final : public Cursor {
 class SymbolsTable final : public Table {
  public:
   SymbolsTable() : Table("symbols", "Names of code and data that are known", kSymbolColumns) {}
+  bool of_run() const override { return false; }
   double rows(const RowSource& source) const override {
     double count = 1;
     for (const SymbolModule& m : source.symbols().modules()) {

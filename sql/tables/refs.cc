@@ -19,7 +19,6 @@ enum RefColumn : int {
   kRefValue,
   kRefProcess,
   kRefLevel,
-  kRefProcessor,
   kRefRows,
 };
 
@@ -40,7 +39,6 @@ constexpr Column kRefColumns[] = {
     {integer, none, "value", "of at most 8 bytes; NULL where it is not known"},
     {text, exact, "process", "name of the process that runs, or its page tables (CR3)"},
     {integer, exact, "level", "privilege level, 0 to 3"},
-    {integer, none, "processor", "number of the processor"},
     {integer, none, "rows", "accesses that the row stands for: 1"},
 };
 
@@ -124,8 +122,6 @@ class RefCursor final : public Cursor {
         return Cell::lasting(*context.process);
       case kRefLevel:
         return Cell::of(context.level);
-      case kRefProcessor:
-        return Cell::of(0);
       case kRefRows:
         return Cell::of(1);
       default:
@@ -212,8 +208,6 @@ class RefCountCursor final : public Cursor {
         return Cell::lasting(*source_.contexts()[count.context].process);
       case kRefLevel:
         return Cell::of(source_.contexts()[count.context].level);
-      case kRefProcessor:
-        return Cell::of(0);
       case kRefRows:
         return Cell::of(count.count);
       default:

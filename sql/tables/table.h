@@ -53,6 +53,10 @@ class Table {
   const char* meaning() const { return meaning_; }
   std::span<const Column> columns() const { return columns_; }
 
+  /// Its rows are of a processor's run: they come with its number, in a column behind the others.
+  virtual bool of_run() const { return true; }
+  /// Number of that column; -1: there is none.
+  int processor_column() const { return of_run() ? static_cast<int>(columns_.size()) : -1; }
   /// What the rows need of a replay where these columns are used.
   virtual RowNeeds needs(ColumnSet /*used*/) const { return {}; }
   /// Rows come in the order of this column, and a constraint on it leads there at once; -1: none.

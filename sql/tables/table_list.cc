@@ -44,8 +44,12 @@ std::string schema_of(const Table& table, bool commented) {
             : c.type == Column::Type::address ? "ADDRESS INTEGER"
                                               : "INTEGER";
     if (hidden) text += " HIDDEN";
-    if (i + 1 != columns.size()) text += ",";
+    if (i + 1 != columns.size() || table.of_run()) text += ",";
     if (commented) text += std::string("  -- ") + c.meaning;
+  }
+  if (table.of_run()) {
+    text += commented ? "\n  \"processor\" INTEGER  -- number of the processor that ran"
+                      : "\"processor\" INTEGER";
   }
   return text + (commented ? "\n);" : ")");
 }

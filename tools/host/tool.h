@@ -322,6 +322,8 @@ class Tool {
   /// So many of those begun were interrupted between two iterations, and did not complete.
   virtual void interrupted(void* /*mine*/, std::uint64_t /*times*/) {}
   virtual void event(const MachineEvent&, const Context&) {}
+  /// The run ends at the position, within a REP that was told and did not complete.
+  virtual void unfinished(Position /*at*/) {}
 
   /// A tool with the same options and Setup that has observed nothing.
   virtual std::unique_ptr<Tool> part() const = 0;

@@ -306,8 +306,20 @@ void ToolHost::counted(const ExecutedBlock& block, std::uint64_t executions) {
   group_code(code_of(block), group()).executions += executions;
 }
 
+/// The run may end within a REP, which did not complete then.
+void ToolHost::end_within_repeat() {
+  const Position end = context_.machine().position();
+  if (end.iteration == 0 || !in_range(end)) return;
+  if (last_repeat_ != nullptr) ++last_repeat_->interrupted;
+  last_repeat_ = nullptr;
+  for (Group* const each : analysis_.groups()) {
+    for (const auto& tool : each->tools) tool->unfinished(end);
+  }
+}
+
 void ToolHost::finish() {
   flush_others();
+  end_within_repeat();
   std::vector<Group*> groups = analysis_.groups();
   if (options_.samples != nullptr) {
     const std::vector<std::uint32_t> frames = context_.machine().memory().changed_frames();

@@ -131,6 +131,7 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   void follow_context(const ExecutedInstruction& e, Position now);
   std::span<const Reference> claim_accesses(const ExecutedInstruction& e);
   void flush_others();
+  void end_within_repeat();
   void tell_event(MachineEvent event);
   MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
   void call_began(std::uint64_t number, const SystemCall& call) override;

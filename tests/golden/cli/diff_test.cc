@@ -59,8 +59,17 @@ TEST_F(RunDifference, InterruptsAtOtherMomentsAreNone) {
     const Json found = json({"diff", "a.citcat", other}, 0);
     EXPECT_EQ(found.at("verdict"), "equal");
     EXPECT_EQ(found.at("position"), nullptr);
-    EXPECT_EQ(found.at("compared"), 12);
+    // With itself, the handler's two as well.
+    EXPECT_EQ(found.at("compared"), std::string(other) == "a.citcat" ? 14 : 12);
+    EXPECT_EQ(found.at("handlers"), 0);
   }
+}
+
+/// The sample begins in a handler, and ends within a REP.
+TEST_F(RunDifference, CountsTheInstructionsThatAllOtherCommandsCount) {
+  import_sample("r.citcat");
+  const Json verdict = Json::parse(good({"verify", "r.citcat", "--json"}));
+  EXPECT_EQ(json({"diff", "r.citcat", "r.citcat"}, 0).at("compared"), verdict.at("instructions"));
 }
 
 TEST_F(RunDifference, PartsWhereTheOneGoesOnAndTheOtherDoesNot) {
@@ -122,6 +131,33 @@ TEST_F(RunDifference, LogsOfEmulatorsAreRead) {
     EXPECT_EQ(other.at("a").at("address"), "00001004") << log.form;
     EXPECT_EQ(other.at("b").at("address"), "00001007") << log.form;
   }
+}
+
+/// Those that QEMU and Bochs wrote of one boot sector (tests/golden/logs).
+TEST_F(RunDifference, LogsThatEmulatorsWroteAreRead) {
+  const std::string logs = CITCAT_SOURCE_DIR "/tests/golden/logs/";
+  good({"import", logs + "boot.bin.zst", "-o", "r.citcat", "-q"});
+  const auto instructions = Json::parse(good({"verify", "r.citcat", "--json"})).at("instructions");
+  for (const char* const name : {"qemu-insn.log", "bochs.log"}) {
+    const Json same = json({"compare", "r.citcat", logs + name}, 0);
+    EXPECT_EQ(same.at("verdict"), "equal") << name;
+    EXPECT_EQ(same.at("compared"), instructions) << name;
+    // One line that is another: the entry is told.
+    std::string text = read_file(logs + name);
+    for (std::size_t at = text.find("7c33"); at != std::string::npos; at = text.find("7c33", at)) {
+      text.replace(at, 4, "7c34");
+    }
+    write_file(file("wrong.log"), text);
+    const Json other = json({"compare", "r.citcat", "wrong.log"}, 1);
+    // A block may have gone on to IRET without a line.
+    const bool blocks = std::string(name) == "qemu-insn.log";
+    EXPECT_EQ(other.at("a").at("text"), blocks ? "mov al, 0x03" : "iret") << name;
+    EXPECT_EQ(other.at("b").at("address"), "00007c34") << name;
+  }
+  EXPECT_EQ(json({"compare", "r.citcat", logs + "qemu-blocks.log"}, 0).at("verdict"), "equal");
+  const ProcessResult chained = run({"compare", "r.citcat", logs + "qemu-chained.log"});
+  EXPECT_EQ(chained.exit_code, 1);
+  EXPECT_NE(chained.out.find("nochain"), std::string::npos) << chained.out;
 }
 
 TEST_F(RunDifference, HandlersOfALogAreComparedWhereItHasThem) {

@@ -83,7 +83,9 @@ void SqlCommand::expect_what_tools_say() {
     EXPECT_EQ(mnemonics, executions);
     EXPECT_EQ(value("select count(*) from blocks"), count.at("blocks").at("static"));
   }
-  EXPECT_EQ(mnemonics.size(), executions.size());
+  // What was begun alone, by a REP within which the run ends, has none.
+  const std::size_t unfinished = executions.size() - mnemonics.size();
+  EXPECT_LE(unfinished, 1u);
 
   // func: how much ran at each level, which the scope tells.
   for (const char* level : {"0", "3"}) {
@@ -130,7 +132,7 @@ void SqlCommand::expect_what_tools_say() {
 
   // coverage: different instructions that ran.
   EXPECT_EQ(value("select count(*) from (select distinct address, bytes from instructions)"),
-            count.at("static_instructions"));
+            count.at("static_instructions").get<std::uint64_t>() - unfinished);
 
   // Groups of processes.
   const Json groups = tool("count", {"--by", "process"});
@@ -231,7 +233,7 @@ TEST_F(SqlCommand, RegistersAndMemoryAreThoseOfTheMoment) {
 TEST_F(SqlCommand, PrintsAHeaderAndRows) {
   import_sample("r.citcat");
   EXPECT_EQ(good({"sql", "r.citcat", "select count(*) from instructions", "--csv"}),
-            "count(*)\n622\n");
+            "count(*)\n621\n");
   EXPECT_EQ(good({"sql", "r.citcat", "select 1 a, 'x,\"y\"' b, null c, 1.0 d", "--csv"}),
             "a,b,c,d\n1,\"x,\"\"y\"\"\",,1.0\n");
   EXPECT_EQ(good({"sql", "r.citcat", "select 1 a, 'x' b, null c; select 2", "--json"}),
@@ -249,7 +251,7 @@ TEST_F(SqlCommand, ReadsStatementsFromItsInput) {
       "r.citcat",
       file(""));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(result.out.starts_with("count(*)\n622\ninstructions")) << result.out;
+  EXPECT_TRUE(result.out.starts_with("count(*)\n621\ninstructions")) << result.out;
   EXPECT_TRUE(result.out.ends_with("7\n7\n")) << result.out;
 }
 

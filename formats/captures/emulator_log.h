@@ -10,10 +10,10 @@
 
 #include "formats/io/line_reader.h"
 
-namespace citcat::sql {
+namespace citcat {
 
 /// One entry of a log.
-struct LoggedCode {
+struct EmulatorLogEntry {
   std::uint64_t line = 0;
   std::uint64_t at = 0;  ///< linear address, or offset in CS (LogForm::offsets)
   std::string text;      ///< the line itself
@@ -27,23 +27,33 @@ struct LogForm {
   std::optional<std::uint64_t> (*address)(std::string_view line);
   bool offsets = false;  ///< addresses are offsets in CS
   bool blocks = false;   ///< an entry may stand for the instructions behind it, too
+  /// What a log has to be made with so that nothing is missing in it; null: nothing.
+  const char* whole_with = nullptr;
 };
 
 /// qemu-exec, qemu-execlog, bochs, mame.
 const std::vector<LogForm>& log_forms();
 
-class EmulatorTrace {
+class EmulatorLog {
  public:
   /// `form`: a name of log_forms(), or empty: the first form that has entries among the first
   /// lines. Throws IoError, UsageError for another name, FormatError where no line is an entry.
-  EmulatorTrace(const std::string& path, const std::string& form);
+  EmulatorLog(const std::string& path, const std::string& form)
+      : EmulatorLog(std::make_unique<InputStream>(path), form) {}
+  EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form);
   const LogForm& form() const { return *form_; }
   /// False behind the last entry.
-  bool next(LoggedCode& entry);
+  bool next(EmulatorLogEntry& entry);
 
  private:
   const LogForm* form_ = nullptr;
+  void find_form();
+  bool next_line(std::string_view& line);
+
   std::unique_ptr<LineReader> lines_;
+  /// The first lines, which were read to find the form.
+  std::vector<std::string> first_;
+  std::size_t taken_ = 0;  ///< lines
 };
 
-}  // namespace citcat::sql
+}  // namespace citcat

@@ -1,16 +1,16 @@
-#include "sql/compare/emulator_trace.h"
+#include "formats/captures/emulator_log.h"
 
 #include <algorithm>
 
 #include "formats/io/error.h"
 
-namespace citcat::sql {
+namespace citcat {
 
 namespace {
 
-using Address = std::optional<std::uint64_t>;
+using LoggedAddress = std::optional<std::uint64_t>;
 
-Address hexadecimal_number(std::string_view text) {
+LoggedAddress hexadecimal_number(std::string_view text) {
   std::uint64_t value = 0;
   if (text.empty() || !parse_hexadecimal(text, value)) return std::nullopt;
   return value;
@@ -18,7 +18,7 @@ Address hexadecimal_number(std::string_view text) {
 
 /// "Trace 0: 0x7f10c0000100 [00000000/000f0000/00000040/ff000200]": between the first two slashes
 /// stands the linear address (QEMU, accel/tcg/cpu-exec.c, log_cpu_exec()).
-Address qemu_exec_address(std::string_view line) {
+LoggedAddress qemu_exec_address(std::string_view line) {
   if (!line.starts_with("Trace ")) return std::nullopt;
   const std::size_t bracket = line.find('[');
   if (bracket == std::string_view::npos) return std::nullopt;
@@ -31,7 +31,7 @@ Address qemu_exec_address(std::string_view line) {
 
 /// "0, 0xfff0, 0xea, \"jmp ...\", load, 0x...": processor, address, opcode (QEMU,
 /// contrib/plugins/execlog.c).
-Address qemu_execlog_address(std::string_view line) {
+LoggedAddress qemu_execlog_address(std::string_view line) {
   const std::size_t comma = line.find(',');
   if (comma == std::string_view::npos || comma == 0) return std::nullopt;
   std::uint64_t processor = 0;
@@ -44,7 +44,7 @@ Address qemu_execlog_address(std::string_view line) {
 
 /// "(0).[16893] [0x0000fffffff0] f000:fff0 (unk. ctxt): jmpf 0xf000:e05b ; ea5be000f0": the offset
 /// behind CS (Bochs, bx_debug/dbg_main.cc, `trace on`).
-Address bochs_address(std::string_view line) {
+LoggedAddress bochs_address(std::string_view line) {
   if (!line.starts_with("(")) return std::nullopt;
   const std::size_t second = line.find("] [");
   if (second == std::string_view::npos) return std::nullopt;
@@ -58,7 +58,7 @@ Address bochs_address(std::string_view line) {
 
 /// "FFFF0: jmp F000:E05B": the address before the first colon, of at least four digits (MAME,
 /// debugger command `trace`).
-Address mame_address(std::string_view line) {
+LoggedAddress mame_address(std::string_view line) {
   constexpr std::size_t kDigits = 4, kMostDigits = 16;
   const std::size_t colon = line.find(": ");
   if (colon == std::string_view::npos || colon < kDigits || colon > kMostDigits)
@@ -79,41 +79,55 @@ const LogForm* form_named(const std::string& name) {
 
 const std::vector<LogForm>& log_forms() {
   static const std::vector<LogForm> forms{
-      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, false, true},
+      {"qemu-exec", "QEMU, -d exec", qemu_exec_address, false, true,
+       "nochain: else QEMU goes from block to block without a line"},
       {"qemu-execlog", "QEMU, plugin execlog", qemu_execlog_address},
       {"bochs", "Bochs, trace on", bochs_address, true},
-      {"mame", "MAME, trace", mame_address},
+      {"mame", "MAME, trace", mame_address, false, false, "noloop: else loops are left out"},
   };
   return forms;
 }
 
-EmulatorTrace::EmulatorTrace(const std::string& path, const std::string& form)
-    : form_(form.empty() ? nullptr : form_named(form)) {
-  constexpr int kLookedAt = 1000;
-  if (form_ == nullptr) {
-    LineReader first(std::make_unique<InputStream>(path));
-    std::string_view line;
-    for (int i = 0; i < kLookedAt && form_ == nullptr && first.next(line); ++i) {
-      for (const LogForm& known : log_forms()) {
-        if (form_ == nullptr && known.address(line)) form_ = &known;
-      }
-    }
-    if (form_ == nullptr) {
-      throw FormatError(path, 1, "expected lines of an emulator's log, found none (see --format)");
-    }
-  }
-  lines_ = std::make_unique<LineReader>(std::make_unique<InputStream>(path));
+EmulatorLog::EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form)
+    : form_(form.empty() ? nullptr : form_named(form)),
+      lines_(std::make_unique<LineReader>(std::move(input))) {
+  if (form_ == nullptr) find_form();
 }
 
-bool EmulatorTrace::next(LoggedCode& entry) {
+void EmulatorLog::find_form() {
+  constexpr std::size_t kLookedAt = 1000;
   std::string_view line;
-  while (lines_->next(line)) {
-    const Address address = form_->address(line);
+  while (form_ == nullptr && first_.size() < kLookedAt && lines_->next(line)) {
+    first_.emplace_back(line);
+    for (const LogForm& known : log_forms()) {
+      if (form_ == nullptr && known.address(line)) form_ = &known;
+    }
+  }
+  if (form_ == nullptr) {
+    throw FormatError(lines_->name(), 1,
+                      "expected lines of an emulator's log, found none (see --format)");
+  }
+}
+
+bool EmulatorLog::next_line(std::string_view& line) {
+  if (taken_ < first_.size()) {
+    line = first_[taken_];
+  } else if (!lines_->next(line)) {
+    return false;
+  }
+  ++taken_;
+  return true;
+}
+
+bool EmulatorLog::next(EmulatorLogEntry& entry) {
+  std::string_view line;
+  while (next_line(line)) {
+    const LoggedAddress address = form_->address(line);
     if (!address) continue;
-    entry = {lines_->number(), *address, std::string(line)};
+    entry = {taken_, *address, std::string(line)};
     return true;
   }
   return false;
 }
 
-}  // namespace citcat::sql
+}  // namespace citcat
