@@ -32,6 +32,7 @@ extern const Command kExplainCommand;
 extern const Command kViewCommand;
 extern const Command kRepCommand;
 extern const Command kDebugCommand;
+extern const Command kDapCommand;
 extern const Command kWhyCommand;
 extern const Command kSessionCommand;
 
@@ -42,7 +43,7 @@ const std::vector<const Command*>& command_list() {
       &kDiffCommand,    &kCompareCommand, &kViewCommand,   &kRepCommand,        &kVerifyCommand,
       &kReportCommand,  &kInfoCommand,    &kDumpCommand,   &kConvertCommand,    &kLintCommand,
       &kCheckCommand,   &kRepairCommand,  &kSlimCommand,   &kCheckpointCommand, &kPlaceCommand,
-      &kExplainCommand, &kWhyCommand,     &kDebugCommand,  &kSessionCommand,
+      &kExplainCommand, &kWhyCommand,     &kDebugCommand,  &kDapCommand,        &kSessionCommand,
   };
   return commands;
 }

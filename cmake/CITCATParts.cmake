@@ -42,7 +42,7 @@ set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exp
   "/tools/export/(callgrind|champsim|din|drmemtrace|folded|perfetto|pprof|simpoint|speedscope)_.*\\.cc$")
 set(citcat_part_plugin "/tools/plugin/")
 set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/report/report_data\\.cc$")
-set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_debug\\.cc$")
+set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_(debug|dap)\\.cc$")
 set(citcat_part_view "/view/model/" "/view/server/" "/view/exported/" "/cli/view/recording_view\\.cc$")
 set(citcat_part_monitor
   "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")

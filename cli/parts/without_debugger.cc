@@ -10,5 +10,6 @@ constexpr char kDebuggerPart[] = "debugger";
 }  // namespace
 
 extern const Command kDebugCommand = absent_command<kDebuggerPart>("debug");
+extern const Command kDapCommand = absent_command<kDebuggerPart>("dap");
 
 }  // namespace citcat

@@ -36,10 +36,11 @@ void DebugTarget::for_each_page(LinearAddr address, std::size_t size, F&& visit)
   }
 }
 
-DebugTarget::DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check)
+DebugTarget::DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check,
+                         Observer* observer)
     : file_(file),
       has_long_mode_(cpu_traits(file.recording().initial.model).has_long_mode),
-      timeline_(file, nullptr, timeline_options(std::move(policy), check)),
+      timeline_(file, observer, timeline_options(std::move(policy), check)),
       register_file_(file.recording().initial.model),
       known_registers_(file.recording()) {}
 

@@ -42,8 +42,10 @@ struct MoveEnd {
 class DebugTarget {
  public:
   using Interrupt = ReplayTimeline::Interrupt;
-  /// `file` must outlive the object. `check`: see TimelineOptions.
-  DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check);
+  /// `file` and the observer, which may be null, must outlive the object. `check`: see
+  /// TimelineOptions.
+  DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check,
+              Observer* observer = nullptr);
 
   const RecordingFile& file() const { return file_; }
   ReplayTimeline& timeline() { return timeline_; }
@@ -67,6 +69,7 @@ class DebugTarget {
   /// is looked for whenever the machine is to move.
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
+  void remove_all() { inserted_.clear(); }
 
   // A move ends with a watchpoint behind the instruction that meets it, a move back before it. An
   // answer names one address. Where an instruction meets watchpoints that have none in common,

@@ -124,6 +124,38 @@ TEST_F(MadeMachines, EachIsTracedByItsNumber) {
   EXPECT_EQ(read_file(path("p1.kt")), good({"cat", "two.citcat@1"}));
 }
 
+TEST_F(MadeMachines, AreAskedInSqlProcessorByProcessor) {
+  store(made_machine({2, 3}));
+  import();
+  const auto rows = [&](const std::string& name, const std::string& query) {
+    return Json::parse(good({"sql", name, query, "--json"}));
+  };
+  const std::string counts = "select processor, count(*) n from instructions group by 1";
+  const Json all = rows("two.citcat", counts);
+  ASSERT_EQ(all.size(), 2u);
+  for (int p = 0; p < 2; ++p) {
+    const std::string name = "two.citcat@" + std::to_string(p);
+    EXPECT_EQ(all.at(p).at("processor"), p);
+    EXPECT_EQ(rows(name, counts), Json::array({all.at(p)}));
+    EXPECT_EQ(rows("two.citcat", "select count(position) n from instructions where processor = " +
+                                     std::to_string(p))
+                  .at(0)
+                  .at("n"),
+              all.at(p).at("n"));
+    const std::string columns = "select position, address, text, processor from instructions";
+    EXPECT_EQ(rows("two.citcat", columns + " where processor = " + std::to_string(p)),
+              rows(name, columns));
+    EXPECT_EQ(rows("two.citcat",
+                   "select distinct processor from refs where processor = " + std::to_string(p)),
+              rows(name, "select distinct processor from refs"));
+  }
+  EXPECT_EQ(rows("two.citcat", "select * from instructions where processor = 2").size(), 0u);
+  EXPECT_EQ(rows("two.citcat", "select position from instructions order by position desc limit 1"),
+            rows("two.citcat", "select max(position) position from instructions"));
+  EXPECT_EQ(rows("two.citcat", "select * from symbols"),
+            rows("two.citcat@0", "select * from symbols"));
+}
+
 /// Every command of the program by what it makes of an archive of several processors, which names
 /// none of them. A command that is in none of these lists fails the test.
 const std::map<std::string, std::vector<std::vector<std::string>>> kAskWhichOne{
@@ -149,14 +181,15 @@ const std::map<std::string, std::vector<std::vector<std::string>>> kAskWhichOne{
       {"--compare", "two.citcat@0", "two.citcat", "-o", "r.html"}}},
     {"session", {{"two.citcat"}}},
     {"slim", {{"two.citcat", "-o", "s.citcat"}}},
-    {"sql", {{"two.citcat", "SELECT 1"}}},
     {"view", {{"two.citcat", "--export", "v.html"}, {"two.citcat", "--no-browser"}}},
     {"why", {{"two.citcat", "--register", "eax"}}},
 };
 const std::map<std::string, std::vector<std::string>> kTakeAll{
     {"check", {"two.citcat"}},
+    {"dap", {"two.citcat"}},
     {"info", {"two.citcat"}},
     {"repair", {"two.citcat", "-o", "repaired.citcat"}},
+    {"sql", {"two.citcat", "select count(*) from instructions"}},
     {"verify", {"two.citcat"}},
 };
 const std::set<std::string> kTakeNoRecording{"help", "import", "lint", "merge", "record", "rep"};

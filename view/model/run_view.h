@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "debugger/server/call_scan.h"
 #include "debugger/target/known_registers.h"
+#include "debugger/target/run_observer.h"
 #include "events/archive/recording_file.h"
 #include "events/names/symbols.h"
 #include "replay/run/replay_timeline.h"
-#include "view/model/call_scan.h"
 #include "view/model/moment_text.h"
 #include "view/model/query.h"
 #include "view/model/register_table.h"
 #include "view/model/run_index.h"
-#include "view/model/run_observer.h"
 #include "view/model/step_recorder.h"
 
 namespace citcat::view {

@@ -1,4 +1,4 @@
-#include "view/model/call_scan.h"
+#include "debugger/server/call_scan.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "replay/machine/code_place.h"
 #include "replay/machine/executed_block.h"
 
-namespace citcat::view {
+namespace citcat {
 
 namespace {
 
@@ -133,4 +133,4 @@ std::vector<OpenCall> CallScan::open_calls() const {
   return open;
 }
 
-}  // namespace citcat::view
+}  // namespace citcat

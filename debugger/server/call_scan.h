@@ -12,7 +12,7 @@
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 
-namespace citcat::view {
+namespace citcat {
 
 struct OpenCall {
   Position at;                      ///< of the call
@@ -65,4 +65,4 @@ LinearAddr stack_pointer(const Machine& machine);
 /// not known.
 std::optional<std::uint64_t> number_at(const Machine& machine, LinearAddr at, unsigned bytes);
 
-}  // namespace citcat::view
+}  // namespace citcat

@@ -4,7 +4,7 @@
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
 
-namespace citcat::view {
+namespace citcat {
 
 class RunObserver final : public Observer {
  public:
@@ -66,4 +66,4 @@ class RunObserver final : public Observer {
   const Machine* machine_ = nullptr;
 };
 
-}  // namespace citcat::view
+}  // namespace citcat

@@ -1,0 +1,25 @@
+#pragma once
+// Instructions around an address, backwards too.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "debugger/adapter/debuggee.h"
+
+namespace citcat::dap {
+
+struct DisassembledLine {
+  LinearAddr at;
+  std::vector<std::uint8_t> bytes;
+  std::string text;    ///< "(unknown)" where memory is not known, "(bad)" for no instruction
+  bool valid = false;  ///< it is an instruction
+};
+
+/// `count` lines from the one that lies `offset` instructions behind `at` on, before it where that
+/// is negative. Backwards, code is taken for what leads up to `at` from as far back as can be:
+/// before it, nobody knows for sure where an instruction begins.
+std::vector<DisassembledLine> disassemble(const Debuggee& debuggee, LinearAddr at,
+                                          std::int64_t offset, std::size_t count);
+
+}  // namespace citcat::dap

@@ -1,0 +1,24 @@
+#pragma once
+// Expressions that somebody types: numbers, registers, names, memory, sums of these.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "debugger/adapter/debuggee.h"
+
+namespace citcat::dap {
+
+/// A value, and where it may lead to.
+struct Evaluated {
+  std::uint64_t value = 0;
+  unsigned bytes = 8;
+  std::string symbol;  ///< of what lies there, where it has a name
+};
+
+/// sum := part (("+" | "-") part)*; part := number | "$"? register | name | "*" part |
+/// "[" sum "]" (":" bytes)? | "(" sum ")". Throws UsageError for what is none of this, a register
+/// or memory that nobody knows, and what is longer or deeper than anybody types.
+Evaluated evaluate(const Debuggee& debuggee, const std::string& expression);
+
+}  // namespace citcat::dap

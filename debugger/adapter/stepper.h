@@ -1,0 +1,45 @@
+#pragma once
+// Moves of one processor: over and out of calls, by instructions and by lines, forwards and back.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "debugger/adapter/debuggee.h"
+
+namespace citcat::dap {
+
+enum class Unit : std::uint8_t { instruction, line };
+
+class Stepper {
+ public:
+  /// All must outlive the object.
+  Stepper(Debuggee& debuggee, const DebugTarget::Interrupt& interrupt)
+      : debuggee_(debuggee), target_(debuggee.target()), interrupt_(interrupt) {}
+
+  /// To the next instruction or line; what is called runs on the way.
+  MoveEnd over(Unit unit);
+  /// The same, into what is called.
+  MoveEnd into(Unit unit);
+  /// To behind the call of the procedure that runs, or to where the interrupt came.
+  MoveEnd out();
+  /// Back by an instruction, or to the beginning of the line before, over what was called.
+  MoveEnd back(Unit unit);
+
+ private:
+  MoveEnd over_instruction();
+  MoveEnd into_instruction();
+  MoveEnd back_over_instruction();
+  MoveEnd back_to_call(LinearAddr behind, LinearAddr stack);
+  /// Goes on to one of the addresses with the stack pointer at `stack` or a little above.
+  MoveEnd run_to(const std::vector<LinearAddr>& addresses, LinearAddr stack);
+  template <class Move>
+  MoveEnd by_lines(Move&& move);
+  std::optional<SourcePlace> place() const { return debuggee_.lines().find(debuggee_.pc()); }
+
+  Debuggee& debuggee_;
+  DebugTarget& target_;
+  const DebugTarget::Interrupt& interrupt_;
+};
+
+}  // namespace citcat::dap
