@@ -77,7 +77,8 @@ dap::OpenedMachine open_machine(const DapArguments& arguments, const dap::Launch
     machine.processors.push_back(
         {"processor " + std::to_string(p) + " (" + model + ")",
          std::make_unique<dap::Debuggee>(
-             file, arguments.comparison, compares(file, arguments), files->symbols, files->lines,
+             file, arguments.comparison, !wish.unchecked && compares(file, arguments),
+             files->symbols, files->lines,
              [](const BusTransaction& t) { return transaction_text(t); })});
   }
   machine.holds = std::move(files);

@@ -127,6 +127,7 @@ Json Adapter::launch(const Arguments& arguments) {
   wish.recording = arguments.text("recording").value_or(arguments.text("program").value_or(""));
   wish.at = arguments.text("at").value_or("");
   wish.symbols = arguments.texts("symbols", kMostFiles);
+  wish.unchecked = arguments.flag("unchecked");
   OpenedMachine opened = open_(wish);
   machine_ = std::move(opened);
   for (std::size_t p = 0; p < machine_.processors.size(); ++p) go_to(p, machine_.at);
@@ -137,7 +138,12 @@ Json Adapter::launch(const Arguments& arguments) {
 /// Where the session begins, and wherever somebody asks to go. A processor of several may end
 /// before.
 void Adapter::go_to(std::size_t processor, const std::string& where) {
-  machine_.processors[processor].debuggee->monitor().seek(where);
+  Monitor& monitor = machine_.processors[processor].debuggee->monitor();
+  monitor.seek(where);
+  const std::string why = monitor.divergence_text();
+  if (!why.empty()) {
+    later_.emplace_back("output", Json{{"category", "important"}, {"output", why}});
+  }
 }
 
 Json Adapter::configuration_done(const Arguments&) {

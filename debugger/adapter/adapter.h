@@ -21,6 +21,7 @@ struct LaunchWish {
   std::string recording;  ///< empty: that of the command line
   std::string at;         ///< as Monitor::seek() takes it; empty: that of the command line
   std::vector<std::string> symbols;  ///< files, as --symbols takes them
+  bool unchecked = false;            ///< as --unchecked
 };
 
 /// A recorded machine that was opened: its processors, and what is known of its programs.

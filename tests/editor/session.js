@@ -30,7 +30,7 @@ async function begin(launch) {
   client.defaultTimeout = 60000;
   await client.start();
   const entry = client.waitForEvent('stopped');
-  await Promise.all([client.configurationSequence(), client.launch({ recording, ...launch })]);
+  await Promise.all([client.configurationSequence(), client.launch({ recording, unchecked: true, ...launch })]);
   assert.strictEqual((await entry).body.reason, 'entry');
   return client;
 }
