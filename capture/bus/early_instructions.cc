@@ -49,8 +49,8 @@ std::optional<std::size_t> early_instruction_length(std::span<const std::uint8_t
 
 std::optional<StringAccess> string_access(std::uint8_t opcode, CpuModel cpu) {
   const DecodedInstruction info = decode_early({&opcode, 1}, cpu);
-  const bool string = info.kind == InstructionClass::string ||
-                      info.kind == InstructionClass::ins || info.kind == InstructionClass::outs;
+  const bool string = info.kind == InstructionClass::string || info.kind == InstructionClass::ins ||
+                      info.kind == InstructionClass::outs;
   if (info.state != DecodeState::ok || !string) return std::nullopt;
   StringAccess access;
   for (const MemoryOperand& operand : std::span(info.operands).first(info.operand_count)) {
