@@ -52,8 +52,37 @@ std::string with_decimal_point(std::string_view number) {
   return text;
 }
 
+/// "2024-05-10T17:07:46.123456789+02:00" (ISO 8601, as Saleae's Logic writes on request): the time
+/// of day in seconds, as text, which keeps all digits. Nothing for anything else.
+std::optional<std::string> take_clock_time(std::string_view text) {
+  static constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
+  constexpr std::size_t kHour = 11, kMinute = 14, kSecond = 17;
+  if (text.size() < kForm.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const char c = text[i];
+    const bool fits = kForm[i] == 'd'   ? c >= '0' && c <= '9'
+                      : kForm[i] == 'T' ? c == 'T' || c == ' '
+                                        : c == kForm[i];
+    if (!fits) return std::nullopt;
+  }
+  const auto two = [&](std::size_t at) { return (text[at] - '0') * 10 + (text[at + 1] - '0'); };
+  std::string digits = std::to_string((two(kHour) * 60 + two(kMinute)) * 60 + two(kSecond));
+  std::string_view rest = text.substr(kForm.size());
+  if (!rest.empty() && (rest.front() == '.' || rest.front() == ',')) {
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
+    digits += '.';
+    digits += rest.substr(1, end - 1);
+    rest.remove_prefix(end);
+  }
+  const bool zone = rest.empty() || rest == "Z" ||
+                    ((rest.front() == '+' || rest.front() == '-') &&
+                     rest.find_first_not_of("0123456789:", 1) == std::string_view::npos);
+  return zone ? std::optional(std::move(digits)) : std::nullopt;
+}
+
 std::optional<Written> take_time(std::string_view text, double unit) {
   text = trimmed(text);
+  if (auto digits = take_clock_time(text)) return Written{std::move(*digits), 1};
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   std::size_t end = std::min(text.find_first_not_of("0123456789+-.,"), text.size());
   // The exponent, which no unit begins like.
@@ -142,8 +171,8 @@ double resolution_of_time(std::string_view text, double unit) {
 void RowClock::learn(std::span<const double> times, double resolution) {
   // Fewer rows may be one step apart by chance.
   constexpr std::size_t kEnough = 8;
-  // Arithmetic with numbers of 53 bits, of which a few are lost.
-  constexpr double kRounding = 1e-12;
+  // Arithmetic with numbers of 53 bits, of which four are lost.
+  constexpr double kRounding = 2e-15;
   if (rate_ > 0 || times.size() < kEnough) return;
   const double step = (times.back() - times.front()) / static_cast<double>(times.size() - 1);
   if (!(step > 0)) return;

@@ -23,7 +23,8 @@ double unit_of_column(std::string_view column);
 bool is_unit_cell(std::string_view cell);
 
 /// A time as programs write it: "0.000001", "-1.05E-07", "1,260.5 ns", and with a decimal comma
-/// "0,000001" or "1.260,5 us". In seconds; `unit` counts where the cell has none of its own.
+/// "0,000001" or "1.260,5 us"; of a date with a time of day, in ISO 8601, the time of day. In
+/// seconds; `unit` counts where the cell has none of its own.
 /// Nothing for anything else.
 std::optional<double> parse_time(std::string_view text, double unit);
 /// The last digit of such a time, in seconds; 0 where the text is none, or has an exponent: digits

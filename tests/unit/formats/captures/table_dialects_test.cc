@@ -107,6 +107,10 @@ const std::vector<Dialect>& dialects() {
        [](std::size_t i, char a, char b) {
          return fmt::format("{:e},{},{}\n", nanoseconds(i) * 1e-9 - 100e-9, a, b);
        }},
+      {"dates and times of day", "Time [s],CLK,S0\n",
+       [](std::size_t i, char a, char b) {
+         return fmt::format("2024-05-10T17:07:46.{:09.0f}+00:00,{},{}\n", nanoseconds(i), a, b);
+       }},
       {"decimal comma", "Time [s];CLK;S0\n",
        [](std::size_t i, char a, char b) {
          return fmt::format("{};{};{}\n", replaced(seconds(i), '.', ','), a, b);
@@ -221,13 +225,16 @@ TEST(TableTimes, AreReadAsProgramsWriteThem) {
                 {"+3", 1e-9, 3e-9},
                 {"1,234,567 ns", 1, 1.234567e-3},
                 {"7ms", 1, 7e-3},
-                {"2 \xc2\xb5s", 1, 2e-6}};
+                {"2 \xc2\xb5s", 1, 2e-6},
+                {"2024-05-10T01:01:02.25+02:00", 1e-9, 3662.25},
+                {"2024-05-10 00:00:02Z", 1, 2}};
   for (const auto& [text, unit, seconds] : kTimes) {
     const auto time = parse_time(text, unit);
     ASSERT_TRUE(time) << text;
     EXPECT_NEAR(*time, seconds, 1e-12 * (1 + std::abs(seconds))) << text;
   }
-  for (const char* text : {"", "-", "1 parsec", "0x1", "nan", "e5"})
+  for (const char* text : {"", "-", "1 parsec", "0x1", "nan", "e5", "2024-05-10",
+                           "2024-05-10T01:01", "2024-05-10T01:01:02 pm"})
     EXPECT_FALSE(parse_time(text, 1)) << text;
 }
 
