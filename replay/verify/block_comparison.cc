@@ -95,7 +95,7 @@ Position BlockComparison::place_before(Position at) {
 void BlockComparison::pull_reads_at(Position at) {
   const auto belongs = [&](const BusTransaction& t) {
     return place_of(t) == at && t.op != BusOp::data_write && t.has(kPositionKnown) &&
-           is_plain(t, at.instruction, at.instruction);
+           is_plain(t, at.instruction);
   };
   while (c_.look_ahead() && belongs(c_.cursor.next())) c_.pull();
 }
@@ -111,9 +111,7 @@ std::uint32_t BlockComparison::may_run(Position first, std::uint32_t most) {
   const std::uint32_t count = pull_plain(first.instruction, most);
   if (c_.writes.empty()) return count;
   const std::uint64_t next_write = c_.writes[0].t.position.instruction;
-  if (next_write < first.instruction) return 0;
-  if (!c_.write_back) return count;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, next_write - first.instruction));
+  return next_write < first.instruction ? 0 : count;
 }
 
 std::uint32_t BlockComparison::due_within(Position first, std::uint32_t count) const {
@@ -123,6 +121,12 @@ std::uint32_t BlockComparison::due_within(Position first, std::uint32_t count) c
   std::uint64_t due = c_.reads != nullptr ? c_.reads->last_due_before(end) : 0;
   if (const std::size_t lines = c_.lines.through(end - 1); lines != 0) {
     due = std::max(due, c_.lines[lines - 1].t.position.instruction + 1);
+  }
+  for (std::size_t i = c_.writes.waiting(); i-- != 0;) {
+    const std::uint64_t its = c_.writes[i].t.position.instruction;
+    if (its >= end) continue;
+    due = std::max(due, its + 1);
+    break;
   }
   return due > first.instruction ? static_cast<std::uint32_t>(due - first.instruction) : 0;
 }
@@ -139,7 +143,7 @@ std::uint32_t BlockComparison::pull_plain(std::uint64_t first, std::uint32_t mos
     const bool counted = next.is_memory() && next.has(kPositionKnown);
     const std::uint64_t at = next.position.instruction;
     const bool repeated = next.is_memory() && next.position.iteration != 0;
-    if (!is_plain(next, first, through)) {
+    if (!is_plain(next, first)) {
       // What comes before its instruction is known.
       const std::uint64_t margin = c_.write_back ? 1 : 0;
       const bool later = counted && at >= first + margin;
@@ -153,18 +157,15 @@ std::uint32_t BlockComparison::pull_plain(std::uint64_t first, std::uint32_t mos
   return most;
 }
 
-bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first,
-                               std::uint64_t through) const {
+bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first) const {
   if (t.is_memory() && (!t.has(kPositionKnown) || t.position.instruction < first)) return false;
   switch (t.op) {
     case BusOp::code_read:
     case BusOp::data_read:
       return !t.has(kUncacheable) || !c_.final_memory.has_devices();
     case BusOp::data_write:
-      if (!c_.write_back) {
-        return !t.has(kWriteBack) && c_.writes.waiting() < kMaxWaiting;
-      }
-      return t.has(kWriteBack) || t.position.instruction > through;
+      if (c_.write_back && t.has(kWriteBack)) return true;
+      return !t.has(kWriteBack) && c_.writes.waiting() < kMaxWaiting;
     case BusOp::io_read:
     case BusOp::io_write:
     case BusOp::interrupt_acknowledge:
@@ -181,12 +182,13 @@ bool BlockComparison::agrees(const JudgedBlock& block, Position first) {
          lines_agree(block, first.instruction, after);
 }
 
-/// Every store on the bus, in its order, its parts from below; or none of them.
+/// Every store on the bus, in its order, its parts from below; behind a write-back cache those that
+/// the bus shows.
 bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first) {
   writes_made_ = 0;
   const WriteMatcher& writes = c_.writes;
-  if (c_.write_back) return writes.empty() || !stores_waited_for(block);
   for (const BlockStore& store : block.stores) {
+    if (c_.write_back && !is_shown(store, first + store.instruction)) continue;
     for (std::uint32_t done = 0; done < store.size; ++writes_made_) {
       if (writes_made_ == writes.waiting()) return false;
       const WriteMatcher::Pending& w = writes[writes_made_];
@@ -204,13 +206,13 @@ bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first
          writes[writes_made_].t.position.instruction >= first + block.count();
 }
 
-/// A write that waits goes where the block stores.
-bool BlockComparison::stores_waited_for(const JudgedBlock& block) const {
-  for (std::size_t i = 0; i < c_.writes.waiting(); ++i) {
+/// Whether a write that waits is of this instruction and goes where it stores.
+bool BlockComparison::is_shown(const BlockStore& store, std::uint64_t instruction) const {
+  for (std::size_t i = writes_made_; i < c_.writes.waiting(); ++i) {
     const BusTransaction& t = c_.writes[i].t;
-    if (std::any_of(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
-          return overlap(store.address, store.size, t.address, t.size);
-        })) {
+    if (t.position.instruction > instruction) return false;
+    if (t.position.instruction == instruction &&
+        overlap(store.address, store.size, t.address, t.size)) {
       return true;
     }
   }
@@ -252,10 +254,8 @@ bool BlockComparison::line_agrees(const JudgedBlock& block, const LineMatcher::P
 void BlockComparison::agreed(const JudgedBlock& block, Position first) {
   const std::uint64_t last = first.instruction + block.count() - 1;
   if (c_.reads != nullptr) c_.result.totals.reads = c_.reads->pass_block(last);
-  if (!c_.write_back) {
-    take_writes(writes_made_);
-    return;
-  }
+  take_writes(writes_made_);
+  if (!c_.write_back) return;
   const std::size_t made = c_.lines.through(last);
   for (std::size_t i = 0; i < made; ++i) c_.line_agreed(c_.lines[i]);
   c_.lines.drop_front(made);

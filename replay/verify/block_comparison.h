@@ -54,10 +54,10 @@ class BlockComparison {
   static Position place_before(Position at);
   Position first_unsettled();
   std::uint32_t pull_plain(std::uint64_t first, std::uint32_t most);
-  bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
+  bool is_plain(const BusTransaction& t, std::uint64_t first) const;
   void pull_reads_at(Position at);
   bool stores_agree(const JudgedBlock& block, std::uint64_t first);
-  bool stores_waited_for(const JudgedBlock& block) const;
+  bool is_shown(const BlockStore& store, std::uint64_t instruction) const;
   bool lines_agree(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after) const;
   static bool line_agrees(const JudgedBlock& block, const LineMatcher::Pending& line,
                           std::uint32_t instruction, const BlockMemory& after);

@@ -96,7 +96,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = c.memory().captured(a.plus32(static_cast<std::uint32_t>(i)));
     auto bits = static_cast<std::uint8_t>(undefined >> (i % 8 * 8));
-    if (is_visible(at)) {
+    if (is_visible(at, now)) {
       match_byte(at, {bytes[i], bits}, now);
     } else if (c.looks_closely(now)) {
       if (bits == 0) bits = c.undefined.copied(i, now);
@@ -117,9 +117,9 @@ void Verifier::complete_stores(std::uint64_t identity, Position now) {
 }
 
 /// With a write-back cache the bus shows only what is not cacheable; captures mark those.
-bool Verifier::is_visible(PhysAddr a) const {
+bool Verifier::is_visible(PhysAddr a, Position now) const {
   const WriteMatcher& writes = comparison_.writes;
-  return !comparison_.write_back || (!writes.empty() && writes.covers(a));
+  return !comparison_.write_back || (!writes.empty() && writes.covers(a, now));
 }
 
 void Verifier::stored_in_cache(PhysAddr a, Stored byte, Position now) {

@@ -132,7 +132,7 @@ class Verifier final : public BlockJudge {
   };
   // Writes.
   void stored_in_cache(PhysAddr a, Stored byte, Position now);
-  bool is_visible(PhysAddr a) const;
+  bool is_visible(PhysAddr a, Position now) const;
   void match_byte(PhysAddr a, Stored byte, Position now);
   void complete_stores(std::uint64_t identity, Position now);
   void check_windows(PhysAddr a, std::size_t size, Position now);

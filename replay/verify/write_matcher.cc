@@ -10,9 +10,11 @@ constexpr const char* kNotMade = "the processor wrote memory and the replay did 
 
 }  // namespace
 
-bool WriteMatcher::covers(PhysAddr a) const {
-  return std::any_of(writes_.begin(), writes_.end(),
-                     [&](const Pending& w) { return a.is_within32(w.t.address, w.t.size); });
+bool WriteMatcher::covers(PhysAddr a, Position now) const {
+  return std::any_of(writes_.begin(), writes_.end(), [&](const Pending& w) {
+    const bool later = w.t.has(kPositionKnown) && w.t.position.instruction > now.instruction;
+    return !later && a.is_within32(w.t.address, w.t.size);
+  });
 }
 
 /// Some byte of those that wait has been made. find() looks no further than kWindow.

@@ -116,8 +116,9 @@ TEST_F(WriteMatcherTest, WithoutCountsItIsDueWhenALaterOneWasMade) {
 TEST_F(WriteMatcherTest, WhatIsLeftIsTold) {
   expect(0x100, {1}, 5);
   expect(0x200, {1}, 6);
-  EXPECT_TRUE(writes_.covers(PhysAddr{0x200}));
-  EXPECT_FALSE(writes_.covers(PhysAddr{0x201}));
+  EXPECT_TRUE(writes_.covers(PhysAddr{0x200}, {6, 0}));
+  EXPECT_FALSE(writes_.covers(PhysAddr{0x200}, {5, 0})) << "it is of a later instruction";
+  EXPECT_FALSE(writes_.covers(PhysAddr{0x201}, {6, 0}));
   EXPECT_TRUE(make(0x100, 5));
   ASSERT_NE(writes_.first_missing(), nullptr);
   EXPECT_EQ(writes_.first_missing()->address, PhysAddr{0x200});
