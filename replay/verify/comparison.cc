@@ -43,6 +43,11 @@ const Schedule& schedule_of(const Recording& recording, const VerifierOptions& o
   return options.schedule != nullptr ? *options.schedule : recording.schedule();
 }
 
+/// Behind which there is no RAM; 0 where nobody says, or where pages beyond 4 GiB are held there.
+std::uint32_t ram_end(const Recording& recording) {
+  return recording.bus.stand_ins == nullptr ? recording.initial.ram_bytes : 0;
+}
+
 }  // namespace
 
 ComparisonProgress::ComparisonProgress(const Recording& recording, EvidenceCursor begin)
@@ -71,7 +76,7 @@ Comparison::Comparison(const Recording& r, Intake intake, const VerifierOptions&
       ahead(intake.ahead),
       final_memory(r.image, schedule_of(r, options),
                    {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
-      external(schedule_of(r, options)) {
+      external(schedule_of(r, options), ram_end(r)) {
   if (!compares_reads(r, options)) return;
   const Schedule* const schedule = ahead == nullptr ? &schedule_of(r, options) : nullptr;
   reads = std::make_unique<ReadMatcher>(r, schedule, plain);

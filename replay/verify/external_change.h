@@ -21,9 +21,9 @@ struct ExternalChange {
 
 class ExternalChanges {
  public:
-  /// `schedule` must outlive the object.
-  explicit ExternalChanges(const Schedule& schedule)
-      : schedule_(schedule), lone_changes_(schedule.external_writes) {}
+  /// `schedule` must outlive the object. `ram_bytes`: of the machine, 0 where nobody says.
+  ExternalChanges(const Schedule& schedule, std::uint32_t ram_bytes)
+      : schedule_(schedule), lone_changes_(schedule.external_writes, ram_bytes) {}
 
   /// The next of the schedule's external writes is about to be made.
   ExternalChange observe(PhysAddr a, std::span<const std::uint8_t> bytes, const Memory& memory);

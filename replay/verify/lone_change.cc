@@ -1,19 +1,23 @@
 #include "replay/verify/lone_change.h"
 
+#include <algorithm>
+
 namespace citcat {
 namespace {
 
 constexpr std::uint32_t kSeveral = 0xffffffff;  // no dword's number
 
-bool is_memory(PhysAddr a) {
-  constexpr std::uint32_t kAdapters = 0xa0000, kBios = 0xe0000, kDevices = 0x80000000;
+bool is_memory(PhysAddr a, std::uint32_t ram_bytes) {
+  constexpr std::uint32_t kAdapters = 0xa0000, kBios = 0xe0000, kAboveBios = 0x100000,
+                          kDevices = 0x80000000;
+  if (ram_bytes != 0 && a.value >= std::max(ram_bytes, kAboveBios)) return false;
   return a.value < kAdapters || (a.value >= kBios && a.value < kDevices);
 }
 
 }  // namespace
 
 bool LoneChanges::stands_alone(PhysAddr address) {
-  if (!is_memory(address)) return false;
+  if (!is_memory(address, ram_bytes_)) return false;
   if (!pages_) {
     pages_.emplace();
     for (const ExternalWrite& w : writes_) {

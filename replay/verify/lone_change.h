@@ -13,16 +13,19 @@ namespace citcat {
 /// Tells whether an external write is the only one near it.
 class LoneChanges {
  public:
-  /// `writes` must outlive the object.
-  explicit LoneChanges(const ExternalWrites& writes) : writes_(writes) {}
+  /// `writes` must outlive the object. `ram_bytes`: of the machine, 0 where nobody says.
+  explicit LoneChanges(const ExternalWrites& writes, std::uint32_t ram_bytes = 0)
+      : writes_(writes), ram_bytes_(ram_bytes) {}
 
   /// No external write of the recording, at any time, goes to another dword of the page frame of
   /// `address`, and that is memory or ROM: not the video memory and adapters from A0000h to DFFFFh,
-  /// whose reads need not return what was written, and not above 2 GiB, where PCs have devices.
+  /// whose reads need not return what was written, not behind the RAM, where nothing keeps it, and
+  /// not above 2 GiB, where PCs have devices.
   bool stands_alone(PhysAddr address);
 
  private:
   const ExternalWrites& writes_;
+  std::uint32_t ram_bytes_;
   /// By page frame, the number of the only dword written, or a mark that there are several.
   std::optional<std::unordered_map<std::uint32_t, std::uint32_t>> pages_;
 };

@@ -23,7 +23,7 @@ class ExternalChangesTest : public testing::Test {
   ExternalChange change(std::uint32_t address, std::uint8_t byte) {
     return changes_->observe(PhysAddr{address}, {&byte, 1}, machine_.memory());
   }
-  void begin() { changes_.emplace(machine_.recording()); }
+  void begin() { changes_.emplace(machine_.recording(), 0); }
 
   IdleMachine machine_;
   std::optional<ExternalChanges> changes_;

@@ -40,5 +40,15 @@ TEST(LoneChanges, AreNoMisreadsWhereAddressesBelongToDevices) {
   }
 }
 
+TEST(LoneChanges, AreNoMisreadsWhereThereIsNoRam) {
+  const ExternalWrites writes = {write_at(0x5010, {1}), write_at(0x4001000, {1})};
+  LoneChanges changes(writes, 0x1000000);
+  EXPECT_TRUE(changes.stands_alone(PhysAddr{0x5010}));
+  EXPECT_FALSE(changes.stands_alone(PhysAddr{0x4001000}));
+  EXPECT_TRUE(LoneChanges(writes, 0x8000000).stands_alone(PhysAddr{0x4001000}));
+  const ExternalWrites rom = {write_at(0xf0000, {1})};
+  EXPECT_TRUE(LoneChanges(rom, 0x80000).stands_alone(PhysAddr{0xf0000}));
+}
+
 }  // namespace
 }  // namespace citcat::test
