@@ -25,9 +25,11 @@
 #include "cli/replay_progress.h"
 #include "cli/report/verdict.h"
 #include "events/memory_file.h"
+#include "events/names/code_file.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/verify/cache_check.h"
+#include "replay/verify/code_check.h"
 #include "replay/verify/verifier.h"
 
 namespace citcat {
@@ -35,6 +37,7 @@ namespace {
 
 struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
+  std::vector<std::string> code;
   bool json = false, cache = false, exact_cache = false, account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
   std::optional<std::uint64_t> line;  ///< that the account is asked of
@@ -47,6 +50,15 @@ struct VerifyArguments {
 void add_to(CheckCount& all, const CheckCount& one) {
   all.checked += one.checked;
   all.equal += one.equal;
+}
+
+/// What is known of the code of several recordings; of one address in several each counts.
+void add_to(std::optional<CodeComparison>& all, const std::optional<CodeComparison>& one) {
+  if (!all || !one) return;
+  all->bytes += one->bytes;
+  all->equal += one->equal;
+  all->changed += one->changed;
+  all->doubts.insert(all->doubts.end(), one->doubts.begin(), one->doubts.end());
 }
 
 /// The verdict over several recordings; its divergence is the first one's.
@@ -86,10 +98,28 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     all.shows_shutdown |= v.shows_shutdown;
     all.placements.insert(all.placements.end(), v.placements.begin(), v.placements.end());
     add_to(all.cache, v.cache);
+    if (&v != &verdicts.front()) add_to(all.code, v.code);
     all.model_specific_results += v.model_specific_results;
     if (all.first_model_specific.empty()) all.first_model_specific = v.first_model_specific;
   }
   return all;
+}
+
+std::string code_text(const CodeComparison& code) {
+  std::string text = fmt::format("  {:<18} {} of {} bytes as the files have them\n",
+                                 "executed code", code.equal, code.bytes);
+  if (code.doubts.empty()) return text;
+  text += fmt::format(
+      "  {:<18} {} bytes of code differ in one bit from a file, and nothing around them does:\n"
+      "  {:<18} a bit of a code read that was captured wrongly\n",
+      "doubtful", code.doubts.size(), "");
+  constexpr std::size_t kShown = 8;
+  for (std::size_t i = 0; i < std::min(kShown, code.doubts.size()); ++i) {
+    const CodeDoubt& d = code.doubts[i];
+    text += fmt::format("  {:<18} {:08x}: {:02x}, {:02x} at {}:{}\n", "", d.linear.value,
+                        d.executed, d.known, d.file, d.offset);
+  }
+  return text;
 }
 
 std::string count_text(const char* what, const CheckCount& count) {
@@ -149,6 +179,7 @@ void print_text(const Verdict& v, const Console& console) {
         "  {:<18} a device, or a bit of a read that was captured wrongly\n",
         "suspect", v.totals.single_bit_changes, v.totals.first_single_bit_change, ""));
   }
+  if (v.code) console.print(code_text(*v.code));
   if (v.memory.adopted != 0) {
     console.print(fmt::format("  {:<18} {} bytes of such results as the captured memory has them\n",
                               "", v.memory.adopted));
@@ -185,9 +216,15 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
     if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
   }
   options.progress = replay_progress(file, console);
-  ReplaySession run(file, nullptr, options);
+  std::optional<CodeCheck> code;
+  if (!arguments.code.empty()) code.emplace(load_code_files(arguments.code));
+  CodeCheck* const observer = code ? &*code : nullptr;
+  // What a run that starts over executes once more was noted already.
+  options.start_over = [observer] { return observer; };
+  ReplaySession run(file, observer, options);
   const ReplayReport report = run.run();
   Verdict verdict = verdict_of(run, report, placed, captured);
+  if (code) verdict.code = code->result();
   if (arguments.account) {
     verdict.accounting = account(file, verdict.totals, verdict.report.instructions, arguments.line);
     if (arguments.line && !verdict.accounting->line) {
@@ -283,6 +320,9 @@ ExitCode run_verify(VerifyArguments arguments, const Console& console) {
   }
   RecordingFile file = open_with_hints(arguments.recording, arguments.hints);
   if (file.meta().evidence == EvidenceMode::digests) {
+    if (!arguments.code.empty()) {
+      throw UsageError("--code: " + arguments.recording + " holds digests in place of evidence");
+    }
     if (!arguments.memory.empty()) {
       throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
     }
@@ -314,6 +354,11 @@ CommandRun define_verify(const CommandParser& parser) {
   parser
       .add_option("--hints", arguments->hints,
                   "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+      .type_name(kFileType);
+  parser
+      .add_option("--code", arguments->code,
+                  "File that holds code that was executed, to compare with: ELF, or a ROM's image "
+                  "as FILE@BASE; may be repeated")
       .type_name(kFileType);
   arguments->processor.define(parser);
   parser

@@ -21,6 +21,22 @@ nlohmann::ordered_json count_json(const CheckCount& count) {
   return {{"checked", count.checked}, {"equal", count.equal}};
 }
 
+nlohmann::ordered_json code_json(const std::optional<CodeComparison>& code) {
+  if (!code) return nullptr;
+  nlohmann::ordered_json doubts = nlohmann::ordered_json::array();
+  for (const CodeDoubt& d : code->doubts) {
+    doubts.push_back({{"linear", fmt::format("{:08x}", d.linear.value)},
+                      {"executed", fmt::format("{:02x}", d.executed)},
+                      {"known", fmt::format("{:02x}", d.known)},
+                      {"file", d.file},
+                      {"offset", d.offset}});
+  }
+  return {{"bytes", code->bytes},
+          {"equal", code->equal},
+          {"changed", code->changed},
+          {"doubts", std::move(doubts)}};
+}
+
 /// Says with a divergence that an interrupt could not be placed, or not for certain: it comes of
 /// that.
 void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
@@ -106,6 +122,7 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   json["placement"] = nullptr;
   if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
   json["cache"] = cache_json(v.cache);
+  json["code"] = code_json(v.code);
   json["accounting"] = accounting_json(v.accounting);
   json["divergence"] = divergence_json(v.report.divergence, v.clock_hz);
   return json;

@@ -12,6 +12,7 @@
 #include "cli/placed_recording.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/replay_report.h"
+#include "replay/verify/code_check.h"
 #include "replay/verify/verifier.h"
 
 namespace citcat {
@@ -30,7 +31,8 @@ struct Verdict {
   std::vector<PlacedEvent> placements;
   std::optional<CacheVerdict> cache;
   std::optional<Accounting> accounting;
-  double clock_hz = 0;  ///< clocks of the capture a second; 0 where nobody tells
+  std::optional<CodeComparison> code;  ///< with files that hold it
+  double clock_hz = 0;                 ///< clocks of the capture a second; 0 where nobody tells
 };
 
 /// The verdict of a session that ended with `report`. Compares the final memory with `captured`,

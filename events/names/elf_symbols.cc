@@ -67,19 +67,41 @@ class ElfReader {
     fail("a table of symbols", "none: the file was stripped");
   }
 
+  std::vector<KnownCode> code(std::uint64_t shift) const {
+    std::vector<KnownCode> found;
+    for (const GElf_Phdr& head : loaded()) {
+      if ((head.p_flags & PF_X) == 0 || head.p_filesz == 0) continue;
+      if (head.p_offset > image_.size() || head.p_filesz > image_.size() - head.p_offset) {
+        fail_at(head.p_offset, std::to_string(head.p_filesz) + " bytes of a segment",
+                "the end of the file");
+      }
+      const auto bytes = image_.subspan(head.p_offset, head.p_filesz);
+      found.push_back(
+          {LinearAddr{head.p_vaddr + shift}, head.p_offset, source_, {bytes.begin(), bytes.end()}});
+    }
+    return found;
+  }
+
  private:
-  std::uint64_t lowest_page() const {
+  /// The program headers of what is loaded.
+  std::vector<GElf_Phdr> loaded() const {
     std::size_t count = 0;
     if (elf_getphdrnum(elf_.get(), &count) != 0) fail("program headers", elf_errmsg(-1));
-    std::optional<std::uint64_t> lowest;
+    std::vector<GElf_Phdr> found;
     for (std::size_t i = 0; i < count; ++i) {
       GElf_Phdr head;
       if (gelf_getphdr(elf_.get(), static_cast<int>(i), &head) == nullptr) {
         fail("a program header", elf_errmsg(-1));
       }
-      if (head.p_type != PT_LOAD) continue;
-      lowest = std::min(lowest.value_or(head.p_vaddr), std::uint64_t{head.p_vaddr});
+      if (head.p_type == PT_LOAD) found.push_back(head);
     }
+    return found;
+  }
+
+  std::uint64_t lowest_page() const {
+    std::optional<std::uint64_t> lowest;
+    for (const GElf_Phdr& head : loaded())
+      lowest = std::min(lowest.value_or(head.p_vaddr), std::uint64_t{head.p_vaddr});
     if (!lowest) fail("a segment that is loaded", "none");
     return *lowest & ~std::uint64_t{kPageMask};
   }
@@ -179,6 +201,12 @@ std::vector<Symbol> read_elf_symbols(std::span<std::uint8_t> image, const std::s
                                      std::optional<LinearAddr> base) {
   const ElfReader reader(image, source);
   return reader.symbols(reader.shift(base));
+}
+
+std::vector<KnownCode> read_elf_code(std::span<std::uint8_t> image, const std::string& source,
+                                     std::optional<LinearAddr> base) {
+  const ElfReader reader(image, source);
+  return reader.code(reader.shift(base));
 }
 
 }  // namespace citcat

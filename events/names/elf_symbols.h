@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "events/known_code.h"
 #include "events/names/symbol_module.h"
 
 namespace citcat {
@@ -26,6 +27,11 @@ bool has_symbol_table(std::span<std::uint8_t> image, const std::string& source);
 /// such file, or has no symbols; UsageError where `base` is missing, or moves symbols beyond the
 /// last address.
 std::vector<Symbol> read_elf_symbols(std::span<std::uint8_t> image, const std::string& source,
+                                     std::optional<LinearAddr> base);
+
+/// What may be executed of the same file, as far as the file holds it: of every program header that
+/// is loaded and executable its bytes. May be empty. Throws likewise.
+std::vector<KnownCode> read_elf_code(std::span<std::uint8_t> image, const std::string& source,
                                      std::optional<LinearAddr> base);
 
 }  // namespace citcat

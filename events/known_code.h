@@ -1,0 +1,20 @@
+#pragma once
+// Code as something else than the capture has it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "events/address.h"
+
+namespace citcat {
+
+/// A stretch of code that a file holds.
+struct KnownCode {
+  LinearAddr begin;          ///< where it lay in memory
+  std::uint64_t offset = 0;  ///< where it is in the file
+  std::string file;
+  std::vector<std::uint8_t> bytes;
+};
+
+}  // namespace citcat

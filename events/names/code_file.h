@@ -1,0 +1,21 @@
+#pragma once
+// Files whose code a recorded machine has executed.
+
+#include <string>
+#include <vector>
+
+#include "events/known_code.h"
+
+namespace citcat {
+
+/// What may be executed of an ELF file (its loaded segments), or all of any other file, a ROM's
+/// image say. "FILE@BASE" tells where its first page lay, as for symbols (symbol_file.h); any other
+/// file than ELF needs it. Perhaps compressed (formats/io/input.h).
+///
+/// Throws FormatError for a broken ELF file or one of another processor, IoError, and UsageError
+/// for a base that is missing, or makes no sense.
+std::vector<KnownCode> load_code_file(const std::string& name);
+/// The code of several files.
+std::vector<KnownCode> load_code_files(const std::vector<std::string>& names);
+
+}  // namespace citcat
