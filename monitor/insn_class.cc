@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "monitor/misdone.h"
+#include "monitor/segment_use.h"
 
 namespace citcat::monitor {
 namespace {
@@ -286,6 +287,11 @@ OpcodePrefixes prefixes_of(std::span<const std::uint8_t> bytes) {
   return {has(0x66), has(0xf2) || has(0xf3)};
 }
 
+/// MOV from and to DRn.
+bool moves_debug_register(std::span<const std::uint8_t> opcode) {
+  return opcode.size() > 1 && opcode[0] == 0x0f && (opcode[1] == 0x21 || opcode[1] == 0x23);
+}
+
 }  // namespace
 
 InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
@@ -299,6 +305,8 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
   out.locked = info.lock || exchanges;  // Intel SDM vol. 3, 8.1.2.1
   if (info.state == DecodeState::ok) {
     describe(info, out);
+    if (moves_debug_register(opcode)) out.kind = InsnKind::debug_register;
+    if (size != CodeSize::bits64) note_segment_use(opcode, out);
   } else if (size == CodeSize::bits64 && is_vector_prefix(opcode[0])) {
     out.kind = InsnKind::vector;
   }

@@ -33,6 +33,7 @@ enum class InsnKind : std::uint8_t {
   rdpmc,
   rdrand,
   rdseed,
+  debug_register,    ///< MOV from and to DRn
   control_register,  ///< MOV CRn, LMSW: paging or caching may change
   descriptor_table,  ///< LGDT, LIDT: where descriptors and vectors are
   local_table,       ///< LLDT: the same
@@ -100,6 +101,11 @@ struct InsnClass {
   std::uint8_t rex = 0;                ///< the REX prefix, 0 without
   std::uint8_t address_bytes = 4;      ///< of an effective address: 2, 4 or 8
   int segment_override = -1;           ///< encoding order ES CS SS DS FS GS, -1 when there is none
+  /// Through which segments its data are reached: encoding order, kNoSegment for none, or where
+  /// nobody looks (segment_use.h).
+  static constexpr std::int8_t kNoSegment = -1;
+  std::int8_t loads_from = kNoSegment, stores_to = kNoSegment;
+  std::uint8_t loaded_segments = 0;    ///< segment registers that it loads, a bit for each
   std::uint8_t destination = 0;        ///< of RDRAND and RDSEED: the general register
 };
 

@@ -600,7 +600,8 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void*
 /// Callbacks that may look at registers cost more: only where something may be looked at.
 bool needs_registers(const Insn& insn, const Insn* before) {
   return insn.first_in_block || insn.what.calls_system || insn.what.kind != InsnKind::plain ||
-         (before != nullptr && before->what.kind != InsnKind::plain);
+         (before != nullptr &&
+          (before->what.kind != InsnKind::plain || before->what.loaded_segments != 0));
 }
 
 /// The recorder may be told later that such an instruction was begun.

@@ -15,6 +15,11 @@ constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 /// The interrupt command register as an x2APIC has it (Intel SDM vol. 3, table 10-6).
 constexpr std::uint32_t kCommandMsr = 0x830;
 
+/// MOV to DRn, and not from it.
+bool writes_debug_register(const Insn& insn) {
+  return insn.bytes[insn.what.modrm_offset - 1u] == 0x23;
+}
+
 /// Ports through which the A20 gate is moved: system control port A and the keyboard controller.
 bool moves_a20(std::uint32_t port, unsigned size) {
   const auto covers = [&](std::uint32_t wanted) { return wanted - port < size; };
@@ -72,6 +77,7 @@ void Recorder::take_control() {
   // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
   walker_.set_control(registers_.control(), true);
   refuse_unheld();
+  breakpoints_.load(registers_.state());
 }
 
 /// What the driver has stored in its window.
@@ -237,6 +243,7 @@ bool Recorder::arrive(const Insn& insn) {
 
 void Recorder::enter(const Insn& insn) {
   const std::uint64_t linear = arrived_at_;
+  if (segments_.is_unknown() && insn.code != CodeSize::bits64) learn_segments();
   set_position();
   fetch(insn, linear);
   begin_attempt(false);
@@ -247,8 +254,8 @@ void Recorder::enter(const Insn& insn) {
 
 void complete(Insn& insn, const Insn* before, CacheModel model) {
   const InsnClass& what = insn.what;
-  insn.ends_plainly =
-      what.kind == InsnKind::plain && what.misdone == nullptr && what.mmx == MmxUse::none;
+  insn.ends_plainly = what.kind == InsnKind::plain && what.misdone == nullptr &&
+                      what.mmx == MmxUse::none && what.loaded_segments == 0;
   insn.accesses_plainly = what.kind == InsnKind::plain && !what.marks_descriptor;
   if (before == nullptr) return;
   const std::uint32_t line = fetched_together(model);
@@ -268,6 +275,7 @@ bool Recorder::arrive_behind() {
 }
 
 void Recorder::enter_behind(const Insn& insn) {
+  if (segments_.is_unknown() && insn.code != CodeSize::bits64) learn_segments();
   const std::uint64_t linear = narrowed(insn, insn.linear + displacement_);
   if (insn.continues_line && line_is_known_) {
     next_linear_ = linear + insn.size;
@@ -337,6 +345,9 @@ void Recorder::prepare(const Insn& insn) {
       code_base_known_ = false;
       code_base_hidden_ = !in_real_mode();
       if (insn.what.kind == InsnKind::far_return) refuse_wrapped_return(insn);
+      break;
+    case InsnKind::debug_register:
+      refuse_wrong_debug_status(insn);
       break;
     case InsnKind::fxsave:
     case InsnKind::fxrstor:
@@ -418,9 +429,13 @@ void Recorder::finish(const LoggedState* after) {
       refuse_unheld();
       break;
     }
+    case InsnKind::debug_register:
+      if (writes_debug_register(insn)) breakpoints_.load(registers_.state());
+      break;
     case InsnKind::descriptor_table:
     case InsnKind::local_table:
       tables_.reset();
+      segments_.forget_selectors();
       registers_.forget_segments();
       break;
     case InsnKind::task_register:
@@ -453,6 +468,9 @@ void Recorder::finish(const LoggedState* after) {
       if (is_of_extended_state(insn.what.kind)) finish_extended_state(insn);
       break;
   }
+  segments_.forget(in_real_mode() && loads_code_segment(insn.what.kind)
+                       ? SegmentLimits::kCode
+                       : insn.what.loaded_segments);
   if (insn.what.misdone != nullptr) give_up(insn.what.misdone);
   if (insn.what.mmx != MmxUse::none) tags_.mmx_executed();
   ++completed_;

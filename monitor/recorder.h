@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "monitor/bus_model.h"
+#include "monitor/data_breakpoints.h"
 #include "monitor/fpu_image.h"
 #include "monitor/fpu_pointers.h"
 #include "monitor/guest_memory.h"
@@ -24,6 +25,7 @@
 #include "monitor/interrupt_log.h"
 #include "monitor/page_walker.h"
 #include "monitor/record_sink.h"
+#include "monitor/segment_limits.h"
 #include "monitor/state_block.h"
 #include "monitor/tag_word.h"
 #include "monitor/way_in.h"
@@ -225,6 +227,9 @@ class Recorder : private WayInMemory {
   void refuse_wrong_transfer(const LoggedState* after);
   void refuse_two_traps(const LoggedEvent& first, const LoggedEvent& second);
   void refuse_wrapped_return(const Insn& insn);
+  void refuse_wrong_debug_status(const Insn& insn);
+  void learn_segments();
+  bool is_refused(const Insn& insn, bool store, std::uint64_t linear, std::size_t size);
   TableEntry peek_entry(unsigned selector);
 
   // recorder_long_mode.cc
@@ -388,6 +393,8 @@ class Recorder : private WayInMemory {
     std::uint64_t base = 0;
     bool known = false;
   };
+  SegmentLimits segments_;  ///< of code of 16 and 32 bits
+  DataBreakpoints breakpoints_;
   std::optional<Tables> tables_;    ///< since it was last asked for
   std::optional<TaskSwitch> task_;  ///< that the instruction in flight makes
   /// What the far transfer in flight has read: a call gate, a code segment's descriptor.

@@ -82,6 +82,11 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
                       bool device, std::span<const std::uint8_t> value) {
   if (in_flight_ == nullptr) return;
   line_is_known_ = false;
+  if (!segments_.allows_all(insn.what.loads_from, insn.what.stores_to) &&
+      is_refused(insn, store, linear, value.size()))
+    return;
+  if (breakpoints_.watch_data())
+    breakpoints_.note(linear, static_cast<unsigned>(value.size()), store);
   const auto shown = stand_ins_.shown(address);
   if (!shown) return give_up(stand_ins_.problem());
   std::uint32_t physical = *shown;

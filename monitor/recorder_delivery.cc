@@ -78,6 +78,11 @@ void Recorder::deliver(const LoggedEvent& event, LoggedEvent* second) {
       event.error_code | event.processors_bits | (update_fails ? kWriteFault : 0)};
   if (!finish_before(event, unfinished, own)) return;
   set_position();
+  segments_.forget(event.real_mode ? SegmentLimits::kCode : SegmentLimits::kEvery);
+  if (!traps)
+    breakpoints_.abandon();
+  else if (!own)
+    breakpoints_.raised(event.before.dr[6]);
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
   if (!event.real_mode && event.before.cr0 != walker_.cr0())

@@ -45,6 +45,7 @@ void Recorder::change_mode() {
   tables_.reset();
   code_base_known_ = false;
   code_base_hidden_ = true;
+  segments_.forget_all();
   registers_.forget_segments();
 }
 

@@ -51,6 +51,38 @@ void Recorder::refuse_wrapped_return(const Insn& insn) {
   give_up("a far return reads over the end of its stack segment, which this emulator gets wrong");
 }
 
+/// An access of the instruction in flight has been made: whether a processor refuses it by its
+/// segment with #GP or #SS (Intel SDM vol. 3, 5.3 to 5.5), which the emulator does not look at.
+bool Recorder::is_refused(const Insn& insn, bool store, std::uint64_t linear, std::size_t size) {
+  const int segment = store ? insn.what.stores_to : insn.what.loads_from;
+  if (insn.code == CodeSize::bits64 || segment < 0 ||
+      segments_.allows(static_cast<unsigned>(segment), static_cast<std::uint32_t>(linear),
+                       static_cast<std::uint32_t>(size), store))
+    return false;
+  static constexpr const char* kNames[SegmentLimits::kSegments] = {"ES", "CS", "SS",
+                                                                   "DS", "FS", "GS"};
+  char text[160];
+  std::snprintf(
+      text, sizeof text,
+      "%zu bytes at %08llx were %s through %s, whose limit or type makes processors refuse "
+      "it with %s",
+      size, static_cast<unsigned long long>(linear), store ? "written" : "read", kNames[segment],
+      segment == 2 ? "#SS" : "#GP");
+  give_up(text);
+  return true;
+}
+
+/// DR6 is about to be read (as DR4 too, Intel SDM vol. 3, 17.2.2), in which the emulator may have
+/// other breakpoints than a processor.
+void Recorder::refuse_wrong_debug_status(const Insn& insn) {
+  constexpr std::uint8_t kFromRegister = 0x21;
+  const unsigned number = insn.bytes[insn.what.modrm_offset] >> 3 & 7;
+  const bool reads = insn.bytes[insn.what.modrm_offset - 1u] == kFromRegister;
+  if (!reads || (number != 4 && number != 6)) return;
+  if ((registers_.state().dr[6] & 0xf) != breakpoints_.bits())
+    give_up("DR6 was read, in which this emulator names other breakpoints than a processor");
+}
+
 /// Two #DB, of which the second comes before an instruction of the first one's handler: a processor
 /// has one for all traps of an instruction (Intel SDM vol. 3, 17.2.3). But for a code breakpoint at
 /// the handler.

@@ -88,6 +88,7 @@ void Recorder::finish_transfer(const LoggedState* after) {
   if (switched) {
     tables_.reset();
     known_base_ = {};
+    breakpoints_.load(registers_.state());
     const ControlRegisters control = registers_.control();
     walker_.set_control(control, control.cr3 != walker_.cr3());
   }
@@ -101,6 +102,16 @@ void Recorder::finish_transfer(const LoggedState* after) {
   const bool loads_stack = (selector(kCs) & 3u) != level_ || returns_from_64_bits();
   for (unsigned n = 0; n < kSegments; ++n)
     if (switched || n == kCs || (n == kSs && loads_stack)) mark_loaded(selector(n));
+}
+
+/// An instruction of 16 or 32 bits is about to run, behind one that has loaded segment registers.
+void Recorder::learn_segments() {
+  const SegmentMode mode = in_real_mode()                ? SegmentMode::real
+                           : registers_.in_virtual8086() ? SegmentMode::virtual8086
+                                                         : SegmentMode::protected_mode;
+  segments_.learn(
+      mode, [this](unsigned n) { return registers_.selector(n); },
+      [this] { return registers_.state(); });
 }
 
 void Recorder::mark_loaded(std::uint16_t selector) {

@@ -49,6 +49,7 @@ constexpr EmulatorDifference kEmulatorDifferences[] = {
     {0xd8, 0xdf, -1, false, "x87 results are rounded otherwise, and C1 is not computed"},
     {0x0fa0, 0x0fa0, -1, false, kAtPushedSegment},
     {0x0fa8, 0x0fa8, -1, false, kAtPushedSegment},
+    {0x0f21, 0x0f21, 6, false, "DR6 names one of several breakpoints that an instruction met"},
     {0x0f33, 0x0f33, -1, false, "RDPMC is refused"},
     {0x0fc8, 0x0fcf, -1, false, "BSWAP of 16 bits swaps all of a register"},
     {0x0fc7, 0x0fc7, 1, true, "CMPXCHG8B reads its operand in two parts"},

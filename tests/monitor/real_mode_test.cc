@@ -141,7 +141,7 @@ TEST_F(RealModeTest, AnExceptionLeavesItsInstructionUncounted) {
 
 TEST_F(RealModeTest, AnInterruptBehindARepeatedInstructionThatIsDoneReturnsBehindIt) {
   begin({0xf3, 0xaa});
-  recorder_->access(insn_, true, 0x30000, 0x30000, false, std::vector<std::uint8_t>{7});
+  recorder_->access(insn_, true, 0x3000, 0x3000, false, std::vector<std::uint8_t>{7});
   (void)seen();
   registers_.state_.gpr[1] = 0;
   deliver(8, 0);
@@ -181,7 +181,7 @@ TEST_F(NmiTest, IsShownBehindTheInstructionByTheFrameThatItPushed) {
 
 TEST_F(NmiTest, LeavesARepeatedInstructionToGoOn) {
   begin({0xf3, 0xaa});
-  recorder_->access(insn_, true, 0x30000, 0x30000, false, std::vector<std::uint8_t>{7});
+  recorder_->access(insn_, true, 0x3000, 0x3000, false, std::vector<std::uint8_t>{7});
   (void)seen();
   registers_.state_.gpr[1] = 5;
   deliver(2, 0);

@@ -110,6 +110,32 @@ TEST_F(RecorderTest, WhatIsArrivedAtIsNotFetchedYet) {
   EXPECT_FALSE(seen().empty());
 }
 
+/// As --start and --stop count:N count: a REP is one, its iterations are counted beside; so is one
+/// without an iteration.
+TEST_F(RecorderTest, ARepIsOneInstructionHoweverManyIterationsItHas) {
+  begin({0xf3, 0xaa});
+  for (std::uint32_t n = 0; n < 1000; ++n) {
+    if (n != 0) recorder_->start(insn_);
+    store_to_device(kDestination + n, 1);
+    EXPECT_EQ(recorder_->instructions(), 0u);
+  }
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 1000u);
+  EXPECT_EQ(records.back().instructions, 0u);
+  EXPECT_EQ(records.back().iterations, 999u);
+  // The emulator looks once more to find the count used up.
+  recorder_->start(insn_);
+  next({0xf3, 0xa6});
+  EXPECT_EQ(recorder_->instructions(), 1u);
+  next({0xaa});
+  EXPECT_EQ(recorder_->instructions(), 2u) << "nothing was repeated";
+  recorder_->access(following_.back(), true, kDestination, kDestination, true,
+                    {ram_ + kDestination, 1});
+  next({0x90});
+  EXPECT_EQ(recorder_->instructions(), 3u);
+  EXPECT_EQ(seen().back().iterations, 0u);
+}
+
 // The emulator reads the operands of CMPS the other way round.
 
 TEST_F(RecorderTest, CmpsReadsItsSourceFirst) {

@@ -358,6 +358,7 @@ TEST_F(TransferTest, LockNegReadsItsOperandOnce) {
   const Insn neg = insn(0x5000, {0xf0, 0xf7, 0x1d, 0, 0x40, 0, 0});  // lock neg dword [4000h]
   const Insn plain = insn(0x5007, {0xf7, 0x1d, 0, 0x40, 0, 0});
   put(0x4000, 1);
+  registers_.state_.segment[3].selector = 0x10;
   recorder.begin(neg, 0);
   start(recorder, neg);
   (void)shown();

@@ -1,0 +1,37 @@
+#pragma once
+// What a processor has in DR6 of breakpoints, where the emulator names others: of several data
+// breakpoints that an access meets only one, and code breakpoints at the instruction behind it.
+
+#include <array>
+#include <cstdint>
+
+#include "monitor/interrupt_log.h"
+
+namespace citcat::monitor {
+
+class DataBreakpoints {
+ public:
+  /// Takes DR0 to DR3, DR6 and DR7.
+  void load(const LoggedState& state);
+  /// Whether accesses have to be told of.
+  bool watch_data() const { return watch_data_; }
+  /// An instruction has made an access of `size` bytes.
+  void note(std::uint64_t linear, unsigned size, bool store);
+  /// #DB has been raised, with this in the emulator's DR6.
+  void raised(std::uint64_t dr6);
+  /// Another exception or interrupt has been delivered: what the instruction has met by then it
+  /// meets again.
+  void abandon() { met_ = 0; }
+  /// B0 to B3 as a processor has them, which does not clear any of them
+  /// (Intel SDM vol. 3, 17.2.3).
+  unsigned bits() const { return bits_; }
+
+ private:
+  std::array<std::uint64_t, 4> at_{};
+  std::uint64_t control_ = 0;  ///< DR7
+  bool watch_data_ = false;
+  unsigned met_ = 0;  ///< since the last #DB
+  unsigned bits_ = 0;
+};
+
+}  // namespace citcat::monitor
