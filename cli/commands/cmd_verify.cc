@@ -29,7 +29,7 @@
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/verify/cache_check.h"
-#include "replay/verify/code_check.h"
+#include "replay/verify/code/code_check.h"
 #include "replay/verify/verifier.h"
 
 namespace citcat {

@@ -12,7 +12,7 @@
 #include "cli/placed_recording.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/replay_report.h"
-#include "replay/verify/code_check.h"
+#include "replay/verify/code/code_check.h"
 #include "replay/verify/verifier.h"
 
 namespace citcat {

@@ -1,4 +1,4 @@
-#include "replay/verify/code_check.h"
+#include "replay/verify/code/code_check.h"
 
 #include <algorithm>
 #include <bit>
