@@ -17,7 +17,7 @@ const char* group_name(RegisterGroup group);
 
 struct ShownRegister {
   std::string name, value;               ///< "unknown" where nobody knows
-  std::optional<std::uint64_t> address;  ///< its value, where it may be one of memory
+  std::optional<std::uint64_t> pointer;  ///< its value, where it may be an address of memory
 };
 
 /// Those that are there, in their order; a processor may have none of a group.

@@ -82,8 +82,8 @@ class Tlb {
     return std::uint64_t{context} << kContextShift;
   }
   /// A region of 4 MiB; those that 32 bits do not tell apart share a bit.
-  static std::size_t region_of(std::uint64_t linear) {
-    return static_cast<std::uint32_t>(linear) >> 22;
+  static std::size_t region_of(std::uint64_t value) {
+    return static_cast<std::uint32_t>(value) >> 22;
   }
   bool drop_page(LinearAddr address, std::uint64_t context, bool global, std::uint64_t within);
   template <class Which>
