@@ -105,8 +105,8 @@ struct InsnClass {
   /// nobody looks (segment_use.h).
   static constexpr std::int8_t kNoSegment = -1;
   std::int8_t loads_from = kNoSegment, stores_to = kNoSegment;
-  std::uint8_t loaded_segments = 0;    ///< segment registers that it loads, a bit for each
-  std::uint8_t destination = 0;        ///< of RDRAND and RDSEED: the general register
+  std::uint8_t loaded_segments = 0;  ///< segment registers that it loads, a bit for each
+  std::uint8_t destination = 0;      ///< of RDRAND and RDSEED: the general register
 };
 
 /// Classifies one instruction of a segment with the given default size by the table of opcodes

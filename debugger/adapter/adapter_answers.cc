@@ -103,8 +103,8 @@ Json Adapter::registers_json(std::size_t processor, std::size_t group) {
   Json variables = Json::array();
   for (const ShownRegister& r : registers_of(its, kRegisterGroups[group])) {
     Json variable{{"name", r.name}, {"value", r.value}, {"variablesReference", 0}};
-    if (r.address) {
-      const LinearAddr at = its.target().address(*r.address);
+    if (r.pointer) {
+      const LinearAddr at = its.target().address(*r.pointer);
       variable["memoryReference"] = memory_reference(at);
       const std::string symbol = its.symbol_text(at);
       if (!symbol.empty()) variable["value"] = r.value + " <" + symbol + ">";

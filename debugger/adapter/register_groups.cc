@@ -77,7 +77,7 @@ std::vector<ShownRegister> registers_of(const Debuggee& debuggee, RegisterGroup 
     if (const auto value = file.value(r, view)) {
       shown.value = hex_value(*value);
       const bool pointer = group == RegisterGroup::general && !shown.name.ends_with("flags");
-      if (pointer) shown.address = number_of(*value);
+      if (pointer) shown.pointer = number_of(*value);
     }
     all.push_back(std::move(shown));
   }
