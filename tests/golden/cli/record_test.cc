@@ -78,7 +78,7 @@ TEST_F(RecordTest, RefusesWhatCannotBeRecordedBeforeTheGuestStarts) {
   } cases[] = {
       {"7.2.22 (Debian 1:7.2+dfsg-7)", {}, {"./qemu-system-x86_64"}, "expected QEMU 9.2 or newer"},
       {"9.1.0", {}, {"./qemu-system-x86_64"}, "found 9.1"},
-      {"10.0.2", {"--exact"}, {"./qemu-system-x86_64", "-smp", "2"}, "-smp 1 in its place"},
+      {"10.0.2", {"--exact"}, {"./qemu-system-x86_64", "-smp", "64"}, "-smp 14 in its place"},
       {"10.0.2", {"--exact"}, {"./qemu-system-x86_64", "-cpu", "max"}, "-avx"},
       {"10.0.2", {}, {"qemu-system-aarch64"}, "write qemu-system-x86_64"},
       {"10.0.2", {}, {"./qemu-system-amd64"}, "no such program"},
