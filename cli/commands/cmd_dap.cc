@@ -137,6 +137,9 @@ void listen_dap(const DapArguments& arguments, const Console& console) {
 
 ExitCode run_dap(const DapArguments& arguments, const Console& console) {
   signal(SIGPIPE, SIG_IGN);
+  // What is no recording is refused here, before an editor asks for it.
+  if (!arguments.recording.empty())
+    static_cast<void>(RecordingFile::open(names_of_processors(arguments.recording).front()));
   if (arguments.port) {
     listen_dap(arguments, console);
   } else {
@@ -173,7 +176,7 @@ CommandRun define_dap(const CommandParser& parser) {
 extern const Command kDapCommand{"dap",
                                  "Debug a recorded machine in an editor, forwards and backwards",
                                  "citcat dap boot.citcat --symbols vmlinux\n"
-                                 "citcat dap --port 4711",
+                                 "citcat dap --port 0",
                                  define_dap};
 
 }  // namespace citcat
