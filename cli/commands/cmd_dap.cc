@@ -175,8 +175,6 @@ CommandRun define_dap(const CommandParser& parser) {
 
 extern const Command kDapCommand{"dap",
                                  "Debug a recorded machine in an editor, forwards and backwards",
-                                 "citcat dap boot.citcat --symbols vmlinux\n"
-                                 "citcat dap --port 0",
-                                 define_dap};
+                                 "citcat dap boot.citcat --symbols vmlinux", define_dap};
 
 }  // namespace citcat
