@@ -208,8 +208,8 @@ bool calls_system(const DecodedInstruction& info) {
          (info.kind == Class::int_n && info.immediate == kLinux);
 }
 
-/// Of these classes nothing is stored but what an operand says. Others count as storing: they are
-/// rare, or write descriptors and frames.
+/// Instructions of these classes store nothing but their operands. Others count as storing: they
+/// are rare, or write descriptors and frames.
 bool stores_only_operands(Class kind) {
   switch (kind) {
     case Class::plain:
@@ -306,7 +306,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
   if (info.state == DecodeState::ok) {
     describe(info, out);
     if (moves_debug_register(opcode)) out.kind = InsnKind::debug_register;
-    if (size != CodeSize::bits64) note_segment_use(opcode, out);
+    if (size != CodeSize::bits64) describe_segment_use(info, out);
   } else if (size == CodeSize::bits64 && is_vector_prefix(opcode[0])) {
     out.kind = InsnKind::vector;
   }

@@ -1,4 +1,4 @@
-// What a processor refuses by its segments, and the emulator does not look at.
+// Accesses that a processor refuses by its segments, and the emulator makes.
 
 #include "monitor/segment_limits.h"
 
@@ -153,34 +153,38 @@ struct UseRow {
 TEST(SegmentUse, IsKnownOfOrdinaryInstructions) {
   constexpr int kNone = InsnClass::kNoSegment;
   const UseRow rows[] = {
-      {{0x8b, 0x06}, kDs, kDs, 0},                    // mov eax, [esi]
-      {{0x8b, 0x45, 0x08}, kSs, kSs, 0},              // mov eax, [ebp + 8]
-      {{0x8b, 0x04, 0x24}, kSs, kSs, 0},              // mov eax, [esp]
-      {{0x26, 0x8b, 0x45, 0x08}, kEs, kEs, 0},        // mov eax, es:[ebp + 8]
-      {{0x67, 0x8b, 0x02}, kSs, kSs, 0},              // mov eax, [bp + si]
-      {{0x89, 0xc8}, kNone, kNone, 0},                // mov eax, ecx
-      {{0x50}, kNone, kSs, 0},                        // push eax
-      {{0x5f}, kSs, kNone, 0},                        // pop edi
-      {{0xff, 0x36}, kDs, kSs, 0},                    // push [esi]
-      {{0x8f, 0x06}, kSs, kDs, 0},                    // pop [esi]
-      {{0xff, 0x16}, kDs, kSs, 0},                    // call [esi]
-      {{0xe8, 0, 0, 0, 0}, kNone, kSs, 0},            // call
-      {{0xc3}, kSs, kNone, 0},                        // ret
-      {{0x64, 0xa1, 0, 0, 0, 0}, kFs, kFs, 0},        // mov eax, fs:[0]
-      {{0x2e, 0xd7}, kCs, kCs, 0},                    // xlat cs:[ebx]
-      {{0xf3, 0xa5}, kDs, kEs, 0},                    // rep movsd
-      {{0x65, 0xa5}, kGs, kEs, 0},                    // movs es, gs
-      {{0x26, 0xac}, kEs, kNone, 0},                  // lods es
-      {{0xaf}, kEs, kNone, 0},                        // scasd
-      {{0xa7}, kNone, kNone, 0},                      // cmpsd, through two
-      {{0xd9, 0x06}, kDs, kDs, 0},                    // fld [esi]
-      {{0x0f, 0xb6, 0x06}, kDs, kDs, 0},              // movzx eax, [esi]
-      {{0x0f, 0x02, 0x06}, kNone, kNone, 0},          // lar: reads a table
-      {{0x8e, 0xd8}, kNone, kNone, 1u << kDs},        // mov ds, eax
-      {{0x0f, 0xb2, 0x26}, kNone, kNone, 1u << kSs},  // lss esp, [esi]
-      {{0x07}, kNone, kNone, 1u << kEs},              // pop es
-      {{0xcf}, kNone, kNone, 0x3f},                   // iret
-      {{0x0f, 0x34}, kNone, kNone, 0x3f},             // sysenter
+      {{0x8b, 0x06}, kDs, kNone, 0},                       // mov eax, [esi]
+      {{0x8b, 0x45, 0x08}, kSs, kNone, 0},                 // mov eax, [ebp + 8]
+      {{0x8b, 0x04, 0x24}, kSs, kNone, 0},                 // mov eax, [esp]
+      {{0x26, 0x8b, 0x45, 0x08}, kEs, kNone, 0},           // mov eax, es:[ebp + 8]
+      {{0x67, 0x8b, 0x02}, kSs, kNone, 0},                 // mov eax, [bp + si]
+      {{0x89, 0xc8}, kNone, kNone, 0},                     // mov eax, ecx
+      {{0x50}, kNone, kSs, 0},                             // push eax
+      {{0x5f}, kSs, kNone, 0},                             // pop edi
+      {{0xff, 0x36}, kDs, kSs, 0},                         // push [esi]
+      {{0x8f, 0x06}, kSs, kDs, 0},                         // pop [esi]
+      {{0xff, 0x16}, kDs, kSs, 0},                         // call [esi]
+      {{0xe8, 0, 0, 0, 0}, kNone, kSs, 0},                 // call
+      {{0xc3}, kSs, kNone, 0},                             // ret
+      {{0x64, 0xa1, 0, 0, 0, 0}, kFs, kNone, 0},           // mov eax, fs:[0]
+      {{0x2e, 0xd7}, kCs, kNone, 0},                       // xlat cs:[ebx]
+      {{0xf3, 0xa5}, kDs, kEs, 0},                         // rep movsd
+      {{0x65, 0xa5}, kGs, kEs, 0},                         // movs es, gs
+      {{0x26, 0xac}, kEs, kNone, 0},                       // lods es
+      {{0xaf}, kEs, kNone, 0},                             // scasd
+      {{0xa7}, kNone, kNone, 0},                           // cmpsd, through two
+      {{0xd9, 0x06}, kDs, kNone, 0},                       // fld [esi]
+      {{0x0f, 0xb6, 0x06}, kDs, kNone, 0},                 // movzx eax, [esi]
+      {{0x01, 0x45, 0x08}, kSs, kSs, 0},                   // add [ebp + 8], eax
+      {{0x89, 0x06}, kNone, kDs, 0},                       // mov [esi], eax
+      {{0x0f, 0x38, 0x00, 0x45, 0x08}, kSs, kNone, 0},     // pshufb mm0, [ebp + 8]
+      {{0x66, 0x0f, 0x3a, 0x14, 0x06, 1}, kNone, kDs, 0},  // pextrb [esi], xmm0, 1
+      {{0x0f, 0x02, 0x06}, kNone, kNone, 0},               // lar: reads a table
+      {{0x8e, 0xd8}, kNone, kNone, 1u << kDs},             // mov ds, eax
+      {{0x0f, 0xb2, 0x26}, kNone, kNone, 1u << kSs},       // lss esp, [esi]
+      {{0x07}, kNone, kNone, 1u << kEs},                   // pop es
+      {{0xcf}, kNone, kNone, 0x3f},                        // iret
+      {{0x0f, 0x34}, kNone, kNone, 0x3f},                  // sysenter
   };
   for (const UseRow& row : rows) {
     const InsnClass what = classify(row.bytes, CodeSize::bits32);
