@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "driver-kmod/uapi/citcat_dump.h"
+#include "monitor/plugin_options.h"
 #include "monitor/process_watch.h"
 #include "monitor/qemu_plugin_api.h"
 #include "monitor/qemu_registers.h"
@@ -44,15 +45,6 @@ bool read_linear(std::uint64_t linear, std::span<std::uint8_t> bytes) {
 
 // ---- the monitor
 // ---------------------------------------------------------------------------------
-
-struct Options {
-  int data = -1, control = -1;
-  std::string log, ram, probe;
-  CacheModel cache = CacheModel::i486;
-  Trigger start{Trigger::Kind::driver, 0, {}, {}}, stop;
-  bool quit = false;
-  int processors = 1;
-};
 
 /// waiting: only the trigger is watched. armed: everything is instrumented, the recording begins at
 /// the next instruction that may begin one. done: nothing is instrumented any more.
@@ -77,7 +69,7 @@ struct Processor {
 };
 
 struct Monitor {
-  Monitor(Options given, unsigned count)
+  Monitor(PluginOptions given, unsigned count)
       : options(std::move(given)),
         sink(options.data, options.control),
         processors(make_processors(count)),
@@ -91,7 +83,7 @@ struct Monitor {
   std::vector<std::unique_ptr<Processor>> make_processors(unsigned count);
   void share_bus();
 
-  Options options;
+  PluginOptions options;
   qemu_plugin_id_t id = 0;
   Phase phase = Phase::waiting;
   GuestMemory memory;
@@ -722,58 +714,6 @@ void register_callbacks(qemu_plugin_id_t id) {
   if (monitor->phase != Phase::done) qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 }
 
-// ---- options
-// -------------------------------------------------------------------------------------
-
-bool parse_cache(std::string_view text, CacheModel& out) {
-  if (text == "none")
-    out = CacheModel::none;
-  else if (text == "i486")
-    out = CacheModel::i486;
-  else if (text == "write-back")
-    out = CacheModel::write_back;
-  else if (text == "pentium")
-    out = CacheModel::pentium;
-  else
-    return false;
-  return true;
-}
-
-bool parse_option(std::string_view argument, Options& options) {
-  const std::size_t equal = argument.find('=');
-  if (equal == std::string_view::npos) return false;
-  const std::string_view name = argument.substr(0, equal);
-  const std::string value(argument.substr(equal + 1));
-  const auto trigger = [&value](Trigger& out) {
-    const auto parsed = parse_trigger(value);
-    if (parsed) out = *parsed;
-    return parsed.has_value();
-  };
-  if (name == "data")
-    options.data = std::atoi(value.c_str());
-  else if (name == "control")
-    options.control = std::atoi(value.c_str());
-  else if (name == "log")
-    options.log = value;
-  else if (name == "ram")
-    options.ram = value;
-  else if (name == "probe")
-    options.probe = value;
-  else if (name == "quit")
-    options.quit = value == "on";
-  else if (name == "processors")
-    options.processors = std::atoi(value.c_str());
-  else if (name == "cache")
-    return parse_cache(value, options.cache);
-  else if (name == "start")
-    return trigger(options.start);
-  else if (name == "stop")
-    return trigger(options.stop);
-  else
-    return false;
-  return true;
-}
-
 }  // namespace
 }  // namespace citcat::monitor
 
@@ -785,9 +725,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
                                                                const qemu_info_t* info, int argc,
                                                                char** argv) {
   using namespace citcat::monitor;
-  Options options;
+  PluginOptions options;
   for (int n = 0; n < argc; ++n)
-    if (!parse_option(argv[n], options)) {
+    if (!parse_plugin_option(argv[n], options)) {
       std::fprintf(stderr, "citcat-monitor: error: option %s is not understood\n", argv[n]);
       return -1;
     }
