@@ -1,39 +1,20 @@
 #include "debugger/protocol/connection.h"
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace citcat::gdb {
 
 /// Waits for bytes; false at the end of the line.
 bool Connection::read_more() {
-  std::array<char, 4096> bytes;
-  ssize_t n = 0;
-  do {
-    n = ::read(in_, bytes.data(), bytes.size());
-  } while (n < 0 && errno == EINTR);
-  if (n <= 0) {
-    lose(n < 0 ? errno : 0);
-    return false;
-  }
-  const std::string_view read{bytes.data(), static_cast<std::size_t>(n)};
-  if (!std::exchange(has_begun_, true)) failure_ = why_not_gdb(read);
-  if (!failure_.empty()) {
-    gone_ = true;
+  const std::string_view read = line_.read();
+  if (line_.gone()) return false;
+  const std::string stranger = std::exchange(has_begun_, true) ? std::string() : why_not_gdb(read);
+  if (!stranger.empty()) {
+    line_.give_up(stranger);
     return false;
   }
   reader_.add(read);
   return true;
-}
-
-void Connection::lose(int error) {
-  gone_ = true;
-  if (error != 0 && error != EPIPE && error != ECONNRESET) failure_ = std::strerror(error);
 }
 
 bool Connection::receive(std::string& data) {
@@ -46,26 +27,25 @@ bool Connection::receive(std::string& data) {
     for (Incoming incoming; reader_.take(incoming);) {
       switch (incoming.kind) {
         case Incoming::Kind::packet:
-          if (acknowledges_) write("+");
+          if (acknowledges_) line_.write("+");
           data = std::move(incoming.data);
           return true;
         case Incoming::Kind::damaged:
-          if (acknowledges_) write("-");
+          if (acknowledges_) line_.write("-");
           break;
         case Incoming::Kind::nak:
-          write(last_);
+          line_.write(last_);
           break;
         case Incoming::Kind::ack:
         case Incoming::Kind::interrupt:  // nothing runs that it could interrupt
           break;
       }
     }
-    if (gone_ || !read_more()) return false;
+    if (line_.gone() || !read_more()) return false;
   }
 }
 
 bool Connection::is_interrupted() {
-  pollfd line{in_, POLLIN, 0};
   // Ctrl-C may have come together with the packet that it is to interrupt.
   bool more = true;
   while (more) {
@@ -73,31 +53,19 @@ bool Connection::is_interrupted() {
       interrupt_ |= incoming.kind == Incoming::Kind::interrupt;
       if (incoming.kind != Incoming::Kind::packet) continue;
       // Nobody sends one before the answer to the last; it is answered behind that.
-      if (acknowledges_) write("+");
+      if (acknowledges_) line_.write("+");
       waiting_ = std::move(incoming.data);
       has_waiting_ = true;
     }
-    more = !gone_ && !interrupt_ && !has_waiting_ && poll(&line, 1, 0) > 0;
+    more = !line_.gone() && !interrupt_ && !has_waiting_ && line_.has_input();
     if (more) read_more();
   }
-  return interrupt_ || gone_;
+  return interrupt_ || line_.gone();
 }
 
 void Connection::send(std::string_view data) {
   last_ = packet_of(data);
-  write(last_);
-}
-
-void Connection::write(std::string_view bytes) {
-  while (!bytes.empty() && !gone_) {
-    const ssize_t n = ::write(out_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      lose(n < 0 ? errno : 0);
-    } else {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-  }
+  line_.write(last_);
 }
 
 }  // namespace citcat::gdb

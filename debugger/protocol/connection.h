@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "debugger/protocol/byte_line.h"
 #include "debugger/protocol/packet_reader.h"
 
 namespace citcat::gdb {
@@ -11,7 +12,7 @@ namespace citcat::gdb {
 class Connection {
  public:
   /// Descriptors stay the caller's; they may be one. SIGPIPE must be ignored.
-  Connection(int in, int out) : in_(in), out_(out) {}
+  Connection(int in, int out) : line_(in, out) {}
 
   /// The next packet's data; false where gdb has gone. Acknowledges as long as that is wanted, and
   /// sends again what gdb did not understand.
@@ -22,23 +23,19 @@ class Connection {
   bool is_interrupted();
   /// Packets are no longer acknowledged, from the next one on.
   void stop_acknowledging() { acknowledges_ = false; }
-  bool gone() const { return gone_; }
+  bool gone() const { return line_.gone(); }
   /// What broke the line, where it is not that gdb went; else empty.
-  const std::string& failure() const { return failure_; }
+  const std::string& failure() const { return line_.failure(); }
 
  private:
   bool read_more();
-  /// `error`: an errno, or 0 at the end of the line.
-  void lose(int error);
-  void write(std::string_view bytes);
 
-  int in_, out_;
+  ByteLine line_;
   PacketReader reader_;
   std::string last_;
-  std::string failure_;
   std::string waiting_;  ///< a packet that came while is_interrupted() looked
   bool has_begun_ = false;
-  bool acknowledges_ = true, gone_ = false, interrupt_ = false, has_waiting_ = false;
+  bool acknowledges_ = true, interrupt_ = false, has_waiting_ = false;
 };
 
 }  // namespace citcat::gdb
