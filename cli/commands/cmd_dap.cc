@@ -13,6 +13,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
+#include "cli/moment_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/transaction_text.h"
 #include "debugger/adapter/adapter.h"
@@ -34,7 +35,7 @@ struct DapArguments {
   ComparisonPolicy comparison;
 };
 
-/// What the debuggees of a session stand on.
+/// The recordings and names that the debuggees of a session use.
 struct SessionFiles {
   std::vector<std::unique_ptr<PlacedRecording>> recordings;
   Symbols symbols;
@@ -137,7 +138,7 @@ void listen_dap(const DapArguments& arguments, const Console& console) {
 
 ExitCode run_dap(const DapArguments& arguments, const Console& console) {
   signal(SIGPIPE, SIG_IGN);
-  // What is no recording is refused here, before an editor asks for it.
+  // A file that is no recording is refused before an editor asks for it.
   if (!arguments.recording.empty())
     static_cast<void>(RecordingFile::open(names_of_processors(arguments.recording).front()));
   if (arguments.port) {
@@ -152,12 +153,7 @@ CommandRun define_dap(const CommandParser& parser) {
   auto arguments = std::make_shared<DapArguments>();
   parser.add_option("RECORDING", arguments->recording,
                     "Recording to debug; without, the editor names it");
-  parser
-      .add_option(
-          "--at", arguments->at,
-          "Where to begin: a position N or N+K, begin, end, or divergence (where the replay "
-          "leaves its evidence)")
-      .show_default();
+  define_moment(parser, arguments->at);
   parser.add_option("--port", arguments->port,
                     "Serve on this port of the loopback address; 0: a free one. Without: on "
                     "standard input and output");

@@ -17,6 +17,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
+#include "cli/moment_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/transaction_text.h"
 #include "debugger/protocol/connection.h"
@@ -210,12 +211,7 @@ CommandRun define_debug(const CommandParser& parser) {
   parser.add_option("RECORDING", arguments->recording, "Recording to debug").required();
   arguments->processor.define(parser);
   parser.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "More for gdb, after --");
-  parser
-      .add_option(
-          "--at", arguments->at,
-          "Where to begin: a position N or N+K, begin, end, or divergence (where the replay "
-          "leaves its evidence)")
-      .show_default();
+  define_moment(parser, arguments->at);
   parser.add_flag("--stdio", arguments->stdio,
                   "Serve on standard input and output: target remote | citcat debug REC --stdio");
   parser.add_option("--socket", arguments->socket,
