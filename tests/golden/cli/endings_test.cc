@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "golden/citcat_test.h"
+#include "golden/flat_machine.h"
 #include "golden/samples.h"
 
 namespace citcat::testing {
@@ -18,24 +19,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-/// 32-bit code of a 386 at 5000h, whose memory below is not shown but where a row says so; its
-/// table of interrupts has no entry.
-constexpr const char* kState = R"({"cpu": "386", "registers": {
-  "eax": 0, "ecx": 0, "edx": 0, "ebx": 0, "esp": 32768, "ebp": 0, "esi": 0, "edi": 0,
-  "eip": 20480, "eflags": 2, "cr0": 17, "cr3": 0, "cr4": 0, "cr2": 0, "smbase": "0x30000",
-  "cs": 8, "cs.base": 0, "cs.limit": 4294967295, "cs.attributes": "0xc09b",
-  "ss": 16, "ss.base": 0, "ss.limit": 4294967295, "ss.attributes": "0xc093",
-  "ds": 16, "ds.base": 0, "ds.limit": 4294967295, "ds.attributes": "0xc093",
-  "es": 16, "es.base": 0, "es.limit": 4294967295, "es.attributes": "0xc093",
-  "fs": 16, "fs.base": 0, "fs.limit": 4294967295, "fs.attributes": "0xc093",
-  "gs": 16, "gs.base": 0, "gs.limit": 4294967295, "gs.attributes": "0xc093",
-  "idtr.base": 0, "idtr.limit": 0}, "ram_bytes": 1048576})";
-
 class Endings : public CitcatTest {
  protected:
   /// What `import` prints of a capture with these rows, without a cache.
   Json import(const std::string& rows) {
-    write_file(file("state.json"), kState);
+    write_file(file("state.json"), flat_machine(0));
     write_file(file("c.csv"),
                "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
                "icount,rep,clk,type,addr,size,flags,burst,data\n" +

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "golden/citcat_test.h"
+#include "golden/flat_machine.h"
 
 namespace citcat::testing {
 namespace {
@@ -15,22 +16,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-constexpr const char* kState = R"({"cpu": "386", "registers": {
-  "eax": 6, "ecx": 0, "edx": 0, "ebx": 0, "esp": 32768, "ebp": 0, "esi": 0, "edi": 0,
-  "eip": 20480, "eflags": 2, "cr0": 17, "cr3": 0, "cr4": 0, "cr2": 0,
-  "cs": 8, "cs.base": 0, "cs.limit": 4294967295, "cs.attributes": "0xc09b",
-  "ss": 16, "ss.base": 0, "ss.limit": 4294967295, "ss.attributes": "0xc093",
-  "ds": 16, "ds.base": 0, "ds.limit": 4294967295, "ds.attributes": "0xc093",
-  "es": 16, "es.base": 0, "es.limit": 4294967295, "es.attributes": "0xc093",
-  "fs": 16, "fs.base": 0, "fs.limit": 4294967295, "fs.attributes": "0xc093",
-  "gs": 16, "gs.base": 0, "gs.limit": 4294967295, "gs.attributes": "0xc093",
-  "idtr.base": 0, "idtr.limit": 0}, "ram_bytes": 1048576})";
-
 class KnownCodeFile : public CitcatTest {
  protected:
   void SetUp() override {
     CitcatTest::SetUp();
-    write_file(file("state.json"), kState);
+    write_file(file("state.json"), flat_machine(6));
     // A page that begins with: shr eax, 1; mov [6000h], eax; nop; nop; hlt.
     code_.resize(4096);
     code_.replace(0, 10, std::string("\xd1\xe8\xa3\x00\x60\x00\x00\x90\x90\xf4", 10));
