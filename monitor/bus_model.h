@@ -42,14 +42,14 @@ class BusModel {
   /// CR0.CD: with it no new lines are filled, hits are still served (Intel SDM vol. 3, 12.5.1).
   void set_cache_disabled(bool disabled) { cache_disabled_ = disabled; }
 
-  /// Of several processors: this one is number `number`; what it does on the bus is seen by the
-  /// caches of `others`, which must outlive it.
+  /// Several processors share the bus: this one is number `number`, and the caches of `others` see
+  /// what it does. They must outlive it.
   void share(unsigned number, std::vector<BusModel*> others) {
     number_ = number;
     others_ = std::move(others);
   }
-  /// Of several processors: what is read and written now is of an instruction that locks the bus,
-  /// or its line.
+  /// With several processors: reads and writes from here on are those of an instruction that locks
+  /// the bus, or its line.
   void set_locked(bool locked) { locked_ = locked && !others_.empty(); }
 
   /// The processor has read `bytes` at a physical address. Never crosses a page.

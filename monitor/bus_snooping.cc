@@ -59,7 +59,7 @@ void BusModel::take_from_others(std::uint32_t address, std::uint32_t size) {
     (void)ask_others(number, true);
 }
 
-/// Of several processors: RAM holds `bytes`, which none of them wrote. A device did, and the bus
+/// With several processors: RAM holds `bytes`, which none of them wrote. A device did, and the bus
 /// shows it.
 void BusModel::show_other_master(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   if (others_.empty() || !memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;

@@ -1,6 +1,6 @@
 #pragma once
-// What a processor has in DR6 of breakpoints, where the emulator names others: of several data
-// breakpoints that an access meets only one, and code breakpoints at the instruction behind it.
+// The breakpoints that a processor has in DR6, where the emulator names others: only one of several
+// data breakpoints that an access meets, and code breakpoints at the instruction behind it.
 
 #include <array>
 #include <cstdint>

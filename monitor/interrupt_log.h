@@ -75,7 +75,7 @@ class InterruptLog {
   static constexpr std::size_t kWindow = std::size_t{64} << 30;
 
   InterruptLog() = default;
-  /// What one of several processors sees of `all`: what it was given, then what is new there.
+  /// The share that one of several processors has of `all`: events it was given, then new ones.
   explicit InterruptLog(InterruptLog& all) : all_(&all) {}
   ~InterruptLog();
   InterruptLog(const InterruptLog&) = delete;

@@ -46,7 +46,7 @@ class QemuRegisters final : public Registers {
   /// The state as QEMU prints it.
   std::string dump();
 
-  /// Of several processors: whether the emulator runs this one now.
+  /// With several processors: whether the emulator runs this one now.
   bool is_current() const { return *current() == cpu_; }
   /// Has the emulator take this one for the one that it runs. Returns what it took for that before.
   void* make_current() const {

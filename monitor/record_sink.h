@@ -23,7 +23,7 @@ enum class RecordType : std::uint8_t {
   flush = 9,
   nmi = 10,
   stand_in = 15,
-  // Of several processors.
+  // With several processors.
   local_interrupt = 16,
   message = 17,
   init = 18,
@@ -60,7 +60,7 @@ class RecordSink {
   void set_position(std::uint64_t instructions, std::uint32_t iterations) {
     positions_[driver_] = {instructions, iterations};
   }
-  /// Of several processors: the clock goes on by what the selected one has done, shown or not.
+  /// With several processors: advances the clock by what the selected one has done, shown or not.
   void pass_time();
 
   /// One transfer; split where it crosses an aligned dword, as a 32-bit bus does.

@@ -92,14 +92,14 @@ class Recorder : private WayInMemory {
   Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
            CacheModel model);
 
-  /// Of several processors: this is number `number`, whose caches those of `others` see.
+  /// With several processors: this is number `number`, and the caches of `others` see its bus.
   void share(unsigned number, std::vector<BusModel*> others);
   BusModel& bus() { return bus_; }
 
   /// Begins at an instruction that is about to start. `window`: the driver's, 0 for none; its state
   /// block goes out first. Without one the emulator's own view of the state does.
   void begin(const Insn& first, std::uint32_t window);
-  /// Of several processors: one that is not running begins where it is, when another one has begun.
+  /// With several processors: one that is not running begins where it is, when another has begun.
   /// One that has not been started yet waits for that.
   void begin_at_rest();
   /// Another processor goes on. Everything that this one has done is shown by then; its registers
@@ -123,7 +123,7 @@ class Recorder : private WayInMemory {
   void end(const std::string& reason);
   /// The same, without a word.
   void close() { active_ = false; }
-  /// What was recorded.
+  /// Counts of the recording.
   struct Totals {
     std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, software = 0, external = 0,
                   walks = 0, disagreements = 0;

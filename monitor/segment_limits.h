@@ -1,5 +1,5 @@
 #pragma once
-// What the segment registers allow of an access, which the emulator does not look at: limit, type,
+// Whether the segment registers allow an access, which the emulator does not check: limit, type,
 // and whether there is a segment at all (Intel SDM vol. 3, 5.3 to 5.5).
 
 #include <array>

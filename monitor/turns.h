@@ -10,7 +10,7 @@
 
 namespace citcat::monitor {
 
-/// What is known of a processor.
+/// A processor that an event may be for.
 struct Candidate {
   bool real_mode = false;
   bool waits = false;  ///< to be started: nothing is delivered to it

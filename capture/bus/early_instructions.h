@@ -1,6 +1,6 @@
 #pragma once
-// What the bus of an 8086 and its relatives tells of an instruction before it is executed: how many
-// bytes it has, and which accesses it cannot be without.
+// Instructions of an 8086 and its relatives before they are executed: how many bytes one has, and
+// which access it makes first.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ bool is_early_prefix(std::uint8_t byte, CpuModel cpu);
 std::optional<std::size_t> early_instruction_length(std::span<const std::uint8_t> bytes,
                                                     CpuModel cpu);
 
-/// What one iteration of a string instruction does on the bus.
+/// The accesses of one iteration of a string instruction.
 struct StringAccess {
   unsigned reads = 0;   ///< operands read
   unsigned writes = 0;  ///< operands written

@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// What the header says, as the format has it.
+/// The fields of the header, as they are stored.
 struct NativeHeader {
   std::uint16_t version = 0, flags = 0;
   std::uint8_t cpu = 0, cache = 0, bus_bytes = 0, line_bytes = 0;

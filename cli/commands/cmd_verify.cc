@@ -52,7 +52,8 @@ void add_to(CheckCount& all, const CheckCount& one) {
   all.equal += one.equal;
 }
 
-/// What is known of the code of several recordings; of one address in several each counts.
+/// Adds the comparison of one recording's code to that of all. An address that several recordings
+/// executed counts in each.
 void add_to(std::optional<CodeComparison>& all, const std::optional<CodeComparison>& one) {
   if (!all || !one) return;
   all->bytes += one->bytes;
@@ -219,7 +220,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   std::optional<CodeCheck> code;
   if (!arguments.code.empty()) code.emplace(load_code_files(arguments.code));
   CodeCheck* const observer = code ? &*code : nullptr;
-  // What a run that starts over executes once more was noted already.
+  // A run that starts over executes code once more that was noted already.
   options.start_over = [observer] { return observer; };
   ReplaySession run(file, observer, options);
   const ReplayReport report = run.run();

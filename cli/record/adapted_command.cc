@@ -225,7 +225,7 @@ class Adaptation {
     return out;
   }
 
-  /// What lies beyond 4 GiB cannot be shown of several (docs/formats/capture.md).
+  /// Captures of several processors cannot show memory beyond 4 GiB (docs/formats/capture.md).
   void take_memory_of_several() {
     constexpr std::uint64_t kMostLow = std::uint64_t{2} << 30;
     if (memory_at_ == 0 || ram_bytes({"", "-m", out_.command[memory_at_]}) <= kMostLow) return;

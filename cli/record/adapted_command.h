@@ -18,7 +18,7 @@ struct AdaptedCommand {
 /// memory backends of the user's, system management mode, more memory than can be shown, the
 /// monitor's own options, and what processors have that no replayer executes.
 AdaptedCommand adapted_command(const std::vector<std::string>& command, unsigned most_processors);
-/// Of a bus that they share.
+/// So many processors can share a bus in a recording.
 inline constexpr unsigned kMostRecordedProcessors = 14;
 
 /// A processor as -cpu names one, without what cannot be recorded; the same where nothing is left

@@ -38,7 +38,7 @@ std::map<std::string, std::string> parse_totals(std::string_view text) {
   return out;
 }
 
-/// What the monitor's records of several processors are like, behind a cache of this name.
+/// The header for the monitor's records of several processors with the cache of this name.
 NativeHeader header_of_several(const std::string& cache) {
   NativeHeader header;
   header.version = kNativeProcessorsVersion;

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What chunks are for, as the account names it.
+/// A line of the account: the chunks that serve one purpose.
 struct Stream {
   const char* name;
   ChunkPurpose purpose;

@@ -16,7 +16,7 @@
 
 namespace citcat::dap {
 
-/// What `launch` or `attach` asks for.
+/// The arguments of `launch` or `attach`.
 struct LaunchWish {
   std::string recording;  ///< empty: that of the command line
   std::string at;         ///< as Monitor::seek() takes it; empty: that of the command line
@@ -91,7 +91,7 @@ class Adapter {
   Json pause(const Arguments&);
   Json seek(const Arguments&);
 
-  /// What moves is done behind the answer that it has begun.
+  /// A move is made after the answer that it has begun was sent.
   using Move = std::function<MoveEnd(Debuggee&)>;
   Json move(const Arguments& arguments, const char* reason, Move move);
   void finish_move();

@@ -1,4 +1,4 @@
-// What is there where a processor stands: stack, registers, memory, code.
+// Answers about the moment at which a processor is: stack, registers, memory, code.
 
 #include <fmt/format.h>
 
@@ -200,7 +200,7 @@ Json Adapter::evaluate(const Arguments& arguments) {
   } catch (const UsageError&) {
     if (!asks_monitor) throw;
   }
-  // What gdb has behind `monitor`; branches are gdb's alone.
+  // The commands that gdb has behind `monitor`; branches are gdb's alone.
   if (expression.starts_with("fork")) throw UsageError("fork: branches are gdb's (citcat debug)");
   const Moment before = its.target().timeline().moment();
   const std::string text = its.monitor().run(expression, interrupt_);

@@ -164,7 +164,7 @@ Json Adapter::restart_frame(const Arguments& arguments) {
   return {};
 }
 
-/// Of what does not run any more; what runs is interrupted by the line.
+/// Nothing runs any more when this is asked: a run is interrupted by Line::is_interrupted().
 Json Adapter::pause(const Arguments& arguments) {
   processor_of(arguments);
   return {};

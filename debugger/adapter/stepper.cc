@@ -132,7 +132,7 @@ MoveEnd Stepper::into(Unit unit) {
     const LinearAddr from = debuggee_.pc(), stack = debuggee_.stack();
     const DecodedInstruction info = debuggee_.instruction_at(from);
     const MoveEnd end = into_instruction();
-    // What is called and has no lines is gone through.
+    // A procedure without source lines is run to its end.
     const bool called = info.length != 0 && is_call(info.kind);
     if (!has_moved(end) || !called || place()) return end;
     return run_to({target_.address(from.value + info.length)}, stack);
@@ -155,7 +155,7 @@ MoveEnd Stepper::out() {
   return target_.go_on(interrupt_);
 }
 
-/// What was called has returned to `behind`, with the stack pointer at `stack`.
+/// Goes back to the call that has returned to `behind`, with the stack pointer at `stack`.
 MoveEnd Stepper::back_to_call(LinearAddr behind, LinearAddr stack) {
   std::vector<LinearAddr> calls;
   for (unsigned length = kShortestCall; length <= kLongestCall; ++length) {

@@ -27,7 +27,7 @@ void MessageReader::refuse(const std::string& found) const {
                     "expected a message with Content-Length before it, found " + found);
 }
 
-/// Of a header without its last line end.
+/// The length that a header says; `header` is without its last line end.
 std::size_t MessageReader::length_in(std::string_view header) const {
   std::optional<std::size_t> length;
   while (!header.empty()) {
@@ -56,7 +56,7 @@ std::size_t MessageReader::length_in(std::string_view header) const {
 }
 
 std::optional<std::string> MessageReader::take() {
-  // What is no header is refused as soon as it shows.
+  // Bytes that begin no header are refused as soon as that shows.
   const std::string_view begin = std::string_view(buffer_).substr(0, kLength.size());
   if (!begin.empty() &&
       strncasecmp(begin.data(), "Content-", std::min<std::size_t>(begin.size(), 8)) != 0) {

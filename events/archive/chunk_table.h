@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// What a chunk is for, in the order in which accounts name it.
+/// The purpose of a chunk, in the order in which accounts name it.
 enum class ChunkPurpose : std::uint8_t {
   state,
   image,

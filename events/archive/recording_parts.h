@@ -1,5 +1,5 @@
 #pragma once
-// What the chunks of one recording become in memory.
+// One recording in memory, as its chunks are read.
 
 #include <string>
 #include <vector>

@@ -29,8 +29,8 @@ bool has_symbol_table(std::span<std::uint8_t> image, const std::string& source);
 std::vector<Symbol> read_elf_symbols(std::span<std::uint8_t> image, const std::string& source,
                                      std::optional<LinearAddr> base);
 
-/// What may be executed of the same file, as far as the file holds it: of every program header that
-/// is loaded and executable its bytes. May be empty. Throws likewise.
+/// Reads the code of the same file: the bytes of every program header that is loaded and
+/// executable, as far as the file holds them. May be empty. Throws likewise.
 std::vector<KnownCode> read_elf_code(std::span<std::uint8_t> image, const std::string& source,
                                      std::optional<LinearAddr> base);
 

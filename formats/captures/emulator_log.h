@@ -27,7 +27,7 @@ struct LogForm {
   std::optional<std::uint64_t> (*address)(std::string_view line);
   bool offsets = false;  ///< addresses are offsets in CS
   bool blocks = false;   ///< an entry may stand for the instructions behind it, too
-  /// What a log has to be made with so that nothing is missing in it; null: nothing.
+  /// Options with which the emulator leaves nothing out of its log; null: none are needed.
   const char* whole_with = nullptr;
 };
 

@@ -19,7 +19,7 @@
 
 namespace citcat {
 
-/// What looking an address up may do.
+/// The effects that looking an address up may have.
 enum class Lookup : std::uint8_t {
   held,   ///< nothing: the TLB alone is asked, and only for what it holds and needs no mark
   free,   ///< nothing: page tables are read without a trace
@@ -152,7 +152,7 @@ class Mmu {
   std::optional<Translation> fill_quietly(Tlb::Entry& entry, const PageTableWalker::Request& want);
   void fill(Tlb::Entry& entry, const PageTableWalker::Walk& walk,
             const PageTableWalker::Request& want);
-  /// What an entry for `access` said is no longer so.
+  /// An entry for `access` is gone, or says something else.
   void lose(Access access) { observer_.mapping_evicted(tlb_.shared() ? Access::read : access); }
   void count_flush() {
     ++epoch_;

@@ -14,7 +14,7 @@
 
 namespace citcat {
 
-/// What control registers and EFER say of paging.
+/// The paging mode by control registers and EFER.
 struct PagingMode {
   bool paging = false;
   bool write_protect = false;    ///< CR0.WP
@@ -74,8 +74,8 @@ class PageTableWalker {
     mode_ = mode;
     cr3_ = cr3;
   }
-  /// What the processor has by its CPUID: bits of physical addresses, and pages of 1 GiB. Entries
-  /// of long mode that have others are reserved.
+  /// Sets how many bits physical addresses have by CPUID, and whether there are pages of 1 GiB.
+  /// Entries of long mode with other bits, or such pages, are reserved.
   void set_limits(unsigned physical_bits, bool gigabyte_pages);
 
   /// Throws PageFault, or UndefinedMemory.

@@ -1,5 +1,5 @@
 #pragma once
-// What page walks read and write, for whoever compares it with the bus.
+// Reads and writes of page walks, for whoever compares them with the bus.
 
 #include <cstdint>
 #include <optional>
@@ -29,8 +29,8 @@ class WalkObserver {
   virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) = 0;
 };
 
-/// What a walk brings into the TLB, which the architecture leaves to the processor: it decides how
-/// often page tables are read, nothing else.
+/// The rights that a walk brings into the TLB. The architecture leaves them to the processor; they
+/// decide how often page tables are read, nothing else.
 enum class WalkPolicy : std::uint8_t {
   all_rights,      ///< whatever the tables allow
   rights_as_used,  ///< only what the walk was made for: a write after a read walks again, and so

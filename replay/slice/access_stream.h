@@ -1,6 +1,6 @@
 #pragma once
-// What one execution of an instruction read, or stored, one byte behind the other: as flows number
-// it.
+// The bytes that one execution of an instruction read, or stored, one behind the other, as flows
+// number them.
 
 #include <cstdint>
 #include <span>

@@ -24,7 +24,7 @@ Span placed(PlaceRange range) { return {Span::Of::places, range.first, range.cou
 
 // ---- tasks
 
-/// Of a task segment, EIP, EFLAGS and eight registers lie one behind the other.
+/// EIP, EFLAGS and eight registers lie one behind the other in a task segment.
 constexpr std::size_t kTaskWords = 10, kFirstRegister = 2;
 
 /// Where that begins among accesses of one direction; nullopt where nothing is so.
@@ -120,8 +120,8 @@ std::size_t take_task(std::vector<LoggedAccess>& accesses, std::size_t begin,
   return selectors;
 }
 
-/// What else a switch of tasks stores: the link back, and an error code. Bits of descriptors, which
-/// it reads before, stay what they are but for one.
+/// Adds what else a switch of tasks stores: the link back, and an error code. It reads descriptors
+/// before it stores them, and changes one bit.
 void add_other_stores(const std::vector<LoggedAccess>& writes,
                       const std::vector<LoggedAccess>& reads, AccessStream& stores,
                       ValueFlow& flow) {

@@ -5,7 +5,7 @@
 namespace citcat {
 namespace {
 
-/// What was stored, as words: one that lies in two pages was told in two pieces, the lower first.
+/// The stores as words: one that lies in two pages was reported in two pieces, the lower first.
 std::vector<PushedWord> stored_words(std::span<const LoggedAccess> accesses) {
   std::vector<PushedWord> words;
   bool open = false;  // the last one may go on in the next page

@@ -1,5 +1,5 @@
 #pragma once
-// What the processor pushes by itself: the frame of an interrupt, or of a call to another level.
+// Frames that the processor pushes by itself: for an interrupt, or for a call to another level.
 
 #include <array>
 #include <cstddef>
@@ -24,7 +24,7 @@ struct PushedWord {
 };
 
 /// The frame among what was stored, the highest address first: words that lie one below the other.
-/// What else is stored are bits of descriptors.
+/// Takes the frame out of the stores; the others are bits of descriptors.
 std::vector<PushedWord> frame_among(std::span<const LoggedAccess> accesses);
 
 }  // namespace citcat

@@ -116,7 +116,8 @@ void SliceDelivery::meet_registers() {
   }
 }
 
-/// What system management mode begins with is the same whatever was there (SDM vol. 3, table 31-4).
+/// System management mode begins with the same registers whatever was there (SDM vol. 3, table
+/// 31-4).
 void SliceDelivery::meet_reset_registers() {
   for (unsigned bit = 0; bit < 32; ++bit) meet_place(place::kFlags + bit);
   for (const unsigned number : {kEs, kCs, kSs, kDs, kFs, kGs}) {

@@ -1,4 +1,4 @@
-// What other bus masters wrote, and what instructions left behind that did not complete.
+// Writes of other bus masters, and of instructions that did not complete.
 
 #include <algorithm>
 #include <utility>

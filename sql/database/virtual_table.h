@@ -17,7 +17,7 @@ struct VirtualTable;
 
 /// What the virtual tables of a connection have in common.
 struct TableHost {
-  /// Of each processor, at least one.
+  /// One for each processor, at least one.
   std::vector<RowSource*> sources;
   std::vector<VirtualTable*> tables;
   const CountQuery* counting = nullptr;  ///< the statement that is made ready is for counts

@@ -6,8 +6,7 @@
 #include "formats/io/error.h"
 #include "fuzz/fuzz_target.h"
 
-// What an editor, or anybody who connects, may send: whole messages among it, and anything for the
-// body of one.
+// Bytes from an editor, or from anybody who connects: whole messages, and the body of one.
 CITCAT_FUZZ_TARGET(dap) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto look_at = [](std::string_view message) {

@@ -82,7 +82,7 @@ DapClient::Json DapClient::ask(const std::string& command, const Json& arguments
       events_.push_back(std::move(message));
       continue;
     }
-    // What was no request is refused without a number.
+    // A message that was no request is refused without a number.
     if (message.at("request_seq") == 0) continue;
     EXPECT_EQ(message.at("request_seq"), last_) << log_;
     return message;

@@ -48,7 +48,7 @@ class SharedBusTest : public BusTest {
     int processor, type, flags;
     bool operator==(const Short&) const = default;
   };
-  /// Of the first parts of lines and of everything else.
+  /// The records so far: the first parts of lines, and everything else.
   std::vector<Short> shown() {
     sink_->flush();
     std::vector<Short> out;

@@ -40,9 +40,9 @@ class FlowMaker {
     return (o.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
   }
   bool touches_mmx() const;
-  /// What an operand reads; nothing for a constant.
+  /// The place that an operand reads; nullopt for a constant.
   std::optional<ValueSpan> source(const ZydisDecodedOperand& o) const;
-  /// What an operand writes. A write of 32 bits of a register of 64 clears the others.
+  /// The place that an operand writes. A write of 32 bits of a register of 64 clears the others.
   std::optional<ValueSpan> target(const ZydisDecodedOperand& o) const;
   bool is_hidden_stack_pointer(const ZydisDecodedOperand& o) const {
     return o.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&

@@ -1,5 +1,5 @@
 #pragma once
-// What an instruction's name alone says of how its result is made. Private to the room.
+// How an instruction makes its result, as far as its name alone says it. Private to the room.
 
 #include <Zydis/Zydis.h>
 

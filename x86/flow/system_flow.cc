@@ -1,4 +1,4 @@
-// What systems alone use: images of the state, model-specific registers, calls of the system.
+// Flows of instructions for systems: images of the state, model-specific registers, system calls.
 
 #include <algorithm>
 

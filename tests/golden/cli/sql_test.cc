@@ -83,7 +83,7 @@ void SqlCommand::expect_what_tools_say() {
     EXPECT_EQ(mnemonics, executions);
     EXPECT_EQ(value("select count(*) from blocks"), count.at("blocks").at("static"));
   }
-  // What was begun alone, by a REP within which the run ends, has none.
+  // An instruction that was only begun, a REP within which the run ends, has none.
   const std::size_t unfinished = executions.size() - mnemonics.size();
   EXPECT_LE(unfinished, 1u);
 
