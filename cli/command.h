@@ -23,7 +23,7 @@
 //                                   "citcat verb boot.citcat --json", define_verb};
 //        }  // namespace citcat
 //
-//   2. Declare it and add it to the table in cli/command_list.cc, in the order of --help.
+//   2. Declare it and add it to a group of the table in cli/command_list.cc.
 //   3. Describe it in docs/cli.md.
 //
 // Rules all commands keep (tests/golden holds every command of the table to them):
@@ -56,7 +56,19 @@ struct Command {
   CommandRun (*define)(const CommandParser& parser);
 };
 
-/// All commands, in the order of --help.
+/// Commands that --help lists under one heading.
+struct CommandGroup {
+  const char* title;  ///< kFoldedGroup: --help does not list them
+  std::vector<const Command*> commands;
+};
+
+/// The group of the commands that the foot of --help names: those that do less than others that are
+/// listed, and the demonstration. Each has its help, manual page and completion.
+inline constexpr const char* kFoldedGroup = "";
+
+/// All commands in their groups, in the order of --help.
+const std::vector<CommandGroup>& command_groups();
+/// The same without their groups.
 const std::vector<const Command*>& command_list();
 
 }  // namespace citcat

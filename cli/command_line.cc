@@ -76,16 +76,22 @@ CommandLine::CommandLine()
     statuses += std::to_string(static_cast<int>(exit.code)) + " " + exit.meaning;
   }
   app_->footer(
-      "Run 'citcat help COMMAND' for its options and an example.\nExit status: " + statuses + ".");
+      "New here? citcat demo shows the whole way on a real PC's capture.\ncount, bpred and cache "
+      "are short for analyze --tool count, bpred and cache; rep reads IDtrace "
+      "files.\nRun 'citcat help COMMAND' for its options and an example.\nExit status: " +
+      statuses + ".");
   app_->require_subcommand(0, 1);  // none at all is reported in words of ours
-  for (const Command* command : command_list()) add_command(*command);
+  for (const CommandGroup& group : command_groups()) {
+    for (const Command* command : group.commands) add_command(*command, group.title);
+  }
   add_help();
 }
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::add_command(const Command& command) {
+void CommandLine::add_command(const Command& command, const std::string& group) {
   CLI::App* const sub = app_->add_subcommand(command.name, command.summary);
+  sub->group(group);
   sub->footer(example_footer(command.example));
   const CommandRun run = command.define(CommandParser(*sub));
   sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
@@ -105,6 +111,7 @@ void CommandLine::add_help() {
   };
   const auto arguments = std::make_shared<HelpArguments>();
   CLI::App* const sub = app_->add_subcommand("help", "Explain a command, or list them all");
+  sub->group(kFoldedGroup);  // the foot of --help names it
   sub->footer(example_footer("citcat help import"));
   sub->add_option("COMMAND", arguments->command, "The command to explain")
       ->type_name(type_of(command_names(*app_)));

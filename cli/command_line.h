@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "cli/command.h"
 #include "formats/io/memory_limit.h"
@@ -33,7 +34,8 @@ class CommandLine {
   const CLI::App& app() const { return *app_; }
 
  private:
-  void add_command(const Command& command);
+  /// `group`: CommandGroup::title.
+  void add_command(const Command& command, const std::string& group);
   void add_help();
 
   std::unique_ptr<CLI::App> app_;

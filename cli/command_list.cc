@@ -4,7 +4,8 @@
 
 namespace citcat {
 
-// Each is defined in cli/cmd_<name>.cc. Declared here, because nothing else may use them directly.
+// Each is defined in a file cmd_<name>.cc. Declared here, because nothing else may use them
+// directly.
 extern const Command kRecordCommand;
 extern const Command kImportCommand;
 extern const Command kReplayCommand;
@@ -35,17 +36,35 @@ extern const Command kDebugCommand;
 extern const Command kDapCommand;
 extern const Command kWhyCommand;
 extern const Command kSessionCommand;
+extern const Command kDemoCommand;
+
+const std::vector<CommandGroup>& command_groups() {
+  static const std::vector<CommandGroup> groups{
+      {"Most used",
+       {&kRecordCommand, &kImportCommand, &kVerifyCommand, &kViewCommand, &kAnalyzeCommand}},
+      {"Ask about a run",
+       {&kInfoCommand, &kSqlCommand, &kWhyCommand, &kDiffCommand, &kCompareCommand, &kReportCommand,
+        &kSessionCommand}},
+      {"Debug a run", {&kDebugCommand, &kDapCommand}},
+      {"Write and print traces",
+       {&kReplayCommand, &kCatCommand, &kDumpCommand, &kMergeCommand, &kConvertCommand}},
+      {"When a replay does not match", {&kExplainCommand, &kPlaceCommand, &kLintCommand}},
+      {"Look after recordings",
+       {&kSlimCommand, &kCheckpointCommand, &kCheckCommand, &kRepairCommand}},
+      {kFoldedGroup, {&kDemoCommand, &kCountCommand, &kBpredCommand, &kCacheCommand, &kRepCommand}},
+  };
+  return groups;
+}
 
 const std::vector<const Command*>& command_list() {
-  static const std::vector<const Command*> commands{
-      &kRecordCommand,  &kImportCommand,  &kReplayCommand, &kMergeCommand,      &kCatCommand,
-      &kAnalyzeCommand, &kCountCommand,   &kBpredCommand,  &kCacheCommand,      &kSqlCommand,
-      &kDiffCommand,    &kCompareCommand, &kViewCommand,   &kRepCommand,        &kVerifyCommand,
-      &kReportCommand,  &kInfoCommand,    &kDumpCommand,   &kConvertCommand,    &kLintCommand,
-      &kCheckCommand,   &kRepairCommand,  &kSlimCommand,   &kCheckpointCommand, &kPlaceCommand,
-      &kExplainCommand, &kWhyCommand,     &kDebugCommand,  &kDapCommand,        &kSessionCommand,
-  };
-  return commands;
+  static const std::vector<const Command*> all = [] {
+    std::vector<const Command*> commands;
+    for (const CommandGroup& group : command_groups()) {
+      commands.insert(commands.end(), group.commands.begin(), group.commands.end());
+    }
+    return commands;
+  }();
+  return all;
 }
 
 }  // namespace citcat

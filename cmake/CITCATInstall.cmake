@@ -43,6 +43,9 @@ if(TARGET citcat_monitor)
   install(TARGETS citcat_monitor LIBRARY DESTINATION ${private_libdir} COMPONENT program)
 endif()
 
+# What `citcat demo`, the README and the how-tos work on.
+install(DIRECTORY samples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/citcat/samples COMPONENT program)
+
 # ---- What recording needs beside the program ----------------------------------------------------
 
 install(PROGRAMS scripts/setup-monitor scripts/monitor-qemu scripts/make-initramfs

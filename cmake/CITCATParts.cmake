@@ -36,7 +36,7 @@ foreach(part IN LISTS citcat_all_parts)
 endforeach()
 
 # The sources of each part within the components that it shares with others, as regular expressions.
-set(citcat_part_analyses "/tools/analyses/" "/tools/processors/" "/cli/machine/machine_analysis\\.cc$" "/cli/commands/cmd_(analyze|merge)\\.cc$")
+set(citcat_part_analyses "/tools/analyses/" "/tools/processors/" "/cli/machine/machine_analysis\\.cc$" "/cli/commands/cmd_(analyze|merge)\\.cc$" "/cli/demo/")
 set(citcat_part_mdl "/tools/mdl/" "/cli/commands/cmd_session\\.cc$" "/cli/analysis/metric_arguments\\.cc$")
 set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exporters)\\.cc$"
   "/tools/export/(callgrind|champsim|din|drmemtrace|folded|perfetto|pprof|simpoint|speedscope)_.*\\.cc$")

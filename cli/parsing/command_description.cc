@@ -78,6 +78,7 @@ CommandDescription describe(const CLI::App& command) {
   d.name = command.get_name();
   d.summary = command.get_description();
   d.example = command.get_footer();
+  d.group = command.get_group();
   // Without the heading and the margin that --help has.
   if (const std::size_t at = d.example.find('\n'); d.example.starts_with(kExampleHeading)) {
     d.example.erase(0, at);
@@ -117,7 +118,8 @@ nlohmann::ordered_json program_json(const CLI::App& program) {
   json["version"] = CITCAT_VERSION;
   json["commands"] = nlohmann::ordered_json::array();
   for (const CommandDescription& command : describe_commands(program)) {
-    json["commands"].push_back({{"command", command.name}, {"summary", command.summary}});
+    json["commands"].push_back(
+        {{"command", command.name}, {"summary", command.summary}, {"group", command.group}});
   }
   return json;
 }

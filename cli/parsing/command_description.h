@@ -34,6 +34,7 @@ struct OptionDescription {
 
 struct CommandDescription {
   std::string name, summary, example;
+  std::string group;  ///< the heading that --help lists it under; empty: it is not listed
   std::vector<OptionDescription> options;    ///< in the order of --help
   std::vector<OptionDescription> arguments;  ///< by their place, not by a name
 };
@@ -44,7 +45,7 @@ std::vector<CommandDescription> describe_commands(const CLI::App& program);
 
 /// The description of a command for programs (docs/cli.md, help).
 nlohmann::ordered_json command_json(const CommandDescription& command);
-/// The names and summaries of all commands.
+/// The names, summaries and groups of all commands.
 nlohmann::ordered_json program_json(const CLI::App& program);
 
 }  // namespace citcat

@@ -13,6 +13,7 @@ extern const Command kAnalyzeCommand = absent_command<kAnalysesPart>("analyze");
 extern const Command kCountCommand = absent_command<kAnalysesPart>("count");
 extern const Command kBpredCommand = absent_command<kAnalysesPart>("bpred");
 extern const Command kCacheCommand = absent_command<kAnalysesPart>("cache");
+extern const Command kDemoCommand = absent_command<kAnalysesPart>("demo");
 extern const Command kMergeCommand = absent_command<kAnalysesPart>("merge");
 
 }  // namespace citcat

@@ -113,9 +113,19 @@ TEST(Program, ListsEveryCommandInItsHelp) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, IsEmpty());
   ASSERT_THAT(command_list(), Not(IsEmpty()));
-  for (const Command* command : command_list()) {
-    EXPECT_THAT(result.out, HasSubstr(std::string("\n  ") + command->name + " "));
-    EXPECT_THAT(result.out, HasSubstr(command->summary));
+  for (const CommandGroup& group : command_groups()) {
+    const bool folded = group.title == std::string(kFoldedGroup);
+    if (!folded) {
+      EXPECT_THAT(result.out, HasSubstr(std::string("\n\n") + group.title + ":\n"));
+    }
+    for (const Command* command : group.commands) {
+      if (folded) {
+        EXPECT_THAT(result.out, HasSubstr(command->name));
+      } else {
+        EXPECT_THAT(result.out, HasSubstr(std::string("\n  ") + command->name + " "));
+        EXPECT_THAT(result.out, HasSubstr(command->summary));
+      }
+    }
   }
 }
 

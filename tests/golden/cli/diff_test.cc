@@ -11,7 +11,7 @@
 namespace citcat::testing {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 /// 1000: mov cx, [0500]; 1004: inc ax; 1005: loop 1004; 1007: hlt. The interrupt's handler is
 /// 2000: inc bx; 2001: iret.
