@@ -45,12 +45,12 @@ set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/r
 set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_(debug|dap)\\.cc$")
 set(citcat_part_view "/view/model/" "/view/server/" "/view/exported/" "/cli/view/recording_view\\.cc$")
 set(citcat_part_monitor
-  "/cli/commands/cmd_record\\.cc$" "/cli/record/(emulator_command|emulator_log|monitor_receiver|output_lock|recorded_emulator|symbol_trigger)\\.cc$")
+  "/cli/commands/cmd_record\\.cc$" "/cli/record/")
 
 set(citcat_part_sql "/cli/(sql|compare)/")
 
 # Sources in a part's folder that others need as well.
-set(citcat_kept_sources "/tools/analyses/instruction_table\\.cc$")
+set(citcat_kept_sources "/(tools/analyses/instruction_table|cli/record/side_file)\\.cc$")
 
 # citcat_choose_parts(VARIABLE): leaves of a list of sources those of the parts that are built, and the
 # stand-ins for the others.
