@@ -9,7 +9,7 @@
 #include "cli/divergence_report.h"
 #include "formats/io/error.h"
 #include "tools/host/report_renderers.h"
-#include "tools/host/tool_list.h"
+#include "tools/list/tool_list.h"
 #include "tools/plugin/plugin_row.h"
 
 namespace citcat {

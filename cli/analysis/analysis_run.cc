@@ -24,6 +24,7 @@
 #include "replay/run/replay_timeline.h"
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/tool_host.h"
+#include "tools/list/tool_list.h"
 
 namespace citcat {
 
@@ -64,7 +65,7 @@ std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& s
   Setup mine = setup;
   mine.isolate = plan.isolate;
   return std::make_unique<Analysis>(
-      std::move(requests), mine,
+      tools::find_tools(std::move(requests)), mine,
       plan.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(plan.by));
 }
 

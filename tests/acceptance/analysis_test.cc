@@ -19,7 +19,7 @@
 #include "tools/host/report_renderers.h"
 #include "tools/host/scope.h"
 #include "tools/host/tool_host.h"
-#include "tools/host/tool_list.h"
+#include "tools/list/tool_list.h"
 #include "unit/capture/machine_data.h"
 
 namespace citcat::test {
@@ -53,7 +53,7 @@ Told tell(const ImportedRecording& imported, const Asked& asked, bool begins = t
   std::vector<tools::ToolOptions> requests;
   for (const std::string& tool : asked.tools) requests.push_back(tools::ToolOptions::parse(tool));
   told.analysis = std::make_unique<tools::Analysis>(
-      std::move(requests), setup,
+      tools::find_tools(std::move(requests)), setup,
       asked.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(asked.by));
   std::optional<tools::Scope> scope;
   if (!asked.where.empty()) scope.emplace(asked.where, *told.names);
@@ -411,8 +411,8 @@ TEST_F(SharedCaptures, PartsPutTogetherAreTheWholeWhereverTheyAreCut) {
     setup.begins = i == 0;
     std::vector<tools::ToolOptions> again;
     for (const std::string& r : requests) again.push_back(tools::ToolOptions::parse(r));
-    auto loaded =
-        std::make_unique<tools::Analysis>(std::move(again), setup, std::vector<tools::Split>{});
+    auto loaded = std::make_unique<tools::Analysis>(tools::find_tools(std::move(again)), setup,
+                                                    std::vector<tools::Split>{});
     ByteReader in(state.view(), "state");
     loaded->load(in);
     if (all == nullptr) {

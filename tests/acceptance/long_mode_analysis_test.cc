@@ -20,6 +20,7 @@
 #include "tools/host/report_renderers.h"
 #include "tools/host/scope.h"
 #include "tools/host/tool_host.h"
+#include "tools/list/tool_list.h"
 #include "unit/capture/machine_data.h"
 #include "unit/drmemtrace_reader.h"
 #include "unit/temporary_folder.h"
@@ -114,7 +115,7 @@ class LongModeAnalysis : public TemporaryFolder {
     setup.machine = tools::MachineFacts::of(imported_->recording);
     std::vector<tools::ToolOptions> parsed;
     for (const std::string& r : requests) parsed.push_back(tools::ToolOptions::parse(r));
-    tools::Analysis analysis(std::move(parsed), setup, {});
+    tools::Analysis analysis(tools::find_tools(std::move(parsed)), setup, {});
     std::optional<tools::Scope> scope;
     if (!where.empty()) scope.emplace(where, names);
     tools::HostOptions options;

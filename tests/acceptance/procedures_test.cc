@@ -20,6 +20,7 @@
 #include "tools/host/analysis.h"
 #include "tools/host/report_renderers.h"
 #include "tools/host/tool_host.h"
+#include "tools/list/tool_list.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 #include "unit/temporary_folder.h"
@@ -85,7 +86,7 @@ class Procedures : public TemporaryFolder, public ::testing::WithParamInterface<
     setup.names = &names;
     std::vector<tools::ToolOptions> requests;
     for (const std::string& tool : asked) requests.push_back(tools::ToolOptions::parse(tool));
-    tools::Analysis analysis(std::move(requests), setup, {});
+    tools::Analysis analysis(tools::find_tools(std::move(requests)), setup, {});
     tools::HostOptions options;
     options.to = to;
     options.names = &names;

@@ -9,6 +9,7 @@
 #include "fuzz/fuzz_target.h"
 #include "tools/host/analysis.h"
 #include "tools/host/analysis_part.h"
+#include "tools/list/tool_list.h"
 
 namespace {
 
@@ -24,7 +25,7 @@ void load_state(const tools::AnalysisPart& part) {
   setup.machine = part.machine;
   setup.begins = part.number == 1;
   tools::Analysis analysis(
-      std::move(requests), setup,
+      tools::find_tools(std::move(requests)), setup,
       part.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(part.by));
   if (!analysis.serial_tools().empty()) return;
   ByteReader in(part.state, "state");

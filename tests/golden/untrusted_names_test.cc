@@ -14,7 +14,7 @@
 
 #include "golden/citcat_test.h"
 #include "tools/export/exporter_list.h"
-#include "tools/host/tool_list.h"
+#include "tools/list/tool_list.h"
 
 namespace citcat::testing {
 namespace {
@@ -147,7 +147,7 @@ class UntrustedNames : public CitcatTest {
     for (const tools::ToolRow* const tool : tools::tool_list()) {
       const std::string name = tool->name;
       // Those of metrics, and those that ask for what is to be looked for.
-      if (tools::writes_file(name) || name == "mdl" || name == "watch") continue;
+      if (tools::find_exporter_tool(name) != nullptr || name == "mdl" || name == "watch") continue;
       arguments.insert(arguments.end(), {"--tool", name});
     }
     return arguments;
@@ -183,7 +183,7 @@ TEST_F(UntrustedNames, ForgeNothingInAnyExport) {
     EXPECT_EQ(hostile.find(kOverride), std::string::npos) << exporter;
     const bool is_text = exporter == "callgrind" || exporter == "folded" ||
                          exporter == "speedscope" || exporter == "lackey" || exporter == "din" ||
-                         exporter == "lcov" || exporter == "simpoint";
+                         exporter == "tenet" || exporter == "lcov" || exporter == "simpoint";
     if (!is_text) continue;
     expect_harmless(hostile, exporter);
     EXPECT_EQ(line_count(hostile), line_count(harmless)) << exporter;

@@ -24,9 +24,6 @@ extern const ToolRow kPerfettoTool;
 extern const ToolRow kDrcovTool;
 extern const ToolRow kLcovTool;
 
-// For the list of tools, which is in a room below.
-const ToolRow* find_exporter_tool(const std::string& name);
-
 const std::vector<ExporterRow>& exporter_list() {
   static const std::vector<ExporterRow> exporters{
       {&kKtTool, "", ""},

@@ -21,6 +21,8 @@ struct ExporterRow {
 const std::vector<ExporterRow>& exporter_list();
 /// Null where there is none of that name.
 const ExporterRow* find_exporter(const std::string& name);
+/// The tool of that format.
+const ToolRow* find_exporter_tool(const std::string& name);
 /// By the ending of the path, which may be followed by .zst; null where none says so.
 const ExporterRow* exporter_of_path(const std::string& path);
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "formats/io/error.h"
-#include "tools/host/tool_list.h"
 
 namespace citcat::tools {
 
@@ -46,22 +45,19 @@ std::vector<Split> parse_splits(const std::string& text) {
   return splits;
 }
 
-Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by)
+Analysis::Analysis(std::vector<ToolRequest> requests, const Setup& setup, std::vector<Split> by)
     : setup_(setup), by_(std::move(by)) {
   if (requests.empty()) throw UsageError("expected --tool NAME; see --list-tools");
-  for (ToolOptions& options : requests) {
+  for (ToolRequest& asked : requests) {
     Request request;
-    const ToolRow* const row = find_tool(options.tool());
-    if (row == nullptr) {
-      throw UsageError("--tool: no such tool: " + options.tool() + "; see --list-tools");
-    }
-    request.prototype = row->make(options, setup_);
-    request.merges = row->merging == ToolRow::Merging::exact && request.prototype->merges();
+    static_cast<ToolRequest&>(request) = std::move(asked);
+    ToolOptions& options = request.options;
+    request.prototype = request.row->make(options, setup_);
+    request.merges = request.row->merging == ToolRow::Merging::exact && request.prototype->merges();
     options.finish();
     request.name = request.prototype->name();
     if (request.name.empty()) request.name = options.tool();
     request.key = request.name;
-    request.options = std::move(options);
     requests_.push_back(std::move(request));
   }
   for (Request& r : requests_) {
@@ -128,12 +124,11 @@ std::vector<std::string> Analysis::serial_tools() const {
 /// The tool of one group. One whose result is a file has a file for each.
 std::unique_ptr<Tool> Analysis::make_for(const Request& request,
                                          const std::vector<std::string>& labels) const {
-  const std::string& name = request.options.tool();
-  if (by_.empty() || !writes_file(name)) return request.prototype->part();
+  if (by_.empty() || !request.writes_file) return request.prototype->part();
   Setup setup = setup_;
   setup.group = key_of(labels);
   ToolOptions options = request.options;
-  return find_tool(name)->make(options, setup);
+  return request.row->make(options, setup);
 }
 
 /// "process=sh,level=3".

@@ -20,6 +20,13 @@ enum class Split : std::uint8_t { process, level, interrupt };
 std::vector<Split> parse_splits(const std::string& text);
 const char* split_name(Split split);
 
+/// A tool that a run is asked with.
+struct ToolRequest {
+  const ToolRow* row = nullptr;
+  ToolOptions options;
+  bool writes_file = false;  ///< its result is a file, one for each group
+};
+
 struct Group {
   std::vector<std::string> labels;           ///< of each split
   std::vector<std::unique_ptr<Tool>> tools;  ///< in the order of the command line
@@ -28,8 +35,8 @@ struct Group {
 
 class Analysis {
  public:
-  /// Throws UsageError for a tool or an option that there is not.
-  Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by);
+  /// Throws UsageError for an option that its tool has not got.
+  Analysis(std::vector<ToolRequest> requests, const Setup& setup, std::vector<Split> by);
   /// Analyses with one tool that is in no list and needs the whole run in one go; a part() of it
   /// observes the run.
   explicit Analysis(std::unique_ptr<Tool> tool);
@@ -73,8 +80,7 @@ class Analysis {
   const Tool* only_tool() const;
 
  private:
-  struct Request {
-    ToolOptions options;
+  struct Request : ToolRequest {
     bool merges = false;  ///< what it has found in parts of a run is put together
     std::string name;
     std::string key;  ///< in reports: its name; as on the command line where that is there twice

@@ -7,9 +7,6 @@
 
 namespace citcat::tools {
 
-// For the list of tools, which is in a room below.
-const ToolRow* find_plugin_tool(const std::string& name);
-
 namespace {
 
 constexpr char kPluginPart[] = "plugin";

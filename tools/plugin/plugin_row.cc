@@ -11,9 +11,6 @@
 
 namespace citcat::tools {
 
-// For the list of tools, which is in a room below.
-const ToolRow* find_plugin_tool(const std::string& name);
-
 namespace {
 
 std::unique_ptr<Tool> make_plugin(ToolOptions& options, const Setup& setup) {

@@ -9,6 +9,11 @@
 
 namespace citcat::tools {
 
+struct ToolRow;
+
+/// The row of all tools in files; null where `name` is not the name of a file.
+const ToolRow* find_plugin_tool(const std::string& name);
+
 /// What the tool in a file says of itself. `isolate`: as Setup::isolate. Throws UsageError as
 /// PluginLibrary, Error where its process fails.
 PluginDescription describe_plugin(const std::string& path,

@@ -5,7 +5,7 @@
 #include "tools/guest/guest_names.h"
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/tool_host.h"
-#include "tools/host/tool_list.h"
+#include "tools/list/tool_list.h"
 
 namespace citcat::bench {
 
@@ -41,7 +41,7 @@ std::uint64_t ToolRun::run(const std::string& tool) const {
   setup.recording = &file_.recording();
   setup.machine = tools::MachineFacts::of(file_.recording());
   setup.output = "bench.export";
-  tools::Analysis analysis({tools::ToolOptions::parse(tool)}, setup, {});
+  tools::Analysis analysis(tools::find_tools({tools::ToolOptions::parse(tool)}), setup, {});
   tools::HostOptions options;
   options.names = &names;
   tools::ToolHost host(analysis, options);

@@ -8,7 +8,7 @@
 #include "formats/io/byte_writer.h"
 #include "tools/host/names.h"
 #include "tools/host/tool.h"
-#include "tools/host/tool_list.h"
+#include "tools/list/tool_list.h"
 
 namespace citcat::tools {
 namespace {

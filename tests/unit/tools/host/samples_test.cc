@@ -15,6 +15,7 @@
 #include "tools/host/names.h"
 #include "tools/host/report_renderers.h"
 #include "tools/host/tool_host.h"
+#include "tools/list/tool_list.h"
 #include "unit/replay/machine/random_guest.h"
 
 namespace citcat::tools {
@@ -34,7 +35,7 @@ const std::vector<std::string> kSampledTools = {
 
 Json report_of(const Recording& recording, std::vector<ToolOptions> tools, const Setup& setup,
                const HostOptions& host_options, ExecutionPath path) {
-  Analysis analysis(std::move(tools), setup, {});
+  Analysis analysis(find_tools(std::move(tools)), setup, {});
   ToolHost host(analysis, host_options);
   Listeners listeners;
   listeners.add(host);

@@ -13,6 +13,7 @@
 #include "replay/session/replayer.h"
 #include "tools/host/names.h"
 #include "tools/host/report_renderers.h"
+#include "tools/list/tool_list.h"
 
 namespace citcat::tools {
 namespace {
@@ -47,7 +48,7 @@ nlohmann::ordered_json told(const Recording& recording, const std::vector<std::s
   setup.names = &names;
   std::vector<ToolOptions> requests;
   for (const std::string& tool : tools) requests.push_back(ToolOptions::parse(tool));
-  Analysis analysis(std::move(requests), setup, {});
+  Analysis analysis(find_tools(std::move(requests)), setup, {});
   ToolHost host(analysis, {});
   Listeners listeners;
   listeners.add(host);

@@ -1,8 +1,13 @@
 // All tools of the program.
 
-#include "tools/host/tool_list.h"
+#include "tools/list/tool_list.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "formats/io/error.h"
+#include "tools/export/exporter_list.h"
+#include "tools/plugin/plugin_row.h"
 
 namespace citcat::tools {
 
@@ -37,13 +42,6 @@ extern const ToolRow kMapTool;
 extern const ToolRow kMomentsTool;
 extern const ToolRow kTreeTool;
 
-// The row of a tool whose result is a file (tools/export/exporter_list.h); null where there is none
-// of that name.
-const ToolRow* find_exporter_tool(const std::string& name);
-// The row of a tool in a shared object (tools/plugin/plugin_row.cc); null where `name` is not the
-// name of a file.
-const ToolRow* find_plugin_tool(const std::string& name);
-
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
       &kCountTool,    &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,    &kCacheTool,
@@ -63,6 +61,15 @@ const ToolRow* find_tool(const std::string& name) {
   return found != tools.end() ? *found : find_exporter_tool(name);
 }
 
-bool writes_file(const std::string& name) { return find_exporter_tool(name) != nullptr; }
+std::vector<ToolRequest> find_tools(std::vector<ToolOptions> options) {
+  std::vector<ToolRequest> requests;
+  for (ToolOptions& o : options) {
+    const std::string name = o.tool();
+    const ToolRow* const row = find_tool(name);
+    if (row == nullptr) throw UsageError("--tool: no such tool: " + name + "; see --list-tools");
+    requests.push_back({row, std::move(o), find_exporter_tool(name) == row});
+  }
+  return requests;
+}
 
 }  // namespace citcat::tools
