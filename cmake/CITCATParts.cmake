@@ -39,7 +39,7 @@ endforeach()
 set(citcat_part_analyses "/tools/analyses/" "/tools/processors/" "/cli/machine/machine_analysis\\.cc$" "/cli/commands/cmd_(analyze|merge)\\.cc$" "/cli/demo/")
 set(citcat_part_mdl "/tools/mdl/" "/cli/commands/cmd_session\\.cc$" "/cli/analysis/metric_arguments\\.cc$")
 set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exporters)\\.cc$"
-  "/tools/export/(callgrind|champsim|din|drmemtrace|folded|perfetto|pprof|simpoint|speedscope)_.*\\.cc$")
+  "/tools/export/(callgrind|champsim|din|drmemtrace|folded|perfetto|pprof|simpoint|speedscope|tenet)_.*\\.cc$")
 set(citcat_part_plugin "/tools/plugin/")
 set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/report/report_data\\.cc$")
 set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_(debug|dap)\\.cc$")

@@ -15,6 +15,7 @@ extern const ToolRow kDrmemtraceTool;
 extern const ToolRow kChampsimTool;
 extern const ToolRow kDinTool;
 extern const ToolRow kLackeyTool;
+extern const ToolRow kTenetTool;
 extern const ToolRow kSimpointTool;
 extern const ToolRow kCallgrindTool;
 extern const ToolRow kFoldedTool;
@@ -32,6 +33,7 @@ const std::vector<ExporterRow>& exporter_list() {
       {&kChampsimTool, ".champsim", ""},
       {&kDinTool, ".din", ""},
       {&kLackeyTool, ".lackey", ""},
+      {&kTenetTool, ".tenet", ""},
       {&kSimpointTool, ".bb", ""},
       {&kCallgrindTool, ".callgrind", ""},
       {&kFoldedTool, ".folded", ""},

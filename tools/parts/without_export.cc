@@ -13,6 +13,7 @@ extern const ToolRow kDrmemtraceTool = absent_tool<kExportPart>("drmemtrace");
 extern const ToolRow kChampsimTool = absent_tool<kExportPart>("champsim");
 extern const ToolRow kDinTool = absent_tool<kExportPart>("din");
 extern const ToolRow kLackeyTool = absent_tool<kExportPart>("lackey");
+extern const ToolRow kTenetTool = absent_tool<kExportPart>("tenet");
 extern const ToolRow kSimpointTool = absent_tool<kExportPart>("simpoint");
 extern const ToolRow kCallgrindTool = absent_tool<kExportPart>("callgrind");
 extern const ToolRow kFoldedTool = absent_tool<kExportPart>("folded");

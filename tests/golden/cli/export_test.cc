@@ -155,6 +155,27 @@ TEST_F(Export, LackeyHasTheSizesOfInstructions) {
   EXPECT_GT(others, 0U);
 }
 
+// A reader as Tenet's: the instruction pointer of a line is where the run stands behind it.
+TEST_F(Export, TenetStandsBeforeEachRecordOfKt) {
+  std::istringstream lines(exported("run.tenet"));
+  std::size_t next = 0, others = 0, accesses = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("eip=0x");
+    ASSERT_NE(at, std::string::npos) << line;
+    // An instruction that faults completes later, and a delivery has a line of its own.
+    if (next < records_.size() &&
+        std::stoull(line.substr(at + 4), nullptr, 16) == records_[next].eip) {
+      ++next;
+    } else {
+      ++others;
+    }
+    accesses += line.find(",mr=") != std::string::npos || line.find(",mw=") != std::string::npos;
+  }
+  EXPECT_EQ(next, records_.size());
+  EXPECT_LT(others, 50U);
+  EXPECT_GT(accesses, 1000U);
+}
+
 TEST_F(Export, ChampsimHasARecordForEachOfKt) {
   const std::string file = exported("run.champsim");
   ASSERT_EQ(file.size(), 64 * records_.size());
@@ -446,7 +467,7 @@ TEST_F(Export, LcovCountsEachFetch) {
 // ---- all ---------------------------------------------------------------------------------------
 
 TEST_F(Export, TotalsAreTheSameInEachFormat) {
-  for (const char* const format : {"drmemtrace", "champsim", "din", "lackey", "simpoint",
+  for (const char* const format : {"drmemtrace", "champsim", "din", "lackey", "tenet", "simpoint",
                                    "callgrind", "folded", "speedscope", "pprof", "perfetto"}) {
     const auto json =
         nlohmann::json::parse(good({"analyze", "linux.citcat", "--unchecked", "--json", "--tool",

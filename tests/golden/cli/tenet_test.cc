@@ -1,0 +1,30 @@
+// The trace for Tenet.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "golden/citcat_test.h"
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class TenetExport : public CitcatTest {};
+
+TEST_F(TenetExport, HasTheRegistersThatChangeAndTheBytes) {
+  import_sample("pc.citcat");
+  good({"replay", "pc.citcat", "-o", "pc.tenet", "--from", "41", "--to", "44"});
+  // `citcat cat` disassembles them: stosw, add ax, 0x50 and loop.
+  const std::string trace = read_file(file("pc.tenet"));
+  EXPECT_THAT(trace, StartsWith("eip=0x159eb\neax="));
+  EXPECT_THAT(trace, HasSubstr(",edi=0xec96,eip=0x159ec,mw=0x24524:0000\n"));
+  EXPECT_THAT(trace, HasSubstr("\neax=0x50,eip=0x159ef\necx=0x65,eip=0x159eb\n"));
+}
+
+}  // namespace
+}  // namespace citcat::testing

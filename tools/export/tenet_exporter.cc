@@ -1,0 +1,135 @@
+// tenet: registers and memory that change, instruction by instruction, for the trace explorer
+// Tenet. Format and source: docs/export/tenet.md.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <string>
+
+#include "events/cpu_traits.h"
+#include "replay/machine/code_place.h"
+#include "replay/machine/machine.h"
+#include "tools/export/export_file.h"
+#include "tools/export/step_stream.h"
+
+namespace citcat::tools {
+namespace {
+
+constexpr std::size_t kWideCount = 16, kNarrowCount = 8;
+constexpr const char* kTenetRegisters[kNarrowCount] = {"eax", "ecx", "edx", "ebx",
+                                                       "esp", "ebp", "esi", "edi"};
+constexpr const char* kTenetWideRegisters[kWideCount] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
+                                                         "rsi", "rdi", "r8",  "r9",  "r10", "r11",
+                                                         "r12", "r13", "r14", "r15"};
+
+/// Registers at one moment.
+struct Registers {
+  std::array<std::uint64_t, kWideCount> general{};
+  LinearAddr ip;
+};
+
+Registers registers_of(const Engine& engine, std::size_t count) {
+  Registers r;
+  for (std::size_t i = 0; i < count; ++i) r.general[i] = whole_gpr(engine, static_cast<int>(i));
+  r.ip = code_address(engine);
+  return r;
+}
+
+/// ",mr=ADDRESS:BYTES" of each access; `memory` has the bytes of those that are larger than values.
+std::string accesses_text(std::span<const Reference> references, const Memory& memory) {
+  std::string text;
+  for (const Reference& r : references) {
+    const bool has_value = r.size <= sizeof r.value;
+    const std::uint8_t* const bytes = has_value ? nullptr : memory.host(r.physical);
+    if (r.kind != AccessKind::data || (!has_value && bytes == nullptr)) continue;
+    fmt::format_to(std::back_inserter(text), ",{}={:#x}:", r.write ? "mw" : "mr", r.linear.value);
+    for (std::size_t i = 0; i < r.size; ++i) {
+      const auto byte = has_value ? static_cast<std::uint8_t>(r.value >> (8 * i)) : bytes[i];
+      fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+    }
+  }
+  return text;
+}
+
+class TenetTool final : public StepTool {
+ public:
+  TenetTool(ExportFile file, bool wide)
+      : file_(std::move(file)), wide_(wide), count_(wide ? kWideCount : kNarrowCount) {}
+  Wants wants() const override {
+    Wants wants = StepTool::wants();
+    wants.registers = wants.values = true;
+    return wants;
+  }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<TenetTool>(ExportFile(file_.path()), wide_);
+  }
+  /// Told one instruction at a time, the machine right behind it.
+  void run(void* mine, const Execution& execution, const Context& context) override {
+    StepTool::run(mine, execution, context);  // writes the one before
+    behind_ = registers_of(context.machine().engine(), count_);
+    accesses_text_ = accesses_text(execution.references(), context.machine().memory());
+  }
+  void event(const MachineEvent& event, const Context& context) override {
+    if (event.kind == MachineEvent::Kind::delivered) {
+      delivered_.push_back(registers_of(context.machine().engine(), count_));
+    }
+    StepTool::event(event, context);
+  }
+
+ private:
+  void step(const Step& step) override {
+    // Where the run begins, and where a stretch is left out.
+    if (step.code->linear != ip_) line(step.code->linear, {}, {});
+    line(step.next, behind_, accesses_text_);
+  }
+  void happened(const StepEvent& event) override {
+    if (event.event.kind != MachineEvent::Kind::delivered) return;
+    const Registers after = delivered_.front();
+    delivered_.pop_front();
+    line(after.ip, after, {});
+  }
+  /// Registers that have changed, the instruction pointer, accesses.
+  void line(LinearAddr ip, const std::optional<Registers>& registers, const std::string& accesses) {
+    text_.clear();
+    auto out = std::back_inserter(text_);
+    for (std::size_t i = 0; registers && i < count_; ++i) {
+      const std::uint64_t value = registers->general[i];
+      if (written_ && written_->general[i] == value) continue;
+      fmt::format_to(out, "{}={:#x},", wide_ ? kTenetWideRegisters[i] : kTenetRegisters[i], value);
+    }
+    if (registers) written_ = registers;
+    fmt::format_to(out, "{}={:#x}{}\n", wide_ ? "rip" : "eip", ip.value, accesses);
+    file_.write(text_);
+    ip_ = ip;
+  }
+  void end() override { file_.finish(); }
+
+  ExportFile file_;
+  bool wide_;
+  std::size_t count_;  ///< of registers
+  Registers behind_;   ///< the pending step
+  std::string accesses_text_;
+  std::deque<Registers> delivered_;  ///< behind deliveries that have not been written
+  std::optional<Registers> written_;
+  std::optional<LinearAddr> ip_;  ///< that the last line ends with
+  std::string text_;
+};
+
+std::unique_ptr<Tool> make_tenet(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<TenetTool>(ExportFile(options, setup),
+                                     cpu_traits(setup.machine.model).has_long_mode);
+}
+
+}  // namespace
+
+extern const ToolRow kTenetTool{"tenet",
+                                "Write changes of registers and memory for the explorer Tenet",
+                                "to=FILE  where it goes",
+                                "citcat replay boot.citcat -o boot.tenet --to 1000000",
+                                ToolRow::Merging::serial,
+                                make_tenet};
+
+}  // namespace citcat::tools
