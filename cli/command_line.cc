@@ -92,6 +92,15 @@ CommandLine::~CommandLine() = default;
 void CommandLine::add_command(const Command& command, const std::string& group) {
   CLI::App* const sub = app_->add_subcommand(command.name, command.summary);
   sub->group(group);
+  undefined_.emplace(command.name, &command);
+}
+
+void CommandLine::define(std::string name) {
+  const auto found = undefined_.find(name);
+  if (found == undefined_.end()) return;
+  const Command& command = *found->second;
+  undefined_.erase(found);
+  CLI::App* const sub = app_->get_subcommand(name);
   sub->footer(example_footer(command.example));
   const CommandRun run = command.define(CommandParser(*sub));
   sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
@@ -138,7 +147,14 @@ void CommandLine::add_help() {
   });
 }
 
+const CLI::App& CommandLine::app() {
+  while (!undefined_.empty()) define(undefined_.begin()->first);
+  return *app_;
+}
+
 CommandRun CommandLine::parse(int argc, const char* const* argv) {
+  // Wherever it stands: behind `help`, too.
+  for (int i = 1; i < argc; ++i) define(argv[i]);
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {

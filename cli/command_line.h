@@ -3,6 +3,7 @@
 // pages and shell completion are made of it.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -31,14 +32,19 @@ class CommandLine {
   /// Of `parse`: bytes of memory that what files hold may take.
   std::uint64_t memory_limit() const { return memory_limit_; }
 
-  const CLI::App& app() const { return *app_; }
+  /// With the options of all commands.
+  const CLI::App& app();
 
  private:
   /// `group`: CommandGroup::title.
   void add_command(const Command& command, const std::string& group);
+  /// Adds the options of the command of that name, if there is one and it has none yet: those of
+  /// all take longer than the work of many a command.
+  void define(std::string name);
   void add_help();
 
   std::unique_ptr<CLI::App> app_;
+  std::map<std::string, const Command*> undefined_;  ///< those without their options
   bool quiet_ = false;
   std::uint64_t memory_limit_ = kDefaultMemoryLimit;
   CommandRun chosen_;

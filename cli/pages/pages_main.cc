@@ -28,7 +28,7 @@ void write(const fs::path& path, const std::string& text) {
 }
 
 void write_pages(const fs::path& folder) {
-  const CommandLine line;
+  CommandLine line;
   const std::vector<CommandDescription> commands = describe_commands(line.app());
   fs::remove_all(folder);
   write(folder / "man1/citcat.1", program_page(commands));
