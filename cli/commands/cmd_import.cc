@@ -14,6 +14,7 @@
 #include "capture/processors/machine_import.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/commands/default_output.h"
 #include "cli/commands/import_questions.h"
 #include "cli/commands/recording_symbols.h"
 #include "cli/complete/address_completion.h"
@@ -147,7 +148,6 @@ bool answer_questions(const ImportArguments& arguments, const ImportOptions& opt
                      console);
     return true;
   }
-  if (arguments.output.empty()) throw UsageError("--output is required");
   return false;
 }
 
@@ -247,6 +247,11 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
   const LiveCaptures live(arguments.captures, console);
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
+  if (arguments.output.empty()) {
+    if (live.any()) throw UsageError("--output is required");
+    arguments.output = default_output(arguments.captures.front(), ".citcat");
+    console.note("writes " + arguments.output);
+  }
   require_own_output(arguments.output, arguments.json);
   const InternalFiles internal = parse_internal_files(arguments.internal);
   if (shows_processors(arguments.captures, options.capture))
@@ -296,7 +301,9 @@ CommandRun define_import(const CommandParser& parser) {
                     "Capture files; .gz .bz2 .xz .zst are read as they are; or "
                     "'sigrok:DRIVER[:conn=...] OPTIONS' captures now, by sigrok-cli");
   parser
-      .add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
+      .add_option("-o,--output", arguments->output,
+                  "Recording to write, - is the standard output (default: the name of the capture "
+                  "with .citcat, here)")
       .type_name(kFileType);
   parser.add_flag("--list-formats", arguments->list_formats,
                   "Instead: list the capture formats, and which of them convert writes");

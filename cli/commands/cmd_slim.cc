@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/commands/default_output.h"
 #include "cli/commands/slim_run.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
@@ -42,6 +43,10 @@ void print_result(const SlimOptions& options, const RecordingFile& full, const S
 
 ExitCode run_slim(SlimOptions options, const Console& console) {
   options.input = options.processor.name(options.input);
+  if (options.output.empty()) {
+    options.output = default_output(options.input, ".slim.citcat");
+    console.note("writes " + options.output);
+  }
   require_own_output(options.output, options.json);
   StagedOutput output(options.output);
   const PlacedRecording placed = open_placed(options.input, console);
@@ -57,8 +62,10 @@ CommandRun define_slim(const CommandParser& parser) {
   auto options = std::make_shared<SlimOptions>();
   parser.add_option("RECORDING", options->input, "Recording with its evidence").required();
   options->processor.define(parser);
-  parser.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
-      .required()
+  parser
+      .add_option(
+          "-o,--output", options->output,
+          "Recording to write, - is the standard output (default: RECORDING.slim.citcat, here)")
       .type_name(kFileType);
   parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_slim(*options, console); };

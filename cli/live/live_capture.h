@@ -25,6 +25,8 @@ class LiveCaptures {
   /// Makes a capture for each name that is a live source, and puts its file in place of the name.
   /// Throws IoError with what sigrok-cli says where it or the device is not there.
   LiveCaptures(std::vector<std::string>& names, const Console& console);
+  /// Some capture was made.
+  bool any() const { return folder_ != nullptr; }
 
  private:
   std::unique_ptr<Temporary> folder_;

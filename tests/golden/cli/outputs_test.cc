@@ -281,5 +281,21 @@ TEST_F(Outputs, ARepairInPlaceKeepsTheDamagedFileUnderItsName) {
   good({"verify", "cut.citcat"});
 }
 
+TEST_F(Outputs, AreNamedAfterTheInputWhereNobodyNamesThem) {
+  std::filesystem::copy(std::string(kSampleFolder5150) + "area5150.sr", file("pc.sr"));
+  const std::string import =
+      std::string("\"$CITCAT\" import pc.sr --cpu 8088 --start interrupt:0 ") + "--initial-state " +
+      kSampleFolder5150 + "state.json";
+  ASSERT_EQ(shell(import).exit_code, 0);
+  ASSERT_EQ(run({"slim", "pc.citcat"}).exit_code, 0);
+  std::set<std::string> expected = before_;
+  expected.insert({"pc.sr", "pc.citcat", "pc.slim.citcat"});
+  EXPECT_EQ(files(), expected);
+  // What is there is nobody's to replace.
+  const ProcessResult again = shell(import);
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("pc.citcat: is there already; name another file with --output"));
+}
+
 }  // namespace
 }  // namespace citcat::testing
