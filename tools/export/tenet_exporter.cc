@@ -83,7 +83,9 @@ class TenetTool final : public StepTool {
   void step(const Step& step) override {
     // Where the run begins, and where a stretch is left out.
     if (step.code->linear != ip_) line(step.code->linear, {}, {});
-    line(step.next, behind_, accesses_text_);
+    // The engine may still stand at a REP whose last iteration it has made; of the last step of all
+    // nobody else knows.
+    line(context() != nullptr ? step.next : behind_.ip, behind_, accesses_text_);
   }
   void happened(const StepEvent& event) override {
     if (event.event.kind != MachineEvent::Kind::delivered) return;
