@@ -192,7 +192,8 @@ const std::map<std::string, std::vector<std::string>> kTakeAll{
     {"sql", {"two.citcat", "select count(*) from instructions"}},
     {"verify", {"two.citcat"}},
 };
-const std::set<std::string> kTakeNoRecording{"help", "import", "lint", "merge", "record", "rep"};
+const std::set<std::string> kTakeNoRecording{"demo",  "help",   "import", "lint",
+                                             "merge", "record", "rep"};
 
 class EveryCommand : public MadeMachines {
  protected:
