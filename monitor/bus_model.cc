@@ -6,14 +6,6 @@ namespace citcat::monitor {
 
 namespace {
 
-constexpr std::uint32_t kWord = 8;
-
-std::uint64_t word_at(const std::uint8_t* at) {
-  std::uint64_t word;
-  std::memcpy(&word, at, sizeof word);
-  return word;
-}
-
 template <typename T>
 T difference_at(const std::uint8_t* a, const std::uint8_t* b) {
   T x, y;
@@ -50,15 +42,6 @@ void BusModel::Cache::clear() {
   for (auto& set : shared) set.fill(false);
 }
 
-void BusModel::Cache::touch(unsigned set, int way) {
-  auto& ages = age[set];
-  const std::uint8_t before = ages[static_cast<unsigned>(way)];
-  if (before == 0) return;
-  for (auto& a : ages)
-    if (a < before) ++a;
-  ages[static_cast<unsigned>(way)] = 0;
-}
-
 int BusModel::Cache::oldest(unsigned set) const {
   for (unsigned way = 0; way < kWays; ++way)
     if (line[set][way] == kNoLine) return static_cast<int>(way);
@@ -68,11 +51,6 @@ int BusModel::Cache::oldest(unsigned set) const {
 }
 
 // ---- what is seen ------------------------------------------------------------------------------
-
-bool BusModel::cacheable(std::uint32_t address, std::uint32_t size) const {
-  if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
-  return address - window_begin_ >= window_bytes_;
-}
 
 /// The bus has shown `bytes`: from now on they are what is known there.
 void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) {
@@ -136,23 +114,6 @@ bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
     if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u)) return true;
   }
   return false;
-}
-
-/// Whether a line of RAM holds what is known of it, but for the bytes [from, from + size) of it.
-bool BusModel::is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const {
-  const std::uint8_t* const live = memory_.live(base);
-  const std::uint8_t* const known = memory_.shadow(base);
-  std::uint64_t others = 0;
-  for (std::uint32_t at = 0; at < line_bytes(); at += kWord) {
-    std::uint64_t difference = word_at(live + at) ^ word_at(known + at);
-    // Most operands are in one of the words.
-    if (from - at < kWord && size <= kWord - (from - at)) {
-      const unsigned shift = 8 * (from - at);
-      difference &= size == kWord ? 0 : ~(((std::uint64_t{1} << 8 * size) - 1) << shift);
-    }
-    others |= difference;
-  }
-  return others == 0;
 }
 
 /// A read within one line that is held, and is as it is known: nothing of it is seen.
@@ -336,6 +297,7 @@ bool BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes,
   const auto size = static_cast<std::uint32_t>(bytes.size());
   if (cacheable(address, size)) {
     cached_read(RecordType::code_read, address, bytes);
+    fetched_line_ = (address + size - 1) / line_bytes();
     return !cache_disabled_;
   }
   fetch_uncached(address, bytes, sequential);
@@ -345,7 +307,7 @@ bool BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes,
 void BusModel::clear() {
   data_.clear();
   code_.clear();
-  fetched_dword_ = kNoLine;
+  fetched_line_ = fetched_dword_ = kNoLine;
   external_ = 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -67,6 +68,39 @@ class BusModel {
   /// Returns whether more of the same line (without caches: dword) would not be seen, as long as
   /// nothing else happens.
   bool fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  // The same where all is in a line that is held and nobody has changed: nothing is seen of it, and
+  // what the last fetch has left stays. False, with nothing done, where more is to be looked at.
+  bool read_unseen(std::uint32_t address, std::uint32_t size) {
+    const std::uint32_t number = address >> line_shift_;
+    if (!in_one_line(address, size) || disturbs_fetch(number)) return false;
+    const unsigned set = set_of(number);
+    const int way = data_.find(set, number);
+    if (way < 0 || !is_known_but_for(number << line_shift_, 0, 0)) return false;
+    data_.touch(set, way);
+    return true;
+  }
+  bool write_unseen(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+    const std::uint32_t number = address >> line_shift_, base = number << line_shift_;
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    if (!writes_back() || !in_one_line(address, size) || disturbs_fetch(number)) return false;
+    const unsigned set = set_of(number);
+    const int way = data_.find(set, number);
+    if (way < 0 || code_.find(set, number) >= 0 || number == fetched_line_ ||
+        fetched_dword_ >> line_shift_ == number || !is_known_but_for(base, address - base, size))
+      return false;
+    data_.touch(set, way);
+    data_.dirty[set][static_cast<unsigned>(way)] = true;
+    std::memcpy(memory_.shadow(address), bytes.data(), size);
+    return true;
+  }
+  bool fetch_unseen(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    if (!in_one_line(address, size) || cache_disabled_ ||
+        !is_plain_hit(cache_for(true), address, bytes))
+      return false;
+    fetched_line_ = address >> line_shift_;
+    return true;
+  }
   /// Reads RAM for the processor itself (page tables, descriptors): the value that stands there.
   void read_ram(std::uint32_t address, std::uint32_t size) {
     read(address, {memory_.live(address), size});
@@ -100,7 +134,14 @@ class BusModel {
         if (lines[way] == number) return static_cast<int>(way);
       return -1;
     }
-    void touch(unsigned set, int way);
+    void touch(unsigned set, int way) {
+      auto& ages = age[set];
+      const std::uint8_t before = ages[static_cast<unsigned>(way)];
+      if (before == 0) return;
+      for (auto& a : ages)
+        if (a < before) ++a;
+      ages[static_cast<unsigned>(way)] = 0;
+    }
     int oldest(unsigned set) const;
   };
 
@@ -109,7 +150,18 @@ class BusModel {
   bool writes_back() const { return model_ >= CacheModel::write_back; }
   bool has_code_cache() const { return model_ == CacheModel::pentium; }
   Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
-  bool cacheable(std::uint32_t address, std::uint32_t size) const;
+  bool cacheable(std::uint32_t address, std::uint32_t size) const {
+    if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
+    return address - window_begin_ >= window_bytes_;
+  }
+  bool in_one_line(std::uint32_t address, std::uint32_t size) const {
+    return (address & (line_bytes() - 1)) + size <= line_bytes() && cacheable(address, size);
+  }
+  /// Whether an access to a line may make another one than the last that was fetched from the most
+  /// recently used of its set.
+  bool disturbs_fetch(std::uint32_t number) const {
+    return !has_code_cache() && set_of(number) == set_of(fetched_line_) && number != fetched_line_;
+  }
 
   void uncached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
                      unsigned flags);
@@ -120,7 +172,29 @@ class BusModel {
   void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
   bool changed_outside(std::uint32_t number, std::uint32_t address,
                        std::span<const std::uint8_t> bytes);
-  bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const;
+  /// Whether a line of RAM holds what is known of it, but for the bytes [from, from + size) of it
+  /// where these are in one of its aligned words, as most operands are.
+  bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const {
+    constexpr std::uint32_t kWord = 8;
+    const std::uint8_t* const live = memory_.live(base);
+    const std::uint8_t* const known = std::as_const(memory_).shadow(base);
+    std::array<std::uint64_t, 4> differences{};
+    for (std::uint32_t n = 0; n < 2; ++n) differences[n] = difference_at(live, known, kWord * n);
+    if (has_code_cache())
+      for (std::uint32_t n = 2; n < 4; ++n) differences[n] = difference_at(live, known, kWord * n);
+    const std::uint32_t within = from % kWord;
+    if (within + size <= kWord && size != 0)
+      differences[from / kWord] &=
+          size == kWord ? 0 : ~(((std::uint64_t{1} << 8 * size) - 1) << 8 * within);
+    return (differences[0] | differences[1] | differences[2] | differences[3]) == 0;
+  }
+  static std::uint64_t difference_at(const std::uint8_t* a, const std::uint8_t* b,
+                                     std::uint32_t at) {
+    std::uint64_t x, y;
+    std::memcpy(&x, a + at, sizeof x);
+    std::memcpy(&y, b + at, sizeof y);
+    return x ^ y;
+  }
   bool is_plain_hit(Cache& cache, std::uint32_t address, std::span<const std::uint8_t> bytes);
   void take_line(std::uint32_t number, Range own);
   void drop(Cache& cache, std::uint32_t number);
@@ -146,6 +220,7 @@ class BusModel {
   bool cache_disabled_ = false;
   std::uint32_t window_begin_ = 0, window_bytes_ = 0;
   std::array<Range, 2> expected_;
+  std::uint32_t fetched_line_ = kNoLine;   ///< number of the line that was fetched from last
   std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
   std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
   std::uint64_t external_ = 0;

@@ -208,27 +208,6 @@ bool calls_system(const DecodedInstruction& info) {
          (info.kind == Class::int_n && info.immediate == kLinux);
 }
 
-/// Instructions of these classes store nothing but their operands. Others count as storing: they
-/// are rare, or write descriptors and frames.
-bool stores_only_operands(Class kind) {
-  switch (kind) {
-    case Class::plain:
-    case Class::newer_integer:
-    case Class::jcc:
-    case Class::loop:
-    case Class::jump:
-    case Class::ret:
-    case Class::cli:
-    case Class::sti:
-    case Class::mmx:
-    case Class::sse:
-    case Class::sse_fp:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// Bytes of the opcode, with those that select its map.
 std::uint8_t opcode_bytes(const DecodedInstruction& info) {
   switch (static_cast<OpcodeMap>(info.opcode_map)) {
@@ -246,9 +225,6 @@ void describe_operands(const DecodedInstruction& info, InsnClass& out) {
   const auto operands = std::span(info.operands).first(info.operand_count);
   out.updates_memory = std::any_of(operands.begin(), operands.end(),
                                    [](const MemoryOperand& o) { return o.read && o.write; });
-  out.may_store =
-      !stores_only_operands(info.kind) ||
-      std::any_of(operands.begin(), operands.end(), [](const MemoryOperand& o) { return o.write; });
   if (!operands.empty()) out.operand = operands.front();
   if (out.kind == InsnKind::x87 && !info.register_form) out.data_segment = out.operand.segment;
 }

@@ -74,39 +74,35 @@ enum class MmxUse : std::uint8_t { none, before_operand, behind_operand };
 
 struct InsnClass {
   InsnKind kind = InsnKind::plain;
-  bool repeated = false;        ///< a string instruction under REP, REPE or REPNE
-  bool updates_memory = false;  ///< reads its memory operand, then writes it
-  /// False only where memory is never written, descriptors among it. What only reads can be shown
-  /// when the next instruction that does more comes along; what stores must be shown before memory
-  /// has changed.
-  bool may_store = true;
-  bool loads_cr3 = false;         ///< MOV CR3
-  bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
-  bool locked = false;            ///< LOCK, or XCHG with memory
-  bool calls_system = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
+  bool repeated : 1 = false;          ///< a string instruction under REP, REPE or REPNE
+  bool updates_memory : 1 = false;    ///< reads its memory operand, then writes it
+  bool loads_cr3 : 1 = false;         ///< MOV CR3
+  bool marks_descriptor : 1 = false;  ///< what it stores in protected mode is a descriptor's type
+  bool locked : 1 = false;            ///< LOCK, or XCHG with memory
+  bool calls_system : 1 = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
+  bool branch : 1 = false;  ///< may continue at its own address without having been restarted
+  bool port_in_dx : 1 = false;
   MmxUse mmx = MmxUse::none;
-  /// Why the recording ends where it has been executed, or where it was refused with #UD: the
-  /// emulator is not a processor there.
-  const char* misdone = nullptr;
-  const char* unknown = nullptr;
-  bool branch = false;  ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of strings, ports, far RET; a field of an x87 environment
-  bool port_in_dx = false;
+  std::uint8_t port = 0;           ///< when it is an immediate
+  std::uint8_t data_segment = 3;   ///< of x87: encoding order ES CS SS DS FS GS
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
-  std::uint8_t port = 0;               ///< when it is an immediate
   std::uint16_t fpu_opcode = 0;        ///< of x87: what FOP becomes
-  std::uint8_t data_segment = 3;       ///< of x87: encoding order ES CS SS DS FS GS
-  MemoryOperand operand;               ///< its first access; of FXSAVE, XSAVE and their like all
   std::uint8_t modrm_offset = 0;       ///< where bytes behind the opcode begin
   std::uint8_t rex = 0;                ///< the REX prefix, 0 without
   std::uint8_t address_bytes = 4;      ///< of an effective address: 2, 4 or 8
-  int segment_override = -1;           ///< encoding order ES CS SS DS FS GS, -1 when there is none
+  std::int8_t segment_override = -1;   ///< encoding order ES CS SS DS FS GS, -1: there is none
+  std::uint8_t destination = 0;        ///< of RDRAND and RDSEED: the general register
   /// Through which segments its data are reached: encoding order, kNoSegment for none, or where
   /// nobody looks (segment_use.h).
   static constexpr std::int8_t kNoSegment = -1;
   std::int8_t loads_from = kNoSegment, stores_to = kNoSegment;
   std::uint8_t loaded_segments = 0;  ///< segment registers that it loads, a bit for each
-  std::uint8_t destination = 0;      ///< of RDRAND and RDSEED: the general register
+  MemoryOperand operand;             ///< its first access; of FXSAVE, XSAVE and their like all
+  /// Why the recording ends where it has been executed, or where it was refused with #UD: the
+  /// emulator is not a processor there.
+  const char* misdone = nullptr;
+  const char* unknown = nullptr;
 };
 
 /// Classifies one instruction of a segment with the given default size by the table of opcodes

@@ -51,9 +51,13 @@ class PageWalker {
   /// The same, for when the emulator says where the access went: a translation that disagrees is
   /// walked again.
   std::uint32_t translate_as(std::uint64_t linear, bool store, std::uint32_t physical) {
+    return holds(linear, store, physical) ? physical : walk_as(linear, store, physical);
+  }
+  /// Whether the TLB has a page, and has it there; without paging, whether it is there.
+  bool holds(std::uint64_t linear, bool store, std::uint32_t physical) {
+    if (!paging()) return (static_cast<std::uint32_t>(linear) & a20_mask_) == physical;
     const Entry* const held = usable(reach(linear) >> 12, store);
-    const bool is_there = held != nullptr && (held->frame | (linear & 0xfff)) == physical;
-    return is_there && paging() ? physical : walk_as(linear, store, physical);
+    return held != nullptr && (held->frame | (linear & 0xfff)) == physical;
   }
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
@@ -80,6 +84,8 @@ class PageWalker {
   /// outside long mode.
   bool met_no_execute() const { return met_no_execute_; }
 
+  /// Page-directory pointers are kept in the processor outside long mode alone.
+  bool keeps_pointers() const { return paging() && pae() && !long_mode(); }
   /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
   /// (Intel SDM vol. 3, table 4-8). Takes these marks out of RAM again.
   void take_back_pointer_marks() {
@@ -117,8 +123,6 @@ class PageWalker {
 
   bool paging() const { return (control_.cr0 & 0x80000000) != 0; }
   bool pae() const { return (control_.cr4 & 0x20) != 0; }
-  /// Page-directory pointers are kept in the processor outside long mode alone.
-  bool keeps_pointers() const { return paging() && pae() && !long_mode(); }
   std::uint32_t pointers_at() const { return static_cast<std::uint32_t>(control_.cr3) & ~0x1fu; }
   /// Where the table or page is shown that an entry of eight bytes, or CR3, names.
   std::optional<std::uint32_t> named_by(std::uint64_t entry) const {

@@ -524,16 +524,34 @@ void start(const Insn& insn) {
   check_end(insn);
 }
 
+/// Whether so many instructions can begin without a look at each: the recording does not end before
+/// one, and no other processor sees what they do.
+bool goes_on(std::uint64_t instructions) {
+  const Trigger& stop = monitor->options.stop;
+  const Recorder& recorder = monitor->now->recorder;
+  return !monitor->several() && monitor->phase == Phase::recording && recorder.active() &&
+         !monitor->sink.failed() && !monitor->stop_next && !recorder.stop_marker_seen() &&
+         (stop.kind != Trigger::Kind::count ||
+          recorder.instructions() + instructions < stop.number);
+}
+
 /// Tells the recorder of the instructions that were begun since it was last told of one. All of
-/// them are of one block, ended plainly and have stored nothing.
+/// them are of one block, and ended plainly.
 void catch_up() {
-  const Insn* const last = *monitor->now->begun;
-  while (monitor->now->next_begun != nullptr && monitor->now->next_begun <= last) {
-    const Insn& insn = *monitor->now->next_begun++;
+  Processor& now = *monitor->now;
+  const Insn* const last = *now.begun;
+  if (now.next_begun == nullptr || now.next_begun > last) return;
+  if (goes_on(static_cast<std::uint64_t>(last - now.next_begun) + 1)) {
+    now.recorder.follow_all(now.next_begun, last);
+    now.next_begun = last + 1;
+    return;
+  }
+  while (now.next_begun != nullptr && now.next_begun <= last) {
+    const Insn& insn = *now.next_begun++;
     if (monitor->phase == Phase::recording) {
-      const bool begins = monitor->now->recorder.arrive_behind();
+      const bool begins = now.recorder.arrive_behind();
       if (ends_before(insn)) continue;
-      if (begins) monitor->now->recorder.enter_behind(insn);
+      if (begins) now.recorder.enter_behind(insn);
       check_end(insn);
     } else if (monitor->phase == Phase::armed) {
       start(insn);
@@ -546,7 +564,10 @@ void on_start(unsigned, void* user) {
   hear();
   catch_up();
   const Insn& insn = *static_cast<const Insn*>(user);
-  start(insn);
+  if (insn.waits_for_stop || !goes_on(1) ||
+      !(insn.ends_plainly ? monitor->now->recorder.start_plainly(insn)
+                          : monitor->now->recorder.iterate_plainly(insn)))
+    start(insn);
   *monitor->now->begun = &insn;
   monitor->now->next_begun = &insn + 1;
   if (monitor->several() && insn.first_in_block && monitor->phase == Phase::recording)
@@ -570,23 +591,47 @@ void watch_for_marker(std::uint64_t address, std::span<const std::uint8_t> value
   monitor->begin_next = true;
 }
 
+/// Tells the recorder of what was begun before a store, which has been made, as if it had not.
+void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
+  Processor& now = *monitor->now;
+  const Insn* const last = *now.begun;
+  if (now.next_begun == nullptr || now.next_begun > last) return;
+  const bool out =
+      now.recorder.take_out(address, static_cast<unsigned>(stored.size()), *now.next_begun, *last);
+  catch_up();
+  if (out) now.recorder.put_back(address, stored);
+}
+
 void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
   if (monitor->several() && !monitor->now->registers.is_current()) hear();
-  catch_up();
   const bool store = qemu_plugin_mem_is_store(info);
-  if (monitor->phase == Phase::armed && !store) return;
+  const Insn& insn = *static_cast<const Insn*>(user);
   const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
-  if (where == nullptr) return;
+  if (where == nullptr) return catch_up();
+  const bool device = qemu_plugin_hwaddr_is_io(where);
   const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
+  const unsigned size = 1u << qemu_plugin_mem_size_shift(info);
+  constexpr unsigned kMostUnseen = 8;
+  const bool may_be_unseen = !monitor->several() && !device && size <= kMostUnseen;
+  if (!store) {
+    catch_up();
+    if (monitor->phase != Phase::recording ||
+        (may_be_unseen && monitor->now->recorder.load_unseen(insn, linear, address, size)))
+      return;
+  }
   const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
-  const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(&value.data),
-                                            std::size_t{1} << qemu_plugin_mem_size_shift(info));
-  if (monitor->phase == Phase::armed)
-    watch_for_marker(address, bytes);
-  else
-    monitor->now->recorder.access(*static_cast<const Insn*>(user), store, linear, address,
-                                  qemu_plugin_hwaddr_is_io(where), bytes);
+  const std::span bytes(reinterpret_cast<const std::uint8_t*>(&value.data), size);
+  if (store) {
+    if (device)
+      catch_up();
+    else
+      catch_up_before(address, bytes);
+    if (monitor->phase == Phase::armed) return watch_for_marker(address, bytes);
+    if (may_be_unseen && monitor->now->recorder.store_unseen(insn, linear, address, bytes)) return;
+  }
+  if (monitor->phase == Phase::recording)
+    monitor->now->recorder.access(insn, store, linear, address, device, bytes);
 }
 
 /// Callbacks that may look at registers cost more: only where something may be looked at.
@@ -596,9 +641,18 @@ bool needs_registers(const Insn& insn, const Insn* before) {
           (before->what.kind != InsnKind::plain || before->what.loaded_segments != 0));
 }
 
+/// Whether the recording may end before an instruction for what it is.
+bool may_be_last(const Insn& insn) {
+  const Trigger& stop = monitor->options.stop;
+  const bool process = stop.kind == Trigger::Kind::process || stop.kind == Trigger::Kind::exit;
+  return (stop.kind == Trigger::Kind::address && insn.linear == stop.number) ||
+         (process && insn.user && (insn.first_in_block || insn.what.calls_system));
+}
+
 /// The recorder may be told later that such an instruction was begun.
 bool may_wait(const Insn& insn, const Insn* before) {
-  return !needs_registers(insn, before) && insn.ends_plainly && !insn.what.may_store;
+  return !needs_registers(insn, before) && insn.ends_plainly && !insn.waits_for_stop &&
+         monitor->phase == Phase::recording;
 }
 
 // ---- translation
@@ -646,8 +700,10 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
     const Insn* const before = n == 0 ? nullptr : insn - 1;
     *insn = describe(handle, n == 0, user, code);
     complete(*insn, before, monitor->options.cache);
+    insn->waits_for_stop = may_be_last(*insn);
     // Such a store is made for the processor for which the block is translated: see running().
-    if (!monitor->several() && may_wait(*insn, before)) {
+    insn->waits = !monitor->several() && may_wait(*insn, before);
+    if (insn->waits) {
       qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(handle, QEMU_PLUGIN_INLINE_STORE_U64,
                                                           {monitor->score, 0},
                                                           reinterpret_cast<std::uintptr_t>(insn));
@@ -661,6 +717,7 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
     const auto access_flags = looks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, insn);
   }
+  complete_block({insns, count});
 }
 
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {

@@ -164,13 +164,13 @@ LoggedState QemuRegisters::state() {
 void QemuRegisters::find_ip() {
   constexpr std::size_t kMostBytes = std::size_t{256} << 10, kPage = 4096;
   const unsigned count = has_long_mode() ? 16 : 8;
-  word_bytes_ = has_long_mode() ? 8 : 4;
+  ip_bytes_ = has_long_mode() ? 8 : 4;
   std::vector<std::uint8_t> wanted;
   std::set<std::uint64_t> different;
   for (unsigned n = 0; n <= count; ++n) {
     const std::uint64_t value = read(n < count ? n : unsigned{kIp});
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&value);
-    wanted.insert(wanted.end(), bytes, bytes + word_bytes_);
+    wanted.insert(wanted.end(), bytes, bytes + ip_bytes_);
     different.insert(value);
   }
   constexpr std::size_t kTelling = 5;
@@ -191,15 +191,15 @@ void QemuRegisters::find_ip() {
   if (found == state.end() ||
       std::search(found + 1, state.end(), wanted.begin(), wanted.end()) != state.end())
     return;
-  ip_ = begin + (found - state.begin()) + count * word_bytes_;
+  ip_at_ = begin + (found - state.begin()) + count * ip_bytes_;
 }
 
 std::uint64_t QemuRegisters::read_ip() {
   const std::uint64_t ip = read(kIp);
-  if (ip_ != nullptr && ip_in_memory() != ip) {
-    ip_ = nullptr;
+  if (ip_at_ != nullptr && ip_in_memory() != ip) {
+    ip_at_ = nullptr;
     searches_ = kMostSearches;
-  } else if (ip_ == nullptr && searches_ < kMostSearches) {
+  } else if (ip_at_ == nullptr && searches_ < kMostSearches) {
     ++searches_;
     find_ip();
   }

@@ -35,10 +35,6 @@ class QemuRegisters final : public Registers {
   std::uint16_t selector(unsigned n) override {
     return static_cast<std::uint16_t>(read(kSelectors + n));
   }
-  std::uint64_t ip() override {
-    if (ip_ != nullptr && ++ip_reads_ % kCheckedEvery != 0) return ip_in_memory();
-    return read_ip();
-  }
   std::uint64_t gpr(unsigned n) override { return read(n); }
   ControlRegisters control() override;
   LoggedState state() override;
@@ -86,11 +82,11 @@ class QemuRegisters final : public Registers {
 
   std::uint32_t control0() { return static_cast<std::uint32_t>(read(kCr0)); }
   std::uint64_t read(unsigned place);
-  std::uint64_t read_ip();
+  std::uint64_t read_ip() override;
   void find_ip();
   std::uint64_t ip_in_memory() const {
     std::uint64_t value = 0;
-    std::memcpy(&value, ip_, word_bytes_);
+    std::memcpy(&value, ip_at_, ip_bytes_);
     return value;
   }
 
@@ -105,11 +101,9 @@ class QemuRegisters final : public Registers {
   std::uint16_t known_code_ = 0;  ///< the code segment that `known_size_` is of
   CodeSize known_size_ = CodeSize::bits32;
   bool known_ = false;
-  // EIP is asked for at each block. Where the emulator keeps it is found by what it holds, and
-  // compared now and then with what the plugin interface tells.
-  static constexpr unsigned kCheckedEvery = 256, kMostSearches = 64;
-  const std::uint8_t* ip_ = nullptr;
-  unsigned word_bytes_ = 4, ip_reads_ = 0, searches_ = 0;
+  // EIP is asked for at each block. Where the emulator keeps it is found by what it holds.
+  static constexpr unsigned kMostSearches = 64;
+  unsigned searches_ = 0;
 };
 
 }  // namespace citcat::monitor

@@ -187,13 +187,11 @@ std::uint64_t Recorder::linear_of(const Insn& insn) {
 /// known it stays until something loads CS.
 std::uint64_t Recorder::code_base(std::uint64_t ip, std::uint64_t translated_at) {
   if (code_base_known_) return code_base_;
+  // Flat; asked again each time, because SYSENTER loads CS too.
+  if (!in_real_mode() && ip == translated_at) return code_base_ = 0;
   code_selector_ = registers_.selector(1);
-  if (in_real_mode() && !code_base_hidden_)
-    code_base_ = std::uint32_t{code_selector_} << 4;
-  else if (!in_real_mode() && ip == translated_at)
-    return code_base_ = 0;  // flat; asked again each time, because SYSENTER loads CS too
-  else
-    code_base_ = registers_.state().segment[1].base;
+  code_base_ = in_real_mode() && !code_base_hidden_ ? std::uint32_t{code_selector_} << 4
+                                                    : registers_.state().segment[1].base;
   code_base_known_ = true;
   return code_base_;
 }
@@ -221,7 +219,7 @@ bool Recorder::arrive(const Insn& insn) {
   if (in_flight_ != nullptr && in_flight_linear_ == linear && !in_flight_->what.branch) {
     // It starts again: the next iteration, or the block was translated anew. Accesses of an
     // iteration that did not get to its end are made again.
-    if (in_flight_->what.repeated && insn.bytes == in_flight_->bytes) {
+    if (in_flight_->what.repeated && (in_flight_ == &insn || insn.bytes == in_flight_->bytes)) {
       begin_attempt(accesses_ != 0);
       accesses_ = 0;
       return false;
@@ -243,7 +241,7 @@ bool Recorder::arrive(const Insn& insn) {
 
 void Recorder::enter(const Insn& insn) {
   const std::uint64_t linear = arrived_at_;
-  if (segments_.is_unknown() && insn.code != CodeSize::bits64) learn_segments();
+  if (needs_segments(insn)) learn_segments();
   set_position();
   fetch(insn, linear);
   begin_attempt(false);
@@ -257,6 +255,9 @@ void complete(Insn& insn, const Insn* before, CacheModel model) {
   insn.ends_plainly = what.kind == InsnKind::plain && what.misdone == nullptr &&
                       what.mmx == MmxUse::none && what.loaded_segments == 0;
   insn.accesses_plainly = what.kind == InsnKind::plain && !what.marks_descriptor;
+  insn.accesses_unseen = insn.accesses_plainly || what.kind == InsnKind::movs ||
+                         what.kind == InsnKind::stos || what.kind == InsnKind::lods ||
+                         what.kind == InsnKind::scas;
   if (before == nullptr) return;
   const std::uint32_t line = fetched_together(model);
   const std::uint64_t first = insn.linear / line;
@@ -275,11 +276,11 @@ bool Recorder::arrive_behind() {
 }
 
 void Recorder::enter_behind(const Insn& insn) {
-  if (segments_.is_unknown() && insn.code != CodeSize::bits64) learn_segments();
+  if (needs_segments(insn)) learn_segments();
   const std::uint64_t linear = narrowed(insn, insn.linear + displacement_);
   if (insn.continues_line && line_is_known_) {
     next_linear_ = linear + insn.size;
-  } else {
+  } else if (!fetch_unseen(insn, linear)) {
     set_position();
     fetch(insn, linear);
   }
@@ -290,6 +291,69 @@ void Recorder::enter_behind(const Insn& insn) {
     prepare(insn);
   in_flight_ = &insn;
   in_flight_linear_ = linear;
+}
+
+void Recorder::follow_all(const Insn* first, const Insn* last) {
+  for (; first <= last; ++first) {
+    follow(*first);
+    if (!active_) return;
+    if (first == last || !line_is_known_) continue;
+    const auto alike = std::min<std::ptrdiff_t>(first->alike_behind, last - first);
+    if (alike == 0) continue;
+    first += alike;
+    completed_ += static_cast<std::uint64_t>(alike);
+    in_flight_ = first;
+    in_flight_linear_ = narrowed(*first, first->linear + displacement_);
+    next_linear_ = in_flight_linear_ + first->size;
+  }
+}
+
+void complete_block(std::span<Insn> block) {
+  unsigned alike = 0;
+  constexpr unsigned kMost = 255;
+  for (std::size_t n = block.size(); n-- != 0;) {
+    block[n].alike_behind = static_cast<std::uint8_t>(alike);
+    alike = block[n].waits && block[n].continues_line && alike < kMost ? alike + 1 : 0;
+  }
+}
+
+bool Recorder::start_plainly(const Insn& insn) {
+  const bool plain =
+      in_flight_ != nullptr && in_flight_->ends_plainly && insn.ends_plainly && insn.first_in_block;
+  if (!plain || something_happened() || needs_segments(insn)) return false;
+  const std::uint64_t linear = linear_of(insn);
+  if (in_flight_linear_ == linear && !in_flight_->what.branch) return false;
+  iterations_ = 0;
+  ++completed_;
+  if (!fetch_unseen(insn, linear)) {
+    set_position();
+    fetch(insn, linear);
+  }
+  begin_attempt(false);
+  accesses_ = 0;
+  in_flight_ = &insn;
+  in_flight_linear_ = linear;
+  return true;
+}
+
+bool Recorder::iterate_plainly(const Insn& insn) {
+  if (in_flight_ != &insn || !insn.what.repeated || something_happened()) return false;
+  if (linear_of(insn) != in_flight_linear_) return false;
+  begin_attempt(accesses_ != 0);
+  accesses_ = 0;
+  return true;
+}
+
+/// A fetch of which nothing is seen. False, with nothing done, where something may be.
+bool Recorder::fetch_unseen(const Insn& insn, std::uint64_t linear) {
+  const auto physical = static_cast<std::uint32_t>(insn.physical);
+  if (several_ || insn.physical != physical || stand_ins_.any() ||
+      insn.size > left_in_page(linear) || !walker_.holds(linear, false, physical) ||
+      !bus_.fetch_unseen(physical, {insn.bytes.data(), insn.size}))
+    return false;
+  next_linear_ = linear + insn.size;
+  line_is_known_ = true;
+  return true;
 }
 
 void Recorder::fetch(const Insn& insn, std::uint64_t linear) {

@@ -52,7 +52,13 @@ class Registers {
   /// lower half.
   virtual std::uint64_t gpr(unsigned n) = 0;
   virtual std::uint16_t selector(unsigned n) = 0;  ///< encoding order ES CS SS DS FS GS
-  virtual std::uint64_t ip() = 0;  ///< right at the first instruction of a block only
+  /// Right at the first instruction of a block only.
+  std::uint64_t ip() {
+    if (ip_at_ == nullptr || ++ip_reads_ % kCheckedEvery == 0) return read_ip();
+    std::uint64_t value = 0;
+    std::memcpy(&value, ip_at_, ip_bytes_);
+    return value;
+  }
   virtual ControlRegisters control() = 0;
   virtual bool in_virtual8086() = 0;
   /// The whole state, hidden parts too. Slow.
@@ -62,30 +68,52 @@ class Registers {
   /// The mode or a descriptor table has changed: what a selector stood for it may stand for no
   /// more.
   virtual void forget_segments() = 0;
+
+ protected:
+  virtual std::uint64_t read_ip() = 0;
+  /// Where the emulator keeps it, once that is known; it is compared now and then with what
+  /// read_ip() tells.
+  const std::uint8_t* ip_at_ = nullptr;
+  unsigned ip_bytes_ = 4;
+
+ private:
+  static constexpr unsigned kCheckedEvery = 256;
+  unsigned ip_reads_ = 0;
 };
 
-/// One translated instruction. Lives as long as the emulator.
+/// One translated instruction. Lives as long as the emulator. There are many, and nearly all time
+/// goes by waiting for them to come from memory: they are small, with what is mostly looked at in
+/// front.
 struct Insn {
   std::uint64_t linear = 0;  ///< where it was translated
   /// The machine's address of its first byte, or GuestMemory::kNotInRam.
   std::uint64_t physical = 0;
   std::uint8_t size = 0;
-  bool first_in_block = false;
-  bool user = false;  ///< at privilege level 3: blocks are translated for one level
-  CodeSize code = CodeSize::bits32;
-  std::array<std::uint8_t, 15> bytes{};
-  InsnClass what;
+  CodeSize code : 2 = CodeSize::bits32;
+  bool first_in_block : 1 = false;
+  bool user : 1 = false;  ///< at privilege level 3: blocks are translated for one level
   /// Nothing is to be done when it has ended: registers have not to be looked at.
-  bool ends_plainly = false;
+  bool ends_plainly : 1 = false;
   /// Its accesses are those of a processor.
-  bool accesses_plainly = false;
+  bool accesses_plainly : 1 = false;
   /// All of it is in the line (without caches: the dword) where the instruction before it in its
   /// block ends.
-  bool continues_line = false;
+  bool continues_line : 1 = false;
+  /// The recorder may be told later that it began: nothing is looked at then.
+  bool waits : 1 = false;
+  bool waits_for_stop : 1 = false;  ///< the recording may end before it for what it is
+  /// What is seen of its accesses is what the caches let through.
+  bool accesses_unseen : 1 = false;
+  /// So many behind it in its block continue its line and wait.
+  std::uint8_t alike_behind = 0;
+  InsnClass what;
+  std::array<std::uint8_t, 15> bytes{};
 };
 
 /// Completes what is known of an instruction by what it is. `before`: in its block, or nullptr.
 void complete(Insn& insn, const Insn* before, CacheModel model);
+/// Completes what is known of a whole block, all of whose instructions are complete otherwise.
+void complete_block(std::span<Insn> block);
 
 class Recorder : private WayInMemory {
  public:
@@ -148,9 +176,46 @@ class Recorder : private WayInMemory {
   // The halves of that, as above.
   bool arrive_behind();
   void enter_behind(const Insn& insn);
+  /// The same of all from `first` to `last`, which wait.
+  void follow_all(const Insn* first, const Insn* last);
+  /// The same as start() for the first instruction of a block where nothing has happened since the
+  /// last one. False, with nothing done, where there is more to it.
+  bool start_plainly(const Insn& insn);
+  /// The same for the next iteration of a REP.
+  bool iterate_plainly(const Insn& insn);
   /// It has read or written memory, at an address of the machine.
   void access(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
               bool device, std::span<const std::uint8_t> value);
+
+  /// The same for one of up to eight bytes of RAM below 4 GiB of which nothing is seen. False, with
+  /// nothing done, where something may be.
+  bool load_unseen(const Insn& insn, std::uint64_t linear, std::uint64_t address, unsigned size) {
+    // It may be begun anew, may be refused for the right to write, and may mark tables.
+    if (first_read_ == linear || insn.what.updates_memory ||
+        !is_access_unseen(insn, false, linear, address, size) ||
+        !bus_.read_unseen(static_cast<std::uint32_t>(address), size))
+      return false;
+    if (shown_++ == 0) first_read_ = linear;
+    if (insn.what.kind != InsnKind::plain) iterate(false);
+    return true;
+  }
+  bool store_unseen(const Insn& insn, std::uint64_t linear, std::uint64_t address,
+                    std::span<const std::uint8_t> value) {
+    if (!is_access_unseen(insn, true, linear, address, static_cast<unsigned>(value.size())) ||
+        !bus_.write_unseen(static_cast<std::uint32_t>(address), value))
+      return false;
+    first_read_.reset();
+    ++shown_;
+    if (insn.what.kind != InsnKind::plain) iterate(true);
+    return true;
+  }
+  /// Takes a store out of RAM again that was made before the recorder was told of what began until
+  /// then. False, with nothing done, where that makes no difference to `first` and what follows it
+  /// up to `last`.
+  bool take_out(std::uint64_t address, unsigned size, const Insn& first, const Insn& last);
+  void put_back(std::uint64_t address, std::span<const std::uint8_t> value) {
+    memory_.correct(static_cast<std::uint32_t>(address), value);
+  }
 
   std::uint64_t instructions() const { return completed_; }
   /// The driver has stored its stop marker.
@@ -273,9 +338,28 @@ class Recorder : private WayInMemory {
   }
   std::uint64_t code_base(std::uint64_t ip, std::uint64_t translated_at);
   void fetch(const Insn& insn, std::uint64_t linear);
+  bool fetch_unseen(const Insn& insn, std::uint64_t linear);
   bool is_used_up(std::uint64_t count) const;
   bool reads_permission(const Insn& insn, std::uint64_t linear);
   void iterate(bool store);
+  /// Whether anything is to be looked at before the next instruction begins.
+  bool something_happened() const {
+    return log_.pending() || log_.failed() || in_real_mode() || walker_.keeps_pointers() ||
+           stand_ins_.problem() != nullptr;
+  }
+  /// Segments are not looked at in 64-bit mode.
+  bool needs_segments(const Insn& insn) const {
+    return segments_.is_unknown() && insn.code != CodeSize::bits64;
+  }
+  bool is_access_unseen(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
+                        unsigned size) {
+    return in_flight_ == &insn && insn.accesses_unseen && !task_ && shown_before_ == 0 &&
+           (insn.code == CodeSize::bits64 ||
+            segments_.allows_all(insn.what.loads_from, insn.what.stores_to)) &&
+           !breakpoints_.watch_data() && address <= ~std::uint32_t{0} && !stand_ins_.any() &&
+           !walker_.keeps_pointers() && size <= left_in_page(linear) &&
+           walker_.holds(linear, store, static_cast<std::uint32_t>(address));
+  }
   void access_plainly(const Insn& insn, bool store, std::uint64_t linear, std::uint32_t physical,
                       bool device, std::span<const std::uint8_t> value);
   void note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value);

@@ -72,6 +72,20 @@ void Recorder::access_plainly(const Insn& insn, bool store, std::uint64_t linear
   if (store) note_stop_marker(physical, value);
 }
 
+bool Recorder::take_out(std::uint64_t address, unsigned size, const Insn& first, const Insn& last) {
+  constexpr std::uint64_t kNear = 64;  // more than a line, and an instruction
+  const auto physical = static_cast<std::uint32_t>(address);
+  const bool is_near = address + kNear >= first.physical && address < last.physical + kNear;
+  const bool may_walk = last.size > left_in_page(last.linear) ||
+                        !walker_.holds(narrowed(first, first.linear + displacement_), false,
+                                       static_cast<std::uint32_t>(first.physical));
+  if ((!is_near && !may_walk) || address != physical || size > left_in_page(address) ||
+      !memory_.is_ram(physical, size))
+    return false;
+  memory_.restore(physical, size);
+  return true;
+}
+
 void Recorder::note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value) {
   if (window_ != 0 && physical == window_ + CITCAT_MARK_OFFSET && value.size() == 4 &&
       dword_of(value) == CITCAT_MARK_STOP)

@@ -46,6 +46,7 @@ void Recorder::change_mode() {
   code_base_known_ = false;
   code_base_hidden_ = true;
   segments_.forget_all();
+  code_selector_ = registers_.selector(1);
   registers_.forget_segments();
 }
 

@@ -25,6 +25,8 @@ class StandIns {
     if (machine < k4GiB && taken_.empty()) return static_cast<std::uint32_t>(machine);
     return shown_or_given(machine);
   }
+  /// Whether anything is shown elsewhere.
+  bool any() const { return !taken_.empty(); }
   /// Why something could not be shown; nullptr as long as everything could.
   const char* problem() const { return problem_; }
 

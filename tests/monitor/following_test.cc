@@ -1,10 +1,12 @@
 // Instructions of which the recorder is told later, block by block, are shown as those of which it
-// is told one by one.
+// is told one by one, and accesses of which nothing is seen as those that are looked at.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tests/monitor/recorder_fixture.h"
@@ -29,28 +31,68 @@ class FollowingTest : public RecorderFixture {
       for (unsigned k = 0; k < insn.size; ++k) ram_[at + k] = insn.bytes[k] = kMove[k % 2 + 2];
       insn.what = classify({insn.bytes.data(), insn.size}, CodeSize::bits32);
       complete(insn, insn.first_in_block ? nullptr : &insn - 1, GetParam());
+      insn.waits = !insn.first_in_block;
       at += insn.size;
     }
+    complete_block(std::span(insns_).first(kInsns / 2));
+    complete_block(std::span(insns_).subspan(kInsns / 2));
     ASSERT_TRUE(memory_.snapshot());
   }
 
-  /// Both blocks three times, with a load behind each fifth instruction and something of a device
-  /// in between.
-  std::vector<std::array<std::uint64_t, 3>> recorded(bool later) {
+  enum class Told { one_by_one, later, together };
+
+  void start(Recorder& recorder, const Insn& insn, Told how) {
+    if (how == Told::together && insn.first_in_block && recorder.start_plainly(insn)) return;
+    if (how != Told::one_by_one && !insn.first_in_block)
+      recorder.follow(insn);
+    else
+      recorder.start(insn);
+  }
+
+  /// Four bytes that the instruction reads, or has written.
+  void access(Recorder& recorder, const Insn& insn, bool store, std::uint32_t at, Told how) {
+    const std::span<const std::uint8_t> bytes(ram_ + at, 4);
+    const bool unseen = how == Told::together && (store ? recorder.store_unseen(insn, at, at, bytes)
+                                                        : recorder.load_unseen(insn, at, at, 4));
+    unseen_ += unseen;
+    if (!unseen) recorder.access(insn, store, at, at, false, bytes);
+  }
+
+  /// Both blocks three times, with a load behind each fifth instruction, a store behind others, one
+  /// of them over what was executed before it, and something of a device in between.
+  std::vector<std::array<std::uint64_t, 3>> recorded(Told how) {
+    unseen_ = 0;
     Recorder recorder(memory_, *sink_, log_, registers_, GetParam());
     registers_.state_.ip = insns_[0].linear;
     recorder.begin(insns_[0], 0);
     for (unsigned round = 0; round < 3; ++round) {
+      unsigned next = 0;  // that the recorder has not been told of
       for (unsigned n = 0; n < kInsns; ++n) {
         const Insn& insn = insns_[n];
+        const bool load = n % 5 == 4, store = n % 7 == 5;
         if (insn.first_in_block) registers_.state_.ip = insn.linear;
-        if (later && !insn.first_in_block)
-          recorder.follow(insn);
-        else
-          recorder.start(insn);
-        if (n % 5 == 4)
-          recorder.access(insn, false, kData + 8 * n, kData + 8 * n, false,
-                          {ram_ + kData + 8 * n, 4});
+        // Those that wait are told of together where something is accessed, or the block ends.
+        const bool last = n + 1 == kInsns || insns_[n + 1].first_in_block;
+        if (how == Told::together && !insn.first_in_block && !load && !store && !last) continue;
+        const std::uint32_t to =
+            n == kOverCode ? static_cast<std::uint32_t>(insns_[n - 1].linear) : kData + 4 * n;
+        const auto before = std::span(ram_ + to, 4);
+        std::array<std::uint8_t, 4> stored{};
+        std::copy(before.begin(), before.end(), stored.begin());
+        stored[0] ^= 0x10;
+        if (how != Told::together || insn.first_in_block) {
+          start(recorder, insn, how);
+          if (store) std::copy(stored.begin(), stored.end(), before.begin());
+        } else {
+          if (store) std::copy(stored.begin(), stored.end(), before.begin());
+          const bool out = store && recorder.take_out(to, 4, insns_[next], insn);
+          recorder.follow_all(&insns_[next], &insn);
+          if (out) recorder.put_back(to, stored);
+        }
+        next = n + 1;
+        if (n == kOverCode) insns_[n - 1].bytes[0] ^= 0x10;
+        if (load) access(recorder, insn, false, kData + 8 * n, how);
+        if (store) access(recorder, insn, true, to, how);
       }
       change(insns_[3 + round]);  // by a device: seen where that line is fetched the next time
     }
@@ -68,14 +110,24 @@ class FollowingTest : public RecorderFixture {
     insn.bytes[0] ^= 0x10;
   }
 
-  static constexpr unsigned kInsns = 40;
+  static constexpr unsigned kInsns = 40, kOverCode = 12;
+  unsigned unseen_ = 0;
   std::array<Insn, kInsns> insns_;
 };
 
 TEST_P(FollowingTest, ShowsWhatOneByOneShows) {
-  const auto one_by_one = recorded(false);
-  ASSERT_TRUE(memory_.snapshot());
-  EXPECT_EQ(recorded(true), one_by_one);
+  const auto at_first = std::vector(ram_, ram_ + kRam);
+  const auto bytes_at_first = insns_;
+  const auto one_by_one = recorded(Told::one_by_one);
+  for (const Told how : {Told::later, Told::together}) {
+    std::copy(at_first.begin(), at_first.end(), ram_);
+    insns_ = bytes_at_first;
+    ASSERT_TRUE(memory_.snapshot());
+    EXPECT_EQ(recorded(how), one_by_one);
+  }
+  if (GetParam() >= CacheModel::write_back) {
+    EXPECT_GT(unseen_, 0u);
+  }
   EXPECT_GT(one_by_one.size(), std::size_t{kInsns});
 }
 

@@ -24,7 +24,7 @@ class FixedRegisters final : public Registers {
   std::uint16_t selector(unsigned n) override {
     return static_cast<std::uint16_t>(state_.segment[n].selector);
   }
-  std::uint64_t ip() override { return state_.ip; }
+  std::uint64_t read_ip() override { return state_.ip; }
   ControlRegisters control() override { return {state_.cr0, state_.cr3, state_.cr4, state_.efer}; }
   bool in_virtual8086() override { return (state_.eflags & 0x20000) != 0; }
   LoggedState state() override { return state_; }
