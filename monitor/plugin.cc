@@ -150,7 +150,7 @@ Recorder::Totals recorded() {
 
 void end_recording(const std::string& reason) {
   if (!monitor->several()) return monitor->now->recorder.end(reason);
-  for (const auto& one : monitor->processors) one->recorder.close();
+  for (const auto& one : monitor->processors) one->recorder.close(reason);
   Recorder::say_totals(recorded(), reason, monitor->sink);
 }
 

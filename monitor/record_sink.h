@@ -29,6 +29,7 @@ enum class RecordType : std::uint8_t {
   init = 18,
   startup = 19,
   invalidate = 20,
+  reached = 21,
 };
 enum RecordFlag : std::uint8_t {
   kLineBurst = 1,
@@ -84,6 +85,9 @@ class RecordSink {
   void invalidate(std::uint32_t line, unsigned flags) {
     put(RecordType::invalidate, line, {}, flags, 0, kClocksSingle);
   }
+
+  /// The recording ends at the selected processor's position.
+  void reached() { put(RecordType::reached, 0, {}, 0, 0, 0); }
 
   /// The page of the machine is shown at `held` from now on.
   void stand_in(std::uint32_t held, std::uint64_t machine);

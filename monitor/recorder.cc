@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "driver-kmod/uapi/citcat_dump.h"
 
@@ -123,8 +124,17 @@ void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint3
 
 void Recorder::end(const std::string& reason) {
   if (!active_) return;
-  active_ = false;
+  close(reason);
   say_totals(totals(), reason, sink_);
+}
+
+void Recorder::close(const std::string& reason) {
+  if (!std::exchange(active_, false) || reason == "error") return;
+  const unsigned driver = sink_.selected();
+  sink_.select(number_);
+  set_position();
+  sink_.reached();
+  sink_.select(driver);
 }
 
 Recorder::Totals Recorder::totals() const {

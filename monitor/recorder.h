@@ -147,10 +147,11 @@ class Recorder : private WayInMemory {
   void refuse(const std::string& why) {
     if (active_) give_up(why);
   }
-  /// Ends the recording; nothing more is sent.
+  /// Ends the recording; nothing more is sent. Records say how far the processor came, unless the
+  /// reason is "error": what then went on last is not worth a replay.
   void end(const std::string& reason);
-  /// The same, without a word.
-  void close() { active_ = false; }
+  /// The same, without a word of the totals.
+  void close(const std::string& reason);
   /// Counts of the recording.
   struct Totals {
     std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, software = 0, external = 0,

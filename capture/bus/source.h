@@ -36,6 +36,9 @@ struct CaptureInfo {
   bool cache_inferred = true;   ///< so are form and line of the cache; else declared
   /// How the segment read last ended: interrupted, or at the end of the capture.
   Ending ending = Ending::capture_end;
+  /// How far the processor had come where the segment read last ends, in what positions count; only
+  /// where the capture says so. Known when the segment has been read.
+  std::optional<Position> reached;
   std::vector<std::string> warnings;    ///< one line each, for people
   std::vector<Provenance::File> files;  ///< in the order given
 };

@@ -43,6 +43,8 @@ constexpr auto kCut = static_cast<std::uint8_t>(BusRecordType::cut);
 constexpr std::string_view kCutName = "CUT";
 constexpr auto kStandIn = static_cast<std::uint8_t>(BusRecordType::stand_in);
 constexpr std::string_view kStandInName = "STANDIN";
+constexpr auto kReached = static_cast<std::uint8_t>(BusRecordType::reached);
+constexpr std::string_view kReachedName = "REACHED";
 
 std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   if ((r.flags & kLine) != 0) {
@@ -92,6 +94,10 @@ std::string check_special(const BusRecord& r) {
     case BusRecordType::stand_in:
       if (r.size == 8) return StandIns().add(PhysAddr{r.address}, stood_for(r));
       return "size: an address has 8 bytes, found " + std::to_string(r.size);
+    case BusRecordType::reached:
+      if (r.size == 0 && r.instructions != kNoCount) return {};
+      return "expected a count of instructions and no data, found " +
+             std::string(r.size == 0 ? "no count" : "data");
     default:
       return r.size <= 1 ? "" : "size: expected 0 or 1, found " + std::to_string(r.size);
   }
@@ -102,12 +108,14 @@ std::string check_special(const BusRecord& r) {
 std::string_view bus_record_type_name(std::uint8_t type) {
   if (type == kCut) return kCutName;
   if (type == kStandIn) return kStandInName;
+  if (type == kReached) return kReachedName;
   return type >= 1 && type <= kLastTransaction ? kTypes[type - 1].name : std::string_view{};
 }
 
 std::uint8_t bus_record_type_of(std::string_view name) {
   if (name == kCutName) return kCut;
   if (name == kStandInName) return kStandIn;
+  if (name == kReachedName) return kReached;
   const auto* const row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const TypeRow& t) { return t.name == name; });
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
@@ -153,9 +161,18 @@ BusRecord stand_in_record(const StandIns::Page& page) {
   return r;
 }
 
+BusRecord reached_record(const Position& position) {
+  BusRecord r;
+  r.instructions = position.instruction;
+  r.iterations = position.iteration;
+  r.type = kReached;
+  return r;
+}
+
 std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
-  if (r.type < 1 || r.type > kStandIn) {
-    return "type: expected 1 to " + std::to_string(kStandIn) + ", found " + std::to_string(r.type);
+  if (r.type < 1 || (r.type > kStandIn && r.type != kReached)) {
+    return "type: expected 1 to " + std::to_string(kStandIn) + " or " + std::to_string(kReached) +
+           ", found " + std::to_string(r.type);
   }
   if (r.size > kBusRecordData) return "size: at most 16, found " + std::to_string(r.size);
   const bool start = r.type == static_cast<std::uint8_t>(BusRecordType::instruction_start);

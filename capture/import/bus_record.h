@@ -36,6 +36,7 @@ enum class BusRecordType : std::uint8_t {
   instruction_start = 13,
   cut = 14,       ///< last of a capture that was interrupted; data[0] says why, no transaction
   stand_in = 15,  ///< `address` stands for the page in the data from here on; no transaction
+  reached = 21,   ///< behind the last transaction: how far the processor has come by the end
   end = 255,      ///< native format only: the last record, see docs/formats/capture.md
 };
 
@@ -55,6 +56,8 @@ Ending ending_of_cut(std::uint8_t code);
 /// The page that a `stand_in` record's address stands for, and the record of a page.
 MachineAddr stood_for(const BusRecord& record);
 BusRecord stand_in_record(const StandIns::Page& page);
+/// The record that says how far the processor has come.
+BusRecord reached_record(const Position& position);
 
 /// What is wrong with a record, naming the field, or "" when nothing is. A single transfer that
 /// crosses an aligned word of `bus_bytes`, unknown codes, data beyond the size and the like are

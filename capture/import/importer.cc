@@ -520,6 +520,31 @@ void Importer::leave_open(CpuState& state) const {
   state.unknown = register_names(state.model);
 }
 
+/// The capture says how far the processor came, and it is as far as the recording goes.
+bool Importer::ends_where_told() const {
+  const bool to_its_end = ending_ == Ending::capture_end || is_interrupted(ending_);
+  return to_its_end && stream_.info().reached && counts_instructions() && base_known_ &&
+         audit_.counting() == Counting::all;
+}
+
+/// Instructions that show nothing on the bus may have completed behind the last that does, which
+/// itself may only have begun: a fault is delivered before the next one.
+void Importer::reach(Recording& recording, const Position& told) const {
+  if (recording.end) return;  // pins and shutdowns show it themselves
+  const std::uint64_t complete = RecordingBuilder::rebase(told, base_).instruction;
+  const std::uint64_t shown = recording.instructions.value_or(0);
+  if (shown > complete + 1) {
+    throw FormatError(name(), 0,
+                      "expected no transaction behind instruction " + std::to_string(complete) +
+                          ", where the capture says that it ends, found one of instruction " +
+                          std::to_string(shown - 1));
+  }
+  // What was interrupted need not show all of the one that was going on.
+  const bool begins = shown > complete && !is_interrupted(ending_);
+  recording.instructions = complete + (begins ? 1 : 0);
+  if (begins) recording.end = Position{complete, 0};
+}
+
 /// What the stream of transactions does not tell.
 void Importer::fill_in(Recording& recording) {
   const CaptureInfo& info = stream_.info();
@@ -527,10 +552,13 @@ void Importer::fill_in(Recording& recording) {
   // The store of the stop marker is no part of the recording: nothing of it is evidence.
   if (stopped_at_ && recording.instructions)
     recording.instructions = std::min(*recording.instructions, *stopped_at_);
-  // What was interrupted need not show all of the instruction that was going on.
-  if (is_interrupted(ending_) && recording.instructions && *recording.instructions != 0 &&
-      !begins_another(recording))
+  if (ends_where_told()) {
+    reach(recording, *info.reached);
+  } else if (is_interrupted(ending_) && recording.instructions && *recording.instructions != 0 &&
+             !begins_another(recording)) {
+    // What was interrupted need not show all of the instruction that was going on.
     --*recording.instructions;
+  }
   if (is_known(options_.capture.cpu)) {
     recording.initial.model = options_.capture.cpu;
   } else if (!is_known(recording.initial.model)) {

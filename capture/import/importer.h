@@ -34,6 +34,8 @@ class Importer {
   std::string missing_dump() const;
   /// Completes what run_next() returned, once the capture was read to its end.
   void fill_in(Recording& recording);
+  bool ends_where_told() const;
+  void reach(Recording& recording, const Position& told) const;
   void leave_open(CpuState& state) const;
   void require_width(const CpuState& state) const;
 

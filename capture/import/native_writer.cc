@@ -75,6 +75,12 @@ bool NativeWriter::write(const BusTransaction& t) {
   return true;
 }
 
+void NativeWriter::write_reached(const Position& position) {
+  BusRecord record = reached_record(position);
+  record.clock = static_cast<std::uint32_t>(last_clock_);
+  out_.put(record);
+}
+
 void NativeWriter::write_cut(Ending ending) {
   BusRecord cut;
   cut.instructions = kNoCount;

@@ -24,6 +24,8 @@ class NativeWriter {
   bool write(const BusTransaction& transaction);
   /// Says where a page is shown from now on.
   void write_stand_in(const StandIns::Page& page) { out_.put(stand_in_record(page)); }
+  /// Says how far the processor has come by the end.
+  void write_reached(const Position& position);
   /// The record that ends a capture that was interrupted.
   void write_cut(Ending ending);
   /// Writes the end record.

@@ -98,7 +98,10 @@ bool ProcessorCapture::read_record(ProcessorRecord& out) {
   if (info_.ending != Ending::capture_end) fail("follows the one that ends an interrupted capture");
   records_ = records_.subspan(kBusRecordBytes);
   ++first_;
-  follow_clock(record, out.agent);
+  const bool is_reached = out.kind == ProcessorRecord::Kind::reached;
+  if (is_reached && out.agent == processor_)
+    info_.reached = Position{record.instructions, record.iterations};
+  if (!is_reached) follow_clock(record, out.agent);
   out.clock = clock_ + last_clock_;
   if (out.agent < kMostProcessors) facts_.processors.set(out.agent);
   if (out.kind == ProcessorRecord::Kind::cut) {
@@ -166,6 +169,7 @@ bool ProcessorCapture::is_beginning(const ProcessorRecord& record) {
       // What it sent before it began is nothing of its run.
       return !startup_;
     case ProcessorRecord::Kind::cut:
+    case ProcessorRecord::Kind::reached:
       return true;
     case ProcessorRecord::Kind::transaction:
       break;
@@ -186,7 +190,9 @@ void ProcessorCapture::give(const ProcessorRecord& record) {
     if (record.agent >= kMostProcessors) facts_.of_others.push_back(note);
     return;
   }
-  if (record.agent != processor_ || record.kind == ProcessorRecord::Kind::cut) return;
+  const bool tells_of_end =
+      record.kind == ProcessorRecord::Kind::cut || record.kind == ProcessorRecord::Kind::reached;
+  if (record.agent != processor_ || tells_of_end) return;
   BusTransaction t;
   if (record.kind == ProcessorRecord::Kind::init) return;  // what counts is how it begins anew
   if (record.kind == ProcessorRecord::Kind::startup) {
@@ -253,6 +259,7 @@ bool ProcessorCapture::next(BusTransaction& out) {
 /// The last instruction that may have been made before the capture ended: at most one in each clock
 /// of the bus, so that nothing is taken for captured that came behind the end.
 std::uint64_t ProcessorCapture::reach() const {
+  if (info_.reached && info_.reached->instruction != 0) return info_.reached->instruction - 1;
   const bool hidden =
       info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
   return last_instruction_ + (hidden ? clock_ + last_clock_ - own_clock_ : 0);

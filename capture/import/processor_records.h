@@ -24,6 +24,7 @@ struct ProcessorRecord {
     init,         ///< INIT came to the processor
     startup,      ///< SIPI, with the vector in data[0]
     cut,          ///< the capture was interrupted
+    reached,      ///< how far the processor has come by the end
   };
   Kind kind = Kind::transaction;
   std::uint64_t clock = 0;  ///< for whoever reads all of them: without a wrap

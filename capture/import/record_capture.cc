@@ -26,7 +26,7 @@ class RecordCapture final : public CaptureReader {
   std::size_t next_block(std::span<BusTransaction> out) override {
     do {
       if (!file_ || (records_.empty() && !read_records())) return 0;
-    } while (take_stand_in());
+    } while (take_stand_in() || take_reached());
     const std::size_t count = std::min(out.size(), records_.size() / kBusRecordBytes);
     std::size_t i = 0;
     while (true) {
@@ -36,7 +36,7 @@ class RecordCapture final : public CaptureReader {
       const BusRecord record =
           unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
       const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
-      const bool is_transaction = !cut && !is_stand_in(record);
+      const bool is_transaction = !cut && !is_stand_in(record) && !is_reached(record);
       if (!check(record, i, i != 0) || (!is_transaction && i != 0)) break;
       if (cut) {
         take_cut(record);
@@ -73,6 +73,26 @@ class RecordCapture final : public CaptureReader {
     return record.type == static_cast<std::uint8_t>(BusRecordType::stand_in);
   }
 
+  static bool is_reached(const BusRecord& record) {
+    return record.type == static_cast<std::uint8_t>(BusRecordType::reached);
+  }
+
+  /// Whether the next record said how far the processor has come; it is consumed. Nothing but the
+  /// mark of an interruption may follow.
+  bool take_reached() {
+    const BusRecord record = unpack_bus_record(records_.first<kBusRecordBytes>());
+    if (!is_reached(record)) {
+      if (!info_.reached || record.type == static_cast<std::uint8_t>(BusRecordType::cut))
+        return false;
+      throw FormatError(file_->input().name(), file_->where(first_),
+                        "bus record: follows the one that says how far the processor has come");
+    }
+    (void)check(record, 0, false);
+    info_.reached = Position{record.instructions, record.iterations};
+    leave_out(1);
+    return true;
+  }
+
   /// Whether the next record said where a page is held; it is consumed.
   bool take_stand_in() {
     const BusRecord record = unpack_bus_record(records_.first<kBusRecordBytes>());
@@ -106,6 +126,7 @@ class RecordCapture final : public CaptureReader {
     file_ = make_(std::move(input));
     has_runs_ = file_->is_stored_so();
     info_.ending = Ending::capture_end;
+    info_.reached.reset();
     const RecordDeclaration& declared = file_->declaration();
     info_.cpu = is_known(options_.cpu) ? options_.cpu : declared.cpu;
     info_.has_positions = declared.has_positions;

@@ -267,6 +267,12 @@ std::string record_csv_cut_line(std::uint64_t index, Ending ending) {
                      cut_code(ending));
 }
 
+std::string record_csv_reached_line(std::uint64_t index, const Position& position) {
+  return fmt::format("{},{},{},,{},00000000,0,0,-,0,", index, position.instruction,
+                     position.iteration,
+                     bus_record_type_name(static_cast<std::uint8_t>(BusRecordType::reached)));
+}
+
 std::string record_csv_stand_in_line(std::uint64_t index, const StandIns::Page& page) {
   const BusRecord record = stand_in_record(page);
   std::string line = fmt::format("{},,,,{},{:08x},{},0,-,0,", index,

@@ -34,6 +34,8 @@ std::string record_csv_lines(const BusTransaction& transaction, std::uint32_t li
                              bool has_data = true);
 /// Says where a page is shown from now on; `index` is that of the transaction that follows.
 std::string record_csv_stand_in_line(std::uint64_t index, const StandIns::Page& page);
+/// Says how far the processor has come by the end; `index` follows that of the last transaction.
+std::string record_csv_reached_line(std::uint64_t index, const Position& position);
 /// The last line of a capture that was interrupted; `index` follows that of the last transaction.
 std::string record_csv_cut_line(std::uint64_t index, Ending ending);
 

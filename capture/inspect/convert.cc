@@ -124,6 +124,9 @@ class TransactionWriter {
   virtual bool write(const BusTransaction& transaction) = 0;
   /// Before what needs it. False when the format has no place for it.
   virtual bool stand_in(const StandIns::Page&) { return false; }
+  /// After the last transaction, where the capture says how far the processor has come. Most
+  /// formats have no place for it.
+  virtual void reached(const Position&) {}
   /// After the last transaction of a capture that was interrupted. Most formats have no place for
   /// it.
   virtual void interrupted(Ending) {}
@@ -178,6 +181,10 @@ class RecordCsvWriter final : public TransactionWriter {
     out_.add("\n");
     return true;
   }
+  void reached(const Position& position) override {
+    out_.add(record_csv_reached_line(next_, position));
+    out_.add("\n");
+  }
   void interrupted(Ending ending) override {
     out_.add(record_csv_cut_line(next_, ending));
     out_.add("\n");
@@ -197,6 +204,7 @@ class NativeTransactionWriter final : public TransactionWriter {
     writer_.write_stand_in(page);
     return true;
   }
+  void reached(const Position& position) override { writer_.write_reached(position); }
   void interrupted(Ending ending) override { writer_.write_cut(ending); }
   void finish(std::vector<std::string>& warnings) override {
     writer_.finish();
@@ -291,6 +299,7 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const 
   if (ranged && result.written + result.left_out == 0)
     throw UsageError("--from: expected a transaction of the capture, and " + path +
                      " ends before it");
+  if (more && capture.info().reached) writer.reached(*capture.info().reached);
   if (more && is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
   result.warnings = capture.info().warnings;
   if (const CountUnit unit = capture.info().counts; unit != CountUnit::instructions) {

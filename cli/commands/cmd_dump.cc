@@ -30,6 +30,7 @@
 #include "cli/transaction_text.h"
 #include "events/archive/recording_file.h"
 #include "events/capture_time.h"
+#include "events/position_text.h"
 #include "events/startup_event.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
@@ -125,6 +126,22 @@ void print_interruption(std::uint64_t next, Ending ending, TextForm form, const 
   }
 }
 
+void print_reached(std::uint64_t next, const Position& position, TextForm form,
+                   const Console& console) {
+  switch (form) {
+    case TextForm::text:
+      print_line(fmt::format("complete: {} instructions", position_text(position)), console);
+      break;
+    case TextForm::json:
+      console.print_json(
+          Json{{"complete", position.instruction}, {"iteration", position.iteration}});
+      break;
+    case TextForm::csv:
+      print_line(record_csv_reached_line(next, position), console);
+      break;
+  }
+}
+
 void print_stand_in(std::uint64_t next, const StandIns::Page& page, TextForm form,
                     const Console& console) {
   const std::string held = fmt::format("{:08x}", page.held.value);
@@ -192,7 +209,10 @@ void dump_capture(const DumpOptions& options, const Console& console) {
       next = t.index + 1;
     }
     const Ending ending = reader->info().ending;
+    const std::optional<Position> reached = reader->info().reached;
     more = reader->next_segment();
+    if (reached && (options.form != TextForm::csv || !more))
+      print_reached(next, *reached, options.form, console);
     // As CSV the segments become one capture, and what would follow the mark could not be read.
     if (is_interrupted(ending) && (options.form != TextForm::csv || !more)) {
       print_interruption(next, ending, options.form, console);

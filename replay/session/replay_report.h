@@ -37,6 +37,7 @@ struct ReplayReport {
   std::uint64_t io_writes = 0;
   std::uint64_t external_writes = 0;
   std::optional<Divergence> divergence;
+  bool lacks_memory = false;  ///< it diverged because it was to read what no evidence defines
 };
 const char* replay_end_name(ReplayReport::End end);
 

@@ -10,6 +10,7 @@
 #include "events/startup_state.h"
 #include "formats/io/error.h"
 #include "formats/io/memory_limit.h"
+#include "replay/machine/missing_memory.h"
 
 namespace citcat {
 
@@ -163,6 +164,12 @@ void Replayer::begin_run() {
 ReplayReport Replayer::run() {
   begin_run();
   ended_ = false;
+  report_.lacks_memory = false;
+  const auto diverge = [&](const ReplayStopped& stop) {
+    report_.end = ReplayReport::End::diverged;
+    report_.divergence = make_divergence(stop);
+    if (stop.position == machine_.position()) report_.divergence->linear = machine_.next_linear();
+  };
   try {
     loop();
     const bool complete = finished() || machine_.control().is_due(machine_.position());
@@ -170,10 +177,11 @@ ReplayReport Replayer::run() {
     if (!complete && !options_.watch && !stepping_from_ && machine_.position() < to_)
       require_awake(machine_, recording_);
     report_.end = complete ? ReplayReport::End::complete : ReplayReport::End::stopped;
+  } catch (const MissingMemory& stop) {
+    diverge(stop);
+    report_.lacks_memory = true;
   } catch (const ReplayStopped& stop) {
-    report_.end = ReplayReport::End::diverged;
-    report_.divergence = make_divergence(stop);
-    if (stop.position == machine_.position()) report_.divergence->linear = machine_.next_linear();
+    diverge(stop);
   }
   machine_.tell_counts();
   report_.instructions = machine_.position().instruction;

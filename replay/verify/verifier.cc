@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "events/completed_instructions.h"
 #include "replay/machine/code_place.h"
 
 namespace citcat {
@@ -45,6 +46,19 @@ void Verifier::restore(const Checkpoint& checkpoint) {
 }
 
 ReplayReport Verifier::finish(ReplayReport report) {
+  const Recording& recording = comparison_.recording;
+  const bool lacks_what_follows = report.end == ReplayReport::End::diverged &&
+                                  report.lacks_memory && begins_another(recording) &&
+                                  report.instructions == recording.end->instruction;
+  if (lacks_what_follows) {
+    // The run ends within this instruction. Where all that the bus shows was made, what the replay
+    // lacks is of what comes behind the end.
+    ReplayReport whole = report;
+    whole.end = ReplayReport::End::complete;
+    whole.divergence.reset();
+    whole = finish(std::move(whole));
+    return whole.end == ReplayReport::End::complete ? whole : report;
+  }
   if (report.end != ReplayReport::End::complete) return report;
   try {
     finish(comparison_.machine->position());

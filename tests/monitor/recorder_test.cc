@@ -136,6 +136,29 @@ TEST_F(RecorderTest, ARepIsOneInstructionHoweverManyIterationsItHas) {
   EXPECT_EQ(seen().back().iterations, 0u);
 }
 
+/// Whatever of them the bus has shown: behind an instruction that was fetched with the one before
+/// it nothing is.
+TEST_F(RecorderTest, TheEndSaysHowManyInstructionsAreComplete) {
+  begin({0x90});
+  next({0x90});
+  const Insn behind = insn(kCode + 2, {0x90});
+  registers_.state_.ip = behind.linear;
+  EXPECT_TRUE(recorder_->arrive(behind));
+  (void)seen();
+  recorder_->end("trigger");
+  const std::vector<Seen> records = seen();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].type, 21);
+  EXPECT_EQ(records[0].instructions, 2u);
+}
+
+TEST_F(RecorderTest, WhatCannotBeRecordedFurtherDoesNotSay) {
+  begin({0x90});
+  (void)seen();
+  recorder_->end("error");
+  EXPECT_TRUE(seen().empty());
+}
+
 // The emulator reads the operands of CMPS the other way round.
 
 TEST_F(RecorderTest, CmpsReadsItsSourceFirst) {

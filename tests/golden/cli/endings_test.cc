@@ -22,12 +22,13 @@ using Json = nlohmann::json;
 class Endings : public CitcatTest {
  protected:
   /// What `import` prints of a capture with these rows, without a cache.
-  Json import(const std::string& rows) {
-    write_file(file("state.json"), flat_machine(0));
-    write_file(file("c.csv"),
-               "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
-               "icount,rep,clk,type,addr,size,flags,burst,data\n" +
-                   rows);
+  Json import(const std::string& rows, const std::string& state = flat_machine(0),
+              const std::string& machine = "cpu=386 cache=none line=0 bus=4") {
+    write_file(file("state.json"), state);
+    write_file(file("c.csv"), "#citcat-capture 1 " + machine +
+                                  " mask=ffffffff\n"
+                                  "icount,rep,clk,type,addr,size,flags,burst,data\n" +
+                                  rows);
     std::filesystem::remove(file("r.citcat"));
     return Json::parse(good(
         {"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat", "--json", "-q"}));
@@ -35,6 +36,13 @@ class Endings : public CitcatTest {
   /// All commands that give a verdict say that the run matches and has so many instructions.
   /// Returns what `verify` says.
   Json expect_match(std::uint64_t instructions) {
+    const Json verdict = expect_match_of_replays(instructions);
+    good({"slim", "r.citcat", "-o", "s.citcat", "-q"});
+    EXPECT_EQ(Json::parse(good({"verify", "s.citcat", "--json"}))["verdict"], "match");
+    return verdict;
+  }
+  /// The same without `slim`.
+  Json expect_match_of_replays(std::uint64_t instructions) {
     const ProcessResult verified = run({"verify", "r.citcat", "--json"});
     EXPECT_EQ(verified.exit_code, 0);
     const Json verdict = Json::parse(verified.out);
@@ -49,8 +57,9 @@ class Endings : public CitcatTest {
       EXPECT_EQ(replayed["end"], "complete") << checked;
       EXPECT_EQ(replayed["instructions"], instructions) << checked;
     }
-    good({"slim", "r.citcat", "-o", "s.citcat", "-q"});
-    EXPECT_EQ(Json::parse(good({"verify", "s.citcat", "--json"}))["verdict"], "match");
+    good({"report", "r.citcat", "-o", "r.html", "-q"});
+    EXPECT_EQ(good({"sql", "r.citcat", "select count(*) from instructions", "--csv"}),
+              "count(*)\n" + std::to_string(instructions) + "\n");
     return verdict;
   }
   /// `verify` and `explain` say where it is that the run differs, and what is there.
@@ -64,6 +73,7 @@ class Endings : public CitcatTest {
     EXPECT_NE(explained.exit_code, 0);
     EXPECT_THAT(explained.out, HasSubstr(reason));
     EXPECT_EQ(run({"replay", "r.citcat"}).exit_code, 1);
+    EXPECT_EQ(run({"report", "r.citcat", "-o", "r.html", "-q"}).exit_code, 1);
   }
 };
 
@@ -76,6 +86,21 @@ TEST_F(Endings, AShutdownThatTheBusShowsIsTheEndOfTheRun) {
   EXPECT_EQ(expect_match(0)["shutdown"], "shown");
   EXPECT_THAT(good({"verify", "r.citcat"}), HasSubstr("in a shutdown, which the bus shows"));
   EXPECT_EQ(Json::parse(good({"info", "r.citcat", "--json"}))["instructions"], 0);
+}
+
+/// The handler of an SMI has no table of interrupts to go by.
+TEST_F(Endings, AShutdownInSystemManagementModeIsOneToo) {
+  std::string state = flat_machine(0);
+  state.replace(state.find("386"), 3, "pentium");
+  const std::string code = "90909090909090909090909090909090";
+  const std::string rows = "0,0,0,CODE_RD,5000,16,L,0," + code + "\n0,0,0,CODE_RD,5010,16,L,1," +
+                           code + "\n2,0,0,SMI,0,0,-,0,\n2,0,0,CODE_RD,38000,16,L,0,0f0b" +
+                           code.substr(4) + "\n2,0,0,CODE_RD,38010,16,L,1," + code + "\n";
+  const std::string machine = "cpu=pentium cache=write-back line=32 bus=8";
+  import(rows + "2,0,0,SHUTDOWN,0,0,-,0,\n", state, machine);
+  EXPECT_EQ(expect_match(2)["shutdown"], "shown");
+  import(rows, state, machine);
+  EXPECT_EQ(expect_match(2)["shutdown"], "not shown");
 }
 
 TEST_F(Endings, AShutdownBehindInstructionsCountsThem) {
@@ -144,6 +169,71 @@ TEST_F(Endings, AResetAtTheBeginningIsNone) {
   EXPECT_EQ(imported["instructions"], 2);
   EXPECT_THAT(imported["warnings"].dump(), Not(HasSubstr("resets the processor")));
   expect_match(2);
+}
+
+/// Instructions that need nothing of the bus complete behind its last transaction.
+TEST_F(Endings, TheCaptureSaysHowFarTheProcessorHasCome) {
+  const Json imported = import(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "3,0,0,REACHED,0,0,-,0,\n");
+  EXPECT_EQ(imported["instructions"], 3);
+  expect_match(3);
+  EXPECT_EQ(Json::parse(good({"info", "r.citcat", "--json"}))["instructions"], 3);
+  EXPECT_THAT(good({"dump", "c.csv"}), HasSubstr("complete: 3 instructions"));
+  EXPECT_THAT(good({"dump", "c.csv", "--format", "csv"}), HasSubstr("3,0,,REACHED,"));
+  good({"convert", "c.csv", "--to", "native", "-o", "c.cap", "-q"});
+  EXPECT_THAT(good({"dump", "c.cap"}), HasSubstr("complete: 3 instructions"));
+}
+
+/// Interrupted, too: nothing is taken for an instruction that was going on.
+TEST_F(Endings, AnInterruptedCaptureSaysHowFarTheProcessorHasCome) {
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "3,0,0,REACHED,0,0,-,0,\n"
+      ",,,CUT,0,1,-,0,03\n");
+  expect_match(3);
+}
+
+/// The handler's first instruction is not the recording's: the one that faulted never completes.
+TEST_F(Endings, ARecordingMayEndBehindTheDeliveryOfAFault) {
+  std::string state = flat_machine(0);
+  const std::string tables = R"("idtr.base": 0, "idtr.limit": 0)";
+  state.replace(state.find(tables), tables.size(),
+                R"("idtr.base": 28672, "idtr.limit": 255, "gdtr.base": 30720, "gdtr.limit": 255)");
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,90900f0b\n"
+      "2,0,0,MEM_RD,7030,4,-,0,00600800\n"
+      "2,0,0,MEM_RD,7034,4,-,0,008e0000\n"
+      "2,0,0,MEM_RD,7808,4,-,0,ffff0000\n"
+      "2,0,0,MEM_RD,780c,4,-,0,009bcf00\n"
+      "2,0,0,MEM_WR,7ffc,4,-,0,02000100\n"
+      "2,0,0,MEM_WR,7ff8,4,-,0,08000000\n"
+      "2,0,0,MEM_WR,7ff4,4,-,0,02500000\n"
+      "2,0,0,REACHED,0,0,-,0,\n",
+      state);
+  expect_match_of_replays(2);
+  EXPECT_THAT(run({"slim", "r.citcat", "-o", "s.citcat"}).err,
+              HasSubstr("needs its evidence to replay"));
+}
+
+TEST_F(Endings, ACaptureThatGoesOnBehindItsEndIsRefused) {
+  const std::string begin =
+      "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
+      "icount,rep,clk,type,addr,size,flags,burst,data\n"
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n";
+  write_file(file("state.json"), flat_machine(0));
+  const auto refused = [&](const std::string& rows) {
+    write_file(file("c.csv"), begin + rows);
+    const ProcessResult result =
+        run({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat"});
+    EXPECT_EQ(result.exit_code, 3);
+    return result.err;
+  };
+  EXPECT_THAT(refused("1,0,0,REACHED,0,0,-,0,\n2,0,0,MEM_WR,6000,4,-,0,01000000\n"),
+              HasSubstr("follows the one that says how far the processor has come"));
+  EXPECT_THAT(refused("3,0,0,MEM_WR,6000,4,-,0,01000000\n1,0,0,REACHED,0,0,-,0,\n"),
+              HasSubstr("found one of instruction 3"));
+  EXPECT_THAT(refused(",,0,REACHED,0,0,-,0,\n"), HasSubstr("found no count"));
 }
 
 /// One number of instructions, whoever is asked: those that the capture shows to be complete.
