@@ -21,6 +21,11 @@ constexpr Kind kStatus8088Min[8] = {
 // data sheet, table "S4, S3").
 constexpr std::uint64_t kCodeSegment = 2;
 
+// Strobes go low in T2, the clock behind ALE's (8086 data sheet, "Bus timing - minimum mode
+// system"); one more is allowed for samples near the edge. What comes later is another master's: a
+// halted processor gives the bus away, and its lines RD# and WR# with it.
+constexpr unsigned kClocksToStrobe = 2;
+
 enum Control : unsigned { kAleMin, kRdMin, kWrMin, kIntaMin, kIoMin, kDtMin, kSsoMin, kBheMin };
 
 class Decoder8086Min final : public ClockedDecoder {
@@ -41,6 +46,12 @@ class Decoder8086Min final : public ClockedDecoder {
     control_ = pins.gather(control);
     if (wide_) enable_ = pins.gather({"BHE"});
     has_sso_ = !wide_ && pins.has("SSO") && pins.has("DTR");
+    if (!has_sso_ && !(pins.has("A16") && pins.has("A17")))
+      throw FormatError(name(), 0,
+                        wide_ ? "expected A16 and A17, whose S3 and S4 tell code from data, found "
+                                "one of them missing"
+                              : "expected A16 and A17, or SSO and DTR, which tell code from data, "
+                                "found neither pair whole");
   }
 
   bool take(BusTransaction& out) override { return output_.take(out); }
@@ -61,7 +72,7 @@ class Decoder8086Min final : public ClockedDecoder {
       if (!strobed_) kind_ = kind_of_strobe(low(kRdMin), low(kWrMin), period);
       data_value_ = data_(period.last);
       strobed_ = true;
-    } else if (strobed_) {
+    } else if (strobed_ || ++clocks_without_strobe_ == kClocksToStrobe) {
       end_cycle();
     }
   }
@@ -72,6 +83,7 @@ class Decoder8086Min final : public ClockedDecoder {
   void begin(const Period& period, std::uint64_t control) {
     open_ = true;
     strobed_ = false;
+    clocks_without_strobe_ = 0;
     begin_ = period.begin;
     place_ = PhysAddr{static_cast<std::uint32_t>(address_(period.last))};
     high_lane_ = wide_ && enable_(period.last) == 0;
@@ -121,6 +133,7 @@ class Decoder8086Min final : public ClockedDecoder {
   bool has_sso_ = false;
   PinGather address_, data_, control_, enable_;
   bool open_ = false, strobed_ = false, high_lane_ = false, io_ = false;
+  unsigned clocks_without_strobe_ = 0;  ///< behind ALE
   Kind kind_ = Kind::none, status_kind_ = Kind::none;
   std::uint64_t begin_ = 0, data_value_ = 0;
   PhysAddr place_;

@@ -15,9 +15,10 @@ constexpr std::uint64_t kChoiceLasts = std::uint64_t{1} << 17;
 constexpr std::uint64_t kMostLookedAt = 256;
 /// By an interrupt: flags, CS and IP, low byte first (8086 Family User's Manual, 2.6).
 constexpr std::size_t kPushedBytes = 6;
-/// A way to go on: as if nothing had happened.
+/// Ways to go on: as if nothing had happened, into the handler of an interrupt; all others are
+/// fetches.
 constexpr std::uint64_t kStay = ~std::uint64_t{0};
-constexpr std::uint64_t kEnter = 0;
+constexpr std::uint64_t kEnter = kStay - 1;
 
 }  // namespace
 
@@ -42,9 +43,10 @@ bool AddressCompleter::next(BusTransaction& out) {
 
 /// What nothing can take back any more.
 std::uint64_t AddressCompleter::settled() const {
-  std::uint64_t limit = ~std::uint64_t{0};
-  if (ended_) return limit;
-  if (!choices_.empty()) limit = choices_.front().number;
+  if (ended_) return ~std::uint64_t{0};
+  // A fetch of two bytes is looked at until both were taken.
+  std::uint64_t limit = fetches_.next_transaction();
+  if (!choices_.empty()) limit = std::min(limit, choices_.front().number);
   if (furthest_) limit = std::min(limit, furthest_->pending.first());
   return limit;
 }
@@ -75,6 +77,8 @@ void AddressCompleter::advance() {
     enter_interrupt();
     return;
   }
+  if (processor_.halted() && !next_data())
+    throw Contradiction{"the capture ends", ~std::uint64_t{0}, true};
   if (!processor_.in_repeat()) find_fetches();
   execute();
 }
@@ -156,15 +160,32 @@ bool AddressCompleter::is_interrupted() {
   if (decided_ && decided_->first == Choice::Kind::fetches) return false;
   const auto number = next_data();
   if (!number || pending_.at(*number)->op != BusOp::interrupt_acknowledge) return false;
-  if (processor_.in_repeat()) return true;
-  if (shows_more_instructions(*number) || !was_pushed(*number)) return false;
-  if (!fetches_.only_queued_before(*number)) return false;
+  const bool repeats = processor_.in_repeat();
+  if (!repeats && (shows_more_instructions(*number) || !was_pushed(*number))) return false;
+  std::vector<std::uint64_t> ways = ways_to_enter(*number);
+  if (repeats && ways.empty()) ways.push_back(kEnter);
+  if (ways.empty()) return false;
   // A loop stands at its first instruction more than once.
   const auto fetch = pending_.find(CycleOrder::code, fetches_.next_transaction());
-  const bool may_go_on = !starts_known_ && fetch && *fetch < *number;
-  std::vector<std::uint64_t> ways{kEnter};
-  if (may_go_on) ways.push_back(kStay);
-  return choose(Choice::Kind::interrupt, std::move(ways)) == kEnter;
+  if (!repeats && !starts_known_ && fetch && *fetch < *number) ways.push_back(kStay);
+  const std::uint64_t way = choose(Choice::Kind::interrupt, std::move(ways));
+  if (way == kStay) return false;
+  if (way != kEnter) fetches_.jump(processor_.place(), way);
+  return true;
+}
+
+/// kEnter; or the fetch with which the code begins that the processor is going to come back to,
+/// where it has just jumped there, or empties the queue as it breaks off a REP.
+std::vector<std::uint64_t> AddressCompleter::ways_to_enter(std::uint64_t acknowledge) {
+  std::vector<std::uint64_t> ways;
+  const CodePlace place = processor_.place();
+  if (!fetches_.is_at(place) || jump_ != GuidedProcessor::Jump::no) {
+    for (const std::uint64_t fetch : fetches_.candidates(place))
+      if (fetch < acknowledge && fetches_.only_queued_between(place, fetch, acknowledge))
+        ways.push_back(fetch);
+  }
+  if (fetches_.only_queued_before(acknowledge)) ways.push_back(kEnter);
+  return ways;
 }
 
 /// By the queue's status, where it was captured.
@@ -195,9 +216,23 @@ void AddressCompleter::enter_interrupt() {
   const std::uint64_t number = *next_data();
   const std::uint8_t vector = pending_.at(number)->data[0];
   data_ = number + 1;
+  const CodePlace back = processor_.place();
   processor_.interrupt(vector, *this);
   use_accesses();
   jump_ = GuidedProcessor::Jump::yes;
+  leave_queue_of(back);
+}
+
+/// Meanwhile the processor may have begun to fetch at the place that it is going to come back to.
+void AddressCompleter::leave_queue_of(CodePlace back) {
+  const CodePlace handler = processor_.place();
+  if (!fetches_.candidates(handler).empty()) return;
+  const FetchRuns::State before = fetches_.state();
+  for (const std::uint64_t fetch : fetches_.candidates(back)) {
+    fetches_.jump(back, fetch);
+    if (!fetches_.candidates(handler).empty()) return;
+    fetches_.return_to(before);
+  }
 }
 
 // ---- instructions

@@ -69,9 +69,11 @@ class AddressCompleter final : private GuidingBus {
   void advance();
   void find_fetches();
   bool is_interrupted();
+  std::vector<std::uint64_t> ways_to_enter(std::uint64_t acknowledge);
   bool shows_more_instructions(std::uint64_t acknowledge);
   bool was_pushed(std::uint64_t acknowledge);
   void enter_interrupt();
+  void leave_queue_of(CodePlace back);
   void execute();
   void use_accesses();
   void use_starts(CodePlace place, const GuidedProcessor::Step& step, std::uint64_t fetched);

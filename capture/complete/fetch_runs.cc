@@ -74,14 +74,21 @@ void FetchRuns::jump(CodePlace place, std::uint64_t number) {
 
 bool FetchRuns::only_queued_before(std::uint64_t number) {
   if (!known_) find_place_in_queue();
-  CodePlace ahead = place_of_transaction();
+  const auto fetch = fetch_from(number_, place_of_transaction());
+  if (!known_) return !fetch || fetch->number >= number;
+  return only_queued(place_of_transaction(), number_, number, most_ahead() + taken_);
+}
+
+/// Whether what is fetched from `from` on and before `number` is one run of `most` bytes at most.
+bool FetchRuns::only_queued(CodePlace ahead, std::uint64_t from, std::uint64_t number,
+                            std::uint32_t most) {
   std::uint32_t bytes = 0;
-  for (auto fetch = fetch_from(number_, ahead); fetch && fetch->number < number;
+  for (auto fetch = fetch_from(from, ahead); fetch && fetch->number < number;
        fetch = fetch_from(fetch->number + 1, ahead)) {
-    if (!known_ || !setup_.fits(ahead.address(), fetch->transaction->address)) return false;
+    if (!setup_.fits(ahead.address(), fetch->transaction->address)) return false;
     ahead = ahead.onward(fetch->transaction->size);
     bytes += fetch->transaction->size;
-    if (bytes > most_ahead() + taken_) return false;
+    if (bytes > most) return false;
   }
   return true;
 }

@@ -42,6 +42,10 @@ class FetchRuns {
   /// Whether nothing but what may have stayed in the queue was fetched before transaction
   /// `number`.
   bool only_queued_before(std::uint64_t number);
+  /// The same where the processor has jumped to `place`, whose run begins with transaction `from`.
+  bool only_queued_between(CodePlace place, std::uint64_t from, std::uint64_t number) {
+    return only_queued(place, from, number, most_ahead());
+  }
 
   /// The byte `offset` behind the next one. Throws Contradiction.
   std::uint8_t byte(std::uint32_t offset);
@@ -73,6 +77,7 @@ class FetchRuns {
   /// Where the transaction that the next byte is in begins.
   CodePlace place_of_transaction() const { return next_.onward(0u - taken_); }
   void find_place_in_queue();
+  bool only_queued(CodePlace ahead, std::uint64_t from, std::uint64_t number, std::uint32_t most);
   std::uint32_t most_ahead() const { return setup_.queue_bytes + setup_.bus_bytes; }
 
   PendingTransactions& pending_;

@@ -56,6 +56,8 @@ class GuidedProcessor {
   virtual CodePlace place() const = 0;
   /// Between two iterations.
   virtual bool in_repeat() const = 0;
+  /// Waits for an interrupt.
+  virtual bool halted() const = 0;
 
   /// Whether it left the code that follows it, and with that the bytes in the prefetch queue.
   enum class Jump : std::uint8_t { no, yes, perhaps };

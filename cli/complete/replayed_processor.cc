@@ -36,6 +36,7 @@ class ReplayedProcessor final : public GuidedProcessor, private Environment, pri
             static_cast<std::uint16_t>(machine_.engine().eip())};
   }
   bool in_repeat() const override { return in_repeat_; }
+  bool halted() const override { return machine_.halted(); }
 
   Step step(GuidingBus& bus) override {
     if (machine_.halted())
@@ -165,8 +166,18 @@ class ReplayedProcessor final : public GuidedProcessor, private Environment, pri
     defined_.clear();
   }
 
+  /// Of an operand that an 8087 stores the processor reads a word, to give it the address (8087
+  /// data sheet, "Processor interface").
+  void read_for_coprocessor() {
+    const bool escape = info_.opcode_map == 0 && (info_.opcode & 0xf8) == 0xd8;
+    if (!escape || stores_.empty() || stores_.front().system) return;
+    std::array<std::uint8_t, 2> ignored{};
+    bus_->read(stores_.front().address, ignored);
+  }
+
   /// In the order of the bus: the first word that PUSHF or an interrupt stores is flags.
   void tell_stores() {
+    read_for_coprocessor();
     bool first = true;
     for (const Store& store : stores_) {
       defined_.push_back({store.address, static_cast<std::uint32_t>(store.bytes.size())});
