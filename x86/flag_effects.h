@@ -74,8 +74,11 @@ class UndefinedFlagTracker {
     std::uint32_t value = 0, mask = 0;
   };
 
-  /// Bit 1 set; bits 3, 5, 15 and those above ID clear (Intel SDM vol. 1, 3.4.3).
-  static bool looks_like_eflags(std::uint32_t value) { return (value & 0xffc0802a) == 2; }
+  /// Bit 1 set; bits 3, 5, 15 and those above ID clear (Intel SDM vol. 1, 3.4.3). Processors before
+  /// the 286 have bits 12 to 15 set (8086 Family User's Manual, 2.3).
+  static bool looks_like_eflags(std::uint32_t value) {
+    return (value & 0xffc0802a) == 2 || (value & 0xfffff02a) == 0xf002;
+  }
   void remember(std::uint32_t value);
   std::uint32_t remembered(std::uint32_t value) const;
 

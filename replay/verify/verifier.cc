@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "events/completed_instructions.h"
+#include "events/cpu_traits.h"
 #include "replay/machine/code_place.h"
 
 namespace citcat {
@@ -190,6 +191,8 @@ std::uint64_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
   if (specific) return ~std::uint64_t{0};
   if (const std::uint64_t bits = machine.reserved_bits(); bits != 0) return bits << 32 | bits;
   if (bytes.size() == 8 && !in_long_mode(machine.engine())) return 0;
+  // Its microcode tells all of its flags.
+  if (cpu_traits(comparison_.recording.initial.model).has_microcode_8086) return 0;
   return comparison_.undefined.in_image(bytes, [&] { return machine.engine().eflags(); });
 }
 

@@ -69,6 +69,14 @@ TEST(UndefinedFlagTracker, KnowsImagesOfTheFlagsFromOtherStores) {
   EXPECT_EQ(tracker.undefined_in_store(0x10a07, [] { return 0x246u; }), kOf);
 }
 
+TEST(UndefinedFlagTracker, KnowsImagesWhoseUpperBitsAreSet) {
+  UndefinedFlagTracker tracker;
+  tracker.completed(FlagEffect{kArithmeticFlags, kAf});
+  EXPECT_EQ(tracker.undefined_in_store(0xf297, [] { return 0xf297u; }), kAf);
+  EXPECT_EQ(tracker.undefined_in_store(0x7297, [] { return 0x7297u; }), kAf);
+  EXPECT_EQ(tracker.undefined_in_store(0x9297, [] { return 0x9297u; }), 0u);
+}
+
 TEST(UndefinedFlagTracker, TakesTheFlagsOfAnInterruptFromBeforeIt) {
   UndefinedFlagTracker tracker;
   tracker.completed(decoded({0xc1, 0xc0, 7}), 0);
