@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/captures/sample_buffer.h"
+#include "formats/captures/table_head.h"
 #include "formats/captures/table_text.h"
 #include "formats/captures/table_times.h"
 #include "formats/io/error.h"
@@ -128,6 +129,7 @@ class CsvSource final : public SampleSource {
   /// Comments, titles, the line of column names if there is one, units, and the first row.
   void read_head() {
     separator_ = separator_of(head_);
+    const std::uint64_t names_line = line_of_names(head_, separator_);
     while (lines_.next(row_)) {
       if (is_comment(row_)) {
         read_comment(row_);
@@ -140,6 +142,10 @@ class CsvSource final : public SampleSource {
       if (separator_ == ' ' && is_rule(row_)) continue;
       if (columns_.empty()) {
         const auto fields = first_fields(row_, separator_);
+        if (lines_.number() < names_line) {
+          read_setting(fields);
+          continue;
+        }
         if (is_title(fields)) {
           read_comment(" " + std::string(row_));
           continue;
@@ -155,11 +161,33 @@ class CsvSource final : public SampleSource {
         take_units(fields);
         continue;
       }
+      if (is_row_of_steps(fields)) {
+        take_steps(fields);
+        continue;
+      }
       first_row(fields);
       row_pending_ = true;
       return;
     }
     lines_.fail("expected a table of samples, found no row of values");
+  }
+
+  /// A line above the table that has its separators.
+  void read_setting(const std::vector<std::string_view>& fields) {
+    if (const auto seconds = sample_interval(fields)) info_.sample_rate_hz = 1 / *seconds;
+    if (const double unit = horizontal_unit(fields); unit != 0) horizontal_unit_ = unit;
+  }
+
+  /// Rigol's first column counts, and the steps are in two of their own.
+  void take_steps(const std::vector<std::string_view>& fields) {
+    columns_[0].time = true;
+    for (std::size_t i = 1; i < std::min(fields.size(), columns_.size()); ++i) {
+      if (!names_a_step(columns_[i].name)) continue;
+      columns_[i].time = true;
+      const auto seconds = parse_time(fields[i], 1);
+      if (lower_case(columns_[i].name) == "increment" && seconds && *seconds > 0)
+        info_.sample_rate_hz = 1 / *seconds;
+    }
   }
 
   /// A line above the table: it has none of the separators that the rows have.
@@ -201,6 +229,7 @@ class CsvSource final : public SampleSource {
       }
       columns_.push_back(column);
     }
+    if (time_column_ >= 0 && seconds_per_unit_ == 0) seconds_per_unit_ = horizontal_unit_;
     // Behind libsigrok's channels may stand whether the trigger was met (output/csv.c of 0.5.2).
     if (time_column_ == 0 && columns_.back().name == "Trigger" &&
         columns_.size() == listed_.size() + 2)
@@ -480,6 +509,7 @@ class CsvSource final : public SampleSource {
   std::vector<std::uint8_t> sample_;
   SampleBuffer buffer_{1, false};
   double seconds_per_unit_ = 0;  ///< of times; 0: not known
+  double horizontal_unit_ = 0;   ///< the same, of the settings above the table
   RowClock clock_{0};
   std::uint64_t unknown_ = 0;  ///< levels
 };
@@ -517,11 +547,12 @@ TableVerdict judge_table(std::string_view text) {
   constexpr std::size_t kRows = 8;
   const char separator = separator_of(text);
   if (separator == ' ') return {};
+  const std::uint64_t names_line = line_of_names(text, separator);
   std::vector<std::string_view> names;
   std::size_t rows = 0;
   for (const NumberedLine& line : lines_of(text)) {
     if (rows == kRows) break;
-    if (declared_separator(line.text)) continue;
+    if (line.number < names_line || declared_separator(line.text)) continue;
     if (names.empty()) {
       const auto fields = first_fields(line.text, separator);
       if (fields.size() > 1 || rows != 0) names = fields;
@@ -535,7 +566,7 @@ TableVerdict judge_table(std::string_view text) {
       return {false, where + " has " + std::to_string(fields.size()) +
                          " columns, the lines before it " + std::to_string(names.size())};
     }
-    if (is_row_of_units(fields)) continue;
+    if (is_row_of_units(fields) || is_row_of_steps(fields)) continue;
     if (std::none_of(fields.begin(), fields.end(), is_value))
       return {false, "column 1 ('" + shown(names[0]) + "') has '" + shown(fields[0]) + "' in " +
                          where + ", and no other column has a level, a number or a time"};

@@ -136,6 +136,25 @@ const std::vector<Dialect>& dialects() {
        [](std::size_t i, char a, char b) {
          return fmt::format("{:.2f}\t{}\t{}\n", nanoseconds(i) * 1e-3, a, b);
        }},
+      {"Tektronix",
+       "Model,MSO4104\nFirmware Version,2.88\n,\nHorizontal Units,s\nSample Interval,2e-08\n,\n,\n"
+       "TIME,CLK,S0\n",
+       [](std::size_t i, char a, char b) {
+         return fmt::format("{:e},{},{}\n", nanoseconds(i) * 1e-9 - 100e-9, a, b);
+       }},
+      {"Siglent",
+       "Record Length,Digital:13\nSample Interval,Digital:2e-08\nVertical Units,\nSource,CLK,S0\n"
+       "Second,CLK,S0\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{},{},{}\n", seconds(i), a, b); }},
+      {"Rigol", "X,CLK,S0,Start,Increment,\nSequence,,,-1.000000e-07,2.000000e-08,\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{},{},{},,\n", i, a, b); }},
+      {"Rigol, with times", "Time(s),CLK,S0,t0 = -1.0e-07,tInc = 2.0e-08,\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{},{},{},,\n", seconds(i), a, b); }},
+      {"Keysight", "x-axis,CLK,S0\nsecond,,\n",
+       [](std::size_t i, char a, char b) {
+         return fmt::format("{:e},{},{}\n", nanoseconds(i) * 1e-9 - 100e-9, a, b);
+       },
+       false},
       {"a title above", "Export of a capture, made today\nSample rate: 50 MHz\n\nTime [s];CLK;S0\n",
        [](std::size_t i, char a, char b) { return fmt::format("{};{};{}\n", seconds(i), a, b); }},
   };
@@ -195,6 +214,12 @@ TEST(TableDialects, ATableThatIsNoneOfThemIsToldByLineAndColumn) {
   EXPECT_NE(ragged.find("line 3 has 2 columns"), std::string::npos) << ragged;
   EXPECT_EQ(complaint("Dear friend,\nit is late,\nfarewell\n"), "");
   EXPECT_EQ(complaint(std::string_view("\0\1\2,\n\3,\n\4,\n", 11)), "");
+}
+
+TEST(TableDialects, ADamagedRowIsNoLineOfNames) {
+  std::string text = "CLK,S0\n";
+  for (int i = 0; i < 20; ++i) text += i == 12 ? "1,lost\n" : "1,0\n";
+  EXPECT_THROW(read(text), FormatError);
 }
 
 TEST(TableDialects, ErrorsNameTheColumn) {

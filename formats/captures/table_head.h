@@ -1,0 +1,26 @@
+#pragma once
+// What oscilloscopes write above the table of their digital channels, with the table's own
+// separator: settings, a line each (Tektronix, Siglent), or what the steps of the rows are (Rigol).
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace citcat {
+
+/// The number of the line with the names of the columns, where settings stand above it; 0 where
+/// none do. `head` is the beginning of a file.
+std::uint64_t line_of_names(std::string_view head, char separator);
+
+/// Seconds from one row to the next, of a setting "Sample Interval,2e-08".
+std::optional<double> sample_interval(const std::vector<std::string_view>& fields);
+/// The unit of the times, of a setting "Horizontal Units,s"; 0: it is none.
+double horizontal_unit(const std::vector<std::string_view>& fields);
+
+/// Below "X,D0,D1,Start,Increment" stands "Sequence,,,-1e-07,2e-08" (Rigol).
+bool is_row_of_steps(const std::vector<std::string_view>& fields);
+/// Names of columns of which that row alone has values.
+bool names_a_step(std::string_view column);
+
+}  // namespace citcat
