@@ -5,6 +5,7 @@
 
 #include "capture/bus/clock_check.h"
 #include "capture/bus/hex.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 
@@ -94,6 +95,7 @@ class SampleCapture final : public CaptureReader {
     while (decoder_) {
       if (decoder_->take(out)) {
         out.index = index_++;
+        own_reads_ += reads_own_register(out) ? 1 : 0;
         if (out.is_memory() && (out.address.value & dead_bit_) != 0)
           throw FormatError(source_->info().name, out.clock,
                             std::string("expected ") + match_.bus->dead_line +
@@ -237,7 +239,21 @@ class SampleCapture final : public CaptureReader {
     }
   }
 
+  /// Whether an 80186 reads a register of the devices on its chip, which are at FF00 to FFFF until
+  /// a program moves them (AP-186, 2.8): what it gets does not come over the bus.
+  bool reads_own_register(const BusTransaction& t) const {
+    constexpr std::uint32_t kBlock = 0xff00;
+    return t.op == BusOp::io_read && (t.address.value & kBlock) == kBlock &&
+           cpu_traits(match_.cpu).instructions == InstructionSet::i186;
+  }
+
   void close_segment() {
+    if (own_reads_ != 0)
+      info_.warnings.push_back(
+          std::to_string(own_reads_) +
+          " reads of ports FF00 to FFFF, where the devices on the processor's own chip are: their "
+          "values may not be those on the bus");
+    own_reads_ = 0;
     for (const std::string& line : decoder_->warnings()) info_.warnings.push_back(line);
     for (const std::string& line : source_->source().warnings()) info_.warnings.push_back(line);
     decoder_.reset();
@@ -261,6 +277,7 @@ class SampleCapture final : public CaptureReader {
   std::unique_ptr<BusDecoder> decoder_;
   bool ended_ = false, any_samples_ = false;
   std::uint64_t index_ = 0;
+  std::uint64_t own_reads_ = 0;  ///< in this segment
 };
 
 }  // namespace

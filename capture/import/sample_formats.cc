@@ -281,8 +281,8 @@ std::unique_ptr<CaptureReader> open_sal_capture(const Paths& paths, const Captur
   throw FormatError(paths.front(), 0,
                     "expected an export, found a capture of Logic 2 itself (.sal, version " +
                         (known ? meta["version"].dump() : std::string("unknown")) +
-                        "), whose inside changes from one version to the next: export it from "
-                        "Logic 2 as CSV or as binary (File, Export Data)");
+                        "), whose inside changes from one version to the next: open it in Logic 2 "
+                        "and export its raw data as binary, or as CSV (File, Export Raw Data)");
 }
 std::unique_ptr<CaptureReader> open_hp_listing_capture(const Paths& paths,
                                                        const CaptureOptions& options) {

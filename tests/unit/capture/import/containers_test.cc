@@ -176,6 +176,19 @@ TEST_F(Containers, ACutSessionIsRefused) {
   }
 }
 
+TEST_F(Containers, ACaptureOfLogic2ItselfSaysWhatToExport) {
+  const std::string meta = R"({"version": 22, "data": {}, "binData": []})";
+  test::write_zip(folder_ / "capture.sal", {{"meta.json", text(meta)}, {"digital-0.bin", {}}});
+  try {
+    open_capture({path("capture.sal")}, {});
+    FAIL() << "it is no export";
+  } catch (const FormatError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find(".sal, version 22"), std::string::npos) << what;
+    EXPECT_NE(what.find("File, Export Raw Data"), std::string::npos) << what;
+  }
+}
+
 TEST_F(Containers, AnEmptyFileIsRefused) {
   const fs::path path = folder_ / "empty.sr";
   std::ofstream(path).close();
