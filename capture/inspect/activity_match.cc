@@ -11,6 +11,7 @@
 #include "capture/bus/channel_map.h"
 #include "capture/inspect/address_lines.h"
 #include "capture/inspect/bus_cycles_8088.h"
+#include "capture/inspect/exchanged_lines.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -29,7 +30,7 @@ constexpr std::size_t kAddressLines = 20;
 
 class Matching {
  public:
-  explicit Matching(SampleSource& source) : activity_(source) { out_.bus = kBus; }
+  explicit Matching(ChannelActivity& activity) : activity_(activity) { out_.bus = kBus; }
 
   ActivityMatch run() {
     find_clock_and_status();
@@ -186,14 +187,53 @@ class Matching {
     if (best) add("INTR", *best, "high at each interrupt acknowledge and seldom else");
   }
 
-  ChannelActivity activity_;
+  ChannelActivity& activity_;
   std::vector<UnnamedCycle> cycles_;
   std::set<std::size_t> used_;
   ActivityMatch out_;
 };
 
+/// The bus whose pins the channels are named for, if it is not the one that is known by its motion.
+std::optional<BusMatch> other_bus(const SampleInfo& info, CpuModel cpu) {
+  try {
+    BusMatch match = choose_bus(info, {}, cpu);
+    if (match.bus->id != kBus) return match;
+  } catch (const FormatError&) {
+    // The names say nothing.
+  }
+  return std::nullopt;
+}
+
+ActivityMatch match_by_names(const ChannelActivity& activity, const BusMatch& match) {
+  ActivityMatch out;
+  out.bus = match.bus->id;
+  PinAssignment assignment = assign_pins(match, {});
+  const auto exchanged =
+      find_exchanged_lines(activity.info(), activity.blocks(), match, assignment);
+  for (std::size_t i = 0; i < match.pins.size(); ++i) {
+    const std::string& pin = match.pins[i].pin->name;
+    if (assignment.pins[i].channel < 0) {
+      out.missing.push_back(pin);
+      continue;
+    }
+    std::string reason = "by its name";
+    for (const ExchangedLines& lines : exchanged)
+      if (lines.first == pin || lines.second == pin) reason = lines.text();
+    out.pins.push_back({pin, static_cast<std::size_t>(assignment.pins[i].channel), reason});
+  }
+  if (exchanged.empty())
+    out.doubts.push_back(
+        "all pins are taken by the names of their channels: no two were found after whose exchange "
+        "code is fetched in a better order");
+  return out;
+}
+
 }  // namespace
 
-ActivityMatch match_by_activity(SampleSource& source) { return Matching(source).run(); }
+ActivityMatch match_by_activity(SampleSource& source, CpuModel cpu) {
+  ChannelActivity activity(source);
+  const auto other = other_bus(activity.info(), cpu);
+  return other ? match_by_names(activity, *other) : Matching(activity).run();
+}
 
 }  // namespace citcat

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capture/inspect/channel_activity.h"
+#include "events/cpu_state.h"
 
 namespace citcat {
 
@@ -26,8 +27,10 @@ struct ActivityMatch {
   std::vector<std::string> doubts;   ///< what the capture does not tell, one line each
 };
 
-/// Matches the channels of a capture; looks at its first 16 MiB of samples. FormatError, with the
-/// name of the capture, says what was looked for and not found.
-ActivityMatch match_by_activity(SampleSource& source);
+/// Matches the channels of a capture; looks at its first 16 MiB of samples. Channels whose names
+/// are those of another bus than the 8088's in maximum mode are taken by their names, but for pairs
+/// that look exchanged. `cpu`: unknown where nobody says it. FormatError, with the name of the
+/// capture, says what was looked for and not found.
+ActivityMatch match_by_activity(SampleSource& source, CpuModel cpu = CpuModel::unknown);
 
 }  // namespace citcat

@@ -6,8 +6,12 @@
 #include <optional>
 #include <utility>
 
+#include "capture/bus/channel_map.h"
 #include "capture/bus/hex.h"
 #include "capture/import/sample_formats.h"
+#include "capture/inspect/channel_activity.h"
+#include "capture/inspect/exchanged_lines.h"
+#include "events/cpu_traits.h"
 #include "events/memory_image.h"
 #include "formats/io/error.h"
 
@@ -23,6 +27,8 @@ constexpr double kJumpFactor = 1000;
 // More differences than this in one bit alone are its line's doing.
 constexpr std::uint64_t kOneBitFault = 8;
 constexpr int kBits = 8;
+// So much of the beginning tells whether two lines are exchanged.
+constexpr std::size_t kExchangeBytes = std::size_t{1} << 18;
 
 /// Collects the occurrences of one check.
 struct Tally {
@@ -244,6 +250,27 @@ void find_glitches(std::string_view format, const std::vector<std::string>& path
   finder.report(out);
 }
 
+/// Of processors without a cache, which fetch all code on their bus.
+void find_exchanged(std::string_view format, const std::vector<std::string>& paths,
+                    const CaptureOptions& options, std::vector<LintFinding>& out) {
+  const auto samples = open_samples(format, paths);
+  if (!samples) return;
+  const ChannelActivity activity(*samples, kExchangeBytes);
+  try {
+    ChannelMap map;
+    if (!options.channel_map_path.empty()) map = load_channel_map(options.channel_map_path);
+    const BusMatch match = choose_bus(activity.info(), map, options.cpu);
+    if (cpu_traits(match.cpu).instructions >= InstructionSet::i486) return;
+    PinAssignment assignment = assign_pins(match, map);
+    for (const ExchangedLines& lines :
+         find_exchanged_lines(activity.info(), activity.blocks(), match, assignment))
+      out.push_back({"exchanged-lines", FindingConfidence::likely, lines.after - lines.before, 0, 0,
+                     lines.text()});
+  } catch (const FormatError&) {
+    // That the names say nothing has been found already.
+  }
+}
+
 }  // namespace
 
 const char* confidence_name(FindingConfidence confidence) {
@@ -300,6 +327,7 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
                                  "not one bus transaction in the whole capture"});
     if (format != nullptr) find_glitches(format->id, paths, report.findings);
   }
+  if (format != nullptr) find_exchanged(format->id, paths, options, report.findings);
   std::stable_sort(
       report.findings.begin(), report.findings.end(),
       [](const LintFinding& a, const LintFinding& b) { return a.confidence > b.confidence; });

@@ -129,7 +129,7 @@ void print_channels(const std::vector<std::string>& captures, const CaptureOptio
 void propose_channels(const std::vector<std::string>& captures, const CaptureOptions& options,
                       const std::string& map_path, bool json, const Console& console) {
   const auto samples = open_channels(captures, options);
-  const ActivityMatch match = match_by_activity(*samples);
+  const ActivityMatch match = match_by_activity(*samples, options.cpu);
   const SampleInfo& info = samples->info();
   const std::string map = json_text(map_json(match, info), 2) + "\n";
   AtomicFile file(map_path);
