@@ -193,8 +193,21 @@ void ProcessorCapture::give(const ProcessorRecord& record) {
   const bool tells_of_end =
       record.kind == ProcessorRecord::Kind::cut || record.kind == ProcessorRecord::Kind::reached;
   if (record.agent != processor_ || tells_of_end) return;
-  BusTransaction t;
   if (record.kind == ProcessorRecord::Kind::init) return;  // what counts is how it begins anew
+  lone_.add(record, record_ - 1);
+  settle();
+}
+
+/// Hands on the processor's own records whose counts are known to be believed or not.
+void ProcessorCapture::settle() {
+  for (ProcessorRecord record; lone_.take(record);) give_own(record);
+  for (const std::uint64_t number : lone_.take_lone()) {
+    if (lone_counts_++ == 0) first_lone_ = number;
+  }
+}
+
+void ProcessorCapture::give_own(const ProcessorRecord& record) {
+  BusTransaction t;
   if (record.kind == ProcessorRecord::Kind::startup) {
     t.op = BusOp::interrupt_acknowledge;
     t.size = 2;
@@ -267,6 +280,14 @@ std::uint64_t ProcessorCapture::reach() const {
 
 void ProcessorCapture::close() {
   at_end_ = true;
+  lone_.end();
+  settle();
+  if (lone_counts_ != 0) {
+    info_.warnings.push_back(
+        "counts of processor " + std::to_string(processor_) + " that do not go with those around " +
+        "them are not believed: " + std::to_string(lone_counts_) + ", the first at record " +
+        std::to_string(first_lone_) + ", which may be another processor's");
+  }
   facts_.reach = reach();
   const InputStream& input = file_->input();
   if (input.is_unfinished() && info_.ending == Ending::capture_end) {

@@ -14,6 +14,7 @@
 #include "capture/bus/source.h"
 #include "capture/import/bus_record.h"
 #include "capture/import/dump_window.h"
+#include "capture/import/lone_counts.h"
 #include "capture/import/processor_records.h"
 #include "capture/import/record_capture.h"
 #include "capture/import/register_accesses.h"
@@ -53,6 +54,8 @@ class ProcessorCapture final : public CaptureReader {
   void read_beginning();
   bool is_beginning(const ProcessorRecord& record);
   void give(const ProcessorRecord& record);
+  void settle();
+  void give_own(const ProcessorRecord& record);
   void give(BusTransaction t);
   void give_rest();
   std::uint64_t reach() const;
@@ -75,6 +78,8 @@ class ProcessorCapture final : public CaptureReader {
   std::uint32_t last_clock_ = 0;
   std::uint8_t last_agent_ = kNoProcessor;
   bool at_end_ = false, any_ = false;
+  LoneCounts lone_;
+  std::uint64_t lone_counts_ = 0, first_lone_ = 0;
   std::deque<BusTransaction> ready_;
   DumpFinder dump_;
   bool has_init_ = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +14,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
+#include "cli/machine/machine_explanation_report.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
@@ -23,6 +25,7 @@
 #include "formats/io/error.h"
 #include "formats/text/one_line.h"
 #include "replay/diagnose/explanation.h"
+#include "replay/diagnose/processors/machine_explanation.h"
 
 namespace citcat {
 namespace {
@@ -128,14 +131,16 @@ void write_hints(const HintFile& hints, const std::string& path) {
   file.commit();
 }
 
-ExitCode run_explain(ExplainArguments arguments, const Console& console) {
-  arguments.recording = arguments.processor.name(arguments.recording);
-  if (is_standard_output(arguments.output)) {
-    throw UsageError(
-        "-o: expected a file for the hints; the explanation goes to the standard "
-        "output, with --json the hints among it");
-  }
-  TimeBudget time(arguments.time, TimeBudget::Counts::all, interrupt_requested);
+/// What was found of one recording.
+struct ExplainedRecording {
+  Explanation explanation;
+  HintFile hints;
+  double clock_hz = 0;
+  std::vector<std::string> advice;
+};
+
+ExplainedRecording explain_recording(const ExplainArguments& arguments, TimeBudget& time,
+                                     const Console& console) {
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints, &time);
   const RecordingFile& file = placed.file;
   if (file.meta().evidence != EvidenceMode::full) {
@@ -155,19 +160,97 @@ ExitCode run_explain(ExplainArguments arguments, const Console& console) {
   };
   const Recording& recording = file.recording();
   const auto evidence = [&file] { return file.evidence(); };
-  const Explanation explanation =
-      needs_placement(recording) ? explain_unplaced(recording, evidence, *placed.search, options)
-                                 : explain(recording, evidence, options);
-  HintFile hints{file.identity(false).hex(), file.hints()};
-  hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
-  if (!arguments.output.empty() && !explanation.hints.empty()) write_hints(hints, arguments.output);
-  const double clock_hz = clock_rate(recording.provenance);
+  ExplainedRecording found;
+  found.explanation = needs_placement(recording)
+                          ? explain_unplaced(recording, evidence, *placed.search, options)
+                          : explain(recording, evidence, options);
+  const Explanation& explanation = found.explanation;
+  found.hints = {file.identity(false).hex(), file.hints()};
+  found.hints.hints.insert(found.hints.hints.end(), explanation.hints.begin(),
+                           explanation.hints.end());
+  found.clock_hz = clock_rate(recording.provenance);
+  if (!explanation.rounds.empty()) found.advice = line_advice(file);
+  return found;
+}
+
+void print_found(const ExplainedRecording& found, const ExplainArguments& arguments,
+                 const Console& console) {
+  print_text(found.explanation, arguments, found.explanation.hints.empty() ? "" : arguments.output,
+             found.advice, found.clock_hz, console);
+}
+
+/// Each processor whose replay leaves the evidence, by itself.
+nlohmann::ordered_json explain_each(const MachineFile& machine, const MachineOutcome& outcome,
+                                    ExplainArguments arguments, TimeBudget& time,
+                                    const Console& console) {
+  nlohmann::ordered_json each = nlohmann::ordered_json::array();
+  for (std::size_t p = 0; p < machine.processors(); ++p) {
+    nlohmann::ordered_json its{{"processor", p}};
+    if (p < outcome.replays.size() && outcome.replays[p].divergence) {
+      arguments.recording = machine.name(p);
+      const ExplainedRecording found = explain_recording(arguments, time, console);
+      if (arguments.json) {
+        its.update(explanation_json(found.explanation, found.hints, found.clock_hz));
+      } else {
+        console.print(fmt::format("\nprocessor {} by itself\n", p));
+        print_found(found, arguments, console);
+      }
+    }
+    each.push_back(std::move(its));
+  }
+  return each;
+}
+
+ExitCode explain_processors(const MachineFile& machine, const ExplainArguments& arguments,
+                            const Console& console) {
+  if (!arguments.output.empty() || !arguments.hints.empty())
+    throw UsageError("-o and --hints: say which processor with --processor P");
+  TimeBudget time(arguments.time, TimeBudget::Counts::all, interrupt_requested);
+  MachineExplainOptions options;
+  options.policy = arguments.comparison;
+  options.time = &time;
+  options.folder = std::filesystem::temp_directory_path().string();
+  Progress progress = console.progress("explaining", "");
+  options.progress = [&progress](std::size_t tried) { progress.show(tried, "causes"); };
+  const MachineExplanation explanation = explain_machine(machine, options);
+  const bool match = explanation.outcome.agrees();
+  nlohmann::ordered_json json;
+  json["verdict"] = match ? "match" : "diverged";
+  json["repaired"] = explanation.repaired();
+  json["machine"] = machine_explanation_json(explanation);
+  json["processors"] = nlohmann::ordered_json::array();
+  if (!arguments.json) {
+    if (match) {
+      console.print_line("match: nothing to explain");
+    } else {
+      print_machine_explanation(explanation, console);
+    }
+  }
+  if (!match && !explanation.repaired())
+    json["processors"] = explain_each(machine, explanation.outcome, arguments, time, console);
+  if (arguments.json) console.print_json(json);
+  if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
+  return match ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+ExitCode run_explain(ExplainArguments arguments, const Console& console) {
+  arguments.recording = arguments.processor.name(arguments.recording);
+  if (is_standard_output(arguments.output)) {
+    throw UsageError(
+        "-o: expected a file for the hints; the explanation goes to the standard "
+        "output, with --json the hints among it");
+  }
+  if (const auto machine = find_machine(arguments.recording))
+    return explain_processors(*machine, arguments, console);
+  TimeBudget time(arguments.time, TimeBudget::Counts::all, interrupt_requested);
+  const ExplainedRecording found = explain_recording(arguments, time, console);
+  const Explanation& explanation = found.explanation;
+  if (!arguments.output.empty() && !explanation.hints.empty())
+    write_hints(found.hints, arguments.output);
   if (arguments.json) {
-    console.print_json(explanation_json(explanation, hints, clock_hz));
+    console.print_json(explanation_json(explanation, found.hints, found.clock_hz));
   } else {
-    print_text(explanation, arguments, explanation.hints.empty() ? "" : arguments.output,
-               explanation.rounds.empty() ? std::vector<std::string>() : line_advice(file),
-               clock_hz, console);
+    print_found(found, arguments, console);
   }
   if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
   const bool matches = explanation.rounds.empty() && explanation.given_up.empty();

@@ -1,0 +1,39 @@
+#pragma once
+// Counts of instructions that stand alone: a record between two of the same processor that counts
+// far beyond the one behind it, or falls far behind the one before it, was counted by somebody
+// else. Its count is not believed; those of all others are.
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "capture/import/processor_records.h"
+
+namespace citcat {
+
+/// One processor's records on their way, as many held as it takes to tell.
+class LoneCounts {
+ public:
+  void add(const ProcessorRecord& record, std::uint64_t number);
+  /// Nothing comes any more.
+  void end() { ended_ = true; }
+  /// The next one that is settled; false where there is none yet.
+  bool take(ProcessorRecord& out);
+  /// Numbers in the file of records whose counts were taken away since the last question.
+  std::vector<std::uint64_t> take_lone();
+
+ private:
+  struct Held {
+    ProcessorRecord record;
+    std::uint64_t number = 0;
+  };
+  std::size_t same_count() const;
+  bool is_lone(std::size_t parts) const;
+
+  std::deque<Held> held_;
+  std::uint64_t reached_ = 0;  ///< the highest count that was believed
+  std::vector<std::uint64_t> lone_;
+  bool ended_ = false;
+};
+
+}  // namespace citcat

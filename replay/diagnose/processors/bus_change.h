@@ -1,0 +1,38 @@
+#pragma once
+// A change of what processors did on the bus that they share, to be tried.
+
+#include <cstdint>
+#include <optional>
+
+#include "events/bus_transaction.h"
+#include "events/position.h"
+#include "events/processors/bus_note.h"
+
+namespace citcat {
+
+/// One event of a shared bus: a transaction by its processor and number, or a note by its number
+/// among the notes of the machine.
+struct BusPlace {
+  std::uint8_t processor = 0;
+  std::uint64_t index = kNoTransaction;
+  bool is_note = false;
+  bool operator==(const BusPlace&) const = default;
+};
+
+struct BusChange {
+  enum class Kind : std::uint8_t {
+    give,  ///< `what` was another processor's: `to`, at `position` where that is known
+    drop,  ///< `what` was not
+    hold,  ///< `what`, and what its processor did until then, came right behind `behind`
+    add,   ///< `note` came right behind `what`
+  };
+  Kind kind = Kind::give;
+  BusPlace what;
+  std::uint8_t parts = 1;  ///< transactions: a line may go in two
+  std::uint8_t to = 0;
+  std::optional<Position> position;
+  BusPlace behind;
+  BusNote note;
+};
+
+}  // namespace citcat

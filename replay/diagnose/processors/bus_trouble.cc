@@ -1,0 +1,100 @@
+#include "replay/diagnose/processors/bus_trouble.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace citcat {
+namespace {
+
+/// Events that are kept before a trouble and behind it.
+constexpr std::size_t kBefore = 96, kBehind = 48, kOfLine = 64;
+
+ShownEvent shown(SharedEvent event, std::uint64_t note) {
+  ShownEvent its;
+  its.place = event.note ? BusPlace{event.processor, note, true}
+                         : BusPlace{event.processor, event.t.index, false};
+  its.clock = event.note ? event.note->clock : event.t.clock;
+  its.event = std::move(event);
+  return its;
+}
+
+PhysAddr address_of(const SharedEvent& event) {
+  return event.note ? event.note->address : event.t.address;
+}
+
+bool is_of_memory(const SharedEvent& event) {
+  return event.note ? event.note->kind != BusNote::Kind::message : event.t.is_memory();
+}
+
+/// When the bus showed the processor there for the first time, or was at a transaction.
+std::optional<std::uint64_t> clock_of(const RecordingFile& file, const Divergence& divergence) {
+  const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+  std::optional<std::uint64_t> clock;
+  for (BusTransaction t; evidence->next(t);) {
+    if (t.has(kClockKnown)) clock = t.clock;
+    const bool there = divergence.transaction != kNoTransaction
+                           ? t.index >= divergence.transaction
+                           : t.has(kPositionKnown) && divergence.position <= t.position;
+    if (there) break;
+  }
+  return clock;
+}
+
+}  // namespace
+
+std::vector<BusTrouble> troubles_of(const MachineFile& machine,
+                                    const std::vector<RecordingFile>& files,
+                                    const MachineOutcome& outcome) {
+  std::vector<BusTrouble> troubles;
+  for (std::size_t p = 0; p < outcome.replays.size() && p < machine.processors(); ++p) {
+    const std::optional<Divergence>& divergence = outcome.replays[p].divergence;
+    if (!divergence) continue;
+    BusTrouble trouble;
+    trouble.processor = static_cast<std::uint8_t>(p);
+    trouble.position = divergence->position;
+    trouble.clock = clock_of(files[p], *divergence).value_or(0);
+    if (divergence->shown && divergence->shown->is_memory())
+      trouble.address = divergence->shown->address;
+    troubles.push_back(trouble);
+  }
+  if (outcome.bus.first) {
+    const BusContradiction& first = *outcome.bus.first;
+    BusTrouble trouble;
+    trouble.processor = first.processor;
+    trouble.clock = first.t.clock;
+    if (first.t.has(kPositionKnown)) trouble.position = first.t.position;
+    trouble.address = first.t.address;
+    trouble.is_contradiction = true;
+    troubles.push_back(trouble);
+  }
+  std::stable_sort(troubles.begin(), troubles.end(), [](const BusTrouble& a, const BusTrouble& b) {
+    return a.clock < b.clock;
+  });
+  return troubles;
+}
+
+BusNeighbourhood neighbourhood_of(const MachineFile& machine,
+                                  const std::vector<RecordingFile>& files,
+                                  const BusTrouble& trouble, std::uint32_t line_bytes) {
+  std::deque<ShownEvent> around, line;
+  SharedBus bus = shared_bus_of(machine, files);
+  std::uint64_t note = 0;
+  std::size_t behind = 0;
+  for (SharedEvent event; behind < kBehind && bus.next(event);) {
+    const ShownEvent its = shown(std::move(event), note);
+    if (its.place.is_note) ++note;
+    const bool on_line =
+        trouble.address && is_of_memory(its.event) &&
+        address_of(its.event).low32() / line_bytes == trouble.address->low32() / line_bytes;
+    if (on_line) {
+      line.push_back(its);
+      if (line.size() > kOfLine) line.pop_front();
+    }
+    if (its.clock > trouble.clock) ++behind;
+    around.push_back(its);
+    if (around.size() > kBefore + kBehind) around.pop_front();
+  }
+  return {{around.begin(), around.end()}, {line.begin(), line.end()}};
+}
+
+}  // namespace citcat

@@ -1,0 +1,46 @@
+#pragma once
+// Where several processors and their bus do not agree, and what the bus showed around it.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "events/archive/machine_file.h"
+#include "replay/diagnose/processors/bus_change.h"
+#include "replay/diagnose/processors/machine_outcome.h"
+
+namespace citcat {
+
+/// One thing that is wrong.
+struct BusTrouble {
+  std::uint8_t processor = 0;
+  std::uint64_t clock = 0;
+  std::optional<Position> position;  ///< of its processor
+  std::optional<PhysAddr> address;   ///< that two disagree on
+  /// A contradiction on the bus; otherwise a replay that leaves the evidence.
+  bool is_contradiction = false;
+};
+
+struct ShownEvent {
+  BusPlace place;
+  SharedEvent event;
+  std::uint64_t clock = 0;
+};
+
+/// Events around a trouble, in the order of the bus.
+struct BusNeighbourhood {
+  std::vector<ShownEvent> events;
+  /// The same on the line of the trouble's address alone, from farther back.
+  std::vector<ShownEvent> line;
+};
+
+/// Each processor's divergence, and the first contradiction, in the order of the bus.
+std::vector<BusTrouble> troubles_of(const MachineFile& machine,
+                                    const std::vector<RecordingFile>& files,
+                                    const MachineOutcome& outcome);
+
+BusNeighbourhood neighbourhood_of(const MachineFile& machine,
+                                  const std::vector<RecordingFile>& files,
+                                  const BusTrouble& trouble, std::uint32_t line_bytes);
+
+}  // namespace citcat

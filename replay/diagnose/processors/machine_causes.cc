@@ -1,0 +1,328 @@
+#include "replay/diagnose/processors/machine_causes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "events/startup_event.h"
+#include "replay/diagnose/processors/replayed_accesses.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::size_t kMostAccesses = 100'000;
+/// Instructions beyond what the bus shows of a processor in which it may still have done something.
+constexpr std::uint64_t kFarther = 4096;
+
+bool is_interrupt(const BusTransaction& t) {
+  return t.op == BusOp::nmi || (t.op == BusOp::interrupt_acknowledge && !is_startup(t));
+}
+
+std::string what(const BusTransaction& t) {
+  if (t.op == BusOp::nmi) return "an NMI";
+  if (t.op == BusOp::interrupt_acknowledge) return fmt::format("the interrupt {:02x}", t.data[0]);
+  const bool port = t.op == BusOp::io_read || t.op == BusOp::io_write;
+  return fmt::format("a {} of {} bytes at {:0{}x}", bus_op_name(t.op), t.size, t.address.low32(),
+                     port ? 4 : 8);
+}
+
+std::string at(const BusTransaction& t) {
+  return t.has(kPositionKnown) ? fmt::format(" at its instruction {}", t.position.instruction)
+                               : std::string();
+}
+
+/// What one processor does around the trouble.
+struct ProcessorView {
+  std::vector<ReplayedAccess> accesses;
+  Position from, to;
+};
+
+class MachineCauses {
+ public:
+  MachineCauses(const std::vector<RecordingFile>& files, const BusTrouble& trouble,
+                const BusNeighbourhood& near)
+      : files_(files), trouble_(trouble), near_(near), views_(files.size()) {
+    line_bytes_ = std::max(files.front().recording().bus.line_bytes, 32u);
+    for (std::size_t p = 0; p < files_.size(); ++p) look(p);
+  }
+
+  std::vector<MachineCause> find() {
+    for (std::size_t i = 0; i < near_.events.size(); ++i) given(near_.events, i);
+    for (std::size_t i = 0; i < near_.line.size(); ++i) {
+      given(near_.line, i);
+      held(i);
+      invalidated(i);
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const MachineCause& a, const MachineCause& b) {
+      return a.price < b.price;
+    });
+    return std::move(found_);
+  }
+
+ private:
+  void look(std::size_t p);
+  std::uint64_t distance(std::uint64_t clock) const {
+    return clock < trouble_.clock ? trouble_.clock - clock : clock - trouble_.clock;
+  }
+  Position before(std::size_t p, const std::vector<ShownEvent>& events, std::size_t i) const;
+  Position behind(std::size_t p, const std::vector<ShownEvent>& events, std::size_t i) const;
+  bool is_own(std::size_t p, const BusTransaction& t) const;
+  void given(const std::vector<ShownEvent>& events, std::size_t i);
+  void give_to(std::uint8_t to, const std::vector<ShownEvent>& events, std::size_t i);
+  void give_note(const ShownEvent& note);
+  void held(std::size_t i);
+  void invalidated(std::size_t i);
+  void add(MachineCause cause, std::uint64_t clock);
+
+  const std::vector<RecordingFile>& files_;
+  const BusTrouble& trouble_;
+  const BusNeighbourhood& near_;
+  std::vector<ProcessorView> views_;
+  std::uint32_t line_bytes_ = 32;
+  std::vector<MachineCause> found_;
+  std::set<std::tuple<int, unsigned, std::uint64_t, bool, unsigned, std::uint64_t>> told_;
+};
+
+/// Replays a processor through what the bus shows around the trouble.
+void MachineCauses::look(std::size_t p) {
+  std::optional<Position> first, last;
+  for (const auto* const events : {&near_.events, &near_.line}) {
+    for (const ShownEvent& its : *events) {
+      if (its.event.note || its.event.processor != p || !its.event.t.has(kPositionKnown)) continue;
+      const Position here = its.event.t.position;
+      first = first ? std::min(*first, here) : here;
+      last = last ? std::max(*last, here) : here;
+    }
+  }
+  if (trouble_.processor == p && trouble_.position) {
+    first = first ? std::min(*first, *trouble_.position) : *trouble_.position;
+    last = last ? std::max(*last, *trouble_.position) : *trouble_.position;
+  }
+  if (!first) return;
+  ProcessorView& view = views_[p];
+  view.from = {first->instruction - std::min<std::uint64_t>(first->instruction, 64), 0};
+  view.to = {last->instruction + kFarther, 0};
+  view.accesses = replayed_accesses(files_[p], view.from, view.to, kMostAccesses);
+}
+
+/// Where processor `p` was when the bus showed an event of another one: behind this, before that.
+Position MachineCauses::before(std::size_t p, const std::vector<ShownEvent>& events,
+                               std::size_t i) const {
+  while (i-- > 0) {
+    const SharedEvent& event = events[i].event;
+    if (!event.note && event.processor == p && event.t.has(kPositionKnown))
+      return event.t.position;
+  }
+  return views_[p].from;
+}
+
+Position MachineCauses::behind(std::size_t p, const std::vector<ShownEvent>& events,
+                               std::size_t i) const {
+  while (++i < events.size()) {
+    const SharedEvent& event = events[i].event;
+    if (!event.note && event.processor == p && event.t.has(kPositionKnown))
+      return event.t.position;
+  }
+  return views_[p].to;
+}
+
+/// Its replay does what the bus shows there.
+bool MachineCauses::is_own(std::size_t p, const BusTransaction& t) const {
+  if (!t.has(kPositionKnown)) return false;
+  const auto& accesses = views_[p].accesses;
+  return std::any_of(accesses.begin(), accesses.end(), [&](const ReplayedAccess& a) {
+    return a.position.instruction == t.position.instruction && is_shown_by(a, t, line_bytes_);
+  });
+}
+
+void MachineCauses::add(MachineCause cause, std::uint64_t clock) {
+  const auto key = std::make_tuple(static_cast<int>(cause.kind),
+                                   unsigned{cause.change.what.processor}, cause.change.what.index,
+                                   cause.change.what.is_note, unsigned{cause.change.to},
+                                   cause.change.position.value_or(Position{}).instruction ^
+                                       cause.change.behind.index);
+  if (!told_.insert(key).second) return;
+  cause.price += 0.001 * static_cast<double>(std::min<std::uint64_t>(distance(clock), 500));
+  found_.push_back(std::move(cause));
+}
+
+void MachineCauses::given(const std::vector<ShownEvent>& events, std::size_t i) {
+  const ShownEvent& its = events[i];
+  if (its.event.note) return give_note(its);
+  const BusTransaction& t = its.event.t;
+  const bool second_part = t.has(kLine) && t.address.low32() % line_bytes_ != 0;
+  if (second_part || t.op > BusOp::interrupt_acknowledge) {
+    if (t.op != BusOp::nmi) return;
+  }
+  for (std::size_t to = 0; to < files_.size(); ++to) {
+    if (to != its.event.processor) give_to(static_cast<std::uint8_t>(to), events, i);
+  }
+}
+
+/// The transaction was that of another processor, whose replay does the same at that time.
+void MachineCauses::give_to(std::uint8_t to, const std::vector<ShownEvent>& events,
+                            std::size_t i) {
+  const SharedEvent& event = events[i].event;
+  const BusTransaction& t = event.t;
+  const Position from = before(to, events, i), until = behind(to, events, i);
+  std::vector<std::optional<Position>> places;
+  for (const ReplayedAccess& a : views_[to].accesses) {
+    if (a.position < from || until < a.position || !is_shown_by(a, t, line_bytes_)) continue;
+    if (places.empty() || places.back() != a.position) places.emplace_back(a.position);
+  }
+  const bool unforced = is_interrupt(t) || t.has(kWriteBack);
+  if (places.empty() && !unforced) return;
+  constexpr std::size_t kMostPlaces = 3;
+  if (places.size() > kMostPlaces) places.resize(kMostPlaces);
+  if (t.has(kPositionKnown) && !(t.position < from) && !(until < t.position))
+    places.insert(places.begin(), t.position);
+  if (unforced) {
+    places.emplace_back(from);
+    places.emplace_back(until);
+    if (trouble_.processor == to && trouble_.position) places.emplace_back(trouble_.position);
+  }
+  MachineCause cause;
+  cause.kind = MachineCauseKind::wrong_processor;
+  cause.change.kind = BusChange::Kind::give;
+  cause.change.what = events[i].place;
+  cause.change.to = to;
+  const bool two_parts = t.has(kLine) && t.size < line_bytes_;
+  cause.change.parts = two_parts ? static_cast<std::uint8_t>(line_bytes_ / t.size) : 1;
+  cause.processor = event.processor;
+  cause.transaction = t.index;
+  cause.address = t.address;
+  if (t.has(kPositionKnown)) cause.position = t.position;
+  cause.price = is_own(event.processor, t) ? 3 : 1;
+  for (std::size_t n = 0; n < places.size(); ++n) {
+    cause.change.position = places[n];
+    cause.text = fmt::format(
+        "transaction {} of processor {}, {}{}, was processor {}'s, at its instruction {}", t.index,
+        event.processor, what(t), at(t), to, places[n]->instruction);
+    add(cause, events[i].clock);
+  }
+}
+
+void MachineCauses::give_note(const ShownEvent& its) {
+  const BusNote& note = *its.event.note;
+  if (note.kind != BusNote::Kind::invalidate) return;
+  MachineCause cause;
+  cause.kind = MachineCauseKind::wrong_processor;
+  cause.change.what = its.place;
+  cause.processor = note.processor;
+  cause.address = note.address;
+  for (std::size_t to = 0; to < files_.size(); ++to) {
+    if (to == note.processor) continue;
+    cause.change.to = static_cast<std::uint8_t>(to);
+    cause.text = fmt::format(
+        "it was processor {} that made the line {:08x} its own at clock {}, and not processor {}",
+        to, note.address.low32(), note.clock, note.processor);
+    add(cause, its.clock);
+  }
+  cause.kind = MachineCauseKind::extra_invalidation;
+  cause.change.kind = BusChange::Kind::drop;
+  cause.text = fmt::format("processor {} did not make the line {:08x} its own at clock {}",
+                           note.processor, note.address.low32(), note.clock);
+  cause.price = 2;
+  add(std::move(cause), its.clock);
+}
+
+/// What one processor did on the line came behind what another one did there.
+void MachineCauses::held(std::size_t i) {
+  const ShownEvent& first = near_.line[i];
+  constexpr std::size_t kNear = 16;
+  const auto writes = [](const ShownEvent& e) {
+    return e.event.note || e.event.t.op == BusOp::data_write || e.event.t.has(kStoreFill);
+  };
+  const auto name = [](const ShownEvent& e) {
+    if (e.event.note) return fmt::format("the invalidation at clock {}", e.clock);
+    return fmt::format("transaction {}", e.event.t.index);
+  };
+  for (std::size_t k = i + 1; k < std::min(near_.line.size(), i + kNear); ++k) {
+    const ShownEvent& other = near_.line[k];
+    if (other.event.processor == first.event.processor) continue;
+    if (!writes(first) && !writes(other)) continue;
+    if (other.clock < first.clock) continue;
+    MachineCause cause;
+    cause.kind = MachineCauseKind::wrong_order;
+    cause.change.kind = BusChange::Kind::hold;
+    cause.change.what = first.place;
+    cause.change.behind = other.place;
+    cause.processor = first.event.processor;
+    if (!first.event.note) {
+      cause.transaction = first.event.t.index;
+      if (first.event.t.has(kPositionKnown)) cause.position = first.event.t.position;
+    }
+    cause.address = first.event.note ? first.event.note->address : first.event.t.address;
+    cause.text = fmt::format("{} of processor {} came behind {} of processor {}, on {:08x}",
+                             name(first), first.event.processor, name(other),
+                             other.event.processor, cause.address.low32());
+    const bool troubled = first.event.processor == trouble_.processor &&
+                          first.clock == trouble_.clock && trouble_.is_contradiction;
+    cause.price = troubled ? 1 : 1.5;
+    add(std::move(cause), first.clock);
+  }
+}
+
+/// A processor that shares a line stores to it: the bus must have shown that it made it its own.
+void MachineCauses::invalidated(std::size_t i) {
+  if (!trouble_.is_contradiction || near_.line[i].clock > trouble_.clock) return;
+  const std::uint8_t p = trouble_.processor;
+  const ShownEvent& shared = near_.line[i];
+  const PhysAddr line{trouble_.address->low32() / line_bytes_ * line_bytes_};
+  const Position from = before(p, near_.line, i + 1);
+  Position until = behind(p, near_.line, i);
+  for (const ReplayedAccess& a : views_[p].accesses) {
+    if (a.op != BusOp::data_write || a.position < from || until < a.position) continue;
+    if (!overlap(line, line_bytes_, a.address, a.size)) continue;
+    // Behind the last that the bus shows of it before its store.
+    const ShownEvent* behind_it = &shared;
+    for (const ShownEvent& its : near_.events) {
+      const SharedEvent& event = its.event;
+      const bool earlier = !event.note && event.processor == p && event.t.has(kPositionKnown) &&
+                           event.t.position <= a.position && its.clock >= shared.clock;
+      if (earlier && its.clock >= behind_it->clock) behind_it = &its;
+    }
+    MachineCause cause;
+    cause.kind = MachineCauseKind::missing_invalidation;
+    cause.change.kind = BusChange::Kind::add;
+    cause.change.what = behind_it->place;
+    cause.change.note.processor = p;
+    cause.change.note.address = line;
+    cause.processor = p;
+    cause.position = a.position;
+    cause.address = line;
+    cause.text = fmt::format(
+        "processor {} made the line {:08x} its own at its instruction {} ({:08x}), and the capture "
+        "lacks the invalidation",
+        p, line.low32(), a.position.instruction, a.instruction.value);
+    cause.price = 0.9;
+    return add(std::move(cause), shared.clock);
+  }
+}
+
+}  // namespace
+
+std::string_view machine_cause_name(MachineCauseKind kind) {
+  switch (kind) {
+    case MachineCauseKind::wrong_processor:
+      return "wrong_processor";
+    case MachineCauseKind::missing_invalidation:
+      return "missing_invalidation";
+    case MachineCauseKind::extra_invalidation:
+      return "extra_invalidation";
+    case MachineCauseKind::wrong_order:
+      return "wrong_order";
+  }
+  return "";
+}
+
+std::vector<MachineCause> machine_causes(const std::vector<RecordingFile>& files,
+                                         const BusTrouble& trouble,
+                                         const BusNeighbourhood& neighbourhood) {
+  return MachineCauses(files, trouble, neighbourhood).find();
+}
+
+}  // namespace citcat

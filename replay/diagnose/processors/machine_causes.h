@@ -1,0 +1,42 @@
+#pragma once
+// What several processors and their bus may disagree for that no replay of one of them alone can
+// tell: something that another processor did, a line that nobody was seen to make its own, an order
+// that was another one.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replay/diagnose/processors/bus_change.h"
+#include "replay/diagnose/processors/bus_trouble.h"
+
+namespace citcat {
+
+enum class MachineCauseKind : std::uint8_t {
+  wrong_processor,       ///< another processor did it
+  missing_invalidation,  ///< the capture lacks that a shared line became a processor's own
+  extra_invalidation,    ///< it has one that was none
+  wrong_order,           ///< two things came the other way round
+};
+/// As in JSON, e.g. "wrong_processor".
+std::string_view machine_cause_name(MachineCauseKind kind);
+
+struct MachineCause {
+  MachineCauseKind kind = MachineCauseKind::wrong_processor;
+  std::string text;  ///< for people, one line
+  BusChange change;  ///< that tries it
+  /// What it is about, for those who look it up.
+  std::uint8_t processor = 0;
+  std::optional<std::uint64_t> transaction;
+  std::optional<Position> position;
+  PhysAddr address;
+  double price = 1;  ///< how much it asks one to believe
+};
+
+/// Causes worth trying for a trouble, the likeliest first.
+std::vector<MachineCause> machine_causes(const std::vector<RecordingFile>& files,
+                                         const BusTrouble& trouble,
+                                         const BusNeighbourhood& neighbourhood);
+
+}  // namespace citcat

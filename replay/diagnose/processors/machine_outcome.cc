@@ -1,0 +1,37 @@
+#include "replay/diagnose/processors/machine_outcome.h"
+
+#include <algorithm>
+
+#include "replay/run/replay_session.h"
+
+namespace citcat {
+
+std::size_t MachineOutcome::diverged() const {
+  return static_cast<std::size_t>(std::count_if(
+      replays.begin(), replays.end(), [](const ReplayReport& r) { return r.divergence.has_value(); }));
+}
+
+bool MachineOutcome::better_than(const MachineOutcome& other) const {
+  const std::size_t ours = diverged(), theirs = other.diverged();
+  if (ours > theirs || bus.contradictions > other.bus.contradictions) return false;
+  return ours < theirs || bus.contradictions < other.bus.contradictions;
+}
+
+MachineOutcome outcome_of(const MachineFile& machine, const ComparisonPolicy& policy) {
+  MachineOutcome outcome;
+  const std::vector<RecordingFile> files = open_processors(machine);
+  CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
+                   machine.info().shows_sharing);
+  SharedBus bus = shared_bus_of(machine, files);
+  outcome.bus = check_shared_bus(bus, check);
+  for (const RecordingFile& file : files) {
+    SessionOptions options;
+    options.policy = policy;
+    options.plain_first = true;
+    options.start_over = [] { return nullptr; };
+    outcome.replays.push_back(ReplaySession(file, nullptr, options).run());
+  }
+  return outcome;
+}
+
+}  // namespace citcat
