@@ -53,7 +53,11 @@ void Console::print_titles(std::string_view titles) const {
 }
 
 void Console::print_json(const nlohmann::ordered_json& value) const {
-  print(json_text(value) + "\n");
+  if (collected_ != nullptr) {
+    collected_->push_back(value);
+  } else {
+    print(json_text(value) + "\n");
+  }
 }
 
 void Console::note(std::string_view text) const {

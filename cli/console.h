@@ -31,6 +31,13 @@ class Console {
   /// escaped.
   void print_json(const nlohmann::ordered_json& value) const;
 
+  /// The same, but results for programs go to the end of `into`, an array that must outlive it.
+  Console collecting(nlohmann::ordered_json& into) const {
+    Console its = *this;
+    its.collected_ = &into;
+    return its;
+  }
+
   /// Information for people, as "citcat: text" on stderr; silenced by --quiet.
   void note(std::string_view text) const;
   /// A reason to trust the result less; never silenced.
@@ -47,6 +54,7 @@ class Console {
 
  private:
   bool quiet_;
+  nlohmann::ordered_json* collected_ = nullptr;
 };
 
 }  // namespace citcat

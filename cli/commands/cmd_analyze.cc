@@ -18,6 +18,7 @@
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/idtrace/idtrace_count.h"
+#include "cli/machine/each_processor.h"
 #include "cli/machine/machine_analysis.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
@@ -136,21 +137,9 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   return told_of_failures(*result.analysis, console) ? ExitCode::system : ExitCode::ok;
 }
 
-ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
+/// Of one processor.
+ExitCode analyze_one(AnalyzeArguments arguments, const Console& console) {
   const AnalysisFormat format = arguments.format();
-  if (describe_instead(arguments, console)) return ExitCode::ok;
-  if (arguments.recording.empty()) throw UsageError("RECORDING is required");
-  arguments.processor.take_from(arguments.positions);
-  arguments.recording = arguments.processor.name(arguments.recording);
-  if (asks_of_all_processors(arguments.tools)) {
-    if (arguments.scope.selects() || arguments.metrics.any() || !arguments.shard.empty() ||
-        !arguments.positions.from.empty() || !arguments.positions.to.empty()) {
-      throw UsageError("--tool " + arguments.tools.front() +
-                       ": is of all of the run of all processors, and takes no part of it");
-    }
-    return analyze_processors(arguments.recording, arguments.tools, arguments.scope.symbols, format,
-                              console);
-  }
   if (arguments.positions.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");
   }
@@ -201,6 +190,65 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   }
   if (result.analysis && told_of_failures(*result.analysis, console)) return ExitCode::system;
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+/// `--by processor` of one alone would be a group of everything.
+void take_processor_off(AnalyzeArguments& arguments, bool several) {
+  std::string& by = arguments.scope.by;
+  constexpr std::string_view kName = "processor";
+  std::string others;
+  bool named = false;
+  for (std::size_t at = 0; at <= by.size();) {
+    const std::size_t end = std::min(by.find(',', at), by.size());
+    const std::string part = by.substr(at, end - at);
+    if (part == kName) {
+      named = true;
+    } else {
+      others += (others.empty() ? "" : ",") + part;
+    }
+    at = end + 1;
+  }
+  if (!named) return;
+  if (!several) {
+    throw UsageError("--by processor: of a recording of several processors, without --processor");
+  }
+  by = others;
+}
+
+/// Each of several processors, one after the other.
+ExitCode analyze_each(const MachineFile& machine, AnalyzeArguments arguments,
+                      const Console& console) {
+  if (!arguments.positions.from.empty() || !arguments.positions.to.empty())
+    throw UsageError("--from and --to: of one processor, P:N");
+  if (!arguments.shard.empty()) throw UsageError("--shard: say which processor with --processor P");
+  if (arguments.format() == AnalysisFormat::csv)
+    throw UsageError("--csv: say which processor with --processor P");
+  return for_each_processor(machine, console, arguments.json,
+                            [&](const std::string& name, const Console& its) {
+                              arguments.recording = name;
+                              return analyze_one(arguments, its);
+                            });
+}
+
+ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
+  const AnalysisFormat format = arguments.format();
+  if (describe_instead(arguments, console)) return ExitCode::ok;
+  if (arguments.recording.empty()) throw UsageError("RECORDING is required");
+  arguments.processor.take_from(arguments.positions);
+  arguments.recording = arguments.processor.name(arguments.recording);
+  if (asks_of_all_processors(arguments.tools)) {
+    if (arguments.scope.selects() || arguments.metrics.any() || !arguments.shard.empty() ||
+        !arguments.positions.from.empty() || !arguments.positions.to.empty()) {
+      throw UsageError("--tool " + arguments.tools.front() +
+                       ": is of all of the run of all processors, and takes no part of it");
+    }
+    return analyze_processors(arguments.recording, arguments.tools, arguments.scope.symbols, format,
+                              console);
+  }
+  const std::optional<MachineFile> machine = find_machine(arguments.recording);
+  take_processor_off(arguments, machine.has_value());
+  return machine ? analyze_each(*machine, std::move(arguments), console)
+                 : analyze_one(std::move(arguments), console);
 }
 
 void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {

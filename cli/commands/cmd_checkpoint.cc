@@ -5,10 +5,12 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
 #include "cli/digest_verify.h"
+#include "cli/machine/each_processor.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
@@ -53,9 +55,8 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
   return taken;
 }
 
-ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
-  require_file_to_add_to(arguments.recording);
-  arguments.recording = arguments.processor.name(arguments.recording);
+/// Of the recording that is named.
+ExitCode add_checkpoints(CheckpointArguments arguments, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.recording, console);
   const RecordingFile& file = placed.file;
   const std::uint64_t existing = Checkpoints(file).stored_bytes();
@@ -85,6 +86,20 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   }
   taken.result.warn(console);
   return taken.result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
+  require_file_to_add_to(arguments.recording);
+  arguments.recording = arguments.processor.name(arguments.recording);
+  const std::optional<MachineFile> machine = find_machine(arguments.recording);
+  if (!machine) return add_checkpoints(arguments, console);
+  // What is allowed is for all of them.
+  arguments.options.max_bytes /= machine->processors();
+  return for_each_processor(*machine, console, arguments.json,
+                            [&](const std::string& name, const Console& its) {
+                              arguments.recording = name;
+                              return add_checkpoints(arguments, its);
+                            });
 }
 
 CommandRun define_checkpoint(const CommandParser& parser) {

@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/machine/each_processor.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "events/archive/recording_file.h"
@@ -53,9 +55,7 @@ void print_text(const PlacedRecording& placed, const Console& console) {
   }
 }
 
-ExitCode run_place(PlaceArguments arguments, const Console& console) {
-  require_file_to_add_to(arguments.recording);
-  arguments.recording = arguments.processor.name(arguments.recording);
+ExitCode place_one(const PlaceArguments& arguments, const Console& console) {
   TimeBudget time(arguments.time, TimeBudget::Counts::since_gain, interrupt_requested);
   const PlacedRecording placed = open_placed(arguments.recording, console, "", &time);
   const bool complete = !needs_placement(placed.file.recording());
@@ -67,6 +67,18 @@ ExitCode run_place(PlaceArguments arguments, const Console& console) {
   }
   if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
   return complete ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+ExitCode run_place(PlaceArguments arguments, const Console& console) {
+  require_file_to_add_to(arguments.recording);
+  arguments.recording = arguments.processor.name(arguments.recording);
+  const std::optional<MachineFile> machine = find_machine(arguments.recording);
+  if (!machine) return place_one(arguments, console);
+  return for_each_processor(*machine, console, arguments.json,
+                            [&](const std::string& name, const Console& its) {
+                              arguments.recording = name;
+                              return place_one(arguments, its);
+                            });
 }
 
 CommandRun define_place(const CommandParser& parser) {

@@ -15,6 +15,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
+#include "cli/machine/each_processor.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parallel_trace.h"
 #include "cli/parsing/command_description.h"
@@ -234,14 +235,8 @@ void print_result(const TraceRunResult& result, double opening, double seconds,
   for (const std::string& line : stats_lines(*stats)) console.note(line);
 }
 
-ExitCode run_replay(ReplayArguments arguments, const Console& console) {
-  require_own_output(arguments.output, arguments.json);
-  if (arguments.stats && arguments.jobs > 1) {
-    throw UsageError("--stats: not with --jobs: its processes count for themselves");
-  }
+ExitCode replay_one(ReplayArguments arguments, const Console& console) {
   const auto opened = std::chrono::steady_clock::now();
-  arguments.processor.take_from(arguments.positions);
-  arguments.recording = arguments.processor.name(arguments.recording);
   arguments.range = arguments.positions.instructions();
   if (!arguments.shard.empty() && arguments.positions.within_repeat()) {
     throw UsageError("--shard: --from and --to must not lie within a REP");
@@ -313,6 +308,41 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   print_result(result, opening, seconds, arguments, console);
   result.warn(console);
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+/// Each of several processors, with an output of its own.
+ExitCode replay_each(const MachineFile& machine, ReplayArguments arguments,
+                     const Console& console) {
+  if (!arguments.positions.from.empty() || !arguments.positions.to.empty())
+    throw UsageError("--from and --to: of one processor, P:N");
+  if (!arguments.shard.empty() || !arguments.hints.empty())
+    throw UsageError("--shard and --hints: say which processor with --processor P");
+  const std::string output = arguments.output;
+  if (!output.empty() && output != "/dev/null" && output_kind(output) != OutputKind::replaced) {
+    throw UsageError("-o " + output + ": several processors need a file each: say which one with " +
+                     "--processor P");
+  }
+  std::size_t number = 0;
+  return for_each_processor(machine, console, arguments.json,
+                            [&](const std::string& name, const Console& its) {
+                              arguments.recording = name;
+                              if (!output.empty() && output != "/dev/null")
+                                arguments.output = path_of_processor(output, number);
+                              ++number;
+                              return replay_one(arguments, its);
+                            });
+}
+
+ExitCode run_replay(ReplayArguments arguments, const Console& console) {
+  require_own_output(arguments.output, arguments.json);
+  if (arguments.stats && arguments.jobs > 1) {
+    throw UsageError("--stats: not with --jobs: its processes count for themselves");
+  }
+  arguments.processor.take_from(arguments.positions);
+  arguments.recording = arguments.processor.name(arguments.recording);
+  const std::optional<MachineFile> machine = find_machine(arguments.recording);
+  return machine ? replay_each(*machine, std::move(arguments), console)
+                 : replay_one(std::move(arguments), console);
 }
 
 CommandRun define_replay(const CommandParser& parser) {

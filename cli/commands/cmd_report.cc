@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,7 @@
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/report/report_data.h"
 #include "formats/io/atomic_file.h"
@@ -33,6 +35,13 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+/// What is shown: of several processors each, one beside the other.
+std::vector<std::string> reported_names(const ReportArguments& arguments) {
+  if (arguments.compare || !std::filesystem::exists(arguments.recordings.front()))
+    return arguments.recordings;
+  return names_of_processors(arguments.recordings.front());
+}
+
 ExitCode run_report(ReportArguments arguments, const Console& console) {
   const std::size_t wanted = arguments.compare ? 2 : 1;
   if (arguments.recordings.size() != wanted) {
@@ -47,7 +56,7 @@ ExitCode run_report(ReportArguments arguments, const Console& console) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   bool sure = true;
   std::string title;
-  for (const std::string& operand : arguments.recordings) {
+  for (const std::string& operand : reported_names(arguments)) {
     ReportedRun run = report_run(parse_reported_range(operand), arguments.options, console);
     sure = sure && run.sure;
     title += (title.empty() ? "" : " and ") + run.data.at("name").get<std::string>();

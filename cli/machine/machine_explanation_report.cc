@@ -57,9 +57,8 @@ void print_machine_explanation(const MachineExplanation& explanation, const Cons
   console.print_line("diverged: " + disagreement(outcome));
   for (std::size_t p = 0; p < outcome.replays.size(); ++p) {
     const ReplayReport& its = outcome.replays[p];
-    console.print_line(
-        fmt::format("  processor {:<3} {}: {} instructions", p,
-                    its.divergence ? "diverged" : "match", its.instructions));
+    console.print_line(fmt::format("  processor {:<3} {}: {} instructions", p,
+                                   its.divergence ? "diverged" : "match", its.instructions));
     if (!its.divergence) continue;
     for (const std::string& line : divergence_lines(*its.divergence, 0))
       console.print_line("    " + line);
@@ -71,15 +70,15 @@ void print_machine_explanation(const MachineExplanation& explanation, const Cons
     if (!first.expected.empty()) console.print_line("    expected " + first.expected);
     console.print_line("    found    " + first.found);
   }
-  console.print(fmt::format("\ncauses that concern several processors: {} tried\n",
-                            explanation.tried));
+  console.print(
+      fmt::format("\ncauses that concern several processors: {} tried\n", explanation.tried));
   if (explanation.causes.empty()) console.print_line("  none of them leaves less wrong");
   int rank = 0;
   for (const TriedMachineCause& tried : explanation.causes) {
-    console.print(fmt::format("{:>3}. {:<20} {}\n{:26}{}\n", ++rank,
-                              machine_cause_name(tried.cause.kind), tried.cause.text, "",
-                              tried.repairs ? "everything then agrees, to the end"
-                                            : "less is then wrong, not nothing"));
+    console.print(fmt::format(
+        "{:>3}. {:<20} {}\n{:26}{}\n", ++rank, machine_cause_name(tried.cause.kind),
+        tried.cause.text, "",
+        tried.repairs ? "everything then agrees, to the end" : "less is then wrong, not nothing"));
   }
 }
 

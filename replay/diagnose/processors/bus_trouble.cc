@@ -67,9 +67,8 @@ std::vector<BusTrouble> troubles_of(const MachineFile& machine,
     trouble.is_contradiction = true;
     troubles.push_back(trouble);
   }
-  std::stable_sort(troubles.begin(), troubles.end(), [](const BusTrouble& a, const BusTrouble& b) {
-    return a.clock < b.clock;
-  });
+  std::stable_sort(troubles.begin(), troubles.end(),
+                   [](const BusTrouble& a, const BusTrouble& b) { return a.clock < b.clock; });
   return troubles;
 }
 

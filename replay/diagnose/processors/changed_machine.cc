@@ -13,8 +13,7 @@ namespace {
 class ChangedBus {
  public:
   /// `by`: who did it in the recording.
-  using Take =
-      std::function<void(const SharedEvent& event, std::uint8_t by, std::uint64_t number)>;
+  using Take = std::function<void(const SharedEvent& event, std::uint8_t by, std::uint64_t number)>;
 
   ChangedBus(const BusChange& change, Take take) : change_(change), take_(std::move(take)) {}
 

@@ -56,9 +56,9 @@ class MachineCauses {
       held(i);
       invalidated(i);
     }
-    std::stable_sort(found_.begin(), found_.end(), [](const MachineCause& a, const MachineCause& b) {
-      return a.price < b.price;
-    });
+    std::stable_sort(
+        found_.begin(), found_.end(),
+        [](const MachineCause& a, const MachineCause& b) { return a.price < b.price; });
     return std::move(found_);
   }
 
@@ -113,8 +113,7 @@ Position MachineCauses::before(std::size_t p, const std::vector<ShownEvent>& eve
                                std::size_t i) const {
   while (i-- > 0) {
     const SharedEvent& event = events[i].event;
-    if (!event.note && event.processor == p && event.t.has(kPositionKnown))
-      return event.t.position;
+    if (!event.note && event.processor == p && event.t.has(kPositionKnown)) return event.t.position;
   }
   return views_[p].from;
 }
@@ -123,8 +122,7 @@ Position MachineCauses::behind(std::size_t p, const std::vector<ShownEvent>& eve
                                std::size_t i) const {
   while (++i < events.size()) {
     const SharedEvent& event = events[i].event;
-    if (!event.note && event.processor == p && event.t.has(kPositionKnown))
-      return event.t.position;
+    if (!event.note && event.processor == p && event.t.has(kPositionKnown)) return event.t.position;
   }
   return views_[p].to;
 }
@@ -139,11 +137,10 @@ bool MachineCauses::is_own(std::size_t p, const BusTransaction& t) const {
 }
 
 void MachineCauses::add(MachineCause cause, std::uint64_t clock) {
-  const auto key = std::make_tuple(static_cast<int>(cause.kind),
-                                   unsigned{cause.change.what.processor}, cause.change.what.index,
-                                   cause.change.what.is_note, unsigned{cause.change.to},
-                                   cause.change.position.value_or(Position{}).instruction ^
-                                       cause.change.behind.index);
+  const auto key = std::make_tuple(
+      static_cast<int>(cause.kind), unsigned{cause.change.what.processor}, cause.change.what.index,
+      cause.change.what.is_note, unsigned{cause.change.to},
+      cause.change.position.value_or(Position{}).instruction ^ cause.change.behind.index);
   if (!told_.insert(key).second) return;
   cause.price += 0.001 * static_cast<double>(std::min<std::uint64_t>(distance(clock), 500));
   found_.push_back(std::move(cause));
@@ -163,8 +160,7 @@ void MachineCauses::given(const std::vector<ShownEvent>& events, std::size_t i) 
 }
 
 /// The transaction was that of another processor, whose replay does the same at that time.
-void MachineCauses::give_to(std::uint8_t to, const std::vector<ShownEvent>& events,
-                            std::size_t i) {
+void MachineCauses::give_to(std::uint8_t to, const std::vector<ShownEvent>& events, std::size_t i) {
   const SharedEvent& event = events[i].event;
   const BusTransaction& t = event.t;
   const Position from = before(to, events, i), until = behind(to, events, i);
@@ -257,8 +253,8 @@ void MachineCauses::held(std::size_t i) {
     }
     cause.address = first.event.note ? first.event.note->address : first.event.t.address;
     cause.text = fmt::format("{} of processor {} came behind {} of processor {}, on {:08x}",
-                             name(first), first.event.processor, name(other),
-                             other.event.processor, cause.address.low32());
+                             name(first), first.event.processor, name(other), other.event.processor,
+                             cause.address.low32());
     const bool troubled = first.event.processor == trouble_.processor &&
                           first.clock == trouble_.clock && trouble_.is_contradiction;
     cause.price = troubled ? 1 : 1.5;

@@ -7,8 +7,9 @@
 namespace citcat {
 
 std::size_t MachineOutcome::diverged() const {
-  return static_cast<std::size_t>(std::count_if(
-      replays.begin(), replays.end(), [](const ReplayReport& r) { return r.divergence.has_value(); }));
+  return static_cast<std::size_t>(
+      std::count_if(replays.begin(), replays.end(),
+                    [](const ReplayReport& r) { return r.divergence.has_value(); }));
 }
 
 bool MachineOutcome::better_than(const MachineOutcome& other) const {

@@ -94,7 +94,7 @@ for (const {id, title, make, tools} of sections) {
   for (const {run, content} of parts) {
     runs.append(element(
         'div', {},
-        report.runs.length === 2 ? element('p', {class: 'run-name'}, runName(run)) : null,
+        report.runs.length > 1 ? element('p', {class: 'run-name'}, runName(run)) : null,
         sampleNote(run, tools), ...content));
   }
   addSection(id, title, runs);
