@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -297,11 +298,15 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
   if (!arguments.hints.empty()) throw UsageError("--hints: say which processor with --processor P");
   MachineVerdict verdict;
   CrossCheck check = make_cross_check(machine);
-  verdict.bus = cross_check(machine, check);
-  const std::vector<std::string> results =
-      run_side_by_side(machine.processors(), arguments.jobs, [&](std::size_t number) {
+  std::function<void()> meanwhile = [&] { verdict.bus = cross_check(machine, check); };
+  // Captured memory is compared with what each processor may own, which the bus tells.
+  if (captured != nullptr) std::exchange(meanwhile, {})();
+  const std::vector<std::string> results = run_side_by_side(
+      machine.processors(), arguments.jobs,
+      [&](std::size_t number) {
         return to_text(verify_processor(machine, number, captured, check, arguments, console));
-      });
+      },
+      meanwhile);
   for (const std::string& text : results) verdict.processors.push_back(processor_verdict_of(text));
   if (captured != nullptr) verdict.memory = compare_memory(*captured, check, verdict.processors);
   if (arguments.json) {

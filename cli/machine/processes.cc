@@ -96,9 +96,11 @@ class Worker {
 }  // namespace
 
 std::vector<std::string> run_side_by_side(std::size_t count, unsigned jobs,
-                                          const std::function<std::string(std::size_t)>& work) {
+                                          const std::function<std::string(std::size_t)>& work,
+                                          const std::function<void()>& meanwhile) {
   std::vector<std::string> results;
   if (jobs <= 1 || count <= 1) {
+    if (meanwhile) meanwhile();
     for (std::size_t i = 0; i < count; ++i) results.push_back(work(i));
     return results;
   }
@@ -107,6 +109,7 @@ std::vector<std::string> run_side_by_side(std::size_t count, unsigned jobs,
   for (std::size_t i = 0; i < count; ++i) {
     for (; begun < count && begun < i + jobs; ++begun)
       workers[begun] = std::make_unique<Worker>(work, begun);
+    if (i == 0 && meanwhile) meanwhile();
     results.push_back(workers[i]->result());
     workers[i].reset();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "events/processors/bus_flags.h"
 #include "events/processors/device_addresses.h"
 
 namespace citcat {
@@ -138,6 +139,20 @@ void CrossCheck::read(const SharedEvent& event) {
   }
 }
 
+/// Between the read of a locked access and its write nobody else has the bus (Intel SDM vol. 3,
+/// 8.1.2), but to write back a line that is asked for. What is wrong, or "".
+std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
+  if (locked_by_ && *locked_by_ != processor) {
+    if (t.op == BusOp::data_write && t.has(kSnoop)) return "";
+    const std::string owner = std::to_string(*locked_by_);
+    locked_by_.reset();
+    return "another processor uses the bus while processor " + owner + " has it locked (LOCK#)";
+  }
+  const bool begins = t.op == BusOp::data_read && (t.flags & kLocked) != 0;
+  locked_by_ = begins ? std::optional(processor) : std::nullopt;
+  return "";
+}
+
 void CrossCheck::take(const SharedEvent& event) {
   if (event.note) {
     const BusNote& note = *event.note;
@@ -157,6 +172,8 @@ void CrossCheck::take(const SharedEvent& event) {
   ++result_.transactions;
   const BusTransaction& t = event.t;
   if (!t.is_memory()) return;
+  const std::string unlocked = shows_sharing_ ? lock(event.processor, t) : "";
+  if (!unlocked.empty()) contradict(event, unlocked, "", "an access to " + hex_address(t.address));
   const std::string wrong =
       !shows_sharing_ || is_device(t, ram_bytes_) ? "" : owners_.take(event.processor, t);
   if (!wrong.empty()) contradict(event, wrong, "", "line " + hex_address(t.address));

@@ -71,6 +71,7 @@ class CrossCheck {
   void write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
              std::uint64_t transaction);
   void settle(std::uint8_t processor);
+  std::string lock(std::uint8_t processor, const BusTransaction& t);
   void contradict(const SharedEvent& event, std::string reason, std::string expected,
                   std::string found);
   std::string who(const Page& page, std::uint32_t offset) const;
@@ -79,6 +80,7 @@ class CrossCheck {
   bool shows_sharing_;
   CrossCheckResult result_;
   LineOwners owners_;
+  std::optional<std::uint8_t> locked_by_;  ///< who has read with LOCK# and not written yet
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   std::vector<std::optional<Pending>> pending_;
   std::vector<std::vector<std::size_t>> from_others_;

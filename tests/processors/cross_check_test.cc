@@ -102,6 +102,17 @@ TEST_F(CrossChecks, AnOldValueIsNoLongerTheOthers) {
   EXPECT_NE(reason(), "");
 }
 
+TEST_F(CrossChecks, NobodyElseHasALockedBus) {
+  constexpr PhysAddr kLock{0x2000}, kElsewhere{0x3000};
+  memory(0, BusOp::data_read, kLock, {0}, kLocked);
+  memory(0, BusOp::data_write, kLock, {1}, kLocked);
+  memory(1, BusOp::data_read, kElsewhere, {7});
+  EXPECT_EQ(check_.result().contradictions, 0u);
+  memory(1, BusOp::data_read, kLock, {1}, kLocked);
+  memory(0, BusOp::data_read, kElsewhere, {7});
+  EXPECT_NE(reason().find("while processor 1 has it locked"), std::string::npos) << reason();
+}
+
 TEST_F(CrossChecks, DevicesMayShowAnything) {
   memory(0, BusOp::data_read, PhysAddr{0xb8000}, {1});
   memory(0, BusOp::data_read, PhysAddr{0xb8000}, {2}, 0, 0);

@@ -1,6 +1,8 @@
 #include "replay/diagnose/processors/changed_machine.h"
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -115,13 +117,23 @@ class PortValues {
   std::vector<Its> its_;
 };
 
-/// What is derived is that of the bus; the rest stays.
-Recording completed(Recording derived, const Recording& before) {
+/// Whether the bus shows the processor up to the end of its recording.
+bool is_shown_to_end(const RecordingFile& file) {
+  const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+  std::uint64_t shown = 0;
+  for (BusTransaction t; evidence->next(t);) {
+    if (t.has(kPositionKnown)) shown = std::max(shown, t.position.instruction + 1);
+  }
+  return shown == file.recording().instructions;
+}
+
+/// What is derived is that of the bus; the rest stays. `ends_with_bus`: so is the end.
+Recording completed(Recording derived, const Recording& before, bool ends_with_bus) {
   derived.initial = before.initial;
   derived.internal_reads = before.internal_reads;
   derived.provenance = before.provenance;
   derived.bus.address_mask = before.bus.address_mask;
-  derived.instructions = before.instructions;
+  if (!ends_with_bus) derived.instructions = before.instructions;
   derived.end = before.end;
   derived.ending = before.ending;
   return derived;
@@ -159,7 +171,10 @@ void write_changed_machine(const MachineFile& machine, const BusChange& change,
     });
     bus.run(shared_bus_of(machine, files));
     archive.select(p);
-    archive.add(completed(builder.finish(), files[p].recording()));
+    // What is taken away may be all that shows the processor so far.
+    const bool loses = p == change.what.processor && change.kind != BusChange::Kind::hold;
+    archive.add(
+        completed(builder.finish(), files[p].recording(), loses && is_shown_to_end(files[p])));
   }
   archive.close();
   MachineInfo info = machine.info();

@@ -50,7 +50,10 @@ class MachineCauses {
   }
 
   std::vector<MachineCause> find() {
-    for (std::size_t i = 0; i < near_.events.size(); ++i) given(near_.events, i);
+    for (std::size_t i = 0; i < near_.events.size(); ++i) {
+      given(near_.events, i);
+      held_anywhere(i);
+    }
     for (std::size_t i = 0; i < near_.line.size(); ++i) {
       given(near_.line, i);
       held(i);
@@ -74,6 +77,7 @@ class MachineCauses {
   void give_to(std::uint8_t to, const std::vector<ShownEvent>& events, std::size_t i);
   void give_note(const ShownEvent& note);
   void held(std::size_t i);
+  void held_anywhere(std::size_t i);
   void invalidated(std::size_t i);
   void add(MachineCause cause, std::uint64_t clock);
 
@@ -259,6 +263,32 @@ void MachineCauses::held(std::size_t i) {
                           first.clock == trouble_.clock && trouble_.is_contradiction;
     cause.price = troubled ? 1 : 1.5;
     add(std::move(cause), first.clock);
+  }
+}
+
+/// What contradicts the bus came a little later, wherever it went.
+void MachineCauses::held_anywhere(std::size_t i) {
+  const ShownEvent& its = near_.events[i];
+  constexpr std::size_t kNear = 6;
+  if (!trouble_.is_contradiction || its.clock != trouble_.clock || its.event.note) return;
+  for (std::size_t k = i + 1; k < std::min(near_.events.size(), i + kNear); ++k) {
+    const ShownEvent& other = near_.events[k];
+    if (other.event.note || other.event.processor == its.event.processor) continue;
+    MachineCause cause;
+    cause.kind = MachineCauseKind::wrong_order;
+    cause.change.kind = BusChange::Kind::hold;
+    cause.change.what = its.place;
+    cause.change.behind = other.place;
+    cause.processor = its.event.processor;
+    cause.transaction = its.event.t.index;
+    if (its.event.t.has(kPositionKnown)) cause.position = its.event.t.position;
+    cause.address = its.event.t.address;
+    cause.text = fmt::format(
+        "transaction {} of processor {} came behind transaction {} of "
+        "processor {}",
+        its.event.t.index, its.event.processor, other.event.t.index, other.event.processor);
+    cause.price = 1.6;
+    add(std::move(cause), its.clock);
   }
 }
 

@@ -1,0 +1,122 @@
+// Faults in the capture of a bus that two processors share, explained by name and place: something
+// that the other one did, an invalidation that the capture lacks.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "golden/process.h"
+#include "processors/made_machine.h"
+#include "unit/capture/machine_data.h"
+#include "unit/capture/shared_data.h"
+
+namespace citcat::test {
+namespace {
+
+using Json = nlohmann::json;
+using citcat::testing::ProcessResult;
+using citcat::testing::run_citcat;
+using citcat::testing::write_file;
+
+constexpr std::uint8_t kReads = 2, kInvalidates = 12;
+
+class ExplainedMachine : public ::testing::Test {
+ protected:
+  ProcessResult run(const std::vector<std::string>& arguments) const {
+    return run_citcat(arguments, folder_.path());
+  }
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  /// Imports what is there as two.citcat.
+  void import(const std::vector<std::string>& internal, const std::string& cpu) const {
+    std::vector<std::string> arguments{"import", "bus.bin", "-o", "two.citcat", "-q"};
+    for (int p = 0; p < 2; ++p) {
+      arguments.emplace_back("--internal");
+      arguments.push_back(std::to_string(p) + "=" + internal.at(static_cast<std::size_t>(p)));
+    }
+    if (!cpu.empty()) arguments.insert(arguments.end(), {"--cpu", cpu});
+    const ProcessResult result = run(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  void import_made(const MadeMachine& made) const {
+    write_file(path("bus.bin"), made.headerless());
+    for (int p = 0; p < 2; ++p)
+      write_file(path("side." + std::to_string(p) + ".csv"), made.internal[p]);
+    import({"side.0.csv", "side.1.csv"}, "p6");
+  }
+  static bool has_data() { return !shared_file("smp").empty(); }
+  static MachineData data() { return MachineData(shared_file("smp") + "/smp_spin64_tiny"); }
+  void import_damaged(const std::vector<MonitorRecord>& all) const {
+    std::string bytes(all.size() * sizeof(MonitorRecord), '\0');
+    std::memcpy(bytes.data(), all.data(), bytes.size());
+    write_file(path("bus.bin"), bytes);
+    import({data().path("side.0.csv.zst"), data().path("side.1.csv.zst")}, "");
+  }
+  Json explained() const {
+    const ProcessResult result = run({"explain", "two.citcat", "--json"});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    return result.out.empty() ? Json::object() : Json::parse(result.out);
+  }
+  static Json first_cause(const Json& explanation) {
+    const Json& causes = explanation.at("machine").at("causes");
+    EXPECT_FALSE(causes.empty()) << explanation.dump(1);
+    return causes.empty() ? Json::object() : causes.at(0);
+  }
+
+ private:
+  citcat::testing::TemporaryFolder folder_;
+};
+
+/// Places in smp_spin64_tiny, form C, with what stands there.
+constexpr std::size_t kInvalidation = 9982, kFill = 7091;
+
+TEST_F(ExplainedMachine, AnInvalidationThatTheCaptureLacksIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  std::vector<MonitorRecord> all = data().records('C');
+  const MonitorRecord dropped = all.at(kInvalidation);
+  ASSERT_EQ(dropped.type, kInvalidates);
+  all.erase(all.begin() + kInvalidation);
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "missing_invalidation");
+  EXPECT_EQ(cause.value("processor", 9), dropped.burst >> 4);
+  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), dropped.icount);
+  EXPECT_EQ(cause.value("address", 0u), dropped.addr);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, WhatAnotherProcessorDidIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  std::vector<MonitorRecord> all = data().records('C');
+  const MonitorRecord fill = all.at(kFill);
+  ASSERT_EQ(fill.type, kReads);
+  ASSERT_EQ(fill.burst, 0);
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < kFill; ++i)
+    if (all[i].burst >> 4 == 1) count = all[i].icount;
+  for (std::size_t i = kFill; i < kFill + 2; ++i) {
+    all[i].burst = static_cast<std::uint8_t>(all[i].burst | 1 << 4);
+    all[i].icount = count;
+  }
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "wrong_processor");
+  EXPECT_EQ(cause.value("processor", 9), 1);
+  EXPECT_EQ(cause.value("to_processor", 9), 0);
+  EXPECT_EQ(cause.value("to_instruction", std::uint64_t{0}), fill.icount);
+  EXPECT_EQ(cause.value("address", 0u), fill.addr);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, OneThatAgreesHasNothingToExplain) {
+  import_made(made_machine({3, 1}));
+  const ProcessResult result = run({"explain", "two.citcat"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "match: nothing to explain\n");
+}
+
+}  // namespace
+}  // namespace citcat::test
