@@ -121,6 +121,24 @@ TEST_F(RecordTest, TheSignalsOfTimeoutEndItInOrder) {
   EXPECT_EQ(names(), "x.bin x.side.csv ") << result.err;
 }
 
+/// The end of a capture as `info` says it.
+std::string end_of(const std::string& json) {
+  const std::size_t begin = json.find("\"end\"");
+  return begin == std::string::npos ? json : json.substr(begin, json.find(',', begin) - begin);
+}
+
+TEST_F(RecordTest, KeepsWhatAnEmulatorHasSentThatIsKilled) {
+  std::string dying = kEmulator;
+  dying.replace(dying.find("trap"), std::string::npos, "kill -KILL $$\n");
+  write_file(file("emulator"), dying);
+  const ProcessResult result = recorded("x.bin");
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, HasSubstr("./emulator was ended by signal 9"));
+  EXPECT_THAT(result.err, HasSubstr("x.bin holds the 1 bus records"));
+  EXPECT_EQ(names(), "x.bin x.side.csv ");
+  EXPECT_EQ(end_of(run({"info", "--json", "x.bin"}).out), "\"end\":\"source gone\"");
+}
+
 TEST_F(RecordTest, NeedsNoRoomForTemporaryFiles) {
   const ProcessResult result = run_shell(
       "TMPDIR=/nowhere timeout 2 \"$CITCAT\" record --monitor monitor.so --start reset "
