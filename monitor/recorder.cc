@@ -196,14 +196,15 @@ std::uint64_t Recorder::linear_of(const Insn& insn) {
 /// The base of CS, where an instruction that was translated at a linear address is at `eip`. Once
 /// known it stays until something loads CS.
 std::uint64_t Recorder::code_base(std::uint64_t ip, std::uint64_t translated_at) {
-  if (code_base_known_) return code_base_;
+  if (code_segment_.known) return code_segment_.base;
   // Flat; asked again each time, because SYSENTER loads CS too.
-  if (!in_real_mode() && ip == translated_at) return code_base_ = 0;
-  code_selector_ = registers_.selector(1);
-  code_base_ = in_real_mode() && !code_base_hidden_ ? std::uint32_t{code_selector_} << 4
-                                                    : registers_.state().segment[1].base;
-  code_base_known_ = true;
-  return code_base_;
+  if (!in_real_mode() && ip == translated_at) return code_segment_.base = 0;
+  code_segment_.selector = registers_.selector(1);
+  code_segment_.base = in_real_mode() && !code_segment_.hidden
+                           ? std::uint32_t{code_segment_.selector} << 4
+                           : registers_.state().segment[1].base;
+  code_segment_.known = true;
+  return code_segment_.base;
 }
 
 bool Recorder::arrive(const Insn& insn) {
@@ -395,7 +396,7 @@ void Recorder::prepare(const Insn& insn) {
     case InsnKind::x87:
       fpu_.begin(insn.what.fpu_opcode,
                  narrowed(insn, insn.linear + displacement_ -
-                                    (insn.code == CodeSize::bits64 ? 0 : code_base_)),
+                                    (insn.code == CodeSize::bits64 ? 0 : code_segment_.base)),
                  registers_.selector(1));
       break;
     case InsnKind::ins:
@@ -416,8 +417,8 @@ void Recorder::prepare(const Insn& insn) {
     case InsnKind::far_transfer:
       level_ = registers_.selector(1) & 3;
       from_virtual8086_ = registers_.in_virtual8086();
-      code_base_known_ = false;
-      code_base_hidden_ = !in_real_mode();
+      code_segment_.known = false;
+      code_segment_.hidden = !in_real_mode();
       if (insn.what.kind == InsnKind::far_return) refuse_wrapped_return(insn);
       break;
     case InsnKind::debug_register:
@@ -569,7 +570,8 @@ void Recorder::say_random(const char* op) {
 void Recorder::say_value(const char* op, std::array<std::uint32_t, 4> values) {
   char text[128];
   const bool wide = in_flight_->code == CodeSize::bits64;
-  const std::uint64_t ip = narrowed(*in_flight_, in_flight_linear_ - (wide ? 0 : code_base_));
+  const std::uint64_t ip =
+      narrowed(*in_flight_, in_flight_linear_ - (wide ? 0 : code_segment_.base));
   char its[16] = "value";
   if (several_) std::snprintf(its, sizeof its, "value-of %u", number_);
   std::snprintf(text, sizeof text, "%s %llu,%s,%0*llx,%08x,%08x,%08x,%08x", its,

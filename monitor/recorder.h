@@ -450,10 +450,12 @@ class Recorder : private WayInMemory {
   const Insn* in_flight_ = nullptr;
   std::uint64_t in_flight_linear_ = 0;
   std::uint64_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
-  std::uint64_t code_base_ = 0;     ///< of CS
-  std::uint16_t code_selector_ = 0;
-  bool code_base_known_ = false;
-  bool code_base_hidden_ = true;   ///< real mode has not loaded CS: its selector does not tell
+  struct CodeSegment {
+    std::uint64_t base = 0;
+    std::uint16_t selector = 0;
+    bool known = false;
+    bool hidden = true;  ///< real mode has not loaded CS: its selector does not tell
+  } code_segment_;
   std::uint64_t next_linear_ = 0;  ///< behind the instruction before, for sequential fetches
 
   // What an instruction in flight needs when it has ended.

@@ -103,8 +103,8 @@ void Recorder::deliver(const LoggedEvent& event, LoggedEvent* second) {
     deliver_handler(event, second, correction);
   else if (second == nullptr)
     deliver_real(event, correction.passed_bytes);
-  code_base_known_ = false;
-  code_base_hidden_ = !in_real_mode();
+  code_segment_.known = false;
+  code_segment_.hidden = !in_real_mode();
   if (own && second == nullptr) {
     finish();
   } else if (!own) {

@@ -43,10 +43,10 @@ std::uint32_t stack_mask(const LoggedState& state) {
 void Recorder::change_mode() {
   known_base_ = {};
   tables_.reset();
-  code_base_known_ = false;
-  code_base_hidden_ = true;
+  code_segment_.known = false;
+  code_segment_.hidden = true;
   segments_.forget_all();
-  code_selector_ = registers_.selector(1);
+  code_segment_.selector = registers_.selector(1);
   registers_.forget_segments();
 }
 
@@ -66,9 +66,10 @@ std::uint32_t Recorder::real_vector(unsigned number) {
 /// as that can be known: where a jump goes to may be anywhere.
 bool Recorder::goes_on_at(std::uint32_t place) {
   const Insn& insn = *in_flight_;
-  const bool in_segment = place >> 16 == code_selector_;
+  const bool in_segment = place >> 16 == code_segment_.selector;
   const auto is = [&](std::uint64_t linear) {
-    return in_segment && static_cast<std::uint16_t>(linear - code_base_) == (place & 0xffff);
+    return in_segment &&
+           static_cast<std::uint16_t>(linear - code_segment_.base) == (place & 0xffff);
   };
   if (insn.what.kind == InsnKind::iret) {
     // It may have been overwritten since, with the same: NMIs wait for it.
@@ -109,7 +110,8 @@ bool Recorder::nmi_taken(std::span<const LoggedEvent> events) {
 void Recorder::refuse_unexplained() {
   if (in_flight_ == nullptr || in_flight_->what.branch) return;
   const std::uint32_t place = far_pointer(registers_.selector(1), registers_.ip());
-  const std::uint32_t again = far_pointer(code_selector_, in_flight_linear_ - code_base_);
+  const std::uint32_t again =
+      far_pointer(code_segment_.selector, in_flight_linear_ - code_segment_.base);
   if (registers_.ip() > 0xffff || place == again || goes_on_at(place)) return;
   char text[128];
   std::snprintf(text, sizeof text,
@@ -155,7 +157,8 @@ void Recorder::complete_real_event(LoggedEvent& event, unsigned frames_above) {
   const std::uint16_t ip = read_linear16(stack + sp(0)), cs = read_linear16(stack + sp(2));
   state.eflags = (state.eflags & 0xffff0000) | read_linear16(stack + sp(4));
   state.gpr[4] = (static_cast<std::uint32_t>(state.gpr[4]) & ~mask) | sp(kFrameBytes);
-  const std::uint64_t base = cs == code_selector_ ? code_base_ : std::uint32_t{cs} << 4;
+  const std::uint64_t base =
+      cs == code_segment_.selector ? code_segment_.base : std::uint32_t{cs} << 4;
   state.segment[1].selector = cs;
   state.segment[1].base = base;
   event.pc = static_cast<std::uint32_t>(base + ip);

@@ -33,9 +33,9 @@ void Recorder::begin_at_rest() {
 /// REP, or a block that is translated once more.
 bool Recorder::goes_on_where_it_was() {
   const bool flat = in_flight_->code == CodeSize::bits64;
-  const std::uint64_t base = flat               ? 0
-                             : code_base_known_ ? code_base_
-                                                : registers_.state().segment[1].base;
+  const std::uint64_t base = flat                  ? 0
+                             : code_segment_.known ? code_segment_.base
+                                                   : registers_.state().segment[1].base;
   return !in_flight_->what.branch &&
          narrowed(*in_flight_, registers_.ip() + base) == in_flight_linear_;
 }
