@@ -20,6 +20,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
@@ -147,7 +148,7 @@ TEST_F(PagesTest, BashCompletesCommandsOptionsAndWords) {
   }
   EXPECT_THAT(bash({"citcat", "import", "a.sr", "--bus", ""}),
               ElementsAre("none", "write-through", "write-back"));
-  EXPECT_THAT(bash({"citcat", "help", "ch"}), ElementsAre("check", "checkpoint"));
+  EXPECT_THAT(bash({"citcat", "help", "ch"}), UnorderedElementsAre("check", "checkpoint"));
   // Nothing of its own where a file is wanted: bash offers files then.
   EXPECT_THAT(bash({"citcat", "verify", "bo"}), ElementsAre(""));
 }
