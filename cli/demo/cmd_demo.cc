@@ -1,7 +1,5 @@
 // citcat demo: the whole way from a capture to a trace that is proven right, on a sample.
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -18,6 +16,7 @@
 #include "cli/parsing/command_description.h"
 #include "cli/placed_recording.h"
 #include "formats/io/error.h"
+#include "formats/text/shell_word.h"
 
 namespace citcat {
 namespace {
@@ -40,22 +39,12 @@ fs::path sample_folder(const std::string& given) {
   throw IoError("the samples were not found; name their folder with --samples");
 }
 
-/// As a shell takes it.
-std::string in_shell(const std::string& word) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// Shows a command as one would type it, and runs it. Throws Error when it did not do its work.
 void run_shown(const std::vector<std::string>& words, const Console& console) {
   std::string shown = "\n$ citcat";
   std::vector<const char*> arguments{"citcat"};
   for (const std::string& word : words) {
-    shown += " " + in_shell(word);
+    shown += " " + shell_word(word);
     arguments.push_back(word.c_str());
   }
   console.print(shown + "\n");
@@ -95,7 +84,7 @@ ExitCode run_demo(const DemoArguments& arguments, const Console& console) {
             console);
   run_shown({"cat", recording, "--format", "text", "--from", "36", "--to", "48"}, console);
   tell_story(recording, console);
-  console.print("\nThe replay agrees with every transaction that the analyser saw:\n");
+  console.print("\nDoes the replay agree with every transaction that the analyser saw?\n");
   run_shown({"verify", recording}, console);
   try {
     run_shown({"view", recording, "--export", page}, console);
@@ -104,8 +93,8 @@ ExitCode run_demo(const DemoArguments& arguments, const Console& console) {
   } catch (const UsageError& absent) {  // a build without the part "view"
     console.note(std::string("no page: ") + absent.what());
   }
-  console.print("Next: citcat view " + in_shell(recording) + ", citcat debug " +
-                in_shell(recording) + ", or citcat help.\n");
+  console.print("Next: citcat view " + shell_word(recording) + ", citcat debug " +
+                shell_word(recording) + ", or citcat help.\n");
   return ExitCode::ok;
 }
 

@@ -50,6 +50,8 @@ std::string times(std::uint64_t count) {
 
 /// "interrupt 08" with what it is.
 std::string event_name(const std::string& event) {
+  // The vectors of exceptions are the processor's, and some of them have the same numbers.
+  if (event.find("interrupt ") == std::string::npos) return event;
   const std::string_view what =
       meaning(kInterrupts, std::string_view(event).substr(event.rfind(' ') + 1));
   return what.empty() ? event : fmt::format("{} ({})", event, what);

@@ -23,6 +23,7 @@
 #include "events/capture_time.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
+#include "formats/text/shell_word.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
 #include "replay/session/time_budget.h"
@@ -48,26 +49,14 @@ const std::vector<std::string> kTools = {"count:blocks=40,listing=2000",
                                          "tlb:entries=16+32+64+128",
                                          "bpred:entries=64+256+1024+4096"};
 
-/// For a shell: quoted where it could be taken for something else.
-std::string shell_quoted(const std::string& text) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./:=,@+").find(c) != std::string_view::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 /// The command that prints the JSON of the analysis.
 std::string analyze_command(const ReportedRange& what, const ReportOptions& options,
                             const std::string& sample) {
-  std::string text = "citcat analyze " + shell_quoted(what.recording);
+  std::string text = "citcat analyze " + shell_word(what.recording);
   if (what.range.from != 0) text += fmt::format(" --from {}", what.range.from);
   if (what.range.to != ReplayRange{}.to) text += fmt::format(" --to {}", what.range.to);
-  if (!sample.empty()) text += " --sample " + shell_quoted(sample);
-  for (const std::string& symbols : options.symbols) text += " --symbols " + shell_quoted(symbols);
+  if (!sample.empty()) text += " --sample " + shell_word(sample);
+  for (const std::string& symbols : options.symbols) text += " --symbols " + shell_word(symbols);
   for (const std::string& tool : kTools) text += " --tool " + tool;
   return text + " --json";
 }

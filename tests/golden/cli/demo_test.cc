@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/demo/story.h"
 #include "golden/citcat_test.h"
 
 namespace citcat::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class DemoTest : public CitcatTest {};
@@ -31,6 +34,16 @@ TEST_F(DemoTest, NamesTheOptionWhereThereAreNoSamples) {
   const ProcessResult result = run({"demo", "-o", file("out"), "--samples", file("nothing")});
   EXPECT_EQ(result.exit_code, 4);
   EXPECT_THAT(result.err, HasSubstr("area5150.sr"));
+}
+
+TEST(Story, GivesExceptionsNoNameOfTheFirmwaresInterrupts) {
+  const auto tools = nlohmann::ordered_json::parse(R"({
+    "events": {"events": [{"event": "exception 0e", "count": 9, "first": 1608},
+                          {"event": "interrupt 0e", "count": 1, "first": 7}]},
+    "io": {"ports": []}, "memory": {"busiest": []}, "count": {"blocks": {"hottest": []}}})");
+  EXPECT_THAT(story(tools),
+              ElementsAre("exception 0e came 9 times, first at instruction 1608.",
+                          "interrupt 0e (diskette) came once, first at instruction 7."));
 }
 
 }  // namespace
