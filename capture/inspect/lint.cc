@@ -250,7 +250,8 @@ void find_glitches(std::string_view format, const std::vector<std::string>& path
   finder.report(out);
 }
 
-/// Of processors without a cache, which fetch all code on their bus.
+/// Looks for exchanged lines on the buses of processors without a cache, which fetch all code
+/// there.
 void find_exchanged(std::string_view format, const std::vector<std::string>& paths,
                     const CaptureOptions& options, std::vector<LintFinding>& out) {
   const auto samples = open_samples(format, paths);

@@ -137,7 +137,7 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   return told_of_failures(*result.analysis, console) ? ExitCode::system : ExitCode::ok;
 }
 
-/// Of one processor.
+/// Analyses the run of one processor.
 ExitCode analyze_one(AnalyzeArguments arguments, const Console& console) {
   const AnalysisFormat format = arguments.format();
   if (arguments.positions.within_repeat()) {

@@ -55,7 +55,7 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
   return taken;
 }
 
-/// Of the recording that is named.
+/// Adds checkpoints to the recording that is named.
 ExitCode add_checkpoints(CheckpointArguments arguments, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.recording, console);
   const RecordingFile& file = placed.file;

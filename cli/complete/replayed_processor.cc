@@ -166,8 +166,8 @@ class ReplayedProcessor final : public GuidedProcessor, private Environment, pri
     defined_.clear();
   }
 
-  /// Of an operand that an 8087 stores the processor reads a word, to give it the address (8087
-  /// data sheet, "Processor interface").
+  /// The processor reads a word of an operand that an 8087 is going to store, to give it the
+  /// address (8087 data sheet, "Processor interface").
   void read_for_coprocessor() {
     const bool escape = info_.opcode_map == 0 && (info_.opcode & 0xf8) == 0xd8;
     if (!escape || stores_.empty() || stores_.front().system) return;

@@ -14,7 +14,7 @@ std::vector<std::string_view> cells_of(std::string_view line, char separator) {
   return cells;
 }
 
-/// Of numbers and levels; some may be missing.
+/// The row has numbers and levels alone; some may be missing.
 bool is_row_of_values(const std::vector<std::string_view>& cells) {
   const auto is_empty = [](std::string_view cell) { return cell.empty(); };
   return !std::all_of(cells.begin(), cells.end(), is_empty) &&
