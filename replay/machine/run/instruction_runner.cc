@@ -109,7 +109,8 @@ bool InstructionRunner::begins_beyond_segment(LinearAddr linear) const {
 /// the engine may execute it.
 void InstructionRunner::begin(LinearAddr linear) {
   if (!cpu_.traits.has_limits && begins_beyond_segment(linear)) [[unlikely]] {
-    cpu_.linear = linear.plus32(0u - kRealSegmentBytes);
+    const std::uint32_t base = cpu_.engine.segment_base(kCs);
+    cpu_.linear = LinearAddr{base}.plus32((linear.low32() - base) % kRealSegmentBytes);
     cpu_.request(AfterStop::resume);
     return;
   }

@@ -130,6 +130,17 @@ TEST_F(Machine8088, CodeThatEndsWithItsSegmentGoesOnAtItsBeginning) {
   EXPECT_EQ(*machine_->memory().host(PhysAddr{kCode + 0x10000}), 0xf4);
 }
 
+// A state made by hand, or tried by an explanation, may have more than the sixteen bits of IP.
+TEST_F(Machine8088, AnInstructionPointerBeyondItsSegmentWrapsAtOnce) {
+  put(kCode + 0x10, {0x40});  // inc ax
+  set_register(state_, "eip", 0xd370010);
+  set_register(state_, "ax", 7);
+  run(1);
+  EXPECT_EQ(reg("ax"), 8u);
+  EXPECT_EQ(machine_->save().eip, 0x11u);
+  EXPECT_LE(machine_->stats().engine_runs, 2u);
+}
+
 // Words of operands and code may both wrap.
 TEST_F(Machine8088, AnInstructionAndItsOperandMayWrapTogether) {
   put(kCode + 0xfffd, {0x83, 0x06, 0xff});  // add word [ffff],5
