@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -25,6 +26,8 @@
 #include "debugger/server/gdb_server.h"
 #include "debugger/server/monitor.h"
 #include "debugger/server/sessions.h"
+#include "debugger/target/machine_target.h"
+#include "events/archive/machine_file.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
@@ -53,16 +56,114 @@ bool compares(const RecordingFile& file, const DebugArguments& arguments, const 
   return Checkpoints(file).longest_series(arguments.comparison.strict).empty();
 }
 
+/// Where --at is: a position may name its processor.
+struct Begin {
+  std::optional<std::size_t> processor;
+  std::string at;
+};
+
+Begin begin_of(const DebugArguments& arguments) {
+  const std::size_t colon = arguments.at.find(':');
+  if (colon == std::string::npos) return {std::nullopt, arguments.at};
+  Begin begin{std::size_t{0}, arguments.at.substr(colon + 1)};
+  const char* const end = arguments.at.data() + colon;
+  const auto parsed = std::from_chars(arguments.at.data(), end, *begin.processor);
+  const bool is_number = colon != 0 && parsed.ec == std::errc() && parsed.ptr == end;
+  if (!is_number || !parse_position(begin.at)) {
+    throw UsageError("--at: expected a position P:N or P:N+K with the number of a processor, " +
+                     ("found '" + arguments.at + "'"));
+  }
+  return begin;
+}
+
+/// The recordings of what is debugged: one, or one of each processor.
+struct Debugged {
+  std::vector<RecordingFile> files;
+  std::optional<MachineFile> machine;
+};
+
+Debugged open_debugged(const DebugArguments& arguments, const Console& console) {
+  Debugged debugged;
+  debugged.machine = find_machine(arguments.recording);
+  if (debugged.machine && !arguments.hints.empty()) {
+    throw UsageError("--hints are corrections for one processor: name it with --processor");
+  }
+  for (const std::string& name : names_of_processors(arguments.recording))
+    debugged.files.push_back(open_placed(name, console, arguments.hints).file);
+  const Begin begin = begin_of(arguments);
+  if (begin.processor.value_or(0) >= debugged.files.size()) {
+    throw UsageError(fmt::format("--at {}: {} has no processor {}", arguments.at,
+                                 arguments.recording, *begin.processor));
+  }
+  return debugged;
+}
+
+/// What a session needs of each processor.
+struct Looker {
+  Looker(const RecordingFile& file, const DebugArguments& arguments, const Console& console)
+      : target(file, arguments.comparison, compares(file, arguments, console)),
+        monitor(target, [](const BusTransaction& t) { return transaction_text(t); }) {}
+  DebugTarget target;
+  Monitor monitor;
+};
+
+/// The processor that leaves its evidence first in the order of the bus, at that place. Throws
+/// UsageError where none does.
+std::size_t seek_divergence(const std::vector<std::unique_ptr<Looker>>& lookers,
+                            const BusTurns& turns) {
+  std::optional<std::size_t> first;
+  std::uint64_t turn = 0;
+  for (std::size_t p = 0; p < lookers.size(); ++p) {
+    try {
+      lookers[p]->monitor.seek("divergence");
+    } catch (const UsageError&) {
+      if (p + 1 == lookers.size() && !first) throw;
+      continue;
+    }
+    const std::uint64_t its = turns.turn_of(p, lookers[p]->target.timeline().position());
+    if (!first || its < turn) turn = its, first = p;
+  }
+  return *first;
+}
+
+/// Goes to where the session begins. Returns the processor that is there.
+std::size_t seek_begin(const std::vector<std::unique_ptr<Looker>>& lookers, MachineTarget& machine,
+                       const BusTurns& turns, const Begin& begin) {
+  if (begin.at == "begin" || begin.at == "end") {
+    for (const auto& its : lookers) its->monitor.seek(begin.at);
+    return 0;
+  }
+  std::size_t p = begin.processor.value_or(0);
+  if (begin.at == "divergence") {
+    p = seek_divergence(lookers, turns);
+  } else {
+    lookers[p]->monitor.seek(begin.at);
+  }
+  machine.follow(p);
+  return p;
+}
+
 /// One session, on two descriptors.
-void serve(const RecordingFile& file, const DebugArguments& arguments, int in, int out,
+void serve(const Debugged& debugged, const DebugArguments& arguments, int in, int out,
            const Console& console) {
-  DebugTarget target(file, arguments.comparison, compares(file, arguments, console));
-  Monitor monitor(target, [](const BusTransaction& t) { return transaction_text(t); });
+  std::vector<std::unique_ptr<Looker>> lookers;
+  std::vector<DebugTarget*> targets;
+  std::vector<Monitor*> monitors;
+  for (const RecordingFile& file : debugged.files) {
+    lookers.push_back(std::make_unique<Looker>(file, arguments, console));
+    targets.push_back(&lookers.back()->target);
+    monitors.push_back(&lookers.back()->monitor);
+  }
+  const BusTurns turns =
+      debugged.machine
+          ? BusTurns(shared_bus_of(*debugged.machine, debugged.files), debugged.files.size())
+          : BusTurns();
+  MachineTarget machine(targets, turns);
   gdb::Connection connection(in, out);
-  GdbServer server(target, monitor, connection,
+  GdbServer server(machine, monitors, connection,
                    [&](const std::string& reason) { console.warn(reason); });
   // gdb waits for its first answers no longer than for any: the way is gone when it asks for more.
-  server.serve([&] { monitor.seek(arguments.at); });
+  server.serve([&] { return seek_begin(lookers, machine, turns, begin_of(arguments)); });
   if (!connection.failure().empty()) throw IoError("the line to gdb: " + connection.failure());
 }
 
@@ -113,7 +214,7 @@ constexpr std::size_t kMostSessions = 16;
 constexpr int kSilence = 10'000;
 
 /// The exit status of the session's process.
-int serve_client(const RecordingFile& file, const DebugArguments& arguments, int client,
+int serve_client(const Debugged& debugged, const DebugArguments& arguments, int client,
                  const Console& console) {
   try {
     const std::string why = gdb::why_turned_away(client, kSilence);
@@ -121,7 +222,7 @@ int serve_client(const RecordingFile& file, const DebugArguments& arguments, int
       console.warn("a client was turned away: " + why);
       return static_cast<int>(ExitCode::usage);
     }
-    serve(file, arguments, client, client, console);
+    serve(debugged, arguments, client, client, console);
   } catch (const std::exception& error) {
     console.error(error.what());
     return static_cast<int>(ExitCode::system);
@@ -130,7 +231,7 @@ int serve_client(const RecordingFile& file, const DebugArguments& arguments, int
 }
 
 /// Serves until Ctrl-C.
-void listen(const RecordingFile& file, const DebugArguments& arguments, gdb::Listener& listener,
+void listen(const Debugged& debugged, const DebugArguments& arguments, gdb::Listener& listener,
             const Console& console) {
   console.print(listener.address() + "\n");
   console.flush();
@@ -143,7 +244,7 @@ void listen(const RecordingFile& file, const DebugArguments& arguments, gdb::Lis
     const int client = comes ? listener.accept() : -1;
     if (client < 0) continue;
     if (!sessions.full()) {
-      sessions.begin([&] { return serve_client(file, arguments, client, console); });
+      sessions.begin([&] { return serve_client(debugged, arguments, client, console); });
       said_full = false;
     } else if (!std::exchange(said_full, true)) {
       console.warn(fmt::format("there are {} sessions: more are turned away", kMostSessions));
@@ -152,15 +253,15 @@ void listen(const RecordingFile& file, const DebugArguments& arguments, gdb::Lis
   }
 }
 
-void listen(const RecordingFile& file, const DebugArguments& arguments, const Console& console) {
+void listen(const Debugged& debugged, const DebugArguments& arguments, const Console& console) {
   // What ends the program leaves no socket behind.
   take_endings_for_interrupts();
   if (arguments.port) {
     gdb::Listener listener(*arguments.port);
-    listen(file, arguments, listener, console);
+    listen(debugged, arguments, listener, console);
   } else {
     gdb::Listener listener(arguments.socket);
-    listen(file, arguments, listener, console);
+    listen(debugged, arguments, listener, console);
   }
 }
 
@@ -168,7 +269,7 @@ void listen(const RecordingFile& file, const DebugArguments& arguments, const Co
 // -----------------------------------------------------------------
 
 void check(const DebugArguments& arguments) {
-  const std::string& at = arguments.at;
+  const std::string at = begin_of(arguments).at;
   if (at != "begin" && at != "end" && at != "divergence" && !parse_position(at)) {
     throw UsageError("--at: expected a position N or N+K, begin, end or divergence, found '" + at +
                      "'");
@@ -189,19 +290,28 @@ void check(const DebugArguments& arguments) {
 ExitCode run_debug(DebugArguments arguments, const Console& console) {
   arguments.recording = arguments.processor.name(arguments.recording);
   check(arguments);
+  if (arguments.processor.number) {
+    const Begin begin = begin_of(arguments);
+    if (begin.processor.value_or(*arguments.processor.number) != *arguments.processor.number) {
+      throw UsageError(fmt::format("--at {}: processor {} is asked for", arguments.at,
+                                   *arguments.processor.number));
+    }
+    arguments.at = begin.at;
+  }
   if (!arguments.stdio && !arguments.listens()) {
     // What is wrong with the file is said here, not behind gdb.
-    open_with_hints(arguments.recording, arguments.hints);
+    for (const std::string& name : names_of_processors(arguments.recording))
+      open_with_hints(name, arguments.hints);
     become_gdb(arguments);
   }
   signal(SIGPIPE, SIG_IGN);
-  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
+  const Debugged debugged = open_debugged(arguments, console);
   if (arguments.listens()) {
-    listen(placed.file, arguments, console);
+    listen(debugged, arguments, console);
   } else {
     // Ctrl-C at the terminal is gdb's, which says so by the protocol.
     signal(SIGINT, SIG_IGN);
-    serve(placed.file, arguments, STDIN_FILENO, STDOUT_FILENO, console);
+    serve(debugged, arguments, STDIN_FILENO, STDOUT_FILENO, console);
   }
   return ExitCode::ok;
 }

@@ -69,10 +69,32 @@ Request stop_request(Kind kind, std::string_view rest) {
   return request;
 }
 
-/// The first action of a vCont packet: there is one thread.
-Request resume_request(std::string_view rest) {
-  std::string_view action = take_until(rest, ';');
-  action = take_until(action, ':');
+/// "N" in hexadecimal, from 1 on; 0 (any) and -1 (all) become 0.
+std::optional<std::uint32_t> thread_of(std::string_view text) {
+  if (text == "-1") return 0;
+  const auto number = number_of(text);
+  if (!number || *number > 0xffffffff) return std::nullopt;
+  return static_cast<std::uint32_t>(*number);
+}
+
+Request of_thread(Kind kind, std::string_view text) {
+  const auto thread = thread_of(text);
+  if (!thread) return malformed();
+  Request request = plain(kind);
+  request.thread = *thread;
+  return request;
+}
+
+/// "g" or "c", and a thread.
+Request set_thread_request(std::string_view rest) {
+  if (rest.empty()) return malformed();
+  Request request = of_thread(Kind::set_thread, rest.substr(1));
+  request.text = rest.substr(0, 1);
+  return request;
+}
+
+/// What one action of a vCont packet asks for.
+Request action_request(std::string_view action) {
   if (action.empty()) return malformed();
   switch (action.front()) {
     case 'c':
@@ -90,6 +112,30 @@ Request resume_request(std::string_view rest) {
     default:
       return malformed();
   }
+}
+
+/// A vCont packet: the action that steps, where there is one, else the first; of its thread alone
+/// where no other action is of all threads.
+Request resume_request(std::string_view rest) {
+  std::optional<Request> chosen;
+  bool others = false;
+  while (!rest.empty()) {
+    std::string_view action = take_until(rest, ';');
+    const std::string_view kind = take_until(action, ':');
+    Request request = action_request(kind);
+    if (request.kind == Kind::malformed) return request;
+    if (!action.empty()) {
+      const auto thread = thread_of(action);
+      if (!thread) return malformed();
+      request.thread = *thread;
+    }
+    others = others || request.thread == 0;
+    const bool steps = request.kind != Kind::go_on;
+    if (!chosen || (steps && chosen->kind == Kind::go_on)) chosen = std::move(request);
+  }
+  if (!chosen) return malformed();
+  chosen->alone = !others;
+  return *chosen;
 }
 
 Request description_request(std::string_view rest) {
@@ -133,7 +179,10 @@ Request named_request(std::string_view data) {
     if (named.whole && data.size() != named.name.size()) continue;
     Request request = plain(named.kind);
     request.text = data.substr(named.name.size());
-    return request;
+    if (named.kind != Kind::thread_text) return request;
+    // A comma goes before the thread.
+    return of_thread(named.kind,
+                     std::string_view(request.text).substr(request.text.empty() ? 0 : 1));
   }
   return plain(Kind::unknown);
 }
@@ -178,9 +227,9 @@ Request lettered_request(char letter, std::string_view rest) {
     case 'C':
       return plain(Kind::go_on);
     case 'H':
-      return plain(Kind::set_thread);
+      return set_thread_request(rest);
     case 'T':
-      return plain(Kind::thread_alive);
+      return of_thread(Kind::thread_alive, rest);
     case 'D':
       return plain(Kind::detach);
     case 'k':

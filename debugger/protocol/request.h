@@ -32,14 +32,14 @@ struct Request {
     resume_kinds,  ///< vCont?
     description,  ///< qXfer:features:read, of the document `text`, from `address` on `length` bytes
     command,      ///< qRcmd; `text`
-    set_thread,
-    thread_alive,
+    set_thread,   ///< `text` "g": to look at, "c": to move; `thread`
+    thread_alive,  ///< `thread`
     current_thread,
     first_threads,
     more_threads,
-    thread_text,
-    attached,  ///< qAttached: gdb is not to end what it debugs
-    symbols,   ///< qSymbol
+    thread_text,  ///< `thread`
+    attached,     ///< qAttached: gdb is not to end what it debugs
+    symbols,      ///< qSymbol
     detach,
     kill,
   } kind = Kind::unknown;
@@ -47,6 +47,8 @@ struct Request {
   std::uint32_t number = 0;
   std::string text;
   std::vector<std::uint8_t> data;  ///< to be written
+  std::uint32_t thread = 0;        ///< 0: any of them, or all
+  bool alone = false;              ///< of a move: of no other thread
 };
 
 /// Never throws: what is no request is one of the first two kinds.

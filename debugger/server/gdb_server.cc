@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "debugger/protocol/packet_text.h"
@@ -50,17 +51,23 @@ bool looks_at_machine(Kind kind) {
 
 }  // namespace
 
-GdbServer::GdbServer(DebugTarget& target, Monitor& monitor, gdb::Connection& connection,
-                     std::function<void(const std::string&)> tell)
-    : target_(target), monitor_(monitor), connection_(connection), tell_(std::move(tell)) {}
+GdbServer::GdbServer(MachineTarget& machine, std::vector<Monitor*> monitors,
+                     gdb::Connection& connection, std::function<void(const std::string&)> tell)
+    : machine_(machine),
+      monitors_(std::move(monitors)),
+      connection_(connection),
+      tell_(std::move(tell)) {
+  stop_ = stopped();
+}
 
-void GdbServer::serve(const std::function<void()>& begin) {
+void GdbServer::serve(const std::function<std::size_t()>& begin) {
   bool begun = false;
   for (std::string data; connection_.receive(data);) {
     const Request request = gdb::parse_request(data);
     if (!begun && looks_at_machine(request.kind)) {
       begun = true;
-      begin();
+      looked_at_ = moves_ = begin();
+      stop_ = stopped();
     }
     try {
       if (!answer(request)) return;
@@ -128,23 +135,48 @@ void GdbServer::answer_query(const Request& request) {
       return connection_.stop_acknowledging();
     case Kind::resume_kinds:
       return connection_.send("vCont;c;C;s;S;r");
-    case Kind::set_thread:
-    case Kind::thread_alive:
     case Kind::symbols:
       return connection_.send("OK");
-    case Kind::current_thread:
-      return connection_.send("QC1");
-    case Kind::first_threads:
-      return connection_.send("m1");
-    case Kind::more_threads:
-      return connection_.send("l");
-    case Kind::thread_text:
-      return connection_.send(hex_of(std::string_view("the processor")));
     case Kind::attached:
       return connection_.send("1");
     default:
+      return answer_of_threads(request);
+  }
+}
+
+void GdbServer::answer_of_threads(const Request& request) {
+  const bool is_all = request.thread == 0;
+  switch (request.kind) {
+    case Kind::set_thread:
+      if (!is_all && !is_thread(request.thread)) return refuse("there is no such processor");
+      if (!is_all) (request.text == "g" ? looked_at_ : moves_) = request.thread - 1;
+      return connection_.send("OK");
+    case Kind::thread_alive:
+      if (!is_all && !is_thread(request.thread)) return refuse("there is no such processor");
+      return connection_.send("OK");
+    case Kind::current_thread:
+      return connection_.send("QC" + hex_number(looked_at_ + 1));
+    case Kind::first_threads: {
+      std::string all = "m";
+      for (std::size_t p = 0; p < machine_.size(); ++p)
+        all += (p == 0 ? "" : ",") + hex_number(p + 1);
+      return connection_.send(all);
+    }
+    case Kind::more_threads:
+      return connection_.send("l");
+    case Kind::thread_text:
+      if (!is_thread(request.thread)) return refuse("there is no such processor");
+      return connection_.send(hex_of(std::string_view(thread_text(request.thread - 1))));
+    default:
       return connection_.send("");
   }
+}
+
+std::string GdbServer::thread_text(std::size_t p) const {
+  if (machine_.size() == 1) return "the processor";
+  const DebugTarget& its = machine_.processor(p);
+  return fmt::format("processor {} at {}:{}{}", p, p, position_text(its.timeline().position()),
+                     its.machine().save().halted ? ", halted" : "");
 }
 
 void GdbServer::send_features(const Request& request) {
@@ -159,7 +191,7 @@ void GdbServer::send_features(const Request& request) {
 void GdbServer::send_description(const Request& request) {
   if (request.text != "target.xml") return connection_.send("E00");
   if (description_.empty() || request.address == 0) {
-    description_ = target_.register_file().description(target_.code_bits() == 16);
+    description_ = target().register_file().description(target().code_bits() == 16);
   }
   if (request.address >= description_.size()) return connection_.send("l");
   const std::string part = description_.substr(
@@ -172,26 +204,26 @@ void GdbServer::send_description(const Request& request) {
 // Registers and memory
 
 std::string GdbServer::register_hex(std::size_t number, const RegisterView& view) const {
-  const auto value = target_.register_file().value(number, view);
-  return value ? hex_of(*value) : std::string(2 * target_.register_file().bytes(number), 'x');
+  const auto value = target().register_file().value(number, view);
+  return value ? hex_of(*value) : std::string(2 * target().register_file().bytes(number), 'x');
 }
 
 void GdbServer::send_registers() {
-  const RegisterView view = target_.registers();
+  const RegisterView view = target().registers();
   std::string all;
-  for (std::size_t i = 0; i < target_.register_file().count(); ++i) all += register_hex(i, view);
+  for (std::size_t i = 0; i < target().register_file().count(); ++i) all += register_hex(i, view);
   connection_.send(all);
 }
 
 void GdbServer::send_register(std::size_t number) {
-  if (number >= target_.register_file().count()) return refuse("there is no such register");
-  connection_.send(register_hex(number, target_.registers()));
+  if (number >= target().register_file().count()) return refuse("there is no such register");
+  connection_.send(register_hex(number, target().registers()));
 }
 
 void GdbServer::send_memory(const Request& request) {
   constexpr std::uint64_t kMost = gdb::kMaxPacketBytes / 2 - 16;
-  const auto bytes = target_.read(target_.address(request.address),
-                                  std::min<std::uint64_t>(request.length, kMost));
+  const auto bytes = target().read(target().address(request.address),
+                                   std::min<std::uint64_t>(request.length, kMost));
   if (bytes.empty() && request.length != 0) {
     // Nothing is mapped there, or no evidence tells what it holds. Of reading gdb understands
     // numbers only: EFAULT.
@@ -201,19 +233,19 @@ void GdbServer::send_memory(const Request& request) {
 }
 
 void GdbServer::change(const Request& request) {
-  if (!target_.forked()) {
+  if (!target().forked()) {
     // gdb says nothing of the reason but for registers.
     if (request.kind == Kind::write_memory && request.length != 0) tell_(kReadOnly);
     return refuse(kReadOnly);
   }
   bool done = true;
   if (request.kind == Kind::write_memory) {
-    done = target_.write(target_.address(request.address), request.data);
+    done = target().write(target().address(request.address), request.data);
   } else if (request.kind == Kind::write_registers) {
     return write_registers(request);
   } else {
-    done = request.number < target_.register_file().count() &&
-           target_.set_register(request.number, request.data);
+    done = request.number < target().register_file().count() &&
+           target().set_register(request.number, request.data);
   }
   if (!done) return refuse("that cannot be changed");
   connection_.send("OK");
@@ -221,15 +253,15 @@ void GdbServer::change(const Request& request) {
 
 /// What gdb does not know of the registers it gives back as it got it.
 void GdbServer::write_registers(const Request& request) {
-  const RegisterFile& file = target_.register_file();
-  const RegisterView view = target_.registers();
+  const RegisterFile& file = target().register_file();
+  const RegisterView view = target().registers();
   std::size_t at = 0;
   for (std::size_t i = 0; i < file.count() && at + file.bytes(i) <= request.data.size(); ++i) {
     const std::vector<std::uint8_t> value(
         request.data.begin() + static_cast<std::ptrdiff_t>(at),
         request.data.begin() + static_cast<std::ptrdiff_t>(at + file.bytes(i)));
     at += file.bytes(i);
-    if (value != file.value(i, view) && !target_.set_register(i, value)) {
+    if (value != file.value(i, view) && !target().set_register(i, value)) {
       return refuse(file.name(i) + " cannot be changed");
     }
   }
@@ -240,9 +272,9 @@ void GdbServer::change_stops(const Request& request) {
   const auto kind = static_cast<StopKind>(request.number);
   const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length, 0xffff));
   if (request.kind == Kind::insert_stop) {
-    target_.insert(kind, target_.address(request.address), size);
+    machine_.insert(kind, target().address(request.address), size);
   } else {
-    target_.remove(kind, target_.address(request.address), size);
+    machine_.remove(kind, target().address(request.address), size);
   }
   connection_.send("OK");
 }
@@ -250,35 +282,41 @@ void GdbServer::change_stops(const Request& request) {
 // ---------------------------------------------------------------------------------------------
 // Moving
 
-void GdbServer::move(const Request& request) {
-  const DebugTarget::Interrupt interrupt = [this] { return connection_.is_interrupted(); };
-  MoveEnd end;
+MachineMoveEnd GdbServer::moved(const Request& request) {
+  const MachineTarget::Interrupt interrupt = [this] { return connection_.is_interrupted(); };
+  const std::size_t p = is_thread(request.thread) ? request.thread - 1 : moves_;
   switch (request.kind) {
     case Kind::step:
-      end = target_.step();
-      break;
+      return machine_.step(p, request.alone, interrupt);
     case Kind::step_back:
-      end = target_.step_back();
-      break;
+      return machine_.step_back(p);
     case Kind::step_in_range:
-      end = target_.step_in_range(target_.address(request.address),
-                                  static_cast<std::uint32_t>(request.length), interrupt);
-      break;
+      return machine_.step_in_range(p, machine_.processor(p).address(request.address),
+                                    static_cast<std::uint32_t>(request.length), request.alone,
+                                    interrupt);
     case Kind::go_back:
-      end = target_.go_back(interrupt);
-      break;
+      return machine_.go_back(p, interrupt);
     default:
-      end = target_.go_on(interrupt);
+      return machine_.go_on(p, request.alone, interrupt);
   }
-  if (end.why == MoveEnd::Why::end) tell_divergence();
+}
+
+void GdbServer::move(const Request& request) {
+  if (request.thread != 0 && !is_thread(request.thread))
+    return refuse("there is no such processor");
+  const MachineMoveEnd end = moved(request);
+  looked_at_ = moves_ = end.processor;
+  if (end.end.why == MoveEnd::Why::end) {
+    for (std::size_t p = 0; p < machine_.size(); ++p) tell_divergence(p);
+  }
   send_stop(end);
 }
 
 /// Why the run goes no further, where that is no regular end.
-void GdbServer::tell_divergence() {
-  const auto& divergence = target_.timeline().divergence();
+void GdbServer::tell_divergence(std::size_t p) {
+  const auto& divergence = machine_.processor(p).timeline().divergence();
   if (!divergence) return;
-  send_text(printable_text(monitor_.divergence_text(), "\n"));
+  send_text(printable_text(monitors_[p]->divergence_text(), "\n"));
 }
 
 void GdbServer::send_text(const std::string& text) {
@@ -288,7 +326,10 @@ void GdbServer::send_text(const std::string& text) {
   }
 }
 
-void GdbServer::send_stop(const MoveEnd& end) {
+std::string GdbServer::stopped() const { return fmt::format("T05thread:{:x};", looked_at_ + 1); }
+
+void GdbServer::send_stop(const MachineMoveEnd& machine_end) {
+  const MoveEnd& end = machine_end.end;
   constexpr int kTrap = 5, kInterrupted = 2;  // gdb's numbers of SIGTRAP and SIGINT
   stop_ = fmt::format("T{:02x}", end.why == MoveEnd::Why::interrupted ? kInterrupted : kTrap);
   switch (end.why) {
@@ -312,24 +353,47 @@ void GdbServer::send_stop(const MoveEnd& end) {
     default:
       break;
   }
-  const RegisterView view = target_.registers();
-  for (const std::size_t r : target_.register_file().places()) {
+  const RegisterView view = target().registers();
+  for (const std::size_t r : target().register_file().places()) {
     // Here gdb takes nothing for unknown; it asks for what is not there.
-    if (!target_.register_file().value(r, view)) continue;
+    if (!target().register_file().value(r, view)) continue;
     stop_ += fmt::format("{:02x}:{};", r, register_hex(r, view));
   }
-  stop_ += "thread:1;";
+  stop_ += fmt::format("thread:{:x};", looked_at_ + 1);
   connection_.send(stop_);
+}
+
+/// "seek P:N" is of processor P, every other command of the one that gdb looks at.
+std::pair<std::size_t, std::string> GdbServer::processor_meant(const std::string& command) const {
+  const std::size_t colon = command.find(':');
+  const std::size_t word = command.find_first_not_of(' ');
+  constexpr std::string_view kSeek = "seek ";
+  if (colon == std::string::npos || word == std::string::npos ||
+      command.compare(word, kSeek.size(), kSeek) != 0) {
+    return {looked_at_, command};
+  }
+  const std::string_view number = std::string_view(command).substr(0, colon);
+  const std::size_t begin = number.find_first_not_of(' ', word + kSeek.size());
+  std::size_t p = machine_.size();
+  if (begin != std::string_view::npos)
+    std::from_chars(number.data() + begin, number.data() + number.size(), p);
+  if (p >= machine_.size()) {
+    throw UsageError(fmt::format("seek: there is no processor '{}'",
+                                 begin == std::string_view::npos ? "" : number.substr(begin)));
+  }
+  return {p, std::string(kSeek) + command.substr(colon + 1)};
 }
 
 void GdbServer::run_command(const std::string& command) {
   std::string output;
   try {
-    output = monitor_.run(command, [this] { return connection_.is_interrupted(); });
+    const auto [p, its] = processor_meant(command);
+    output = monitors_[p]->run(its, [this] { return connection_.is_interrupted(); });
+    if (its.find("seek ") != std::string::npos) machine_.follow(p);
   } catch (const UsageError& error) {
     output = std::string(error.what()) + "\n";
   }
-  stop_ = "T05thread:1;";
+  stop_ = stopped();
   // gdb puts it on its terminal as it comes. It quotes what the recorded machine had in its memory.
   send_text(printable_text(output, "\n"));
   connection_.send("OK");

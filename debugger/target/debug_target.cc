@@ -201,7 +201,6 @@ std::optional<MoveEnd> DebugTarget::next_untold(Direction direction) {
   return MoveEnd{MoveEnd::Why::watchpoint, told.kind, told.address};
 }
 
-/// The breakpoint at the instruction that is to run next.
 std::optional<MoveEnd> DebugTarget::breakpoint_here() const {
   for (const Inserted& stop : inserted_) {
     if (!is_breakpoint(stop.kind) || stop.address != next_instruction()) continue;

@@ -49,6 +49,7 @@ class DebugTarget {
 
   const RecordingFile& file() const { return file_; }
   ReplayTimeline& timeline() { return timeline_; }
+  const ReplayTimeline& timeline() const { return timeline_; }
   const Machine& machine() const { return timeline_.machine(); }
   const RegisterFile& register_file() const { return register_file_; }
 
@@ -70,6 +71,9 @@ class DebugTarget {
   void insert(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove(StopKind kind, LinearAddr address, std::uint32_t size);
   void remove_all() { inserted_.clear(); }
+  bool has_stops() const { return !inserted_.empty(); }
+  /// The breakpoint at the instruction that is to run next.
+  std::optional<MoveEnd> breakpoint_here() const;
 
   // A move ends with a watchpoint behind the instruction that meets it, a move back before it. An
   // answer names one address. Where an instruction meets watchpoints that have none in common,
@@ -121,7 +125,6 @@ class DebugTarget {
   std::vector<std::vector<std::uint8_t>> contents(const std::vector<Inserted>& watchpoints) const;
   std::optional<MoveEnd> next_untold(Direction direction);
   MoveEnd one_step(Direction direction);
-  std::optional<MoveEnd> breakpoint_here() const;
 
   const RecordingFile& file_;
   const bool has_long_mode_;

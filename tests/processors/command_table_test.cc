@@ -57,7 +57,7 @@ const std::map<std::string, CommandRow>& command_rows() {
       {"dump", {With::named, {}}},
       {"slim", {With::named, {"-o", "slim.citcat"}}},
       {"why", {With::named, {"--register", "eax", "--at", "5"}}},
-      {"debug", {With::named, {"--stdio"}}},
+      {"debug", {With::all, {"--stdio"}}},
       {"view", {With::named, {"--export", "page.html", "--to", "5"}}},
       {"diff", {With::named, {"two.citcat@1"}}},
       {"compare", {With::named, {"log.txt"}}},

@@ -233,11 +233,12 @@ void add_by_agent(MadeMachine& made, std::uint8_t agent, std::uint8_t type,
 }
 
 TEST_F(MadeMachines, OnlyAProcessorIsStartedOrMakesALineItsOwn) {
-  constexpr std::uint8_t kInvalidation[] = {12, 20};  // headerless, native
+  constexpr std::uint8_t kMadeInvalidation[] = {12, 20};  // headerless, native
   constexpr std::uint8_t kInitRecord = 18, kSipiRecord = 19;
   for (const std::uint8_t agent : {std::uint8_t{14}, std::uint8_t{15}}) {
     for (const bool native : {false, true}) {
-      for (const std::uint8_t type : {kInvalidation[native ? 1 : 0], kInitRecord, kSipiRecord}) {
+      for (const std::uint8_t type :
+           {kMadeInvalidation[native ? 1 : 0], kInitRecord, kSipiRecord}) {
         MadeMachine made = made_machine({2, 3});
         add_by_agent(made, agent, type, std::vector<std::uint8_t>(type == kSipiRecord ? 1 : 0));
         store(made, native);

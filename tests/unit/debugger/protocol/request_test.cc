@@ -33,6 +33,25 @@ TEST(Request, ReadsWhatGdbSends) {
   EXPECT_EQ(xml.length, 0xfffu);
 }
 
+TEST(Request, KnowsWhichThreadIsMeant) {
+  EXPECT_EQ(parse_request("Hg2").thread, 2u);
+  EXPECT_EQ(parse_request("Hg2").text, "g");
+  EXPECT_EQ(parse_request("Hc-1").thread, 0u);
+  EXPECT_EQ(parse_request("Hc-1").text, "c");
+  EXPECT_EQ(parse_request("Tb").thread, 11u);
+  EXPECT_EQ(parse_request("qThreadExtraInfo,3").thread, 3u);
+  const Request step = parse_request("vCont;s:2;c");
+  EXPECT_EQ(step.thread, 2u);
+  EXPECT_FALSE(step.alone);
+  EXPECT_TRUE(parse_request("vCont;s:2").alone);
+  EXPECT_FALSE(parse_request("vCont;s:2;c:-1").alone);
+  EXPECT_EQ(parse_request("vCont;c:1;s:2").kind, Kind::step);
+  EXPECT_EQ(parse_request("vCont;c:1;s:2").thread, 2u);
+  EXPECT_FALSE(parse_request("vCont;c").alone);
+  for (const char* const data : {"H", "Hgx", "T", "Tx", "vCont;s:x", "vCont;", "qThreadExtraInfo"})
+    EXPECT_EQ(parse_request(data).kind, Kind::malformed) << data;
+}
+
 TEST(Request, ReadsWhatIsToBeWritten) {
   EXPECT_EQ(parse_request("M10,2:a1b2").data, (std::vector<std::uint8_t>{0xa1, 0xb2}));
   EXPECT_EQ(parse_request("X10,2::}").data, (std::vector<std::uint8_t>{':', '}'}));

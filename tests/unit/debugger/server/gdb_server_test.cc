@@ -44,9 +44,13 @@ class GdbServerTest : public test::TemporaryFolder {
       DebugTarget target(file, {}, true);
       Monitor monitor(target, [](const BusTransaction&) { return std::string("transaction"); });
       gdb::Connection connection(ends[1], ends[1]);
-      GdbServer(target, monitor, connection, [this](const std::string& reason) {
+      MachineTarget machine({&target}, {});
+      GdbServer(machine, {&monitor}, connection, [this](const std::string& reason) {
         told_.push_back(reason);
-      }).serve([&] { monitor.seek(at_); });
+      }).serve([&] {
+        monitor.seek(at_);
+        return std::size_t{0};
+      });
       ::close(ends[1]);
     });
     std::vector<std::string> all;

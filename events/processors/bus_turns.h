@@ -1,0 +1,38 @@
+#pragma once
+// Whose turn it was on a shared bus: stretches in which the bus shows only one of the processors.
+// They put the instructions of all processors into one order.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "events/position.h"
+#include "events/processors/shared_bus.h"
+
+namespace citcat {
+
+class BusTurns {
+ public:
+  /// Of one processor: everything is its only turn.
+  BusTurns() : ends_(1) {}
+  /// Takes all of `bus`, which `processors` share. FormatError where the evidence is damaged.
+  BusTurns(SharedBus bus, std::size_t processors);
+
+  /// Turns that the bus shows. What a processor does behind its last one comes in a turn of its
+  /// own, behind all of these.
+  std::uint64_t count() const { return count_; }
+  /// The turn in which the processor's instruction at `at` runs.
+  std::uint64_t turn_of(std::size_t processor, Position at) const;
+  /// The instruction at which the processor stands when `turn` begins.
+  std::uint64_t before(std::size_t processor, std::uint64_t turn) const;
+
+ private:
+  struct End {
+    std::uint64_t turn = 0;
+    std::uint64_t instruction = 0;  ///< the first one behind it
+  };
+  std::vector<std::vector<End>> ends_;  ///< by processor, in the order of time
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace citcat

@@ -1,0 +1,158 @@
+// citcat debug of several processors, driven by the gdb of the system: each is a thread, and they
+// move in the order in which the monitor saw them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "golden/process.h"
+#include "processors/made_machine.h"
+
+namespace citcat::test {
+namespace {
+
+using citcat::testing::ProcessResult;
+using citcat::testing::run_citcat;
+using citcat::testing::run_shell;
+using citcat::testing::write_file;
+
+constexpr std::uint8_t kDataReads = 2, kStarts = 19;
+/// The loops in which the made processors wait for each other, and what they read there.
+constexpr std::uint32_t kLoops[] = {0x1005, 0x2000}, kReadsAt[] = {0x504, 0x500};
+
+class DebuggedMachine : public ::testing::TestWithParam<std::vector<unsigned>> {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v gdb >/dev/null") != 0) GTEST_SKIP() << "no gdb here";
+    made_ = made_machine(GetParam());
+    write_file((folder_.path() / "bus.bin").string(), made_.headerless());
+    std::vector<std::string> arguments{"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat",
+                                       "-q"};
+    for (int p = 0; p < 2; ++p) {
+      const std::string name = "side." + std::to_string(p) + ".csv";
+      write_file((folder_.path() / name).string(), made_.internal[p]);
+      arguments.insert(arguments.end(), {"--internal", std::to_string(p) + "=" + name});
+    }
+    const ProcessResult result = run_citcat(arguments, folder_.path());
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  std::string gdb(const std::string& script, const std::string& options = "") const {
+    write_file((folder_.path() / "script.gdb").string(), "set pagination off\n" + script);
+    const ProcessResult result =
+        run_shell("\"$CITCAT\" debug two.citcat " + options + " -- -nx -batch -x script.gdb 2>&1",
+                  folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.out;
+    return result.out;
+  }
+  static std::vector<std::string> lines_with(const std::string& text, const std::string& mark) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      if (line.compare(0, mark.size(), mark) == 0) lines.push_back(line.substr(mark.size()));
+    }
+    return lines;
+  }
+  static int processor(const MadeRecord& r) { return r.place >> 4; }
+  static bool is_dump(const MadeRecord& r) { return (r.flags & 16) != 0; }
+
+  /// "THREAD INSTRUCTION" of each time that a processor was at its loop, as the bus shows it.
+  std::vector<std::string> rounds() const {
+    std::vector<std::string> all;
+    for (const MadeRecord& r : made_.records) {
+      const int p = processor(r);
+      if (r.type != kDataReads || r.address != kReadsAt[p]) continue;
+      all.push_back(std::to_string(p + 1) + " " + std::to_string(r.count));
+    }
+    return all;
+  }
+  /// Where the other processor stands when one has done `count` instructions, and is not due yet.
+  std::uint64_t other_when(int p, std::uint64_t count) const {
+    std::uint64_t reached = 0;
+    for (const MadeRecord& r : made_.records) {
+      if (is_dump(r)) continue;
+      if (processor(r) == p && r.count >= count && r.type != kStarts) break;
+      if (processor(r) != p && r.type != kStarts) reached = r.count + 1;
+    }
+    return reached;
+  }
+
+  MadeMachine made_;
+
+ private:
+  citcat::testing::TemporaryFolder folder_;
+};
+
+TEST_P(DebuggedMachine, MeetsBreakpointsOfAllInTheOrderOfTheBusAndBack) {
+  const std::vector<std::string> expected = rounds();
+  ASSERT_GT(expected.size(), 3u);
+  const std::string count = std::to_string(expected.size());
+  const std::string output = gdb("break *0x1005\nbreak *0x2000\nset $i = 0\nwhile $i < " + count +
+                                 "\n  continue\n  printf \"hit %d %d\\n\", $_thread, $instruction\n"
+                                 "  set $i = $i + 1\nend\ncontinue\nset $i = 0\nwhile $i < " +
+                                 count +
+                                 "\n  reverse-continue\n"
+                                 "  printf \"back %d %d\\n\", $_thread, $instruction\n"
+                                 "  set $i = $i + 1\nend\nreverse-continue\n");
+  EXPECT_EQ(lines_with(output, "hit "), expected) << output;
+  std::vector<std::string> back = lines_with(output, "back ");
+  std::reverse(back.begin(), back.end());
+  EXPECT_EQ(back, expected) << output;
+  EXPECT_NE(output.find("No more reverse-execution history"), std::string::npos) << output;
+}
+
+TEST_P(DebuggedMachine, ABreakpointOfOneThreadIsMetByItAlone) {
+  std::vector<std::string> expected;
+  for (const std::string& round : rounds())
+    if (round[0] == '2') expected.push_back(round);
+  const std::string output =
+      gdb("break *0x1005 thread 2\nbreak *0x2000 thread 2\nset $i = 0\nwhile $i < " +
+          std::to_string(expected.size()) +
+          "\n  continue\n  printf \"hit %d %d\\n\", $_thread, $instruction\n"
+          "  set $i = $i + 1\nend\n");
+  EXPECT_EQ(lines_with(output, "hit "), expected) << output;
+}
+
+TEST_P(DebuggedMachine, AStepOfOneMovesTheOtherAsTheBusShowsIt) {
+  constexpr int kSteps = 12;
+  const std::string look =
+      "  printf \"at %d\\n\", $instruction\n"
+      "  thread apply 2 -s printf \"other %d\\n\", $instruction\n";
+  const std::string output = gdb("set $i = 0\nwhile $i < " + std::to_string(kSteps) +
+                                 "\n  stepi\n" + look + "  set $i = $i + 1\nend\nset $i = 0\nwhile $i < " +
+                                 std::to_string(kSteps - 1) + "\n  reverse-stepi\n" + look +
+                                 "  set $i = $i + 1\nend\n");
+  const std::vector<std::string> at = lines_with(output, "at "), other = lines_with(output, "other ");
+  ASSERT_EQ(at.size(), 2u * kSteps - 1) << output;
+  ASSERT_EQ(other.size(), at.size()) << output;
+  for (int i = 0; i < kSteps; ++i) {
+    EXPECT_EQ(at[i], std::to_string(i + 1)) << output;
+    EXPECT_EQ(other[i], std::to_string(other_when(0, i))) << i << output;
+  }
+  for (int i = 1; i < kSteps; ++i) {
+    EXPECT_EQ(at[kSteps + i - 1], std::to_string(kSteps - i)) << output;
+    EXPECT_EQ(other[kSteps + i - 1], std::to_string(other_when(0, kSteps - i)))
+        << i << output;
+  }
+}
+
+TEST_P(DebuggedMachine, APositionOfOneIsAPlaceForAll) {
+  const std::string place = "printf \"at %d %d\\n\", $_thread, $instruction\n";
+  const std::string output =
+      gdb(place + "thread 1\n" + place + "monitor seek 0:4\n" + place + "thread 2\n" + place,
+          "--at 1:3");
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"2 3", "1 " + std::to_string(other_when(1, 3)), "1 4",
+                                      "2 " + std::to_string(other_when(0, 4))}))
+      << output;
+}
+
+INSTANTIATE_TEST_SUITE_P(, DebuggedMachine,
+                         ::testing::Values(std::vector<unsigned>{1, 1},
+                                           std::vector<unsigned>{3, 1, 7}));
+
+}  // namespace
+}  // namespace citcat::test
