@@ -92,7 +92,15 @@ RecordingFile open_with_hints(const std::string& path, const std::string& hints)
 
 PlacedRecording open_placed(const std::string& path, const Console& console,
                             const std::string& hints, TimeBudget* time) {
-  return place_events_of(open_with_hints(path, hints), console, time);
+  RecordingFile file = open_with_hints(path, hints);
+  tell_of_others(file, path, console);
+  return place_events_of(std::move(file), console, time);
+}
+
+void tell_of_others(const RecordingFile& file, const std::string& path, const Console& console) {
+  if (file.recordings() < 2 || parse_recording_name(path).number) return;
+  console.warn(fmt::format("{} holds {} recordings: this is the first; {}@1 is the next one", path,
+                           file.recordings(), path));
 }
 
 PlacedRecording place_events_of(RecordingFile file, const Console& console, TimeBudget* time) {

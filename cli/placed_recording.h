@@ -30,7 +30,9 @@ RecordingFile open_with_hints(const std::string& path, const std::string& hints)
 /// search has kPlacingSeconds.
 PlacedRecording open_placed(const std::string& path, const Console& console,
                             const std::string& hints = "", TimeBudget* time = nullptr);
-/// The same with an archive that is open already.
+/// Warns where the archive holds others and `path` names none of them.
+void tell_of_others(const RecordingFile& file, const std::string& path, const Console& console);
+/// The same as open_placed() with an archive that is open already.
 PlacedRecording place_events_of(RecordingFile file, const Console& console,
                                 TimeBudget* time = nullptr);
 

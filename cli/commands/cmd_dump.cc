@@ -25,6 +25,7 @@
 #include "cli/kt_text.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
+#include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/select/selected_run.h"
 #include "cli/transaction_text.h"
@@ -436,6 +437,7 @@ ExitCode dump_selected(const DumpOptions& options, const Console& console) {
 /// [from, to) are indexes of transactions in the capture.
 void dump_recording(const DumpOptions& options, const Console& console) {
   const RecordingFile file = RecordingFile::open(options.file);
+  tell_of_others(file, options.file, console);
   if (options.state) {
     dump_state(file.recording().initial, options.form, console);
   } else if (options.evidence) {

@@ -206,6 +206,9 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
       }
       const RecordingFile file = RecordingFile::open(name);
       json.update(recording_info(file));
+      if (file.recordings() > 1 && !parse_recording_name(name).number) {
+        json["all_recordings"] = all_recordings_info(name, file.recordings());
+      }
       if (options.trace) json["trace"] = trace_json(file, console);
     } break;
     case FileKind::capture:

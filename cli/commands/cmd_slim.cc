@@ -49,9 +49,12 @@ ExitCode run_slim(SlimOptions options, const Console& console) {
   }
   require_own_output(options.output, options.json);
   StagedOutput output(options.output);
-  const PlacedRecording placed = open_placed(options.input, console);
-  const RecordingFile& full = placed.file;
-  const SlimRun verified = write_slim(full, output, console);
+  const bool names_one = parse_recording_name(options.input).number.has_value();
+  const RecordingFile full = RecordingFile::open(options.input);
+  const SlimRun verified =
+      full.recordings() > 1 && !names_one
+          ? write_slim_of_all(options.input, full.recordings(), output, console)
+          : write_slim(open_placed(options.input, console).file, output, console);
   const auto bytes = std::filesystem::file_size(output.path());
   output.finish();
   print_result(options, full, verified, bytes, console);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "events/archive/container.h"
 #include "events/derive/event_order.h"
@@ -183,18 +184,29 @@ std::optional<SlimRun> write_at_once(const RecordingFile& full, const StagedOutp
   return run;
 }
 
-/// First the one, then the other with what the first had to take from the evidence.
-SlimRun write_in_turn(const RecordingFile& full, const StagedOutput& output,
-                      const std::vector<SymbolModule>& symbols, const Console& console) {
-  const SlimRun verified = verified_run(full, console);
+/// Writes to `path` what a replay of `full`, `verified`, leaves of it, in a way in which a replay
+/// of that is the same run; returns what was written.
+Recording write_confirmed(const RecordingFile& full, const SlimRun& verified,
+                          const std::string& path, const std::vector<SymbolModule>& symbols,
+                          const Console& console) {
   for (const bool merge : {true, false}) {
-    LeanArchive(output.path(), copy_for_slim(full.recording(), verified, merge))
+    LeanArchive(path, copy_for_slim(full.recording(), verified, merge))
         .finish(verified.digests, symbols);
-    if (verify_digests(RecordingFile::open(output.path()), console).match()) return verified;
+    if (verify_digests(RecordingFile::open(path), console).match()) {
+      return copy_for_slim(full.recording(), verified, merge);
+    }
   }
   // The replay of the full recording could consult the evidence; this one cannot.
   throw UsageError(full.container().path() +
                    " needs its evidence to replay: without it the run is another");
+}
+
+/// First the one, then the other with what the first had to take from the evidence.
+SlimRun write_in_turn(const RecordingFile& full, const StagedOutput& output,
+                      const std::vector<SymbolModule>& symbols, const Console& console) {
+  SlimRun verified = verified_run(full, console);
+  write_confirmed(full, verified, output.path(), symbols, console);
+  return verified;
 }
 
 }  // namespace
@@ -203,6 +215,26 @@ SlimRun write_slim(const RecordingFile& full, const StagedOutput& output, const 
   const std::vector<SymbolModule> symbols = full.symbols();
   if (auto run = write_at_once(full, output, symbols, console)) return *run;
   return write_in_turn(full, output, symbols, console);
+}
+
+SlimRun write_slim_of_all(const std::string& path, std::size_t recordings,
+                          const StagedOutput& output, const Console& console) {
+  SlimRun all;
+  RecordingFileWriter writer(output.path(), lean_options());
+  const std::string trial = output.beside("trial.citcat");
+  for (std::size_t i = 0; i < recordings; ++i) {
+    const PlacedRecording full = open_placed(path + "@" + std::to_string(i), console);
+    const SlimRun run = verified_run(full.file, console);
+    const Recording slim = write_confirmed(full.file, run, trial, {}, console);
+    writer.select(i);
+    writer.add(slim, run.digests);
+    writer.add_symbols(full.file.symbols());
+    all.instructions += run.instructions;
+    all.adoptions.insert(all.adoptions.end(), run.adoptions.begin(), run.adoptions.end());
+    all.digests.insert(all.digests.end(), run.digests.begin(), run.digests.end());
+  }
+  writer.close();
+  return all;
 }
 
 }  // namespace citcat

@@ -1,8 +1,9 @@
 #pragma once
 // What `citcat slim` does between reading a recording and giving its output a name.
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/console.h"
@@ -25,5 +26,9 @@ struct SlimRun {
 /// Verifies `full`, and writes it to `output` without evidence where a replay of that is the same
 /// run. Throws UsageError where it is not, or the evidence does not confirm the recording.
 SlimRun write_slim(const RecordingFile& full, const StagedOutput& output, const Console& console);
+/// The same of all recordings that the archive `path` holds: what they leave together, without the
+/// ends.
+SlimRun write_slim_of_all(const std::string& path, std::size_t recordings,
+                          const StagedOutput& output, const Console& console);
 
 }  // namespace citcat

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "capture/bus/cache_form.h"
+#include "cli/interrupt.h"
 #include "cli/report/storage_account.h"
 #include "events/archive/container.h"
 #include "events/capture_time.h"
@@ -74,6 +76,38 @@ Json recording_info(const RecordingFile& file) {
   json["recordings"] = file.recordings();
   json["warnings"] = r.warnings;
   return json;
+}
+
+Json all_recordings_info(const std::string& path, std::size_t recordings) {
+  Json all;
+  for (std::size_t i = 0; i < recordings; ++i) {
+    check_interrupt();
+    const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
+    const Recording& r = file.recording();
+    const std::optional<std::uint64_t> instructions = completed_instructions(r);
+    const auto add = [&](const char* key, std::optional<std::uint64_t> count) {
+      Json& sum = all[key];
+      if (i != 0 && (sum.is_null() || !count)) {
+        sum = nullptr;
+      } else if (count) {
+        sum = (i == 0 ? 0 : sum.get<std::uint64_t>()) + *count;
+      }
+    };
+    add("instructions", instructions);
+    add("transactions", r.totals.transactions);
+    add("reads", r.totals.reads);
+    add("writes", r.totals.writes);
+    add("line_fills", r.totals.line_fills);
+    add("write_backs", r.totals.write_backs);
+    add("instruction_starts", r.totals.instruction_starts);
+    add("image_bytes", r.image.byte_count());
+    add("interrupts", r.interrupts.size());
+    add("io_reads", r.io_reads.size());
+    add("io_writes", r.totals.io_writes);
+    add("external_writes", r.external_writes.size());
+    add("internal_reads", r.internal_reads.size());
+  }
+  return all;
 }
 
 }  // namespace citcat

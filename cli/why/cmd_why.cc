@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/placed_recording.h"
 #include "cli/why/slice_report.h"
 #include "events/position_text.h"
@@ -102,7 +104,9 @@ ExitCode run_why(const WhyArguments& arguments, const Console& console) {
   }
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const Symbols symbols = tools::known_symbols(placed.file, arguments.symbols);
-  Slicer slicer(placed.file, {});
+  TimelineOptions options;
+  options.progress = [](Position) { check_interrupt(); };
+  Slicer slicer(placed.file, std::move(options));
   query.at = at ? *at : end_of(slicer);
   const Slice slice = slicer.slice(query);
   const SliceReport report(query, slice, placed.file.recording(), symbols);

@@ -139,7 +139,7 @@ Json Adapter::launch(const Arguments& arguments) {
 /// before.
 void Adapter::go_to(std::size_t processor, const std::string& where) {
   Monitor& monitor = machine_.processors[processor].debuggee->monitor();
-  monitor.seek(where);
+  monitor.seek(where, interrupt_);
   const std::string why = monitor.divergence_text();
   if (!why.empty()) {
     later_.emplace_back("output", Json{{"category", "important"}, {"output", why}});

@@ -157,8 +157,8 @@ Json Adapter::restart_frame(const Arguments& arguments) {
     throw UsageError("frameId: nobody knows where this frame was called");
   }
   const Position at = *levels[level].called;
-  pending_ = Pending{p, "restart", [at](Debuggee& d) {
-                       d.target().timeline().seek(at);
+  pending_ = Pending{p, "restart", [this, at](Debuggee& d) {
+                       d.target().timeline().seek(at, interrupt_);
                        return MoveEnd{};
                      }};
   return {};

@@ -50,7 +50,7 @@ OpenNest Debuggee::scan_calls(const DebugTarget::Interrupt& interrupt) {
   const std::size_t mark = timeline.mark();
   const std::uint64_t at = here.position.instruction;
   if (at > kReach) {
-    timeline.seek({at - kReach, 0});
+    timeline.seek({at - kReach, 0}, interrupt);
   } else {
     timeline.rewind();
   }

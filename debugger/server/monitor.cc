@@ -193,17 +193,17 @@ std::string Monitor::divergence_text() const {
   return text + "\n";
 }
 
-std::string Monitor::seek(const std::string& where) {
+std::string Monitor::seek(const std::string& where, const Interrupt& interrupt) {
   ReplayTimeline& timeline = target_.timeline();
   if (target_.forked()) throw UsageError("a branch has no other places: monitor fork end first");
   constexpr Position kEnd{~std::uint64_t{0} - 1, 0};
   if (where == "begin") {
     timeline.seek({});
   } else if (where == "end") {
-    timeline.seek(kEnd);
+    timeline.seek(kEnd, interrupt);
   } else if (where == "divergence") {
-    timeline.seek(kEnd);
-    if (!timeline.divergence()) {
+    timeline.seek(kEnd, interrupt);
+    if (!timeline.interrupted() && !timeline.divergence()) {
       throw UsageError("the replay agrees with its evidence up to its end, at instruction " +
                        position_text(timeline.position()));
     }
@@ -213,17 +213,18 @@ std::string Monitor::seek(const std::string& where) {
       throw UsageError("expected a position N or N+K, begin, end or divergence, found '" + where +
                        "'");
     }
-    timeline.seek(*to);
-    if (timeline.position() < *to) {
+    timeline.seek(*to, interrupt);
+    if (timeline.position() < *to && !timeline.interrupted()) {
       return "the run ends before: " + place() + "\n" + divergence_text();
     }
   }
-  return place() + "\n" + divergence_text();
+  const char* const how = timeline.interrupted() ? "interrupted at " : "";
+  return how + place() + "\n" + divergence_text();
 }
 
-std::string Monitor::seek_to(const Words& words, const Interrupt&) {
+std::string Monitor::seek_to(const Words& words, const Interrupt& interrupt) {
   if (words.size() != 2) throw UsageError("seek: expected one position");
-  return seek(words[1]);
+  return seek(words[1], interrupt);
 }
 
 // ---------------------------------------------------------------------------------------------

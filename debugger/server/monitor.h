@@ -24,7 +24,7 @@ class Monitor {
   std::string run(const std::string& command, const Interrupt& interrupt);
   /// "where" as words of the command line and of `seek`: N, N+K, begin, end or divergence. Throws
   /// UsageError. Goes there, and says where it came to.
-  std::string seek(const std::string& where);
+  std::string seek(const std::string& where, const Interrupt& interrupt = {});
   /// Where and why the run leaves its evidence; empty as long as nobody knows that it does.
   std::string divergence_text() const;
 

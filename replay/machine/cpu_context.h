@@ -101,6 +101,7 @@ struct CpuContext {
   bool shut_down = false;
   bool has_tzcnt = false;        ///< by CPUID, as CodeMode has it
   bool has_lzcnt = false;        ///< the same
+  bool scans_untold = false;     ///< nothing tells of one of the two, and the processor may have it
   std::uint64_t cr8 = 0;         ///< of processors with long mode
   bool resume_flag = false;      ///< EFLAGS.RF was loaded by the IRET just completed
   bool code_cache_full = false;  ///< translated code is to be forgotten at the next boundary

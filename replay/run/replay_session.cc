@@ -48,6 +48,7 @@ struct ReplaySession::Parts {
   std::unique_ptr<Adoptions> adoptions;
   std::optional<Checkpoints::Loaded> loaded;  ///< of SessionOptions::start
   std::unique_ptr<Replayer> replayer;
+  bool paused = false;  ///< SessionOptions::pause ended what ran last
 };
 
 ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options)
@@ -144,7 +145,8 @@ void ReplaySession::set_up(bool plain) {
   if (options_.progress || options_.pause) {
     replay.progress = [this](Position now) {
       if (options_.progress) options_.progress(now);
-      return !(options_.pause && options_.pause(now));
+      parts_->paused = options_.pause && options_.pause(now);
+      return !parts_->paused;
     };
   }
   parts_->replayer = std::make_unique<Replayer>(recording, listeners, std::move(replay));
@@ -213,11 +215,12 @@ ReplayReport ReplaySession::step() { return parts_->replayer->step(); }
 
 ReplayReport ReplaySession::run_to(Position to) {
   to = std::min({to, Position{this->to(), 0}, options_.within.value_or(to)});
+  parts_->paused = false;
   if (!passed_) return parts_->replayer->run_to(to);
   for (auto next = options_.checkpoints->after(*passed_);
        next && next->instruction <= to.instruction; next = options_.checkpoints->after(*passed_)) {
     ReplayReport report = parts_->replayer->run_to(next->instruction);
-    if (report.end == ReplayReport::End::diverged) return report;
+    if (report.end == ReplayReport::End::diverged || parts_->paused) return report;
     if (!options_.checkpoints->agrees(*next, *parts_->replayer)) {
       report.end = ReplayReport::End::diverged;
       report.divergence = Divergence{};

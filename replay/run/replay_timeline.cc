@@ -38,13 +38,41 @@ Position boundary_before(Position at) {
                            : Position{at.instruction - 1, 0};
 }
 
+/// No boundary lies between a position and this one.
+Position behind(Position at) { return {at.instruction, at.iteration + 1}; }
+
 /// The bound before which a moment is the last.
-Moment behind(Moment moment) {
-  ++moment.position.iteration;
-  return moment;
-}
+Moment behind(Moment moment) { return {moment.deliveries, behind(moment.position)}; }
 
 }  // namespace
+
+/// While it lives, replays end where `interrupt` says so; or nobody is asked.
+class ReplayTimeline::Asking {
+ public:
+  /// An empty one within another leaves that asked.
+  Asking(ReplayTimeline& timeline, const Interrupt& interrupt)
+      : timeline_(timeline), before_(timeline.interrupt_) {
+    if (before_ == nullptr) timeline_.paused_ = false;
+    if (interrupt) timeline_.interrupt_ = &interrupt;
+  }
+  /// For what must come to where it goes.
+  explicit Asking(ReplayTimeline& timeline) : timeline_(timeline), before_(timeline.interrupt_) {
+    timeline_.interrupt_ = nullptr;
+  }
+  ~Asking() { timeline_.interrupt_ = before_; }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+ private:
+  ReplayTimeline& timeline_;
+  const Interrupt* const before_;
+};
+
+bool ReplayTimeline::pause() {
+  if (interrupt_ == nullptr) return false;
+  paused_ = paused_ || (*interrupt_)();
+  return paused_;
+}
 
 ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
                                TimelineOptions options)
@@ -60,6 +88,7 @@ ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
   session.rewindable = true;
   session.judge = &judge_;
   session.progress = options_.progress;
+  session.pause = [this](Position) { return left_early_ = pause(); };
   if (options_.use_checkpoints && !options_.check) {
     starts_ = checkpoints_.longest_series(options_.policy.strict);
   }
@@ -80,6 +109,8 @@ ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
     over_again_ = true;
   };
   front.progress = options_.progress;
+  // What is compared ahead may be a REP that nobody wants to see the end of.
+  front.pause = [this](Position now) { return now >= known_to_ || pause(); };
   front_.emplace(file, std::move(front));
 }
 
@@ -127,8 +158,11 @@ void ReplayTimeline::begin_at(std::optional<Moment> laid, std::optional<Moment> 
 /// Has the run compared up to `to`, where that is wanted.
 void ReplayTimeline::know(Position to) {
   if (!front_ || front_->ended() || in_branch()) return;
-  const std::uint64_t ahead = std::min(to.instruction, ~kAhead);
-  front_->advance({(ahead / kAhead + 1) * kAhead, 0});
+  if (front_->position() <= to) {
+    const std::uint64_t ahead = std::min(to.instruction, ~kAhead);
+    known_to_ = behind(to);
+    front_->advance({(ahead / kAhead + 1) * kAhead, 0});
+  }
   if (front_->adoptions().size() != adopted_) {
     adopted_ = front_->adoptions().size();
     session_->take_over(front_->adoptions());
@@ -156,19 +190,35 @@ void ReplayTimeline::note_end() {
   if (left) go_to_last_before(behind(here));
 }
 
-/// Goes on to `to`; false where the run ends before.
+/// As far towards `to` within a REP as is gone before somebody is asked: a replay whose end lies
+/// within one does not ask on the way.
+Position ReplayTimeline::part_of_way(Position to) const {
+  constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 19;
+  if (interrupt_ == nullptr) return to;
+  const Position here = position();
+  const std::uint64_t from = here.instruction == to.instruction ? here.iteration : 0;
+  const std::uint64_t iteration = std::min<std::uint64_t>(to.iteration, from + kAtOnce);
+  return {to.instruction, static_cast<std::uint32_t>(iteration)};
+}
+
+/// Goes on to `to`; false where the run ends before, or is interrupted.
 bool ReplayTimeline::run_to(Position to) {
   know(to);
-  const Position last = end_ ? std::min(to, *end_) : to;
+  Position last = end_ ? std::min(to, *end_) : to;
+  if (front_ && !in_branch() && !front_->ended()) last = std::min(last, front_->position());
   while (position() < last) {
     const std::uint64_t next = (position().instruction / options_.every + 1) * options_.every;
-    const Position stop = front_ ? last : std::min(last, Position{next, 0});
+    const Position stop = part_of_way(front_ ? last : std::min(last, Position{next, 0}));
     const Moment before = moment();
+    left_early_ = false;
     report_ = session_->run_to(stop);
-    if (report_.end == ReplayReport::End::diverged || position() < stop || moment() == before) {
+    const bool diverged = report_.end == ReplayReport::End::diverged;
+    if (!diverged && left_early_ && position() < stop) break;
+    if (diverged || position() < stop || moment() == before) {
       if (!end_) note_end();
       break;
     }
+    if (stop < last && stop.iteration != 0 && pause()) break;
     if (!front_ && position() == Position{next, 0} && laid_.lay(session_->replayer())) {
       options_.every *= 2;
     }
@@ -178,14 +228,15 @@ bool ReplayTimeline::run_to(Position to) {
 
 /// False where there is nothing further.
 bool ReplayTimeline::go_one_further() {
-  know({position().instruction + 1, 0});
+  know(behind(position()));
   if (end_ && position() >= *end_) return false;
   const Moment before = moment();
   report_ = session_->step();
   return report_.end != ReplayReport::End::diverged && moment() != before;
 }
 
-ReplayReport ReplayTimeline::seek(Position to) {
+ReplayReport ReplayTimeline::seek(Position to, const Interrupt& interrupt) {
+  const Asking asking(*this, interrupt);
   know(to);
   if (to.instruction == 0) {
     restore(laid_.first());
@@ -214,7 +265,7 @@ bool ReplayTimeline::step() {
 }
 
 bool ReplayTimeline::step(const StopSet& stops, std::vector<StopHit>& met) {
-  know({position().instruction + 1, 0});  // which may replay what is not to be looked at
+  know(behind(position()));  // which may replay what is not to be looked at
   const Moment before = moment();
   if (!stops.memory.empty()) judge_.begin({.stops = &stops, .from = before, .all = &met});
   const bool further = go_one_further();
@@ -265,6 +316,7 @@ void ReplayTimeline::skip_iterations(Moment bound) {
 
 /// Goes to the last place before `bound` where the replay can stand; something is before it.
 void ReplayTimeline::go_to_last_before(Moment bound) {
+  const Asking nobody(*this);
   const auto begin = [&] {
     begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
              moment() < bound);
@@ -333,8 +385,9 @@ void ReplayTimeline::go_to_hit(const StopHit& hit) {
 }
 
 ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Interrupt& interrupt) {
+  const Asking asking(*this, interrupt);
   for (std::uint64_t slice = kFirstSlice;; slice = std::min(slice * 4, kLongestSlice)) {
-    if (interrupt && interrupt()) return {Stop::Why::interrupted};
+    if (pause()) return {Stop::Why::interrupted};
     const Moment from = moment();
     if (near_.size() >= kNear) near_.clear();
     near_.lay(session_->replayer());
@@ -349,7 +402,7 @@ ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Int
       if (hit->kind == StopHit::Kind::code || step(stops, stop.met)) return stop;
       return {Stop::Why::end};  // the instruction is begun and never completes
     }
-    if (!goes_on) return {Stop::Why::end};
+    if (!goes_on && !paused_) return {Stop::Why::end};
   }
 }
 
@@ -357,7 +410,7 @@ ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Int
 void ReplayTimeline::search_up_to(Moment bound) {
   constexpr std::uint32_t kIterations = 4096;
   run_to(bound.position);
-  while (moment() < bound) {
+  while (moment() < bound && !pause()) {
     const Moment before = moment();
     if (before.position.iteration != 0) {
       run_to({before.position.instruction, before.position.iteration + kIterations});
@@ -370,7 +423,7 @@ void ReplayTimeline::search_up_to(Moment bound) {
 /// is stored to `watched`. Moves `bound` back to where nothing is from there on: behind the last
 /// stretch in which something may be, or to the beginning of them all.
 ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::uint64_t span,
-                                              Moment& bound, const Interrupt& interrupt) {
+                                              Moment& bound) {
   const std::uint64_t whole = bound.position.instruction;
   const std::uint64_t first = whole - std::min(span, whole);
   if (const std::optional<Moment> laid = laid_.before_instruction(first)) {
@@ -395,7 +448,7 @@ ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::u
       last = moment();
       result = Stored::perhaps;
     }
-    if (interrupt && interrupt()) {
+    if (pause()) {
       result = Stored::interrupted;
       break;
     }
@@ -407,6 +460,7 @@ ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::u
 
 ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
                                                       const Interrupt& interrupt) {
+  const Asking asking(*this, interrupt);
   Moment bound = moment();
   const auto interrupted = [&] {
     go_to_last_before(behind(bound));
@@ -417,10 +471,10 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
   bool is_first = true;
   std::uint64_t span = 0;
   while (bound != laid_.first_moment()) {
-    if (interrupt && interrupt()) return interrupted();
+    if (pause()) return interrupted();
     if (watched && !std::exchange(is_first, false)) {
       span = std::min(std::max(span, options_.every) * 2, kLongestSpan);
-      const Stored stored = narrow(*watched, span, bound, interrupt);
+      const Stored stored = narrow(*watched, span, bound);
       if (stored == Stored::interrupted) return interrupted();
       if (stored == Stored::nowhere) continue;
     }
@@ -431,7 +485,10 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
       judge_.begin({&stops, from, true, bound});
       search_up_to(bound);
     }
-    if (const std::optional<StopHit> hit = judge_.end()) {
+    const std::optional<StopHit> hit = judge_.end();
+    // The last one may be behind.
+    if (paused_) return interrupted();
+    if (hit) {
       go_to_hit(*hit);
       Stop stop{Stop::Why::hit, hit};
       if (hit->kind != StopHit::Kind::code) stop.met = met_by_next_step(stops);
@@ -447,20 +504,23 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
 /// Tells `observer` of what the run does from `from` on while it goes on to `to`.
 bool ReplayTimeline::tell_up_to(Moment to, Observer& observer, Position from, bool each,
                                 const Interrupt& interrupt) {
+  const Asking asking(*this, interrupt);
   judge_.tell(&observer, from, each);
   bool whole = true;
   for (bool goes_on = true; whole && goes_on && position() < to.position;) {
     const Position next{position().instruction + kLongestSlice, 0};
     goes_on = run_to(std::min(to.position, next));
-    whole = !(interrupt && interrupt());
+    whole = !pause();
   }
   if (whole) search_up_to(to);
+  whole = !paused_;
   judge_.tell(nullptr, {}, false);
   return whole;
 }
 
 bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool each,
                           const Interrupt& interrupt) {
+  const Asking asking(*this, interrupt);
   const std::size_t here = mark();
   const Position before = boundary_before(from);
   if (in_branch() || before == Position{}) {

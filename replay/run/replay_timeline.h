@@ -33,7 +33,7 @@ struct TimelineOptions {
   /// they hold more than `max_frames` frames of 4 KiB together.
   std::uint64_t every = std::uint64_t{1} << 19;
   std::size_t max_frames = 150'000;
-  /// Called now and then, with the position of what is replayed; may be empty.
+  /// Called now and then, within a REP too, with the position of what is replayed; may be empty.
   std::function<void(Position)> progress;
 };
 
@@ -49,9 +49,13 @@ class ReplayTimeline {
   ReplayTimeline(const ReplayTimeline&) = delete;
   ReplayTimeline& operator=(const ReplayTimeline&) = delete;
 
+  /// Asked now and then, within a REP too, whether what is done is to end early; may be empty.
+  using Interrupt = std::function<bool()>;
   /// Goes to `to`, or as far towards it as the run goes. Where it diverges on the way it stays
   /// before that.
-  ReplayReport seek(Position to);
+  ReplayReport seek(Position to, const Interrupt& interrupt = {});
+  /// The last seek(), search or tell() was interrupted on the way.
+  bool interrupted() const { return paused_; }
   /// Goes to the beginning, before whatever is delivered there.
   void rewind();
   /// Goes on from here to `to`, or as far towards it as the run goes, and leaves nothing out: the
@@ -79,8 +83,6 @@ class ReplayTimeline {
     /// it.
     std::vector<StopHit> met = {};
   };
-  /// Asked now and then whether the run is to be interrupted; may be empty.
-  using Interrupt = std::function<bool()>;
   /// Goes on to where the run meets one of `stops`: before an instruction with a breakpoint, other
   /// than the one about to run; behind what accesses watched memory.
   Stop run_to_stop(const StopSet& stops, const Interrupt& interrupt = {});
@@ -133,7 +135,10 @@ class ReplayTimeline {
   void restore(const Replayer::Checkpoint& checkpoint);
   void begin_at(std::optional<Moment> laid, std::optional<Moment> near,
                 const Checkpoints::Start* stored, bool may_stay);
+  class Asking;
+  bool pause();
   void know(Position to);
+  Position part_of_way(Position to) const;
   bool run_to(Position to);
   bool go_one_further();
   void approach(Position to);
@@ -146,8 +151,7 @@ class ReplayTimeline {
                   const Interrupt& interrupt);
   /// Whether something was stored to what is watched.
   enum class Stored : std::uint8_t { nowhere, perhaps, interrupted };
-  Stored narrow(const MemoryWatch& watched, std::uint64_t span, Moment& bound,
-                const Interrupt& interrupt);
+  Stored narrow(const MemoryWatch& watched, std::uint64_t span, Moment& bound);
   void note_end();
   void begin_anew_here();
 
@@ -172,6 +176,10 @@ class ReplayTimeline {
   std::optional<Position> end_;
   std::optional<Divergence> divergence_;
   std::optional<Aside> aside_;
+  const Interrupt* interrupt_ = nullptr;  ///< of what is done now
+  bool paused_ = false;                   ///< by it
+  bool left_early_ = false;               ///< the session's run, within the last run_to()
+  Position known_to_;                     ///< what the front is to have compared at least
   std::map<std::size_t, Replayer::Checkpoint> marks_;
   std::size_t last_mark_ = 0;
   ReplayReport report_;

@@ -18,6 +18,7 @@ void VerifiedFront::begin(bool plain) {
   session.policy = options_.policy;
   session.plain_first = plain;
   session.progress = options_.progress;
+  session.pause = [this](Position now) { return paused_ = options_.pause(now); };
   session_.reset();
   session_.emplace(file_, nullptr, std::move(session));
   report_ = {};
@@ -35,14 +36,17 @@ void VerifiedFront::advance(Position to) {
   run_to(to);
 }
 
-/// False where the run ends before `to`.
+/// False where the run ends before `to`, or is paused there.
 bool VerifiedFront::run_to(Position to) {
+  paused_ = false;
   while (!ended_ && position() < to) {
     const std::uint64_t next = (position().instruction / options_.every + 1) * options_.every;
     const Position stop = std::min(to, Position{next, 0});
     report_ = session_->run_to(stop);
     if (report_.end == ReplayReport::End::diverged) {
       ended_ = true;
+    } else if (position() < stop && paused_) {
+      return false;
     } else if (position() < stop) {
       end();
     } else if (position().instruction == next) {

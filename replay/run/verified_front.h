@@ -22,11 +22,13 @@ class VerifiedFront {
     /// What was told so far was of a run that cannot be relied on; it is told again.
     std::function<void()> over_again;
     std::function<void(Position)> progress;  ///< called now and then; may be empty
+    /// Asked now and then, within a REP too: whether to come no further for now.
+    std::function<bool(Position)> pause;
   };
   /// `file` must outlive the object.
   VerifiedFront(const RecordingFile& file, Options options);
 
-  /// Goes on to `to` unless it is there already, or as far as the run goes.
+  /// Goes on to `to` unless it is there already, or as far as the run or a pause goes.
   void advance(Position to);
   void set_every(std::uint64_t every) { options_.every = every; }
   Position position() const { return session_->position(); }
@@ -47,6 +49,7 @@ class VerifiedFront {
   std::optional<ReplaySession> session_;
   ReplayReport report_;
   bool ended_ = false;
+  bool paused_ = false;  ///< within the last advance()
 };
 
 }  // namespace citcat

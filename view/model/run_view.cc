@@ -101,11 +101,11 @@ void RunView::remember() {
 }
 
 void RunView::go_to(const WantedMoment& wanted) {
-  arrive(wanted);
+  arrive(wanted, limit());
   if (!remembered_ || remembered_->moment != timeline_->moment()) remember();
 }
 
-void RunView::arrive(const WantedMoment& wanted) {
+void RunView::arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt& interrupt) {
   const auto is_it = [&](const Moment& moment) {
     return moment.position == wanted.position &&
            (!wanted.deliveries || moment.deliveries == *wanted.deliveries);
@@ -114,7 +114,7 @@ void RunView::arrive(const WantedMoment& wanted) {
   if (remembered_ && wanted.deliveries && is_it(remembered_->moment)) {
     return timeline_->return_to(remembered_->mark);
   }
-  timeline_->seek(wanted.position);
+  seek(wanted.position, interrupt);
   if (wanted.deliveries) {
     const Moment moment{*wanted.deliveries, wanted.position};
     for (std::uint32_t i = 0; timeline_->moment() < moment && i < kMostSteps; ++i) {
@@ -131,12 +131,19 @@ void RunView::arrive(const WantedMoment& wanted) {
   }
 }
 
+void RunView::seek(Position to, const ReplayTimeline::Interrupt& interrupt) {
+  timeline_->seek(to, interrupt);
+  if (timeline_->interrupted())
+    throw UsageError(fmt::format("at: the way there took too long, and ended at {}",
+                                 position_text(timeline_->position())));
+}
+
 Moment RunView::go_to(const Query& query) {
   const std::string at = query.required("at");
   if (at == "begin") {
     go_to(WantedMoment{{}, std::nullopt});
   } else if (at == "end" || at == "divergence") {
-    timeline_->seek(kEndOfAll);
+    seek(kEndOfAll, limit());
     if (at == "divergence" && !timeline_->divergence()) {
       throw UsageError("at: the replay agrees with its evidence up to its end");
     }
@@ -194,18 +201,25 @@ bool RunView::look_further(std::uint64_t instructions) {
   const Position from{index_->told_to(), 0};
   // To seek is to replay from a checkpoint on: only where a question has been elsewhere in between.
   if (from == Position{} || timeline_->moment() != looked_to_) timeline_->seek(from);
+  const Moment before = timeline_->moment();
   const Position to{from.instruction + instructions, 0};
-  listen(*index_, Attention::none, {0, to});
+  // A REP may have more iterations than there is time for at once.
+  const auto is_long = [&] {
+    const Position now = timeline_->position();
+    const bool goes_on = now.instruction == before.position.instruction;
+    return now.iteration >= std::uint64_t{kMostSteps} + (goes_on ? before.position.iteration : 0);
+  };
+  listen(*index_, Attention::none, {0, to}, is_long);
   looked_to_ = timeline_->moment();
   index_->end(looked_to_.position.instruction);
-  knows_all_ = timeline_->position() < to;
+  knows_all_ = timeline_->position() < to && (!timeline_->interrupted() || looked_to_ == before);
   return !knows_all_;
 }
 
 bool RunView::record(const WantedMoment& from, Position to, StepSink& sink,
                      const ReplayTimeline::Interrupt& interrupt) {
   const Moment here = timeline_->moment();
-  arrive(from);
+  arrive(from, interrupt);
   sink.begins(timeline_->moment(), machine().save());
   StepRecorder recorder(machine(), timeline_->moment(), sink);
   const bool whole = timeline_->tell_on({0, to}, recorder, true, interrupt);
@@ -218,7 +232,7 @@ std::optional<OpenNest> RunView::open_nest(std::uint64_t reach) {
   const Moment here = timeline_->moment();
   const std::uint64_t at = here.position.instruction;
   if (at > reach) {
-    arrive(WantedMoment{{at - reach, 0}, std::nullopt});
+    arrive(WantedMoment{{at - reach, 0}, std::nullopt}, limit());
   } else {
     timeline_->rewind();  // before what is delivered there
   }

@@ -102,7 +102,9 @@ class RunView {
 
  private:
   void remember();
-  void arrive(const WantedMoment& wanted);
+  void arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt& interrupt = {});
+  /// Throws UsageError where `interrupt` ended it on the way.
+  void seek(Position to, const ReplayTimeline::Interrupt& interrupt);
 
   const RecordingFile& file_;
   const Symbols& symbols_;

@@ -79,7 +79,7 @@ class Lowering {
     return feature_of(info_) != nullptr;
   }
 
-  /// TZCNT or LZCNT of a processor before long mode.
+  /// TZCNT or LZCNT of a processor before long mode, or what may be.
   bool is_counting() const {
     return shape_.counts_zeros && info_.mandatory_prefix == 0xf3 &&
            (info_.is(Operation::bsf) || info_.is(Operation::bsr));

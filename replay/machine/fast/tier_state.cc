@@ -85,7 +85,7 @@ void TierState::take_segments() {
   shape.stack32 = cpu_.stack32();
   shape.real_or_v86 = any;
   shape.v86 = (engine.system_flags() & kFlagVm) != 0;
-  shape.counts_zeros = cpu_.has_tzcnt || cpu_.has_lzcnt;
+  shape.counts_zeros = cpu_.has_tzcnt || cpu_.has_lzcnt || cpu_.scans_untold;
   shape.flat = flat;
   shape.code_base = engine.segment_base(kCs);
   shape.code_limit = r.code_limit = engine.segment_limit(kCs);

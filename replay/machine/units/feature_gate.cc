@@ -9,7 +9,7 @@
 
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
-#include "x86/flag_effects.h"
+#include "replay/machine/units/zero_flag_search.h"
 #include "x86/instruction_features.h"
 
 namespace citcat {
@@ -32,7 +32,7 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
   const bool untold = !told && cpu_.traits.has_long_mode;
   // F3 is without effect on BSF and BSR of a processor that lacks the newer instruction.
   if (info.is(Operation::bsf) || info.is(Operation::bsr)) {
-    if (untold && !scans_alike(info))
+    if (!told && may_count_zeros() && !scans_alike(info))
       refuse_untold(*feature, "which a processor without it takes for another");
     return;
   }
@@ -53,17 +53,11 @@ std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info
   const std::array<std::uint64_t, 6> bases = cpu_.bases();
   std::optional<std::uint64_t> value = 0;
   for_each_access(info, cpu_.engine.gprs(), bases.data(), cpu_.stack32(), [&](const DataAccess& a) {
-    for (std::uint32_t i = 0; i < a.size && value; ++i) {
-      const LinearAddr at{cpu_.bits64() ? a.linear.value + i : a.linear.plus32(i).value};
-      const auto page = cpu_.mmu.look_up(at, Access::read, cpu_.program(), Lookup::free);
-      const auto byte =
-          page ? cpu_.memory.defined_byte(page->frame.plus32(at.offset_in_page())) : std::nullopt;
-      if (!byte) {
-        value.reset();
-      } else {
-        *value |= std::uint64_t{*byte} << 8 * i;
-      }
-    }
+    std::array<std::uint8_t, 8> bytes{};
+    const std::size_t known =
+        ZeroFlagSearch::known_bytes(cpu_, a.linear, Access::read, {bytes.data(), a.size});
+    if (known < a.size) value.reset();
+    for (std::size_t i = 0; value && i < a.size; ++i) *value |= std::uint64_t{bytes[i]} << 8 * i;
   });
   return value;
 }
@@ -76,48 +70,7 @@ bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
   if (!info.is(Operation::bsf)) return false;
   const std::uint64_t source = scanned(info).value_or(0);
   if (source == 0) return false;
-  int left = kMostLookedAt;
-  return (source & 1) == 0 || !asks_for_zero_flag(cpu_.onward(cpu_.linear, info.length), left);
-}
-
-/// Whether the code at `at` asks for ZF before it gives it another value, as far as its next `left`
-/// instructions tell. Compilers keep no flags across calls and returns, and what is behind an
-/// indirect jump or a mode switch is not looked at.
-bool FeatureGate::asks_for_zero_flag(LinearAddr at, int& left) const {
-  while (left-- > 0) {
-    std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
-    const std::size_t known = known_code(at, bytes);
-    const DecodedInstruction next =
-        decode_instruction({bytes.data(), known}, cpu_.code_mode(), cpu_.model);
-    if (next.state != DecodeState::ok || next.row == nullptr) return false;
-    if ((next.row->flags.read & kZf) != 0) return true;
-    // A shift by CL, which may be 0, leaves the flags alone.
-    if ((flag_effect_of(next, 0).written & kZf) != 0) return false;
-    at = cpu_.onward(at, next.length);
-    const LinearAddr target =
-        cpu_.onward(at, static_cast<std::uint64_t>(std::int64_t{next.target_displacement}));
-    if (next.kind == InstructionClass::jcc || next.kind == InstructionClass::loop) {
-      if (asks_for_zero_flag(target, left)) return true;
-    } else if (next.kind == InstructionClass::jump && !next.indirect) {
-      at = target;
-    } else if (next.control_flow) {
-      return false;
-    }
-  }
-  return false;
-}
-
-/// Puts what lies at `at` into `bytes`; how many of them are known.
-std::size_t FeatureGate::known_code(LinearAddr at, std::span<std::uint8_t> bytes) const {
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const LinearAddr here = cpu_.onward(at, i);
-    const auto page = cpu_.mmu.look_up(here, Access::execute, cpu_.program(), Lookup::free);
-    const auto byte =
-        page ? cpu_.memory.defined_byte(page->frame.plus32(here.offset_in_page())) : std::nullopt;
-    if (!byte) return i;
-    bytes[i] = *byte;
-  }
-  return bytes.size();
+  return (source & 1) == 0 || !ZeroFlagSearch(cpu_).may_ask_behind(info);
 }
 
 /// Where no answer of CPUID tells whether the processor has it.

@@ -3,10 +3,8 @@
 // the replay by its name; so does what another processor takes for something else, where nothing
 // tells which of them it is.
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "replay/machine/cpu_context.h"
@@ -18,9 +16,9 @@ namespace citcat {
 
 /// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
 /// not tell, an instruction that means one thing alone is executed: a processor without it raises
-/// an exception, which the bus shows. BSF and BSR behind F3 mean two: they are what they were on
-/// processors before long mode. On those with it they go on where both meanings leave the same,
-/// and are refused elsewhere, as is what nobody here executes.
+/// an exception, which the bus shows. BSF and BSR behind F3 mean two: they go on where both leave
+/// the same, and are refused elsewhere, as is what nobody here executes. Processors before long
+/// mode have the rest of what the P6 has, where nothing tells; those before it have no F3 scans.
 class FeatureGate {
  public:
   /// All must outlive the object.
@@ -30,8 +28,11 @@ class FeatureGate {
   /// Tells the decoder what CPUID makes of BSF and BSR behind F3, and the MMU what of entries.
   void take() const {
     if (cpu_.traits.has_long_mode) take_limits();
-    cpu_.has_tzcnt = model_registers_.tells(kFeatureBmi1).value_or(false);
-    cpu_.has_lzcnt = model_registers_.tells(kFeatureLzcnt).value_or(false);
+    const std::optional<bool> tzcnt = model_registers_.tells(kFeatureBmi1);
+    const std::optional<bool> lzcnt = model_registers_.tells(kFeatureLzcnt);
+    cpu_.has_tzcnt = tzcnt.value_or(false);
+    cpu_.has_lzcnt = lzcnt.value_or(false);
+    cpu_.scans_untold = may_count_zeros() && !(tzcnt && lzcnt);
   }
   /// Before an instruction is looked at, defined or not. Throws #UD, or ReplayStopped.
   void check(const DecodedInstruction& info) const {
@@ -49,14 +50,12 @@ class FeatureGate {
 
   void take_limits() const;
   void check_feature(const DecodedInstruction& info) const;
-  static constexpr int kMostLookedAt = 24;  ///< instructions behind a scan
-
+  /// A processor of this kind may have TZCNT and LZCNT: an emulator's P6 does.
+  bool may_count_zeros() const { return cpu_.traits.instructions >= InstructionSet::p6; }
   /// BSF behind F3: BSF and TZCNT leave the same for this operand, as far as anybody asks.
   bool scans_alike(const DecodedInstruction& info) const;
   /// The source of a bit scan; nullopt where memory is not known to hold it.
   std::optional<std::uint64_t> scanned(const DecodedInstruction& info) const;
-  bool asks_for_zero_flag(LinearAddr at, int& left) const;
-  std::size_t known_code(LinearAddr at, std::span<std::uint8_t> bytes) const;
   void check_vendor(const DecodedInstruction& info) const;
   void check_umip(const DecodedInstruction& info) const;
   void check_segments(const DecodedInstruction& info) const;

@@ -95,6 +95,26 @@ TEST_F(EndlessRepeat, ATraceEndsWithinIt) {
   }
 }
 
+/// What is compared ahead of a place stays near it: with all of the REP it would take more memory
+/// than there may be.
+TEST_F(EndlessRepeat, ADebuggerGoesToAPlaceWithinIt) {
+  import_cached();
+  const ProcessResult result = run_shell(
+      "printf '$?#3f$p1#a1$g#67' | \"$CITCAT\" debug r.citcat --stdio --at 0+5 "
+      "--memory-limit 32M",
+      file("."));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("$faffffff#"));  // ECX
+}
+
+TEST_F(EndlessRepeat, CtrlCEndsWhyWithinIt) {
+  import_cached();
+  const ProcessResult result =
+      run_shell("timeout -s INT -k 20 2 \"$CITCAT\" why r.citcat --register edi --memory-limit 8G",
+                file("."));
+  EXPECT_EQ(result.exit_code, 124) << result.err;  // 137: it had to be killed
+}
+
 TEST_F(EndlessRepeat, EveryCommandThatReplaysKeepsToItsMemory) {
   import_cached();
   const std::vector<std::vector<std::string>> commands = {

@@ -138,10 +138,41 @@ TEST_F(ReadableArchives, OfAn8086AreVerifiedWithItsInstructions) {
   const auto info = nlohmann::json::parse(good({"info", "r.citcat", "--json"}));
   EXPECT_EQ(info.at("cpu"), "8086");
   EXPECT_EQ(info.at("recordings"), 60);
+  EXPECT_EQ(info.at("instructions"), 1);
+  EXPECT_EQ(info.at("all_recordings").at("instructions"), 60);
+  EXPECT_GT(info.at("all_recordings").at("image_bytes"), 60 * 4);
   for (const char* number : {"0", "17", "59"}) {
     const auto verdict =
         nlohmann::json::parse(good({"verify", std::string("r.citcat@") + number, "--json"}));
     EXPECT_EQ(verdict.at("verdict"), "match") << number;
+  }
+}
+
+// Whoever throws the evidence away keeps the runs.
+TEST_F(ReadableArchives, OfSeveralRecordingsAreSlimmedWhole) {
+  write_file(file("t.MOO"), test::moo_file("8086", nops(5, true, 0)));
+  good({"import", "t.MOO", "-o", "r.citcat"});
+  good({"slim", "r.citcat", "-o", "s.citcat"});
+  const auto info = nlohmann::json::parse(good({"info", "s.citcat", "--json"}));
+  EXPECT_EQ(info.at("recordings"), 5);
+  for (const char* name : {"s.citcat", "s.citcat@0", "s.citcat@4"}) good({"verify", name});
+  good({"slim", "r.citcat@3", "-o", "one.citcat"});
+  EXPECT_EQ(nlohmann::json::parse(good({"info", "one.citcat", "--json"})).at("recordings"), 1);
+}
+
+TEST_F(ReadableArchives, OfSeveralRecordingsAreToldAsSuchWhereOneIsTaken) {
+  write_file(file("t.MOO"), test::moo_file("8086", nops(3, true, 0)));
+  good({"import", "t.MOO", "-o", "r.citcat"});
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"cat", "r.citcat"},
+                                                  {"dump", "r.citcat"},
+                                                  {"explain", "r.citcat"},
+                                                  {"sql", "r.citcat", "select 1"},
+                                                  {"analyze", "r.citcat", "--tool", "count"}}) {
+    EXPECT_NE(run(command).err.find("holds 3 recordings: this is the first"), std::string::npos)
+        << command[0];
+    std::vector<std::string> named = command;
+    named[1] += "@1";
+    EXPECT_EQ(run(named).err.find("recordings:"), std::string::npos) << command[0];
   }
 }
 

@@ -127,6 +127,8 @@ class NarrowGuest : private RandomDraws {
     CpuState s;
     s.model = CpuModel::p6;
     s.ram_bytes = kMemory;
+    // No leaf has TZCNT or LZCNT: BSF and BSR are what they are behind F3 as well.
+    s.cpuid = {{0, 1, 0, 0, 0}, {0x80000000, 0x80000000, 0, 0, 0}};
     s.cr0 = 0x11;
     s.cr4 = 0x200;
     s.cr3 = kDirectory;

@@ -112,6 +112,8 @@ TEST_P(SparedEngine, ComparesAndExchangesEightBytes) {
 
 TEST_P(SparedEngine, TakesNoNoticeOfRepeatWhereItMeansNothing) {
   state().gpr[kEbx] = 0x5000;
+  state().cpuid = {{0, 1, 0, 0, 0}};  // without TZCNT
+  state().cpuid.push_back({0x80000000, 0x80000000, 0, 0, 0});
   add({0xf3, 0x0f, 0xbc, 0xc3});  // rep bsf eax,ebx: what TZCNT is on later processors
   add({0xf2, 0x89, 0xc1});        // repne mov ecx,eax
   run_to(end_);

@@ -208,8 +208,24 @@ TEST_P(ToldFeatures, AScanIsRefusedWhereItsFlagIsAskedFor) {
       {"shl ecx, 1; jz", {0xd1, 0xe1, 0x74, 0x00}, false},
       {"jc, hlt", {0x72, 0x00, 0xf4}, false},
       {"setc al; hlt", {0x0f, 0x92, 0xc0, 0xf4}, false},
-      {"ret", {0xc3}, false},
+      {"ret to jz", {0xc3}, true},
+      {"leave, ret to nowhere known", {0xc9, 0xc3}, false},
+      {"push, pop, ret to jz", {0x51, 0x59, 0xc3}, true},
+      {"pop, push rsp, pop, ret to test, jz", {0x59, 0x90, 0xc3}, false},
+      {"call test, jz", {0xe8, 1, 0, 0, 0, 0x90, 0x85, 0xc0, 0x74, 0x00}, false},
+      {"call ret, jz", {0xe8, 2, 0, 0, 0, 0x74, 0x00, 0xc3}, true},
+      {"mov [rsp], rcx; ret", {0x48, 0x89, 0x0c, 0x24, 0xc3}, true},
+      {"push rcx; ret", {0x51, 0xc3}, true},
+      {"mov rsp, rcx; ret", {0x48, 0x89, 0xcc, 0xc3}, true},  // somewhere
+      {"jmp rcx", {0xff, 0xe1}, true},
+      {"syscall", {0x0f, 0x05}, true},
   };
+  put(kHandler + 16, {0x74, 0x00});              // jz
+  put(kHandler + 32, {0x85, 0xc0, 0x74, 0x00});  // test eax, eax; jz
+  put_quad(kStack, kHandler + 16);
+  put_quad(kStack + 8, kHandler + 32);
+  set("rsp", kStack);
+  set("rbp", 0x100000);  // of which nothing is known
   set("rbx", 0x1001);
   recording_.initial.cpuid.clear();
   for (const Behind& behind : kBehind) {
@@ -329,10 +345,43 @@ class ToldFeaturesOf32Bits : public ToldFeatures {
 
 INSTANTIATE_TEST_SUITE_P(Paths, ToldFeaturesOf32Bits, both_paths(), path_name);
 
-TEST_P(ToldFeaturesOf32Bits, CountsAreScansUnlessCpuidSaysOtherwise) {
+/// An emulator's processor of 32 bits may have LZCNT, whatever others of its kind have.
+TEST_P(ToldFeaturesOf32Bits, CountsAreRefusedWhereNothingTells) {
+  set("ebx", 0);
+  for (const int opcode : {0xbc, 0xbd}) {
+    put(kCode, {0xf3, 0x0f, opcode, 0xcb});  // of ebx, which is 0
+    const ReplayReport report = go(1);
+    ASSERT_TRUE(report.divergence);
+    EXPECT_THAT(report.divergence->reason, HasSubstr(opcode == 0xbc ? "TZCNT" : "LZCNT"));
+    EXPECT_THAT(report.divergence->reason, HasSubstr("of CPUID tells"));
+  }
+}
+
+/// The P6 is the first kind that an emulator has with them.
+TEST_P(ToldFeaturesOf32Bits, CountsAreScansOfAnOlderProcessor) {
+  recording_.initial.model = CpuModel::pentium;
   put(kCode, {0x31, 0xdb, 0xf3, 0x0f, 0xbc, 0xcb, 0xf3, 0x0f, 0xbd, 0xd3});
   set("ecx", 7);
   set("edx", 8);
+  set("cr4", 0);
+  EXPECT_EQ(go(3).instructions, 3u);
+  EXPECT_EQ(after("ecx"), 7u);
+  EXPECT_EQ(after("edx"), 8u);
+}
+
+/// As compilers write it for both processors.
+TEST_P(ToldFeaturesOf32Bits, AScanWhoseTwoMeaningsLeaveTheSameNeedsNoLeaf) {
+  put(kCode, {0xf3, 0x0f, 0xbc, 0xcb, 0x31, 0xc0});  // rep bsf ecx, ebx; xor eax, eax
+  set("ebx", 0x1000);
+  EXPECT_EQ(go(2).instructions, 2u);
+  EXPECT_EQ(after("ecx"), 12u);
+}
+
+TEST_P(ToldFeaturesOf32Bits, CountsAreWhatCpuidSays) {
+  put(kCode, {0x31, 0xdb, 0xf3, 0x0f, 0xbc, 0xcb, 0xf3, 0x0f, 0xbd, 0xd3});
+  set("ecx", 7);
+  set("edx", 8);
+  recording_.initial.cpuid = {{0, 1, 0, 0, 0}, {0x80000000, 0x80000000, 0, 0, 0}};
   EXPECT_EQ(go(3).instructions, 3u);
   EXPECT_EQ(after("ecx"), 7u);
   EXPECT_EQ(after("edx"), 8u);
