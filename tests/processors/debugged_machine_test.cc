@@ -30,8 +30,8 @@ class DebuggedMachine : public ::testing::TestWithParam<std::vector<unsigned>> {
     if (std::system("command -v gdb >/dev/null") != 0) GTEST_SKIP() << "no gdb here";
     made_ = made_machine(GetParam());
     write_file((folder_.path() / "bus.bin").string(), made_.headerless());
-    std::vector<std::string> arguments{"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat",
-                                       "-q"};
+    std::vector<std::string> arguments{"import", "bus.bin",    "--cpu", "p6",
+                                       "-o",     "two.citcat", "-q"};
     for (int p = 0; p < 2; ++p) {
       const std::string name = "side." + std::to_string(p) + ".csv";
       write_file((folder_.path() / name).string(), made_.internal[p]);
@@ -121,11 +121,12 @@ TEST_P(DebuggedMachine, AStepOfOneMovesTheOtherAsTheBusShowsIt) {
   const std::string look =
       "  printf \"at %d\\n\", $instruction\n"
       "  thread apply 2 -s printf \"other %d\\n\", $instruction\n";
-  const std::string output = gdb("set $i = 0\nwhile $i < " + std::to_string(kSteps) +
-                                 "\n  stepi\n" + look + "  set $i = $i + 1\nend\nset $i = 0\nwhile $i < " +
-                                 std::to_string(kSteps - 1) + "\n  reverse-stepi\n" + look +
-                                 "  set $i = $i + 1\nend\n");
-  const std::vector<std::string> at = lines_with(output, "at "), other = lines_with(output, "other ");
+  const std::string output =
+      gdb("set $i = 0\nwhile $i < " + std::to_string(kSteps) + "\n  stepi\n" + look +
+          "  set $i = $i + 1\nend\nset $i = 0\nwhile $i < " + std::to_string(kSteps - 1) +
+          "\n  reverse-stepi\n" + look + "  set $i = $i + 1\nend\n");
+  const std::vector<std::string> at = lines_with(output, "at "),
+                                 other = lines_with(output, "other ");
   ASSERT_EQ(at.size(), 2u * kSteps - 1) << output;
   ASSERT_EQ(other.size(), at.size()) << output;
   for (int i = 0; i < kSteps; ++i) {
@@ -134,8 +135,7 @@ TEST_P(DebuggedMachine, AStepOfOneMovesTheOtherAsTheBusShowsIt) {
   }
   for (int i = 1; i < kSteps; ++i) {
     EXPECT_EQ(at[kSteps + i - 1], std::to_string(kSteps - i)) << output;
-    EXPECT_EQ(other[kSteps + i - 1], std::to_string(other_when(0, kSteps - i)))
-        << i << output;
+    EXPECT_EQ(other[kSteps + i - 1], std::to_string(other_when(0, kSteps - i))) << i << output;
   }
 }
 

@@ -164,7 +164,6 @@ const std::map<std::string, std::vector<std::vector<std::string>>> kAskWhichOne{
     {"convert",
      {{"bus.bin", "--format", "machine-smp:0", "--to", "vcd", "--replay", "two.citcat", "-o",
        "pins.vcd"}}},
-    {"debug", {{"two.citcat", "--stdio"}, {"two.citcat"}}},
     {"diff", {{"two.citcat", "two.citcat@1"}, {"two.citcat@0", "two.citcat"}}},
     {"dump", {{"two.citcat"}}},
     {"session", {{"two.citcat"}}},

@@ -20,9 +20,9 @@ class ZeroFlagSearch {
   /// `cpu` must outlive the object.
   explicit ZeroFlagSearch(CpuContext& cpu) : cpu_(cpu) {}
 
-  /// True where the code behind `info`, the instruction in flight, asks for ZF, or where that cannot
-  /// be told: behind an indirect branch, a change of privilege, or too many instructions. False
-  /// where it goes on with what no memory holds: nothing is executed there.
+  /// True where the code behind `info`, the instruction in flight, asks for ZF, or where that
+  /// cannot be told: behind an indirect branch, a change of privilege, or too many instructions.
+  /// False where it goes on with what no memory holds: nothing is executed there.
   bool may_ask_behind(const DecodedInstruction& info);
   /// Puts what lies at `at` into `bytes`; how many of them are known.
   static std::size_t known_bytes(CpuContext& cpu, LinearAddr at, Access access,
