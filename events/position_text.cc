@@ -31,4 +31,12 @@ std::optional<Position> parse_position(std::string_view text) {
   return position;
 }
 
+std::optional<ProcessorPlace> split_processor(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return ProcessorPlace{std::nullopt, std::string(text)};
+  unsigned processor = 0;
+  if (!parse_number(text.substr(0, colon), processor)) return std::nullopt;
+  return ProcessorPlace{processor, std::string(text.substr(colon + 1))};
+}
+
 }  // namespace citcat

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -56,27 +55,17 @@ bool compares(const RecordingFile& file, const DebugArguments& arguments, const 
   return Checkpoints(file).longest_series(arguments.comparison.strict).empty();
 }
 
-/// Where --at is: a position may name its processor.
-struct Begin {
-  std::optional<std::size_t> processor;
-  std::string at;
-};
-
-Begin begin_of(const DebugArguments& arguments) {
-  const std::size_t colon = arguments.at.find(':');
-  if (colon == std::string::npos) return {std::nullopt, arguments.at};
-  Begin begin{std::size_t{0}, arguments.at.substr(colon + 1)};
-  const char* const end = arguments.at.data() + colon;
-  const auto parsed = std::from_chars(arguments.at.data(), end, *begin.processor);
-  const bool is_number = colon != 0 && parsed.ec == std::errc() && parsed.ptr == end;
-  if (!is_number || !parse_position(begin.at)) {
+/// Where --at is.
+ProcessorPlace begin_of(const DebugArguments& arguments) {
+  std::optional<ProcessorPlace> begin = split_processor(arguments.at);
+  if (!begin || (begin->processor && !parse_position(begin->place))) {
     throw UsageError("--at: expected a position P:N or P:N+K with the number of a processor, " +
                      ("found '" + arguments.at + "'"));
   }
-  return begin;
+  return *std::move(begin);
 }
 
-/// The recordings of what is debugged: one, or one of each processor.
+/// The recordings to debug: one, or one of each processor.
 struct Debugged {
   std::vector<RecordingFile> files;
   std::optional<MachineFile> machine;
@@ -90,7 +79,7 @@ Debugged open_debugged(const DebugArguments& arguments, const Console& console) 
   }
   for (const std::string& name : names_of_processors(arguments.recording))
     debugged.files.push_back(open_placed(name, console, arguments.hints).file);
-  const Begin begin = begin_of(arguments);
+  const ProcessorPlace begin = begin_of(arguments);
   if (begin.processor.value_or(0) >= debugged.files.size()) {
     throw UsageError(fmt::format("--at {}: {} has no processor {}", arguments.at,
                                  arguments.recording, *begin.processor));
@@ -128,16 +117,16 @@ std::size_t seek_divergence(const std::vector<std::unique_ptr<Looker>>& lookers,
 
 /// Goes to where the session begins. Returns the processor that is there.
 std::size_t seek_begin(const std::vector<std::unique_ptr<Looker>>& lookers, MachineTarget& machine,
-                       const BusTurns& turns, const Begin& begin) {
-  if (begin.at == "begin" || begin.at == "end") {
-    for (const auto& its : lookers) its->monitor.seek(begin.at);
+                       const BusTurns& turns, const ProcessorPlace& begin) {
+  if (begin.place == "begin" || begin.place == "end") {
+    for (const auto& its : lookers) its->monitor.seek(begin.place);
     return 0;
   }
   std::size_t p = begin.processor.value_or(0);
-  if (begin.at == "divergence") {
+  if (begin.place == "divergence") {
     p = seek_divergence(lookers, turns);
   } else {
-    lookers[p]->monitor.seek(begin.at);
+    lookers[p]->monitor.seek(begin.place);
   }
   machine.follow(p);
   return p;
@@ -269,7 +258,7 @@ void listen(const Debugged& debugged, const DebugArguments& arguments, const Con
 // -----------------------------------------------------------------
 
 void check(const DebugArguments& arguments) {
-  const std::string at = begin_of(arguments).at;
+  const std::string at = begin_of(arguments).place;
   if (at != "begin" && at != "end" && at != "divergence" && !parse_position(at)) {
     throw UsageError("--at: expected a position N or N+K, begin, end or divergence, found '" + at +
                      "'");
@@ -291,12 +280,12 @@ ExitCode run_debug(DebugArguments arguments, const Console& console) {
   arguments.recording = arguments.processor.name(arguments.recording);
   check(arguments);
   if (arguments.processor.number) {
-    const Begin begin = begin_of(arguments);
+    const ProcessorPlace begin = begin_of(arguments);
     if (begin.processor.value_or(*arguments.processor.number) != *arguments.processor.number) {
       throw UsageError(fmt::format("--at {}: processor {} is asked for", arguments.at,
                                    *arguments.processor.number));
     }
-    arguments.at = begin.at;
+    arguments.at = begin.place;
   }
   if (!arguments.stdio && !arguments.listens()) {
     // What is wrong with the file is said here, not behind gdb.

@@ -1,7 +1,6 @@
 #include "cli/machine/processor_argument.h"
 
-#include <charconv>
-
+#include "events/position_text.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
 
@@ -14,21 +13,19 @@ void ProcessorArgument::define(const CommandParser& parser) {
 
 void ProcessorArgument::take_from(RangeArguments& range) {
   for (std::string* const position : {&range.from, &range.to}) {
-    const std::size_t colon = position->find(':');
-    if (colon == std::string::npos) continue;
-    unsigned processor = 0;
-    const char* const end = position->data() + colon;
-    const auto parsed = std::from_chars(position->data(), end, processor);
-    if (colon == 0 || parsed.ec != std::errc() || parsed.ptr != end) {
+    const std::optional<ProcessorPlace> meant = split_processor(*position);
+    if (!meant) {
       throw UsageError("expected a position, P:N or P:N+K with the number of a processor, found " +
                        *position);
     }
-    if (number && *number != processor) {
-      throw UsageError(*position + " is a position of processor " + std::to_string(processor) +
-                       ", and processor " + std::to_string(*number) + " is asked for");
+    if (!meant->processor) continue;
+    if (number && *number != *meant->processor) {
+      throw UsageError(*position + " is a position of processor " +
+                       std::to_string(*meant->processor) + ", and processor " +
+                       std::to_string(*number) + " is asked for");
     }
-    number = processor;
-    position->erase(0, colon + 1);
+    number = meant->processor;
+    *position = meant->place;
   }
 }
 

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "debugger/protocol/packet_text.h"
@@ -47,6 +48,13 @@ bool looks_at_machine(Kind kind) {
     default:
       return is_move(kind);
   }
+}
+
+bool is_seek(const std::string& command) {
+  std::istringstream words(command);
+  std::string first;
+  words >> first;
+  return first == "seek";
 }
 
 }  // namespace
@@ -363,25 +371,19 @@ void GdbServer::send_stop(const MachineMoveEnd& machine_end) {
   connection_.send(stop_);
 }
 
-/// "seek P:N" is of processor P, every other command of the one that gdb looks at.
+/// "seek P:N" is for processor P, every other command for the one that gdb looks at.
 std::pair<std::size_t, std::string> GdbServer::processor_meant(const std::string& command) const {
-  const std::size_t colon = command.find(':');
-  const std::size_t word = command.find_first_not_of(' ');
-  constexpr std::string_view kSeek = "seek ";
-  if (colon == std::string::npos || word == std::string::npos ||
-      command.compare(word, kSeek.size(), kSeek) != 0) {
-    return {looked_at_, command};
+  if (!is_seek(command) || command.find(':') == std::string::npos) return {looked_at_, command};
+  std::istringstream words(command);
+  std::string seek, place, more;
+  words >> seek >> place;
+  std::getline(words, more);
+  const std::optional<ProcessorPlace> meant = split_processor(place);
+  if (!meant || meant->processor.value_or(0) >= machine_.size()) {
+    throw UsageError(
+        fmt::format("seek: there is no processor '{}'", place.substr(0, place.find(':'))));
   }
-  const std::string_view number = std::string_view(command).substr(0, colon);
-  const std::size_t begin = number.find_first_not_of(' ', word + kSeek.size());
-  std::size_t p = machine_.size();
-  if (begin != std::string_view::npos)
-    std::from_chars(number.data() + begin, number.data() + number.size(), p);
-  if (p >= machine_.size()) {
-    throw UsageError(fmt::format("seek: there is no processor '{}'",
-                                 begin == std::string_view::npos ? "" : number.substr(begin)));
-  }
-  return {p, std::string(kSeek) + command.substr(colon + 1)};
+  return {meant->processor.value_or(looked_at_), seek + " " + meant->place + more};
 }
 
 void GdbServer::run_command(const std::string& command) {
@@ -389,7 +391,7 @@ void GdbServer::run_command(const std::string& command) {
   try {
     const auto [p, its] = processor_meant(command);
     output = monitors_[p]->run(its, [this] { return connection_.is_interrupted(); });
-    if (its.find("seek ") != std::string::npos) machine_.follow(p);
+    if (is_seek(command)) machine_.follow(p);
   } catch (const UsageError& error) {
     output = std::string(error.what()) + "\n";
   }
