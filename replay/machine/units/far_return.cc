@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/known_bytes.h"
 #include "replay/machine/units/operands.h"
 #include "replay/machine/units/retirement.h"
 #include "replay/machine/units/segment_loader.h"
@@ -126,11 +127,9 @@ std::optional<bool> FarReturn::image_has_vm() {
   const std::uint32_t mask = cpu_.stack_bits();
   const LinearAddr linear =
       linear32(cpu_.engine.segment_base(kSs), (cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
-  const auto at = cpu_.mmu.look_up(linear, Access::read, cpu_.program(), Lookup::free);
-  if (!at) return std::nullopt;
-  const auto byte = cpu_.memory.defined_byte(at->frame.plus32(linear.offset_in_page()));
-  if (!byte) return std::nullopt;
-  return (*byte & kFlagVm >> 16) != 0;
+  std::uint8_t byte = 0;
+  if (known_bytes(cpu_, linear, Access::read, {&byte, 1}) == 0) return std::nullopt;
+  return (byte & kFlagVm >> 16) != 0;
 }
 
 bool FarReturn::ignores_vm_flag() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/known_bytes.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/zero_flag_search.h"
 #include "x86/instruction_features.h"
@@ -54,8 +55,7 @@ std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info
   std::optional<std::uint64_t> value = 0;
   for_each_access(info, cpu_.engine.gprs(), bases.data(), cpu_.stack32(), [&](const DataAccess& a) {
     std::array<std::uint8_t, 8> bytes{};
-    const std::size_t known =
-        ZeroFlagSearch::known_bytes(cpu_, a.linear, Access::read, {bytes.data(), a.size});
+    const std::size_t known = known_bytes(cpu_, a.linear, Access::read, {bytes.data(), a.size});
     if (known < a.size) value.reset();
     for (std::size_t i = 0; value && i < a.size; ++i) *value |= std::uint64_t{bytes[i]} << 8 * i;
   });

@@ -52,7 +52,7 @@ class FeatureGate {
   void check_feature(const DecodedInstruction& info) const;
   /// A processor of this kind may have TZCNT and LZCNT: an emulator's P6 does.
   bool may_count_zeros() const { return cpu_.traits.instructions >= InstructionSet::p6; }
-  /// BSF behind F3: BSF and TZCNT leave the same for this operand, as far as anybody asks.
+  /// BSF behind F3: BSF and TZCNT leave the same for this operand, as far as the code behind looks.
   bool scans_alike(const DecodedInstruction& info) const;
   /// The source of a bit scan; nullopt where memory is not known to hold it.
   std::optional<std::uint64_t> scanned(const DecodedInstruction& info) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "replay/machine/units/known_bytes.h"
 #include "x86/flag_effects.h"
 
 namespace citcat {
@@ -108,19 +109,6 @@ std::optional<LinearAddr> ZeroFlagSearch::return_address(std::uint64_t stack_poi
   for (std::size_t i = 0; i < size; ++i) offset |= std::uint64_t{bytes[i]} << 8 * i;
   if (cpu_.bits64()) return LinearAddr{offset};
   return linear32(static_cast<std::uint32_t>(bases[kCs]), static_cast<std::uint32_t>(offset));
-}
-
-std::size_t ZeroFlagSearch::known_bytes(CpuContext& cpu, LinearAddr at, Access access,
-                                        std::span<std::uint8_t> bytes) {
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const LinearAddr here = cpu.onward(at, i);
-    const auto page = cpu.mmu.look_up(here, access, cpu.program(), Lookup::free);
-    const auto byte =
-        page ? cpu.memory.defined_byte(page->frame.plus32(here.offset_in_page())) : std::nullopt;
-    if (!byte) return i;
-    bytes[i] = *byte;
-  }
-  return bytes.size();
 }
 
 }  // namespace citcat

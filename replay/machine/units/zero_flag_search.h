@@ -1,11 +1,10 @@
 #pragma once
-// Whether the code behind an instruction asks for ZF before it gives it another value: looked up
-// in memory as it is now, without executing anything.
+// Whether the code behind an instruction needs ZF before it sets it: looked up in memory as it is
+// now, without executing anything.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,9 +23,6 @@ class ZeroFlagSearch {
   /// cannot be told: behind an indirect branch, a change of privilege, or too many instructions.
   /// False where it goes on with what no memory holds: nothing is executed there.
   bool may_ask_behind(const DecodedInstruction& info);
-  /// Puts what lies at `at` into `bytes`; how many of them are known.
-  static std::size_t known_bytes(CpuContext& cpu, LinearAddr at, Access access,
-                                 std::span<std::uint8_t> bytes);
 
  private:
   static constexpr int kMostLookedAt = 64;  ///< instructions, of all ways together

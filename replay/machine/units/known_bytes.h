@@ -1,0 +1,17 @@
+#pragma once
+// What memory holds as far as evidence tells, looked at without an effect on the machine.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "replay/machine/cpu_context.h"
+
+namespace citcat {
+
+/// Puts what lies at `at` and behind it into `bytes`. Returns how many of them are known: those
+/// before the first that is not mapped for `access`, or that no evidence defines.
+std::size_t known_bytes(CpuContext& cpu, LinearAddr at, Access access,
+                        std::span<std::uint8_t> bytes);
+
+}  // namespace citcat
