@@ -46,34 +46,6 @@ Moment behind(Moment moment) { return {moment.deliveries, behind(moment.position
 
 }  // namespace
 
-/// While it lives, replays end where `interrupt` says so; or nobody is asked.
-class ReplayTimeline::Asking {
- public:
-  /// An empty one within another leaves that asked.
-  Asking(ReplayTimeline& timeline, const Interrupt& interrupt)
-      : timeline_(timeline), before_(timeline.interrupt_) {
-    if (before_ == nullptr) timeline_.paused_ = false;
-    if (interrupt) timeline_.interrupt_ = &interrupt;
-  }
-  /// For what must come to where it goes.
-  explicit Asking(ReplayTimeline& timeline) : timeline_(timeline), before_(timeline.interrupt_) {
-    timeline_.interrupt_ = nullptr;
-  }
-  ~Asking() { timeline_.interrupt_ = before_; }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-
- private:
-  ReplayTimeline& timeline_;
-  const Interrupt* const before_;
-};
-
-bool ReplayTimeline::pause() {
-  if (interrupt_ == nullptr) return false;
-  paused_ = paused_ || (*interrupt_)();
-  return paused_;
-}
-
 ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
                                TimelineOptions options)
     : options_(std::move(options)),
@@ -88,7 +60,7 @@ ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
   session.rewindable = true;
   session.judge = &judge_;
   session.progress = options_.progress;
-  session.pause = [this](Position) { return left_early_ = pause(); };
+  session.pause = [this](Position) { return left_early_ = interruption_.due(); };
   if (options_.use_checkpoints && !options_.check) {
     starts_ = checkpoints_.longest_series(options_.policy.strict);
   }
@@ -109,8 +81,8 @@ ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
     over_again_ = true;
   };
   front.progress = options_.progress;
-  // What is compared ahead may be a REP that nobody wants to see the end of.
-  front.pause = [this](Position now) { return now >= known_to_ || pause(); };
+  // The run ahead may hold a REP that nobody wants to see the end of.
+  front.pause = [this](Position now) { return now >= known_to_ || interruption_.due(); };
   front_.emplace(file, std::move(front));
 }
 
@@ -194,7 +166,7 @@ void ReplayTimeline::note_end() {
 /// within one does not ask on the way.
 Position ReplayTimeline::part_of_way(Position to) const {
   constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 19;
-  if (interrupt_ == nullptr) return to;
+  if (!interruption_.is_asked()) return to;
   const Position here = position();
   const std::uint64_t from = here.instruction == to.instruction ? here.iteration : 0;
   const std::uint64_t iteration = std::min<std::uint64_t>(to.iteration, from + kAtOnce);
@@ -218,7 +190,7 @@ bool ReplayTimeline::run_to(Position to) {
       if (!end_) note_end();
       break;
     }
-    if (stop < last && stop.iteration != 0 && pause()) break;
+    if (stop < last && stop.iteration != 0 && interruption_.due()) break;
     if (!front_ && position() == Position{next, 0} && laid_.lay(session_->replayer())) {
       options_.every *= 2;
     }
@@ -236,7 +208,7 @@ bool ReplayTimeline::go_one_further() {
 }
 
 ReplayReport ReplayTimeline::seek(Position to, const Interrupt& interrupt) {
-  const Asking asking(*this, interrupt);
+  const Interruption::Asking asking(interruption_, interrupt);
   know(to);
   if (to.instruction == 0) {
     restore(laid_.first());
@@ -316,7 +288,7 @@ void ReplayTimeline::skip_iterations(Moment bound) {
 
 /// Goes to the last place before `bound` where the replay can stand; something is before it.
 void ReplayTimeline::go_to_last_before(Moment bound) {
-  const Asking nobody(*this);
+  const Interruption::Asking nobody(interruption_);
   const auto begin = [&] {
     begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
              moment() < bound);
@@ -385,9 +357,9 @@ void ReplayTimeline::go_to_hit(const StopHit& hit) {
 }
 
 ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Interrupt& interrupt) {
-  const Asking asking(*this, interrupt);
+  const Interruption::Asking asking(interruption_, interrupt);
   for (std::uint64_t slice = kFirstSlice;; slice = std::min(slice * 4, kLongestSlice)) {
-    if (pause()) return {Stop::Why::interrupted};
+    if (interruption_.due()) return {Stop::Why::interrupted};
     const Moment from = moment();
     if (near_.size() >= kNear) near_.clear();
     near_.lay(session_->replayer());
@@ -402,7 +374,7 @@ ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Int
       if (hit->kind == StopHit::Kind::code || step(stops, stop.met)) return stop;
       return {Stop::Why::end};  // the instruction is begun and never completes
     }
-    if (!goes_on && !paused_) return {Stop::Why::end};
+    if (!goes_on && !interruption_.happened()) return {Stop::Why::end};
   }
 }
 
@@ -410,7 +382,7 @@ ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Int
 void ReplayTimeline::search_up_to(Moment bound) {
   constexpr std::uint32_t kIterations = 4096;
   run_to(bound.position);
-  while (moment() < bound && !pause()) {
+  while (moment() < bound && !interruption_.due()) {
     const Moment before = moment();
     if (before.position.iteration != 0) {
       run_to({before.position.instruction, before.position.iteration + kIterations});
@@ -448,7 +420,7 @@ ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::u
       last = moment();
       result = Stored::perhaps;
     }
-    if (pause()) {
+    if (interruption_.due()) {
       result = Stored::interrupted;
       break;
     }
@@ -460,7 +432,7 @@ ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::u
 
 ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
                                                       const Interrupt& interrupt) {
-  const Asking asking(*this, interrupt);
+  const Interruption::Asking asking(interruption_, interrupt);
   Moment bound = moment();
   const auto interrupted = [&] {
     go_to_last_before(behind(bound));
@@ -471,7 +443,7 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
   bool is_first = true;
   std::uint64_t span = 0;
   while (bound != laid_.first_moment()) {
-    if (pause()) return interrupted();
+    if (interruption_.due()) return interrupted();
     if (watched && !std::exchange(is_first, false)) {
       span = std::min(std::max(span, options_.every) * 2, kLongestSpan);
       const Stored stored = narrow(*watched, span, bound);
@@ -487,7 +459,7 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
     }
     const std::optional<StopHit> hit = judge_.end();
     // The last one may be behind.
-    if (paused_) return interrupted();
+    if (interruption_.happened()) return interrupted();
     if (hit) {
       go_to_hit(*hit);
       Stop stop{Stop::Why::hit, hit};
@@ -504,23 +476,23 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
 /// Tells `observer` of what the run does from `from` on while it goes on to `to`.
 bool ReplayTimeline::tell_up_to(Moment to, Observer& observer, Position from, bool each,
                                 const Interrupt& interrupt) {
-  const Asking asking(*this, interrupt);
+  const Interruption::Asking asking(interruption_, interrupt);
   judge_.tell(&observer, from, each);
   bool whole = true;
   for (bool goes_on = true; whole && goes_on && position() < to.position;) {
     const Position next{position().instruction + kLongestSlice, 0};
     goes_on = run_to(std::min(to.position, next));
-    whole = !pause();
+    whole = !interruption_.due();
   }
   if (whole) search_up_to(to);
-  whole = !paused_;
+  whole = !interruption_.happened();
   judge_.tell(nullptr, {}, false);
   return whole;
 }
 
 bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool each,
                           const Interrupt& interrupt) {
-  const Asking asking(*this, interrupt);
+  const Interruption::Asking asking(interruption_, interrupt);
   const std::size_t here = mark();
   const Position before = boundary_before(from);
   if (in_branch() || before == Position{}) {

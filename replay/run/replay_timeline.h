@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "events/archive/recording_file.h"
+#include "replay/run/interruption.h"
 #include "replay/run/laid_checkpoints.h"
 #include "replay/run/replay_session.h"
 #include "replay/run/session_checkpoint.h"
@@ -50,12 +51,12 @@ class ReplayTimeline {
   ReplayTimeline& operator=(const ReplayTimeline&) = delete;
 
   /// Asked now and then, within a REP too, whether what is done is to end early; may be empty.
-  using Interrupt = std::function<bool()>;
+  using Interrupt = Interruption::Question;
   /// Goes to `to`, or as far towards it as the run goes. Where it diverges on the way it stays
   /// before that.
   ReplayReport seek(Position to, const Interrupt& interrupt = {});
   /// The last seek(), search or tell() was interrupted on the way.
-  bool interrupted() const { return paused_; }
+  bool interrupted() const { return interruption_.happened(); }
   /// Goes to the beginning, before whatever is delivered there.
   void rewind();
   /// Goes on from here to `to`, or as far towards it as the run goes, and leaves nothing out: the
@@ -135,8 +136,6 @@ class ReplayTimeline {
   void restore(const Replayer::Checkpoint& checkpoint);
   void begin_at(std::optional<Moment> laid, std::optional<Moment> near,
                 const Checkpoints::Start* stored, bool may_stay);
-  class Asking;
-  bool pause();
   void know(Position to);
   Position part_of_way(Position to) const;
   bool run_to(Position to);
@@ -176,10 +175,9 @@ class ReplayTimeline {
   std::optional<Position> end_;
   std::optional<Divergence> divergence_;
   std::optional<Aside> aside_;
-  const Interrupt* interrupt_ = nullptr;  ///< of what is done now
-  bool paused_ = false;                   ///< by it
-  bool left_early_ = false;               ///< the session's run, within the last run_to()
-  Position known_to_;                     ///< what the front is to have compared at least
+  Interruption interruption_;
+  bool left_early_ = false;  ///< the session's run, within the last run_to()
+  Position known_to_;        ///< what the front is to have compared at least
   std::map<std::size_t, Replayer::Checkpoint> marks_;
   std::size_t last_mark_ = 0;
   ReplayReport report_;
