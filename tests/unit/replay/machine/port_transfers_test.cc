@@ -313,12 +313,11 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
     }
   }
 
-  /// One of the four ways for each access, in turn. Reads and writes alternate; each takes all
-  /// four.
-  template <typename F>
-  void for_a_way(const SeenAccess& access, F&& check) {
-    const std::size_t way = (accesses_ / 2 + accesses_ % 2) % 4;
-    ++accesses_;
+  /// One of the four ways for each access. Every form and direction takes all four, one for each
+  /// alignment.
+  template <class F>
+  static void for_a_way(const SeenAccess& access, F&& check) {
+    const unsigned way = (static_cast<unsigned>(access.form) + access.alignment + access.out) % 4;
     const bool counted = way >= 2;
     const auto path = way % 2 == 0 ? ExecutionPath::instructions : ExecutionPath::blocks;
     SCOPED_TRACE(access.text() + ", way " + std::to_string(way));
@@ -343,8 +342,6 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
       EXPECT_EQ(found.cpu.gpr[kEax], (kOldEax & ~mask) | SeenAccess::value(0, access.size));
     }
   }
-
-  std::size_t accesses_ = 0;
 };
 
 TEST_P(PortTransfers, OfEveryWidthAlignmentAndFormAreTheAccessThatTheInstructionMakes) {
@@ -357,7 +354,7 @@ TEST_P(PortTransfers, OfEveryWidthAlignmentAndFormAreTheAccessThatTheInstruction
 
 /// As monitors above the bus show them.
 TEST_P(PortTransfers, MayBeShownAsOneWhateverTheBus) {
-  for_each_access([this](SeenAccess access) {
+  for_each_access([](SeenAccess access) {
     access.parts = {{0, access.size}};
     for_a_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       expect_agreement(access, guest.run(path));
@@ -366,7 +363,7 @@ TEST_P(PortTransfers, MayBeShownAsOneWhateverTheBus) {
 }
 
 TEST_P(PortTransfers, DifferWhereOneOfThemIsMissing) {
-  for_each_access([this](const SeenAccess& access) {
+  for_each_access([](const SeenAccess& access) {
     for_a_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       for (const std::size_t at : guest.port_transactions()) {
         PortGuest changed = guest;
