@@ -5,19 +5,20 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "golden/gdb_script.h"
 #include "golden/process.h"
 #include "processors/made_machine.h"
 
 namespace citcat::test {
 namespace {
 
+using citcat::testing::lines_with;
 using citcat::testing::ProcessResult;
 using citcat::testing::run_citcat;
-using citcat::testing::run_shell;
+using citcat::testing::run_gdb;
 using citcat::testing::write_file;
 
 constexpr std::uint8_t kDataReads = 2, kStarts = 19;
@@ -41,20 +42,7 @@ class DebuggedMachine : public ::testing::TestWithParam<std::vector<unsigned>> {
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
   std::string gdb(const std::string& script, const std::string& options = "") const {
-    write_file((folder_.path() / "script.gdb").string(), "set pagination off\n" + script);
-    const ProcessResult result =
-        run_shell("\"$CITCAT\" debug two.citcat " + options + " -- -nx -batch -x script.gdb 2>&1",
-                  folder_.path());
-    EXPECT_EQ(result.exit_code, 0) << result.out;
-    return result.out;
-  }
-  static std::vector<std::string> lines_with(const std::string& text, const std::string& mark) {
-    std::vector<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) {
-      if (line.compare(0, mark.size(), mark) == 0) lines.push_back(line.substr(mark.size()));
-    }
-    return lines;
+    return run_gdb("two.citcat " + options, script, folder_.path());
   }
   static int processor(const MadeRecord& r) { return r.place >> 4; }
   static bool is_dump(const MadeRecord& r) { return (r.flags & 16) != 0; }

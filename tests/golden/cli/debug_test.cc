@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "golden/citcat_test.h"
+#include "golden/gdb_script.h"
 #include "unit/debugger/watched_program.h"
 
 namespace citcat::testing {
@@ -31,19 +31,7 @@ class DebugCommand : public CitcatTest {
   }
   /// What gdb says to these lines, given to it as a script.
   std::string gdb(const std::string& arguments, const std::string& script) const {
-    write_file(file("script.gdb"), "set pagination off\n" + script);
-    const ProcessResult result =
-        run_shell("\"$CITCAT\" debug " + arguments + " -- -nx -batch -x script.gdb 2>&1", file(""));
-    EXPECT_EQ(result.exit_code, 0) << result.out;
-    return result.out;
-  }
-  static std::vector<std::string> lines_with(const std::string& text, const std::string& mark) {
-    std::vector<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) {
-      if (line.compare(0, mark.size(), mark) == 0) lines.push_back(line.substr(mark.size()));
-    }
-    return lines;
+    return run_gdb(arguments, script, file(""));
   }
 };
 
