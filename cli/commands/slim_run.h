@@ -26,8 +26,8 @@ struct SlimRun {
 /// Verifies `full`, and writes it to `output` without evidence where a replay of that is the same
 /// run. Throws UsageError where it is not, or the evidence does not confirm the recording.
 SlimRun write_slim(const RecordingFile& full, const StagedOutput& output, const Console& console);
-/// The same of all recordings that the archive `path` holds: what they leave together, without the
-/// ends.
+/// The same for all recordings of the archive `path`. Returns what they give together; `end` is not
+/// set.
 SlimRun write_slim_of_all(const std::string& path, std::size_t recordings,
                           const StagedOutput& output, const Console& console);
 

@@ -48,7 +48,7 @@ struct Request {
   std::string text;
   std::vector<std::uint8_t> data;  ///< to be written
   std::uint32_t thread = 0;        ///< 0: any of them, or all
-  bool alone = false;              ///< of a move: of no other thread
+  bool alone = false;              ///< a move of this thread only
 };
 
 /// Never throws: what is no request is one of the first two kinds.

@@ -13,7 +13,7 @@ namespace citcat {
 
 class BusTurns {
  public:
-  /// Of one processor: everything is its only turn.
+  /// For one processor: its whole run is one turn.
   BusTurns() : ends_(1) {}
   /// Takes all of `bus`, which `processors` share. FormatError where the evidence is damaged.
   BusTurns(SharedBus bus, std::size_t processors);

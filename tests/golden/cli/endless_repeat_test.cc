@@ -95,8 +95,8 @@ TEST_F(EndlessRepeat, ATraceEndsWithinIt) {
   }
 }
 
-/// What is compared ahead of a place stays near it: with all of the REP it would take more memory
-/// than there may be.
+/// The comparison goes only a little beyond the place. With all of the REP it would take more
+/// memory than the limit.
 TEST_F(EndlessRepeat, ADebuggerGoesToAPlaceWithinIt) {
   import_cached();
   const ProcessResult result = run_shell(
