@@ -11,7 +11,7 @@
 
 struct CodePages final : citcat::Observer {
   explicit CodePages(std::uint64_t first) : from(first) {}
-  citcat::Wants wants() const override { return {.instructions = true}; }
+  citcat::Interest interest() const override { return {.code = citcat::Detail::blocks}; }
   void instruction(const citcat::ExecutedInstruction& executed, citcat::Position now) override {
     if (now.instruction >= from) ++count[executed.physical.page()];
   }

@@ -200,7 +200,7 @@ class ReplayedProcessor final : public GuidedProcessor, private Environment, pri
   }
 
   // Observer
-  Wants wants() const override { return {.stores = true}; }
+  Interest interest() const override { return {.stores = true}; }
   void write(PhysAddr address, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position) override {
     stores_.push_back({address, {bytes.begin(), bytes.end()}, kind == AccessKind::system});

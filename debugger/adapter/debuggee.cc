@@ -56,9 +56,9 @@ OpenNest Debuggee::scan_calls(const DebugTarget::Interrupt& interrupt) {
   }
   CallScan scan(target_.machine());
   Observer nobody;
-  observer_.set_listener(&scan, Attention::blocks);
+  observer_.set_listener(&scan, Detail::blocks);
   timeline.tell_on(here, nobody, false, interrupt);
-  observer_.set_listener(nullptr, Attention::none);
+  observer_.set_listener(nullptr, Detail::nothing);
   OpenNest nest = scan.open();
   timeline.return_to(mark);
   timeline.forget(mark);

@@ -59,7 +59,14 @@ void CallScan::arrive(LinearAddr at) {
   if (!calls_.empty()) calls_.back().target = at;
 }
 
-void CallScan::block(const ExecutedBlock& block, Position first) {
+void CallScan::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
+  for (const ExecutedBlock& block : blocks) {
+    look_at(block, first);
+    first.instruction += block.count();
+  }
+}
+
+void CallScan::look_at(const ExecutedBlock& block, Position first) {
   arrive(block.linear(0));
   const std::uint32_t last = block.count() - 1;
   const InstructionClass kind = block.decoded(last).kind;
@@ -94,7 +101,7 @@ void CallScan::look_at(const ExecutedInstruction& e, Position now) {
   }
   call.return_to =
       info.bits64 ? LinearAddr{e.linear.value + info.length} : e.linear.plus32(info.length);
-  call.return_offset = e.offset() + info.length;
+  call.return_offset = e.offset + info.length;
   calls_.push_back(call);
   arrives_ = true;
   if (calls_.size() > kMostOpen) calls_.pop_front();

@@ -37,8 +37,8 @@ class CallScan final : public Observer {
   /// What is open where the machine stands.
   OpenNest open() const { return {open_calls(), nest_.entered()}; }
 
-  Wants wants() const override { return {.instructions = true, .wide = true}; }
-  void block(const ExecutedBlock& block, Position first) override;
+  Interest interest() const override { return {.code = Detail::blocks}; }
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
@@ -48,6 +48,7 @@ class CallScan final : public Observer {
 
  private:
   std::vector<OpenCall> open_calls() const;
+  void look_at(const ExecutedBlock& block, Position first);
   void look_at(const ExecutedInstruction& e, Position now);
   void arrive(LinearAddr at);
   void returned_from(LinearAddr slot);

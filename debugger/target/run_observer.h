@@ -8,18 +8,19 @@ namespace citcat {
 
 class RunObserver final : public Observer {
  public:
-  /// Null: nobody listens, and plain code passes at full speed. `how`: of plain code.
-  void set_listener(Observer* listener, Attention how) {
+  /// Null: nobody listens, and plain code passes at full speed. `code`: how it receives plain
+  /// code.
+  void set_listener(Observer* listener, Detail code) {
     listener_ = listener;
-    how_ = how;
+    code_ = code;
   }
   const Machine* machine() const { return machine_; }
 
-  Wants wants() const override { return {.instructions = true, .wide = true}; }
+  Interest interest() const override { return {.code = Detail::blocks}; }
   void watch(const Machine& machine) override { machine_ = &machine; }
-  Attended attended(std::uint64_t instruction) override {
-    if (listener_ == nullptr) return {.how = Attention::none, .until = instruction + kAskAgain};
-    return {.how = how_, .until = instruction + kAskAgain};
+  Interest interest_from(std::uint64_t instruction) override {
+    return {.code = listener_ == nullptr ? Detail::nothing : code_,
+            .until = instruction + kAskAgain};
   }
   void instruction(const ExecutedInstruction& e, Position now) override {
     if (listener_ != nullptr) listener_->instruction(e, now);
@@ -28,8 +29,8 @@ class RunObserver final : public Observer {
                   Position now) override {
     if (listener_ != nullptr) listener_->iterations(first, count, step, now);
   }
-  void block(const ExecutedBlock& block, Position first) override {
-    if (listener_ != nullptr) listener_->block(block, first);
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override {
+    if (listener_ != nullptr) listener_->ran(blocks, first, count);
   }
   void passed(std::uint64_t from, std::uint64_t to) override {
     if (listener_ != nullptr) listener_->passed(from, to);
@@ -62,7 +63,7 @@ class RunObserver final : public Observer {
   static constexpr std::uint64_t kAskAgain = std::uint64_t{1} << 16;
 
   Observer* listener_ = nullptr;
-  Attention how_ = Attention::none;
+  Detail code_ = Detail::nothing;
   const Machine* machine_ = nullptr;
 };
 

@@ -75,7 +75,7 @@ class RunHistory final : public Observer {
   /// More was run than kept: the oldest steps are missing.
   bool complete() const { return !full_; }
 
-  Wants wants() const override { return Wants::everything().before_judged().and_wide(); }
+  Interest interest() const override { return Interest::everything().before_judged(); }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;

@@ -1,100 +1,90 @@
 #include "replay/machine/audience.h"
 
-#include <algorithm>
-
-#include "formats/io/error.h"
-
 namespace citcat {
 
 Audience::Audience(const Listeners& listeners, Memory& memory)
     : listeners_(listeners), memory_(memory), judge_(listeners.judge()) {
-  bool each_access = false;
   for (Observer* const observer : listeners.observers()) {
-    Wants wants = observer->wants();
-    if (wants.instructions) {
-      instructions_.push_back(observer);
-      wants_.push_back(wants);
-      batchers_.push_back(dynamic_cast<BatchListener*>(observer));
-      storers_.push_back(dynamic_cast<StoreListener*>(observer));
-      attention_.push_back(Attention::blocks);
-      told_.push_back(told_.size());
+    Interest interest = observer->interest();
+    each_access_ |= interest.each_access();
+    const bool stores = interest.code == Detail::stores;
+    const bool references = interest.code == Detail::references;
+    if (interest.code != Detail::nothing) {
+      followers_.push_back({observer});
+      wants_more_than_stores_ |= !stores;
     }
-    each_access |= wants.each_access();
-    wants_references_ |= wants.references;
-    const bool only_stores = wants.references && wants.only_stores;
-    wants_more_than_stores_ |= !only_stores && (wants.instructions || wants.references);
-    if (wants.references) wants.stores = true;
-    if (wants.references && !only_stores) wants.reads = true;
-    wants_reads_ |= wants.reads;
-    (wants.unjudged ? early_ : late_).push_back({observer, wants});
+    wants_references_ |= stores || references;
+    interest.stores |= stores || references;
+    interest.reads |= references;
+    wants_reads_ |= interest.reads;
+    (interest.unjudged ? early_ : late_).push_back({observer, interest});
   }
   if (judge_ != nullptr) {
-    each_access |= !judge_->judges_blocks();
-    judges_reads_ = each_access || judge_->wants().reads;
-    wants_reads_ |= judge_->wants().reads;
+    each_access_ |= !judge_->judges_blocks();
+    const bool reads = judge_->interest().reads;
+    judges_reads_ = each_access_ || reads;
+    wants_reads_ |= reads;
   }
-  detail_ = each_access              ? Detail::accesses
-            : judge_ != nullptr      ? Detail::comparison
-            : !instructions_.empty() ? Detail::instructions
-                                     : Detail::nothing;
 }
 
-/// Observer of instructions number `listener` is told of blocks.
-void Audience::attend_blocks(std::size_t listener) {
-  attention_[listener] = Attention::blocks;
-  told_.push_back(listener);
-  attending_.blocks = true;
-  attending_.references |= wants_[listener].references;
-}
-
-const Audience::Attending& Audience::attend(std::uint64_t instruction, bool keeps_stores) {
-  attending_ = {};
+const JointInterest& Audience::ask(std::uint64_t instruction, bool keeps_stores) {
+  joint_ = {};
+  for (Follower& f : followers_) {
+    Interest interest = f.observer->interest_from(instruction);
+    // Nobody else can receive what is written as records.
+    const bool alone = followers_.size() == 1;
+    if (interest.code == Detail::records && !alone) interest.code = Detail::blocks;
+    joint_.add(interest);
+    f.now = interest.code;
+  }
+  const bool keeps = keeps_stores && !joint_.blocks();
+  if (!keeps) joint_.take_blocks_for_stores();
   told_.clear();
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    const Attended asked = instructions_[i]->attended(instruction);
-    attention_[i] = asked.how;
-    attending_.until = std::min(attending_.until, asked.until);
-    if (asked.how == Attention::blocks) {
-      attend_blocks(i);
-      continue;
-    }
-    if (asked.how == Attention::stores) {
-      CITCAT_ASSERT(storers_[i] != nullptr);
-      attending_.stores = true;
-      continue;
-    }
-    attending_.passes = true;
-    attending_.counts |= asked.how >= Attention::counts;
-    if (asked.how == Attention::trail) attending_.trail = std::max(attending_.trail, asked.trail);
+  for (std::size_t i = 0; i < followers_.size(); ++i) {
+    Detail& now = followers_[i].now;
+    if (!keeps && now == Detail::stores) now = Detail::references;
+    if (now >= Detail::records) told_.push_back(i);
   }
-  if (attending_.stores && (attending_.blocks || !keeps_stores)) {
-    attending_.stores = false;
-    for (std::size_t i = 0; i < instructions_.size(); ++i) {
-      if (attention_[i] == Attention::stores) attend_blocks(i);
-    }
-  }
-  attending_.passes |= attending_.stores;
-  attending_.until = std::max(attending_.until, instruction + 1);
-  batches_ = told_.size() == 1 ? batchers_[told_[0]] : nullptr;
-  return attending_;
+  joint_.until = std::max(joint_.until, instruction + 1);
+  return joint_;
 }
 
-void Audience::stores(std::span<const PlainStore> stores, Position from) {
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    if (attention_[i] == Attention::stores) storers_[i]->stores(stores, from);
+bool Audience::counts_for_others() const {
+  return joint_.counts() &&
+         std::any_of(followers_.begin(), followers_.end(),
+                     [](const Follower& f) { return f.counts != f.wants_counts(); });
+}
+
+void Audience::begin_counts() {
+  for (Follower& f : followers_) f.counts = f.wants_counts();
+}
+
+void Audience::stored(std::span<const PlainStore> stores, Position from) {
+  for (const Follower& f : followers_) {
+    if (f.now == Detail::stores) f.observer->stored(stores, from);
   }
 }
 
 void Audience::passed(std::uint64_t from, std::uint64_t to) {
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    if (attention_[i] != Attention::blocks) instructions_[i]->passed(from, to);
+  for (const Follower& f : followers_) {
+    if (f.now < Detail::records) f.observer->passed(from, to);
   }
 }
 
-void Audience::trailed(const BlockCode& block, const std::uint32_t* addresses, Position first) {
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    if (attention_[i] != Attention::trail) continue;
-    instructions_[i]->trailed({block, addresses, note_of(block, i)}, first);
+void Audience::trailed(ExecutedBlock block, Position first) {
+  for (std::size_t i = 0; i < followers_.size(); ++i) {
+    if (followers_[i].now != Detail::trail) continue;
+    block.use_notes_of(i);
+    followers_[i].observer->ran({&block, 1}, first, block.count());
+  }
+}
+
+void Audience::counted(const BlockCode& code, std::uint64_t executions) {
+  ExecutedBlock block(code, nullptr);
+  for (std::size_t i = 0; i < followers_.size(); ++i) {
+    if (!followers_[i].counts) continue;
+    block.use_notes_of(i);
+    followers_[i].observer->counted(block, executions);
   }
 }
 
@@ -111,15 +101,15 @@ std::uint64_t Audience::block_limit() const {
 
 /// Tells those who want `what`.
 template <class F>
-inline void Audience::tell(Position now, bool Wants::*what, bool judged, F&& call) {
+inline void Audience::tell(Position now, bool Interest::*what, bool judged, F&& call) {
   for (const Listener& l : early_) {
-    if (l.wants.*what) call(*l.observer);
+    if (l.interest.*what) call(*l.observer);
   }
   end_if_asked(now);
   if (judged && judge_ != nullptr) call(*judge_);
   end_if_asked(now);
   for (const Listener& l : late_) {
-    if (l.wants.*what) call(*l.observer);
+    if (l.interest.*what) call(*l.observer);
   }
 }
 
@@ -135,7 +125,7 @@ inline void Audience::tell_all(Position now, F&& call) {
 
 void Audience::instruction(const ExecutedInstruction& e, Position now, bool judged) {
   for (const Listener& l : early_) {
-    if (l.wants.instructions) l.observer->instruction(e, now);
+    if (l.interest.code != Detail::nothing) l.observer->instruction(e, now);
   }
   end_if_asked(now);
   if (judged && judge_ != nullptr) judge_->instruction(e, now);
@@ -147,39 +137,25 @@ void Audience::instruction(const ExecutedInstruction& e, Position now, bool judg
   }
   if (control_.is_due(now)) throw RunEnded{};
   for (const Listener& l : late_) {
-    if (l.wants.instructions) l.observer->instruction(e, now);
+    if (l.interest.code != Detail::nothing) l.observer->instruction(e, now);
   }
 }
 
 void Audience::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                           Position now) {
-  for (Observer* const observer : instructions_) observer->iterations(first, count, step, now);
+  for (const Follower& f : followers_) f.observer->iterations(first, count, step, now);
 }
 
 void Audience::iteration(const ExecutedInstruction& e, Position now) {
-  for (Observer* const observer : instructions_) observer->instruction(e, now);
-}
-
-void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first,
-                            std::span<const DataReference> references) {
-  for (const std::size_t i : told_) {
-    instructions_[i]->block({block, addresses, note_of(block, i), references}, first);
-  }
-}
-
-void Audience::counted(const BlockCode& block, std::uint64_t executions) {
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    if (wants_[i].counts)
-      instructions_[i]->counted({block, nullptr, note_of(block, i)}, executions);
-  }
+  for (const Follower& f : followers_) f.observer->instruction(e, now);
 }
 
 void Audience::fetch(PhysAddr a, std::uint32_t size, Position now, bool judged) {
-  tell(now, &Wants::reads, judged && judges_reads_, [&](Observer& o) { o.fetch(a, size, now); });
+  tell(now, &Interest::reads, judged && judges_reads_, [&](Observer& o) { o.fetch(a, size, now); });
 }
 
 void Audience::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now, bool judged) {
-  tell(now, &Wants::reads, judged && judges_reads_,
+  tell(now, &Interest::reads, judged && judges_reads_,
        [&](Observer& o) { o.read(a, size, kind, now); });
 }
 
@@ -192,14 +168,14 @@ void Audience::read_to_judge(PhysAddr a, std::uint32_t size, AccessKind kind, Po
 void Audience::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position now,
                      bool judged) {
   for (const Listener& l : early_) {
-    if (l.wants.stores) l.observer->write(a, bytes, kind, now);
+    if (l.interest.stores) l.observer->write(a, bytes, kind, now);
   }
   end_if_asked(now);
   if (judged && judge_ != nullptr) judge_->write(a, bytes, kind, now);
   end_if_asked(now);
   if (listeners_.corrector() != nullptr) correct_store(a, bytes.size(), now);
   for (const Listener& l : late_) {
-    if (l.wants.stores) l.observer->write(a, bytes, kind, now);
+    if (l.interest.stores) l.observer->write(a, bytes, kind, now);
   }
 }
 
@@ -212,7 +188,7 @@ void Audience::correct_store(PhysAddr a, std::size_t size, Position now) {
 }
 
 void Audience::mapping(LinearAddr page, PhysAddr frame, Position now) {
-  tell(now, &Wants::mappings, true, [&](Observer& o) { o.mapping(page, frame, now); });
+  tell(now, &Interest::mappings, true, [&](Observer& o) { o.mapping(page, frame, now); });
 }
 
 void Audience::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {

@@ -2,26 +2,55 @@
 // The one place from which a machine reports what it does: first to observers that want it
 // unjudged, then to the judge; then corrections are made, and then all other observers are told.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "replay/machine/batch_listener.h"
+#include "replay/machine/executed_block.h"
 #include "replay/machine/listeners.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/run_control.h"
 
 namespace citcat {
 
-/// How much of plain code - neither events nor instructions with effects beyond memory and
-/// registers - is to be told. Each includes those before it.
-enum class Detail : std::uint8_t {
-  nothing,
-  instructions,  ///< instruction() or block()
-  comparison,    ///< of blocks in which something is expected, what they read and stored: agreed()
-  accesses,      ///< read(), fetch(), write() and mapping() too
+/// What several observers want of plain code, taken together.
+class JointInterest {
+ public:
+  void add(const Interest& interest) {
+    until = std::min(until, interest.until);
+    if (interest.code == Detail::trail) trail = std::max(trail, interest.trail);
+    details_ |= bit(interest.code);
+  }
+  /// Those who want stores receive blocks with references.
+  void take_blocks_for_stores() {
+    if (stores()) details_ = (details_ & ~bit(Detail::stores)) | bit(Detail::references);
+  }
+  /// Somebody receives blocks,
+  bool blocks() const {
+    return has(bit(Detail::records) | bit(Detail::blocks) | bit(Detail::references));
+  }
+  /// and with them what they read and stored; or has room for records.
+  bool references() const { return has(bit(Detail::references)); }
+  bool records() const { return has(bit(Detail::records)); }
+  /// Somebody receives no blocks,
+  bool passes() const {
+    return has(bit(Detail::nothing) | bit(Detail::stores) | bit(Detail::counts) |
+               bit(Detail::trail));
+  }
+  /// but how often each ran; or what was stored.
+  bool counts() const { return has(bit(Detail::counts) | bit(Detail::trail)); }
+  bool stores() const { return has(bit(Detail::stores)); }
+
+  std::uint64_t until = ~std::uint64_t{0};  ///< then they are to be asked again
+  std::uint32_t trail = 0;                  ///< of what passes, the last so many instructions
+
+ private:
+  static constexpr unsigned bit(Detail d) { return 1u << static_cast<unsigned>(d); }
+  bool has(unsigned details) const { return (details_ & details) != 0; }
+
+  unsigned details_ = 0;
 };
 
 /// The listeners of one machine. Throws what the judge throws, and RunEnded where a listener ends
@@ -31,40 +60,26 @@ class Audience {
   /// Corrections are made in `memory`, which must outlive the object, as what is listed must.
   Audience(const Listeners& listeners, Memory& memory);
 
-  /// The most that has to be told of plain code.
-  Detail detail() const { return detail_; }
+  /// Plain code must be reported access by access.
+  bool wants_each_access() const { return each_access_; }
   bool wants_reads() const { return wants_reads_; }
-  /// Whether somebody wants to know what blocks read and store (Wants::references).
+  /// Whether somebody wants to know what blocks read and store.
   bool wants_references() const { return wants_references_; }
-  /// Whether those that somebody wants are stores alone, and nobody is told of blocks but for them.
+  /// Whether those that somebody wants are stores alone, and nobody receives blocks but for them.
   bool wants_only_stores() const { return wants_references_ && !wants_more_than_stores_; }
 
-  /// What is wanted of plain code for now.
-  struct Attending {
-    std::uint64_t until = ~std::uint64_t{0};  ///< then attend() is to be called again
-    bool blocks = false;                      ///< somebody is told of blocks
-    bool references = false;                  ///< and of what they read and store,
-    bool counts = false;                      ///< somebody is told how often each ran
-    bool passes = false;                      ///< somebody is not told of blocks,
-    bool stores = false;                      ///< but of what they store, and nobody of blocks
-    std::uint32_t trail = 0;                  ///< of what passes, the last so many instructions
-  };
-  /// Asks all observers how plain code is to be told from the instruction on. `keeps_stores`:
-  /// stores() may be called in place of block().
-  const Attending& attend(std::uint64_t instruction, bool keeps_stores);
-  const Attending& attending() const { return attending_; }
-  /// To those who are not told of blocks. As Observer::passed().
-  void passed(std::uint64_t from, std::uint64_t to);
-  /// To those who have asked for it. As Observer::trailed().
-  void trailed(const BlockCode& block, const std::uint32_t* addresses, Position first);
+  /// Asks all observers what they want of plain code from the instruction on. `keeps_stores`:
+  /// stored() may be called in place of ran().
+  const JointInterest& ask(std::uint64_t instruction, bool keeps_stores);
+  /// The last answer.
+  const JointInterest& interest() const { return joint_; }
+  /// The counts from here on are for others than those before, which must be reported by now.
+  bool counts_for_others() const;
+  void begin_counts();
   /// Whether the judge is among those who want reads.
   bool judges_reads() const { return judges_reads_; }
-  /// Whether anybody besides the judge is told instructions.
-  bool hears_instructions() const { return !instructions_.empty(); }
-  /// The KT records of the observer of instructions, if there is only one and it takes records.
-  KtRecords* records() const {
-    return instructions_.size() == 1 ? instructions_[0]->records() : nullptr;
-  }
+  /// Whether anybody besides the judge receives instructions.
+  bool hears_instructions() const { return !followers_.empty(); }
   /// Null where there is none, or while nothing is judged.
   BlockJudge* judge() const { return judge_; }
   /// The judge is told nothing as long as `on` is false. Only for one that does not judge blocks.
@@ -87,30 +102,23 @@ class Audience {
                   Position now);
   /// One of those, where each is told.
   void iteration(const ExecutedInstruction& e, Position now);
-  /// Not to the judge.
-  void block(const BlockCode& block, const std::uint32_t* addresses, Position first,
-             std::span<const DataReference> references = {}) {
-    if (told_.size() == 1) [[likely]] {
-      const std::size_t one = told_[0];
-      return instructions_[one]->block({block, addresses, note_of(block, one), references}, first);
+  // What became of plain code, as Observer has it: each to those who have asked for it, and not to
+  // the judge.
+  void ran(std::span<ExecutedBlock> blocks, Position first, std::uint32_t count) {
+    for (const std::size_t i : told_) {
+      for (ExecutedBlock& b : blocks) b.use_notes_of(i);
+      followers_[i].observer->ran(blocks, first, count);
     }
-    block_to_all(block, addresses, first, references);
   }
-  /// Whether blocks() may be called: there is one who is told of blocks, and takes them so.
-  bool takes_batches() const { return batches_ != nullptr; }
-  /// A block as that one is told of it.
-  ExecutedBlock as_told(const BlockCode& block, const std::uint32_t* addresses,
-                        std::span<const DataReference> references) const {
-    return {block, addresses, note_of(block, told_[0]), references};
-  }
-  /// Not to the judge. As BatchListener::blocks().
-  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
-    batches_->blocks(blocks, first, count);
-  }
-  /// Not to the judge, and only to those who are not told of blocks. As StoreListener::stores().
-  void stores(std::span<const PlainStore> stores, Position from);
-  /// Not to the judge, and only to those who take counts.
+  void ran(ExecutedBlock block, Position first) { ran({&block, 1}, first, block.count()); }
+  void trailed(ExecutedBlock block, Position first);
+  void passed(std::uint64_t from, std::uint64_t to);
+  void stored(std::span<const PlainStore> stores, Position from);
   void counted(const BlockCode& block, std::uint64_t executions);
+  RecordRoom record_room(Position now) { return followers_.front().observer->record_room(now); }
+  void recorded(std::size_t bytes, std::uint64_t instructions) {
+    followers_.front().observer->recorded(bytes, instructions);
+  }
   /// `judged`: the judge is told, if it wants reads.
   void fetch(PhysAddr a, std::uint32_t size, Position now, bool judged = true);
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now, bool judged = true);
@@ -136,34 +144,29 @@ class Audience {
  private:
   struct Listener {
     Observer* observer = nullptr;
-    Wants wants;
+    Interest interest;
   };
-  void attend_blocks(std::size_t listener);
+  /// One who receives plain code.
+  struct Follower {
+    Observer* observer = nullptr;
+    Detail now = Detail::references;  ///< what it wants
+    bool counts = false;              ///< it receives counts
+    bool wants_counts() const { return now == Detail::counts || now == Detail::trail; }
+  };
   template <class F>
-  void tell(Position now, bool Wants::*what, bool judged, F&& call);
+  void tell(Position now, bool Interest::*what, bool judged, F&& call);
   template <class F>
   void tell_all(Position now, F&& call);
   void correct_store(PhysAddr a, std::size_t size, Position now);
-  void block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first,
-                    std::span<const DataReference> references);
-  /// A block that will not run again has no notes.
-  static std::unique_ptr<BlockNote>* note_of(const BlockCode& block, std::size_t observer) {
-    return block.comes_again() ? &block.notes().of(observer) : nullptr;
-  }
 
   Listeners listeners_;
   Memory& memory_;
   BlockJudge* judge_;
-  std::vector<Listener> early_, late_;    ///< told before it is judged, and behind that
-  std::vector<Observer*> instructions_;   ///< who is told of plain code
-  std::vector<Wants> wants_;              ///< of each of them
-  std::vector<BatchListener*> batchers_;  ///< the same; null where it takes one at a time
-  std::vector<StoreListener*> storers_;   ///< the same; null where it does not take stores
-  std::vector<Attention> attention_;      ///< of each, for now
-  std::vector<std::size_t> told_;         ///< who is told of blocks for now
-  Attending attending_;
-  BatchListener* batches_ = nullptr;  ///< the only one of them, where it takes several at a time
-  Detail detail_ = Detail::nothing;
+  std::vector<Listener> early_, late_;  ///< called before the judge, and behind it
+  std::vector<Follower> followers_;
+  std::vector<std::size_t> told_;  ///< numbers of those that receive blocks for now
+  JointInterest joint_;
+  bool each_access_ = false;
   bool wants_reads_ = false;
   bool wants_references_ = false;
   bool wants_more_than_stores_ = false;

@@ -8,6 +8,7 @@
 #include "replay/machine/executed_block.h"
 #include "replay/machine/instruction_numbers.h"
 #include "replay/machine/observer.h"
+#include "replay/machine/store_trap.h"
 #include "replay/machine/string_iterations.h"
 
 namespace citcat {
@@ -17,13 +18,15 @@ namespace citcat {
 /// Machine::correct().
 ///
 /// A judge of blocks is told only events, page walks, copies and instructions that load EFLAGS
-/// before expected(). It receives blocks by agreed(), not by block(), and of its wants() only
+/// before expected(). It receives blocks by agreed(), not by ran(), and of its interest() only
 /// `reads` counts. Any other judge is told each instruction with all its accesses.
 class BlockJudge : public Observer {
  public:
   /// The machine to be judged, called once it has been loaded; valid as long as it reports.
   virtual void judges(Machine& machine) = 0;
   virtual bool judges_blocks() const = 0;
+  /// Where it sets a trap at times; always the same. Null: nowhere.
+  virtual StoreTrap* store_trap() { return nullptr; }
 
   /// The first position at which something is expected, as far as is known. Never goes back behind
   /// what has been reported since.

@@ -70,9 +70,8 @@ struct CpuContext {
         environment(outside),
         audience(listeners, memory),
         by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
-                  audience.detail() != Detail::accesses),
+                  !audience.wants_each_access()),
         wants_reads(audience.wants_reads()),
-        detail(audience.detail()),
         engine(cpu, client),
         memory(engine, bus.address_mask, traits.address_pins),
         mmu(engine, memory, bus, walks, traits.one_tlb) {}
@@ -84,7 +83,6 @@ struct CpuContext {
   Audience audience;
   const bool by_blocks;    ///< plain code runs unreported
   const bool wants_reads;  ///< somebody does
-  const Detail detail;     ///< of blocks
 
   Engine engine;
   Memory memory;

@@ -1,23 +1,19 @@
 #include "replay/machine/executed_block.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace citcat {
-
-LinearAddr ExecutedBlock::address(std::uint32_t i) const {
-  if (!code_->bits64()) return LinearAddr{addresses_[i]};
-  return LinearAddr{addresses_[2 * i] | std::uint64_t{addresses_[2 * i + 1]} << 32};
-}
 
 ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   ExecutedInstruction e;
   e.info = &decoded(i);
   e.linear = linear(i);
-  e.eip = eip(i);
+  e.offset = offset(i);
   e.physical = physical(i);
   e.ea_count = e.info->ea_count;
   const unsigned before_it = code_->instruction(i).addresses_before;
-  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = address(before_it + a);
+  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = addresses_[before_it + a];
   const auto behind = [](std::uint32_t n, const DataReference& r) { return n < r.instruction; };
   const auto before = [](const DataReference& r, std::uint32_t n) { return r.instruction < n; };
   const auto first = std::lower_bound(references_.begin(), references_.end(), i, before);
@@ -26,9 +22,27 @@ ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   return e;
 }
 
-void Observer::block(const ExecutedBlock& block, Position first) {
-  for (std::uint32_t i = 0; i < block.count(); ++i) {
-    instruction(block.instruction(i), {first.instruction + i, 0});
+void Observer::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                          Position now) {
+  ExecutedInstruction e = first;
+  std::vector<DataReference> references(first.references.begin(), first.references.end());
+  e.references = references;
+  for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
+    instruction(e, now);
+    for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = e.ea[a].plus32(step);
+    for (DataReference& r : references) {
+      r.linear = r.linear.plus32(step);
+      r.physical = r.physical.plus32(step);
+    }
+  }
+}
+
+void Observer::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
+  for (const ExecutedBlock& block : blocks) {
+    for (std::uint32_t i = 0; i < block.count(); ++i) {
+      instruction(block.instruction(i), first);
+      ++first.instruction;
+    }
   }
 }
 

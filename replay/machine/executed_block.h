@@ -18,30 +18,25 @@ namespace citcat {
 class ExecutedBlock {
  public:
   /// `addresses`: of the first operands of all instructions, ExecutedInstruction::ea_count of each,
-  /// in their order; in 64-bit mode (BlockCode::bits64()) each is two dwords, the lower one first.
-  /// All must outlive the object.
-  ExecutedBlock(const BlockCode& code, const std::uint32_t* addresses,
-                std::unique_ptr<BlockNote>* note = nullptr,
+  /// in their order. All must outlive the object.
+  ExecutedBlock(const BlockCode& code, const LinearAddr* addresses,
                 std::span<const DataReference> references = {})
-      : code_(&code), addresses_(addresses), note_(note), references_(references) {}
+      : code_(&code), addresses_(addresses), references_(references) {}
 
   std::uint32_t count() const { return code_->count(); }
   const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instruction(i).info; }
   /// The address of the first byte of instruction `i`.
   LinearAddr linear(std::uint32_t i) const { return code_->linear_at(code_->begin_of(i)); }
-  std::uint32_t eip(std::uint32_t i) const { return linear(i).low32() - code_->code_base(); }
+  /// Its offset in CS: segments of 64-bit mode begin at 0.
+  std::uint64_t offset(std::uint32_t i) const {
+    const LinearAddr at = linear(i);
+    return code_->bits64() ? at.value : at.low32() - code_->code_base();
+  }
   PhysAddr physical(std::uint32_t i) const { return code_->physical(code_->begin_of(i)); }
   /// Linear addresses, as the constructor says.
-  const std::uint32_t* addresses() const { return addresses_; }
-  /// The same in 64-bit mode; null in others.
-  const LinearAddr* wide_addresses() const {
-    static_assert(sizeof(LinearAddr) == 2 * sizeof(std::uint32_t));
-    return code_->bits64() ? reinterpret_cast<const LinearAddr*>(addresses_) : nullptr;
-  }
-  /// Number `i` of them.
-  LinearAddr address(std::uint32_t i) const;
+  const LinearAddr* addresses() const { return addresses_; }
   const BlockCode& code() const { return *code_; }
-  /// With Wants::references: what it read and stored, in program order.
+  /// With Detail::references: what it read and stored, in program order.
   std::span<const DataReference> references() const { return references_; }
   /// Instruction `i` as if it had been reported alone.
   ExecutedInstruction instruction(std::uint32_t i) const;
@@ -49,11 +44,15 @@ class ExecutedBlock {
   /// No other observer sees it, and it goes when the block does. Null where the block will not run
   /// again.
   std::unique_ptr<BlockNote>* note() const { return note_; }
+  /// From here on that slot is the one of the observer with this number; before it is null.
+  void use_notes_of(std::size_t observer) {
+    note_ = code_->comes_again() ? &code_->notes().of(observer) : nullptr;
+  }
 
  private:
   const BlockCode* code_;
-  const std::uint32_t* addresses_;
-  std::unique_ptr<BlockNote>* note_;
+  const LinearAddr* addresses_;
+  std::unique_ptr<BlockNote>* note_ = nullptr;
   std::span<const DataReference> references_;
 };
 

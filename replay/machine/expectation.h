@@ -16,7 +16,7 @@ class Expectation {
  public:
   /// `cpu` must outlive the object.
   explicit Expectation(CpuContext& cpu)
-      : compares(cpu.by_blocks && cpu.detail == Detail::comparison),
+      : compares(cpu.by_blocks && cpu.audience.judge() != nullptr),
         judge(compares ? cpu.audience.judge() : nullptr),
         expects_stores(compares && judge->expects_stores()),
         keeps_account(compares && judge->wants_account()),

@@ -1,7 +1,6 @@
 #pragma once
 // The observers, judge and corrector of a run.
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -26,13 +25,6 @@ class Listeners {
   void add(Observer& observer) { observers_.push_back(&observer); }
   void add(BlockJudge& judge) { judge_ = &judge; }
   void add(Corrector& corrector) { corrector_ = &corrector; }
-
-  /// Whether all may be told of addresses of 64 bits.
-  bool take_wide_addresses() const {
-    if (judge_ != nullptr && !judge_->wants().wide) return false;
-    return std::all_of(observers_.begin(), observers_.end(),
-                       [](const Observer* o) { return o->wants().wide; });
-  }
 
   const std::vector<Observer*>& observers() const { return observers_; }
   BlockJudge* judge() const { return judge_; }

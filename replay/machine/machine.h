@@ -73,6 +73,7 @@ class Machine {
   const Engine& engine() const { return cpu_.engine; }
   const Mmu& mmu() const { return cpu_.mmu; }
   const BusModel& bus() const { return cpu_.bus; }
+  CpuModel model() const { return cpu_.model; }
 
   Position position() const { return cpu_.position; }
   /// What it has done since it was made; restore() does not reset it.

@@ -2,6 +2,7 @@
 // The interface through which a replay reports the run: the KT writer, digests and every analysis
 // are observers.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -12,7 +13,6 @@
 namespace citcat {
 
 class ExecutedBlock;
-class KtRecords;
 class Machine;
 
 /// Why the processor touched memory.
@@ -38,16 +38,13 @@ struct DataReference {
 /// An instruction, or one iteration of a REP string instruction, that completed.
 struct ExecutedInstruction {
   const DecodedInstruction* info = nullptr;
-  LinearAddr linear;      ///< of its first byte
-  std::uint32_t eip = 0;  ///< offset in CS; in 64-bit mode its lower half
-  PhysAddr physical;      ///< of its first byte
+  LinearAddr linear;         ///< of its first byte
+  std::uint64_t offset = 0;  ///< in CS, of its first byte: segments of 64-bit mode begin at 0
+  PhysAddr physical;         ///< of its first byte
   std::uint8_t ea_count = 0;
   LinearAddr ea[2];  ///< of operands, as docs/formats/kt.md says
-  /// What it read and stored, in order, where that is told so (Wants::references).
+  /// What it read and stored, in order, where that is reported so (Detail::references).
   std::span<const DataReference> references;
-
-  /// Offset in CS, all of it: segments of 64-bit mode begin at 0.
-  std::uint64_t offset() const { return info->bits64 ? linear.value : eip; }
 };
 
 /// An exception, interrupt or software interrupt that was delivered.
@@ -61,61 +58,68 @@ struct DeliveredEvent {
   std::uint32_t eflags = 0;
 };
 
-/// How an observer is told of plain code.
-enum class Attention : std::uint8_t {
-  none,    ///< by passed() alone
-  stores,  ///< and by StoreListener::stores(), or block() where others are told of blocks
-  counts,  ///< and by counted()
-  trail,   ///< and of the last of what passed by trailed()
-  blocks,  ///< by block(), each time it runs
-};
-/// What an observer wants of plain code, up to an instruction.
-struct Attended {
-  Attention how = Attention::blocks;
-  std::uint64_t until = ~std::uint64_t{0};  ///< then it is asked again
-  std::uint32_t trail = 0;                  ///< instructions; kMostTrail at most
-  static constexpr std::uint32_t kMostTrail = 64;
+/// What plain code stored, within one page frame.
+struct PlainStore {
+  PhysAddr physical;
+  std::uint64_t value = 0;  ///< its bytes, the first lowest
+  std::uint32_t size = 0;   ///< bytes: 1, 2, 4 or 8
 };
 
-/// What an observer wants to be told. All observers are told events: port accesses, deliveries,
-/// halts, external writes, loads of CR3, cache flushes, the shutdown.
-struct Wants {
-  bool instructions = false;  ///< instruction(), iterations() or block()
-  /// write(); this and the next two make the run go instruction by instruction, which takes longer.
+/// How plain code is reported to an observer: code that neither is an event nor has effects beyond
+/// memory and registers. The later ones cost more.
+enum class Detail : std::uint8_t {
+  nothing,     ///< passed() alone
+  stores,      ///< passed() and stored(); or ran(), where blocks are reported to others
+  counts,      ///< passed() and counted()
+  trail,       ///< passed() and counted(), and ran() for the last instructions that passed
+  records,     ///< KT records where the observer has room for them (record_room()), otherwise ran()
+  blocks,      ///< ran()
+  references,  ///< ran(), with what each block read and stored
+};
+
+/// What an observer wants to know of a run. All observers receive events: port accesses,
+/// deliveries, halts, external writes, loads of CR3, cache flushes, the shutdown.
+struct Interest {
+  /// How it receives plain code. An observer that never wants any does not receive instruction()
+  /// and iterations() either.
+  Detail code = Detail::nothing;
+  /// write(). This and the next two make the run go instruction by instruction, which takes longer.
   bool stores = false;
   bool mappings = false;  ///< mapping()
   bool reads = false;     ///< fetch() and read()
   /// Called before the judge of the run (block_judge.h), and therefore also for what the judge
   /// refuses.
   bool unjudged = false;
-  /// What code reads and stores, without slowing the run down as `reads` and `stores` do: of blocks
-  /// and iterations told together by ExecutedBlock::references() and
-  /// ExecutedInstruction::references; of whatever else runs by fetch(), read() and write() before
-  /// its instruction(). Walks that code causes are among them at their places.
-  bool references = false;
-  /// Of `references` only stores. What stores nothing need not be told at all.
-  bool only_stores = false;
-  /// It takes counted() in place of block() where attended() says so: by default everywhere.
-  bool counts = false;
-  /// It takes addresses of 64 bits. Processors with long mode are replayed only where all observers
-  /// do.
-  bool wide = false;
+  /// With Detail::trail: so many instructions, kMostTrail at most.
+  std::uint32_t trail = 0;
+  /// At this instruction something else may be of interest: the observer is asked again.
+  std::uint64_t until = ~std::uint64_t{0};
 
-  /// Everything but reads.
-  static constexpr Wants changes() { return {true, true, true, false, false}; }
-  static constexpr Wants everything() { return {true, true, true, true, false}; }
-  constexpr Wants before_judged() const {
-    Wants w = *this;
-    w.unjudged = true;
-    return w;
+  static constexpr std::uint32_t kMostTrail = 64;
+
+  /// Each instruction, and all that it does but what it reads.
+  static constexpr Interest changes() {
+    return {.code = Detail::blocks, .stores = true, .mappings = true};
   }
-  constexpr Wants and_wide() const {
-    Wants w = *this;
-    w.wide = true;
-    return w;
+  static constexpr Interest everything() {
+    return {.code = Detail::blocks, .stores = true, .mappings = true, .reads = true};
   }
-  /// Whether plain code must be told access by access.
+  constexpr Interest before_judged() const {
+    Interest i = *this;
+    i.unjudged = true;
+    return i;
+  }
+  /// Plain code must be reported access by access.
   constexpr bool each_access() const { return stores || mappings || reads; }
+};
+
+/// Where the machine may write KT records of blocks (docs/formats/kt.md), with linear addresses.
+struct RecordRoom {
+  std::uint8_t* at = nullptr;  ///< null: nowhere; the next block is to be reported
+  /// Bytes in which records of a block may begin; behind them there are kBeyond more.
+  std::size_t bytes = 0;
+  std::uint64_t until = 0;  ///< first instruction that must not be among them
+  static constexpr std::size_t kBeyond = 4096;
 };
 
 /// Is called as the replay goes on, in program order. `now` is the position of what is reported:
@@ -125,42 +129,40 @@ struct Wants {
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// Asked once, when the machine is made.
-  virtual Wants wants() const { return Wants::changes(); }
+  /// The most that it ever wants, asked once, when the machine is made. With Detail::stores and
+  /// Detail::references what does not run in blocks is reported by write(), and with the latter
+  /// by fetch() and read(), before its instruction(); walks that code causes are among the
+  /// references at their places.
+  virtual Interest interest() const { return Interest::changes(); }
+  /// What it wants of plain code (`code`, `trail`) from the instruction on. Asked again and again.
+  /// Whatever it answers, it receives what runs alone: instructions, strings.
+  virtual Interest interest_from(std::uint64_t /*instruction*/) { return interest(); }
   /// The machine that will report, called once it has been loaded; valid as long as it reports.
   virtual void watch(const Machine& /*machine*/) {}
-  /// Where the machine may write KT records of blocks instead of calling block(); null: nowhere.
-  virtual KtRecords* records() { return nullptr; }
 
   virtual void instruction(const ExecutedInstruction&, Position) {}
   /// `count` iterations of a REP string instruction, `first` the one at `now`; the addresses of
-  /// each further one are `step` bytes higher. By default each is handed to instruction().
+  /// each further one are `step` bytes higher, those of its references too. By default each is
+  /// handed to instruction().
   virtual void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
-                          Position now) {
-    ExecutedInstruction e = first;
-    for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
-      instruction(e, now);
-      for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = e.ea[a].plus32(step);
-    }
-  }
-  /// Instructions that completed one after another, the first at `first`. By default each is handed
-  /// to instruction().
-  virtual void block(const ExecutedBlock& block, Position first);
-  /// So many more executions of a block, each of them whole: with Wants::counts, in any order, and
-  /// at the latest in Machine::tell_counts(). Addresses and references are not known.
+                          Position now);
+  /// Blocks of plain code that ran one behind the other, at one level and in one address space. The
+  /// first instruction is at `first`, and they have `count` instructions together. By default each
+  /// is handed to instruction(). With Detail::trail these are the last instructions that passed, as
+  /// many as were asked for or a few more; passed() has those before them, counted() all.
+  virtual void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count);
+  /// So many more executions of a block, each of them whole, while counts were wanted: in any
+  /// order, and at the latest in Machine::tell_counts(). Addresses and references are not known.
   virtual void counted(const ExecutedBlock&, std::uint64_t /*executions*/) {}
-  /// How plain code is to be told from the instruction on. Asked again and again. What is told
-  /// alone - instructions, strings - is told whatever it answers.
-  virtual Attended attended(std::uint64_t /*instruction*/) {
-    return {.how = wants().counts ? Attention::counts : Attention::blocks};
-  }
   /// Instructions [from, to), all plain, at one level and in one address space, completed and are
-  /// not told by block(). Told before anything that comes behind them.
+  /// not reported by ran(). Called before anything that comes behind them is reported.
   virtual void passed(std::uint64_t /*from*/, std::uint64_t /*to*/) {}
-  /// With Attention::trail: of the last instructions that passed, block by block, as many as was
-  /// asked for, or a few more. passed() has told only those before them. Counted() has their
-  /// executions.
-  virtual void trailed(const ExecutedBlock&, Position /*first*/) {}
+  /// All that plain code stored from `from` on, in order, and nothing behind Interest::until.
+  virtual void stored(std::span<const PlainStore>, Position /*from*/) {}
+  /// Records of instructions from `now` on may be written there.
+  virtual RecordRoom record_room(Position /*now*/) { return {}; }
+  /// So many bytes were written to the room, whole records of so many instructions.
+  virtual void recorded(std::size_t /*bytes*/, std::uint64_t /*instructions*/) {}
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}

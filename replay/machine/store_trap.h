@@ -17,12 +17,4 @@ struct StoreTrap {
   bool met = false;        ///< or may have been, where that cannot be told
 };
 
-/// A judge of the run that sets one at times.
-class TrapSetter {
- public:
-  virtual ~TrapSetter() = default;
-  /// Always the same.
-  virtual StoreTrap& store_trap() = 0;
-};
-
 }  // namespace citcat

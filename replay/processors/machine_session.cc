@@ -32,7 +32,7 @@ class MachineSession::Teller final : public Observer {
  public:
   Teller(std::uint8_t processor, MachineListener& listener)
       : processor_(processor), listener_(listener) {}
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
 
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
     keep(a, size, false, kind, now);

@@ -16,7 +16,7 @@ class ReturnWatch final : public Observer {
  public:
   /// The first instruction behind it.
   std::optional<std::uint64_t> returned() const { return returned_; }
-  Wants wants() const override { return {.instructions = true, .wide = true}; }
+  Interest interest() const override { return {.code = Detail::blocks}; }
   void instruction(const ExecutedInstruction& e, Position now) override {
     switch (e.info->kind) {
       case InstructionClass::call:

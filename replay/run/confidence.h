@@ -90,7 +90,7 @@ class Confidence final : public Observer {
   /// Nothing where the instruction did not run.
   std::optional<LineOrigins> line() const;
 
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void watch(const Machine& machine) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;

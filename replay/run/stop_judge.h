@@ -43,7 +43,7 @@ struct StopHit {
 };
 
 /// The judge of an uncompared run. At first it looks for nothing, which costs nothing.
-class StopJudge final : public BlockJudge, public TrapSetter {
+class StopJudge final : public BlockJudge {
  public:
   /// A search from where the replay stands.
   struct Search {
@@ -62,7 +62,7 @@ class StopJudge final : public BlockJudge, public TrapSetter {
   void set_trap(const MemoryWatch* watched);
   /// Something was, or may have been, since the trap was set.
   bool trap_is_met() const { return trap_.met; }
-  StoreTrap& store_trap() override { return trap_; }
+  StoreTrap* store_trap() override { return &trap_; }
   /// Tells `observer`, which may be null, of deliveries, ports, other masters' writes, address
   /// spaces, HLT, the shutdown, and of the instructions that load EFLAGS, IRET and RSM among them;
   /// from position `from` on. `each`: of every instruction, fetch, read and store.
@@ -74,7 +74,7 @@ class StopJudge final : public BlockJudge, public TrapSetter {
 
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return true; }
-  Wants wants() const override { return {.reads = true, .wide = true}; }
+  Interest interest() const override { return {.reads = true}; }
   Position expected() override;
   bool expects_stores() const override { return false; }
   bool may_run_block(Position, std::uint32_t) override { return !tells_each_; }

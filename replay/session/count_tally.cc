@@ -101,7 +101,8 @@ void CountTally::instruction(const ExecutedInstruction& e, Position) {
     if (e.info->is_repeated()) ++s_.doubtful;
     return;
   }
-  settle(e.eip);
+  const auto eip = static_cast<std::uint32_t>(e.offset);
+  settle(eip);
   const Transfer transfer = transfer_of(e.info->kind);
   if (transfer == Transfer::none) {
     if (unit_ == CountUnit::branch_pulses && serialises(e.info->kind)) ++s_.doubtful;
@@ -109,9 +110,9 @@ void CountTally::instruction(const ExecutedInstruction& e, Position) {
     ++s_.transfers;
   } else {
     State::Conditional branch;
-    branch.next_eip = e.eip + e.info->length;
+    branch.next_eip = eip + e.info->length;
     // At the end of a segment of 64 KiB it may go on at its beginning.
-    const bool wraps = e.eip <= 0xffff && branch.next_eip > 0xffff;
+    const bool wraps = eip <= 0xffff && branch.next_eip > 0xffff;
     const LinearAddr next = e.info->bits64 ? LinearAddr{e.linear.value + e.info->length}
                                            : e.linear.plus32(e.info->length);
     branch.either = wraps || (e.ea_count != 0 && e.ea[0] == next);

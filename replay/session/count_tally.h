@@ -36,7 +36,7 @@ class CountTally final : public Observer {
   CountTally(const Recording& recording, const EventCount& first);
   /// For a recording that has counts.
   static std::optional<EventCount> first_count(const Recording& recording);
-  Wants wants() const override { return Wants::changes().before_judged().and_wide(); }
+  Interest interest() const override { return Interest::changes().before_judged(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
 
   /// Whether the monitor may have shown `count` at the boundary where the machine stands.

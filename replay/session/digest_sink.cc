@@ -39,19 +39,22 @@ void DigestSink::flush() {
   used_ = 0;
 }
 
-void DigestSink::block(const ExecutedBlock& block, Position first) {
-  for (const DataReference& r : block.references()) {
-    if (!r.write) continue;
-    begin({first.instruction + r.instruction, 0});
-    std::array<std::uint8_t, sizeof r.value> bytes;
-    std::memcpy(bytes.data(), &r.value, sizeof r.value);  // the first byte is the lowest
-    add(r.physical, std::span(bytes).first(r.size));
+void DigestSink::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
+  for (const ExecutedBlock& block : blocks) {
+    for (const DataReference& r : block.references()) {
+      if (!r.write) continue;
+      begin({first.instruction + r.instruction, 0});
+      std::array<std::uint8_t, sizeof r.value> bytes;
+      std::memcpy(bytes.data(), &r.value, sizeof r.value);  // the first byte is the lowest
+      add(r.physical, std::span(bytes).first(r.size));
+    }
+    first.instruction += block.count();
   }
 }
 
 /// Up to the next digest, which is due once all before it is told.
-Attended DigestSink::attended(std::uint64_t instruction) {
-  return {.how = Attention::stores, .until = (instruction / kInterval + 1) * kInterval};
+Interest DigestSink::interest_from(std::uint64_t instruction) {
+  return {.code = Detail::stores, .until = (instruction / kInterval + 1) * kInterval};
 }
 
 /// `kSize` bytes that do not go on in another page frame.
@@ -66,7 +69,7 @@ inline void DigestSink::add(PhysAddr address, std::uint64_t value) {
   used_ += kSize * kWriteBytes;
 }
 
-void DigestSink::stores(std::span<const PlainStore> stores, Position from) {
+void DigestSink::stored(std::span<const PlainStore> stores, Position from) {
   begin(from);
   for (const PlainStore& store : stores) {
     switch (store.size) {

@@ -7,7 +7,7 @@
 
 #include "events/archive/recording_codec.h"
 #include "formats/io/hash.h"
-#include "replay/machine/batch_listener.h"
+#include "replay/machine/observer.h"
 
 namespace citcat {
 
@@ -19,18 +19,16 @@ namespace citcat {
 /// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, u32 upper half of
 /// RIP where that is not 0, u64 instruction) and every halt (u8 4, u64 instruction). Bytes and not
 /// accesses, because how an access is split is nothing the program can see.
-class DigestSink final : public Observer, public StoreListener {
+class DigestSink final : public Observer {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
   void watch(const Machine& machine) override { machine_ = &machine; }
-  Wants wants() const override {
-    return {.instructions = true, .references = true, .only_stores = true, .wide = true};
-  }
-  void block(const ExecutedBlock& block, Position first) override;
   /// From plain code digests take stores and nothing else.
-  Attended attended(std::uint64_t instruction) override;
-  void stores(std::span<const PlainStore> stores, Position from) override;
+  Interest interest() const override { return {.code = Detail::stores}; }
+  Interest interest_from(std::uint64_t instruction) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
+  void stored(std::span<const PlainStore> stores, Position from) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;

@@ -16,10 +16,10 @@ namespace citcat {
 class LoggingObserver final : public Observer {
  public:
   /// `line` receives each line, without its end-of-line character.
-  LoggingObserver(Wants wants, std::function<void(const std::string&)> line)
-      : wants_(wants), line_(std::move(line)) {}
+  LoggingObserver(Interest interest, std::function<void(const std::string&)> line)
+      : interest_(interest), line_(std::move(line)) {}
 
-  Wants wants() const override { return wants_; }
+  Interest interest() const override { return interest_; }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
@@ -36,7 +36,7 @@ class LoggingObserver final : public Observer {
   void address_space(std::uint32_t cr3, Position now) override;
 
  private:
-  Wants wants_;
+  Interest interest_;
   std::function<void(const std::string&)> line_;
 };
 

@@ -109,7 +109,7 @@ class Replayer::Tally final : public Observer {
  public:
   explicit Tally(bool counts_bytes) : counts_bytes_(counts_bytes) {}
   /// It counts what is refused, too.
-  Wants wants() const override { return {.stores = counts_bytes_, .unjudged = true, .wide = true}; }
+  Interest interest() const override { return {.stores = counts_bytes_, .unjudged = true}; }
   void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     written_bytes += bytes.size();
   }

@@ -80,9 +80,9 @@ bool CodePiece::transfers_far() const {
 
 // ---------------------------------------------------------------------------------------------
 
-Attended SliceLog::attended(std::uint64_t instruction) {
-  if (on_ || instruction >= skip_to_) return {};
-  return {.how = Attention::none, .until = skip_to_};
+Interest SliceLog::interest_from(std::uint64_t instruction) {
+  if (on_ || instruction >= skip_to_) return interest();
+  return {.code = Detail::nothing, .until = skip_to_};
 }
 
 void SliceLog::begin() {
@@ -187,13 +187,7 @@ void SliceLog::log_block(const ExecutedBlock& block, Position first) {
   entry.access_count = static_cast<std::uint32_t>(accesses_.size()) - entry.accesses;
 }
 
-void SliceLog::block(const ExecutedBlock& block, Position first) {
-  if (!on_) return;
-  flush_others();
-  log_block(block, first);
-}
-
-void SliceLog::blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
+void SliceLog::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
   if (!on_) return;
   flush_others();
   for (const ExecutedBlock& b : blocks) {

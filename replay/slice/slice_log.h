@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "replay/machine/batch_listener.h"
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
 #include "x86/flow/value_flow.h"
@@ -86,7 +85,7 @@ struct LogEntry {
 
 /// The observer that writes it. It is told of everything and takes what is run between begin() and
 /// end().
-class SliceLog final : public Observer, public BatchListener {
+class SliceLog final : public Observer {
  public:
   /// How many reads of ports, and how many writes of other masters, the replay has used.
   struct Used {
@@ -109,15 +108,10 @@ class SliceLog final : public Observer, public BatchListener {
   const CodePiece& piece(const LogEntry& e) const { return pieces_[e.piece]; }
   const LoggedDelivery& event(const LogEntry& e) const { return events_[e.piece]; }
 
-  Wants wants() const override {
-    Wants w;
-    w.instructions = w.references = w.wide = true;
-    return w;
-  }
+  Interest interest() const override { return {.code = Detail::references}; }
   void watch(const Machine& machine) override { machine_ = &machine; }
-  Attended attended(std::uint64_t instruction) override;
-  void block(const ExecutedBlock& block, Position first) override;
-  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
+  Interest interest_from(std::uint64_t instruction) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void instruction(const ExecutedInstruction& e, Position now) override {
     iterations(e, 1, 0, now);
   }

@@ -14,7 +14,7 @@ std::unique_ptr<KtImage> KtImage::make(const ExecutedBlock& block, bool offsets)
   std::vector<std::uint16_t> holes;
   for (std::uint32_t i = 0; i < block.count(); ++i) {
     const DecodedInstruction& info = block.decoded(i);
-    const std::uint32_t eip = offsets ? block.eip(i) : block.linear(i).low32();
+    const auto eip = static_cast<std::uint32_t>(offsets ? block.offset(i) : block.linear(i).value);
     const KtTemplate record(eip, {info.bytes.data(), info.length}, info.ea_count);
     const auto fixed = record.fixed_part();
     records.insert(records.end(), fixed.begin(), fixed.end());

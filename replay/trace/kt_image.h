@@ -27,14 +27,14 @@ class KtImage final : public BlockNote {
   std::size_t size() const { return size_; }
   /// The records of one execution, with ExecutedBlock::addresses(). `out` has room for them,
   /// rounded up to a multiple of kStep; what is behind them there may be anything then.
-  void write(std::uint8_t* out, const std::uint32_t* addresses) const {
+  void write(std::uint8_t* out, const LinearAddr* addresses) const {
     // What is written might be this object, as far as the compiler knows.
     const std::size_t size = size_;
     const auto* const holes = at<std::uint16_t>(sizeof *this);
     const std::uint32_t count = holes_;
     const auto* const records = at<std::uint8_t>(records_);
     for (std::size_t i = 0; i < size; i += kStep) std::memcpy(out + i, records + i, kStep);
-    for (std::uint32_t i = 0; i < count; ++i) std::memcpy(out + holes[i], &addresses[i], 4);
+    for (std::uint32_t i = 0; i < count; ++i) std::memcpy(out + holes[i], &addresses[i].value, 4);
   }
 
  private:

@@ -1,6 +1,10 @@
 #include "replay/trace/kt_sink.h"
 
+#include <string>
 #include <utility>
+
+#include "formats/io/error.h"
+#include "replay/machine/machine.h"
 
 namespace citcat {
 
@@ -50,6 +54,19 @@ KtSink::KtSink(KtWriter& writer, const KtOptions& options)
       notes_(writer.keeps_notes()),
       preamble_due_(options.begins_trace),
       blocks_to_(options.to) {}
+
+void require_narrow_addresses(const Machine& machine) {
+  const CpuModel model = machine.model();
+  if (!cpu_traits(model).has_long_mode) return;
+  throw UsageError("recordings of the processor " + std::string(cpu_model_name(model)) +
+                   " can be replayed and verified, but not this: it takes addresses of 32 bits "
+                   "(docs/long-mode.md says what can be done with them)");
+}
+
+void KtSink::watch(const Machine& machine) {
+  if (!writer_.is_wide()) require_narrow_addresses(machine);
+  machine_ = &machine;
+}
 
 void KtSink::set_range(Position from, Position to, bool begins) {
   range_ = TraceRange(from, to);
@@ -176,33 +193,40 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
 }
 
 /// Where the next record stands as the last one suggests, within the part that is wanted.
-std::optional<KtRecords::Room> KtSink::open(Position now) {
-  if (now.instruction < blocks_from_ || now.instruction >= blocks_to_) return std::nullopt;
+RecordRoom KtSink::record_room(Position now) {
+  if (now.instruction < blocks_from_ || now.instruction >= blocks_to_) return {};
   make_room(now);
-  return Room{writer_.next(), writer_.room_left(), blocks_to_};
+  return {writer_.next(), writer_.room_left(), blocks_to_};
 }
 
 /// False where `block` can have none.
 bool KtSink::make_image(const ExecutedBlock& block) {
-  // Records of 64 bits come by open(), where nothing else is told.
+  // Records of 64 bits come by recorded(), where nothing else is told.
   if (block.note() == nullptr || writer_.is_wide()) return false;
   *block.note() = KtImage::make(block, options_.offsets);
   return *block.note() != nullptr;
 }
 
-// Nothing is called here in the ordinary case, so that no registers need be saved.
-void KtSink::block(const ExecutedBlock& block, Position first) {
-  if (has_image(block) && wanted(block, first) && writer_.has_room()) [[likely]]
-    return write_image(block);
-  block_with_care(block, first);
+void KtSink::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
+  for (const ExecutedBlock& block : blocks) {
+    write(block, first);
+    first.instruction += block.count();
+  }
 }
 
-void KtSink::block_with_care(const ExecutedBlock& block, Position first) {
+// Nothing is called here in the ordinary case, so that no registers need be saved.
+inline void KtSink::write(const ExecutedBlock& block, Position first) {
+  if (has_image(block) && wanted(block, first) && writer_.has_room()) [[likely]]
+    return write_image(block);
+  write_with_care(block, first);
+}
+
+void KtSink::write_with_care(const ExecutedBlock& block, Position first) {
   const Position end{first.instruction + block.count(), 0};
   if (!range_.begun() && end <= range_.from()) return;
   const bool straddles = (!range_.begun() && first < range_.from()) || end > range_.to();
   if (straddles || !(has_image(block) || make_image(block))) {
-    Observer::block(block, first);
+    Observer::ran({&block, 1}, first, block.count());
     return;
   }
   if (!wanted(first)) return;

@@ -9,7 +9,6 @@
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "replay/machine/executed_block.h"
-#include "replay/machine/kt_records.h"
 #include "replay/machine/observer.h"
 #include "replay/trace/address_space_records.h"
 #include "replay/trace/kt_image.h"
@@ -33,7 +32,7 @@ struct KtOptions {
 
 /// The address that KT gives an instruction.
 inline std::uint32_t kt_address(const ExecutedInstruction& e, const KtOptions& options) {
-  return options.offsets ? e.eip : e.linear.low32();
+  return options.offsets ? static_cast<std::uint32_t>(e.offset) : e.linear.low32();
 }
 /// An executed instruction as KT has it.
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options);
@@ -47,6 +46,9 @@ inline std::uint8_t code_bits(const DecodedInstruction& info) {
 inline KtForm kt_form(CpuModel model) {
   return cpu_traits(model).has_long_mode ? KtForm::wide : KtForm::narrow;
 }
+
+/// Throws UsageError where the machine has addresses of more than 32 bits.
+void require_narrow_addresses(const Machine& machine);
 
 /// How a trace notes an event of that kind.
 KtNote::Kind note_kind(DeliveredEvent::Kind kind);
@@ -74,20 +76,25 @@ class TraceRange {
 };
 
 /// Writes the instruction stream of a replay as KT, and notes where the writer keeps them.
-class KtSink final : public Observer, private KtRecords {
+class KtSink final : public Observer {
  public:
   KtSink(KtWriter& writer, const KtOptions& options);
 
-  void watch(const Machine& machine) override { machine_ = &machine; }
+  /// Throws UsageError where addresses have more bits than the writer's records.
+  void watch(const Machine& machine) override;
 
-  Wants wants() const override {
-    return {.instructions = true, .mappings = options_.process_records, .wide = writer_.is_wide()};
+  Interest interest() const override {
+    return {.code = options_.offsets ? Detail::blocks : Detail::records,
+            .mappings = options_.process_records};
   }
-  KtRecords* records() override { return options_.offsets ? nullptr : this; }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
-  void block(const ExecutedBlock& block, Position first) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
+  RecordRoom record_room(Position now) override;
+  void recorded(std::size_t bytes, std::uint64_t instructions) override {
+    writer_.commit(bytes, instructions);
+  }
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
@@ -124,11 +131,8 @@ class KtSink final : public Observer, private KtRecords {
     writer_.commit(image.size(), block.count());
     image.write(out, block.addresses());
   }
-  std::optional<Room> open(Position now) override;
-  void close(std::size_t bytes, std::uint64_t instructions) override {
-    writer_.commit(bytes, instructions);
-  }
-  void block_with_care(const ExecutedBlock& block, Position first);
+  void write(const ExecutedBlock& block, Position first);
+  void write_with_care(const ExecutedBlock& block, Position first);
   bool make_image(const ExecutedBlock& block);
   void write_wide(const ExecutedInstruction& e);
   void begin();

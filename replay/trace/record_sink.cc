@@ -13,8 +13,7 @@ class BlockRecords final : public BlockNote {
  public:
   explicit BlockRecords(std::vector<TraceRecord> records) : records_(std::move(records)) {}
 
-  void append_to(std::vector<TraceRecord>& all, const std::uint32_t* addresses,
-                 Position first) const {
+  void append_to(std::vector<TraceRecord>& all, const LinearAddr* addresses, Position first) const {
     const std::size_t before = all.size();
     all.insert(all.end(), records_.begin(), records_.end());
     for (std::size_t i = 0; i < records_.size(); ++i) {
@@ -22,7 +21,7 @@ class BlockRecords final : public BlockNote {
       added.position = {first.instruction + i, 0};
       KtInstruction& instruction = added.record.instruction;
       for (std::size_t e = 0; e < instruction.address_count; ++e) {
-        instruction.address[e] = *addresses++;
+        instruction.set_wide_address(e, (addresses++)->value);
       }
     }
   }
@@ -32,6 +31,11 @@ class BlockRecords final : public BlockNote {
 };
 
 }  // namespace
+
+void RecordSink::watch(const Machine& machine) {
+  if (!options_.wide) require_narrow_addresses(machine);
+  machine_ = &machine;
+}
 
 void RecordSink::begin_at(Position from) {
   records.clear();
@@ -82,14 +86,19 @@ void RecordSink::add(const ExecutedInstruction& e, Position now) {
   add(record, now, code_bits(*e.info));
 }
 
+void RecordSink::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) {
+  for (const ExecutedBlock& block : blocks) {
+    add(block, first);
+    first.instruction += block.count();
+  }
+}
+
 /// What has begun goes on to the end, so that of a block nothing but its addresses is to be looked
 /// at then. Clocks are asked for instruction by instruction.
-void RecordSink::block(const ExecutedBlock& block, Position first) {
+void RecordSink::add(const ExecutedBlock& block, Position first) {
   if (!range_.begun() && first.instruction + block.count() <= range_.from().instruction) return;
-  // What is kept with a block has addresses of 32 bits.
-  const bool kept = block.note() != nullptr && !block.code().bits64();
-  if (!range_.begun() || times_ != nullptr || !kept) {
-    return Observer::block(block, first);
+  if (!range_.begun() || times_ != nullptr || block.note() == nullptr) {
+    return Observer::ran({&block, 1}, first, block.count());
   }
   if (*block.note() != nullptr) {
     static_cast<const BlockRecords&>(**block.note()).append_to(records, block.addresses(), first);

@@ -17,16 +17,17 @@ class RecordSink final : public Observer {
   RecordSink(const KtOptions& options, bool events, BusTimes* times = nullptr)
       : options_(options), events_(events), times_(times) {}
 
-  void watch(const Machine& machine) override { machine_ = &machine; }
+  /// Throws UsageError where addresses have 64 bits and the options do not allow for that.
+  void watch(const Machine& machine) override;
   /// Forgets the records; what comes before `from` is not kept.
   void begin_at(Position from);
   Position from() const { return range_.from(); }
 
-  Wants wants() const override {
-    return {.instructions = true, .mappings = options_.process_records, .wide = options_.wide};
+  Interest interest() const override {
+    return {.code = Detail::blocks, .mappings = options_.process_records};
   }
   void instruction(const ExecutedInstruction& e, Position now) override;
-  void block(const ExecutedBlock& block, Position first) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
@@ -42,6 +43,7 @@ class RecordSink final : public Observer {
   bool wanted(Position now);
   void add(const KtRecord& record, Position now, std::uint8_t bits);
   void add(const ExecutedInstruction& e, Position now);
+  void add(const ExecutedBlock& block, Position first);
   void add_event(KtNote::Kind kind, Position now, std::uint32_t where = 0, std::uint32_t size = 0,
                  std::uint32_t value = 0);
 

@@ -79,7 +79,7 @@ void BranchMatcher::note(LinearAddr linear, std::uint32_t eip) {
 
 std::optional<Mismatch> BranchMatcher::observe(const ExecutedInstruction& e, Position now,
                                                ComparisonResult& result) {
-  note(e.linear, e.eip);
+  note(e.linear, static_cast<std::uint32_t>(e.offset));
   next_linear_ = e.linear.plus32(e.info->length);
   after_branch_ = e.info->control_flow;
   match(result);

@@ -60,7 +60,7 @@ class BusOrderCheck final : public BlockJudge {
 
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return false; }
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,

@@ -86,8 +86,8 @@ inline void CacheAccesses::hear_whole(const ExecutedBlock& block, std::uint64_t 
       });
 }
 
-void CacheAccesses::blocks(std::span<const ExecutedBlock> blocks, Position first,
-                           std::uint32_t count) {
+void CacheAccesses::ran(std::span<const ExecutedBlock> blocks, Position first,
+                        std::uint32_t count) {
   if (log_ == nullptr && hears_whole(first, count)) {
     restarts_ = false;
     for (const ExecutedBlock& b : blocks) {
@@ -97,12 +97,12 @@ void CacheAccesses::blocks(std::span<const ExecutedBlock> blocks, Position first
     return;
   }
   for (const ExecutedBlock& b : blocks) {
-    block(b, first);
+    hear(b, first);
     first.instruction += b.count();
   }
 }
 
-void CacheAccesses::block(const ExecutedBlock& block, Position first) {
+void CacheAccesses::hear(const ExecutedBlock& block, Position first) {
   if (log_ == nullptr) {
     restarts_ = false;
     if (hears_whole(first, block.count())) return hear_whole(block, first.instruction);

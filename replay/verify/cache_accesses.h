@@ -6,7 +6,6 @@
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
-#include "replay/machine/batch_listener.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/verify/cache_log.h"
@@ -16,16 +15,15 @@
 namespace citcat {
 
 /// Feeds the accesses of a replay to a model of the cache.
-class CacheAccesses : public Observer, public BatchListener {
+class CacheAccesses : public Observer {
  public:
   CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor);
   /// The machine whose accesses are told; call before the replay starts.
   void watch(const Machine& machine) override;
 
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   // Blocks that come with references.
-  void block(const ExecutedBlock& block, Position first) override;
-  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
@@ -69,6 +67,7 @@ class CacheAccesses : public Observer, public BatchListener {
   CacheLog* log_ = nullptr;
 
  private:
+  void hear(const ExecutedBlock& block, Position first);
   void hear_whole(const ExecutedBlock& block, std::uint64_t first);
   void hear_each(const ExecutedBlock& block, std::uint64_t first);
   /// Some may have moved at `now`.

@@ -44,7 +44,7 @@ class CacheCheck final : public CacheAccesses {
   CacheCheck(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
              const CacheDescriptor& descriptor);
 
-  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
+  Interest interest() const override { return {.code = Detail::references}; }
   /// After the replay.
   void finish();
   const CacheTotals& totals() const { return totals_; }

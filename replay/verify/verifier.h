@@ -36,8 +36,8 @@ class Verifier final : public BlockJudge {
     if (comparison_.reads != nullptr) comparison_.reads->judges(machine);
   }
   bool judges_blocks() const override { return plain(); }
-  Wants wants() const override {
-    return {.reads = comparison_.reads != nullptr || comparison_.orders_reads, .wide = true};
+  Interest interest() const override {
+    return {.reads = comparison_.reads != nullptr || comparison_.orders_reads};
   }
   Position expected() override { return blocks_.expected(); }
   bool expects_stores() const override { return !comparison_.write_back; }

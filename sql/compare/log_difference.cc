@@ -8,13 +8,13 @@ namespace {
 
 std::uint64_t address_of(const PlainRun& run, const LogForm& form) {
   const tools::StaticInstruction& i = run.instruction();
-  return form.offsets ? i.offset() : i.linear.value;
+  return form.offsets ? i.offset : i.linear.value;
 }
 
 /// Of what lies behind an instruction.
 std::uint64_t behind(const PlainRun& run, const LogForm& form) {
   const tools::StaticInstruction& i = run.instruction();
-  return form.offsets ? i.offset() + i.info.length : i.behind().value;
+  return form.offsets ? i.offset + i.info.length : i.behind().value;
 }
 
 /// Goes on to where the run executes `address`: at once; where the log names blocks, behind

@@ -100,12 +100,13 @@ void GoldenCheck::fetch(PhysAddr, std::uint32_t, Position now) {
 
 void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
   at(now);
-  if (now.iteration == 0) next_starts_at(e.eip, e.linear.low32(), now);
+  const auto eip = static_cast<std::uint32_t>(e.offset);
+  if (now.iteration == 0) next_starts_at(eip, e.linear.low32(), now);
   if (now.instruction >= golden_instructions_) return;
   const DecodedInstruction& info = *e.info;
   if (now.iteration == 0) {
     starts_.push_back({cs_,
-                       e.eip,
+                       eip,
                        e.linear.low32(),
                        e.physical.low32(),
                        {info.bytes.begin(), info.bytes.begin() + info.length}});

@@ -38,7 +38,7 @@ class GoldenCheck final : public Observer {
   /// Compares what is still open after the replay ended at `end`.
   void finish(Position end);
 
-  Wants wants() const override { return Wants::everything(); }
+  Interest interest() const override { return Interest::everything(); }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr, std::uint32_t, Position now) override;
   void read(PhysAddr, std::uint32_t, AccessKind, Position now) override { at(now); }

@@ -52,7 +52,7 @@ int code_bits(const CpuState& state) {
 /// Lists a run in the words of tests/golden/README.md, one line a report.
 class Lister final : public Observer {
  public:
-  Wants wants() const override { return Wants::changes().and_wide(); }
+  Interest interest() const override { return Interest::changes(); }
   void watch(const Machine& machine) override {
     machine_ = &machine;
     before_ = machine.save();

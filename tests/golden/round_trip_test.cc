@@ -31,7 +31,7 @@ class BusRecorder final : public Observer {
     }
     next_linear_ = e.linear.plus32(e.info->length);
   }
-  Wants wants() const override { return Wants::everything(); }
+  Interest interest() const override { return Interest::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     add_memory(BusOp::code_read, a, memory_bytes(a, size), now);
   }

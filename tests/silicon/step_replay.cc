@@ -7,8 +7,8 @@ void StepWorld::begin(std::uint64_t until) {
   delivered_.clear();
 }
 
-Wants StepWorld::wants() const {
-  return path_ == ExecutionPath::blocks ? Wants{}.and_wide() : Wants::changes().and_wide();
+Interest StepWorld::interest() const {
+  return path_ == ExecutionPath::blocks ? Interest{} : Interest::changes();
 }
 
 StepEnd replay_step(Machine& machine, StepWorld& world, unsigned instructions) {

@@ -32,7 +32,7 @@ class StepWorld final : public QuietEnvironment, public Observer {
   bool wants_stop(Position next) override {
     return !delivered_.empty() || next.instruction >= until_;
   }
-  Wants wants() const override;
+  Interest interest() const override;
   void delivered(const DeliveredEvent& event, Position) override { delivered_.push_back(event); }
 
  private:

@@ -21,7 +21,7 @@ ExecutedInstruction executed(const Execution& execution, std::uint32_t i) {
   ExecutedInstruction e;
   e.info = &code.info;
   e.linear = code.linear;
-  e.eip = code.eip;
+  e.offset = code.offset;
   e.physical = code.physical;
   e.ea_count = execution.does_nothing() ? std::uint8_t{0} : code.info.ea_count;
   for (unsigned n = 0; n < e.ea_count; ++n) e.ea[n] = execution.address(i, n);

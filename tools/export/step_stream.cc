@@ -17,7 +17,7 @@ bool continues(const StepAccess& access, const Reference& r) {
 LinearAddr going_on(const StaticInstruction& code, const DeliveredEvent& delivery,
                     const Engine& engine) {
   if (code_bits(engine) == 64) return LinearAddr{delivery.eip};
-  const std::uint32_t base = code.linear.low32() - code.eip;
+  const std::uint32_t base = code.linear.low32() - static_cast<std::uint32_t>(code.offset);
   return linear32(base, static_cast<std::uint32_t>(delivery.eip));
 }
 

@@ -23,11 +23,12 @@ class GuestObserver final : public Observer, private SystemCallListener {
   /// What has not ended by now.
   std::vector<SystemCall> pending() const { return follower_.pending(); }
 
-  citcat::Wants wants() const override { return {.instructions = true, .wide = true}; }
+  citcat::Interest interest() const override { return {.code = Detail::blocks}; }
   void watch(const Machine& machine) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   /// Instructions that leave or enter a level never stand in blocks.
-  void block(const ExecutedBlock& /*block*/, Position /*first*/) override {}
+  void ran(std::span<const ExecutedBlock> /*blocks*/, Position /*first*/,
+           std::uint32_t /*count*/) override {}
   void iterations(const ExecutedInstruction& /*first*/, std::uint32_t /*count*/,
                   std::uint32_t /*step*/, Position /*now*/) override {}
   void delivered(const DeliveredEvent& event, Position now) override;

@@ -7,7 +7,7 @@ namespace citcat::tools {
 namespace {
 
 bool same(const StaticInstruction& a, const StaticInstruction& b) {
-  return a.linear == b.linear && a.physical == b.physical && a.eip == b.eip &&
+  return a.linear == b.linear && a.physical == b.physical && a.offset == b.offset &&
          a.physical_rest == b.physical_rest && a.info.length == b.info.length &&
          a.info.address_bits == b.info.address_bits && a.info.bits64 == b.info.bits64 &&
          a.info.operand_bytes == b.info.operand_bytes && a.info.real_or_v86 == b.info.real_or_v86 &&
@@ -58,7 +58,7 @@ KnownCode& CodeLibrary::block(const BlockCode& code) {
     const std::uint32_t begin = code.begin_of(i);
     s.info = code.instruction(i).info;
     s.linear = code.linear_at(begin);
-    s.eip = s.linear.low32() - code.code_base();
+    s.offset = code.bits64() ? s.linear.value : s.linear.low32() - code.code_base();
     s.physical = code.physical(begin);
     const std::uint32_t here = s.bytes_in_first_page();
     if (here < s.info.length) s.physical_rest = code.physical(begin + here);
@@ -72,7 +72,7 @@ KnownCode& CodeLibrary::single(const ExecutedInstruction& e, PhysAddr rest) {
   StaticInstruction& s = scratch_.front();
   s.info = *e.info;
   s.linear = e.linear;
-  s.eip = e.eip;
+  s.offset = e.offset;
   s.physical = e.physical;
   s.physical_rest = s.bytes_in_first_page() < s.info.length ? rest : PhysAddr{};
   s.addresses_before = 0;

@@ -39,6 +39,11 @@ struct KnownCode {
   bool repeats() const { return block.front().info.is_repeated(); }
 };
 
+/// One execution of a block of the machine, of which `code` is the code.
+inline Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first) {
+  return {code.block, first, block.addresses(), block.references()};
+}
+
 /// What it hands out stays valid as long as it lives: code that is made anew at the same place is
 /// the same piece.
 class CodeLibrary {

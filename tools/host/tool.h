@@ -42,7 +42,7 @@ struct Wants {
   /// With `executions` alone: plain code may be told by Tool::passed() in place of run().
   bool passes = false;
   /// The last so many passed instructions before anything else come by run() all the same;
-  /// Attended::kMostTrail at most.
+  /// Interest::kMostTrail at most.
   std::uint32_t trail = 0;
 
   constexpr Wants operator|(const Wants& o) const {
@@ -59,15 +59,13 @@ struct Wants {
 /// An instruction of a StaticBlock.
 struct StaticInstruction {
   DecodedInstruction info;
-  LinearAddr linear;       ///< of its first byte
-  std::uint32_t eip = 0;   ///< offset in CS; in 64-bit mode its lower half
-  PhysAddr physical;       ///< of its first byte
-  PhysAddr physical_rest;  ///< of its bytes behind the end of the page, if there are any
+  LinearAddr linear;         ///< of its first byte
+  std::uint64_t offset = 0;  ///< in CS, of its first byte: segments of 64-bit mode begin at 0
+  PhysAddr physical;         ///< of its first byte
+  PhysAddr physical_rest;    ///< of its bytes behind the end of the page, if there are any
   std::uint32_t addresses_before = 0;  ///< Execution::addresses of the instructions before it
   /// Bytes of it that lie in the page of its first.
   std::uint32_t bytes_in_first_page() const;
-  /// Offset in CS, all of it: segments of 64-bit mode begin at 0.
-  std::uint64_t offset() const { return info.bits64 ? linear.value : eip; }
   /// Where its byte number `n` lies; outside 64-bit mode 0 follows the last address of 32 bits.
   LinearAddr byte(std::uint32_t n) const {
     return info.bits64 ? LinearAddr{linear.value + n} : linear.plus32(n);
@@ -107,7 +105,7 @@ struct OtherAccess : Reference {
 /// block of its own then. Valid while it is told.
 class Execution {
  public:
-  Execution(const StaticBlock& block, Position first, const std::uint32_t* addresses,
+  Execution(const StaticBlock& block, Position first, const LinearAddr* addresses,
             std::span<const Reference> references, std::uint32_t iterations = 1,
             std::uint32_t step = 0, bool does_nothing = false)
       : block_(&block),
@@ -116,14 +114,6 @@ class Execution {
         references_(references),
         iterations_(iterations),
         step_(step),
-        does_nothing_(does_nothing) {}
-  /// The same where addresses may lie beyond 4 GiB: of 64-bit mode, or of one instruction.
-  Execution(const StaticBlock& block, Position first, const LinearAddr* addresses,
-            std::span<const Reference> references, bool does_nothing)
-      : block_(&block),
-        first_(first),
-        wide_addresses_(addresses),
-        references_(references),
         does_nothing_(does_nothing) {}
 
   const StaticBlock& block() const { return *block_; }
@@ -139,22 +129,14 @@ class Execution {
   /// KT's effective addresses of instruction `i` (docs/formats/kt.md), DecodedInstruction::ea_count
   /// of them but for does_nothing().
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
-    const std::uint32_t at = (*block_)[i].addresses_before + number;
-    if (wide_addresses_ != nullptr) [[unlikely]]
-      return wide_addresses_[at];
-    return LinearAddr{addresses_[at]};
+    return addresses_[(*block_)[i].addresses_before + number];
   }
   /// All of them, one instruction behind the other, appended to `to`, to be kept for later; none of
   /// does_nothing().
   void append_addresses(std::vector<LinearAddr>& to) const {
-    if (does_nothing_) return;
+    if (does_nothing_ || addresses_ == nullptr) return;
     const StaticInstruction& last = block_->back();
-    const std::uint32_t count = last.addresses_before + last.info.ea_count;
-    if (wide_addresses_ != nullptr) {
-      to.insert(to.end(), wide_addresses_, wide_addresses_ + count);
-    } else if (addresses_ != nullptr) {
-      for (std::uint32_t i = 0; i < count; ++i) to.push_back(LinearAddr{addresses_[i]});
-    }
+    to.insert(to.end(), addresses_, addresses_ + last.addresses_before + last.info.ea_count);
   }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
@@ -163,17 +145,13 @@ class Execution {
                         std::span<const Reference> references) const {
     const std::uint32_t before = (*block_)[i].addresses_before;
     const Position at{first_.instruction + i, i == 0 ? first_.iteration : 0};
-    if (wide_addresses_ != nullptr) {
-      return {block, at, wide_addresses_ + before, references, false};
-    }
     return {block, at, addresses_ != nullptr ? addresses_ + before : nullptr, references};
   }
 
  private:
   const StaticBlock* block_;
   Position first_;
-  const std::uint32_t* addresses_ = nullptr;
-  const LinearAddr* wide_addresses_ = nullptr;  ///< then the others are not there
+  const LinearAddr* addresses_ = nullptr;
   std::span<const Reference> references_;
   std::uint32_t iterations_ = 1;
   std::uint32_t step_ = 0;

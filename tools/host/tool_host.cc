@@ -10,12 +10,11 @@ namespace citcat::tools {
 
 /// What the host keeps with a block of the machine; all that it needs to tell it once more.
 struct CodeNote final : BlockNote {
-  explicit CodeNote(KnownCode& c) : code(&c), bits64(c.block.front().info.bits64) {}
+  explicit CodeNote(KnownCode& c) : code(&c) {}
   KnownCode* code;
   const Group* group = nullptr;  ///< that was told last
   ToolCode* told = nullptr;      ///< what it keeps
   ToolCode::Call only;           ///< the one call, where that is all that there is to do
-  bool bits64;                   ///< its addresses are wide
 };
 
 namespace {
@@ -46,24 +45,7 @@ bool may_change_level(InstructionClass kind) {
   }
 }
 
-/// ToolHost::execution_of() without a look at the code.
-Execution noted_execution(const ExecutedBlock& block, const CodeNote& note, Position first) {
-  const StaticBlock& code = note.code->block;
-  if (note.bits64) [[unlikely]] {
-    return {code, first, block.wide_addresses(), block.references(), false};
-  }
-  return {code, first, block.addresses(), block.references()};
-}
-
 }  // namespace
-
-Execution ToolHost::execution_of(const ExecutedBlock& block, const KnownCode& code,
-                                 Position first) {
-  if (const LinearAddr* const addresses = block.wide_addresses()) {
-    return {code.block, first, addresses, block.references(), false};
-  }
-  return {code.block, first, block.addresses(), block.references()};
-}
 
 ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
     : analysis_(analysis),
@@ -90,22 +72,18 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
       options.scope == nullptr && options.windows == nullptr && analysis.by().empty();
   CITCAT_ASSERT(options.samples == nullptr || everything);
   passes_ = everything && (options.samples != nullptr || pass_ == listening_.run);
+  const bool data = (options.scope != nullptr && options.scope->has_data_terms()) ||
+                    windows_count(Counted::writes);
+  if (wants_.references || wants_.walks || wants_.values || data) each_ = Detail::references;
 }
 
 ToolHost::~ToolHost() {
   if (options_.names != nullptr) options_.names->set_watcher(nullptr);
 }
 
-citcat::Wants ToolHost::wants() const {
-  citcat::Wants w;
-  w.instructions = true;
-  w.wide = true;
-  const bool data = (options_.scope != nullptr && options_.scope->has_data_terms()) ||
-                    windows_count(Counted::writes);
-  w.references = wants_.references || wants_.walks || wants_.values || data;
-  if (wants_.registers) w.stores = w.reads = w.mappings = true;
-  w.counts = passes_;
-  return w;
+Interest ToolHost::interest() const {
+  const bool each = wants_.registers;
+  return {.code = each_, .stores = each, .mappings = each, .reads = each};
 }
 
 void ToolHost::watch(const Machine& machine) {
@@ -372,7 +350,7 @@ inline void ToolHost::tell_plainly(const ExecutedBlock& block, Position first, c
     note.only = {};
     if (counted_.empty() && note.told->calls.size() == 1) note.only = note.told->calls.front();
   }
-  const Execution execution = noted_execution(block, note, first);
+  const Execution execution = execution_of(block, *note.code, first);
   if (note.only.tool != nullptr) return note.only.tool->run(note.only.mine, execution, context_);
   tell_to(*note.told, *note.code, execution);
 }
@@ -386,10 +364,14 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
   }
   if (!pending_.empty()) [[unlikely]]
     flush_others();
-  tell_whole(block, first);
+  if (options_.scope == nullptr && phase_ == Phase::window)
+    return tell_plainly(block, first, group());
+  KnownCode& code = code_of(block);
+  tell(code, execution_of(block, code, first));
 }
 
-void ToolHost::blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
+void ToolHost::ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) {
+  if (trails_) return trailed(blocks, first);
   if (context_.refresh()) [[unlikely]]
     context_changed();
   const bool plainly = !counter_ && is_told_whole(first, first.instruction + count) &&
@@ -410,14 +392,6 @@ void ToolHost::blocks(std::span<const ExecutedBlock> blocks, Position first, std
     tell_plainly(b, first, mine);
     first.instruction += b.count();
   }
-}
-
-/// All of it is told, in one go.
-void ToolHost::tell_whole(const ExecutedBlock& block, Position first) {
-  if (options_.scope == nullptr && phase_ == Phase::window)
-    return tell_plainly(block, first, group());
-  KnownCode& code = code_of(block);
-  tell(code, execution_of(block, code, first));
 }
 
 /// Part of it lies beyond what is to be told.
@@ -505,20 +479,19 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   if (wants_.values && !e.references.empty()) {
     return tell_with_values(code, e, references, iterations, step, now);
   }
-  if (iterations == 1) return tell(code, Execution(code.block, now, e.ea, references, nothing));
-  std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
-  if (references.size() == e.references.size()) {
-    tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
+  if (iterations == 1 || references.size() == e.references.size()) {
+    const std::uint32_t by = iterations == 1 ? 0 : step;
+    tell(code, Execution(code.block, now, e.ea, references, iterations, by, nothing));
     return;
   }
   // What was told besides belongs to the first of them.
-  tell(code, Execution(code.block, now, addresses, references));
+  tell(code, Execution(code.block, now, e.ea, references));
   std::vector<Reference> further(e.references.begin(), e.references.end());
   for (Reference& r : further) {
     r.physical = r.physical.plus32(step);
     r.linear = r.linear.plus32(step);
   }
-  for (std::uint32_t& a : addresses) a += step;
+  const LinearAddr addresses[2] = {e.ea[0].plus32(step), e.ea[1].plus32(step)};
   ++now.iteration;
   tell(code, Execution(code.block, now, addresses, further, iterations - 1, step));
 }
@@ -539,7 +512,7 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
     if (count >= 2 && references[count - 1].write) {
       references[count - 2].value = references[count - 1].value;
     }
-    tell(code, Execution(code.block, now, addresses, references, false));
+    tell(code, Execution(code.block, now, addresses, references));
     // Walks are made for the first one.
     std::erase_if(references, [](const Reference& r) { return r.kind != AccessKind::data; });
     for (Reference& r : references) {

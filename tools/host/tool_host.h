@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "replay/machine/batch_listener.h"
 #include "replay/machine/observer.h"
 #include "tools/host/analysis.h"
 #include "tools/host/code_library.h"
@@ -36,7 +35,7 @@ struct HostOptions {
 
 struct CodeNote;
 
-class ToolHost final : public Observer, public BatchListener, private SystemCallWatcher {
+class ToolHost final : public Observer, private SystemCallWatcher {
  public:
   /// What is told goes to the tools of `analysis`, which must outlive the object, as must what
   /// `options` points to.
@@ -46,13 +45,11 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   /// After the replay, while its machine is there: what was only counted so far is handed over.
   void finish();
 
-  citcat::Wants wants() const override;
+  Interest interest() const override;
   void watch(const Machine& machine) override;
-  Attended attended(std::uint64_t instruction) override;
+  Interest interest_from(std::uint64_t instruction) override;
   void passed(std::uint64_t from, std::uint64_t to) override;
-  void trailed(const ExecutedBlock& block, Position first) override;
-  void block(const ExecutedBlock& block, Position first) override;
-  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void counted(const ExecutedBlock& block, std::uint64_t executions) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
@@ -109,12 +106,12 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   void context_changed();
   Group& group();
   KnownCode& code_of(const ExecutedBlock& block);
-  static Execution execution_of(const ExecutedBlock& block, const KnownCode& code, Position first);
   CodeNote& note_of(const ExecutedBlock& block);
+  void block(const ExecutedBlock& block, Position first);
+  void trailed(std::span<const ExecutedBlock> blocks, Position first);
   void tell(KnownCode& code, const Execution& execution);
   void tell_in_scope(KnownCode& code, const Execution& execution);
   void tell_group(KnownCode& code, const Execution& execution);
-  void tell_whole(const ExecutedBlock& block, Position first);
   void tell_plainly(const ExecutedBlock& block, Position first, const Group& mine);
   void tell_to(ToolCode& kept, const KnownCode& code, const Execution& execution);
   ToolCode& group_code(KnownCode& code, const Group& mine);
@@ -144,6 +141,8 @@ class ToolHost final : public Observer, public BatchListener, private SystemCall
   const Wants wants_;
   const WindowPlan* const plan_;  ///< windows or samples, of instructions; null: everything is told
   bool passes_ = false;           ///< blocks that only need to be counted pass
+  Detail each_ = Detail::blocks;  ///< how it receives what is told by run()
+  bool trails_ = false;           ///< ran() has the last of what passed
   Context context_;
   CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs

@@ -15,32 +15,34 @@ constexpr std::uint64_t kAskedAgain = 32;
 
 }  // namespace
 
-Attended ToolHost::attended(std::uint64_t instruction) {
-  if (instruction < options_.from) return {.how = Attention::none, .until = options_.from};
-  if (instruction >= options_.to) return {.how = Attention::none};
-  Attended wanted{.until = options_.to};
+Interest ToolHost::interest_from(std::uint64_t instruction) {
+  trails_ = false;
+  if (instruction < options_.from) return {.until = options_.from};
+  if (instruction >= options_.to) return {};
+  Interest wanted{.code = each_, .until = options_.to};
   bool told = true;
   if (plan_ != nullptr) {
     told = phase_at(instruction) != Phase::gap;
     wanted.until = std::min(wanted.until, plan_->next_edge(instruction));
   }
   if (!passes_) {
-    wanted.how = told ? Attention::blocks : Attention::none;
+    if (!told) wanted.code = Detail::nothing;
     return wanted;
   }
   if (told && options_.samples != nullptr) return wanted;
-  wanted.how = counted_.empty() ? Attention::none : Attention::counts;
+  wanted.code = counted_.empty() ? Detail::nothing : Detail::counts;
   wanted.trail = wants_.trail;
-  if (wants_.trail != 0) wanted.how = Attention::trail;
+  if (wants_.trail != 0) wanted.code = Detail::trail;
   for (const std::size_t i : pass_) {
     const std::uint64_t needed = group().tools[i]->needs(instruction);
     if (needed > instruction) {
       wanted.until = std::min(wanted.until, needed);
     } else {
-      wanted.how = Attention::blocks;
+      wanted.code = each_;
       wanted.until = std::min(wanted.until, instruction + kAskedAgain);
     }
   }
+  trails_ = wanted.code == Detail::trail;
   return wanted;
 }
 
@@ -54,14 +56,17 @@ void ToolHost::passed(std::uint64_t from, std::uint64_t to) {
   for (const std::size_t i : pass_) group().tools[i]->passed(from, to, context_);
 }
 
-void ToolHost::trailed(const ExecutedBlock& block, Position first) {
+void ToolHost::trailed(std::span<const ExecutedBlock> blocks, Position first) {
   if (context_.refresh()) context_changed();
   flush_others();
   Group& mine = group();
-  KnownCode& code = code_of(block);
-  ToolCode& kept = group_code(code, mine);
-  const Execution execution = execution_of(block, code, first);
-  for (const std::size_t i : pass_) mine.tools[i]->run(kept.mine[i], execution, context_);
+  for (const ExecutedBlock& block : blocks) {
+    KnownCode& code = code_of(block);
+    ToolCode& kept = group_code(code, mine);
+    const Execution execution = execution_of(block, code, first);
+    for (const std::size_t i : pass_) mine.tools[i]->run(kept.mine[i], execution, context_);
+    first.instruction += block.count();
+  }
 }
 
 ToolHost::Phase ToolHost::phase_at(std::uint64_t instruction) const {

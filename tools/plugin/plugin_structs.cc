@@ -14,7 +14,7 @@ namespace {
 citcat_instruction to_c(const StaticInstruction& i, const std::string& mnemonic) {
   citcat_instruction c{};
   c.linear = i.linear.value;
-  c.offset = i.offset();
+  c.offset = i.offset;
   c.physical = i.physical.value;
   c.physical_rest = i.bytes_in_first_page() < i.info.length ? i.physical_rest.value : 0;
   c.mnemonic = mnemonic.c_str();

@@ -47,7 +47,7 @@ class MomentsTool final : public Tool {
   }
 
   Wants wants() const override {
-    const bool passes = options_.around <= Attended::kMostTrail;
+    const bool passes = options_.around <= Interest::kMostTrail;
     return {.executions = true,
             .events = true,
             .passes = passes,

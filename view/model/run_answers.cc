@@ -241,7 +241,7 @@ Json answer_timeline(RunView& view, const Query& query) {
     if (known > from) view.go_to(WantedMoment{{from, 0}, std::nullopt});
     RunIndex near(from, width, count);
     near.listen_to(view.machine());
-    if (known > from && !view.listen(near, Attention::none, {0, {known, 0}}, view.limit())) {
+    if (known > from && !view.listen(near, Detail::nothing, {0, {known, 0}}, view.limit())) {
       json["known_to"] = near.told_to();
     }
     std::map<std::uint32_t, std::uint32_t> numbers;

@@ -83,7 +83,7 @@ RunBucket& RunIndex::bucket(std::uint64_t instruction) {
 }
 
 /// Instructions [from, to) ran in the process and at the level that the machine is in.
-void RunIndex::ran(std::uint64_t from, std::uint64_t to) {
+void RunIndex::completed(std::uint64_t from, std::uint64_t to) {
   settle_process(from);
   const std::size_t level = machine_->engine().hflags() & kHfCpl;
   RunProcess& process = processes_[running_];
@@ -172,19 +172,19 @@ void RunIndex::add_event(RunEvent event) {
   events_.push_back(event);
 }
 
-void RunIndex::passed(std::uint64_t from, std::uint64_t to) { ran(from, to); }
+void RunIndex::passed(std::uint64_t from, std::uint64_t to) { completed(from, to); }
 
-void RunIndex::block(const ExecutedBlock& block, Position first) {
-  ran(first.instruction, first.instruction + block.count());
+void RunIndex::ran(std::span<const ExecutedBlock>, Position first, std::uint32_t count) {
+  completed(first.instruction, first.instruction + count);
 }
 
 void RunIndex::instruction(const ExecutedInstruction& e, Position now) {
-  if (now.iteration == 0) ran(now.instruction, now.instruction + 1);
+  if (now.iteration == 0) completed(now.instruction, now.instruction + 1);
   guest_.instruction(e, now);
 }
 
 void RunIndex::iterations(const ExecutedInstruction&, std::uint32_t, std::uint32_t, Position now) {
-  if (now.iteration == 0) ran(now.instruction, now.instruction + 1);
+  if (now.iteration == 0) completed(now.instruction, now.instruction + 1);
 }
 
 void RunIndex::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {

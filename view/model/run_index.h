@@ -101,11 +101,11 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::string process_name(std::uint32_t space) const;
   std::string process_label(std::size_t number) const;
 
-  citcat::Wants wants() const override { return {.instructions = true, .wide = true}; }
+  citcat::Interest interest() const override { return {.code = Detail::blocks}; }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
-  void block(const ExecutedBlock& block, Position first) override;
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;
   void passed(std::uint64_t from, std::uint64_t to) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
@@ -121,7 +121,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   void executed(std::uint32_t space, const std::string& path, Position now) override;
   void renamed(std::uint32_t space, const std::string& name, Position now) override;
   RunBucket& bucket(std::uint64_t instruction);
-  void ran(std::uint64_t from, std::uint64_t to);
+  void completed(std::uint64_t from, std::uint64_t to);
   void halve();
   void add_event(RunEvent event);
   void follow_streak(std::uint8_t vector, bool exception, std::uint64_t at);

@@ -180,19 +180,19 @@ std::string RunView::place(LinearAddr at) const { return place_in(at, process_he
 // ---------------------------------------------------------------------------------------------
 // What happens on the way
 
-bool RunView::listen(Observer& listener, Attention how, Moment to,
+bool RunView::listen(Observer& listener, Detail code, Moment to,
                      const ReplayTimeline::Interrupt& interrupt) {
   // Who seeks may come there by a checkpoint, and not by what lies between.
   Observer nobody;
-  observer_.set_listener(&listener, how);
+  observer_.set_listener(&listener, code);
   bool whole = true;
   try {
     whole = timeline_->tell_on(to, nobody, false, interrupt);
   } catch (...) {
-    observer_.set_listener(nullptr, Attention::none);
+    observer_.set_listener(nullptr, Detail::nothing);
     throw;
   }
-  observer_.set_listener(nullptr, Attention::none);
+  observer_.set_listener(nullptr, Detail::nothing);
   return whole;
 }
 
@@ -209,7 +209,7 @@ bool RunView::look_further(std::uint64_t instructions) {
     const bool goes_on = now.instruction == before.position.instruction;
     return now.iteration >= std::uint64_t{kMostSteps} + (goes_on ? before.position.iteration : 0);
   };
-  listen(*index_, Attention::none, {0, to}, is_long);
+  listen(*index_, Detail::nothing, {0, to}, is_long);
   looked_to_ = timeline_->moment();
   index_->end(looked_to_.position.instruction);
   knows_all_ = timeline_->position() < to && (!timeline_->interrupted() || looked_to_ == before);
@@ -237,7 +237,7 @@ std::optional<OpenNest> RunView::open_nest(std::uint64_t reach) {
     timeline_->rewind();  // before what is delivered there
   }
   CallScan scan(machine());
-  const bool whole = listen(scan, Attention::blocks, here, limit());
+  const bool whole = listen(scan, Detail::blocks, here, limit());
   arrive(WantedMoment{here.position, here.deliveries});
   if (!whole) return std::nullopt;
   return scan.open();

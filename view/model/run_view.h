@@ -86,7 +86,7 @@ class RunView {
   std::string place_in(LinearAddr at, const std::string& process) const;
   /// Has `listener` told of the run from where it stands up to `to`. False where `interrupt` ended
   /// that on the way.
-  bool listen(Observer& listener, Attention how, Moment to,
+  bool listen(Observer& listener, Detail code, Moment to,
               const ReplayTimeline::Interrupt& interrupt = {});
   /// What ends a search: the time that an answer may take, or who asked for the end.
   ReplayTimeline::Interrupt limit() const;

@@ -76,7 +76,7 @@ class StepRecorder final : public Observer {
   /// The machine stands at `end`, where the stretch ends.
   void finish(Moment end);
 
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,

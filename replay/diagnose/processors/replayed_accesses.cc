@@ -12,7 +12,7 @@ class AccessKeeper final : public Observer {
  public:
   AccessKeeper(Position from, Position to, std::size_t most) : from_(from), to_(to), most_(most) {}
 
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     keep(BusOp::code_read, a, size, now);
   }

@@ -55,10 +55,10 @@ class AnchorGate final : public Observer {
   }
   bool is_table(PhysAddr address) const { return tables_.count(address.page()) != 0; }
 
-  Wants wants() const override {
-    Wants w = Wants::changes();
-    w.reads = follows_reads_ || cache_ != nullptr;
-    return w.before_judged().and_wide();
+  Interest interest() const override {
+    Interest i = Interest::changes();
+    i.reads = follows_reads_ || cache_ != nullptr;
+    return i.before_judged();
   }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     if (cache_ != nullptr) cache_->fetch(a, size, now);

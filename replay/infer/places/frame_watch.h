@@ -18,7 +18,7 @@ namespace citcat {
 /// Follows what interrupts and their handlers left in memory.
 class FrameWatch final : public Observer {
  public:
-  Wants wants() const override { return Wants::changes().before_judged().and_wide(); }
+  Interest interest() const override { return Interest::changes().before_judged(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
 
   /// The interrupt that is delivered next is to be watched, under this number.

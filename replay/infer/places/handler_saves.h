@@ -23,7 +23,7 @@ struct SavedRegister {
 /// handler may go on in several ways.
 class HandlerSaves final : public Observer {
  public:
-  Wants wants() const override { return Wants::changes().before_judged().and_wide(); }
+  Interest interest() const override { return Interest::changes().before_judged(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets everything and waits for the next interrupt from outside.
   void begin();

@@ -17,7 +17,7 @@ class SaveReader final : public Observer {
   /// `saves` hears of the run by this. What `check` has found must not be judged yet.
   SaveReader(HandlerSaves& saves, const BusOrderCheck& check) : saves_(saves), check_(check) {}
 
-  Wants wants() const override { return saves_.wants(); }
+  Interest interest() const override { return saves_.interest(); }
   void watch(const Machine& machine) override {
     machine_ = &machine;
     saves_.watch(machine);

@@ -12,8 +12,8 @@
 namespace citcat::fast {
 
 /// The layout of one block's area, instruction by instruction. With Keep::kt_records the area holds
-/// KT records (docs/formats/kt.md); otherwise, where it holds anything, the effective addresses of
-/// one instruction after another, as dwords, or quadwords in 64-bit mode.
+/// KT records (docs/formats/kt.md), which outside 64-bit mode have addresses of 4 bytes; otherwise,
+/// where it holds anything, the effective addresses of one instruction after another, of 8 bytes.
 class AreaLayout {
  public:
   static constexpr std::size_t kMaxInstructions = 64;
@@ -26,16 +26,18 @@ class AreaLayout {
     size_ = 0;
   }
 
-  /// Where the operation puts its first address: Op::slot. kMaxInstructions at most are added.
-  std::uint16_t add(const DecodedInstruction& info, LinearAddr linear, const Lowered& lowered) {
-    if (!records_ && !addresses_) return 0;
+  /// Tells the operation where to put its addresses. kMaxInstructions at most are added.
+  void add(const DecodedInstruction& info, LinearAddr linear, Lowered& lowered) {
+    if (!records_ && !addresses_) return;
     if (records_) add_record(info, linear);
     const std::size_t first = size_;
     for (unsigned i = 0; records_ && i < info.ea_count; ++i) {
       put((lowered.known >> i & 1) != 0 ? lowered.address[i] : LinearAddr{});
     }
     if (!records_) size_ += info.ea_count * address_bytes();
-    return static_cast<std::uint16_t>(first + lowered.op.slot);
+    Op& op = lowered.op;
+    op.slot = static_cast<std::uint16_t>(first + op.slot * address_bytes());
+    if (lowered.pushes_memory) op.immediate = address_bytes();
   }
   std::size_t size() const { return size_; }
   /// The image of records, rounded up to the size of a copy. Handlers store all addresses
@@ -56,7 +58,7 @@ class AreaLayout {
     std::memcpy(&bytes_[size_], &address.value, address_bytes());
     size_ += address_bytes();
   }
-  std::size_t address_bytes() const { return bits64_ ? 8 : 4; }
+  std::size_t address_bytes() const { return records_ && !bits64_ ? 4 : 8; }
   void add_record(const DecodedInstruction& info, LinearAddr linear) {
     put(linear);
     const std::size_t unit = address_bytes();
@@ -73,7 +75,7 @@ class AreaLayout {
 };
 
 /// Bytes of the areas of a batch of blocks, with the addresses of at most 192 instructions; or of
-/// those of the last blocks that passed, of which the ones that hold Attended::kMostTrail
+/// those of the last blocks that passed, of which the ones that hold Interest::kMostTrail
 /// instructions need less.
 inline constexpr std::size_t kAreaBytes = 4096;
 /// What an area that begins there, and a copy of it, may go beyond them.

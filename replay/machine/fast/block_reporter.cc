@@ -13,41 +13,29 @@ void fetch_ahead(const BlockCode& code) {
   __builtin_prefetch(&code.notes());
 }
 
+const LinearAddr* addresses_at(const std::uint8_t* area) {
+  return reinterpret_cast<const LinearAddr*>(area);
+}
+
 }  // namespace
 
 BlockReporter::BlockReporter(CpuContext& cpu, TierState& state, BlockRunner& runner,
                              BlockStore& store)
     : cpu_(cpu), t_(state), runner_(runner), store_(store) {}
 
-void BlockReporter::report_block(const Block& block, std::uint32_t count, std::uint64_t first,
-                                 const std::uint8_t* area,
-                                 std::span<const DataReference> accesses) {
-  if (count == 0 || !cpu_.audience.attending().blocks) return;
-  const BlockCode& code = *block.code;
-  const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
-  if (count == block.count) {
-    cpu_.audience.block(code, addresses, {first, 0}, accesses);
-  } else {
-    cpu_.audience.block(code.first(count), addresses, {first, 0}, accesses);
-  }
-}
-
 void BlockReporter::report_batch(std::uint32_t of_last, std::uint64_t first) {
-  if (!cpu_.audience.attending().blocks) return;
+  if (!cpu_.audience.interest().blocks()) return;
   const State& s = *t_.in_use;
   std::uint32_t reported = 0;
   // The notes of a block were last used when it ran last.
   for (std::uint32_t i = 0; i < s.batched; ++i) fetch_ahead(*s.batch[i].block->code);
-  if (cpu_.audience.takes_batches() && walks_.empty()) {
+  if (walks_.empty()) [[likely]] {
     const bool whole = of_last != 0 && of_last == s.batch[s.batched - 1].block->count;
     reported = whole ? s.batched : s.batched - 1;
     report_blocks(reported, first);
   }
   for (std::uint32_t i = reported; i < s.batched; ++i) {
-    const BatchedBlock& b = s.batch[i];
-    if (i + 1 < s.batched) __builtin_prefetch(s.batch[i + 1].block->code->notes().first());
-    const std::uint32_t count = i + 1 == s.batched ? of_last : b.block->count;
-    report_block(*b.block, count, first + b.first, b.area, references_of(i, count));
+    report_part(i, i + 1 == s.batched ? of_last : s.batch[i].block->count, first);
   }
 }
 
@@ -59,12 +47,25 @@ void BlockReporter::report_blocks(std::uint32_t blocks, std::uint64_t first) {
   for (std::uint32_t i = 0; i < blocks; ++i) {
     const BatchedBlock& b = s.batch[i];
     const std::uint32_t accesses = references ? end_of_log(i) - b.logged : 0;
-    batch_blocks_.push_back(cpu_.audience.as_told(*b.block->code,
-                                                  reinterpret_cast<const std::uint32_t*>(b.area),
-                                                  {s.log.data() + b.logged, accesses}));
+    batch_blocks_.emplace_back(*b.block->code, addresses_at(b.area),
+                               std::span(s.log.data() + b.logged, accesses));
   }
   const BatchedBlock& last = s.batch[blocks - 1];
-  cpu_.audience.blocks(batch_blocks_, {first, 0}, last.first + last.block->count);
+  cpu_.audience.ran(batch_blocks_, {first, 0}, last.first + last.block->count);
+}
+
+/// Reports the first `count` instructions of block `number` of the batch that begins at `first`.
+void BlockReporter::report_part(std::uint32_t number, std::uint32_t count, std::uint64_t first) {
+  if (count == 0) return;
+  const BatchedBlock& b = t_.in_use->batch[number];
+  const BlockCode& code = *b.block->code;
+  const auto accesses = references_of(number, count);
+  const Position begin{first + b.first, 0};
+  if (count == b.block->count) {
+    return cpu_.audience.ran({code, addresses_at(b.area), accesses}, begin);
+  }
+  const BlockCode part = code.first(count);
+  cpu_.audience.ran({part, addresses_at(b.area), accesses}, begin);
 }
 
 /// The accesses of the first `count` instructions of block `number` of the batch.
@@ -141,10 +142,10 @@ void BlockReporter::uncount_rest() {
 
 /// Some observers received the batch. Others want counts of it, or its trail.
 void BlockReporter::note_batch(std::uint32_t of_last, std::uint64_t first) {
-  const Audience::Attending& now = cpu_.audience.attending();
-  if (!now.passes) return;
+  const JointInterest& now = cpu_.audience.interest();
+  if (!now.passes()) return;
   State& s = *t_.in_use;
-  if (now.counts) {
+  if (now.counts()) {
     for (std::uint32_t i = 0; i < s.batched; ++i) {
       const Block& block = *s.batch[i].block;
       const std::uint32_t count = i + 1 == s.batched ? of_last : block.count;
@@ -160,20 +161,6 @@ void BlockReporter::note_batch(std::uint32_t of_last, std::uint64_t first) {
   trail_.pass(first, t_.position());
 }
 
-/// The same for one block.
-void BlockReporter::note_block(const Block& block, std::uint32_t count, std::uint64_t first,
-                               const std::uint8_t* area) {
-  const Audience::Attending& now = cpu_.audience.attending();
-  if (!now.passes || count == 0) return;
-  if (now.counts && count == block.count && !store_.is_cut(block)) {
-    t_.in_use->count(block);
-  } else if (now.counts) {
-    cpu_.audience.counted(block.code->first(count), 1);
-  }
-  if (now.trail != 0) keep_in_trail(block, count, first, area);
-  trail_.pass(first, first + count);
-}
-
 /// As many as the trail has to have.
 void BlockReporter::keep_trail() {
   const State& s = *t_.in_use;
@@ -181,7 +168,7 @@ void BlockReporter::keep_trail() {
     return s.trail[i % State::kTrail];
   };
   const std::uint32_t of_last = s.done_of_last();
-  const std::uint32_t wanted = cpu_.audience.attending().trail;
+  const std::uint32_t wanted = cpu_.audience.interest().trail;
   const std::uint64_t oldest = s.trailed - std::min<std::uint64_t>(s.trailed, State::kTrail);
   std::uint64_t from = s.trailed - 1;
   std::uint32_t instructions = of_last;
@@ -200,7 +187,7 @@ void BlockReporter::keep_trail() {
 void BlockReporter::keep_trail_of_batch() {
   const State& s = *t_.in_use;
   const std::uint32_t of_last = s.done_of_last();
-  const std::uint32_t wanted = cpu_.audience.attending().trail;
+  const std::uint32_t wanted = cpu_.audience.interest().trail;
   const std::uint32_t all = s.batch[s.batched - 1].first + of_last;
   std::uint32_t from = s.batched - 1;
   while (from != 0 && all - s.batch[from].first < wanted) --from;

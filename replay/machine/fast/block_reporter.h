@@ -20,17 +20,11 @@ class BlockReporter {
 
   bool references = false;  ///< an observer of blocks needs what they read and store
 
-  /// Reports the first `count` instructions of `block`, the first of which has the number `first`.
-  /// Their addresses are at `area`.
-  void report_block(const Block& block, std::uint32_t count, std::uint64_t first,
-                    const std::uint8_t* area, std::span<const DataReference> accesses = {});
   /// Reports the batch, of whose last block `of_last` instructions ran.
   void report_batch(std::uint32_t of_last, std::uint64_t first);
 
   // For observers who do not receive each block: counts and the trail.
   void note_batch(std::uint32_t of_last, std::uint64_t first);
-  void note_block(const Block& block, std::uint32_t count, std::uint64_t first,
-                  const std::uint8_t* area);
   /// Corrects the count of the block in progress, which counted itself as a whole.
   void uncount_rest();
   /// Keeps the last blocks of a run that recorded its trail.
@@ -68,6 +62,7 @@ class BlockReporter {
 
  private:
   void report_blocks(std::uint32_t blocks, std::uint64_t first);
+  void report_part(std::uint32_t number, std::uint32_t count, std::uint64_t first);
   std::span<const DataReference> references_of(std::uint32_t number, std::uint32_t count);
   void keep_trail_of_batch();
   void keep_in_trail(const Block& block, std::uint32_t count, std::uint64_t first,

@@ -6,7 +6,7 @@
 namespace citcat::fast {
 
 BlockRunner::BlockRunner(TierState& state, BlockStore& store)
-    : t_(state), store_(store), area_(kAreaBytes + kAreaBeyond) {}
+    : t_(state), store_(store), area_(kAreaBytes + kAreaBeyond), wide_area_(area_.size()) {}
 
 void BlockRunner::run(const Block& block, std::uint8_t* area) {
   State& s = *t_.in_use;

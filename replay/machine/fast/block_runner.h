@@ -27,15 +27,16 @@ class BlockRunner {
   /// Adds what the first `count` instructions of a block, as they ran last, did to the flags.
   void note_flags(const Block& block, std::uint32_t count);
 
-  /// Where one block, or a batch, puts its addresses.
-  std::uint8_t* area() { return area_.data(); }
+  /// Where a batch, or what passes, puts its addresses, 8 bytes for each. Outside 64-bit mode
+  /// handlers store the lower halves and nothing ever stores the upper ones.
+  std::uint8_t* area() { return (t_.shape.bits64 ? wide_area_ : area_).data(); }
   /// The first instruction of the last batch.
   std::uint64_t batch_first() const { return batch_first_; }
 
  private:
   TierState& t_;
   BlockStore& store_;
-  std::vector<std::uint8_t> area_;
+  std::vector<std::uint8_t> area_, wide_area_;
   std::uint64_t batch_first_ = 0;
 };
 

@@ -101,7 +101,7 @@ class BlockStore::Maker {
       string_bytes_ = info.length;
       return;
     }
-    lowered.op.slot = layout_.add(info, LinearAddr{place_.linear.value + begins_[count_]}, lowered);
+    layout_.add(info, LinearAddr{place_.linear.value + begins_[count_]}, lowered);
     ops_[count_] = lowered.op;
     if (code_) code_->add(info);
     if (compares()) add_flags(info);

@@ -28,7 +28,7 @@ void BlockTrail::tell_all(Audience& audience) {
   std::uint64_t trail = to_;
   std::size_t begin = next_;
   const std::size_t oldest = next_ - std::min(next_, kept_.size());
-  while (begin != oldest && to_ - trail < audience.attending().trail) {
+  while (begin != oldest && to_ - trail < audience.interest().trail) {
     const Kept& before = kept_[(begin - 1) % kept_.size()];
     if (before.first < from || before.first + before.count != trail) break;
     trail = before.first;
@@ -38,12 +38,13 @@ void BlockTrail::tell_all(Audience& audience) {
   for (; begin != next_; ++begin) {
     const Kept& kept = kept_[begin % kept_.size()];
     const BlockCode& code = kept.once ? kept.copy : *kept.code;
-    const auto* const addresses = reinterpret_cast<const std::uint32_t*>(kept.area.data());
+    const auto* const addresses = reinterpret_cast<const LinearAddr*>(kept.area.data());
     const Position first{kept.first, 0};
     if (kept.count == code.count()) {
-      audience.trailed(code, addresses, first);
+      audience.trailed({code, addresses}, first);
     } else {
-      audience.trailed(code.first(kept.count), addresses, first);
+      const BlockCode part = code.first(kept.count);
+      audience.trailed({part, addresses}, first);
     }
   }
   next_ = 0;

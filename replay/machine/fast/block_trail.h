@@ -38,7 +38,7 @@ class BlockTrail {
 
   std::uint64_t from_ = kNothing, to_ = 0;
   /// A ring of the last ones: each has an instruction at least.
-  std::vector<Kept> kept_ = std::vector<Kept>(Attended::kMostTrail);
+  std::vector<Kept> kept_ = std::vector<Kept>(Interest::kMostTrail);
   std::size_t next_ = 0;  ///< how many were put there
 };
 

@@ -15,7 +15,6 @@
 
 #include "events/address.h"
 #include "events/byte_mask.h"
-#include "replay/machine/batch_listener.h"
 #include "replay/machine/observer.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/flag_effects.h"
@@ -175,7 +174,7 @@ struct State {
   static constexpr std::uint32_t kFullLog = 1024;
   static constexpr std::int64_t kStop = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kMaxBatched = 64;
-  static constexpr std::size_t kTrail = Attended::kMostTrail;
+  static constexpr std::size_t kTrail = Interest::kMostTrail;
 
   /// General registers, and a zero. Outside 64-bit mode the upper halves are 0.
   std::array<std::uint64_t, kRegisters + 1> r{};

@@ -18,13 +18,10 @@ using fast::State;
 
 namespace {
 
-/// Instructions that are reported together with their accesses.
-constexpr std::uint32_t kMaxReported = 128;
+/// Instructions that are reported together.
+constexpr std::uint64_t kMaxReported = 128;
 
-StoreTrap* trap_of(BlockJudge* judge) {
-  auto* const setter = dynamic_cast<TrapSetter*>(judge);
-  return setter != nullptr ? &setter->store_trap() : nullptr;
-}
+StoreTrap* trap_of(BlockJudge* judge) { return judge != nullptr ? judge->store_trap() : nullptr; }
 
 }  // namespace
 
@@ -34,7 +31,6 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       expectation_(expectation),
       debug_(debug),
       exact_(expectation.compares),
-      records_(cpu.audience.records()),
       trap_(trap_of(cpu.audience.judge())),
       store_(cpu.model, cpu.memory),
       pages_(cpu, t_, exact_),
@@ -121,11 +117,15 @@ void FastTier::make_room() {
 void FastTier::attend() {
   reporter_.report_trail();
   // A comparison keeps all accesses anyway.
-  const Audience::Attending& now = cpu_.audience.attend(t_.position(), !exact_);
-  reporter_.references = now.references;
-  policy_ = policy_for(now.references ? Keep::references
-                       : now.blocks   ? Keep::addresses
-                                      : Keep::nothing);
+  const JointInterest& now = cpu_.audience.ask(t_.position(), !exact_);
+  if (cpu_.audience.counts_for_others()) {
+    reporter_.report_counts();
+    cpu_.audience.begin_counts();
+  }
+  reporter_.references = now.references();
+  policy_ = policy_for(now.references() ? Keep::references
+                       : now.blocks()   ? Keep::addresses
+                                        : Keep::nothing);
   if (trap_ != nullptr && trap_->size != 0 && !looks_for_trap()) trap_->met = true;
 }
 
@@ -149,22 +149,22 @@ void FastTier::set_trap() {
 
 /// The handlers look for stores to the trap where the judge asks for nothing.
 bool FastTier::looks_for_trap() const {
-  const Audience::Attending& now = cpu_.audience.attending();
-  return policy_ == Policy{Keep::nothing, true} && !now.counts && now.trail == 0;
+  const JointInterest& now = cpu_.audience.interest();
+  return policy_ == Policy{Keep::nothing, true} && !now.counts() && now.trail == 0;
 }
 
 /// How code runs that is not reported block by block.
 Policy FastTier::passing_policy() const {
-  const Audience::Attending& now = cpu_.audience.attending();
-  if (now.stores) return policy_for(now.counts ? Keep::stores_trail : Keep::stores);
+  const JointInterest& now = cpu_.audience.interest();
+  if (now.stores()) return policy_for(now.counts() ? Keep::stores_trail : Keep::stores);
   if (now.trail != 0) return policy_for(Keep::trail);
-  return with_trap(policy_for(now.counts ? Keep::counts : Keep::nothing));
+  return with_trap(policy_for(now.counts() ? Keep::counts : Keep::nothing));
 }
 
 /// Instructions that may run before an observer has to be asked again, and before the limit.
 std::int64_t FastTier::room_to_ask() const {
-  const Audience::Attending& now = cpu_.audience.attending();
-  if (!now.passes) return t_.in_use->left;
+  const JointInterest& now = cpu_.audience.interest();
+  if (!now.passes()) return t_.in_use->left;
   const std::uint64_t room = now.until - std::min(now.until, t_.position());
   return static_cast<std::int64_t>(
       std::min(std::max<std::uint64_t>(room, 1), static_cast<std::uint64_t>(t_.in_use->left)));
@@ -196,7 +196,7 @@ void FastTier::run_judged() {
 bool FastTier::judge_blocks() {
   State& s = *t_.in_use;
   const std::uint64_t first = t_.position();
-  if (first >= cpu_.audience.attending().until) attend();
+  if (first >= cpu_.audience.interest().until) attend();
   constexpr Policy kLogged{Keep::references, true};
   finder_.chain(kLogged);
   const Block* block = finder_.find(t_.eip, kLogged);
@@ -254,20 +254,19 @@ void FastTier::run_quietly() {
 
 /// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
 FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
-  if (t_.position() >= cpu_.audience.attending().until) attend();
-  if (!cpu_.audience.attending().blocks && cpu_.audience.attending().passes) {
-    return run_passing(whole_blocks);
-  }
+  if (t_.position() >= cpu_.audience.interest().until) attend();
+  const JointInterest& now = cpu_.audience.interest();
+  if (!now.blocks() && now.passes()) return run_passing(whole_blocks);
   // Records of 64 bits are those of 64-bit mode.
-  if (records_ != nullptr && (t_.shape.bits64 || !cpu_.traits.has_long_mode)) {
-    const auto room = records_->open({t_.position(), 0});
-    if (room) return run_recorded(*room, whole_blocks);
+  if (now.records() && (t_.shape.bits64 || !cpu_.traits.has_long_mode)) {
+    const RecordRoom room = cpu_.audience.record_room({t_.position(), 0});
+    if (room.at != nullptr) return run_recorded(room, whole_blocks);
   }
   return run_observed(whole_blocks);
 }
 
 /// Runs blocks that write their KT records one after the other.
-FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole_blocks) {
+FastTier::Stretch FastTier::run_recorded(const RecordRoom& room, bool whole_blocks) {
   State& s = *t_.in_use;
   const Policy policy = policy_for(Keep::kt_records);
   const std::uint64_t first = t_.position();
@@ -286,8 +285,8 @@ FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole
   const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
   const std::uint32_t done = whole ? last.count : last.number_of(s.at);
   const std::uint64_t made = t_.position() - first - (last.count - done);
-  records_->close(static_cast<std::size_t>(s.area - room.at) + last.areas[done], made);
-  return after_block(policy);
+  cpu_.audience.recorded(static_cast<std::size_t>(s.area - room.at) + last.areas[done], made);
+  return after_blocks(policy);
 }
 
 FastTier::Stretch FastTier::run_observed(bool whole_blocks) {
@@ -298,16 +297,21 @@ FastTier::Stretch FastTier::run_observed(bool whole_blocks) {
   if (block->count > s.left && whole_blocks) return Stretch::too_long;
   const std::int64_t room = room_to_ask();
   if (block->count > room) block = &store_.cut(*block, static_cast<std::uint32_t>(room), policy);
-  if (reporter_.references) return run_observed_batch(*block, policy);
+  finder_.chain(policy);
+  if (policy.batches()) return run_observed_batch(*block, policy);
   runner_.run(*block, runner_.area());
-  return after_block(policy);
+  return after_blocks(policy);
 }
 
-/// Runs and reports `block` and its successors with their accesses.
+/// Runs and reports `block` and its successors, no further than to where an observer is to be asked
+/// again.
 FastTier::Stretch FastTier::run_observed_batch(const Block& block, Policy policy) {
   State& s = *t_.in_use;
-  finder_.chain(policy);
-  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(room_to_ask(), kMaxReported));
+  const std::uint64_t asked = cpu_.audience.interest().until;
+  const std::uint64_t before_asked = asked - std::min(asked, t_.position());
+  const auto room = static_cast<std::uint64_t>(room_to_ask());
+  const auto left =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>({room, before_asked, kMaxReported}));
   const std::uint32_t may_run = std::max(left, block.count);
   runner_.run_batch(block, may_run, may_run + 1);
   const BatchedBlock& last = s.batch[s.batched - 1];
@@ -338,7 +342,7 @@ FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy
                                                std::int64_t may_run) {
   State& s = *t_.in_use;
   const std::uint64_t first = t_.position();
-  s.next_store = cpu_.audience.attending().stores ? s.stores.data() : nullptr;
+  s.next_store = cpu_.audience.interest().stores() ? s.stores.data() : nullptr;
   s.area_begin = runner_.area();
   s.area_limit = runner_.area() + fast::kAreaBytes;
   s.trail[0] = {&block, runner_.area()};
@@ -352,7 +356,7 @@ FastTier::Stretch FastTier::run_passing_blocks(const Block& block, Policy policy
   }
   if (counts) reporter_.uncount_rest();
   const std::span<const PlainStore> stored = s.take_stores();
-  if (!stored.empty()) cpu_.audience.stores(stored, {first, 0});
+  if (!stored.empty()) cpu_.audience.stored(stored, {first, 0});
   if (policy.trails()) reporter_.keep_trail();
   const Block& last = *s.block;
   settle();
@@ -368,15 +372,10 @@ std::uint32_t FastTier::settle() {
   return done;
 }
 
-/// Reports the block that was left, where blocks are reported one by one.
-FastTier::Stretch FastTier::after_block(Policy policy) {
-  State& s = *t_.in_use;
-  const Block& block = *s.block;
-  const std::uint32_t done = settle();
-  if (policy.stops()) {
-    reporter_.report_block(block, done, t_.position() - done, runner_.area());
-    reporter_.note_block(block, done, t_.position() - done, runner_.area());
-  }
+/// Goes on after blocks that are not reported, or were by their records.
+FastTier::Stretch FastTier::after_blocks(Policy policy) {
+  const Block& block = *t_.in_use->block;
+  settle();
   return behind(block, policy);
 }
 
@@ -389,7 +388,7 @@ FastTier::Stretch FastTier::behind(const Block& block, Policy policy) {
   }
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;
-  if (s.left > 0 && !policy.stops()) finder_.link(block, policy);  // else come back each time
+  if (s.left > 0) finder_.link(block, policy);
   return Stretch::ended;
 }
 

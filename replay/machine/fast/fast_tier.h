@@ -20,7 +20,6 @@
 #include "replay/machine/fast/tier_state.h"
 #include "replay/machine/fast/tier_strings.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/kt_records.h"
 #include "replay/machine/store_trap.h"
 
 namespace citcat {
@@ -73,13 +72,13 @@ class FastTier final : public StoreWatcher {
   bool judge_blocks();
   bool is_quiet_string(const fast::Block& block);
   Stretch run_stretch(bool whole_blocks);
-  Stretch run_recorded(const KtRecords::Room& room, bool whole_blocks);
+  Stretch run_recorded(const RecordRoom& room, bool whole_blocks);
   Stretch run_passing(bool whole_blocks);
   Stretch run_passing_blocks(const fast::Block& block, fast::Policy policy, std::int64_t may_run);
   Stretch run_observed(bool whole_blocks);
   Stretch run_observed_batch(const fast::Block& block, fast::Policy policy);
   std::uint32_t settle();
-  Stretch after_block(fast::Policy policy);
+  Stretch after_blocks(fast::Policy policy);
   Stretch behind(const fast::Block& block, fast::Policy policy);
   void make_room();
 
@@ -87,10 +86,9 @@ class FastTier final : public StoreWatcher {
   InFlight& flight_;
   Expectation& expectation_;
   DebugUnit& debug_;
-  const bool exact_;          ///< a comparison: definedness is tracked byte by byte
-  KtRecords* const records_;  ///< may be null
-  StoreTrap* const trap_;     ///< the judge's; null where it sets none
-  fast::Policy policy_;       ///< where blocks are reported and the judge expects nothing
+  const bool exact_;       ///< a comparison: definedness is tracked byte by byte
+  StoreTrap* const trap_;  ///< the judge's; null where it sets none
+  fast::Policy policy_;    ///< where blocks are reported and the judge expects nothing
   fast::TierState t_{cpu_};
   fast::BlockStore store_;
   fast::HandlerPages pages_;

@@ -123,12 +123,13 @@ inline void set_stack_pointer(State* s, Offset<A> pointer) {
   }
 }
 
-/// The effective address number `i` of the operation.
+/// An effective address of the operation: the first, or one `further` bytes behind it. Outside
+/// 64-bit mode the upper halves of addresses stay 0 in the area (BlockRunner::area()), and records
+/// have none.
 template <class A>
-inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, unsigned i = 0) {
+inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, std::size_t further = 0) {
   const auto address = static_cast<Offset<A>>(linear);
-  constexpr std::size_t kSize = sizeof address;
-  if constexpr (A::kArea) std::memcpy(area + op->slot + kSize * i, &address, kSize);
+  if constexpr (A::kArea) std::memcpy(area + op->slot + further, &address, sizeof address);
 }
 
 /// Notes an access of the page in `frame`, and the value there.

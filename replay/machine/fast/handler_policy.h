@@ -4,6 +4,7 @@
 // Handlers of registers alone are made once. Those that access memory are made for each
 // AccessPolicy, and those that end a block for each FlowPolicy (policy.h).
 
+#include <cstddef>
 #include <cstdint>
 
 #include "replay/machine/fast/fast_state.h"
@@ -49,9 +50,11 @@ struct AccessPolicy : ModePolicy<kIsWide> {
 /// How one block follows another.
 template <Keep kKeep, bool kIsExact, bool kIsWide>
 struct FlowPolicy : AccessPolicy<notes_for(kKeep), kIsExact, kIsWide> {
-  static constexpr bool kChains = kKeep != Keep::addresses;    ///< they run on without coming back
-  static constexpr bool kBatches = kKeep == Keep::references;  ///< into State::batch
-  static constexpr bool kImages = kKeep == Keep::kt_records;   ///< areas follow one another
+  /// Into State::batch.
+  static constexpr bool kBatches = kKeep == Keep::addresses || kKeep == Keep::references;
+  static constexpr bool kImages = kKeep == Keep::kt_records;  ///< areas follow one another
+  /// From one address of an operation to the next.
+  static constexpr std::size_t kAddressBytes = kImages && !kIsWide ? 4 : 8;
   /// And into State::trail.
   static constexpr bool kTrail = kKeep == Keep::trail || kKeep == Keep::stores_trail;
   static constexpr bool kCounts = kTrail || kKeep == Keep::counts;  ///< each counts itself

@@ -16,35 +16,32 @@ template <class F>
   if constexpr (F::kExact) {
     if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
   }
-  if constexpr (F::kChains) {
-    const auto& jumps = F::kBatches ? s->batch_jumps : s->jumps;
-    const Block* const b =
-        link == kIndirect ? jumps[State::jump_index(next)] : s->block->next[link];
-    bool may = b->eip == next && s->code_pages[b->page_index] == b->where &&
-               s->left - b->count >= s->least_left;
-    if constexpr (F::kExact) may = may && !s->block->counts_shifts;
-    if constexpr (F::kImages) may = may && area + s->block->area_bytes < s->area_limit;
-    if constexpr (F::kBatches) may = may && s->may_batch();
-    if (may) [[likely]] {
-      if constexpr (F::kImages || F::kBatches) area += s->block->area_bytes;
-      if constexpr (F::kTrail) area = s->trail_behind(area + s->block->area_bytes);
-      if constexpr (F::kImages) {
-        const std::uint8_t* from = b->image;
-        std::uint8_t* to = area;
-        std::uint8_t* const end = area + b->area_bytes;
-        do {
-          std::memcpy(to, from, kAreaStep);
-          to += kAreaStep;
-          from += kAreaStep;
-        } while (to < end);
-      }
-      if constexpr (F::kBatches) s->add_to_batch(*b, area);
-      if constexpr (F::kTrail) s->trail[s->trailed++ % State::kTrail] = {b, area};
-      s->left -= b->count;
-      s->block = b;
-      if constexpr (F::kCounts) s->count(*b);
-      return b->ops[0].handler(b->ops, s, area, fz, fs, fc);
+  const auto& jumps = F::kLog ? s->batch_jumps : s->jumps;
+  const Block* const b = link == kIndirect ? jumps[State::jump_index(next)] : s->block->next[link];
+  bool may = b->eip == next && s->code_pages[b->page_index] == b->where &&
+             s->left - b->count >= s->least_left;
+  if constexpr (F::kExact) may = may && !s->block->counts_shifts;
+  if constexpr (F::kImages) may = may && area + s->block->area_bytes < s->area_limit;
+  if constexpr (F::kBatches) may = may && s->may_batch();
+  if (may) [[likely]] {
+    if constexpr (F::kImages || F::kBatches) area += s->block->area_bytes;
+    if constexpr (F::kTrail) area = s->trail_behind(area + s->block->area_bytes);
+    if constexpr (F::kImages) {
+      const std::uint8_t* from = b->image;
+      std::uint8_t* to = area;
+      std::uint8_t* const end = area + b->area_bytes;
+      do {
+        std::memcpy(to, from, kAreaStep);
+        to += kAreaStep;
+        from += kAreaStep;
+      } while (to < end);
     }
+    if constexpr (F::kBatches) s->add_to_batch(*b, area);
+    if constexpr (F::kTrail) s->trail[s->trailed++ % State::kTrail] = {b, area};
+    s->left -= b->count;
+    s->block = b;
+    if constexpr (F::kCounts) s->count(*b);
+    return b->ops[0].handler(b->ops, s, area, fz, fs, fc);
   }
   s->next = next;
   s->exit_link = link;
@@ -145,7 +142,7 @@ CITCAT_FAST_HANDLER void call(FAST_PARAMETERS) {
   const Offset<F> pointer = get<Offset<F>>(s, kEspAt) - kBytes<T>;
   const Place at = find_on_stack<F, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
-  tell_direct<F>(op, s, area, sizeof(Offset<F>));
+  tell_direct<F>(op, s, area, F::kAddressBytes);
   tell<F>(op, area, at.linear);
   write<F, T>(op, s, at, static_cast<T>(op->displacement));
   set_stack_pointer<F, kFlatStack>(s, pointer);
@@ -161,7 +158,7 @@ CITCAT_FAST_HANDLER void call_register(FAST_PARAMETERS) {
   const Place at = find_on_stack<F, kFlatStack, sizeof(T), true>(s, pointer);
   if (!at) FAST_MISS;
   tell<F>(op, area, at.linear);
-  tell<F>(op, area, linear_target<F>(s, target), 1);
+  tell<F>(op, area, linear_target<F>(s, target), F::kAddressBytes);
   write<F, T>(op, s, at, static_cast<T>(op->immediate));
   set_stack_pointer<F, kFlatStack>(s, pointer);
   return go<F>(op, s, area, fz, fs, fc, target, kIndirect);
@@ -178,7 +175,7 @@ CITCAT_FAST_HANDLER void call_memory(FAST_PARAMETERS) {
   if (!at) FAST_MISS;
   read<F, T>(op, s, from);
   tell<F>(op, area, at.linear);
-  tell<F>(op, area, from.linear, 1);
+  tell<F>(op, area, from.linear, F::kAddressBytes);
   write<F, T>(op, s, at, static_cast<T>(op->immediate));
   set_stack_pointer<F, kFlatStack>(s, pointer);
   return go<F>(op, s, area, fz, fs, fc, target, kIndirect);

@@ -30,6 +30,7 @@ CITCAT_FAST_HANDLER void push_flags(FAST_PARAMETERS) {
   const std::uint32_t value = s->eflags | LazyFlags{fz, fs, fc}.eflags();
   return push_value<A, T, kFlatStack>(op, s, area, fz, fs, fc, static_cast<T>(value));
 }
+/// `immediate` is from one of its addresses to the other in the area (AreaLayout).
 template <class A, class T, bool kFlat, bool kFlatStack>
 CITCAT_FAST_HANDLER void push_memory(FAST_PARAMETERS) {
   const Place from = find_operand<A, kFlat, sizeof(T), false>(op, s);
@@ -39,7 +40,7 @@ CITCAT_FAST_HANDLER void push_memory(FAST_PARAMETERS) {
   if (!at) FAST_MISS;
   const T value = read<A, T>(op, s, from);
   tell<A>(op, area, at.linear);
-  tell<A>(op, area, from.linear, 1);
+  tell<A>(op, area, from.linear, op->immediate);
   write<A, T>(op, s, at, value);
   set_stack_pointer<A, kFlatStack>(s, pointer);
   FAST_NEXT;

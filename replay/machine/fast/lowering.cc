@@ -113,6 +113,7 @@ class Lowering {
       case Way::lea:
         return load_address(form.row);
       case Way::push:
+        out_.pushes_memory = in_memory(0);
         return stacked(form.row + rows_if(is_immediate(operand(0)), kPushImmediate - kPush),
                        stack_word_);
       case Way::push_segment:
@@ -312,8 +313,7 @@ Lowered lower(const DecodedInstruction& info, std::uint64_t eip, const CodeShape
               const CpuTraits& traits, const HandlerTable& table) {
   Lowering lowering(info, eip, shape, traits, table);
   Lowered out = lowering.run();
-  // What it puts down stands behind the address that is known.
-  if (out.known != 0) out.op.slot = !lowering.second_slot() ? 0 : shape.bits64 ? 8 : 4;
+  if (out.known != 0 && lowering.second_slot()) out.op.slot = 1;
   return out;
 }
 

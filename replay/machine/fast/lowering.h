@@ -41,7 +41,9 @@ struct Lowered {
     string,   ///< a string instruction: made by the tier
     careful,  ///< to be made elsewhere
   } kind = Kind::careful;
+  /// Op::slot: the number of the first address that it puts down itself.
   Op op;
+  bool pushes_memory = false;  ///< Op::immediate is to be how far apart its two addresses lie
   /// Effective addresses known beforehand: bit i of `known`, number i is `address[i]`.
   std::uint8_t known = 0;
   LinearAddr address[2];

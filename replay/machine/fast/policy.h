@@ -13,9 +13,9 @@ enum class Keep : std::uint8_t {
   counts,        ///< how often each block ran
   trail,         ///< that, and the last blocks with their effective addresses
   stores_trail,  ///< that and what is stored; not in a comparison
-  kt_records,    ///< KT records of all blocks, one behind the other (kt_records.h)
-  addresses,     ///< effective addresses; blocks are told one by one
-  references,    ///< that, and each access with its value; blocks run in batches
+  kt_records,    ///< KT records of all blocks, one behind the other (RecordRoom)
+  addresses,     ///< effective addresses; blocks run in batches
+  references,    ///< that, and each access with its value
 };
 inline constexpr std::size_t kKeeps = 8;
 
@@ -43,8 +43,7 @@ struct Policy {
   bool logs() const { return keep == Keep::references; }
   bool counts() const { return keep == Keep::counts || trails(); }
   bool trails() const { return keep == Keep::trail || keep == Keep::stores_trail; }
-  /// Blocks run one at a time, each of which is told.
-  bool stops() const { return keep == Keep::addresses; }
+  bool batches() const { return keep == Keep::addresses || logs(); }
 };
 
 }  // namespace citcat::fast

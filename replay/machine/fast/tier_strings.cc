@@ -89,7 +89,7 @@ void TierStrings::report_iterations(const DecodedInstruction& info,
   if (!cpu_.audience.hears_instructions()) return;
   ExecutedInstruction e;
   e.info = &info;
-  e.eip = static_cast<std::uint32_t>(t_.eip);
+  e.offset = t_.eip;
   e.linear = t_.shape.linear(t_.eip);
   e.physical = t_.in_use->block->frame.plus32(e.linear.offset_in_page());
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;

@@ -28,16 +28,6 @@ bool goes_through(F&& go) {
   return true;
 }
 
-/// Throws UsageError where somebody is to be told of addresses of 64 bits who takes only 32.
-CpuModel replayable(CpuModel model, const Listeners& listeners) {
-  if (cpu_traits(model).has_long_mode && !listeners.take_wide_addresses()) {
-    throw UsageError("recordings of the processor " + std::string(cpu_model_name(model)) +
-                     " can be replayed and verified, but not this: it takes addresses of 32 bits "
-                     "(docs/long-mode.md says what can be done with them)");
-  }
-  return model;
-}
-
 std::uint64_t joined(std::uint32_t low, std::uint32_t high) {
   return std::uint64_t{high} << 32 | low;
 }
@@ -100,8 +90,7 @@ std::array<std::uint64_t, 8> debug_registers(const CpuState& state) {
 
 Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
                  const Listeners& listeners, ExecutionPath path)
-    : units_(std::make_unique<MachineUnits>(replayable(model, listeners), bus, environment,
-                                            listeners, path)),
+    : units_(std::make_unique<MachineUnits>(model, bus, environment, listeners, path)),
       cpu_(units_->cpu) {}
 
 Machine::~Machine() = default;

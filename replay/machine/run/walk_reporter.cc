@@ -10,7 +10,7 @@ void WalkReporter::walk_read(PhysAddr entry, std::uint32_t size) {
 }
 
 void WalkReporter::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
-  if (cpu_.detail == Detail::comparison) {
+  if (cpu_.audience.judge() != nullptr && !cpu_.audience.wants_each_access()) {
     cpu_.audience.read_to_judge(entry, size, AccessKind::walk, cpu_.position);
   }
   if (cpu_.audience.wants_references() && !cpu_.audience.wants_only_stores())

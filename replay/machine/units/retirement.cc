@@ -42,7 +42,7 @@ ExecutedInstruction Retirement::executed() const {
   ExecutedInstruction e;
   e.info = flight_.info;
   e.linear = cpu_.linear;
-  e.eip = cpu_.linear.low32() - cpu_.code.base;
+  e.offset = cpu_.offset_in_code(cpu_.linear, cpu_.code.base);
   e.physical = flight_.physical;
   e.ea_count = flight_.ea_count;
   for (unsigned i = 0; i < flight_.ea_count; ++i) e.ea[i] = flight_.ea[i];

@@ -17,14 +17,12 @@ CodeCheck::CodeCheck(std::vector<KnownCode> known) {
   }
 }
 
-Wants CodeCheck::wants() const {
-  Wants w;
-  w.instructions = w.counts = w.wide = true;
-  return w;
-}
-
 void CodeCheck::instruction(const ExecutedInstruction& e, Position) {
   note(e.linear, {e.info->bytes.data(), e.info->length});
+}
+
+void CodeCheck::ran(std::span<const ExecutedBlock> blocks, Position, std::uint32_t) {
+  for (const ExecutedBlock& block : blocks) take(block);
 }
 
 void CodeCheck::take(const ExecutedBlock& block) {

@@ -34,9 +34,9 @@ class CodeCheck final : public Observer {
  public:
   explicit CodeCheck(std::vector<KnownCode> known);
 
-  Wants wants() const override;
+  Interest interest() const override { return {.code = Detail::counts}; }
   void instruction(const ExecutedInstruction& e, Position) override;
-  void block(const ExecutedBlock& block, Position) override { take(block); }
+  void ran(std::span<const ExecutedBlock> blocks, Position, std::uint32_t) override;
   void counted(const ExecutedBlock& block, std::uint64_t) override { take(block); }
 
   CodeComparison result() const;

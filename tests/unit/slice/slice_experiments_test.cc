@@ -29,11 +29,7 @@ namespace fs = std::filesystem;
 /// What ran, and to where it stored; and which memory is not to be changed in an experiment.
 class RunPath final : public Observer {
  public:
-  Wants wants() const override {
-    Wants w = Wants::everything();
-    w.wide = true;
-    return w;
-  }
+  Interest interest() const override { return Interest::everything(); }
   void instruction(const ExecutedInstruction& e, Position) override {
     add(e.linear.value);
     hash_ = hash64({e.info->bytes.data(), e.info->length}) ^ hash_ * 3;

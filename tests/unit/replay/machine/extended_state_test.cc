@@ -24,11 +24,7 @@ using testing::ThrowsMessage;
 /// Tells which bytes are read and written as data, and which bits of the writes nobody tells.
 class Accesses final : public Observer {
  public:
-  Wants wants() const override {
-    Wants w = Wants::everything();
-    w.wide = true;
-    return w;
-  }
+  Interest interest() const override { return Interest::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) override {
     if (kind == AccessKind::data) ranges(read_, a, size);

@@ -14,7 +14,7 @@ namespace citcat {
 namespace {
 
 struct SystemReads final : Observer {
-  Wants wants() const override { return {.reads = true, .wide = true}; }
+  Interest interest() const override { return {.reads = true}; }
   void read(PhysAddr at, std::uint32_t, AccessKind kind, Position) override {
     if (kind == AccessKind::system) list.push_back(at.value);
   }

@@ -12,13 +12,14 @@
 #include "formats/io/error.h"
 #include "replay/machine/block_judge.h"
 #include "replay/session/replayer.h"
+#include "replay/trace/kt_sink.h"
 #include "unit/replay/machine/long_mode_guest.h"
 
 namespace citcat {
 namespace {
 
 struct Stores final : Observer {
-  Wants wants() const override { return {.stores = true, .wide = true}; }
+  Interest interest() const override { return {.stores = true}; }
   void write(PhysAddr, std::span<const std::uint8_t>, AccessKind kind, Position) override {
     count += kind == AccessKind::data;
   }
@@ -26,7 +27,7 @@ struct Stores final : Observer {
 };
 
 struct PortWrites final : Observer {
-  Wants wants() const override { return {.wide = true}; }
+  Interest interest() const override { return {}; }
   void io_write(std::uint16_t, std::uint32_t size, std::uint32_t value, Position) override {
     list.emplace_back(size, value);
   }
@@ -35,7 +36,7 @@ struct PortWrites final : Observer {
 
 /// Compares where each access is told to lie with its physical address, which is the same here.
 struct Places final : Observer {
-  Wants wants() const override { return {.stores = true, .reads = true, .wide = true}; }
+  Interest interest() const override { return {.stores = true, .reads = true}; }
   void watch(const Machine& machine) override { machine_ = &machine; }
   void read(PhysAddr at, std::uint32_t, AccessKind kind, Position) override { look(at, kind); }
   void write(PhysAddr at, std::span<const std::uint8_t>, AccessKind kind, Position) override {
@@ -48,6 +49,12 @@ struct Places final : Observer {
   }
   const Machine* machine_ = nullptr;
   unsigned count = 0;
+};
+
+class NoBytes final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t>) override {}
+  void finish() override {}
 };
 
 using testing::HasSubstr;
@@ -431,7 +438,7 @@ TEST_F(LongModeGuest, APageDirectoryBeyond4GiBIsRefusedByNameOutsideLongModeToo)
 /// Expects every store, and takes iterations of a string for what they are going to do.
 class Agreeing final : public BlockJudge {
  public:
-  Wants wants() const override { return {.wide = true}; }
+  Interest interest() const override { return {}; }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return true; }
   std::uint32_t agreed_iterations(const StringIterations& all, Position) override {
@@ -512,10 +519,13 @@ TEST_F(LongModeGuest, ProgramsOf32BitsRunInBlocksWhereNoUpperHalfIsLeft) {
   }
 }
 
-TEST_F(LongModeGuest, ListenersThatTakeAddressesOf32BitsAreRefused) {
-  Observer narrow;
-  EXPECT_THAT([&] { Replayer(recording_, &narrow, ReplayOptions{}); },
+TEST_F(LongModeGuest, ATraceWithAddressesOf32BitsIsRefused) {
+  NoBytes bytes;
+  KtWriter narrow(bytes, KtForm::narrow), wide(bytes, KtForm::wide);
+  KtSink refused(narrow, {}), accepted(wide, {});
+  EXPECT_THAT([&] { Replayer(recording_, &refused, ReplayOptions{}); },
               ThrowsMessage<UsageError>(HasSubstr("can be replayed and verified, but not this")));
+  EXPECT_NO_THROW(Replayer(recording_, &accepted, ReplayOptions{}));
 }
 
 TEST_F(LongModeGuest, ASnapshotTakesTheWholeOfItBack) {

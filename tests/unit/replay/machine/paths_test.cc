@@ -35,7 +35,7 @@ class MemorySink final : public ByteSink {
 };
 
 struct Deliveries final : Observer {
-  Wants wants() const override { return {.wide = true}; }
+  Interest interest() const override { return {}; }
   void delivered(const DeliveredEvent& e, Position now) override {
     list.push_back(
         {now.instruction, now.iteration, e.vector, e.error_code, e.cs, e.eip, e.cr2, e.eflags});
@@ -51,7 +51,7 @@ class ToldAccesses final : public BlockJudge {
       : by_blocks_(by_blocks), stores_(stores), random_(seed) {}
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return by_blocks_; }
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   bool may_run_block(Position, std::uint32_t) override { return random_() % 16 != 0; }
   BatchRoom may_run_batch(Position, std::uint32_t most) override {
     if (random_() % 4 == 0) return {};
@@ -304,7 +304,7 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
 class Sampler final : public BlockJudge {
  public:
   explicit Sampler(std::uint64_t seed) : random_(seed) {}
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return true; }
   Position expected() override {
@@ -376,7 +376,7 @@ TEST_P(RandomPrograms, TellTheSameReadsBeforeAndBehindBlocksThatStoreToOnePlaceM
 /// Wants to know all that is read and stored, and forgets it.
 class AllReferences final : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
+  Interest interest() const override { return {.code = Detail::references}; }
 };
 
 TEST_P(RandomPrograms, HaveTheSameDigestsByInstructionsAndByBlocksHoweverMuchOthersWant) {
@@ -420,7 +420,7 @@ TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
 class ToldStores final : public BlockJudge {
  public:
   explicit ToldStores(bool by_blocks) : by_blocks_(by_blocks) {}
-  Wants wants() const override { return {.wide = true}; }
+  Interest interest() const override { return {}; }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return by_blocks_; }
   Position expected() override { return {~std::uint64_t{0}, 0}; }

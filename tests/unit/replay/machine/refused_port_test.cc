@@ -19,7 +19,7 @@ using test::PagedGuest;
 /// Takes blocks, and keeps what it is told.
 class Told final : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true}; }
+  Interest interest() const override { return {.code = Detail::blocks}; }
   void instruction(const ExecutedInstruction& e, Position) override {
     linear.push_back(e.linear.low32());
   }
@@ -33,7 +33,7 @@ class Denying final : public BlockJudge {
   Denying(unsigned allowed, bool ends) : allowed_(allowed), ends_(ends) {}
   void judges(Machine& machine) override { machine_ = &machine; }
   bool judges_blocks() const override { return true; }
-  Wants wants() const override { return {}; }
+  Interest interest() const override { return {}; }
   Position expected() override { return {~std::uint64_t{0}, 0}; }
   bool expects_stores() const override { return false; }
   bool wants_account() const override { return false; }

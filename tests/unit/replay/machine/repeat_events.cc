@@ -18,7 +18,7 @@ struct Place {
 class Iterations final : public Observer {
  public:
   explicit Iterations(Position after) : after_(after) {}
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void read(PhysAddr a, std::uint32_t, AccessKind kind, Position now) override {
     note(a, kind, now);
   }

@@ -15,7 +15,7 @@
 namespace citcat::test {
 
 struct Deliveries final : Observer {
-  Wants wants() const override { return {}; }
+  Interest interest() const override { return {}; }
   void delivered(const DeliveredEvent& e, Position) override { list.push_back(e); }
   std::vector<DeliveredEvent> list;
 };

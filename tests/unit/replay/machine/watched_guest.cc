@@ -16,7 +16,7 @@ class ByteBus final : public Observer {
  public:
   ByteBus(const std::vector<Interrupt>& interrupts, std::size_t nmi_earlier)
       : interrupts_(interrupts), nmi_earlier_(nmi_earlier) {}
-  Wants wants() const override { return Wants::everything(); }
+  Interest interest() const override { return Interest::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
 
   void read(PhysAddr a, std::uint32_t size, AccessKind, Position) override {

@@ -10,10 +10,11 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/import/import.h"
-#include "replay/machine/batch_listener.h"
+#include "replay/machine/executed_block.h"
 #include "replay/session/digest_sink.h"
 #include "replay/session/logging_observer.h"
 #include "replay/session/replayer.h"
@@ -46,8 +47,8 @@ struct Trace {
 
 /// A log of everything that is told of some kinds.
 struct Log {
-  explicit Log(Wants wants)
-      : observer(wants, [this](const std::string& line) { lines.push_back(line); }) {}
+  explicit Log(Interest interest)
+      : observer(interest, [this](const std::string& line) { lines.push_back(line); }) {}
   std::vector<std::string> lines;
   LoggingObserver observer;
 };
@@ -66,7 +67,7 @@ enum class Judged : std::uint8_t { no, plainly, fully };
 /// `accesses`: somebody wants each of them, and no block runs.
 Told run(const ImportedRecording& imported, Judged judged, bool accesses, unsigned order) {
   Trace linear({}), offsets({.offsets = true});
-  Log events({}), instructions({.instructions = true}), all(Wants::everything());
+  Log events({}), instructions({.code = Detail::blocks}), all(Interest::everything());
   DigestSink digests;
   std::vector<Observer*> observers{&linear.sink, &offsets.sink, &events.observer,
                                    &instructions.observer};
@@ -137,11 +138,13 @@ TEST(Observers, AreToldTheSameInAnyOrderOfAnOperatingSystem) {
 /// Only wants to know how often blocks run.
 class Counting final : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true, .counts = true, .wide = true}; }
+  Interest interest() const override { return {.code = Detail::counts}; }
   void instruction(const ExecutedInstruction& e, Position) override {
     instructions += e.info->is_repeated() ? 0 : 1;
   }
-  void block(const ExecutedBlock& block, Position) override { instructions += block.count(); }
+  void ran(std::span<const ExecutedBlock>, Position, std::uint32_t count) override {
+    instructions += count;
+  }
   void counted(const ExecutedBlock& block, std::uint64_t executions) override {
     instructions += executions * block.count();
     ++tellings;
@@ -176,87 +179,107 @@ TEST(Observers, AreToldAllCountsWhenTheRunEndsHoweverItDoes) {
 
 // ---- Batches ------------------------------------------------------------------------------------
 
-/// Writes down each block with what it accessed.
-class Blocks : public Observer {
+/// Writes down each instruction with what it read and stored, whether it ran in a block or alone.
+class Accesses final : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true, .references = true, .wide = true}; }
-  void block(const ExecutedBlock& block, Position first) override {
-    std::string line = std::to_string(first.instruction) + " " + text(block.linear(0).value) + " " +
-                       std::to_string(block.count());
-    for (const DataReference& r : block.references()) {
-      line += (r.write ? " w" : " r") + std::to_string(r.instruction) + " " +
-              text(r.physical.value) + " " + text(r.linear.value) + " " + std::to_string(r.size) +
-              " " + std::to_string(static_cast<int>(r.kind)) + " " + text(r.value);
-    }
-    lines.push_back(std::move(line));
-  }
-  void instruction(const ExecutedInstruction&, Position now) override {
-    lines.push_back(std::to_string(now.instruction) + "." + std::to_string(now.iteration));
-  }
-  std::vector<std::string> lines;
-
- private:
-  static std::string text(std::uint64_t n) { return std::to_string(n); }
-};
-
-/// Takes them several at a time.
-class Batches final : public Blocks, public BatchListener {
- public:
-  void blocks(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override {
+  Interest interest() const override { return {.code = Detail::references}; }
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override {
     const std::uint64_t end = first.instruction + count;
     for (const ExecutedBlock& b : blocks) {
-      block(b, first);
+      write(b, first);
       first.instruction += b.count();
     }
     EXPECT_EQ(first.instruction, end);
     most = std::max(most, blocks.size());
   }
-  std::size_t most = 0;
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    for (const DataReference& r : e.references) add(r);
+    add(e.linear, now);
+    ++alone;
+  }
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) override {
+    (kind == AccessKind::walk ? walks_ : accesses_) += text("r", a, size, kind);
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position) override {
+    accesses_ += text("w", a, bytes.size(), kind);
+  }
+  std::vector<std::string> lines;
+  std::size_t most = 0;     ///< blocks in one call
+  std::uint64_t alone = 0;  ///< instructions and iterations that ran outside blocks
+
+ private:
+  void write(const ExecutedBlock& block, Position first) {
+    auto r = block.references().begin();
+    for (std::uint32_t i = 0; i < block.count(); ++i, ++first.instruction) {
+      for (; r != block.references().end() && r->instruction == i; ++r) {
+        add(*r);
+      }
+      add(block.linear(i), first);
+    }
+    EXPECT_TRUE(r == block.references().end());
+  }
+  void add(const DataReference& r) {
+    (r.kind == AccessKind::walk ? walks_ : accesses_) +=
+        text(r.write ? "w" : "r", r.physical, r.size, r.kind);
+  }
+  void add(LinearAddr at, Position now) {
+    lines.push_back(std::to_string(now.instruction) + "." + std::to_string(now.iteration) + " " +
+                    std::to_string(at.value) + std::exchange(accesses_, {}) +
+                    std::exchange(walks_, {}));
+  }
+  static std::string text(const char* what, PhysAddr a, std::size_t size, AccessKind kind) {
+    return " " + (what + std::to_string(static_cast<int>(kind))) + " " + std::to_string(a.value) +
+           " " + std::to_string(size);
+  }
+
+  // Of the next instruction. Walks of a string are reported before all that it accesses.
+  std::string accesses_, walks_;
 };
 
-void expect_batches_tell_the_same(const ImportedRecording& imported) {
-  for (const bool judged : {false, true}) {
-    const auto run = [&](Observer& observer) {
-      Listeners listeners;
-      listeners.add(observer);
-      std::optional<Verifier> verifier;
-      if (judged) {
-        VerifierOptions plainly;
-        plainly.plain = true;
-        verifier.emplace(imported.recording, imported.read_evidence(), plainly);
-        listeners.add(*verifier);
-      }
-      ReplayOptions options;
-      options.evidence = [&imported] { return imported.read_evidence(); };
-      Replayer(imported.recording, listeners, std::move(options)).run();
-    };
-    Blocks blocks;
-    Batches batches;
-    run(blocks);
-    run(batches);
-    EXPECT_GT(batches.most, 1u);
-    EXPECT_TRUE(batches.lines == blocks.lines) << judged;
-  }
-}
-
-TEST(Observers, AreToldTheSameBlocksOneByOneAndSeveralAtATime) {
-  const fs::path linux_run = fs::path(CITCAT_SOURCE_DIR) / "samples/linux";
-  ImportOptions options;
-  options.capture.internal_path = linux_run / "start.side.csv";
-  expect_batches_tell_the_same(import_to_memory({linux_run / "start.bin.zst"}, options));
-}
-
-TEST(Observers, ThatTakeBatchesAreToldBlockByBlockWhereOthersListen) {
+TEST(Observers, ReceiveSeveralBlocksAtATimeInTheOrderInWhichTheyRan) {
   const Recording recording = random_guest(GuestMode::flat, 3, 30'000, false);
-  Blocks blocks;
-  Batches batches;
+  Accesses one, other;
   Listeners listeners;
-  listeners.add(blocks);
-  listeners.add(batches);
+  listeners.add(one);
+  listeners.add(other);
   Replayer(recording, listeners, {}).run();
-  EXPECT_EQ(batches.most, 0u);
-  EXPECT_FALSE(blocks.lines.empty());
-  EXPECT_TRUE(batches.lines == blocks.lines);
+  EXPECT_GT(one.most, 1u);
+  EXPECT_TRUE(other.lines == one.lines);
+}
+
+/// The first line in which they differ.
+std::string first_difference(const std::vector<std::string>& one,
+                             const std::vector<std::string>& other) {
+  const auto [a, b] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+  return (a == one.end() ? "end" : *a) + "\n" + (b == other.end() ? "end" : *b);
+}
+
+TEST(Observers, ReceiveTheSameAccessesWhetherOrNotTheRunIsJudged) {
+  const fs::path linux_run = fs::path(CITCAT_SOURCE_DIR) / "samples/linux";
+  ImportOptions import;
+  import.capture.internal_path = linux_run / "start.side.csv";
+  const ImportedRecording imported = import_to_memory({linux_run / "start.bin.zst"}, import);
+  const auto run = [&](bool judged, Accesses& accesses) {
+    Listeners listeners;
+    listeners.add(accesses);
+    std::optional<Verifier> verifier;
+    if (judged) {
+      VerifierOptions plainly;
+      plainly.plain = true;
+      verifier.emplace(imported.recording, imported.read_evidence(), plainly);
+      listeners.add(*verifier);
+    }
+    ReplayOptions options;
+    options.evidence = [&imported] { return imported.read_evidence(); };
+    Replayer(imported.recording, listeners, std::move(options)).run();
+    EXPECT_GT(accesses.most, 1u);
+  };
+  Accesses unjudged, judged;
+  run(false, unjudged);
+  run(true, judged);
+  EXPECT_TRUE(judged.lines == unjudged.lines) << first_difference(judged.lines, unjudged.lines);
+  // A judge has some instructions run alone, and blocks end before them.
+  EXPECT_GT(judged.alone, unjudged.alone);
 }
 
 // ---- Digests ------------------------------------------------------------------------------------
@@ -264,7 +287,7 @@ TEST(Observers, ThatTakeBatchesAreToldBlockByBlockWhereOthersListen) {
 /// Has each access told, and keeps nothing.
 class Listening final : public Observer {
  public:
-  Wants wants() const override { return Wants::everything(); }
+  Interest interest() const override { return Interest::everything(); }
 };
 
 /// `accesses`: somebody else wants each of them, and no block runs.
@@ -318,8 +341,11 @@ TEST(Digests, AreTheSameByBlocksAndByAccessesOfAnOperatingSystem) {
 /// Keeps a note with each block, and counts how often it makes and finds one.
 class Caching final : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true}; }
-  void block(const ExecutedBlock& block, Position) override {
+  Interest interest() const override { return {.code = Detail::blocks}; }
+  void ran(std::span<const ExecutedBlock> blocks, Position, std::uint32_t) override {
+    for (const ExecutedBlock& block : blocks) look_at(block);
+  }
+  void look_at(const ExecutedBlock& block) {
     if (block.note() == nullptr) return;
     if (*block.note() == nullptr) {
       *block.note() = std::make_unique<Note>(this, block.linear(0), block.count());

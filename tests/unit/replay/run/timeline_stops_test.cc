@@ -32,7 +32,7 @@ class Accesses final : public Observer {
     std::uint32_t size = 0;
     bool outside = false, delivered = false, walk = false;
   };
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   void fetch(PhysAddr, std::uint32_t, Position now) override {
     in_delivery_ = false;

@@ -24,7 +24,7 @@ class BranchMatcherTest : public testing::Test {
     ExecutedInstruction e;
     e.info = &info;
     e.linear = LinearAddr{linear};
-    e.eip = linear - 0x10000;
+    e.offset = linear - 0x10000;
     return branches_.observe(e, {now_++, 0}, result_);
   }
 

@@ -46,7 +46,7 @@ PagedGuest guest_of(std::initializer_list<int> string, std::uint32_t from = kRep
 class RepeatBus final : public Observer {
  public:
   RepeatBus(CacheForm form, std::vector<BusTransaction>& shown) : form_(form), shown_(shown) {}
-  Wants wants() const override { return Wants::everything(); }
+  Interest interest() const override { return Interest::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     if (now.iteration == 0) show_read(BusOp::code_read, a, size, now);
   }
@@ -263,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RepeatComparison,
 class Taker final : public BlockJudge {
  public:
   explicit Taker(std::uint32_t most) : most_(most) {}
-  Wants wants() const override { return Wants::everything(); }
+  Interest interest() const override { return Interest::everything(); }
   void judges(Machine&) override {}
   bool judges_blocks() const override { return true; }
   bool may_run_block(Position, std::uint32_t) override { return false; }

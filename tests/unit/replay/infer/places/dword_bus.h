@@ -18,7 +18,7 @@ namespace citcat::test {
 /// What a bus of four bytes' width carries.
 class DwordBus final : public Observer {
  public:
-  Wants wants() const override { return Wants::everything().and_wide(); }
+  Interest interest() const override { return Interest::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   void fetch(PhysAddr a, std::uint32_t size, Position) override {
     for (std::uint32_t at = a.low32() & ~3u; at < a.low32() + size; at += 4) {

@@ -9,7 +9,6 @@
 #include <set>
 #include <vector>
 
-#include "replay/machine/batch_listener.h"
 #include "replay/machine/executed_block.h"
 #include "replay/session/digest_sink.h"
 #include "replay/session/replayer.h"
@@ -32,10 +31,13 @@ using Executions = std::map<std::uint64_t, std::uint64_t>;  ///< by linear addre
 /// Is told of each block, and keeps all of it.
 class Keeping : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true, .wide = true}; }
-  void block(const ExecutedBlock& block, Position first) override {
-    keep(block, first);
-    count(block, 1);
+  Interest interest() const override { return {.code = Detail::blocks}; }
+  void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t) override {
+    for (const ExecutedBlock& block : blocks) {
+      keep(block, first);
+      if (!trailing_) count(block, 1);
+      first.instruction += block.count();
+    }
   }
   void instruction(const ExecutedInstruction& e, Position now) override {
     alone.insert(now.instruction);
@@ -46,7 +48,8 @@ class Keeping : public Observer {
   Executions executions;  ///< but for repeated strings
 
  protected:
-  void keep(const ExecutedBlock& block, Position first) {
+  bool trailing_ = false;  ///< what ran() has is counted, too
+  virtual void keep(const ExecutedBlock& block, Position first) {
     for (std::uint32_t i = 0; i < block.count(); ++i) {
       const ExecutedInstruction e = block.instruction(i);
       Step step{e.linear.value, {}};
@@ -67,25 +70,24 @@ class Fickle final : public Keeping {
  public:
   Fickle(std::uint64_t seed, bool references) : seed_(seed), references_(references) {}
 
-  Wants wants() const override {
-    return {.instructions = true, .references = references_, .counts = true, .wide = true};
-  }
-  Attended attended(std::uint64_t instruction) override {
+  Interest interest() const override { return {.code = blocks()}; }
+  Interest interest_from(std::uint64_t instruction) override {
     // The same at the same place, whoever else listens.
     const std::uint64_t stretch = instruction / kStretch;
     const std::uint64_t choice = (stretch + seed_) * 0x9e3779b97f4a7c15 >> 61;
     const std::uint64_t until = (stretch + 1) * kStretch;
-    if (choice < 2) return {.how = Attention::counts, .until = until};
-    if (choice < 5) return {.how = Attention::trail, .until = until, .trail = kTrail};
-    return {.how = Attention::blocks, .until = until};
+    trailing_ = choice >= 2 && choice < 5;
+    if (trailing_) return {.code = Detail::trail, .trail = kTrail, .until = until};
+    return {.code = choice < 2 ? Detail::counts : blocks(), .until = until};
   }
   void passed(std::uint64_t from, std::uint64_t to) override {
     EXPECT_LT(from, to);
     EXPECT_TRUE(passes.empty() || passes.rbegin()->second <= from);
     passes[from] = to;
   }
-  void trailed(const ExecutedBlock& block, Position first) override {
-    keep(block, first);
+  void keep(const ExecutedBlock& block, Position first) override {
+    Keeping::keep(block, first);
+    if (!trailing_) return;
     if (first.instruction != trail_end_) trail_begin_ = first.instruction;
     trail_end_ = first.instruction + block.count();
     trails[trail_begin_] = trail_end_ - trail_begin_;
@@ -98,6 +100,8 @@ class Fickle final : public Keeping {
   std::map<std::uint64_t, std::uint64_t> trails;  ///< instructions, by the first
 
  private:
+  Detail blocks() const { return references_ ? Detail::references : Detail::blocks; }
+
   std::uint64_t trail_begin_ = 0, trail_end_ = 0;
   std::uint64_t seed_;
   bool references_;
@@ -151,7 +155,7 @@ void expect_all_is_told(const Recording& recording, std::uint64_t seed, Beside b
   }
 }
 
-TEST(Attention, MayChangeAtAnyInstructionAndNothingIsLostOrToldTwice) {
+TEST(Interest, MayChangeAtAnyInstructionAndNothingIsLostOrToldTwice) {
   for (const GuestMode mode : kGuestModes) {
     if (mode == GuestMode::compatibility) continue;  // hardly a block runs on the fast tier
     const Recording recording = long_random_guest(mode, kAttended);
@@ -166,21 +170,21 @@ TEST(Attention, MayChangeAtAnyInstructionAndNothingIsLostOrToldTwice) {
 }
 
 /// Wants to know what is stored.
-class Storing final : public Observer, public StoreListener {
+class Storing final : public Observer {
  public:
-  Wants wants() const override {
-    return {.instructions = true, .references = true, .only_stores = true, .wide = true};
-  }
-  Attended attended(std::uint64_t instruction) override {
+  Interest interest() const override { return {.code = Detail::stores}; }
+  Interest interest_from(std::uint64_t instruction) override {
     until_ = instruction / kStretch * kStretch + kStretch;
-    return {.how = Attention::stores, .until = until_};
+    return {.code = Detail::stores, .until = until_};
   }
-  void stores(std::span<const PlainStore> stores, Position from) override {
+  void stored(std::span<const PlainStore> stores, Position from) override {
     EXPECT_LT(from.instruction, until_);
     for (const PlainStore& store : stores) EXPECT_LE(std::popcount(store.size), 1) << store.size;
     told += stores.size();
   }
-  void block(const ExecutedBlock&, Position) override { ++blocks; }
+  void ran(std::span<const ExecutedBlock> all, Position, std::uint32_t) override {
+    blocks += all.size();
+  }
 
   static constexpr std::uint64_t kStretch = 1'000;
   std::uint64_t told = 0, blocks = 0;
@@ -192,11 +196,11 @@ class Storing final : public Observer, public StoreListener {
 /// Wants a trail of all of it, and looks at none.
 class Trailing final : public Observer {
  public:
-  Wants wants() const override { return {.instructions = true, .counts = true, .wide = true}; }
-  Attended attended(std::uint64_t) override { return {.how = Attention::trail, .trail = 24}; }
+  Interest interest() const override { return {.code = Detail::counts}; }
+  Interest interest_from(std::uint64_t) override { return {.code = Detail::trail, .trail = 24}; }
 };
 
-TEST(Attention, IsForStoresAloneWhereNobodyIsToldOfBlocks) {
+TEST(Interest, IsForStoresAloneWhereNobodyIsToldOfBlocks) {
   const Recording recording = long_random_guest(GuestMode::flat, kAttended);
   Storing alone, beside;
   Replayer(recording, &alone, {}).run();
@@ -211,7 +215,7 @@ TEST(Attention, IsForStoresAloneWhereNobodyIsToldOfBlocks) {
   EXPECT_GT(beside.blocks, kAttended / 100);
 }
 
-TEST(Attention, LeavesTheDigestsOfALongRunTheSame) {
+TEST(Interest, LeavesTheDigestsOfALongRunTheSame) {
   constexpr std::uint64_t kLong = DigestSink::kInterval + kAttended;
   const Recording recording = long_random_guest(GuestMode::flat, kLong);
   const auto digests = [&](ExecutionPath path, Observer* other) {
@@ -230,7 +234,7 @@ TEST(Attention, LeavesTheDigestsOfALongRunTheSame) {
   EXPECT_EQ(digests(ExecutionPath::blocks, &trailing), expected);
 }
 
-TEST(Attention, LeavesATrailOfAtLeastWhatWasAskedForBeforeWhateverIsToldNext) {
+TEST(Interest, LeavesATrailOfAtLeastWhatWasAskedForBeforeWhateverIsToldNext) {
   const Recording recording = long_random_guest(GuestMode::flat, 6 * kAttended);
   Fickle fickle(5, false);
   Replayer(recording, &fickle, {}).run();
