@@ -65,9 +65,11 @@ void Audience::stored(std::span<const PlainStore> stores, Position from) {
   }
 }
 
-void Audience::passed(std::uint64_t from, std::uint64_t to) {
+void Audience::passed(std::uint64_t from, std::uint64_t to, std::uint64_t trail) {
   for (const Follower& f : followers_) {
-    if (f.now < Detail::records) f.observer->passed(from, to);
+    if (f.now >= Detail::records) continue;
+    const std::uint64_t end = f.now == Detail::trail ? trail : to;
+    if (from != end) f.observer->passed(from, end);
   }
 }
 

@@ -112,7 +112,8 @@ class Audience {
   }
   void ran(ExecutedBlock block, Position first) { ran({&block, 1}, first, block.count()); }
   void trailed(ExecutedBlock block, Position first);
-  void passed(std::uint64_t from, std::uint64_t to);
+  /// Those who want a trail receive instructions from `trail` on by trailed().
+  void passed(std::uint64_t from, std::uint64_t to, std::uint64_t trail);
   void stored(std::span<const PlainStore> stores, Position from);
   void counted(const BlockCode& block, std::uint64_t executions);
   RecordRoom record_room(Position now) { return followers_.front().observer->record_room(now); }

@@ -34,7 +34,7 @@ void BlockTrail::tell_all(Audience& audience) {
     trail = before.first;
     --begin;
   }
-  if (trail != from) audience.passed(from, trail);
+  audience.passed(from, to_, trail);
   for (; begin != next_; ++begin) {
     const Kept& kept = kept_[begin % kept_.size()];
     const BlockCode& code = kept.once ? kept.copy : *kept.code;

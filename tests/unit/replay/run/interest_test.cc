@@ -234,6 +234,19 @@ TEST(Interest, LeavesTheDigestsOfALongRunTheSame) {
   EXPECT_EQ(digests(ExecutionPath::blocks, &trailing), expected);
 }
 
+TEST(Interest, OfSeveralObserversInCountsGivesEachItsOwn) {
+  const Recording recording = long_random_guest(GuestMode::flat, kAttended);
+  Keeping all;
+  const std::uint64_t instructions = Replayer(recording, &all, {}).run().instructions;
+  Fickle one(1, false), other(2, false);
+  Listeners listeners;
+  listeners.add(one);
+  listeners.add(other);
+  Replayer(recording, listeners, {}).run();
+  expect_all_is_told(one, all, instructions);
+  expect_all_is_told(other, all, instructions);
+}
+
 TEST(Interest, LeavesATrailOfAtLeastWhatWasAskedForBeforeWhateverIsToldNext) {
   const Recording recording = long_random_guest(GuestMode::flat, 6 * kAttended);
   Fickle fickle(5, false);
