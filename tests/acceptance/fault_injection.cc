@@ -105,7 +105,7 @@ std::string_view fault_name(FaultKind kind) {
       "mistyped register", "exchanged registers",
       "cut samples",       "late start",
       "early start",       "transfer twice",
-      "swapped writes"};
+      "swapped writes",    "bit of a code read"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -247,6 +247,9 @@ std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind
       any_value = true;
       [[fallthrough]];
     case FaultKind::read_bit:
+      break;
+    case FaultKind::code_bit:
+      op = other = BusOp::code_read;
       break;
     case FaultKind::port_value:
       any_value = true;
@@ -469,6 +472,7 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
   switch (fault.kind) {
     case FaultKind::read_bit:
     case FaultKind::read_byte:
+    case FaultKind::code_bit:
       return cause.kind == CauseKind::captured_read && same_transaction;
     case FaultKind::port_bit:
     case FaultKind::port_value:

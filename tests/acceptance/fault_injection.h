@@ -42,8 +42,9 @@ enum class FaultKind : std::uint8_t {
   start_early,        ///< the recording begins 1 to 40 transactions before the state holds
   transfer_twice,     ///< a read, fetch, fill or write-back stands in the capture twice in a row
   writes_swapped,     ///< two writes in a row of one counted instruction have changed places
+  code_bit,           ///< one bit of an instruction fetch, or of a line that a fetch filled
 };
-inline constexpr int kFaultKinds = 23;
+inline constexpr int kFaultKinds = 24;
 std::string_view fault_name(FaultKind kind);
 
 /// What `explain` makes of a fault that was noticed.
