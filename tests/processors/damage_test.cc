@@ -252,7 +252,8 @@ TEST_P(DamagedBus, IsNoticedOrHasNoEffect) {
     }
     std::printf("  kind %d: %u noticed, %u without effect\n", static_cast<int>(kind), noticed,
                 without_effect);
-    if (kind == DamageKind::given_away || kind == DamageKind::exchanged) {
+    // Every capture has accesses; the other kinds need what some captures do not have.
+    if (kind == DamageKind::given_away) {
       EXPECT_GT(noticed + without_effect, 0u);
     }
   }
