@@ -63,7 +63,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libcitcat-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # Static libraries: whoever links them also needs what they are made of. Of Python there is a module.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION}), \
-libboost-iostreams-dev, libzip-dev, libdeflate-dev, libzstd-dev, liblzma-dev, zlib1g-dev, \
+libboost-iostreams-dev, libminizip-dev, libdeflate-dev, libzstd-dev, liblzma-dev, zlib1g-dev, \
 libxxhash-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev, libelf-dev, python3:any")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "cmake, pkg-config")
 set(CPACK_COMPONENT_DEV_DESCRIPTION

@@ -7,6 +7,7 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -98,6 +99,59 @@ TEST(ZipMember, DamageIsReportedWhereItShows) {
     EXPECT_TRUE(
         std::equal(found.begin(), found.begin() + 1000 * (found.size() != 0), plain.begin()));
   }
+}
+
+/// Changes a byte of the member's entry in the directory, and of its header in front of the data.
+/// `at`: where it is in the entry (APPNOTE.TXT 4.3.12); in the header it comes two bytes earlier.
+void change_entry(Bytes& file, std::size_t at, std::uint8_t by) {
+  constexpr std::array<std::uint8_t, 4> kEntry{'P', 'K', 1, 2};
+  const auto entry = std::search(file.begin(), file.end(), kEntry.begin(), kEntry.end());
+  ASSERT_NE(entry, file.end());
+  entry[static_cast<std::ptrdiff_t>(at)] ^= by;
+  file[at - 2] ^= by;
+}
+
+TEST(ZipMember, AWrongChecksumIsDamage) {
+  const Bytes plain = sample_bytes(kSmall);
+  Bytes file = zip_of(plain, ZIP_CM_STORE), found;
+  file[kDataAt + 1000] ^= 1;
+  EXPECT_EQ(read_all(file, 1000, found),
+            "z/member:300000: expected intact data, found a wrong checksum");
+  EXPECT_EQ(found.size(), plain.size());
+}
+
+TEST(ZipMember, ThatIsShorterThanTheDirectoryClaimsIsDamage) {
+  constexpr std::size_t kPlainSize = 24;
+  Bytes file = zip_of(sample_bytes(kSmall)), found;
+  change_entry(file, kPlainSize + 3, 1);
+  EXPECT_EQ(read_all(file, 1000, found),
+            "z/member:300000: expected intact data, 17077216 bytes, found its end");
+}
+
+TEST(ZipMember, ThatIsEncryptedIsRefused) {
+  constexpr std::size_t kFlags = 8;
+  for (const zip_int32_t method : {ZIP_CM_DEFLATE, ZIP_CM_STORE}) {
+    Bytes file = zip_of(sample_bytes(kSmall), method), found;
+    change_entry(file, kFlags, 1);
+    EXPECT_EQ(read_all(file, 1000, found),
+              "z/member:0: expected a readable member, found: an encrypted one");
+  }
+}
+
+TEST(ZipMember, OfAnUnknownMethodIsRefused) {
+  constexpr std::size_t kMethod = 10;
+  Bytes file = zip_of(sample_bytes(kSmall)), found;
+  change_entry(file, kMethod, 8 ^ 93);
+  EXPECT_EQ(read_all(file, 1000, found),
+            "z/member:0: expected a readable member, found: compression method 93");
+}
+
+TEST(ZipFile, WithoutItsEndIsNone) {
+  Bytes file = zip_of(sample_bytes(kSmall)), found;
+  file.resize(file.size() - 30);
+  EXPECT_EQ(read_all(file, 1000, found),
+            "z:0: expected a whole ZIP file (its directory stands at its end), found no such "
+            "directory");
 }
 
 TEST(ZipMember, ManyAreOpenTogether) {
