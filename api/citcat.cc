@@ -5,6 +5,9 @@
 #include <string>
 
 #include "api/current_error.h"
+#include "events/archive/container.h"
+#include "events/archive/machine_file.h"
+#include "formats/io/input.h"
 #include "replay/trace/trace_reader.h"
 
 struct citcat_trace {
@@ -21,6 +24,9 @@ static_assert(CITCAT_EXCEPTION == static_cast<int>(citcat::KtNote::Kind::excepti
               CITCAT_EXTERNAL_WRITE == static_cast<int>(citcat::KtNote::Kind::external_write));
 
 thread_local std::string open_error;
+
+/// Bytes that tell an archive from other files.
+constexpr std::size_t kMagic = 8;
 
 /// What was asked for needs a trace: an error of this thread, as there is no trace to keep it.
 int no_trace() {
@@ -171,6 +177,25 @@ void citcat_close(citcat_trace* trace) { delete trace; }
 const char* citcat_error(const citcat_trace* trace) {
   const std::string& error = trace == nullptr ? open_error : trace->error;
   return error.empty() ? nullptr : error.c_str();
+}
+
+size_t citcat_processors(const char* path) {
+  open_error.clear();
+  if (path == nullptr) {
+    open_error = "no path was given";
+    return 0;
+  }
+  try {
+    // KT files are of one processor.
+    if (!citcat::is_container(citcat::read_head(citcat::parse_recording_name(path).path, kMagic))) {
+      return 1;
+    }
+    const auto machine = citcat::MachineFile::find(path);
+    return machine ? machine->processors() : 1;
+  } catch (...) {
+    open_error = current_error();
+    return 0;
+  }
 }
 
 const char* citcat_version(void) { return CITCAT_VERSION; }

@@ -126,10 +126,15 @@ CITCAT_API int citcat_seek_iteration(citcat_trace* trace, uint64_t instruction, 
 /** Ends reading. NULL is allowed. */
 CITCAT_API void citcat_close(citcat_trace* trace);
 
-/** The last error of `trace`, or with NULL of the last citcat_open() of this thread, or of what was
-    given NULL for a trace since: one line of text, valid until the next call. NULL when there was
+/** The last error of `trace`, or with NULL of the last citcat_open() or citcat_processors() of this
+    thread, or of what was given NULL for a trace since: one line of text, valid until the next call. NULL when there was
     none. */
 CITCAT_API const char* citcat_error(const citcat_trace* trace);
+
+/** How many processors the machine of an archive has. The recording of number N of several, counted
+    from 0, has the name "PATH@N"; everything that opens a recording takes it. 1 for one processor,
+    for such a name, and for a KT file; 0 on an error: citcat_error(NULL) says why. */
+CITCAT_API size_t citcat_processors(const char* path);
 
 /** "0.1.0" */
 CITCAT_API const char* citcat_version(void);

@@ -77,6 +77,7 @@ def _declare(name, result, *arguments):
 
 _P = ctypes.c_void_p
 _version = _declare("citcat_version", ctypes.c_char_p)
+_processors = _declare("citcat_processors", ctypes.c_size_t, ctypes.c_char_p)
 _open = _declare("citcat_open", _P, ctypes.c_char_p, ctypes.c_uint)
 _read = _declare("citcat_read_wide", ctypes.c_size_t, _P, ctypes.POINTER(_Record), ctypes.c_size_t)
 _seek = _declare("citcat_seek_iteration", ctypes.c_int, _P, ctypes.c_uint64, ctypes.c_uint32)
@@ -132,6 +133,17 @@ def version():
 
 def _path(path):
     return os.fsencode(path)
+
+
+def processors(path):
+    """The recordings of an archive's machine: a name for each processor, in their order.
+
+    An archive of one processor has its own name alone."""
+    count = _processors(_path(path))
+    if count == 0:
+        raise Error(_error(None).decode(errors="replace"))
+    name = os.fsdecode(path)
+    return [name] if count == 1 else [f"{name}@{number}" for number in range(count)]
 
 
 class _Closing:
