@@ -17,6 +17,9 @@
 #include "cli/interrupt.h"
 #include "cli/part_failure.h"
 #include "cli/replay_progress.h"
+#include "events/archive/container.h"
+#include "events/archive/machine_file.h"
+#include "events/processors/bus_turns.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
@@ -43,6 +46,18 @@ std::optional<Scope> scope_of(const AnalysisPlan& plan, const NameSource& names)
   return Scope(plan.where, names);
 }
 
+/// Names the processor of `file` where it is one of a machine's.
+void share_bus(const RecordingFile& file, Setup& setup) {
+  const std::string path = file.container().path();
+  const std::optional<MachineFile> machine = MachineFile::find(path);
+  if (!machine) return;
+  setup.processor = file.number();
+  setup.bus_turns = [machine = *machine] {
+    const std::vector<RecordingFile> all = open_processors(machine);
+    return std::make_shared<const BusTurns>(shared_bus_of(machine, all), all.size());
+  };
+}
+
 Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSource& names,
                bool begins) {
   Setup setup;
@@ -54,6 +69,7 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.sampled = !plan.sample.empty();
   setup.begins = begins;
   setup.output = plan.output;
+  if (file.recordings() > 1) share_bus(file, setup);
   return setup;
 }
 

@@ -14,7 +14,7 @@ namespace citcat {
 class BusTurns {
  public:
   /// For one processor: its whole run is one turn.
-  BusTurns() : ends_(1) {}
+  BusTurns() : ends_(1), begins_(1) {}
   /// Takes all of `bus`, which `processors` share. FormatError where the evidence is damaged.
   BusTurns(SharedBus bus, std::size_t processors);
 
@@ -23,6 +23,9 @@ class BusTurns {
   std::uint64_t count() const { return count_; }
   /// The turn in which the processor's instruction at `at` runs.
   std::uint64_t turn_of(std::size_t processor, Position at) const;
+  /// When the processor's instruction at `at` runs, by the clock of the bus: between two turns of
+  /// its own spread evenly over its instructions, behind its last one an instruction a clock.
+  std::uint64_t clock_of(std::size_t processor, Position at) const;
   /// The instruction at which the processor stands when `turn` begins.
   std::uint64_t before(std::size_t processor, std::uint64_t turn) const;
 
@@ -30,8 +33,13 @@ class BusTurns {
   struct End {
     std::uint64_t turn = 0;
     std::uint64_t instruction = 0;  ///< the first one behind it
+    std::uint64_t clock = 0;        ///< of the last transaction in it
   };
+  /// The first end behind `at`.
+  std::vector<End>::const_iterator end_behind(std::size_t processor, Position at) const;
+
   std::vector<std::vector<End>> ends_;  ///< by processor, in the order of time
+  std::vector<std::uint64_t> begins_;   ///< by processor: the clock of its first transaction
   std::uint64_t count_ = 0;
 };
 

@@ -23,6 +23,7 @@
 #include "formats/io/input.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
+#include "processors/shared_stream.h"
 #include "replay/run/replay_session.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
@@ -36,26 +37,13 @@ namespace {
 
 constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 30;
 
-/// A record of golden.bin.zst (data/machine64/FORMAT64.md, data/smp/FORMATSMP.md).
-struct SharedStreamRecord {
-  std::uint8_t kind, a, b, c;
-  std::uint32_t d;
-  std::uint64_t linear, instruction;
-  std::uint8_t x[40];
-};
-static_assert(sizeof(SharedStreamRecord) == 64);
-
 std::vector<SharedStreamRecord> golden_instructions_of(const std::string& path,
                                                        std::size_t processor) {
-  const auto bytes = read_whole_file(path, kMostFileBytes);
-  std::vector<SharedStreamRecord> all;
-  for (std::size_t at = 0; at + sizeof(SharedStreamRecord) <= bytes.size();
-       at += sizeof(SharedStreamRecord)) {
-    SharedStreamRecord record;
-    std::memcpy(&record, &bytes[at], sizeof record);
-    if (record.kind == (processor << 4 | 1)) all.push_back(record);
+  std::vector<SharedStreamRecord> its;
+  for (const SharedStreamRecord& record : read_shared_stream(path)) {
+    if (record.is_instruction() && record.processor() == processor) its.push_back(record);
   }
-  return all;
+  return its;
 }
 
 bool is_full_run() {

@@ -156,7 +156,7 @@ struct DrInstruction {
   std::uint32_t size = 0;
   std::string code;
   bool kernel = false;  ///< within a hardware event
-  std::uint64_t thread = 0;
+  std::uint64_t thread = 0, cpu = 0;
   std::vector<Access> accesses;
   bool fetched() const { return type != "INSTR_NO_FETCH"; }
 };
@@ -269,6 +269,8 @@ class DrFileReader {
     } else if (marker == "TIMESTAMP") {
       if (value < time_) problem("time goes back");
       time_ = value;
+    } else if (marker == "CPU_ID") {
+      cpu_ = value;
     } else if (marker == "BRANCH_TARGET") {
       target_ = value;
       has_target_ = true;
@@ -307,6 +309,7 @@ class DrFileReader {
                                    encodings_[address],
                                    depth_ > 0,
                                    thread_,
+                                   cpu_,
                                    {}});
     times_.push_back(time_);
     target_ = 0;
@@ -319,7 +322,7 @@ class DrFileReader {
   DrTrace trace_;
   std::vector<std::uint64_t> times_;
   std::string_view last_;
-  std::uint64_t thread_ = 0, time_ = 0, target_ = 0;
+  std::uint64_t thread_ = 0, time_ = 0, target_ = 0, cpu_ = 0;
   bool has_process_ = false, has_target_ = false;
   int depth_ = 0;
   std::set<std::uint64_t> exits_;
@@ -349,7 +352,11 @@ inline DrTrace read_drmemtrace(const std::filesystem::path& path, std::size_t ad
     }
     all.file_type = one.file_type;
     for (const std::uint64_t thread : one.threads) {
-      if (!all.threads.insert(thread).second) all.problems.push_back("two files of a thread");
+      // A file for each processor: a thread goes from one to another.
+      const bool again = !all.threads.insert(thread).second;
+      if (again && !one.file_type.contains("CORE_SHARDED")) {
+        all.problems.push_back("two files of a thread");
+      }
     }
     all.problems.insert(all.problems.end(), one.problems.begin(), one.problems.end());
   }

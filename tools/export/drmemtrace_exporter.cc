@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "events/cpu_traits.h"
+#include "events/processors/bus_turns.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "tools/export/drmemtrace_stream.h"
@@ -23,26 +24,31 @@ constexpr const char* kInnerFolder = "trace";
 
 class DrmemtraceTool final : public StepTool {
  public:
-  DrmemtraceTool(ExportFile file, const DrmemtraceStream::Form& form)
-      : file_(std::move(file)), form_(form) {}
+  /// `turns`: of the bus, where several processors share it.
+  DrmemtraceTool(ExportFile file, const DrmemtraceStream::Form& form,
+                 std::shared_ptr<const BusTurns> turns)
+      : file_(std::move(file)), form_(form), turns_(std::move(turns)) {}
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<DrmemtraceTool>(ExportFile(file_.path()), form_);
+    return std::make_unique<DrmemtraceTool>(ExportFile(file_.path()), form_, turns_);
   }
 
  private:
   DrmemtraceStream make_stream(std::uint32_t thread);
   DrmemtraceStream& stream_of(std::uint32_t address_space);
+  std::uint64_t time_of(const Step& step) const;
   void step(const Step& step) override;
   void happened(const StepEvent& h) override;
   void end() override;
 
   ExportFile file_;  ///< of all threads
   DrmemtraceStream::Form form_;
+  std::shared_ptr<const BusTurns> turns_;
   std::optional<TraceFolder> folder_;                  ///< else
   std::map<std::uint32_t, DrmemtraceStream> streams_;  ///< by thread; of all: one
   DrmemtraceStream* stream_ = nullptr;                 ///< of the last step that was written
   std::uint32_t address_space_ = 0;                    ///< of it
   std::uint64_t written_ = 0;                          ///< instructions
+  std::uint64_t time_ = 0;                             ///< of the last turn that was written
 };
 
 DrmemtraceStream DrmemtraceTool::make_stream(std::uint32_t thread) {
@@ -64,12 +70,21 @@ DrmemtraceStream& DrmemtraceTool::stream_of(std::uint32_t address_space) {
   return found->second;
 }
 
+/// Turns are numbered over all processors: sorted by time, their traces are in the order of the
+/// bus.
+std::uint64_t DrmemtraceTool::time_of(const Step& step) const {
+  return turns_ ? turns_->turn_of(form_.processor, step.position) : written_;
+}
+
 void DrmemtraceTool::step(const Step& step) {
   if (form_.view == DrmemtraceStream::View::user && step.level != 3) return;
-  if (stream_ == nullptr || address_space_ != step.address_space) {
+  const std::uint64_t time = time_of(step);
+  const bool has_turn = turns_ && time != time_;
+  if (stream_ == nullptr || address_space_ != step.address_space || has_turn) {
     address_space_ = step.address_space;
     stream_ = &stream_of(step.address_space);
-    stream_->enter(step, written_);
+    stream_->enter(step, time);
+    time_ = time;
   }
   stream_->step(step);
   ++written_;
@@ -80,7 +95,7 @@ void DrmemtraceTool::happened(const StepEvent& h) {
 }
 
 void DrmemtraceTool::end() {
-  for (auto& [thread, stream] : streams_) stream.end(written_);
+  for (auto& [thread, stream] : streams_) stream.end(turns_ ? time_ : written_);
   if (form_.all_threads) return file_.finish();
   if (!folder_) folder_.emplace(file_.path(), kInnerFolder);
   folder_->finish();
@@ -91,6 +106,7 @@ std::unique_ptr<Tool> make_drmemtrace(ToolOptions& options, const Setup& setup) 
   const std::string view = options.one_of("view", "whole", {"whole", "user"});
   form.view = view == "user" ? DrmemtraceStream::View::user : DrmemtraceStream::View::whole;
   form.address_bytes = options.power_of_two("bits", 64, 32, 64) / 8;
+  form.processor = setup.processor;
   form.long_mode = cpu_traits(setup.machine.model).has_long_mode;
   const std::string threads = options.one_of("threads", "apart", {"apart", "together"});
   ExportFile file(options, setup);
@@ -98,7 +114,8 @@ std::unique_ptr<Tool> make_drmemtrace(ToolOptions& options, const Setup& setup) 
   const std::string& path = file.path();
   form.all_threads = threads == "together" || path.empty() || path.ends_with(".zst") ||
                      output_kind(path) != OutputKind::replaced;
-  return std::make_unique<DrmemtraceTool>(std::move(file), form);
+  return std::make_unique<DrmemtraceTool>(std::move(file), form,
+                                          setup.bus_turns ? setup.bus_turns() : nullptr);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace citcat::tools {
 namespace {
 
-/// Instructions stand in for time: DynamoRIO's is in microseconds, and 0 means none.
+/// Instructions, or turns on the bus, stand in for time: DynamoRIO's is in microseconds, and 0
+/// means none.
 constexpr std::uint64_t kFirstTimestamp = 1;
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::uint32_t kUserLevel = 3;
@@ -80,9 +81,9 @@ void DrmemtraceStream::name_thread(std::uint32_t thread) {
   entry(DrEntry::process, 4, thread);
 }
 
-void DrmemtraceStream::tell_time(std::uint64_t instructions) {
-  marker(DrMarker::timestamp, kFirstTimestamp + instructions);
-  marker(DrMarker::cpu, 0);
+void DrmemtraceStream::tell_time(std::uint64_t time) {
+  marker(DrMarker::timestamp, kFirstTimestamp + time);
+  marker(DrMarker::cpu, form_.processor);
 }
 
 /// What every file begins with.
@@ -103,14 +104,14 @@ void DrmemtraceStream::begin(const Step& step) {
   last_next_ = step.code->linear;
 }
 
-void DrmemtraceStream::enter(const Step& step, std::uint64_t before) {
+void DrmemtraceStream::enter(const Step& step, std::uint64_t time) {
   const std::uint32_t thread = thread_of(step.address_space);
   if (thread_ == 0) {
     begin(step);
   } else if (thread != thread_) {
     name_thread(thread);
   }
-  tell_time(before);
+  tell_time(time);
 }
 
 void DrmemtraceStream::hardware_return(LinearAddr from) {

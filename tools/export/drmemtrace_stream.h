@@ -22,6 +22,7 @@ class DrmemtraceStream {
     std::size_t address_bytes = 8;  ///< of an entry
     bool long_mode = false;         ///< the processor has it
     bool all_threads = false;       ///< they are in one file
+    std::size_t processor = 0;      ///< that they run on
   };
   using Write = std::function<void(std::span<const std::uint8_t>)>;
 
@@ -31,20 +32,19 @@ class DrmemtraceStream {
   /// DynamoRIO's thread and process: the address space's number, which is not 0.
   static std::uint32_t thread_of(std::uint32_t address_space) { return (address_space >> 12) + 1; }
 
-  /// The run goes on in a thread of this file, with `step`; `before`: instructions of the whole
-  /// trace.
-  void enter(const Step& step, std::uint64_t before);
+  /// The run goes on in a thread of this file, with `step`, at `time`, which counts from 0.
+  void enter(const Step& step, std::uint64_t time);
   void step(const Step& step);
   /// Behind a step of it.
   void happened(const StepEvent& h);
-  void end(std::uint64_t instructions);
+  void end(std::uint64_t time);
 
  private:
   void entry(DrEntry type, std::uint16_t size, std::uint64_t value);
   void marker(DrMarker type, std::uint64_t value);
   void begin(const Step& step);
   void name_thread(std::uint32_t thread);
-  void tell_time(std::uint64_t instructions);
+  void tell_time(std::uint64_t time);
   void enter_level(const Step& step);
   void hardware_event(LinearAddr from);
   void hardware_return(LinearAddr from);

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 
+#include "events/processors/bus_turns.h"
 #include "tools/export/export_file.h"
 #include "tools/export/step_stream.h"
 
@@ -31,7 +33,9 @@ enum EventField : protozero::pbf_tag_type {
   kCounterValue = 30,
 };
 enum EventType : std::int32_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounterType = 4 };
-constexpr std::uint32_t kSequenceId = 1, kStateCleared = 1;
+constexpr std::uint32_t kFirstSequence = 1, kStateCleared = 1;
+/// Numbers of tracks for each processor.
+constexpr std::uint64_t kTracks = 16;
 
 enum class TrackId : std::uint64_t { process = 1, level, delivery, ports, dma, written };
 
@@ -42,10 +46,12 @@ struct Running {
 
 class PerfettoTool final : public StepTool {
  public:
-  explicit PerfettoTool(ExportFile file) : file_(std::move(file)) {}
+  /// `turns`: of the bus, where several processors share it.
+  PerfettoTool(ExportFile file, std::size_t processor, std::shared_ptr<const BusTurns> turns)
+      : file_(std::move(file)), processor_(processor), turns_(std::move(turns)) {}
   Wants wants() const override { return {.executions = true, .events = true}; }
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<PerfettoTool>(ExportFile(file_.path()));
+    return std::make_unique<PerfettoTool>(ExportFile(file_.path()), processor_, turns_);
   }
 
  private:
@@ -56,19 +62,25 @@ class PerfettoTool final : public StepTool {
       protozero::pbf_writer trace(bytes);
       protozero::pbf_writer packet(trace, kPacket);
       packet.add_uint64(kTimestamp, time);
-      packet.add_uint32(kSequence, kSequenceId);
+      packet.add_uint32(kSequence, kFirstSequence + static_cast<std::uint32_t>(processor_));
       fill(packet);
     }
     file_.write(bytes);
     ++packets_;
   }
 
+  /// Processors' files put together have no number twice.
+  std::uint64_t number_of(TrackId track) const {
+    return processor_ * kTracks + static_cast<std::uint64_t>(track);
+  }
+
   void describe(TrackId id, const std::string& name, bool counter = false) {
     packet(0, [&](protozero::pbf_writer& packet) {
       if (packets_ == 0) packet.add_uint32(kSequenceFlags, kStateCleared);
       protozero::pbf_writer track(packet, kTrackDescriptor);
-      track.add_uint64(kUuid, static_cast<std::uint64_t>(id));
-      track.add_string(kTrackName, name);
+      track.add_uint64(kUuid, number_of(id));
+      track.add_string(kTrackName,
+                       turns_ ? fmt::format("processor {}: {}", processor_, name) : name);
       if (counter) protozero::pbf_writer{track, kCounter};
     });
   }
@@ -77,7 +89,7 @@ class PerfettoTool final : public StepTool {
     packet(time, [&](protozero::pbf_writer& packet) {
       protozero::pbf_writer event(packet, kTrackEvent);
       event.add_int32(kEventType, type);
-      event.add_uint64(kTrack, static_cast<std::uint64_t>(track));
+      event.add_uint64(kTrack, number_of(track));
       if (!name.empty()) event.add_string(kEventName, name);
     });
   }
@@ -86,7 +98,7 @@ class PerfettoTool final : public StepTool {
     packet(time, [&](protozero::pbf_writer& packet) {
       protozero::pbf_writer event(packet, kTrackEvent);
       event.add_int32(kEventType, kCounterType);
-      event.add_uint64(kTrack, static_cast<std::uint64_t>(track));
+      event.add_uint64(kTrack, number_of(track));
       event.add_int64(kCounterValue, static_cast<std::int64_t>(value));
     });
   }
@@ -122,7 +134,7 @@ class PerfettoTool final : public StepTool {
 
   /// Time does not go back, as positions do where an interrupt is taken within a REP.
   std::uint64_t now(Position position) {
-    last_ = std::max(last_, position.instruction);
+    last_ = std::max(last_, turns_ ? turns_->clock_of(processor_, position) : position.instruction);
     return last_;
   }
 
@@ -197,6 +209,8 @@ class PerfettoTool final : public StepTool {
   }
 
   ExportFile file_;
+  std::size_t processor_;
+  std::shared_ptr<const BusTurns> turns_;
   std::uint64_t packets_ = 0, bytes_ = 0, last_ = 0;
   bool described_ = false;
   Running process_, level_;
@@ -204,7 +218,8 @@ class PerfettoTool final : public StepTool {
 };
 
 std::unique_ptr<Tool> make_perfetto(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<PerfettoTool>(ExportFile(options, setup));
+  return std::make_unique<PerfettoTool>(ExportFile(options, setup), setup.processor,
+                                        setup.bus_turns ? setup.bus_turns() : nullptr);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,10 @@
 #include "tools/host/report.h"
 #include "tools/host/tool_options.h"
 #include "x86/decode/decoded_instruction.h"
+
+namespace citcat {
+class BusTurns;
+}
 
 namespace citcat::tools {
 
@@ -240,6 +245,10 @@ struct Setup {
   bool begins = true;
   /// Outlives the tool; null as `recording` is.
   const NameSource* names = nullptr;
+  /// Whose run it is, of a machine with several processors, and how the bus that they share orders
+  /// their runs, which takes a pass over the evidence of all. Empty where there is one processor.
+  std::size_t processor = 0;
+  std::function<std::shared_ptr<const BusTurns>()> bus_turns;
   std::string output;  ///< where a tool whose result is a file puts it (tool_output.h)
   /// The group it is one tool of several for, as "process=sh,level=3"; empty without --by.
   std::string group;
