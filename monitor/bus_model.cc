@@ -59,7 +59,17 @@ void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) 
   if (std::equal(bytes.begin(), bytes.end(), known)) return;
   ++external_;
   show_other_master(address, bytes);
+  say_left(address, bytes);
   std::copy(bytes.begin(), bytes.end(), known);
+}
+
+/// Software reads bytes that the emulator has stored otherwise than a processor: the reads show
+/// them like another bus master's doing, and this says whose it is.
+void BusModel::say_left(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    const std::uint32_t at = address + static_cast<std::uint32_t>(n);
+    if (bytes[n] != *memory_.shadow(at) && memory_.is_left(at)) sink_.say_left(at, bytes[n]);
+  }
 }
 
 void BusModel::uncached_read(RecordType type, std::uint32_t address,
@@ -111,7 +121,9 @@ bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
   for (std::uint32_t k = 0; k < line_bytes(); ++k) {
     const std::uint32_t at = base + k;
     if (at - address < bytes.size() || expected_[0].holds(at) || expected_[1].holds(at)) continue;
-    if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u)) return true;
+    if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u) &&
+        !memory_.is_left(at))
+      return true;
   }
   return false;
 }
@@ -144,7 +156,8 @@ void BusModel::take_line(std::uint32_t number, Range own) {
         others[k] = is_own ? *memory_.shadow(at + k) : *memory_.live(at + k);
       }
       show_other_master(at, others);
-      memory_.take(at, 4);
+      for (std::uint32_t k = 0; k < 4; ++k)
+        if (!memory_.is_left(at + k)) memory_.take(at + k, 1);
     }
 }
 
@@ -181,6 +194,7 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
       (void)ask_others(number, true);
       take_line(number, {});
       show_other_master(from, part);
+      say_left(from, part);
       std::copy(part.begin(), part.end(), memory_.shadow(from));
     }
     if (code && has_code_cache()) {

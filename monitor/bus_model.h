@@ -199,6 +199,7 @@ class BusModel {
   void take_line(std::uint32_t number, Range own);
   void drop(Cache& cache, std::uint32_t number);
   void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void say_left(std::uint32_t address, std::span<const std::uint8_t> bytes);
 
   // bus_snooping.cc
   bool ask_others(std::uint32_t number, bool takes);

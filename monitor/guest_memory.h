@@ -11,9 +11,18 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace citcat::monitor {
+
+/// Whether a guest notices what the emulator stores otherwise than a processor.
+enum class Notice : std::uint8_t {
+  taken,
+  // Only where software reads it, not where the processor does for itself:
+  of_resume,    ///< RF in a frame, which is gone with the first instruction after IRET
+  of_accessed,  ///< the accessed bit of a descriptor, at which the emulator never looks
+};
 
 /// Bytes from a linear or physical address to the end of its page.
 inline unsigned left_in_page(std::uint64_t address) {
@@ -68,10 +77,10 @@ class GuestMemory {
       access_(address, bytes.data(), bytes.size(), false);
   }
   /// A store that the processor makes and the emulator does not. ROM stays what it is.
-  void write(std::uint32_t address, std::span<std::uint8_t> bytes) {
+  void write(std::uint32_t address, std::span<std::uint8_t> bytes, Notice notice) {
     if (is_ram(address, static_cast<std::uint32_t>(bytes.size())))
-      correct(address, bytes);
-    else
+      correct(address, bytes, notice);
+    else if (!observes_)
       access_(address, bytes.data(), bytes.size(), true);
   }
   /// The machine's physical address of a host pointer into RAM, or kNotInRam.
@@ -93,10 +102,14 @@ class GuestMemory {
   /// Whether an aligned dword differs as an entry of page tables does that the emulator's walker
   /// has marked as accessed or dirty. The bus shows such a mark with the walk that makes it.
   bool is_marked(std::uint32_t address) const {
-    std::uint32_t now = 0, before = 0;
-    const std::size_t offset = offset_of(address);
-    std::memcpy(&now, ram_ + offset, sizeof now);
-    std::memcpy(&before, shadow_ + offset, sizeof before);
+    std::uint32_t now = 0;
+    std::memcpy(&now, live(address), sizeof now);
+    return is_mark(address, now);
+  }
+  /// The same where the dword is going to be `now`.
+  bool is_mark(std::uint32_t address, std::uint32_t now) const {
+    std::uint32_t before = 0;
+    std::memcpy(&before, shadow(address), sizeof before);
     constexpr std::uint32_t kPresent = 1, kMarks = 0x60;
     return now != before && (before & kPresent) != 0 && (now & ~kMarks) == (before & ~kMarks) &&
            (before & ~now) == 0;
@@ -105,18 +118,53 @@ class GuestMemory {
     const std::size_t offset = offset_of(address);
     std::memcpy(shadow_ + offset, ram_ + offset, size);
   }
+  /// From now on RAM stays as the emulator has it: the machine repeats a run, and must not notice
+  /// that it is looked at. What the emulator stores otherwise than a processor is then shown as
+  /// another bus master's doing, when the guest reads it.
+  void only_observe() { observes_ = true; }
   /// Makes RAM hold what a processor would have stored where the emulator stored something else, so
   /// that the machine goes on with what its bus has shown. Only from the processor's own thread.
-  void correct(std::uint32_t address, std::span<const std::uint8_t> bytes) {
-    std::memcpy(ram_ + offset_of(address), bytes.data(), bytes.size());
+  void correct(std::uint32_t address, std::span<const std::uint8_t> bytes,
+               Notice notice = Notice::taken) {
+    if (observes_)
+      leave(address, bytes, notice);
+    else
+      put(address, bytes);
   }
   /// The same for bytes that a processor would not have stored to.
   void restore(std::uint32_t address, std::uint32_t size) {
+    if (observes_)
+      leave(address, {shadow(address), size}, Notice::taken);
+    else
+      take_back(address, size);
+  }
+  /// Of a repeated run: whether RAM holds what the emulator itself has stored otherwise than the
+  /// bus has shown. Software that reads it must be shown what is there.
+  bool is_left(std::uint32_t address) const {
+    return !left_.empty() && left_at(address) != nullptr;
+  }
+  /// Of a repeated run: makes `bytes`, which the processor itself reads at `address`, what it has
+  /// left there. Returns what of it the guest would notice: nothing (`taken`) where all is the
+  /// same.
+  Notice as_processor_left(std::uint32_t address, std::span<std::uint8_t> bytes) const;
+  bool has_left() const { return !left_.empty(); }
+  // RAM for a moment, in which the machine does not run.
+  void put(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+    std::memcpy(ram_ + offset_of(address), bytes.data(), bytes.size());
+  }
+  void take_back(std::uint32_t address, std::uint32_t size) {
     const std::size_t offset = offset_of(address);
     std::memcpy(ram_ + offset, shadow_ + offset, size);
   }
 
  private:
+  /// A byte that the emulator has stored.
+  struct Left {
+    std::uint8_t value = 0;
+    Notice notice = Notice::taken;
+  };
+  void leave(std::uint32_t address, std::span<const std::uint8_t> bytes, Notice notice);
+  const Left* left_at(std::uint32_t address) const;
   bool is_shown(std::uint32_t address) const {
     return !shown_.empty() && shown_[address / kPageBytes] != 0;
   }
@@ -140,6 +188,9 @@ class GuestMemory {
   /// beginning of RAM; 0 for none.
   std::vector<std::uint32_t> shown_;
   PhysicalAccess access_ = nullptr;
+  bool observes_ = false;
+  /// By address. Some are no longer true, because somebody else has stored there.
+  std::unordered_map<std::uint32_t, Left> left_;
 };
 
 }  // namespace citcat::monitor

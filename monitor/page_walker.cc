@@ -48,12 +48,15 @@ void PageWalker::take_back_kept_marks() {
   }
 }
 
-/// What the emulator's walker would make of an entry.
-void PageWalker::mark(std::uint32_t address, std::uint32_t bits) {
-  const std::uint8_t low = *memory_.live(address);
-  if ((low & kPresent) == 0) return;
-  const auto marked = static_cast<std::uint8_t>(low | kAccessed | bits);
-  memory_.correct(address, {&marked, 1});
+/// What the emulator's walker would make of an entry of 4 or 8 bytes.
+std::uint64_t PageWalker::mark(std::uint32_t address, unsigned size, std::uint32_t bits) {
+  std::uint64_t entry = 0;
+  std::memcpy(&entry, memory_.live(address), size);
+  if ((entry & kPresent) == 0) return entry;
+  entry |= kAccessed | bits;
+  const auto low = static_cast<std::uint8_t>(entry);
+  memory_.correct(address, {&low, 1});
+  return entry;
 }
 
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
@@ -67,10 +70,10 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
 std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, unsigned size,
                                                        std::uint32_t sets) {
   if (!memory_.is_ram(address, size)) return std::nullopt;
-  if (own_store_) mark(address, sets);
   std::uint64_t now = 0;
   std::memcpy(&now, memory_.live(address), size);
-  const bool walker_was_here = memory_.is_marked(address);
+  if (own_store_) now = mark(address, size, sets);
+  const bool walker_was_here = memory_.is_mark(address, static_cast<std::uint32_t>(now));
   if (faulting_) {
     if (walker_was_here) memory_.restore(address, 4);
     bus_.read_ram(address, size);
@@ -235,8 +238,9 @@ void PageWalker::mark_used(std::uint64_t linear, bool store) {
   const Path path = path_of(linear);
   const auto use = [this](std::uint32_t at, std::uint32_t bits) {
     if (!memory_.is_ram(at, 4) || (peek(at) & kPresent) == 0 || (peek(at) & bits) == bits) return;
-    mark(at, bits);
-    bus_.write(at, {memory_.live(at), long_mode() ? 8u : 4u});
+    const unsigned size = long_mode() ? 8 : 4;
+    const std::uint64_t marked = mark(at, size, bits);
+    bus_.write(at, {reinterpret_cast<const std::uint8_t*>(&marked), size});
   };
   for (unsigned n = 0; n + 1 < path.count; ++n) use(path.at[n] & a20_mask_, kAccessed);
   use(path.last() & a20_mask_, store ? kAccessed | kDirty : kAccessed);

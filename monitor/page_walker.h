@@ -159,7 +159,7 @@ class PageWalker {
   std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
   std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
                                              std::uint32_t sets);
-  void mark(std::uint32_t address, std::uint32_t bits);
+  std::uint64_t mark(std::uint32_t address, unsigned size, std::uint32_t bits);
   std::uint32_t peek(std::uint32_t address) const;
   std::uint64_t peek_wide(std::uint32_t address) const;
   Entry entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;

@@ -810,6 +810,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
           monitor->several() ? "cpu_dump_state, cpu_exit and current_cpu" : "cpu_dump_state");
       return -1;
     }
+  if (monitor->options.observe) monitor->memory.only_observe();
   monitor->memory.set_physical_access(
       reinterpret_cast<GuestMemory::PhysicalAccess>(dlsym(RTLD_DEFAULT, "cpu_physical_memory_rw")));
   if (!monitor->log.open(monitor->options.log)) {

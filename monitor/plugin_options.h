@@ -19,6 +19,9 @@ struct PluginOptions {
   CacheModel cache = CacheModel::i486;
   Trigger start{Trigger::Kind::driver, 0, {}, {}}, stop;
   bool quit = false;  ///< end the emulator with the recording
+  /// Leave the guest's memory as it is: the emulator repeats a run from its log, and would leave it
+  /// where the guest found something corrected.
+  bool observe = false;
   int processors = 1;
 };
 

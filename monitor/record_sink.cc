@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -116,6 +117,14 @@ void RecordSink::stand_in(std::uint32_t held, std::uint64_t machine) {
 void RecordSink::flush() {
   send(data_, {buffer_.data(), used_});
   used_ = 0;
+}
+
+void RecordSink::say_left(std::uint32_t address, std::uint8_t value) {
+  char text[96];
+  const int size = std::snprintf(
+      text, sizeof text, "value %llu,STORED,0,%08x,00000001,%08x,00000000",
+      static_cast<unsigned long long>(positions_[driver_].instructions), value, address);
+  say({text, static_cast<std::size_t>(size)});
 }
 
 void RecordSink::say(std::string_view line) {

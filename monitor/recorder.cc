@@ -601,6 +601,7 @@ void Recorder::block_access(std::uint64_t linear, unsigned size, bool store) {
     if (!physical || part > block.size() || !memory_.is_readable(*physical, part)) return;
     const auto bytes = std::span(block).first(part);
     memory_.read(*physical, bytes);
+    if (!store) memory_.as_processor_left(*physical, bytes);
     if (store)
       bus_.write(*physical, bytes);
     else

@@ -215,7 +215,7 @@ class Recorder : private WayInMemory {
   /// up to `last`.
   bool take_out(std::uint64_t address, unsigned size, const Insn& first, const Insn& last);
   void put_back(std::uint64_t address, std::span<const std::uint8_t> value) {
-    memory_.correct(static_cast<std::uint32_t>(address), value);
+    memory_.put(static_cast<std::uint32_t>(address), value);
   }
 
   std::uint64_t instructions() const { return completed_; }
@@ -278,9 +278,11 @@ class Recorder : private WayInMemory {
   bool in_real_mode() const { return (walker_.cr0() & kProtectedMode) == 0; }
   bool repeat_used_up(const LoggedState& state) const;
   void find_first_page(const LoggedEvent& event, bool at_flight);
-  void write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes, bool corrects);
+  void write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes,
+                 std::optional<Notice> corrects);
   void correct_bytes(std::uint64_t linear, std::span<const std::uint8_t> bytes);
-  void correct_ram(std::uint32_t physical, std::span<const std::uint8_t> bytes);
+  void correct_ram(std::uint32_t physical, std::span<const std::uint8_t> bytes,
+                   Notice notice = Notice::taken);
   std::uint64_t read_linear64(std::uint64_t linear);
   std::uint32_t read_linear32(std::uint64_t linear);
   std::uint16_t read_linear16(std::uint64_t linear);
@@ -416,6 +418,7 @@ class Recorder : private WayInMemory {
   void load_task_base();
   void begin_attempt(bool again);
   bool is_begun_anew(InsnKind kind, bool store, std::uint64_t linear);
+  bool read_by_processor(std::uint32_t physical, std::span<const std::uint8_t> value);
   std::span<const std::uint8_t> may_update(const Insn& insn, std::uint64_t linear,
                                            std::optional<std::uint32_t> physical,
                                            std::span<const std::uint8_t> value);
@@ -438,6 +441,9 @@ class Recorder : private WayInMemory {
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;
   std::uint64_t completed_ = 0;
+  /// Of a repeated run: the instruction, by its number, in front of which RF is set for the
+  /// emulator alone.
+  std::uint64_t resume_left_out_ = ~std::uint64_t{0};
   std::uint32_t iterations_ = 0;  ///< of the REP in flight
   unsigned accesses_ = 0;         ///< of the iteration in progress
   unsigned shown_ = 0;            ///< accesses since the attempt or the iteration began

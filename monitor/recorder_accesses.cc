@@ -82,7 +82,7 @@ bool Recorder::take_out(std::uint64_t address, unsigned size, const Insn& first,
   if ((!is_near && !may_walk) || address != physical || size > left_in_page(address) ||
       !memory_.is_ram(physical, size))
     return false;
-  memory_.restore(physical, size);
+  memory_.take_back(physical, size);
   return true;
 }
 
@@ -246,7 +246,7 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
     bus_.set_locked(in_flight_->what.locked);
     if (store)
       bus_.write(at, bytes);
-    else
+    else if (!memory_.has_left() || !read_by_processor(at, bytes))
       bus_.read(at, bytes);
     bus_.set_locked(false);
     if (several_ && store && device) note_message(at, bytes);
@@ -262,6 +262,25 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
   if (in_page == value.size()) return;
   if (const auto second = walker_.translate(linear + in_page, store))
     show(*second, value.subspan(in_page));
+}
+
+/// Of a repeated run: shows a read for which software does not take the value, where the processor
+/// has left another one than the emulator. False where that is not so.
+bool Recorder::read_by_processor(std::uint32_t physical, std::span<const std::uint8_t> value) {
+  constexpr std::size_t kMost = 16;
+  const InsnKind kind = in_flight_->what.kind;
+  if (kind != InsnKind::iret && kind != InsnKind::far_return && kind != InsnKind::far_transfer)
+    return false;
+  std::array<std::uint8_t, kMost> bytes{};
+  if (value.size() > kMost || !memory_.is_ram(physical, static_cast<std::uint32_t>(value.size())))
+    return false;
+  std::copy(value.begin(), value.end(), bytes.begin());
+  const auto left = std::span(bytes).first(value.size());
+  const Notice notice = memory_.as_processor_left(physical, left);
+  if (notice == Notice::taken) return false;
+  if (notice == Notice::of_resume) resume_left_out_ = completed_ + 1;
+  bus_.read(physical, left);
+  return true;
 }
 
 /// What is read of `value` by an instruction that is going to store there. A processor asks for the

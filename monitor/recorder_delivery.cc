@@ -174,13 +174,15 @@ void Recorder::find_first_page(const LoggedEvent& event, bool at_flight) {
 }
 
 /// A store of which only the monitor tells. Stacks may be unaligned: the part in a second page is
-/// where that is. `corrects`: the emulator has stored something else.
-void Recorder::write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes, bool corrects) {
+/// where that is. `corrects`: the emulator has stored something else, of which the guest takes
+/// notice or not.
+void Recorder::write_own(std::uint64_t linear, std::span<const std::uint8_t> bytes,
+                         std::optional<Notice> corrects) {
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min<std::size_t>(bytes.size(), left_in_page(linear)));
     const auto physical = walker_.translate(linear, true);
     if (!physical) return;
-    if (corrects) correct_ram(*physical, part);
+    if (corrects) correct_ram(*physical, part, *corrects);
     bus_.write(*physical, part);
     linear += part.size();
     bytes = bytes.subspan(part.size());
@@ -194,9 +196,10 @@ void Recorder::correct_bytes(std::uint64_t linear, std::span<const std::uint8_t>
 }
 
 /// Makes RAM hold these bytes of one page; what is elsewhere stays as the emulator has it.
-void Recorder::correct_ram(std::uint32_t physical, std::span<const std::uint8_t> bytes) {
+void Recorder::correct_ram(std::uint32_t physical, std::span<const std::uint8_t> bytes,
+                           Notice notice) {
   if (memory_.is_ram(physical, static_cast<std::uint32_t>(bytes.size())))
-    memory_.correct(physical, bytes);
+    memory_.correct(physical, bytes, notice);
 }
 
 std::uint32_t Recorder::read_linear32(std::uint64_t linear) {
@@ -296,9 +299,11 @@ void Recorder::push_frame(const LoggedEvent& event, const WayIn& way, const Corr
   const bool ended_resume =
       correction.passed_bytes != 0 || ((event.software || is_own_trap(event)) &&
                                        in_flight_ != nullptr && !in_flight_->first_in_block);
+  const bool is_fault = !event.interrupts() && !event.software && !is_own_trap(event);
+  const bool no_resume = ended_resume || (completed_ == resume_left_out_ && !is_fault);
   const std::uint64_t code_base = state.code64 ? 0 : state.segment[1].base;
   const auto own_flags =
-      bytes_of(std::uint64_t{ended_resume ? state.eflags & ~kResume : state.eflags});
+      bytes_of(std::uint64_t{no_resume ? state.eflags & ~kResume : state.eflags});
   const std::uint64_t next = event.pc - code_base + correction.passed_bytes;
   const auto behind = bytes_of(state.code64 ? next : static_cast<std::uint32_t>(next));
   const auto error_code = bytes_of(std::uint64_t{correction.error_code});
@@ -312,12 +317,12 @@ void Recorder::push_frame(const LoggedEvent& event, const WayIn& way, const Corr
       return faulting && walker_.reach(linear) >> 12 == walker_.reach(*faulting) >> 12;
     };
     if (is_in_page(at) || is_in_page(at + bytes - 1)) break;
-    if (n == flags_push && (event.interrupts() || ended_resume))
-      write_own(at, std::span(own_flags).first(bytes), true);
+    if (n == flags_push && (event.interrupts() || no_resume))
+      write_own(at, std::span(own_flags).first(bytes), Notice::of_resume);
     else if (n == flags_push + 2 && correction.passed_bytes != 0)
-      write_own(at, std::span(behind).first(bytes), true);
+      write_own(at, std::span(behind).first(bytes), Notice::taken);
     else if (n == flags_push + 3 && correction.error_code != event.error_code)
-      write_own(at, std::span(error_code).first(bytes), true);
+      write_own(at, std::span(error_code).first(bytes), Notice::taken);
     else
       block_access(at, bytes, true);
   }

@@ -180,7 +180,8 @@ void Recorder::deliver_real(const LoggedEvent& event, unsigned passed_bytes) {
   expect_stores(base + ((top - kFrameBytes) & mask), kFrameBytes);
   for (unsigned n = 0; n < 3; ++n) {
     top = (top - 2) & mask;
-    write_own(base + top, bytes_of(frame[n]), n == 2 && passed_bytes != 0);
+    write_own(base + top, bytes_of(frame[n]),
+              n == 2 && passed_bytes != 0 ? std::optional(Notice::taken) : std::nullopt);
   }
   bus_.expect_writes({}, {});
 }

@@ -131,10 +131,11 @@ void Recorder::mark_accessed(std::uint64_t descriptor) {
   if (!at || !memory_.is_readable(*at, 1)) return;
   std::uint8_t type = 0;
   memory_.read(*at, {&type, 1});
+  memory_.as_processor_left(*at, {&type, 1});
   if ((type & kAccessed) != 0 || (type & kCodeOrData) == 0) return;
   type |= kAccessed;
   if (const auto physical = walker_.translate_own_store(linear)) {
-    memory_.write(*physical, {&type, 1});
+    memory_.write(*physical, {&type, 1}, Notice::of_accessed);
     bus_.write(*physical, {&type, 1});
   }
 }

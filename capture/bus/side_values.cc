@@ -46,19 +46,35 @@ void require_fields(const LineReader& lines, const std::vector<std::string_view>
 
 constexpr std::string_view kRegisterRead = "APICRD", kRegisterWrite = "APICWR";
 
+constexpr std::string_view kEmulatorStore = "STORED";
+
 bool is_register_access(const std::vector<std::string_view>& fields) {
   return fields[1] == kRegisterRead || fields[1] == kRegisterWrite;
+}
+
+/// The instruction's number, which rows of accesses always have.
+std::uint64_t access_count(const LineReader& lines, std::string_view field) {
+  const auto count = parse_number(field, 10);
+  if (!count)
+    lines.fail(
+        "icount: expected a decimal number, for an access to a register or a byte, found \"" +
+        std::string(field) + "\"");
+  return *count;
+}
+
+EmulatorStore parse_emulator_store(const LineReader& lines,
+                                   const std::vector<std::string_view>& fields) {
+  EmulatorStore store;
+  store.instruction = access_count(lines, fields[0]);
+  store.value = static_cast<std::uint8_t>(hex_field(lines, "eax", fields[3], 8));
+  store.address = PhysAddr{register_field(lines, "ecx", fields[5])};
+  return store;
 }
 
 RegisterAccess parse_register_access(const LineReader& lines,
                                      const std::vector<std::string_view>& fields) {
   RegisterAccess access;
-  const auto count = parse_number(fields[0], 10);
-  if (!count) {
-    lines.fail("icount: expected a decimal number, for an access to a register, found \"" +
-               std::string(fields[0]) + "\"");
-  }
-  access.instruction = *count;
+  access.instruction = access_count(lines, fields[0]);
   access.writes = fields[1] == kRegisterWrite;
   access.value = register_field(lines, "eax", fields[3]);
   const std::uint32_t size = register_field(lines, "ebx", fields[4]);
@@ -83,8 +99,8 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   const auto op = parse_op(fields[1]);
   if (!op)
     lines.fail(
-        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND, RDSEED, APICRD or APICWR, "
-        "found \"" +
+        "op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC, RDTSCP, RDRAND, RDSEED, APICRD, APICWR or "
+        "STORED, found \"" +
         std::string(fields[1]) + "\"");
   read.op = *op;
   read.ip = hex_field(lines, "eip", fields[2], 64);
@@ -121,7 +137,7 @@ InternalReads load_side_values(const std::string& path) {
 InternalReads read_side_values(std::unique_ptr<InputStream> input) {
   InternalReads reads;
   for_rows(std::move(input), [&](const LineReader& lines, const auto& fields) {
-    if (is_register_access(fields)) return;
+    if (is_register_access(fields) || fields[1] == kEmulatorStore) return;
     const InternalRead read = parse_line(lines, fields);
     if (!reads.empty() && read.position < reads.back().position) {
       lines.fail("icount: counts must not decrease");
@@ -142,6 +158,14 @@ std::vector<RegisterAccess> load_register_accesses(const std::string& path) {
     accesses.push_back(access);
   });
   return accesses;
+}
+
+std::vector<EmulatorStore> load_emulator_stores(const std::string& path) {
+  std::vector<EmulatorStore> stores;
+  for_rows(std::make_unique<InputStream>(path), [&](const LineReader& lines, const auto& fields) {
+    if (fields[1] == kEmulatorStore) stores.push_back(parse_emulator_store(lines, fields));
+  });
+  return stores;
 }
 
 }  // namespace citcat

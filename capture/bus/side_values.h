@@ -18,8 +18,8 @@ namespace citcat {
 /// instruction are hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
 ///
-/// Accesses to registers of the local APIC stand among them, as APICRD and APICWR; they are left
-/// out here.
+/// Accesses to registers of the local APIC stand among them, as APICRD and APICWR, and bytes that
+/// the emulator has stored, as STORED; they are left out here.
 InternalReads load_side_values(const std::string& path);
 InternalReads read_side_values(std::unique_ptr<InputStream> input);
 
@@ -34,5 +34,16 @@ struct RegisterAccess {
 };
 /// Those of such a file, without the other values. Throws FormatError with the line number.
 std::vector<RegisterAccess> load_register_accesses(const std::string& path);
+
+/// A byte that an emulator has stored otherwise than a processor, and which the instruction then
+/// reads: `eax` is its value, `ecx` its physical address.
+struct EmulatorStore {
+  std::uint64_t instruction = 0;
+  PhysAddr address;
+  std::uint8_t value = 0;
+  auto operator<=>(const EmulatorStore&) const = default;
+};
+/// Those of such a file, in its order. Throws FormatError with the line number.
+std::vector<EmulatorStore> load_emulator_stores(const std::string& path);
 
 }  // namespace citcat

@@ -5,6 +5,7 @@
 #include "capture/import/import_reader.h"
 #include "capture/import/importer.h"
 #include "capture/import/segmented_import.h"
+#include "events/archive/machine_file.h"
 #include "events/archive/recording_file.h"
 #include "events/completed_instructions.h"
 #include "formats/io/error.h"
@@ -51,6 +52,13 @@ void require_data(const CaptureReader& reader, const std::string& name) {
 bool wants_all(const ImportOptions& options) {
   return !options.segment && options.initial_state_path.empty() && !options.initial_state &&
          !options.start && !options.stop && options.capture.internal_path.empty();
+}
+
+/// Notes in a finished archive which changes of memory are an emulator's.
+void add_told_changes(const Importer& importer, const std::string& path) {
+  const RecordingFile file = RecordingFile::open(path);
+  const std::vector<std::uint64_t> told = importer.told_changes(file.recording().external_writes);
+  if (!told.empty()) add_edges(path, {told});
 }
 
 }  // namespace
@@ -115,10 +123,13 @@ ImportResult import_reader(CaptureReader& reader, const std::string& name, std::
   require_data(reader, name);
   RecordingFileWriter archive(out_path, {.evidence_level = options.level});
   if (wants_all(options)) return SegmentedImport(reader, options, files, archive).run();
-  Recording recording = import_from(reader, options, &archive);
+  TransactionStream stream(reader, options.progress);
+  Importer importer(stream, options, &archive);
+  Recording recording = importer.run();
   const ImportResult result = summarize(recording);
   if (!options.provenance) strip_provenance(recording, reader.info());
   archive.finish(recording);
+  if (importer.tells_changes()) add_told_changes(importer, out_path);
   return result;
 }
 

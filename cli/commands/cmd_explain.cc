@@ -153,6 +153,7 @@ ExplainedRecording explain_recording(const ExplainArguments& arguments, TimeBudg
   options.rounds = arguments.rounds;
   options.budget = arguments.budget * 1'000'000;
   options.policy.waived = file.waived();
+  options.policy.told_changes = file.told_changes();
   options.time = &time;
   Progress progress = console.progress("explaining", "");
   options.progress = [&progress](const char* what, std::uint64_t done) {

@@ -26,6 +26,8 @@
 #include "cli/record/emulator_command.h"
 #include "cli/record/emulator_log.h"
 #include "cli/record/emulator_program.h"
+#include "cli/record/live_recording.h"
+#include "cli/record/live_session.h"
 #include "cli/record/monitor_receiver.h"
 #include "cli/record/output_lock.h"
 #include "cli/record/recorded_emulator.h"
@@ -114,11 +116,12 @@ std::vector<std::string> internal_files(const RecordArguments& capture) {
   return files;
 }
 
-/// The options of `import` that name them.
-std::string internal_options(const RecordArguments& capture) {
+/// The options of `import` that name them, and what it cannot know of the capture.
+std::string options_of_import(const RecordArguments& capture) {
   const std::vector<std::string> files = internal_files(capture);
-  if (files.size() == 1) return " --internal " + files.front();
   std::string text;
+  const bool beside = files.size() == 1 && files.front() == side_file_name(capture.output);
+  if (files.size() == 1) return text + (beside ? "" : " --internal " + files.front());
   for (std::size_t p = 0; p < files.size(); ++p)
     text += fmt::format(" --internal {}={}", p, files[p]);
   return text;
@@ -204,7 +207,7 @@ ImportResult import_recorded(const RecordArguments& capture, const std::string& 
     return result;
   } catch (const Error&) {
     console.note(fmt::format("the capture is {}: citcat import {}{} -o {}", capture.output,
-                             capture.output, internal_options(capture), output));
+                             capture.output, options_of_import(capture), output));
     throw;
   }
 }
@@ -257,10 +260,8 @@ void print_result(const RecordArguments& arguments, const MonitorReceiver& recei
     console.print_line(fmt::format("next: citcat verify {}", arguments.output));
     return;
   }
-  const bool beside =
-      arguments.processors == 1 && arguments.internal == side_file_name(arguments.output);
   console.print_line(fmt::format("next: citcat import {}{}{} -o RECORDING.citcat", arguments.output,
-                                 beside ? "" : internal_options(arguments),
+                                 options_of_import(arguments),
                                  symbols.empty() ? "" : " --symbols " + symbols));
 }
 
@@ -331,8 +332,8 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
     arguments.start = likely_start(arguments.command, arguments.stop);
     chosen = true;
   }
-  // The driver's dump is of the processor that it runs on.
-  const unsigned most = arguments.start == "driver" ? 1 : kMostRecordedProcessors;
+  // The driver's dump is of the processor that it runs on, QEMU's log of one machine with one.
+  const unsigned most = arguments.live || arguments.start == "driver" ? 1 : kMostRecordedProcessors;
   AdaptedCommand adapted = adapted_command(arguments.command, most);
   EmulatorProgram program = find_emulator(adapted.command[0]);
   if (!program.change.empty()) adapted.changes.push_back(program.change);
@@ -343,8 +344,8 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
   arguments.command = std::move(adapted.command);
   arguments.command[0] = std::move(program.path);
   arguments.processors = adapted.processors;
-  if (arguments.output.empty()) arguments.output = default_recording();
-  if (chosen) {
+  if (arguments.output.empty() && !arguments.live) arguments.output = default_recording();
+  if (chosen && !arguments.live) {
     console.note(fmt::format("--start {}: the recording begins there, since nothing else is said",
                              arguments.start));
   }
@@ -352,8 +353,7 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
   return arguments;
 }
 
-ExitCode run_record(const RecordArguments& given, const Console& console) {
-  const RecordArguments arguments = with_places(as_recordable(given, console));
+ExitCode record_bus(const RecordArguments& arguments, const Console& console) {
   if (arguments.output == "-") {
     throw UsageError("-o: expected a file, with another beside it for values that cross no bus");
   }
@@ -383,6 +383,49 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
   return ExitCode::ok;
 }
 
+/// The arguments that repeat the run of a session. A command line names the emulator, where the
+/// session's own is elsewhere.
+RecordArguments as_repeated(RecordArguments arguments, const LiveSession& session,
+                            const Console& console) {
+  const std::string named =
+      arguments.command.empty() ? session.command[0] : arguments.command.front();
+  if (arguments.command.size() > 1)
+    throw UsageError("--from: expected nothing but an emulator after --: the session has the rest");
+  const std::string program = find_emulator(named).path;
+  check_session(session, program);
+  arguments.command = repeating_command(session, program);
+  arguments.repeats = true;
+  if (arguments.start.empty()) {
+    arguments.start = likely_start(arguments.command, arguments.stop);
+    console.note(fmt::format("--start {}: the recording begins there, since nothing else is said",
+                             arguments.start));
+  }
+  if (arguments.output.empty()) arguments.output = default_recording();
+  return arguments;
+}
+
+/// Throws UsageError for options of the two stages that contradict each other.
+void check_stages(const RecordArguments& arguments) {
+  if (arguments.list && arguments.from.empty()) throw UsageError("--list: expected --from SESSION");
+  if (!arguments.live) return;
+  if (!arguments.from.empty())
+    throw UsageError("--live makes a session, --from repeats one: expected one of the two");
+  if (arguments.output.empty()) throw UsageError("--live: expected -o SESSION");
+  if (!arguments.start.empty() || !arguments.stop.empty())
+    throw UsageError(
+        "--live: a session has no --start and no --stop; give them to record --from SESSION");
+}
+
+ExitCode run_record(const RecordArguments& given, const Console& console) {
+  check_stages(given);
+  if (given.live) return record_live(as_recordable(given, console), console);
+  if (given.from.empty()) return record_bus(with_places(as_recordable(given, console)), console);
+  const LiveSession session = open_session(given.from);
+  if (!given.list) return record_bus(with_places(as_repeated(given, session, console)), console);
+  list_session(session, given.json, console);
+  return ExitCode::ok;
+}
+
 CommandRun define_record(const CommandParser& parser) {
   auto arguments = std::make_shared<RecordArguments>();
   parser
@@ -409,6 +452,15 @@ CommandRun define_record(const CommandParser& parser) {
       .repeated();
   parser.add_flag("--exact", arguments->exact,
                   "Refuse a command line of which anything must be changed to be recorded");
+  parser.add_flag("--live", arguments->live,
+                  "Run the machine at the emulator's speed and keep a session (-o, a folder) that "
+                  "can be recorded later");
+  parser
+      .add_option("--from", arguments->from,
+                  "Record a window, from --start to --stop, of what happened in this session")
+      .type_name("FOLDER");
+  parser.add_flag("--list", arguments->list,
+                  "Print what is in the session: the machine, and what its console showed when");
   parser.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
   parser.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
       .type_name(kFileType);

@@ -49,13 +49,6 @@ void check_inputs(const std::vector<std::string>& command) {
   }
 }
 
-/// A value inside a comma-separated option: QEMU takes a doubled comma for one.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == ',' ? std::string(",,") : std::string(1, c);
-  return out;
-}
-
 /// Whether the kernel that the emulator starts keeps memory away from itself, for the driver.
 bool reserves_window(const std::vector<std::string>& command) {
   const std::string words = option_value(command, "append").value_or("");
@@ -81,6 +74,12 @@ std::uint64_t ram_bytes(const std::vector<std::string>& command) {
     throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
                                  *given, kMaxRecordedRam >> 20));
   return value << shift;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == ',' ? std::string(",,") : std::string(1, c);
+  return out;
 }
 
 fs::path own_folder() {
@@ -137,6 +136,7 @@ std::vector<std::string> monitored_command(const RecordArguments& arguments, con
                   escaped(find_monitor(arguments.monitor)), data, control, escaped(log),
                   arguments.cache, escaped(arguments.start));
   if (!arguments.stop.empty()) plugin += ",stop=" + escaped(arguments.stop);
+  if (arguments.repeats) plugin += ",observe=on";
   if (arguments.quit) plugin += ",quit=on";
   if (arguments.processors > 1) plugin += fmt::format(",processors={}", arguments.processors);
   add({"-plugin", plugin});

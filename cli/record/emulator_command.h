@@ -17,7 +17,11 @@ struct RecordArguments {
   std::vector<std::string> symbols;  ///< files of names, as parse_symbol_file_name() reads them
   unsigned processors = 1;           ///< of the machine that is recorded
   bool quit = false, json = false;
-  bool exact = false;  ///< the command line as it is, or not at all
+  bool exact = false;    ///< the command line as it is, or not at all
+  bool live = false;     ///< keep a session that can be repeated, record nothing yet
+  std::string from;      ///< the session that is repeated
+  bool list = false;     ///< tell what is in it, record nothing
+  bool repeats = false;  ///< the command repeats a run by its log, and must not leave it
 };
 
 /// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.
@@ -29,6 +33,9 @@ std::optional<std::string> option_value(const std::vector<std::string>& command,
                                         const std::string& name);
 /// Whether the emulator's console is the terminal that it was started from.
 bool uses_terminal(const std::vector<std::string>& command);
+
+/// A value inside an option with several: QEMU takes a doubled comma for one.
+std::string escaped(const std::string& text);
 
 /// RAM of the machine, by -m. Throws UsageError for more than can be recorded.
 std::uint64_t ram_bytes(const std::vector<std::string>& command);

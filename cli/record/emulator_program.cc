@@ -133,6 +133,11 @@ std::optional<std::pair<int, int>> emulator_version(const std::string& text) {
   return std::pair(major, minor);
 }
 
+std::string emulator_banner(const std::string& program) {
+  const std::string text = printed_version(program);
+  return text.substr(0, text.find('\n'));
+}
+
 EmulatorProgram find_emulator(const std::string& named) {
   const std::string name = name_of_program(named);
   if (is_of_other_architecture(name))

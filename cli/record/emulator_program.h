@@ -10,6 +10,9 @@ namespace citcat {
 /// "QEMU emulator version 10.0.2 (Debian …)" as {10, 0}; nullopt of any other text.
 std::optional<std::pair<int, int>> emulator_version(const std::string& text);
 
+/// The first line of what `program --version` prints; "" where it prints nothing.
+std::string emulator_banner(const std::string& program);
+
 struct EmulatorProgram {
   std::string path;    ///< to be started
   std::string change;  ///< a sentence where it is not the one that was asked for

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <initializer_list>
+#include <thread>
 
 #include "formats/io/error.h"
 
@@ -53,6 +54,26 @@ RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe
   if (child_ == 0) become(command, {data.write.value(), control.write.value(), log}, parent);
   data.write = FileDescriptor();
   control.write = FileDescriptor();
+}
+
+RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, int input) {
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ < 0) throw IoError(system_message("fork"));
+  if (child_ == 0 && input >= 0) dup2(input, STDIN_FILENO);
+  if (child_ == 0) become(command, {}, parent);
+}
+
+bool RecordedEmulator::has_ended(std::chrono::milliseconds patience) const {
+  constexpr std::chrono::milliseconds kStep{10};
+  for (std::chrono::milliseconds waited{0}; waited < patience; waited += kStep) {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == child_)
+      return true;
+    std::this_thread::sleep_for(kStep);
+  }
+  return false;
 }
 
 RecordedEmulator::~RecordedEmulator() {

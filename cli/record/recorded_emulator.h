@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class RecordedEmulator {
  public:
   /// Throws IoError when there can be no child; one that cannot be started says so itself.
   RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control, int log);
+  /// Without a monitor: on the terminal of this process, but with another `input` where one is
+  /// given.
+  explicit RecordedEmulator(const std::vector<std::string>& command, int input = -1);
   /// Stops it and waits.
   ~RecordedEmulator();
   RecordedEmulator(const RecordedEmulator&) = delete;
@@ -34,6 +38,8 @@ class RecordedEmulator {
   void stop() const;
   /// Ends it at once: what its monitor has not sent yet is lost.
   void kill() const;
+  /// Whether it ends within so much time. wait() then says how.
+  bool has_ended(std::chrono::milliseconds patience) const;
   /// How it ended: "" for status 0.
   std::string wait();
 

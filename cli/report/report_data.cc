@@ -94,6 +94,7 @@ Json explanation_of(const PlacedRecording& placed, const ReportOptions& options,
   ExplainOptions explain_options;
   explain_options.policy = options.policy;
   explain_options.policy.waived = file.waived();
+  explain_options.policy.told_changes = file.told_changes();
   explain_options.time = &time;
   explain_options.rounds = 1;
   Progress progress = console.progress("explaining", "");

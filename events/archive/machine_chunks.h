@@ -17,8 +17,8 @@ struct MachineChunks {
 
 /// Both throw FormatError.
 MachineChunks machine_chunks(const ContainerReader& container);
-/// External writes of a single byte that another processor is known to have made: the transactions
-/// of this one that show them, ascending. None of an archive of one processor.
+/// External writes of a single byte that another processor, or an emulator, is known to have made:
+/// the transactions of this one that show them, ascending.
 std::vector<std::uint64_t> edges_of(const ContainerReader& container, std::size_t processor);
 
 }  // namespace citcat

@@ -40,8 +40,8 @@ class MachineFile {
 /// order of their clocks.
 void add_machine(const std::string& path, const MachineInfo& machine,
                  std::span<const BusNote> notes);
-/// Adds single bytes that another processor changed: by processor, the transactions that show them,
-/// ascending. RecordingFile::waived() has them.
+/// Adds single bytes that another processor, or an emulator, changed: by processor, the
+/// transactions that show them, ascending. RecordingFile::told_changes() has them.
 void add_edges(const std::string& path, const std::vector<std::vector<std::uint64_t>>& edges);
 
 /// The bus that these share: one recording of each processor, in their order.

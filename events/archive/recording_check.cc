@@ -46,6 +46,7 @@ void decode_everything(const std::string& path, const std::function<void()>& bet
     if (file.meta().evidence == EvidenceMode::full) decode_evidence(file, between);
     static_cast<void>(file.symbols());
     static_cast<void>(file.waived());
+    static_cast<void>(file.told_changes());
     for (const CheckpointSeries& series : CheckpointSeries::read(file)) {
       series.check(file);
       if (between) between();

@@ -130,9 +130,12 @@ void RecordingFile::apply(const HintFile& file, const std::string& source) {
   }
 }
 
-/// A single bit that another processor changed is no damage.
 std::vector<std::uint64_t> RecordingFile::waived() const {
-  return reviewed_transactions(parts_.hints, edges_of(*container_, number_));
+  return reviewed_transactions(parts_.hints);
+}
+
+std::vector<std::uint64_t> RecordingFile::told_changes() const {
+  return edges_of(*container_, number_);
 }
 
 void RecordingFile::set_schedule(Schedule schedule, std::vector<PlacedEvent> placements) {

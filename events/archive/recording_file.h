@@ -131,6 +131,9 @@ class RecordingFile {
   void apply(const HintFile& file, const std::string& source);
   /// Transactions that a comparison is to waive, ascending (ComparisonPolicy::waived).
   std::vector<std::uint64_t> waived() const;
+  /// Transactions that show a single byte which others are known to have changed, ascending:
+  /// another processor, or an emulator whose monitor says so (ComparisonPolicy::told_changes).
+  std::vector<std::uint64_t> told_changes() const;
   /// From now on recording() has the schedule that a search made of its own, which found out
   /// `placements`. The file stays as it is.
   void set_schedule(Schedule schedule, std::vector<PlacedEvent> placements);

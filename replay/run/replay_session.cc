@@ -88,6 +88,7 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   VerifierOptions verifier_options;
   verifier_options.policy = options_.policy;
   verifier_options.policy.waived = file_.waived();
+  verifier_options.policy.told_changes = file_.told_changes();
   verifier_options.times = options_.times;
   // What is corrected on the way is compared store by store.
   verifier_options.plain = plain && recording.adoptions.empty();

@@ -216,6 +216,7 @@ void Comparison::follow_reads(Position now) {
   } else if (before == ReadMatcher::kNone || !reach(before)) {
     reads->skip(now.instruction);
   } else {
+    if (!lines.empty()) adopt_lines(before);
     require(reads->settle(now.instruction, memory()), {before, 0});
   }
   result.totals.reads = reads->compared();
@@ -243,6 +244,14 @@ void Comparison::expire_lines(Position now, bool in_repeat) {
     }
   }
   if (!lines.empty()) check_lines(now);
+}
+
+void Comparison::adopt_lines(std::uint64_t last) {
+  const Position end{last, ~std::uint32_t{0}};
+  const std::size_t due = lines.due(end, false);
+  for (std::size_t i = 0; i < due; ++i)
+    if (!adopt(lines[i])) return;
+  if (due != 0) check_lines(end);
 }
 
 void Comparison::settle_windows(Position now) {

@@ -133,6 +133,9 @@ struct Comparison : ComparisonProgress {
   void check_lines(Position next);
   /// The instruction or iteration at `now` is complete: so must its lines be.
   void expire_lines(Position now, bool in_repeat);
+  /// Of lines that instructions up to `last` have given up, and that differ only in bits that no
+  /// manual tells: these are taken over before what was read behind them is looked at.
+  void adopt_lines(std::uint64_t last);
   /// Without counts: those of a window, as memory is now. True where some agree.
   bool check_window(std::uint32_t window);
   /// Without counts, at an event: all that wait.

@@ -18,6 +18,9 @@ struct ComparisonPolicy {
   /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
   /// whatever the replay stored, and reads that showed another bus master change a single bit.
   std::vector<std::uint64_t> waived;
+  /// Reads, ascending, that show a change by another bus master of which the recording tells
+  /// besides: a single bit of it is no wrongly captured one.
+  std::vector<std::uint64_t> told_changes;
 };
 
 }  // namespace citcat

@@ -86,6 +86,7 @@ void read_recording(const std::string& path) {
   CITCAT_ASSERT(file.number() < file.recordings());
   file.identity();
   file.waived();
+  file.told_changes();
   if (file.meta().evidence == citcat::EvidenceMode::full) {
     const auto evidence = file.evidence();
     citcat::BusTransaction transaction;

@@ -35,13 +35,16 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
     records_ = ends[0];
-    sink_.emplace(ends[1], -1);
+    control_ = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(control_, 0);
+    sink_.emplace(ends[1], control_);
     write_end_ = ends[1];
   }
   void TearDown() override {
     munmap(ram_, kRam);
     close(records_);
     close(write_end_);
+    close(control_);
   }
 
   /// The last megabyte of RAM is the machine's from 4 GiB on.
@@ -87,7 +90,7 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
 
   GuestMemory memory_;
   std::uint8_t* ram_ = nullptr;
-  int records_ = -1, write_end_ = -1;
+  int records_ = -1, write_end_ = -1, control_ = -1;
   std::optional<RecordSink> sink_;
 };
 

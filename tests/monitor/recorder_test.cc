@@ -274,6 +274,82 @@ TEST_F(RecorderTest, APushedSegmentRegisterLeavesTheUpperHalfOfItsSlotAlsoInAnot
   EXPECT_EQ(ram_[kTable + 4 * 0x204], 0x07) << "nothing was stored there";
 }
 
+TEST_F(RecorderTest, ShowsWhatAProcessorPushesAndLeavesAloneWhatARepeatedRunHasStored) {
+  constexpr std::uint32_t kSlot = 0x200000;
+  memory_.only_observe();
+  ram_[kCode + 1] = 0x8b, ram_[kCode + 2] = 0x00;
+  begin({0x1e});
+  const std::vector<std::uint8_t> pushed{0x10, 0, 0, 0};
+  std::copy_n(pushed.begin(), 4, ram_ + kSlot);
+  recorder_->access(insn_, true, kSlot, kSlot, false, pushed);
+  EXPECT_EQ(std::vector<std::uint8_t>(ram_ + kSlot, ram_ + kSlot + 4), pushed);
+  auto records = seen();
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records.back().size, 2);
+  // What the emulator did besides is another bus master's doing when it is read.
+  next({0x8b, 0x00}, kCode + 1);
+  recorder_->access(following_.back(), false, kSlot, kSlot, false, pushed);
+  records = seen();
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(std::vector<std::uint8_t>(records.back().data.begin(), records.back().data.begin() + 4),
+            pushed);
+  EXPECT_EQ(recorder_->totals().external, 1u);
+}
+
+/// The flags of an interrupt's frame, in which the emulator has set RF.
+TEST_F(RecorderTest, AReturnInARepeatedRunReadsWhatAProcessorHasPushedAndSoftwareWhatIsThere) {
+  constexpr std::uint32_t kFlags = kStack + 8;
+  const std::vector<std::uint8_t> emulators{0x02, 0x02, 0x01, 0x00}, own{0x02, 0x02, 0x00, 0x00};
+  memory_.only_observe();
+  ram_[kCode + 1] = 0x8b, ram_[kCode + 2] = 0x00;
+  begin({0xcf});
+  std::copy_n(emulators.begin(), 4, ram_ + kFlags);
+  std::copy_n(own.begin(), 4, memory_.shadow(kFlags));
+  memory_.correct(kFlags, own, Notice::of_resume);
+  const auto last_read = [this] {
+    const auto records = seen();
+    const auto& data = records.back().data;
+    return std::vector<std::uint8_t>(data.begin(), data.begin() + 4);
+  };
+  recorder_->access(insn_, false, kFlags, kFlags, false, emulators);
+  EXPECT_EQ(last_read(), own);
+  EXPECT_EQ(recorder_->totals().external, 0u);
+  next({0x8b, 0x00}, kCode + 1);
+  recorder_->access(following_.back(), false, kFlags, kFlags, false, emulators);
+  EXPECT_EQ(last_read(), emulators);
+  EXPECT_EQ(recorder_->totals().external, 1u);
+  EXPECT_EQ(std::vector<std::uint8_t>(ram_ + kFlags, ram_ + kFlags + 4), emulators);
+}
+
+/// Line by line, what is beside such a byte is still known, and the byte itself said to be the
+/// emulator's.
+TEST_F(RecorderTest, AByteThatTheEmulatorHasStoredIsNobodysChangeUntilSoftwareReadsIt) {
+  constexpr std::uint32_t kByte = kSource + 4;
+  memory_.only_observe();
+  int control[2];
+  ASSERT_EQ(pipe2(control, O_NONBLOCK), 0);
+  RecordSink sink(write_end_, control[1]);
+  BusModel bus(memory_, sink, CacheModel::pentium);
+  BusTest::load(bus, kSource, 4);
+  const auto processors = static_cast<std::uint8_t>(ram_[kByte] ^ 1);
+  memory_.correct(kByte, {&processors, 1});
+  *memory_.shadow(kByte) = processors;
+  BusTest::load(bus, kSource + 8, 4);
+  EXPECT_EQ(bus.external_changes(), 0u);
+  char text[256];
+  EXPECT_LT(read(control[0], text, sizeof text), 0) << "nothing was said";
+  BusTest::load(bus, kByte, 1);
+  EXPECT_EQ(bus.external_changes(), 1u);
+  const ssize_t size = read(control[0], text, sizeof text);
+  ASSERT_GT(size, 0);
+  char expected[256];
+  std::snprintf(expected, sizeof expected, "value 0,STORED,0,%08x,00000001,%08x,00000000\n",
+                ram_[kByte], kByte);
+  EXPECT_EQ(std::string(text, static_cast<std::size_t>(size)), expected);
+  close(control[0]);
+  close(control[1]);
+}
+
 TEST_F(RecorderTest, ARepThatStoresOverItselfEndsWithTheFetchOfWhatIsThereThen) {
   begin({0xf3, 0xaa});
   recorder_->access(insn_, true, kCode + 1, kCode + 1, false, std::vector<std::uint8_t>{0x90});

@@ -28,6 +28,7 @@ std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOpt
   if (!possible || !needs_placement(file.recording())) return std::nullopt;
   PlacerOptions all = options;
   all.policy.waived = file.waived();
+  all.policy.told_changes = file.told_changes();
   PlacementReport report = place_events(
       file.recording(), [&file] { return file.evidence(); }, all);
   file.set_schedule(std::exchange(report.schedule, {}), report.events);

@@ -169,5 +169,30 @@ TEST_F(Evidence, OfOneBitThatChangedAloneIsBelievedOnlyOnDemand) {
   EXPECT_EQ(believed.at("single_bit_changes"), 1);
 }
 
+/// The same, where the monitor says of it, or of something else, that the emulator has stored it.
+TEST_F(Evidence, OfOneBitThatAnEmulatorHasStoredIsWhatItsMonitorSays) {
+  const std::string capture =
+      "0,CODE_RD,00010000,4,a01000a0,-\n"
+      "0,MEM_RD,00020010,1,41,-\n"
+      "1,CODE_RD,00010004,4,1000f490,-\n"
+      "1,MEM_RD,00020010,1,43,-\n"
+      "2,HALT,00000000,1,00,-\n";
+  const auto verdict_beside = [&](const std::string& stored) {
+    write_file(file("stored.csv"), "icount,op,eip,eax,ebx,ecx,edx\n" + stored + ",00000000\n");
+    good({"import", "c.csv", "--initial-state", "state.json", "--internal", "stored.csv", "-o",
+          "stored.citcat"});
+    return nlohmann::json::parse(run({"verify", "stored.citcat", "--json"}).out);
+  };
+  EXPECT_EQ(verdict_of("cache=none", capture).at("verdict"), "diverged");
+  const nlohmann::json told = verdict_beside("1,STORED,0,00000043,00000001,00020010");
+  EXPECT_EQ(told.at("verdict"), "match") << told.dump();
+  EXPECT_EQ(told.at("single_bit_changes"), 0) << "it is not suspect";
+  for (const char* const other :
+       {"0,STORED,0,00000043,00000001,00020010", "1,STORED,0,00000042,00000001,00020010",
+        "1,STORED,0,00000043,00000001,00020011"}) {
+    EXPECT_EQ(verdict_beside(other).at("verdict"), "diverged") << other;
+  }
+}
+
 }  // namespace
 }  // namespace citcat::testing

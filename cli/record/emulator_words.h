@@ -1,0 +1,40 @@
+#pragma once
+// The words of an emulator's command line: which are options, which are values, and what is in a
+// value.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace citcat {
+
+/// An option with its value, or a word that is an image of a disk: its name is "" then.
+struct EmulatorOption {
+  std::string name;  ///< without dashes
+  std::optional<std::string> value;
+};
+
+/// The options of a command line, without its first word.
+std::vector<EmulatorOption> emulator_options(const std::vector<std::string>& command);
+
+/// "file=a,,b.img,if=ide" as pairs; a word without a "=" has no value. QEMU takes a doubled comma
+/// for one.
+class OptionValue {
+ public:
+  explicit OptionValue(const std::string& text);
+
+  /// The word before the first comma where it has no "=": "user" of "user,id=net".
+  std::string head() const;
+  std::optional<std::string> get(const std::string& key) const;
+  void remove(const std::string& key);
+  /// Replaces what the key has, or adds it at the end.
+  void set(const std::string& key, const std::string& value);
+  std::string text() const;
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> parts_;
+};
+
+}  // namespace citcat

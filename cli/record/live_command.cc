@@ -1,0 +1,311 @@
+#include "cli/record/live_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "cli/record/emulator_command.h"
+#include "cli/record/emulator_words.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string whole_path(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  return error ? path : whole.lexically_normal().string();
+}
+
+bool is_one_of(std::string_view word, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* one) { return word == one; });
+}
+
+/// "hda", "cdrom" and the like: where such an image is.
+std::optional<unsigned> disk_of(const std::string& option) {
+  if (option.size() == 3 && option.starts_with("hd") && option[2] >= 'a' && option[2] <= 'd')
+    return static_cast<unsigned>(option[2] - 'a');
+  if (option == "cdrom") return 2;
+  return std::nullopt;
+}
+
+class LiveMachine {
+ public:
+  LiveMachine(const std::vector<std::string>& command, std::string console)
+      : given_(command), console_(std::move(console)) {
+    for (const EmulatorOption& option : emulator_options(given_)) note(option);
+  }
+
+  LiveCommand run() {
+    const bool is_path = given_[0].find('/') != std::string::npos;
+    out_.command.push_back(is_path ? whole_path(given_[0]) : given_[0]);
+    for (const EmulatorOption& option : emulator_options(given_)) take(option);
+    if (nographic_) put("display", "none");
+    if (!has_monitor_) put("monitor", "none");
+    if (!has_parallel_ && !bare_) put("parallel", "null");
+    if (!has_serial_ && !bare_) add_console(nographic_ ? "stdio,signal=off" : "vc");
+    if (!has_network_ && !bare_ && !is_small_) add_network("user", usual_card(), "");
+    if (disks_ != 0)
+      tell(
+          "the guest's writes to its disks go to temporary files, so that the images stay as they "
+          "are");
+    return std::move(out_);
+  }
+
+ private:
+  void put(const std::string& option, const std::string& value) {
+    out_.command.push_back("-" + option);
+    out_.command.push_back(value);
+  }
+  void tell(std::string text) { out_.changes.push_back(std::move(text)); }
+
+  /// What is to be known before the first option is taken.
+  void note(const EmulatorOption& option) {
+    const std::string value = option.value.value_or("");
+    if (is_one_of(option.name, {"machine", "M"})) {
+      q35_ |= value.find("q35") != std::string::npos;
+      is_small_ |=
+          value.find("microvm") != std::string::npos || value.find("isapc") != std::string::npos;
+    }
+    nographic_ |= option.name == "nographic";
+    bare_ |= option.name == "nodefaults";
+    has_serial_ |= option.name == "serial";
+    has_parallel_ |= option.name == "parallel";
+    has_monitor_ |= option.name == "monitor";
+    has_network_ |= is_one_of(option.name, {"nic", "net", "netdev"});
+  }
+
+  void take(const EmulatorOption& option) {
+    const std::string& name = option.name;
+    const std::string value = option.value.value_or("");
+    if (name.empty())
+      add_disk(OptionValue("file=" + escaped(value)), 0, "ide-hd");
+    else if (const auto disk = disk_of(name))
+      add_disk(OptionValue("file=" + escaped(value)), *disk, name == "cdrom" ? "ide-cd" : "ide-hd");
+    else if (name == "fda" || name == "fdb")
+      add_disk(OptionValue("file=" + escaped(value)), std::nullopt, "floppy");
+    else if (name == "drive")
+      take_drive(OptionValue(value));
+    else if (name == "netdev")
+      take_netdev(OptionValue(value));
+    else if (name == "nic")
+      take_nic(OptionValue(value));
+    else if (name == "serial")
+      take_serial(value);
+    else if (is_one_of(name, {"kernel", "initrd", "bios", "dtb"}))
+      put(name, keep(value));
+    else if (!is_left_out(name) && !refuses(name, value))
+      take_as_it_is(option);
+  }
+
+  /// -nographic is put as what it stands for; the log needs a clock of its own.
+  static bool is_left_out(const std::string& name) {
+    return is_one_of(name, {"nographic", "snapshot", "icount"});
+  }
+
+  void take_as_it_is(const EmulatorOption& option) {
+    out_.command.push_back("-" + option.name);
+    if (option.value) out_.command.push_back(*option.value);
+  }
+
+  static bool refuses(const std::string& name, const std::string& value) {
+    const std::string kind = value.substr(0, value.find(','));
+    if (name == "blockdev")
+      throw UsageError(
+          "--live: -blockdev is not understood; write -drive file=IMAGE,if=none,id=NAME in its "
+          "place");
+    if (name == "net")
+      throw UsageError("--live: -net is not understood; write -nic user,model=CARD in its place");
+    if (name == "chardev" && OptionValue(value).get("mux") == "on")
+      throw UsageError(
+          "--live: -chardev with mux=on cannot be used: QEMU does not log what comes from it; "
+          "write "
+          "-serial stdio");
+    if (is_one_of(name, {"virtfs", "fsdev", "loadvm", "incoming"}))
+      throw UsageError(
+          fmt::format("--live: -{} cannot be used: its data is not in QEMU's log", name));
+    if (name == "device" &&
+        (is_one_of(kind, {"usb-host", "usb-redir"}) || kind.starts_with("vfio")))
+      throw UsageError(fmt::format(
+          "--live: -device {} cannot be used: what a device of the host does is not in QEMU's log",
+          kind));
+    return false;
+  }
+
+  std::string keep(const std::string& path) {
+    out_.images.push_back(whole_path(path));
+    return out_.images.back();
+  }
+
+  /// "ide-hd,drive=NAME" at its place: two on a bus of a PC, one on that of an AHCI controller.
+  std::string disk_device(const std::string& device, const std::string& name,
+                          std::optional<unsigned> index) const {
+    std::string text = device + ",drive=" + name;
+    if (!index || !device.starts_with("ide")) return text;
+    return text + (q35_ ? fmt::format(",bus=ide.{},unit=0", *index)
+                        : fmt::format(",bus=ide.{},unit={}", *index / 2, *index % 2));
+  }
+
+  /// The image behind blkreplay, which is then called `name`.
+  void put_image(OptionValue drive, const std::string& name) {
+    ++disks_;
+    drive.set("file", keep(drive.get("file").value_or("")));
+    const bool read_only = drive.get("media") == "cdrom" || drive.get("readonly") == "on";
+    for (const char* const key : {"if", "index", "bus", "unit", "media", "snapshot"})
+      drive.remove(key);
+    drive.set("if", "none");
+    drive.set("id", name + "-image");
+    drive.set(read_only ? "readonly" : "snapshot", "on");
+    put("drive", drive.text());
+    put("drive", fmt::format("driver=blkreplay,if=none,image={}-image,id={}{}", name, name,
+                             read_only ? ",readonly=on" : ""));
+  }
+
+  void add_disk(OptionValue drive, std::optional<unsigned> index, const std::string& device) {
+    const std::string name = fmt::format("citcat-disk{}", disks_);
+    if (device == "ide-cd") drive.set("media", "cdrom");
+    put_image(std::move(drive), name);
+    put("device", disk_device(device, name, index));
+  }
+
+  void take_drive(OptionValue drive) {
+    const std::string interface = drive.get("if").value_or("ide");
+    const auto file = drive.get("file");
+    if (!file || file->empty()) return put("drive", drive.text());
+    if (interface == "pflash") {
+      drive.set("file", keep(*file));
+      if (drive.get("readonly") != "on") drive.set("snapshot", "on");
+      return put("drive", drive.text());
+    }
+    if (interface == "none") {
+      const auto id = drive.get("id");
+      if (!id) throw UsageError("--live: -drive with if=none: expected id=NAME");
+      return put_image(std::move(drive), *id);
+    }
+    const bool disc = drive.get("media") == "cdrom";
+    const char* const device = interface == "ide"      ? (disc ? "ide-cd" : "ide-hd")
+                               : interface == "virtio" ? "virtio-blk-pci"
+                               : interface == "floppy" ? "floppy"
+                                                       : nullptr;
+    if (device == nullptr)
+      throw UsageError(fmt::format(
+          "--live: -drive with if={} is not understood; write if=none,id=NAME and a -device for it",
+          interface));
+    std::optional<unsigned> index;
+    if (const auto given = drive.get("index"))
+      index = static_cast<unsigned>(std::strtoul(given->c_str(), nullptr, 10));
+    add_disk(std::move(drive), index, device);
+  }
+
+  void filter(const std::string& network) {
+    put("object", fmt::format("filter-replay,id=citcat-filter{},netdev={}", networks_++, network));
+  }
+
+  void take_netdev(const OptionValue& value) {
+    put("netdev", value.text());
+    if (const auto id = value.get("id")) filter(*id);
+  }
+
+  void add_network(const std::string& backend, const std::string& card, const std::string& mac) {
+    const std::string name = fmt::format("citcat-net{}", networks_);
+    OptionValue netdev(backend);
+    netdev.set("id", name);
+    put("netdev", netdev.text());
+    put("device", card + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac));
+    filter(name);
+  }
+
+  std::string usual_card() const { return q35_ ? "e1000e" : "e1000"; }
+
+  void take_nic(OptionValue value) {
+    if (value.head() == "none") return put("nic", "none");
+    std::string card = value.get("model").value_or(usual_card());
+    if (card == "virtio") card = "virtio-net-pci";
+    const std::string mac = value.get("mac").value_or("");
+    for (const char* const key : {"model", "mac", "id"}) value.remove(key);
+    add_network(value.text(), card, mac);
+  }
+
+  void add_console(const std::string& backend) {
+    OptionValue device(backend);
+    out_.reads_input = backend.starts_with("stdio");
+    device.set("id", "citcat-console");
+    device.set("logfile", console_);
+    put("chardev", device.text());
+    put("serial", "chardev:citcat-console");
+    has_console_ = true;
+  }
+
+  void take_serial(const std::string& value) {
+    if (has_console_ || value == "none") return put("serial", value);
+    if (is_one_of(value, {"stdio", "mon:stdio"})) return add_console("stdio,signal=off");
+    if (value.starts_with("file:"))
+      return add_console("file,path=" + escaped(whole_path(value.substr(5))));
+    if (is_one_of(value, {"null", "vc", "pty"})) return add_console(value);
+    has_console_ = true;  // the first port is somebody else's
+    put("serial", value);
+  }
+
+  const std::vector<std::string>& given_;
+  const std::string console_;
+  bool q35_ = false, is_small_ = false, nographic_ = false, bare_ = false;
+  bool has_serial_ = false, has_parallel_ = false, has_monitor_ = false, has_network_ = false;
+  bool has_console_ = false;
+  unsigned disks_ = 0, networks_ = 0;
+  LiveCommand out_;
+};
+
+}  // namespace
+
+LiveCommand live_command(const std::vector<std::string>& command, const std::string& console) {
+  return LiveMachine(command, console).run();
+}
+
+std::vector<std::string> repeated_command(const std::vector<std::string>& live) {
+  std::vector<std::string> out{live[0]};
+  const auto put = [&out](const std::string& option, const std::string& value) {
+    out.push_back("-" + option);
+    out.push_back(value);
+  };
+  for (const EmulatorOption& option : emulator_options(live)) {
+    const std::string value = option.value.value_or("");
+    if (is_one_of(option.name, {"display", "vnc", "spice", "monitor", "qmp", "qmp-pretty", "mon",
+                                "gdb", "pidfile", "S", "s", "curses", "sdl", "full-screen"}))
+      continue;
+    if (option.name == "chardev") {
+      put("chardev", "null,id=" + OptionValue(value).get("id").value_or("citcat-none"));
+    } else if (option.name == "netdev") {
+      put("netdev", "user,restrict=on,id=" + OptionValue(value).get("id").value_or("citcat-none"));
+    } else if (is_one_of(option.name, {"serial", "parallel"})) {
+      put(option.name, value == "none" || value.starts_with("chardev:") ? value : "null");
+    } else {
+      if (!option.name.empty()) out.push_back("-" + option.name);
+      if (option.value) out.push_back(*option.value);
+    }
+  }
+  put("display", "none");
+  put("monitor", "none");
+  return out;
+}
+
+std::string live_clock(const std::vector<std::string>& command) {
+  constexpr const char* kUsual = "shift=5";
+  const auto given = option_value(command, "icount");
+  if (!given) return kUsual;
+  OptionValue value(given->find('=') == std::string::npos ? "shift=" + *given : *given);
+  const std::string shift = value.get("shift").value_or("");
+  if (shift.empty() || shift == "auto")
+    throw UsageError(fmt::format(
+        "--live: -icount {}: expected a shift that is a number; write -icount {}", *given, kUsual));
+  for (const char* const key : {"rr", "rrfile", "rrsnapshot"}) value.remove(key);
+  return value.text();
+}
+
+}  // namespace citcat

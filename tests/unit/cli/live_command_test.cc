@@ -1,0 +1,166 @@
+// Command lines of machines whose runs are kept and repeated.
+
+#include "cli/record/live_command.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/record/console_keys.h"
+#include "cli/record/emulator_words.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string joined(const Words& words) {
+  std::string text;
+  for (std::size_t n = 1; n < words.size(); ++n) text += (n == 1 ? "" : " ") + words[n];
+  return text;
+}
+
+Words qemu(Words words) {
+  words.insert(words.begin(), "qemu-system-x86_64");
+  return words;
+}
+
+/// Without what every machine gets that does not say -nodefaults.
+std::string live(Words words) {
+  words.push_back("-nodefaults");
+  return joined(live_command(qemu(words), "/s/console.log").command);
+}
+
+TEST(EmulatorWords, AreOptionsWithTheirValuesAndImages) {
+  const auto options =
+      emulator_options(qemu({"-m", "1G", "-nographic", "a.img", "--kernel", "-k", "-S"}));
+  ASSERT_EQ(options.size(), 5u);
+  EXPECT_EQ(options[0].value, "1G");
+  EXPECT_EQ(options[1].name, "nographic");
+  EXPECT_FALSE(options[1].value);
+  EXPECT_EQ(options[2].name, "");
+  EXPECT_EQ(options[2].value, "a.img");
+  EXPECT_EQ(options[3].name, "kernel");
+  EXPECT_EQ(options[3].value, "-k");
+  EXPECT_EQ(options[4].name, "S");
+}
+
+TEST(EmulatorWords, HaveValuesWithDoubledCommas) {
+  OptionValue value("user,id=a,,b,hostfwd=tcp::2222-:22");
+  EXPECT_EQ(value.head(), "user");
+  EXPECT_EQ(value.get("id"), "a,b");
+  value.set("id", "c,d");
+  value.remove("hostfwd");
+  value.set("restrict", "on");
+  EXPECT_EQ(value.text(), "user,id=c,,d,restrict=on");
+}
+
+TEST(LiveCommand, PutsEverythingFromOutsideBehindWhatTheLogHolds) {
+  const struct {
+    Words given;
+    const char* expected;
+  } cases[] = {
+      {{"/d/a,b.img"},
+       "-drive file=/d/a,,b.img,if=none,id=citcat-disk0-image,snapshot=on -drive "
+       "driver=blkreplay,if=none,image=citcat-disk0-image,id=citcat-disk0 -device "
+       "ide-hd,drive=citcat-disk0,bus=ide.0,unit=0 -nodefaults -monitor none"},
+      {{"-M", "q35", "-cdrom", "/d/c.iso"},
+       "-M q35 -drive file=/d/c.iso,if=none,id=citcat-disk0-image,readonly=on -drive "
+       "driver=blkreplay,if=none,image=citcat-disk0-image,id=citcat-disk0,readonly=on -device "
+       "ide-cd,drive=citcat-disk0,bus=ide.2,unit=0 -nodefaults -monitor none"},
+      {{"-drive", "file=/d/v.qcow2,if=virtio,format=qcow2", "-snapshot"},
+       "-drive file=/d/v.qcow2,format=qcow2,if=none,id=citcat-disk0-image,snapshot=on -drive "
+       "driver=blkreplay,if=none,image=citcat-disk0-image,id=citcat-disk0 -device "
+       "virtio-blk-pci,drive=citcat-disk0 -nodefaults -monitor none"},
+      {{"-drive", "file=/d/n.img,if=none,id=root", "-device", "nvme,drive=root,serial=1"},
+       "-drive file=/d/n.img,id=root-image,if=none,snapshot=on -drive "
+       "driver=blkreplay,if=none,image=root-image,id=root -device nvme,drive=root,serial=1 "
+       "-nodefaults -monitor none"},
+      {{"-drive", "if=pflash,format=raw,readonly=on,file=/o/CODE.fd", "-drive",
+        "if=pflash,format=raw,file=/o/VARS.fd"},
+       "-drive if=pflash,format=raw,readonly=on,file=/o/CODE.fd -drive "
+       "if=pflash,format=raw,file=/o/VARS.fd,snapshot=on -nodefaults -monitor none"},
+      {{"-nic", "user,model=virtio,mac=52:54:00:12:34:56,hostfwd=tcp::2222-:22"},
+       "-netdev user,hostfwd=tcp::2222-:22,id=citcat-net0 -device "
+       "virtio-net-pci,netdev=citcat-net0,mac=52:54:00:12:34:56 -object "
+       "filter-replay,id=citcat-filter0,netdev=citcat-net0 -nodefaults -monitor none"},
+      {{"-netdev", "user,id=n", "-device", "e1000,netdev=n"},
+       "-netdev user,id=n -object filter-replay,id=citcat-filter0,netdev=n -device "
+       "e1000,netdev=n -nodefaults -monitor none"},
+      {{"-serial", "mon:stdio", "-serial", "null"},
+       "-chardev stdio,signal=off,id=citcat-console,logfile=/s/console.log -serial "
+       "chardev:citcat-console -serial null -nodefaults -monitor none"},
+      {{"-serial", "file:/tmp/x", "-icount", "7"},
+       "-chardev file,path=/tmp/x,id=citcat-console,logfile=/s/console.log -serial "
+       "chardev:citcat-console -nodefaults -monitor none"},
+      {{"-nographic"}, "-nodefaults -display none -monitor none"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(live(c.given), c.expected);
+}
+
+TEST(LiveCommand, GivesAMachineWithDefaultsItsConsoleAndItsNetwork) {
+  const LiveCommand live = live_command(qemu({"-nographic", "-kernel", "k"}), "/s/console.log");
+  EXPECT_EQ(joined(live.command),
+            "-kernel " + std::filesystem::absolute("k").string() +
+                " -display none -monitor none -parallel null -chardev "
+                "stdio,signal=off,id=citcat-console,logfile=/s/console.log -serial "
+                "chardev:citcat-console -netdev user,id=citcat-net0 -device "
+                "e1000,netdev=citcat-net0 -object "
+                "filter-replay,id=citcat-filter0,netdev=citcat-net0");
+  EXPECT_EQ(live.images, Words{std::filesystem::absolute("k").string()});
+}
+
+TEST(LiveCommand, RefusesWhatTheLogDoesNotHold) {
+  const Words cases[] = {{"-blockdev", "driver=file,filename=x,node-name=y"},
+                         {"-net", "user"},
+                         {"-virtfs", "local,path=/,mount_tag=x"},
+                         {"-device", "usb-host,vendorid=1"},
+                         {"-device", "vfio-pci,host=0:1"},
+                         {"-drive", "file=x,if=scsi"},
+                         {"-drive", "file=x,if=none"},
+                         {"-chardev", "stdio,id=x,mux=on"},
+                         {"-loadvm", "x"}};
+  for (const Words& words : cases)
+    EXPECT_THROW((void)live_command(qemu(words), "c"), UsageError) << joined(qemu(words));
+  EXPECT_THROW((void)live_clock(qemu({"-icount", "auto"})), UsageError);
+  EXPECT_EQ(live_clock(qemu({"-icount", "7"})), "shift=7");
+  EXPECT_EQ(live_clock(qemu({})), "shift=5");
+}
+
+TEST(LiveCommand, TypedKeysAreTheMachinesBesideThoseBehindControlA) {
+  ConsoleKeys keys;
+  std::string passed;
+  for (const char key : std::string("a\x01\x01"
+                                    "b\x01"
+                                    "ac\x01"
+                                    "hx\x03"))
+    if (const auto byte = keys.take(key)) passed += *byte;
+  EXPECT_EQ(passed,
+            "a\x01"
+            "b\x01"
+            "cx\x03");
+  EXPECT_FALSE(keys.asks_end());
+  EXPECT_EQ(keys.take('\x01'), std::nullopt);
+  EXPECT_EQ(keys.take('x'), std::nullopt);
+  EXPECT_TRUE(keys.asks_end());
+}
+
+TEST(LiveCommand, IsRepeatedWithoutTheWorld) {
+  const Words live =
+      live_command(qemu({"-display", "gtk", "-serial", "stdio", "-serial", "pty", "-nodefaults",
+                         "-qmp", "unix:q", "-nic", "tap,ifname=t", "-S", "-m", "1G"}),
+                   "/s/console.log")
+          .command;
+  EXPECT_EQ(joined(repeated_command(live)),
+            "-chardev null,id=citcat-console -serial chardev:citcat-console -serial null "
+            "-nodefaults -netdev user,restrict=on,id=citcat-net0 -device "
+            "e1000,netdev=citcat-net0 -object "
+            "filter-replay,id=citcat-filter0,netdev=citcat-net0 -m 1G -display none -monitor none");
+}
+
+}  // namespace
+}  // namespace citcat
