@@ -22,6 +22,10 @@ class DataBreakpoints {
   /// Another exception or interrupt has been delivered: what the instruction has met by then it
   /// meets again.
   void abandon() { met_ = 0; }
+  /// Of a repeated run: RF, which keeps code breakpoints from an instruction, is set in front of
+  /// this one (by its number) for the emulator alone.
+  void leave_resume_out(std::uint64_t instruction) { no_resume_at_ = instruction; }
+  bool leaves_resume_out(std::uint64_t instruction) const { return no_resume_at_ == instruction; }
   /// B0 to B3 as a processor has them, which does not clear any of them
   /// (Intel SDM vol. 3, 17.2.3).
   unsigned bits() const { return bits_; }
@@ -32,6 +36,7 @@ class DataBreakpoints {
   bool watch_data_ = false;
   unsigned met_ = 0;  ///< since the last #DB
   unsigned bits_ = 0;
+  std::uint64_t no_resume_at_ = ~std::uint64_t{0};
 };
 
 }  // namespace citcat::monitor

@@ -418,7 +418,6 @@ class Recorder : private WayInMemory {
   void load_task_base();
   void begin_attempt(bool again);
   bool is_begun_anew(InsnKind kind, bool store, std::uint64_t linear);
-  bool read_by_processor(std::uint32_t physical, std::span<const std::uint8_t> value);
   std::span<const std::uint8_t> may_update(const Insn& insn, std::uint64_t linear,
                                            std::optional<std::uint32_t> physical,
                                            std::span<const std::uint8_t> value);
@@ -441,9 +440,6 @@ class Recorder : private WayInMemory {
   bool stop_marker_ = false;
   std::uint32_t window_ = 0;
   std::uint64_t completed_ = 0;
-  /// Of a repeated run: the instruction, by its number, in front of which RF is set for the
-  /// emulator alone.
-  std::uint64_t resume_left_out_ = ~std::uint64_t{0};
   std::uint32_t iterations_ = 0;  ///< of the REP in flight
   unsigned accesses_ = 0;         ///< of the iteration in progress
   unsigned shown_ = 0;            ///< accesses since the attempt or the iteration began

@@ -7,6 +7,31 @@
 #include "monitor/recorder.h"
 
 namespace citcat::monitor {
+namespace {
+
+struct LeftByProcessor {
+  std::array<std::uint8_t, 16> bytes{};
+  Notice notice = Notice::taken;
+};
+
+/// Of a repeated run: what a read shows whose value software does not take, where the processor has
+/// left another one than the emulator.
+std::optional<LeftByProcessor> left_by_processor(const GuestMemory& memory, InsnKind kind,
+                                                 std::uint32_t physical,
+                                                 std::span<const std::uint8_t> value) {
+  if (!memory.has_left()) return std::nullopt;
+  if (kind != InsnKind::iret && kind != InsnKind::far_return && kind != InsnKind::far_transfer)
+    return std::nullopt;
+  LeftByProcessor left;
+  if (value.size() > left.bytes.size() ||
+      !memory.is_ram(physical, static_cast<std::uint32_t>(value.size())))
+    return std::nullopt;
+  std::copy(value.begin(), value.end(), left.bytes.begin());
+  left.notice = memory.as_processor_left(physical, std::span(left.bytes).first(value.size()));
+  return left.notice == Notice::taken ? std::nullopt : std::optional(left);
+}
+
+}  // namespace
 
 /// Counts an access of a string instruction into its iteration. An access of the kind that begins
 /// an iteration, where the other kind is due, means that the iteration was begun again.
@@ -244,10 +269,14 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
   if (shown_++ < shown_before_) return;
   const auto show = [&](std::uint32_t at, std::span<const std::uint8_t> bytes) {
     bus_.set_locked(in_flight_->what.locked);
-    if (store)
+    if (store) {
       bus_.write(at, bytes);
-    else if (!memory_.has_left() || !read_by_processor(at, bytes))
+    } else if (const auto left = left_by_processor(memory_, in_flight_->what.kind, at, bytes)) {
+      if (left->notice == Notice::of_resume) breakpoints_.leave_resume_out(completed_ + 1);
+      bus_.read(at, std::span(left->bytes).first(bytes.size()));
+    } else {
       bus_.read(at, bytes);
+    }
     bus_.set_locked(false);
     if (several_ && store && device) note_message(at, bytes);
   };
@@ -262,25 +291,6 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
   if (in_page == value.size()) return;
   if (const auto second = walker_.translate(linear + in_page, store))
     show(*second, value.subspan(in_page));
-}
-
-/// Of a repeated run: shows a read for which software does not take the value, where the processor
-/// has left another one than the emulator. False where that is not so.
-bool Recorder::read_by_processor(std::uint32_t physical, std::span<const std::uint8_t> value) {
-  constexpr std::size_t kMost = 16;
-  const InsnKind kind = in_flight_->what.kind;
-  if (kind != InsnKind::iret && kind != InsnKind::far_return && kind != InsnKind::far_transfer)
-    return false;
-  std::array<std::uint8_t, kMost> bytes{};
-  if (value.size() > kMost || !memory_.is_ram(physical, static_cast<std::uint32_t>(value.size())))
-    return false;
-  std::copy(value.begin(), value.end(), bytes.begin());
-  const auto left = std::span(bytes).first(value.size());
-  const Notice notice = memory_.as_processor_left(physical, left);
-  if (notice == Notice::taken) return false;
-  if (notice == Notice::of_resume) resume_left_out_ = completed_ + 1;
-  bus_.read(physical, left);
-  return true;
 }
 
 /// What is read of `value` by an instruction that is going to store there. A processor asks for the

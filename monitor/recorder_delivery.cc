@@ -300,7 +300,7 @@ void Recorder::push_frame(const LoggedEvent& event, const WayIn& way, const Corr
       correction.passed_bytes != 0 || ((event.software || is_own_trap(event)) &&
                                        in_flight_ != nullptr && !in_flight_->first_in_block);
   const bool is_fault = !event.interrupts() && !event.software && !is_own_trap(event);
-  const bool no_resume = ended_resume || (completed_ == resume_left_out_ && !is_fault);
+  const bool no_resume = ended_resume || (breakpoints_.leaves_resume_out(completed_) && !is_fault);
   const std::uint64_t code_base = state.code64 ? 0 : state.segment[1].base;
   const auto own_flags =
       bytes_of(std::uint64_t{no_resume ? state.eflags & ~kResume : state.eflags});
