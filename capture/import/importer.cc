@@ -464,21 +464,8 @@ InternalReads Importer::internal_reads(const Recording& recording) {
     }
     kept.push_back(read);
   }
-  stores_ = load_emulator_stores(options_.capture.internal_path);
-  std::sort(stores_.begin(), stores_.end());
+  stores_ = EmulatorStores(options_.capture.internal_path);
   return kept;
-}
-
-std::vector<std::uint64_t> Importer::told_changes(const ExternalWrites& writes) const {
-  std::vector<std::uint64_t> told;
-  for (const ExternalWrite& write : writes) {
-    if (write.data.size() != 1 || !write.position_known) continue;
-    const EmulatorStore store{write.position.instruction + base_.instruction, write.address,
-                              write.data.front()};
-    if (std::binary_search(stores_.begin(), stores_.end(), store))
-      told.push_back(write.transaction);
-  }
-  return told;
 }
 
 Recording Importer::finish() {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "capture/bus/side_values.h"
 #include "capture/bus/transaction_stream.h"
 #include "capture/import/dump_window.h"
+#include "capture/import/emulator_stores.h"
 #include "capture/import/import.h"
 #include "capture/import/position_audit.h"
 #include "capture/import/where.h"
@@ -38,9 +38,10 @@ class Importer {
   bool ends_where_told() const;
   void reach(Recording& recording, const Position& told) const;
   void leave_open(CpuState& state) const;
-  /// Of these writes of the recording, those of a single byte of which the file of internal values
-  /// says that the emulator has stored it: the transactions that show them, ascending.
-  std::vector<std::uint64_t> told_changes(const ExternalWrites& writes) const;
+  /// The transactions that show what the emulator has stored, of the recording's `writes`.
+  std::vector<std::uint64_t> told_changes(const ExternalWrites& writes) const {
+    return stores_.shown_by(writes, base_);
+  }
   bool tells_changes() const { return !stores_.empty(); }
   void require_width(const CpuState& state) const;
 
@@ -101,7 +102,7 @@ class Importer {
   std::optional<Position> first_window_, last_window_;  ///< counts at writes into the dump window
   Position base_;
   bool base_known_ = true;
-  std::vector<EmulatorStore> stores_;  ///< sorted
+  EmulatorStores stores_;
 };
 
 }  // namespace citcat
