@@ -280,10 +280,9 @@ void Verifier::check_bit_change(PhysAddr a, const ExternalChange& change, Positi
   constexpr std::uint32_t kPaging = 1u << 31;
   const bool table_entry = change.marks_table_entry && (c.machine->engine().cr(0) & kPaging) != 0;
   const std::vector<std::uint64_t>& told = c.policy.told_changes;
-  if (c.is_waived(change.transaction) ||
-      std::binary_search(told.begin(), told.end(), change.transaction))
-    return;
-  if (!c.policy.bit_changes && !table_entry && c.external.stands_alone(a)) {
+  if (std::binary_search(told.begin(), told.end(), change.transaction)) return;
+  if (!c.policy.bit_changes && !c.is_waived(change.transaction) && !table_entry &&
+      c.external.stands_alone(a)) {
     char at[16];
     std::snprintf(at, sizeof at, "%08x", a.u32());
     throw ReplayStopped{now,
