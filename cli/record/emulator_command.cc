@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <initializer_list>
 
+#include "cli/record/emulator_words.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -74,12 +75,6 @@ std::uint64_t ram_bytes(const std::vector<std::string>& command) {
     throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
                                  *given, kMaxRecordedRam >> 20));
   return value << shift;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == ',' ? std::string(",,") : std::string(1, c);
-  return out;
 }
 
 fs::path own_folder() {

@@ -34,9 +34,6 @@ std::optional<std::string> option_value(const std::vector<std::string>& command,
 /// Whether the emulator's console is the terminal that it was started from.
 bool uses_terminal(const std::vector<std::string>& command);
 
-/// A value inside an option with several: QEMU takes a doubled comma for one.
-std::string escaped(const std::string& text);
-
 /// RAM of the machine, by -m. Throws UsageError for more than can be recorded.
 std::uint64_t ram_bytes(const std::vector<std::string>& command);
 /// The folder of this program.

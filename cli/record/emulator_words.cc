@@ -34,12 +34,6 @@ constexpr std::array kWithoutValue = {"h",
                                       "xen-attach",
                                       "enable-sync-profile"};
 
-std::string doubled_commas(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == ',' ? std::string(",,") : std::string(1, c);
-  return out;
-}
-
 /// Up to the next single comma; `at` goes behind it.
 std::string next_part(const std::string& text, std::size_t& at) {
   std::string part;
@@ -55,6 +49,12 @@ std::string next_part(const std::string& text, std::size_t& at) {
 }
 
 }  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == ',' ? std::string(",,") : std::string(1, c);
+  return out;
+}
 
 std::vector<EmulatorOption> emulator_options(const std::vector<std::string>& command) {
   std::vector<EmulatorOption> options;
@@ -113,8 +113,8 @@ std::string OptionValue::text() const {
   std::string out;
   for (const auto& [name, value] : parts_) {
     if (!out.empty()) out += ',';
-    out += doubled_commas(name);
-    if (value) out += "=" + doubled_commas(*value);
+    out += escaped(name);
+    if (value) out += "=" + escaped(*value);
   }
   return out;
 }

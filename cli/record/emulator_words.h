@@ -2,7 +2,6 @@
 // The words of an emulator's command line: which are options, which are values, and what is in a
 // value.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,8 +18,11 @@ struct EmulatorOption {
 /// The options of a command line, without its first word.
 std::vector<EmulatorOption> emulator_options(const std::vector<std::string>& command);
 
-/// "file=a,,b.img,if=ide" as pairs; a word without a "=" has no value. QEMU takes a doubled comma
-/// for one.
+/// A value inside an option with several: QEMU takes a doubled comma for one.
+std::string escaped(const std::string& text);
+
+/// "file=a,,b.img,if=ide" as pairs; a word without a "=" has no value. Doubled commas are
+/// single ones here.
 class OptionValue {
  public:
   explicit OptionValue(const std::string& text);

@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/record/console_relay.h"
 #include "cli/record/emulator_program.h"
+#include "cli/record/emulator_words.h"
 #include "cli/record/live_command.h"
 #include "cli/record/monitor_receiver.h"
 #include "cli/record/output_lock.h"
