@@ -152,38 +152,34 @@ TEST_F(WriteBack, OfALineInHalvesAdoptsFlagsOfBoth) {
 }
 
 /// mov al,[10h]; mov al,[10h]; hlt: the second read shows another bit.
+constexpr const char* kOneBitChanged =
+    "0,CODE_RD,00010000,4,a01000a0,-\n"
+    "0,MEM_RD,00020010,1,41,-\n"
+    "1,CODE_RD,00010004,4,1000f490,-\n"
+    "1,MEM_RD,00020010,1,43,-\n"
+    "2,HALT,00000000,1,00,-\n";
+
 TEST_F(Evidence, OfOneBitThatChangedAloneIsBelievedOnlyOnDemand) {
-  const std::string capture =
-      "0,CODE_RD,00010000,4,a01000a0,-\n"
-      "0,MEM_RD,00020010,1,41,-\n"
-      "1,CODE_RD,00010004,4,1000f490,-\n"
-      "1,MEM_RD,00020010,1,43,-\n"
-      "2,HALT,00000000,1,00,-\n";
-  const nlohmann::json refused = verdict_of("cache=none", capture);
+  const nlohmann::json refused = verdict_of("cache=none", kOneBitChanged);
   EXPECT_EQ(refused.at("verdict"), "diverged") << refused.dump();
   EXPECT_EQ(refused.at("divergence").at("position"), 1);
   EXPECT_EQ(refused.at("divergence").at("transaction"), 3);
   EXPECT_THAT(refused.at("divergence").at("expected"), HasSubstr("00020010"));
-  const nlohmann::json believed = verdict_of("cache=none", capture, {"--accept-bit-changes"});
+  const nlohmann::json believed =
+      verdict_of("cache=none", kOneBitChanged, {"--accept-bit-changes"});
   EXPECT_EQ(believed.at("verdict"), "match") << believed.dump();
   EXPECT_EQ(believed.at("single_bit_changes"), 1);
 }
 
 /// The same, where the monitor says of it, or of something else, that the emulator has stored it.
 TEST_F(Evidence, OfOneBitThatAnEmulatorHasStoredIsWhatItsMonitorSays) {
-  const std::string capture =
-      "0,CODE_RD,00010000,4,a01000a0,-\n"
-      "0,MEM_RD,00020010,1,41,-\n"
-      "1,CODE_RD,00010004,4,1000f490,-\n"
-      "1,MEM_RD,00020010,1,43,-\n"
-      "2,HALT,00000000,1,00,-\n";
   const auto verdict_beside = [&](const std::string& stored) {
     write_file(file("stored.csv"), "icount,op,eip,eax,ebx,ecx,edx\n" + stored + ",00000000\n");
     good({"import", "c.csv", "--initial-state", "state.json", "--internal", "stored.csv", "-o",
           "stored.citcat"});
     return nlohmann::json::parse(run({"verify", "stored.citcat", "--json"}).out);
   };
-  EXPECT_EQ(verdict_of("cache=none", capture).at("verdict"), "diverged");
+  EXPECT_EQ(verdict_of("cache=none", kOneBitChanged).at("verdict"), "diverged");
   const nlohmann::json told = verdict_beside("1,STORED,0,00000043,00000001,00020010");
   EXPECT_EQ(told.at("verdict"), "match") << told.dump();
   EXPECT_EQ(told.at("single_bit_changes"), 0) << "it is not suspect";

@@ -68,6 +68,27 @@ class CInterface : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(CInterface, SaysHowManyProcessorsARecordingHas) {
+  EXPECT_EQ(citcat_processors(recording().c_str()), 1U);
+  EXPECT_EQ(citcat_processors((recording() + "@0").c_str()), 1U);
+  std::ofstream(file("trace.kt"), std::ios::binary) << "no archive";
+  EXPECT_EQ(citcat_processors(file("trace.kt").c_str()), 1U);
+  EXPECT_EQ(citcat_error(nullptr), nullptr);
+  EXPECT_EQ(citcat_processors(file("absent.citcat").c_str()), 0U);
+  EXPECT_THAT(citcat_error(nullptr), HasSubstr("absent.citcat"));
+  EXPECT_EQ(citcat_processors(nullptr), 0U);
+  EXPECT_STREQ(citcat_error(nullptr), "no path was given");
+
+  const std::string queue = CITCAT_SOURCE_DIR "/samples/two-processors/queue.";
+  const ProcessResult made =
+      run_citcat({"import", queue + "bin.zst", "--internal", "0=" + queue + "side.0.csv",
+                  "--internal", "1=" + queue + "side.1.csv", "-o", file("two.citcat")},
+                 file("."));
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(citcat_processors(file("two.citcat").c_str()), 2U);
+  EXPECT_EQ(citcat_processors(file("two.citcat@1").c_str()), 1U);
+}
+
 TEST_F(CInterface, SixteenThreadsReadOneRecordingAlike) {
   const Read alone = read_all(recording());
   ASSERT_EQ(alone.error, "");
@@ -161,7 +182,7 @@ TEST_F(CInterface, WithoutMemoryTheCallFailsAndTheProcessLives) {
   EXPECT_GT(failed, 10);
 }
 
-/// docs/formats/kt.md, "Traces of 64 bits": mov rbx, rax into FFFF888000001000h at
+/// docs/formats/kt.md, "Traces of 64 bits": mov [rbx], rax to FFFF888000001000h at
 /// FFFFFFFF81000010h.
 TEST(WideTraces, AreReadWithTheirAddressesByWhoAsksForThem) {
   const std::string path =
