@@ -22,7 +22,7 @@ class DataBreakpoints {
   /// Another exception or interrupt has been delivered: what the instruction has met by then it
   /// meets again.
   void abandon() { met_ = 0; }
-  /// Of a repeated run: RF, which keeps code breakpoints from an instruction, is set in front of
+  /// In a repeated run, RF, which keeps code breakpoints from an instruction, is set in front of
   /// this one (by its number) for the emulator alone.
   void leave_resume_out(std::uint64_t instruction) { no_resume_at_ = instruction; }
   bool leaves_resume_out(std::uint64_t instruction) const { return no_resume_at_ == instruction; }

@@ -138,14 +138,14 @@ class GuestMemory {
     else
       take_back(address, size);
   }
-  /// Of a repeated run: whether RAM holds what the emulator itself has stored otherwise than the
+  /// Whether, in a repeated run, RAM holds what the emulator itself has stored otherwise than the
   /// bus has shown. Software that reads it must be shown what is there.
   bool is_left(std::uint32_t address) const {
     return !left_.empty() && left_at(address) != nullptr;
   }
-  /// Of a repeated run: makes `bytes`, which the processor itself reads at `address`, what it has
-  /// left there. Returns what of it the guest would notice: nothing (`taken`) where all is the
-  /// same.
+  /// In a repeated run, changes `bytes`, which the processor itself reads at `address`, into those
+  /// that it has left there. Returns which difference the guest would notice: none (`taken`) where
+  /// they are the same.
   Notice as_processor_left(std::uint32_t address, std::span<std::uint8_t> bytes) const;
   bool has_left() const { return !left_.empty(); }
   // RAM for a moment, in which the machine does not run.

@@ -14,8 +14,8 @@ struct LeftByProcessor {
   Notice notice = Notice::taken;
 };
 
-/// Of a repeated run: what a read shows whose value software does not take, where the processor has
-/// left another one than the emulator.
+/// The bytes that a read of a repeated run shows, where software does not take its value and the
+/// processor has left another one than the emulator.
 std::optional<LeftByProcessor> left_by_processor(const GuestMemory& memory, InsnKind kind,
                                                  std::uint32_t physical,
                                                  std::span<const std::uint8_t> value) {

@@ -48,11 +48,10 @@ std::optional<Scope> scope_of(const AnalysisPlan& plan, const NameSource& names)
 
 /// Names the processor of `file` where it is one of a machine's.
 void share_bus(const RecordingFile& file, Setup& setup) {
-  const std::string path = file.container().path();
-  const std::optional<MachineFile> machine = MachineFile::find(path);
-  if (!machine) return;
+  std::optional<MachineFile> found = MachineFile::find(file.container().path());
+  if (!found) return;
   setup.processor = file.number();
-  setup.bus_turns = [machine = *machine] {
+  setup.bus_turns = [machine = std::move(*found)] {
     const std::vector<RecordingFile> all = open_processors(machine);
     return std::make_shared<const BusTurns>(shared_bus_of(machine, all), all.size());
   };

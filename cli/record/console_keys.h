@@ -1,6 +1,6 @@
 #pragma once
-// What somebody types for a machine: the keys that mean this program are taken out, as QEMU's own
-// console does with them (QEMU's documentation, "Keys in the character backend multiplexer").
+// Takes the keys that mean this program out of those that somebody types for a machine, as QEMU's
+// own console does (QEMU's documentation, "Keys in the character backend multiplexer").
 
 #include <optional>
 
@@ -8,8 +8,8 @@ namespace citcat {
 
 class ConsoleKeys {
  public:
-  /// A typed byte. Returns what the machine gets of it: nothing for Ctrl-A, of which the next key
-  /// says what is meant.
+  /// Takes a typed byte. Returns the byte that the machine gets: none for Ctrl-A, because the next
+  /// key says what it means.
   std::optional<char> take(char key) {
     constexpr char kControlA = 1;
     if (!escaped_ && key == kControlA) {

@@ -66,7 +66,7 @@ class LiveMachine {
   }
   void tell(std::string text) { out_.changes.push_back(std::move(text)); }
 
-  /// What is to be known before the first option is taken.
+  /// Looks at what every option may depend on, before the first one is taken.
   void note(const EmulatorOption& option) {
     const std::string value = option.value.value_or("");
     if (is_one_of(option.name, {"machine", "M"})) {

@@ -17,7 +17,7 @@ namespace citcat {
 /// where there is no whole session in the end; then nothing of it is left.
 ExitCode record_live(const RecordArguments& arguments, const Console& console);
 
-/// What is in a session, for who looks for a window of it.
+/// Prints the machine of a session, and what its console showed when.
 void list_session(const LiveSession& session, bool json, const Console& console);
 
 /// The command line that repeats the session's run with `program`.

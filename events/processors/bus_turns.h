@@ -33,7 +33,7 @@ class BusTurns {
   struct End {
     std::uint64_t turn = 0;
     std::uint64_t instruction = 0;  ///< the first one behind it
-    std::uint64_t clock = 0;        ///< of the last transaction in it
+    std::uint64_t clock = 0;        ///< when the bus first shows its last instruction
   };
   /// The first end behind `at`.
   std::vector<End>::const_iterator end_behind(std::size_t processor, Position at) const;

@@ -133,8 +133,8 @@ struct Comparison : ComparisonProgress {
   void check_lines(Position next);
   /// The instruction or iteration at `now` is complete: so must its lines be.
   void expire_lines(Position now, bool in_repeat);
-  /// Of lines that instructions up to `last` have given up, and that differ only in bits that no
-  /// manual tells: these are taken over before what was read behind them is looked at.
+  /// Takes over bits that no manual tells, of lines that instructions up to `last` have given up,
+  /// before the reads behind those lines are looked at.
   void adopt_lines(std::uint64_t last);
   /// Without counts: those of a window, as memory is now. True where some agree.
   bool check_window(std::uint32_t window);
