@@ -18,10 +18,10 @@ constexpr int kBlockAddress = 0, kBlockInstructions = 1, kBlockExecutions = 2, k
 
 constexpr Column kBlockColumns[] = {
     {Column::Type::address, none, "address", "linear address of its first byte"},
-    {integer, none, "instructions", "how many it has; the last one alone may transfer control"},
+    {integer, none, "instructions", "how many it has; only the last one may transfer control"},
     {integer, none, "executions", "how often it ran"},
     {integer, none, "size", "bytes"},
-    {text, none, "symbol", "procedure that it lies in, with the offset"},
+    {text, none, "symbol", "procedure that contains it, with the offset"},
 };
 
 struct CodeBlock {

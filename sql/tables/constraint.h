@@ -1,5 +1,5 @@
 #pragma once
-// What a query demands of the rows of a table, as far as it is told to the table.
+// The conditions of a query on the rows of a table, as far as SQLite passes them to the table.
 
 #include <cstdint>
 #include <optional>

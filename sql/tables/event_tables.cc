@@ -27,14 +27,14 @@ constexpr Column kEventColumns[] = {
     {integer, exact, "position", "instructions completed before it"},
     {text, none, "kind",
      "exception, software interrupt, interrupt (from outside), nmi, smi, halt or shutdown"},
-    {integer, none, "vector", "NULL where there is none"},
+    {integer, none, "vector", "its vector; NULL if it has none"},
     {integer, none, "iteration", "completed iterations of the REP that it interrupts"},
-    {integer, none, "error_code", "of an exception, else NULL"},
-    {integer, none, "cs", "of a delivery: code segment that it came from"},
+    {integer, none, "error_code", "error code of an exception, else NULL"},
+    {integer, none, "cs", "for a delivery: the code segment that it came from"},
     {Column::Type::address, none, "offset",
-     "of a delivery: offset in CS of what faulted, would run next, or is the INT"},
-    {Column::Type::address, none, "cr2", "of a page fault: address that was accessed"},
-    {text, none, "process", "name of the process that runs, or its page tables (CR3)"},
+     "for a delivery: offset in CS of the instruction that faulted, would run next, or is the INT"},
+    {Column::Type::address, none, "cr2", "for a page fault: the address that was accessed"},
+    {text, none, "process", "name of the running process, or its page tables (CR3)"},
     {integer, none, "level", "privilege level that it came from"},
 };
 
@@ -95,7 +95,7 @@ constexpr Column kSystemColumns[] = {
     {text, none, "kind",
      "return from interrupt, SYSENTER, SYSEXIT, SYSCALL, SYSRET, load of CR3 or CR0, INVD or "
      "WBINVD"},
-    {integer, none, "value", "of a load of CR3: CR3, else NULL"},
+    {integer, none, "value", "for a load of CR3: its new value, else NULL"},
     {text, none, "process", "name of the process before it, or its page tables (CR3)"},
     {integer, none, "level", "privilege level before it"},
 };
@@ -143,9 +143,9 @@ constexpr Column kPortColumns[] = {
     {integer, none, "port", "its number"},
     {integer, none, "size", "bytes"},
     {text, none, "direction", "read or write"},
-    {integer, none, "value", "what was read or written"},
-    {integer, none, "iteration", "of a REP string instruction, from 0"},
-    {text, none, "process", "name of the process that runs, or its page tables (CR3)"},
+    {integer, none, "value", "the value read or written"},
+    {integer, none, "iteration", "number of the iteration of a REP string instruction, from 0"},
+    {text, none, "process", "name of the running process, or its page tables (CR3)"},
     {integer, none, "level", "privilege level, 0 to 3"},
 };
 

@@ -28,14 +28,14 @@ enum SyscallColumn : int {
 };
 
 constexpr Column kSyscallColumns[] = {
-    {integer, exact, "position", "instructions completed before the one that makes it"},
-    {text, none, "process", "name of the process when it makes it, or its page tables (CR3)"},
+    {integer, exact, "position", "instructions completed before the one that makes the call"},
+    {text, none, "process", "name of the calling process, or its page tables (CR3)"},
     {integer, none, "number", "of the call"},
     {text, none, "name", "of the call"},
-    {integer, none, "result", "what it returned, negative of an error; NULL where nothing was"},
-    {integer, none, "end", "position of the return; NULL where the run ends before it"},
+    {integer, none, "result", "its result, negative for an error; NULL if it did not return"},
+    {integer, none, "end", "position of the return; NULL if the run ends before it"},
     {text, none, "state", "returned, restarted, never (it does not return) or pending"},
-    {text, none, "call", "with its arguments, as a person reads it"},
+    {text, none, "call", "the call with its arguments, for people"},
     {integer, none, "error", "1: it failed"},
     {text, none, "interface", "i386 or amd64"},
     {Column::Type::address, none, "address_space", "CR3"},
@@ -44,7 +44,7 @@ constexpr Column kSyscallColumns[] = {
     {integer, none, "argument2", "third"},
     {integer, none, "argument3", "fourth"},
     {integer, none, "argument4", "fifth"},
-    {integer, none, "argument5", "sixth; NULL where it is not known"},
+    {integer, none, "argument5", "sixth; NULL if it is not known"},
 };
 
 struct SyscallForm {
@@ -117,11 +117,11 @@ enum ProcessColumn : int {
 };
 
 constexpr Column kProcessColumns[] = {
-    {integer, exact, "position", "of the first instruction that ran in it"},
+    {integer, exact, "position", "position of the first instruction that ran in it"},
     {text, none, "process", "name of the process, or its page tables (CR3)"},
-    {Column::Type::address, none, "address_space", "CR3; of isolated page tables the kernel's"},
+    {Column::Type::address, none, "address_space", "CR3; with isolated page tables, the kernel's"},
     {integer, none, "last", "position of the last instruction that ran in it"},
-    {integer, none, "instructions", "that ran in it"},
+    {integer, none, "instructions", "instructions that ran in it"},
     {integer, none, "user_instructions", "of these at level 3"},
     {integer, none, "turns", "how often the processor came to it"},
 };
@@ -168,13 +168,13 @@ enum CallColumn : int {
 
 constexpr Column kCallColumns[] = {
     {integer, exact, "position", "where the procedure begins to run"},
-    {text, none, "procedure", "its name, or its address where it has none"},
+    {text, none, "procedure", "its name, or its address if it has none"},
     {text, none, "caller", "the procedure that calls it"},
-    {text, none, "module", "program, library or kernel of the procedure; empty where not known"},
-    {integer, none, "depth", "calls that are open on the stack, this one among them"},
+    {text, none, "module", "program, library or kernel of the procedure; empty if not known"},
+    {integer, none, "depth", "calls that are open on the stack, including this one"},
     {integer, none, "instructions",
-     "that its thread executed up to its return; NULL where the run ends before it"},
-    {text, none, "process", "name of the process that runs, or its page tables (CR3)"},
+     "instructions that its thread executed up to its return; NULL if the run ends before it"},
+    {text, none, "process", "name of the running process, or its page tables (CR3)"},
     {integer, none, "level", "privilege level, 0 to 3"},
 };
 

@@ -33,14 +33,14 @@ constexpr Column kInstructionColumns[] = {
     {Column::Type::address, exact, "address", "linear address of its first byte"},
     {text, none, "bytes", "its bytes, hexadecimal"},
     {text, none, "mnemonic", "without prefixes and operands"},
-    {text, exact, "process", "name of the process that runs, or its page tables (CR3)"},
+    {text, exact, "process", "name of the running process, or its page tables (CR3)"},
     {integer, exact, "level", "privilege level, 0 to 3"},
     {text, none, "text", "disassembled, in Intel syntax"},
     {integer, none, "size", "bytes"},
     {integer, none, "mode", "size of its code segment: 16, 32 or 64"},
     {Column::Type::address, none, "physical", "physical address of its first byte"},
-    {integer, none, "iterations", "of a REP string instruction, else NULL"},
-    {text, none, "symbol", "procedure that it lies in, with the offset"},
+    {integer, none, "iterations", "iterations of a REP string instruction, else NULL"},
+    {text, none, "symbol", "procedure that contains it, with the offset"},
     {integer, none, "rows", "instructions that the row stands for: 1"},
 };
 

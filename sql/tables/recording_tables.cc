@@ -29,17 +29,17 @@ enum BusColumn : int {
 };
 
 constexpr Column kBusColumns[] = {
-    {integer, exact, "number", "of the transaction in the capture, from 0"},
+    {integer, exact, "number", "number of the transaction in the capture, from 0"},
     {text, none, "kind",
      "code_read, data_read, data_write, io_read, io_write, interrupt_acknowledge, halt, shutdown, "
      "flush, reset, nmi, smi or instruction_start"},
     {Column::Type::address, none, "address", "physical address, or the port"},
     {integer, none, "size", "bytes"},
-    {text, none, "data", "hexadecimal, in the order of addresses; NULL of reads"},
-    {integer, none, "position", "instructions completed before it, where the monitor counted"},
-    {integer, none, "clock", "bus clock or sample, where the capture has it"},
+    {text, none, "data", "hexadecimal, in the order of addresses; NULL for reads"},
+    {integer, none, "position", "instructions completed before it, if the monitor counted them"},
+    {integer, none, "clock", "bus clock or sample, if the capture has it"},
     {integer, none, "line", "1: part of a line"},
-    {integer, none, "write_back", "1: of a dirty line"},
+    {integer, none, "write_back", "1: write-back of a dirty line"},
     {integer, none, "uncacheable", "1: the address is not cached"},
 };
 
@@ -126,9 +126,9 @@ constexpr Column kSymbolColumns[] = {
     {text, none, "name", "demangled"},
     {text, none, "module", "program, library, kernel or kernel module"},
     {Column::Type::address, none, "address", "linear address of its first byte"},
-    {integer, none, "size", "bytes; NULL where the file does not say"},
+    {integer, none, "size", "bytes; NULL if the file does not say"},
     {text, none, "kind", "code or data"},
-    {text, none, "process", "whose memory alone has the module; NULL: that of every process"},
+    {text, none, "process", "the only process that has the module; NULL: every process has it"},
 };
 
 class SymbolCursor final : public Cursor {

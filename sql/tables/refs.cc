@@ -28,16 +28,16 @@ using enum Column::Use;
 constexpr Column kRefColumns[] = {
     {integer, exact, "position", "instructions completed before the one that accesses it"},
     {Column::Type::address, exact, "address",
-     "linear address; NULL of descriptor tables and the like"},
+     "linear address; NULL for descriptor tables and the like"},
     {Column::Type::address, exact, "physical", "physical address"},
     {integer, none, "size", "bytes, all in one page"},
     {text, none, "kind", "read or write"},
     {text, none, "class",
      "data; system: tables and task segments, by an instruction; delivery: by an interrupt, an "
      "exception, or an instruction that was refused"},
-    {integer, none, "iteration", "of a REP string instruction, from 0"},
-    {integer, none, "value", "of at most 8 bytes; NULL where it is not known"},
-    {text, exact, "process", "name of the process that runs, or its page tables (CR3)"},
+    {integer, none, "iteration", "number of the iteration of a REP string instruction, from 0"},
+    {integer, none, "value", "the value, if it has at most 8 bytes; NULL if it is not known"},
+    {text, exact, "process", "name of the running process, or its page tables (CR3)"},
     {integer, exact, "level", "privilege level, 0 to 3"},
     {integer, none, "rows", "accesses that the row stands for: 1"},
 };

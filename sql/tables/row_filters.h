@@ -1,5 +1,5 @@
 #pragma once
-// What tables of rows have in common.
+// The common part of tables of rows.
 
 #include <cstdint>
 #include <string>

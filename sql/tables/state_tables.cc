@@ -42,9 +42,9 @@ bool go_to(RowSource& source, std::uint64_t position) {
 constexpr int kRegisterPosition = 0, kRegisterName = 1, kRegisterValue = 2, kRegisterKnown = 3;
 
 constexpr Column kRegisterColumns[] = {
-    {integer, exact, "position", "the moment before this instruction: a query has to say it"},
+    {integer, exact, "position", "the moment before this instruction, which a query must give"},
     {text, none, "name", "eax, cs.base, cr3 ..., in the order of `citcat info`"},
-    {integer, none, "value", "NULL of what has more than 64 bits"},
+    {integer, none, "value", "its value; NULL if it has more than 64 bits"},
     {integer, none, "known", "0: nobody dumped it, and nothing has written it so far"},
 };
 
@@ -111,11 +111,11 @@ constexpr int kMemoryAddress = 0, kMemoryValue = 1, kMemoryAt = 2, kMemoryFirst 
 
 constexpr Column kMemoryColumns[] = {
     {Column::Type::address, none, "address", "linear address of the byte"},
-    {integer, none, "value", "the byte; NULL where it is not mapped, or nothing says what it is"},
+    {integer, none, "value", "the byte; NULL if it is not mapped or not known"},
     {integer, argument, "at", "first argument: the moment before this instruction"},
     {Column::Type::address, argument, "first", "second argument: address of the first byte"},
     {Column::Type::address, argument, "last",
-     "third argument: of the last byte; without, the same"},
+     "third argument: address of the last byte; without it, the first"},
 };
 
 class MemoryCursor final : public Cursor {
