@@ -7,8 +7,8 @@
          citcat_machine_register(machine, "eax", &eax) == 1) printf("%llx\n", (unsigned long long)eax);
      citcat_machine_close(machine);
 
-   Different machines may be used in different threads, one machine in one thread at a time. A NULL
-   pointer where one is needed is an error, as any other. */
+   Different machines may be used in different threads, each machine in one thread at a time. A NULL
+   pointer where one is needed is an error. */
 #ifndef CITCAT_MACHINE_H
 #define CITCAT_MACHINE_H
 
@@ -18,46 +18,48 @@
 extern "C" {
 #endif
 
-/** A recorded run in which one moves. */
+/** A recorded run, and a place in it. */
 typedef struct citcat_machine citcat_machine;
 
 enum citcat_machine_flags {
-  CITCAT_MACHINE_CHECKED = 1 /**< compare with the evidence on the way, wherever one goes; slower */
+  CITCAT_MACHINE_CHECKED = 1 /**< compare with the evidence on the way; slower */
 };
 
-/** Opens a recording, at its beginning or its first checkpoint. `flags` are of enum
-    citcat_machine_flags. NULL when that fails: citcat_machine_error(NULL) says why. */
+/** Opens a recording, at its beginning or its first checkpoint. `flags` combines enum
+    citcat_machine_flags. NULL on an error: citcat_machine_error(NULL) says why. */
 CITCAT_API citcat_machine* citcat_machine_open(const char* path, unsigned flags);
-/** Ends it. NULL is allowed. */
+/** Closes it. NULL is allowed. */
 CITCAT_API void citcat_machine_close(citcat_machine* machine);
 
-/** Goes to before an instruction, or an iteration of it. 0: there; 1: the run ends before, and the
-    machine is at its end; -1: an error, also where the replay leaves the evidence. */
+/** Goes to the place before an instruction, or before an iteration of it. 0: it is there; 1: the run
+    ends before that, and the machine is at its end; -1: an error, for example because the replay
+    differs from the evidence. */
 CITCAT_API int citcat_machine_seek(citcat_machine* machine, uint64_t instruction, uint32_t iteration);
-/** One instruction, or iteration of a REP, further. 1: done; 0: the run is at its end; -1: an error. */
+/** Executes one instruction, or iteration of a REP. 1: done; 0: the run is at its end; -1: an error. */
 CITCAT_API int citcat_machine_step(citcat_machine* machine);
-/** The same backwards; 0 at the beginning. */
+/** Goes back by one; 0 at the beginning. */
 CITCAT_API int citcat_machine_step_back(citcat_machine* machine);
 
 /** Instructions completed, and iterations of the REP in progress. */
 CITCAT_API uint64_t citcat_machine_instruction(const citcat_machine* machine);
 CITCAT_API uint32_t citcat_machine_iteration(const citcat_machine* machine);
 
-/** A register by its name in lower case: eax, eip, eflags, cs, cs.base, cr3, gdtr.base ..., of
-    processors with long mode rax, r8, rip, rflags, cs, fs.base, cr8, efer ... 1: it is in `*value`; 0: nothing that was recorded tells it; -1: there is none of that name. */
+/** A register by its name in lower case: eax, eip, eflags, cs, cs.base, cr3, gdtr.base ...; for
+    processors with long mode rax, r8, rip, rflags, cs, fs.base, cr8, efer ... 1: it is in `*value`; 0: the
+    recording does not give its value; -1: there is no register of that name. */
 CITCAT_API int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t* value);
 
-/** Memory from a physical address on. `known`, of the same size, gets 1 for each byte that the
-    recording or the run defines, else 0, and the byte is 0; it may be NULL. Returns how many are
-    known; -1 on an error. */
+/** Reads memory from a physical address on. `known` may be NULL, or has the same size: it gets 1 for
+    each byte that the recording or the run defines; for others it gets 0, and so does the byte.
+    Returns the number of known bytes, or -1 on an error. */
 CITCAT_API int64_t citcat_machine_memory(citcat_machine* machine, uint64_t physical, uint8_t* bytes,
                                          uint8_t* known, size_t count);
-/** Where a linear address lies in memory, by the page tables of the moment, read as the system does.
-    1: in `*physical`; 0: nowhere; -1: an error. */
+/** Translates a linear address by the current page tables, with the rights of level 0. 1: the result
+    is in `*physical`; 0: the address is not mapped; -1: an error. */
 CITCAT_API int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t* physical);
 
-/** The last error of `machine`, or with NULL of the last citcat_machine_open() of this thread: one
-    line of text, valid until the next call. NULL when there was none. */
+/** The last error of `machine`; with NULL, of the last citcat_machine_open() in this thread. One line of
+    text, valid until the next call; NULL if there was no error. */
 CITCAT_API const char* citcat_machine_error(const citcat_machine* machine);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 #pragma once
-// What `verify --account` says of what a recording rests on.
+// Prints the result of `verify --account`: the basis of a verdict.
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What a command says, and where: results, notes, warnings, progress.
+// The output of a command: results, notes, warnings and progress, each to its stream.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

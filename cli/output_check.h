@@ -1,5 +1,5 @@
 #pragma once
-// What a command writes is none of the files that it reads, which would be gone.
+// Refuses an output that is also an input of the command, because the input would be lost.
 
 namespace CLI {
 class App;

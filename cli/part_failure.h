@@ -1,6 +1,6 @@
 #pragma once
-// What has gone wrong in a process that works on a part of a run, told by the process that puts the
-// parts together: bad input stays bad input there.
+// Passes a failure from a process that works on a part of a run to the process that joins the
+// parts; bad input stays bad input there.
 
 #include <exception>
 #include <string>

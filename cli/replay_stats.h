@@ -1,5 +1,5 @@
 #pragma once
-// What `replay --stats` tells: what a replay did, and what it took.
+// Prints the result of `replay --stats`: the work of a replay and the time that it took.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

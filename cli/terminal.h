@@ -1,5 +1,5 @@
 #pragma once
-// What the terminal behind a stream can show.
+// The abilities of the terminal behind a stream.
 
 #include <string>
 #include <string_view>

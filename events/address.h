@@ -1,11 +1,11 @@
 #pragma once
-// Addresses are types, so that the compiler finds the classic mistake of this field: mixing what
-// the bus shows (physical) and what the program meant (linear). What a program writes is an offset
-// in a segment, and no address before linear32() has made it one.
+// Addresses are types, so that the compiler finds the classic mistake of this field: to mix
+// addresses on the bus (physical) with those of the program (linear). A program's own operand is an
+// offset in a segment; linear32() makes it an address.
 //
-// Arithmetic says of how many bits the machine's addresses are. Those of every machine that is
-// replayed so far have 32, and go on from the last one to 0: plus32(), minus32(). There is no plain
-// + or -, which would hide the places that rely on that.
+// The names of arithmetic functions say how many bits the machine's addresses have. plus32() and
+// minus32() go on from the last address of 32 bits to 0. There is no plain + or -, because it would
+// hide the places that rely on that.
 
 #include <compare>
 #include <cstddef>
@@ -32,24 +32,24 @@ struct Address {
   constexpr PageNumber page() const { return static_cast<PageNumber>(value / kPageSize); }
   constexpr std::uint32_t offset_in_page() const { return offset_in(kPageSize); }
   constexpr Address page_begin() const { return begin_of(kPageSize); }
-  // The same of any naturally aligned block of `bytes`, a power of two: a bus word, a line, ...
+  // The same for any naturally aligned block of `bytes`, a power of two: a bus word, a line, ...
   constexpr std::uint32_t offset_in(std::uint32_t bytes) const { return low32() & (bytes - 1); }
   constexpr Address begin_of(std::uint32_t bytes) const { return {value - offset_in(bytes)}; }
 
   /// `bytes` further on; 0 follows the last address of 32 bits.
   constexpr Address plus32(std::uint32_t bytes) const { return {low32() + bytes}; }
-  /// How many bytes it lies behind `base`, counted on from the last address of 32 bits to 0.
+  /// The distance from `base` to this address in bytes, modulo 2^32.
   constexpr std::uint32_t minus32(Address base) const { return low32() - base.low32(); }
-  /// One of the `size` bytes from `begin` on, which may go on from the last address of 32 bits to
-  /// 0.
+  /// True for one of the `size` bytes from `begin` on, which may go on from the last address of 32
+  /// bits to 0.
   constexpr bool is_within32(Address begin, std::size_t size) const {
     return minus32(begin) < size;
   }
-  /// What address lines carry of it of which only those in `lines` are there.
+  /// The part of the address that a bus with only the address lines in `lines` carries.
   constexpr Address masked32(std::uint32_t lines) const { return {value & lines}; }
   /// The address in a machine of 32 address bits, without a check.
   constexpr std::uint32_t low32() const { return static_cast<std::uint32_t>(value); }
-  /// The address for a field of 32 bits. Throws InternalError where it has more.
+  /// The address for a field of 32 bits. Throws InternalError if it has more bits.
   constexpr std::uint32_t u32() const {
     CITCAT_ASSERT(value <= 0xffffffff);
     return low32();
@@ -66,10 +66,10 @@ struct LinearSpace {
   using PageNumber = std::uint64_t;
 };
 
-/// Physical byte address, after the A20 gate; what the processor's pins carry. Of a page beyond 4
-/// GiB it is that of its stand-in (events/stand_ins.h).
+/// Physical byte address after the A20 gate, as the processor's pins carry it. For a page beyond 4
+/// GiB it is the address of the page's stand-in (events/stand_ins.h).
 using PhysAddr = Address<PhysicalSpace>;
-/// Physical byte address as the machine itself has it, in page tables and CR3: of up to 52 bits.
+/// Physical byte address of up to 52 bits, as the machine itself has it in page tables and CR3.
 using MachineAddr = Address<MachineSpace>;
 /// Linear address: after segmentation, before paging.
 using LinearAddr = Address<LinearSpace>;

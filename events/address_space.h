@@ -1,5 +1,5 @@
 #pragma once
-// What tells one address space from another.
+// The values that distinguish one address space from another.
 
 #include <cstdint>
 

@@ -1,12 +1,12 @@
 #pragma once
-// Where an event stands among what the replay reproduces in order.
+// The place of an event among the transactions that the replay reproduces in order.
 
 #include <cstdint>
 
 namespace citcat {
 
-/// Where an event stands among the transactions the replay reproduces in order, for captures that
-/// have no counter. Each field counts items before the event.
+/// The place of an event among the transactions that the replay reproduces in order, for captures
+/// without a counter. Each field counts items before the event.
 struct BusAnchor {
   std::uint64_t writes = 0;      ///< bytes of captured memory writes (not write-backs)
   std::uint64_t io = 0;          ///< bytes read from and written to ports; see PortUnit

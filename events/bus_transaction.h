@@ -1,6 +1,6 @@
 #pragma once
-// What one or several pin-level cycles meant. Every monitor (logic analyser, hardware collector,
-// emulator) ends up as a stream of these, in bus order.
+// A bus transaction: the meaning of one or several cycles on the pins. The readers of all monitors
+// (logic analyser, hardware collector, emulator) make a stream of these, in bus order.
 
 #include <array>
 #include <cstdint>
@@ -46,7 +46,7 @@ enum BusFlag : std::uint16_t {
   kPrefix = 256,   ///< instruction_start of a prefix byte: part of the instruction that follows
   kFlushed = 512,  ///< first instruction_start after the prefetch queue was emptied
   /// instruction_start that a branch trace message reports: the target of a branch that was taken.
-  /// `address` is linear, or an offset in CS where the message has no more; the instruction begins
+  /// `address` is linear, or an offset in CS if the message has only that; the instruction begins
   /// at one of the `size` bytes from there, whose data are not known.
   kBranchTarget = 1024,
 };
@@ -54,12 +54,12 @@ enum BusFlag : std::uint16_t {
 /// Largest transaction: one 32-byte line (Pentium and later, Intel SDM vol. 3, 11.1).
 inline constexpr std::size_t kMaxTransactionBytes = 32;
 
-/// In place of a transaction's ordinal, where none is meant.
+/// Stands for the ordinal of a transaction where there is none.
 inline constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
 
 /// One bus transaction. `data` is in address order: data[i] is the byte at address+i. Bytes beyond
-/// `size` are zero. Never crosses a line; a single transfer never crosses an aligned bus word, but
-/// for a port access that a monitor shows whole.
+/// `size` are zero. A transaction never crosses a line, and a single transfer never crosses an
+/// aligned bus word, except a port access that a monitor shows whole.
 struct BusTransaction {
   std::uint64_t index = 0;  ///< ordinal in the capture, from 0
   std::uint64_t clock = 0;  ///< bus clock or sample number of its start, if kClockKnown

@@ -48,8 +48,8 @@ struct CpuidLeaf {
   bool operator==(const CpuidLeaf&) const = default;
 };
 
-/// The captured processor. Chooses undefined results, faults and features (docs/fidelity.md). The
-/// numbers are those of archives and native captures.
+/// The captured processor, which decides undefined results, faults and features
+/// (docs/fidelity.md). Archives and native captures contain these numbers.
 enum class CpuModel : std::uint8_t {
   unknown,
   i8088,
@@ -75,8 +75,8 @@ std::vector<std::string> cpu_model_names();
 /// The same for messages: "8086, 8088, 286 or 386".
 std::string cpu_model_names_text();
 
-/// Of CpuState::cr0, EM: no coprocessor takes ESC instructions. Processors before the 286 have no
-/// CR0, and say the same by it here.
+/// Bit EM of CpuState::cr0: no coprocessor takes ESC instructions. Processors before the 286 have
+/// no CR0; here the bit says the same for them.
 inline constexpr std::uint32_t kNoCoprocessor = 1u << 2;
 
 /// SMBASE after a reset (SDM vol. 3, 34.4).
@@ -121,35 +121,34 @@ struct CpuState {
 
 /// The names under which registers are listed in CpuState::unknown, in this order: general
 /// registers, eip, eflags, segments with .base .limit .attributes, tables, control and debug
-/// registers, a20_mask, smbase, tsc, fx (the whole FXSAVE image). Only those `model` has; all that
-/// have 32 bits for unknown. Of processors with long mode the names are rax..rdi, r8..r15, rip and
-/// rflags, and cr8, efer and xcr0 follow cr4.
+/// registers, a20_mask, smbase, tsc, fx (the whole FXSAVE image). Only registers that `model` has;
+/// for an unknown model, all of those with 32 bits. For processors with long mode the names are
+/// rax..rdi, r8..r15, rip and rflags, and cr8, efer and xcr0 follow cr4.
 std::vector<std::string> register_names(CpuModel model);
 
 /// Sets or reads a register by its name in lower case: eax..edi, ax..di, ip/eip, flags/eflags,
 /// cs..gs (selector; in real mode also sets the base), cs.base, cs.limit, cs.attributes, cr0..cr4,
 /// dr0..dr7, gdtr.base, gdtr.limit, idtr.*, ldtr.*, tr.*, a20_mask, smbase, tsc.
 /// 16-bit names set the low half and leave the upper one. Values are cut to the register's width.
-/// A state with CpuState::long_mode has the names of register_names() alone, each of the whole
-/// width.
+/// A state with CpuState::long_mode has only the names of register_names(), each for the whole
+/// register.
 /// Returns false (set) or nullopt (get) for a name that is none of these.
 bool set_register(CpuState& state, std::string_view name, std::uint64_t value);
 std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name);
 
-/// A register that nobody dumped.
+/// True for a register that nobody dumped.
 bool is_unknown(const CpuState& state, std::string_view name);
 
-/// Settles what is known of SMBASE, which firmware moves and no instruction outside system
-/// management mode reads. It is known where `state` has it already, as a register or as
-/// IA32_SMBASE (MSR 9Eh); else where the first SMI `shows` it; else where the processor has just
-/// been reset (SDM vol. 3, table 9-1: CS base FFFF0000, EIP FFF0). Otherwise "smbase" is listed in
-/// `unknown`.
+/// Sets SMBASE if it is known. (Firmware changes it, and no instruction outside system management
+/// mode reads it.) It is known if `state` already has it, as a register or as IA32_SMBASE (MSR
+/// 9Eh); or else if the first SMI `shows` it; or else if the processor has just been reset (SDM
+/// vol. 3, table 9-1: CS base FFFF0000, EIP FFF0). Otherwise "smbase" is listed in `unknown`.
 void settle_smbase(CpuState& state, std::optional<std::uint32_t> shows);
 
 /// Reads an initial-state file: {"cpu":"8088","registers":{"cs":"0x0f23",...}}, optionally with
 /// "msrs":{"0x174":"0x60"}, "cpuid" (docs/cli.md), "ram_bytes":N and "comment". Numbers are JSON
 /// integers or texts, decimal or with 0x. Registers not named keep their defaults and are listed in
-/// `unknown`, except what follows from what is named: the upper half of a register named by its
+/// `unknown`, except those that follow from named ones: the upper half of a register named by its
 /// 16-bit name is zero, and in real mode a named selector gives base, limit and attributes. Throws
 /// FormatError with the file name, the byte offset and the offending key.
 CpuState load_state_json(const std::string& path);

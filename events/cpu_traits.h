@@ -1,11 +1,12 @@
 #pragma once
-// What tells one processor from another, a row for each: whoever treats processors differently
-// reads it here, and nowhere else. In `events`, because the bus and the derivation of recordings
-// differ by processor too. Documents: [1] 8086 Family User's Manual (1979), [2] 80286 Hardware
-// Reference and Programmer's Reference Manual, [3] 386 DX Programmer's Reference Manual and data
-// sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel SDM, [6] iAPX 86/88, 186/188 User's
-// Manual (1985) and application note AP-186, [7] NEC V20/V30 User's Manual and what the README of
-// SingleStepTests/v20 tells of a V20. "Seen": in the single-step suites (docs/silicon.md).
+// The differences between processors, a row for each processor. Code that treats processors
+// differently reads these rows and compares no CpuModel. The file is in `events` because the bus
+// and the derivation of recordings also depend on the processor. Documents: [1] 8086 Family User's
+// Manual (1979), [2] 80286 Hardware Reference and Programmer's Reference Manual, [3] 386 DX
+// Programmer's Reference Manual and data sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel
+// SDM, [6] iAPX 86/88, 186/188 User's Manual (1985) and application note AP-186, [7] NEC V20/V30
+// User's Manual and what the README of SingleStepTests/v20 tells of a V20. "Seen": in the
+// single-step suites (docs/silicon.md).
 
 #include <array>
 #include <cstddef>
@@ -15,10 +16,10 @@
 
 namespace citcat {
 
-/// Which instructions a processor has, by which the table of opcodes tells them apart.
+/// The sets of instructions that the table of opcodes distinguishes.
 enum class InstructionSet : std::uint8_t { i8088, i186, v20, i286, i386, i486, pentium, p6 };
 
-/// As made, a Pentium II or III.
+/// The default values are those of a Pentium II or III.
 struct CpuTraits {
   InstructionSet instructions = InstructionSet::p6;
 
@@ -26,12 +27,12 @@ struct CpuTraits {
   std::uint8_t address_pins = 32;
   std::uint8_t port_bytes = 4;  ///< the widest transfer to a port
   bool sizes_bus = false;       ///< devices ask for narrower transfers: BS8, BS16 [3][4]
-  bool has_shutdown = true;     ///< a cycle that tells of a third fault: not the 8088
-  /// Masked outside the processor, so that the pins show the bit. From the 486 on A20M# is a pin
+  bool has_shutdown = true;     ///< a bus cycle shows a third fault; the 8088 has none
+  /// A20 is masked outside the processor, so the pins show the bit. From the 486 on A20M# is a pin
   /// [4].
   bool a20_outside = false;
 
-  /// With twenty pins the last is A19, and addresses wrap by themselves.
+  /// False with twenty pins: the last one is A19, and addresses wrap by themselves.
   constexpr bool has_a20() const { return address_pins > 20; }
 
   // Registers, segments and paging.
@@ -185,7 +186,7 @@ constexpr CpuTraits make_v20() {
   return t;
 }
 
-/// What decodes and executes as a P6 because nobody said what it is may yet be on any bus.
+/// An unknown processor decodes and executes as a P6, but may have any bus.
 constexpr CpuTraits make_unknown() {
   CpuTraits t = kP6;
   t.sizes_bus = true;
@@ -227,7 +228,7 @@ constexpr const CpuTraits& cpu_traits(CpuModel model) {
   return cpu_traits_rows::kUnknown;
 }
 
-/// Something has said which processor it is.
+/// True if the processor is known.
 constexpr bool is_known(CpuModel model) { return model != CpuModel::unknown; }
 
 }  // namespace citcat

@@ -11,9 +11,9 @@
 
 namespace citcat {
 
-/// Memory that changed without the processor writing it: DMA, or a memory-mapped device. Seen when
-/// a read returned something else than the last known value. The window is (last access to these
-/// bytes, the read that showed it]; the canonical position is just before that read.
+/// A change of memory that the processor did not make: DMA, or a memory-mapped device. It shows
+/// when a read returns another value than the last known one. It happened after the last access to
+/// these bytes (`window_begin`) and before that read; its position is just before the read.
 struct ExternalWrite {
   PhysAddr address;
   std::vector<std::uint8_t> data;
@@ -25,8 +25,8 @@ struct ExternalWrite {
   bool operator==(const ExternalWrite&) const = default;
 };
 
-/// Besides its data, of a device that is polled or a buffer that is read on and on 7 to 14 bytes;
-/// at most 126.
+/// Packs an event into its data and 7 to 14 bytes, if a device is polled or a buffer is read in
+/// order; at most 126 bytes.
 struct ExternalWriteCodec {
   using Event = ExternalWrite;
   static void pack(const ExternalWrite& write, const ExternalWrite& before, PackedWriter& out);

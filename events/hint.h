@@ -1,6 +1,6 @@
 #pragma once
-// Corrections of a recording that somebody has reviewed: what a capture showed wrongly or not at
-// all. `citcat explain` proposes them, `--hints` passes them back (docs/explain.md).
+// Corrections that somebody has reviewed, of things that a capture shows wrongly or not at all.
+// `citcat explain` proposes them, `--hints` passes them back (docs/explain.md).
 
 #include <cstdint>
 #include <functional>
@@ -17,38 +17,38 @@ namespace citcat {
 
 struct Hint {
   enum class Kind : std::uint8_t {
-    memory,                ///< bytes at `address` before the run are `data`
-    register_value,        ///< `name` was `value` before the run
-    external_write,        ///< another bus master wrote `data`; replaces one of that transaction
-    no_external_write,     ///< the change that `transaction` showed at `address` was none
-    port_read,             ///< the port read of `transaction` gave `value`
-    internal_read,         ///< an RDTSC or the like gave `value` (EDX:EAX): that of `number`, or at
-                           ///< `position`
-    interrupt,             ///< that of `transaction` was at `position`, with vector `value`
-    added_interrupt,       ///< one that the capture does not show: `name` intr, nmi or smi
-    no_interrupt,          ///< that of `transaction` was none
-    captured_write,        ///< the write of `transaction` was of `data` to `address`
-    added_captured_write,  ///< one, before `transaction`, that the capture does not show
-    no_captured_write,     ///< that of `transaction` was none
-    result,  ///< what the instruction stored is right in the capture, not in the replay
+    memory,             ///< bytes at `address` before the run are `data`
+    register_value,     ///< `name` was `value` before the run
+    external_write,     ///< another bus master wrote `data`; replaces the one of `transaction`
+    no_external_write,  ///< there was no change at `address`, although `transaction` showed one
+    port_read,          ///< the port read of `transaction` gave `value`
+    internal_read,      ///< an RDTSC or the like gave `value` (EDX:EAX): the one with `number`, or
+                        ///< the one at `position`
+    interrupt,          ///< the one of `transaction` came at `position`, with vector `value`
+    added_interrupt,    ///< an interrupt that the capture does not show; `name` is intr, nmi or smi
+    no_interrupt,       ///< `transaction` was no interrupt
+    captured_write,     ///< `transaction` wrote `data` to `address`
+    added_captured_write,  ///< before `transaction`, a write that the capture does not show
+    no_captured_write,     ///< `transaction` was no write
+    result,  ///< the value that the instruction stored is right in the capture, not in the replay
   };
   Kind kind = Kind::memory;
   Position position;
-  /// The transaction's number in the capture. All ones where none is concerned.
+  /// The transaction's number in the capture; all ones for a hint about no transaction.
   std::uint64_t transaction = ~std::uint64_t{0};
   PhysAddr address;
   std::vector<std::uint8_t> data;
   std::string name;
   std::uint64_t value = 0;
-  /// internal_read: its place among the recording's values that cross no bus, from 0.
+  /// For internal_read: its number among the recording's values that cross no bus, from 0.
   std::optional<std::uint64_t> number;
-  bool write_back = false;  ///< added_captured_write: of a line
+  bool write_back = false;  ///< for added_captured_write: the write-back of a line
   std::string because;      ///< for people
 
   bool operator==(const Hint&) const = default;
-  /// It changes what the replay is compared with, not what it is made from.
+  /// True if it changes the evidence, not the input of the replay.
   bool concerns_evidence() const;
-  /// Its transaction is to be believed although the replay alone does not explain it.
+  /// True if the transaction is accepted although the replay alone does not explain it.
   bool is_reviewed_transaction() const {
     return kind == Kind::result || kind == Kind::external_write;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What a processor read from ports.
+// Values that a processor read from ports.
 
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// A value the processor read from a port, or the part of it that was one transfer: the replay
-/// consumes them in order and puts together what one access reads (events/port_transfers.h).
+/// A value that the processor read from a port, or the part of it that was one transfer. The replay
+/// consumes them in order and joins the transfers of one access (events/port_transfers.h).
 struct IoRead {
   Position position;
   std::uint64_t transaction = 0;
@@ -20,7 +20,7 @@ struct IoRead {
   bool operator==(const IoRead&) const = default;
 };
 
-/// Takes 3 to 6 bytes in a program that polls a port, at most 32.
+/// Packs an event into 3 to 6 bytes if a program polls a port; at most 32.
 struct IoReadCodec {
   using Event = IoRead;
   static void pack(const IoRead& read, const IoRead& before, PackedWriter& out);

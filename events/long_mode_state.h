@@ -1,6 +1,6 @@
 #pragma once
-// What a processor with long mode holds beyond the registers that 32-bit processors have too:
-// the part of the initial machine state that CpuState has only of such processors. Source: AMD64
+// The registers of a processor with long mode that 32-bit processors do not have: the part of the
+// initial machine state that CpuState has only for such processors. Source: AMD64
 // Architecture Programmer's Manual vol. 2, chapters 3 and 4; Intel SDM vol. 3, 2.2.1 and 2.5.
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// Upper halves of registers of which CpuState has the lower ones, and registers of its own. What
-/// is reserved and zero in today's processors (of RFLAGS, CR0, DR6, ...) is kept as it was dumped.
+/// Upper halves of registers whose lower halves are in CpuState, and further registers. Bits that
+/// are reserved and zero in today's processors (in RFLAGS, CR0, DR6, ...) are kept as dumped.
 struct LongModeState {
   std::array<std::uint32_t, 8> gpr_high{};  ///< of RAX to RDI, in Gpr order
   std::array<std::uint64_t, 8> r{};         ///< R8 to R15

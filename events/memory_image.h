@@ -1,6 +1,6 @@
 #pragma once
-// Memory with a validity mask per byte: the first-read image of a recording, a captured final
-// image, the model the derivation compares reads with. Sparse, by page frame.
+// Sparse memory by page frame, in which each byte is known or not: the first-read image of a
+// recording, an image captured at the end, or the model that the derivation compares reads with.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +24,8 @@ class MemoryImage {
   /// The page frame numbered `page` (address / 4096, below 1,048,576), or nullptr when no byte of
   /// it is known.
   const Page* find(std::uint32_t page) const { return found(page); }
-  /// The same, made when missing. References stay valid for the life of the image.
+  /// The same; makes the page frame if it is missing. References stay valid for the life of the
+  /// image.
   Page& page(std::uint32_t number);
 
   /// The byte at `address`, or nullopt when nothing is known of it.
@@ -48,7 +49,7 @@ class MemoryImage {
   void set_in_pages(PhysAddr address, std::span<const std::uint8_t> bytes);
 
   std::map<std::uint32_t, std::unique_ptr<Page>> pages_;
-  /// Where they are: a table for each 4 MiB that hold some.
+  /// Finds the pages: a table for each 4 MiB that contain some.
   static constexpr std::uint32_t kPagesInTable = 1024;
   using Table = std::array<Page*, kPagesInTable>;
   std::array<std::unique_ptr<Table>, (std::size_t{1} << 20) / kPagesInTable> tables_;

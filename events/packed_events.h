@@ -1,6 +1,6 @@
 #pragma once
-// Events, packed one behind the other: there may be many millions, and each differs little from the
-// one before. An archive holds them in another way (events/archive/recording_codec.h).
+// Sequences of events, packed: there may be many millions, and each differs little from the one
+// before. An archive has another form of them (events/archive/recording_codec.h).
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace citcat {
 
-/// What events are packed into: numbers in as many bytes as they need.
+/// Receives packed events: each number takes as many bytes as it needs.
 class PackedWriter {
  public:
   explicit PackedWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
@@ -27,7 +27,7 @@ class PackedWriter {
     for (; value >= 0x80; value >>= 7) byte(static_cast<std::uint8_t>(value | 0x80));
     byte(static_cast<std::uint8_t>(value));
   }
-  /// `value` as its difference to `before`, modulo 2^64; small in either direction takes one byte.
+  /// The difference of `value` and `before`, modulo 2^64; a small one, up or down, takes one byte.
   void difference(std::uint64_t value, std::uint64_t before) {
     const std::uint64_t by = value - before;
     varint(by << 1 ^ (by >> 63 != 0 ? ~std::uint64_t{0} : 0));
@@ -40,7 +40,7 @@ class PackedWriter {
   std::vector<std::uint8_t>& bytes_;
 };
 
-/// Reads what a PackedWriter wrote, which nobody else can have changed: nothing is checked.
+/// Reads the bytes of a PackedWriter. They come from this program, so nothing is checked.
 class PackedReader {
  public:
   PackedReader(const std::vector<std::uint8_t>& bytes, std::size_t at) : bytes_(bytes), at_(at) {}
@@ -74,8 +74,8 @@ class PackedReader {
   std::size_t at_;
 };
 
-/// Tells what a sequence of events was from what it has become. Two of the same number are the same
-/// but for what was appended to one of them.
+/// A number for each state of a sequence of events. Two states with the same number differ only in
+/// events that were appended.
 class PackedGeneration {
  public:
   PackedGeneration() : number_(next()) {}
@@ -101,10 +101,10 @@ class PackedGeneration {
   std::uint64_t number_;
 };
 
-/// A sequence of events as `Codec` packs them, which has `Event`, `pack(event, before, writer)` and
-/// `unpack(reader, event)`: there `before` is, and `event` holds, the one in front, or one as it is
-/// made. Elements are values; to look one up costs up to kGroup of them to be unpacked, to change
-/// one anywhere but at the end, all.
+/// A sequence of events, packed by `Codec`, which has `Event`, `pack(event, before, writer)` and
+/// `unpack(reader, event)`. `before`, and `event` when unpack() is called, is the previous event,
+/// or a default one. Elements are values. To look one up, up to kGroup elements are unpacked; to
+/// change one that is not the last, all are.
 template <class Codec>
 class PackedEvents {
  public:
@@ -150,11 +150,11 @@ class PackedEvents {
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
-  /// Bytes that the elements take in memory, but for the last one.
+  /// Bytes that the elements take in memory, without the last one.
   std::size_t stored_bytes() const { return bytes_.size() + groups_.size() * sizeof(std::size_t); }
   const_iterator begin() const { return from(0); }
   const_iterator end() const { return from(size_); }
-  /// From element `index` on, which may be their number.
+  /// Begins at element `index`, which may be the number of elements.
   const_iterator from(std::size_t index) const {
     const_iterator i;
     i.events_ = this;
@@ -187,14 +187,14 @@ class PackedEvents {
     for (const Event& event : events) push_back(event);
   }
   void clear() { *this = {}; }
-  /// Keeps the first `count`.
+  /// Keeps the first `count` elements.
   void truncate(std::size_t count) {
     if (count < size_)
       rebuild([count](std::size_t i, auto& keep, const Event& e) {
         if (i < count) keep(e);
       });
   }
-  /// Removes the first `count` and returns them.
+  /// Removes and returns the first `count` elements.
   std::vector<Event> take_first(std::size_t count) {
     std::vector<Event> taken;
     rebuild([&](std::size_t i, auto& keep, const Event& e) {
@@ -205,7 +205,7 @@ class PackedEvents {
   void replace(std::size_t index, const Event& event) {
     rebuild([&](std::size_t i, auto& keep, const Event& e) { keep(i == index ? event : e); });
   }
-  /// In front of element `index`, or behind all.
+  /// Inserts before element `index`, or at the end.
   void insert(std::size_t index, const Event& event) {
     if (index >= size_) return push_back(event);
     rebuild([&](std::size_t i, auto& keep, const Event& e) {
@@ -218,7 +218,7 @@ class PackedEvents {
       if (i != index) keep(e);
     });
   }
-  /// Calls `change` with each, in order, which may change it.
+  /// Calls `change` with each element in order, which may change it.
   template <class Change>
   void change_each(Change change) {
     rebuild([&](std::size_t, auto& keep, Event e) {
@@ -230,7 +230,7 @@ class PackedEvents {
   bool operator==(const PackedEvents& o) const {
     return size_ == o.size_ && bytes_ == o.bytes_ && last_ == o.last_;
   }
-  /// Another one when anything but appending was done to it.
+  /// A new number after every change except an append.
   std::uint64_t generation() const { return generation_.number(); }
 
  private:
@@ -260,7 +260,7 @@ class PackedEvents {
     Codec::pack(last_, first ? none : std::as_const(before_last_), out);
     before_last_ = std::move(last_);
   }
-  /// Makes the sequence of what `choose` keeps of each of its elements.
+  /// Makes a new sequence: `choose` keeps an element, changed or not, or drops it.
   template <class Choose>
   void rebuild(Choose choose) {
     PackedEvents made;
@@ -276,8 +276,7 @@ class PackedEvents {
   PackedGeneration generation_;
 };
 
-/// Looks elements up that are asked for mostly one after the other, of a sequence that may change
-/// meanwhile.
+/// Looks up elements, mostly one after the other, in a sequence that may change meanwhile.
 template <class Events>
 class PackedCursor {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-// Where interrupts fall that nobody counted to, as a search found out
-// (replay/infer/places/event_placer.h), and how sure that is.
+// The positions that a search found for interrupts without a count
+// (replay/infer/places/event_placer.h), and how certain they are.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace citcat {
 
 class ByteReader;
 
-/// How the position of an interrupt is known. Numbers are those in archives.
+/// How certain the position of an interrupt is. Archives contain these numbers.
 enum class Placement : std::uint8_t {
   none = 0,        ///< not placed
   unique = 1,      ///< everything on the bus fits one boundary only
-  equivalent = 2,  ///< several, from which on the processor does the same
-  ambiguous = 3,   ///< several, which the capture does not tell apart
-  absent = 4,      ///< a marker to which the program came by itself: there was no interrupt
+  equivalent = 2,  ///< several boundaries fit, and the run is the same after each
+  ambiguous = 3,   ///< several boundaries fit, and the capture does not distinguish them
+  absent = 4,      ///< a marker that the program reached by itself, without an interrupt
 };
 /// "none", "unique", "equivalent", "ambiguous", "absent".
 const char* placement_name(Placement placement);

@@ -28,22 +28,23 @@ namespace citcat {
 
 struct AccessRun;
 
-/// What BusAnchor::io counts. Bytes do not depend on how an access was split on its way to the
-/// monitor.
+/// The unit of BusAnchor::io. A count of bytes does not depend on how an access was split on its
+/// way to the monitor.
 enum class PortUnit : std::uint8_t {
-  transactions = 0,  ///< of archives that earlier versions wrote
+  transactions = 0,  ///< in archives of earlier versions
   bytes = 1,
 };
 
-/// An interrupt from outside: INTR with its vector, NMI (vector 2) or SMI. Numbers of kinds are
-/// those in archives.
+/// An interrupt from outside: INTR with its vector, NMI (vector 2) or SMI. Archives contain the
+/// numbers of kinds.
 struct Interrupt {
   enum class Kind : std::uint8_t {
     external = 0,
     nmi = 1,
     smi = 2,
     /// The interrupt of an on-chip device: no acknowledge shows it, but its handler's marker does
-    /// (events/on_chip_marker.h). `anchor` and `transaction` are those of the marker, behind it.
+    /// (events/on_chip_marker.h), which comes after it. `anchor` and `transaction` are the
+    /// marker's.
     on_chip = 3,
     none = 4,  ///< a marker that turned out to follow no interrupt; its position has no meaning
   };
@@ -53,8 +54,8 @@ struct Interrupt {
   std::uint8_t vector = 0;
   bool position_known = false;
   Position position;
-  /// For an acknowledge in a capture that does not count instructions: at which boundaries it may
-  /// be. A search finds them (replay/infer/places/event_placer.h).
+  /// For an acknowledge in a capture that does not count instructions: which boundaries between
+  /// instructions fit. A search chooses (replay/infer/places/event_placer.h).
   std::optional<EventCount> count;
   BusAnchor anchor;
   std::uint64_t transaction = 0;  ///< index of the acknowledge in the capture
@@ -63,13 +64,13 @@ struct Interrupt {
     constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
     return kind == Kind::nmi || (kind == Kind::on_chip && vector == kNmiVector);
   }
-  /// EFLAGS.IF holds it off.
+  /// True if a clear EFLAGS.IF delays it.
   bool is_maskable() const {
     return kind == Kind::external || (kind == Kind::on_chip && !is_nmi());
   }
 };
 
-/// What of the processor's traffic reaches the monitor.
+/// Which part of the processor's traffic reaches the monitor.
 enum class CacheForm : std::uint8_t {
   none,           ///< every access is on the bus
   write_through,  ///< all writes, and reads that miss
@@ -80,18 +81,18 @@ enum class CacheForm : std::uint8_t {
 struct BusModel {
   CacheForm form = CacheForm::none;
   std::uint32_t line_bytes = 0;
-  /// Data bus width: transfers are split at multiples of it, and those of ports at multiples of
-  /// four bytes too. A monitor that does not see transfers may show port accesses whole.
+  /// Width of the data bus. Transfers are split at multiples of it, and port accesses also at
+  /// multiples of four bytes. A monitor that does not see transfers may show port accesses whole.
   std::uint32_t bus_bytes = 4;
   /// Physical address bits that were captured; an 8088 without its A19 probe has 0x7ffff. The
   /// replay compares addresses under this mask and mirrors memory over the missing bits.
   std::uint32_t address_mask = 0xffffffff;
-  /// The stand-ins of pages beyond 4 GiB; null where the capture shows none. While it is read they
-  /// become more.
+  /// The stand-ins of pages beyond 4 GiB; null if the capture shows none. More are added while the
+  /// capture is read.
   std::shared_ptr<const StandIns> stand_ins = nullptr;
 
-  /// Where the machine's memory is held. Nullopt where that is beyond 4 GiB and the capture shows
-  /// nothing of it, or where something else is held.
+  /// The address at which captures hold this byte of the machine. Nullopt if the byte is beyond 4
+  /// GiB and the capture does not show it, or if something else is held at that address.
   std::optional<PhysAddr> held(MachineAddr a) const;
   MachineAddr machine(PhysAddr held) const {
     return stand_ins == nullptr ? MachineAddr{held.value} : stand_ins->machine(held);
@@ -109,29 +110,29 @@ struct Provenance {
   std::string options;  ///< import options that shaped the result, as JSON text
 };
 
-/// Stream of the evidence, in bus order: everything the replay must reproduce. Reads and fetches
-/// carry no data (it is in the image or the schedule); everything else is whole.
+/// Reads the evidence in bus order: everything that the replay must reproduce. Reads and fetches
+/// have no data, which is in the image or the schedule; everything else is complete.
 class EvidenceReader {
  public:
   virtual ~EvidenceReader() = default;
   /// False at the clean end. Throws FormatError when the archive is damaged.
   virtual bool next(BusTransaction& out) = 0;
-  /// In place of next(), for a reader that is asked nothing else: where a line went over the bus in
-  /// parts, one after the other by one instruction, they may come as one, of at most
-  /// kMaxTransactionBytes, with the last one's index and without the data of what was read. Returns
-  /// how many transactions `out` is, 0 at the clean end.
+  /// An alternative to next(), not to be mixed with it. If one instruction moved a line over the
+  /// bus in consecutive parts, they may come as one transaction of at most kMaxTransactionBytes,
+  /// with the index of the last part and without data of reads. Returns the number of transactions
+  /// that `out` stands for, 0 at the clean end.
   virtual std::uint8_t next_line(BusTransaction& out) { return next(out) ? 1 : 0; }
-  /// What is going to come, as far as it is known already: perhaps nothing. Valid until the reader
+  /// The next transactions, as far as they are known already; may be empty. Valid until the reader
   /// is used again.
   virtual std::span<const BusTransaction> upcoming() const { return {}; }
 };
 
-/// Opens the evidence of one recording at its beginning, as often as it is asked: searches and
-/// trials each read it anew.
+/// Opens the evidence of one recording at its beginning, any number of times: searches and trials
+/// each read it from the beginning.
 using EvidenceSource = std::function<std::unique_ptr<EvidenceReader>()>;
 
-/// Transactions of one chunk of evidence, behind which events are handed over to its writer. The
-/// data of reads and fetches is not kept: a replay gets it from the image or the schedule.
+/// Number of transactions in one chunk of evidence; after each chunk, events are handed over to its
+/// writer.
 inline constexpr std::size_t kEvidenceChunkTransactions = std::size_t{1} << 16;
 
 /// Receives transactions while a capture is read.
@@ -143,28 +144,28 @@ class EvidenceWriter {
   virtual void write_all(std::span<const BusTransaction> transactions) {
     for (const BusTransaction& transaction : transactions) write(transaction);
   }
-  /// The same for a run, without the data of what was read.
+  /// The same for a run of accesses, without data of reads.
   virtual void write_run(const AccessRun& run);
 
-  /// Events of the recording in derivation, which nothing that follows can change. Who takes them
-  /// keeps them from growing in memory with the length of a capture.
+  /// Events of the recording that is being derived, which nothing later can change. A writer that
+  /// takes them keeps memory from growing with the length of the capture.
   struct Events {
     std::vector<Interrupt> interrupts;
     std::vector<ExternalWrite> external_writes;
     std::vector<IoRead> io_reads;
   };
-  /// As many of one sort at a time; 0 when they are to stay in the recording.
+  /// The number of events of one sort to hand over at a time; 0: they stay in the recording.
   virtual std::size_t events_at_a_time() const { return 0; }
   virtual void write_events(const Events& /*events*/) {}
 };
 
-/// Why a recording ends where it ends. Numbers are kept in archives.
+/// Why a recording ends. Archives contain these numbers.
 enum class Ending : std::uint8_t {
   unknown = 0,      ///< the archive does not say
   capture_end = 1,  ///< the capture ended, and nothing says that it was interrupted
   stop = 2,         ///< the place that `--stop` names
   marker = 3,       ///< the driver's stop marker
-  // Interrupted: the capture itself says that it was meant to go on.
+  // The capture itself says that it was interrupted.
   source_gone = 4,     ///< the recorded machine, or the emulator, went away
   storage_full = 5,    ///< there was no room for more
   by_hand = 6,         ///< somebody stopped the monitor
@@ -178,7 +179,7 @@ struct RecordingTotals {
   std::uint64_t transactions = 0;
   std::uint64_t reads = 0, writes = 0, write_backs = 0, line_fills = 0;
   std::uint64_t io_reads = 0, io_writes = 0, interrupts = 0, specials = 0;
-  /// Hardware instruction stream: all instructions, without prefixes and branch trace messages.
+  /// Instructions in the hardware's instruction stream, without prefixes and branch trace messages.
   std::uint64_t instruction_starts = 0;
 };
 
@@ -187,9 +188,9 @@ struct EventCounts {
   std::uint64_t interrupts = 0, external_writes = 0, io_reads = 0;
 };
 
-/// What a replay is given from outside, and where. Events that nobody counted have no position, and
-/// a search makes another schedule in which they have one; so does a correction, or a trial. The
-/// recording stays what it is.
+/// The events that a replay receives from outside, with their positions. Events that nobody counted
+/// have no position; a search, a correction or a trial makes another schedule in which they have
+/// one. The recording itself does not change.
 struct Schedule {
   std::vector<Interrupt> interrupts;  ///< in bus order
   ExternalWrites external_writes;     ///< in bus order of the read that showed them
@@ -197,32 +198,32 @@ struct Schedule {
   InternalReads internal_reads;
 };
 
-/// A recording is a schedule too, the one that goes with it: whoever replays it as it is needs no
-/// copy of the events. After it was derived or read it is const.
+/// A recording, which is const once it has been derived or read. It contains its own schedule, so
+/// a replay of it needs no copy of the events.
 struct Recording : Schedule {
   Provenance provenance;
   CpuState initial;
   BusModel bus;
   MemoryImage image;
   PortUnit port_unit = PortUnit::bytes;
-  /// Results that a verified replay took over from the bus, in the order of positions: of a
-  /// recording that no longer has its evidence.
+  /// For a recording without evidence: the results that the verified replay took from the bus, in
+  /// the order of positions.
   std::vector<Adoption> adoptions;
-  /// Where the verified replay ended, of such a recording that ends within a REP.
+  /// For such a recording, if it ends within a REP: where the verified replay ended.
   std::optional<Position> end;
-  /// Events that were handed to EvidenceWriter::write_events() and stand in no vector here.
+  /// Events that went to EvidenceWriter::write_events() and are therefore in no vector here.
   EventCounts handed_over;
   RecordingTotals totals;
-  /// Instructions the evidence reaches, when the monitor counted: the replay stops there.
+  /// The number of instructions that the evidence covers, if the monitor counted them: the replay
+  /// stops there. Without it the replay stops when the evidence is used up.
   std::optional<std::uint64_t> instructions;
   Ending ending = Ending::unknown;
-  /// What a capture without positions gives instead: the replay stops when evidence is used up.
   std::vector<std::string> warnings;
 
   const Schedule& schedule() const { return *this; }
-  /// Another one of the same events goes with it from now on.
+  /// Replaces the schedule by another one of the same events.
   void set_schedule(Schedule schedule) { static_cast<Schedule&>(*this) = std::move(schedule); }
-  /// A copy to work on: what a recording would be with another state, or corrected.
+  /// A copy to change, for example to another initial state.
   Recording clone() const;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
-// Memory beyond 4 GiB. Captures, archives and the replay keep physical addresses in 32 bits, and no
-// run uses more memory than that has room for. So a capture shows each page frame beyond 4 GiB that
-// is used at another one below, at which the machine has nothing: its stand-in. A PhysAddr is
-// always an address as held, with stand-ins; what page tables and CR3 hold, and what people and
-// other programs are told, is a MachineAddr. docs/long-mode.md says where one becomes the other.
+// Memory beyond 4 GiB. Captures, archives and the replay keep physical addresses in 32 bits, which
+// is enough for all memory that a run uses. A capture therefore shows each used page frame beyond 4
+// GiB at another page frame below 4 GiB that the machine does not have: its stand-in. A PhysAddr is
+// always the address of the stand-in; page tables, CR3 and all output contain a MachineAddr.
+// docs/long-mode.md says where one is converted to the other.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace citcat {
 
 class StandIns {
  public:
-  /// Address bits that a page and its stand-in have in common: what a cache of up to 16 MiB in each
-  /// way takes its sets from is the machine's.
+  /// The number of low address bits that a page and its stand-in have in common. A cache with ways
+  /// of up to 16 MiB chooses its sets by these bits, so it behaves as in the machine.
   static constexpr unsigned kCommonBits = 24;
-  /// Frame numbers have 32 bits: 16 TiB.
+  /// The end of addresses whose frame numbers have 32 bits: 16 TiB.
   static constexpr std::uint64_t kEnd = std::uint64_t{1} << 44;
 
-  /// From now on the page at `held` stands for the one at `machine`. Said again it changes nothing.
-  /// Returns what is wrong with it, for people, or "".
+  /// From now on the page at `held` stands for the one at `machine`; a repetition changes nothing.
+  /// Returns an error for people, or "".
   std::string add(PhysAddr held, MachineAddr machine);
 
-  /// Where the byte is held: below 4 GiB where the machine has it, if nothing else is held there.
-  /// Nullopt for a page that has no stand-in, and for one that is a stand-in.
+  /// The address at which the byte is held: its own below 4 GiB, else that of the stand-in. Nullopt
+  /// for a page beyond 4 GiB without a stand-in, and for a page that is itself a stand-in.
   std::optional<PhysAddr> held(MachineAddr a) const;
-  /// What the machine has at that address.
+  /// The address in the machine of the byte that is held there.
   MachineAddr machine(PhysAddr held) const;
   bool is_stand_in(PhysAddr held) const { return machine_frames_.count(held.page()) != 0; }
 

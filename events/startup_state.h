@@ -1,5 +1,5 @@
 #pragma once
-// What INIT and SIPI make of a processor: how all but the first one of a machine begin.
+// The state after INIT and SIPI, in which all processors of a machine but the first one begin.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What processors before the 386 do where the engine follows the 386: pure functions that the
-// machine asks before or after an instruction. The 80286 rules were measured on a Harris 80C286
+// The behaviour of processors before the 386 where the engine follows the 386: pure functions that
+// the machine calls around an instruction. The 80286 rules were measured on a Harris 80C286
 // (SingleStepTests/80286; counts in docs/fidelity.md), those of the 8088 are from Intel's manuals.
 
 #include <array>

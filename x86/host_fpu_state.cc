@@ -1,4 +1,4 @@
-// What HostFpu keeps, and what instructions show or set of it: state words, environment images.
+// The state that HostFpu keeps, and how instructions read or set it: state words, environments.
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the integer instructions of BMI1, BMI2, LZCNT, MOVBE and ADX compute (Intel SDM vol. 2, each
-// instruction's page).
+// The results of the integer instructions of BMI1, BMI2, LZCNT, MOVBE and ADX (Intel SDM vol. 2,
+// each instruction's page).
 
 #include <cstdint>
 

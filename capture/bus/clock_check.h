@@ -1,6 +1,6 @@
 #pragma once
-// Whether the clock was sampled often enough. One that is sampled too slowly still alternates, at a
-// rate that is none, and what is read in its periods makes no sense.
+// Checks that the clock was sampled often enough. If the rate is too low, the clock still seems to
+// alternate, at a wrong rate, and the levels read in its periods make no sense.
 
 #include <cstdint>
 #include <optional>

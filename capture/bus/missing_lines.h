@@ -1,5 +1,5 @@
 #pragma once
-// What it costs that an address line was not captured.
+// The consequences of an address line that was not captured.
 
 namespace citcat {
 

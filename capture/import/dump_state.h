@@ -1,5 +1,5 @@
 #pragma once
-// What the words of a driver's state block mean, in both versions of its layout
+// The meaning of the words in a driver's state block, in both versions of its layout
 // (driver-kmod/uapi/citcat_dump.h).
 
 #include <cstdint>

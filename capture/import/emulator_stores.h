@@ -1,5 +1,5 @@
 #pragma once
-// What an emulator has stored otherwise than a processor, where its monitor says so.
+// The stores that an emulator made differently from a processor, as its monitor reports them.
 
 #include <cstdint>
 #include <string>

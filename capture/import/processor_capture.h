@@ -1,6 +1,6 @@
 #pragma once
-// What one processor of several did, out of a capture of the bus that they share: as if it had been
-// captured alone. Its own transactions are numbered from 0; the clock is that of all.
+// Reads from a capture of several processors the part of one, as if it had been captured alone. Its
+// own transactions are numbered from 0; the clock is common to all processors.
 
 #include <array>
 #include <bitset>

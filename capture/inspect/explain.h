@@ -1,6 +1,6 @@
 #pragma once
-// What people need to know before they import: the formats there are, and which channel was taken
-// for which pin.
+// Facts that people need before they import: the known formats, and the channel that was chosen for
+// each pin.
 
 #include <cstdint>
 #include <memory>

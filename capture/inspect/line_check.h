@@ -1,7 +1,7 @@
 #pragma once
-// Whether the lines of a bus move as those of a running machine do. Nothing is said of a line that
-// had no occasion to: address lines below the size of a transfer carry nothing, a byte lane nobody
-// used neither.
+// Checks that the lines of a bus move as those of a running machine do. It judges a line only if
+// the line had to move: address lines below the size of a transfer carry nothing, and neither does
+// a byte lane that nobody used.
 
 #include <array>
 #include <bitset>

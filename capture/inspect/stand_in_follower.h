@@ -1,6 +1,6 @@
 #pragma once
-// What a capture has said of stand-ins since the last question: a copy of it has to say the same
-// before the transactions that need it.
+// The stand-ins that a capture has declared since the last question. A copy of the capture must
+// declare them before the transactions that need them.
 
 #include <cstddef>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
-// What the lines of a bus themselves say where a replay left its evidence: a probe that came off
-// shows one level in everything that was captured.
+// Advice from the lines of a bus where a replay diverged: a probe that came off shows the same
+// level in the whole capture.
 
 #include <string>
 #include <vector>

@@ -27,9 +27,10 @@ class ReplaySession;
 
 /// What is asked of a run.
 struct AnalysisPlan {
-  std::vector<std::string> tools;  ///< NAME:key=value,...
-  std::string where, by;           ///< empty: everything, nothing
-  std::string window;              ///< empty: one, of it all
+  std::vector<std::string> tools;       ///< NAME:key=value,...
+  const char* tools_option = "--tool";  ///< the option that named them, for messages
+  std::string where, by;                ///< empty: everything, nothing
+  std::string window;                   ///< empty: one, of it all
   /// Where tools that need executions in their order are told of them; empty: everywhere.
   std::string sample;
   std::vector<std::string> symbols;  ///< files of names, besides those of the recording

@@ -1,6 +1,6 @@
 #pragma once
-// What `import` answers instead of importing: the formats there are, which channel of a capture is
-// taken for which pin, and which it could be by how it moves.
+// Answers the questions that `import` takes instead of importing: the known formats, the channel
+// that was chosen for each pin, and a map of pins found by how the channels move.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// What a replay knows beside the pins, as signals of a waveform: the instruction stream under them.
+// The signals of a waveform that a replay adds to the pins: the instruction stream below them.
 
 #include <cstdint>
 #include <deque>

@@ -1,5 +1,5 @@
 #pragma once
-// What `citcat slim` does between reading a recording and giving its output a name.
+// The work of `citcat slim`, between reading a recording and giving its output a name.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What diff and compare print of instructions.
+// Prints instructions for diff and compare.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

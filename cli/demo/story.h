@@ -1,5 +1,5 @@
 #pragma once
-// What a run did, in sentences.
+// Describes a run in sentences.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What IDtrace's files say of a run, as JSON.
+// The contents of IDtrace's files as JSON.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

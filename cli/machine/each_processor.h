@@ -1,5 +1,5 @@
 #pragma once
-// What a command says of one processor, said of each of several.
+// Runs a command that is made for one processor once for each of several.
 
 #include <functional>
 #include <string>

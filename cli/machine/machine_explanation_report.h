@@ -1,5 +1,5 @@
 #pragma once
-// What `explain` says of several processors together.
+// Prints what `explain` finds about several processors together.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `info` says of an archive of several processors.
+// Prints what `info` says about an archive of several processors.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What comes of verifying a machine of several processors: each of them alone, and what all of them
-// saw of one memory.
+// The verdict about a machine of several processors: that of each processor alone, and whether all
+// of them saw the same memory.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

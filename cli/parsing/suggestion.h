@@ -1,5 +1,5 @@
 #pragma once
-// What a misspelt word may have been meant to be.
+// Finds the word that a misspelt one was probably meant to be.
 
 #include <span>
 #include <string>

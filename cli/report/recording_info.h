@@ -1,5 +1,5 @@
 #pragma once
-// What an archive says of its recording, as `info` tells it.
+// The facts about a recording that `info` prints.
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>

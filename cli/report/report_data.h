@@ -1,6 +1,6 @@
 #pragma once
-// What the page of `report` shows of one recording: the JSON of `info`, `verify`, `analyze` and, of
-// a divergence, `explain`, from one replay.
+// The data about one recording for the page of `report`: the JSON of `info`, `verify`, `analyze`
+// and, after a divergence, `explain`, from one replay.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

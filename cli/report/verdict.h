@@ -1,5 +1,5 @@
 #pragma once
-// What a replay that was compared with its evidence comes to, as `verify` tells it.
+// The verdict about a replay that was compared with its evidence, as `verify` prints it.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

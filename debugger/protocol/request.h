@@ -1,5 +1,5 @@
 #pragma once
-// What gdb asks for, read from a packet's data (Debugging with GDB, appendix E).
+// A request of gdb, read from a packet's data (Debugging with GDB, appendix E).
 
 #include <cstdint>
 #include <optional>

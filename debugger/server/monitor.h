@@ -1,5 +1,5 @@
 #pragma once
-// What gdb has no words for: the commands behind `monitor`.
+// The commands behind gdb's `monitor`, for everything that gdb itself has no command for.
 
 #include <cstdint>
 #include <functional>

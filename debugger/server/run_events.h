@@ -1,6 +1,6 @@
 #pragma once
-// What happens in a stretch of a run, as ReplayTimeline::tell() tells it: events in their order,
-// interrupts that have not returned, address spaces.
+// The events of a stretch of a run, from ReplayTimeline::tell(): events in their order, interrupts
+// that have not returned, address spaces.
 
 #include <cstdint>
 #include <map>

@@ -1,31 +1,31 @@
 #pragma once
-// What an archive says beside its recording: who wrote it, and what a verified replay came to.
+// The contents of an archive beside its recording: who wrote it, and digests of a verified replay.
 
 #include <cstdint>
 #include <string>
 
 namespace citcat {
 
-/// What the archive keeps of the evidence.
+/// The form in which the archive keeps the evidence.
 enum class EvidenceMode : std::uint8_t {
   full = 0,     ///< every transaction, as EvidenceReader gives them
-  digests = 1,  ///< digests of what a replay must reproduce, at intervals
+  digests = 1,  ///< at intervals, digests of everything that a replay must reproduce
 };
 
-/// What an archive says of itself beside the recording.
+/// Facts about the archive itself.
 struct ArchiveMeta {
   std::string engine;  ///< who wrote it: program and versions
   EvidenceMode evidence = EvidenceMode::full;
-  /// Events carry only what a replay needs: no transactions of port reads; no anchors and windows
-  /// where positions are known; I/O and internal reads, which are consumed in order, no positions
-  /// and no EIP.
+  /// Events carry only what a replay needs. Port reads have no transaction; events with a position
+  /// have no anchors and windows; port reads and internal reads, which are consumed in order, have
+  /// no positions and no EIP.
   bool lean = false;
-  /// In a recording without instruction counts: how many values cross no bus.
+  /// In a recording without instruction counts: the number of values that cross no bus.
   std::uint64_t uncounted_values = 0;
 };
 
-/// A hash of what a replay did up to a position. An archive without evidence keeps these to tell
-/// whether a later replay is the one that was verified. replay/session/digest_sink.h says what the
+/// A hash of everything that a replay did up to a position. By these, an archive without evidence
+/// shows whether a later replay equals the verified one. replay/session/digest_sink.h says what the
 /// hash covers.
 struct ReplayDigest {
   std::uint64_t instruction = 0;  ///< completed instructions

@@ -1,5 +1,5 @@
 #pragma once
-// What the chunks of an archive say of several processors together.
+// The chunks of an archive that are about several processors together.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What an archive of several processors says of all of them together: chunks MACH, BUSN and EDGE
+// The chunks MACH, BUSN and EDGE, which describe all processors of an archive together
 // (docs/formats/archive.md).
 
 #include <cstddef>

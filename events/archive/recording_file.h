@@ -1,6 +1,6 @@
 #pragma once
-// A Recording in an archive file (docs/formats/archive.md), written while the capture is read and
-// read back without ever holding the evidence in memory.
+// A Recording in an archive file (docs/formats/archive.md). The evidence is never in memory as a
+// whole: it is written while the capture is read, and read in pieces.
 
 #include <cstdint>
 #include <functional>
@@ -23,26 +23,26 @@ class ContainerReader;
 class ContainerWriter;
 class EvidenceEncoder;
 
-/// Who wrote an archive by default: the program and its version.
+/// The default writer of an archive: the program and its version.
 std::string default_engine_identity();
 
 struct RecordingFileOptions {
-  /// Program and engine versions, kept in the archive; a replay by another engine says so.
+  /// Versions of the program and its engine, kept in the archive.
   std::string engine = default_engine_identity();
   /// With EvidenceMode::digests transactions given to write() are dropped.
   EvidenceMode evidence = EvidenceMode::full;
   /// See ArchiveMeta::lean.
   bool lean = false;
-  /// It is read by whoever wrote it and then dropped: written quickly, not small.
+  /// The file is temporary: write it quickly rather than small.
   bool passing = false;
-  /// zstd level of the evidence, the bulk of a full archive, kFastest to kSmallest. What is
-  /// written beside evidence has a level of its own.
+  /// zstd level of the evidence, which is most of a full archive, from kFastest to kSmallest.
+  /// Everything else has a level of its own.
   int evidence_level = 1;
   static constexpr int kFastest = -7, kSmallest = 19;
 };
 
-/// Writes an archive. Evidence streams to the file as it comes; finish() adds the rest. The file
-/// appears under its name when finish() returns; without it, nothing remains.
+/// Writes an archive. Evidence goes to the file as it comes; finish() adds the rest. The file
+/// appears under its name when finish() returns; without finish(), nothing remains.
 class RecordingFileWriter final : public EvidenceWriter {
  public:
   /// Throws IoError when the file cannot be made.
@@ -60,10 +60,10 @@ class RecordingFileWriter final : public EvidenceWriter {
   /// The same with the digests of a verified replay.
   void finish(const Recording& recording, std::span<const ReplayDigest> digests);
 
-  // An archive of several recordings, the segments of one capture: select() the one that what
-  // follows belongs to, as often as wanted, add() each once, close().
+  // For an archive of several recordings, the segments of one capture: call select() before the
+  // transactions of a recording, any number of times, add() once for each, and close().
 
-  /// Recordings are numbered from 0, which is selected at first.
+  /// Recordings have numbers from 0. Number 0 is selected at first.
   void select(std::size_t number);
   /// Everything of the selected recording that is not evidence.
   void add(const Recording& recording, std::span<const ReplayDigest> digests = {});
@@ -89,7 +89,8 @@ class RecordingFileWriter final : public EvidenceWriter {
   std::unique_ptr<EvidenceEncoder> evidence_;  ///< of the chunk that grows
 };
 
-/// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.
+/// The parts of "x.citcat@2": a file and a number. If a file has that whole name, the name has no
+/// number.
 struct RecordingName {
   std::string path;
   std::optional<std::size_t> number;
@@ -104,57 +105,56 @@ struct ClockSpan {
 /// An archive opened for reading. The recording is in memory, the evidence is not.
 class RecordingFile {
  public:
-  /// Throws FormatError when the file is no archive, cut or damaged, IoError when it cannot be
-  /// read. Everything but evidence, checkpoints and names is checked here, those when they are
-  /// read.
+  /// Throws FormatError if the file is no archive, is cut or damaged, and IoError if it cannot be
+  /// read. Evidence, checkpoints and names are checked when they are read, everything else here.
   ///
   /// An archive may hold several recordings. "x.citcat@2" names the one with number 2 of x.citcat;
   /// the name alone means number 0. UsageError when there is none with this number.
   static RecordingFile open(const std::string& path);
-  /// Recordings in the archive, and which one this is.
+  /// The number of recordings in the archive, and the number of this one.
   std::size_t recordings() const { return recordings_; }
   std::size_t number() const { return number_; }
 
-  /// Its warnings include what the archive itself gives reason to warn of: an earlier repair that
-  /// could not save everything, an interrupted append.
+  /// Its warnings include those about the archive itself: an earlier repair that could not save
+  /// everything, an interrupted append.
   const Recording& recording() const { return parts_.recording; }
   const ArchiveMeta& meta() const { return parts_.meta; }
   /// Digests of a verified replay, by position; empty when the archive has none.
   const std::vector<ReplayDigest>& digests() const { return parts_.digests; }
-  /// What a search found out about interrupts that were not counted. Their positions in
-  /// recording() are those found.
+  /// The results of a search for interrupts that were not counted; recording() has the positions
+  /// that it found.
   const std::vector<PlacedEvent>& placements() const { return parts_.placements; }
-  /// Corrections that came with the archive or with apply(); recording() and evidence() have them.
+  /// Corrections from the archive and from apply(). recording() and evidence() are corrected.
   const std::vector<Hint>& hints() const { return parts_.hints; }
-  /// Applies `file`'s hints here; the archive stays as it is. Throws FormatError with `source` when
-  /// they are for another recording, UsageError when they mean something this one does not have.
+  /// Applies the hints of `file` to this object; the archive does not change. Throws FormatError
+  /// with `source` if they are for another recording, and UsageError if a hint is about something
+  /// that this recording does not have.
   void apply(const HintFile& file, const std::string& source);
-  /// Transactions that a comparison is to waive, ascending (ComparisonPolicy::waived).
+  /// Transactions that a comparison must not judge, ascending (ComparisonPolicy::waived).
   std::vector<std::uint64_t> waived() const;
-  /// Transactions that show a single byte which others are known to have changed, ascending:
+  /// Transactions, ascending, that show a single byte which somebody else is known to have changed:
   /// another processor, or an emulator whose monitor says so (ComparisonPolicy::told_changes).
   std::vector<std::uint64_t> told_changes() const;
-  /// From now on recording() has the schedule that a search made of its own, which found out
-  /// `placements`. The file stays as it is.
+  /// Gives recording() the schedule that a search made from its own one, with the search's results.
+  /// The file does not change.
   void set_schedule(Schedule schedule, std::vector<PlacedEvent> placements);
-  /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
-  /// UsageError when the archive holds digests in place of the evidence.
+  /// A new reader from the beginning, independent of others; it may outlive this object. Throws
+  /// UsageError if the archive has digests in place of the evidence.
   std::unique_ptr<EvidenceReader> evidence() const;
-  /// Clocks of the first and of the last transaction that has one, as captured; read from the two
-  /// ends of the evidence. Nullopt where no transaction has one, or digests stand in its place.
-  /// Throws FormatError.
+  /// The captured clocks of the first and the last transaction that has one. Nullopt if no
+  /// transaction has a clock, or if the archive has digests in place of the evidence. Throws
+  /// FormatError.
   std::optional<ClockSpan> evidence_clocks() const;
   /// Checkpoints in the order in which they were added: their chunks, and the content of one.
   std::vector<ChunkInfo> checkpoints() const;
   std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const;
   /// Indexes of series of checkpoints, in that order (events/archive/checkpoint_series.h).
   std::vector<ChunkInfo> checkpoint_indexes() const;
-  /// Names for addresses, by module, in the order in which they were added; none where the archive
-  /// has none. Read and checked here, anew with each call. Throws FormatError.
+  /// Names for addresses, by module, in the order in which they were added. Each call reads and
+  /// checks them. Throws FormatError.
   std::vector<SymbolModule> symbols() const;
-  /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
-  /// checkpoints, digests and names: the same for every rendering of one capture. Unless `hinted`,
-  /// also without the hints.
+  /// XXH3-128 of the recording without its provenance, warnings, writer, checkpoints, digests and
+  /// names: it is the same for every form of one capture. Without `hinted`, also without the hints.
   Hash128 identity(bool hinted = true) const;
   /// Chunks, hashes and sizes.
   const ContainerReader& container() const { return *container_; }
@@ -175,13 +175,13 @@ class RecordingFile {
   std::uint64_t held_ = 0;  ///< bytes of memory of what is loaded, but for packed events
 };
 
-/// Adds to a finished archive without writing anything in it again: what a later verification or
-/// `checkpoint` found out. Nothing is added unless finish() returns.
+/// Adds the results of a later verification or of `checkpoint` to a finished archive, without
+/// rewriting any of it. Nothing is added unless finish() returns.
 class RecordingAppender {
  public:
-  /// Names a recording as RecordingFile::open() does. Waits for who else adds to the file.
-  /// `recording`: the identity of what is added to, as it was when it was opened. Throws
-  /// FormatError when `path` is no archive, IoError when it is another recording by now.
+  /// `path` names a recording as for RecordingFile::open(). Waits until nobody else adds to the
+  /// file. `recording` is the identity of the recording when it was opened. Throws FormatError if
+  /// `path` is no archive, and IoError if it has become another recording.
   explicit RecordingAppender(const std::string& path,
                              const std::optional<Hash128>& recording = std::nullopt);
   ~RecordingAppender();
@@ -190,8 +190,8 @@ class RecordingAppender {
   /// lies.
   ChunkInfo add_checkpoint(std::vector<std::uint8_t> checkpoint);
   void add_checkpoint_index(std::vector<std::uint8_t> index);
-  /// What a search found out about interrupts without a count; counts from then on, in place of
-  /// what an earlier one found.
+  /// The results of a search for interrupts without a count. They replace those of an earlier
+  /// search.
   void add_placements(std::span<const PlacedEvent> events);
   /// Corrections that a person has reviewed; opening the archive applies them.
   void add_hints(const HintFile& hints);

@@ -1,5 +1,5 @@
 #pragma once
-// What evidence tells of a run of accesses, sixteen at a time, with vectors of 64 bytes.
+// Evidence of a run of accesses, made sixteen at a time with vectors of 64 bytes.
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
-// What the derivation believes memory to hold. Kept apart from MemoryImage because it is asked once
-// per bus transaction, at tens of millions a second: pages are found through a small direct-mapped
-// table, and all that an access needs lies in one line of the processor's cache.
+// The contents of memory as the derivation knows them. Separate from MemoryImage because it is
+// asked once for each bus transaction, at tens of millions a second: it finds pages through a small
+// direct-mapped table, and all data that an access needs is in one line of the processor's cache.
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
-// What the accesses of a run do to the memory model, with vectors of 32 and 64 bytes: prepared
-// sixteen at a time, then a line of memory at a time.
+// Applies the accesses of a run to the memory model with vectors of 32 and 64 bytes: sixteen are
+// prepared at a time, then applied a line of memory at a time.
 
 #include <array>
 #include <cstddef>

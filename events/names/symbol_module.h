@@ -17,7 +17,7 @@ enum class SymbolKind : std::uint8_t { code = 0, data = 1 };
 enum class SymbolBinding : std::uint8_t { global = 0, weak = 1, local = 2 };
 
 struct Symbol {
-  std::string name;  ///< as the file has it, perhaps mangled (demangle.h)
+  std::string name;  ///< as in the file, perhaps mangled (demangle.h)
   LinearAddr address;
   std::uint64_t size = 0;  ///< bytes; 0: the file does not say
   SymbolKind kind = SymbolKind::code;
@@ -28,7 +28,7 @@ struct Symbol {
 /// The symbols of one program, library, kernel or kernel module.
 struct SymbolModule {
   std::string name;             ///< "vmlinux", "ext4", "sort"
-  std::string process;          ///< its memory alone has the module; empty: that of every process
+  std::string process;          ///< only this process has the module; empty: every process has it
   std::vector<Symbol> symbols;  ///< as settle_symbols() leaves them
   bool operator==(const SymbolModule&) const = default;
 };

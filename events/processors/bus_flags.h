@@ -1,5 +1,5 @@
 #pragma once
-// What a bus that several processors share shows of a transaction beside BusFlag.
+// The facts about a transaction that a bus shared by several processors shows, besides BusFlag.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What one of several processors does on the bus that no replay of it alone asks for.
+// Actions of one of several processors on the bus that a replay of it alone does not need.
 
 #include <cstdint>
 

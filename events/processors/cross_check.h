@@ -1,7 +1,7 @@
 #pragma once
-// Whether the processors of a machine agree with each other: every value that one of them took from
-// outside was last written by some processor, or a device, before it in the order of the bus. No
-// recording of one processor can say that of itself.
+// Checks that the processors of a machine agree with each other: every value that one of them took
+// from outside was the last one that some processor, or a device, had written before it in the
+// order of the bus. A recording of one processor alone cannot show that.
 
 #include <array>
 #include <cstddef>

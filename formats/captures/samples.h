@@ -1,5 +1,5 @@
 #pragma once
-// What every logic-analyser file comes down to: the levels of some named channels at rising sample
+// The common form of all logic-analyser files: the levels of some named channels at rising sample
 // numbers. Readers of such files are SampleSources; bus decoders need to know no more than this.
 
 #include <cstddef>

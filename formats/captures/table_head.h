@@ -1,6 +1,6 @@
 #pragma once
-// What oscilloscopes write above the table of their digital channels, with the table's own
-// separator: settings, a line each (Tektronix, Siglent), or what the steps of the rows are (Rigol).
+// The lines that oscilloscopes write above the table of their digital channels, with the table's
+// own separator: settings, a line each (Tektronix, Siglent), or the step of the rows (Rigol).
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// What IDtrace's trace files are made of (docs/formats/idtrace.md): tagged entries without a
-// header, little-endian. Which tags there are depends on what the program was instrumented for.
+// The entries of IDtrace's trace files (docs/formats/idtrace.md): tagged, without a header,
+// little-endian. The tags that occur depend on what the program was instrumented for.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// What a file is compressed with, told by its first bytes.
+// Recognises by its first bytes how a file is compressed.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What the system knows a file by, whatever its name.
+// The identity of a file for the system, whatever its name.
 
 #include <sys/stat.h>
 

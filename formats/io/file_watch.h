@@ -1,5 +1,5 @@
 #pragma once
-// Whether a file is still what it was when it was opened.
+// Notices when a file has changed since it was opened.
 
 #include <sys/stat.h>
 

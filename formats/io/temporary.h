@@ -1,5 +1,5 @@
 #pragma once
-// What is not complete yet, under a name that nobody else uses, guesses or finds in his way.
+// An incomplete file, under a name that nobody else uses or can guess.
 
 #include <functional>
 #include <string>

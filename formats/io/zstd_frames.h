@@ -1,5 +1,5 @@
 #pragma once
-// Whether a zstd file ends where one may end, told by its frames' own structure.
+// Checks by the structure of its frames that a zstd file is complete.
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
-// What KT has no records for: where in the run a record stands, the size of the code, and what
-// happened between instructions. Kept beside the records in `.kt.zst` and `.ktz`
-// (docs/formats/kt.md, "Notes").
+// Notes hold everything about a run that KT has no records for: the position of a record, the size
+// of the code, and the events between instructions. `.kt.zst` and `.ktz` keep them beside the
+// records (docs/formats/kt.md, "Notes").
 
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// Where a record stands: as Position in events/position.h, with the size of its code.
+/// The position of a record, as Position in events/position.h, and the size of its code.
 struct KtPlace {
   std::uint64_t instruction = 0;
   std::uint32_t iteration = 0;
@@ -21,12 +21,12 @@ struct KtPlace {
   bool operator==(const KtPlace&) const = default;
 };
 
-/// A note that stands before the record at `at`.
+/// A note about the place before the record at `at`.
 struct KtNote {
   enum class Kind : std::uint8_t {
     place,      ///< the next instruction record is at `place`, whatever the ones before suggest
     exception,  ///< `where` is the vector, `value` the error code (0 where the vector has none)
-    software,   ///< INT n and its like: `where` is the vector
+    software,   ///< INT n, INT3 and the like: `where` is the vector
     external,   ///< an interrupt request: `where` is the vector
     nmi,
     smi,
@@ -39,10 +39,10 @@ struct KtNote {
   static constexpr std::uint8_t kKinds = 11;
 
   std::uint64_t at = 0;  ///< bytes of KT before that record
-  KtPlace place;         ///< of an event: instructions and iterations completed before it
+  KtPlace place;         ///< for an event: instructions and iterations completed before it
   std::uint32_t where = 0, size = 0, value = 0;
   Kind kind = Kind::place;
-  /// For a place: the records before it imply it, so that it is kept only where a segment begins.
+  /// For a place: the records before it imply it, so it is kept only where a segment begins.
   bool implied = false;
   bool operator==(const KtNote&) const = default;
 };
@@ -53,7 +53,7 @@ const char* kt_note_name(KtNote::Kind kind);
 /// An event for people, in one line: "port_read 0060 size 1 value 1c".
 std::string kt_note_text(const KtNote& note);
 
-/// What KtNote::where and its fellows mean of a kind.
+/// The meaning of KtNote::where, `value` and `size` for a kind.
 enum class KtNoteForm : std::uint8_t { bare, vector, port, address };
 KtNoteForm kt_note_form(KtNote::Kind kind);
 

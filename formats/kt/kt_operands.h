@@ -1,6 +1,6 @@
 #pragma once
-// What the KT model knows of an instruction: how its addresses are computed, and what it does to
-// the registers that they are computed from.
+// The facts about an instruction that the KT model uses: how its addresses are computed, and how it
+// changes the registers that they are computed from.
 
 #include <cstddef>
 #include <cstdint>

@@ -13,17 +13,17 @@ inline constexpr std::size_t kKtMaxAddresses = 2;
 
 /// An executed instruction, in the format's own terms.
 struct KtInstruction {
-  std::uint32_t eip = 0;  ///< linear address (or offset, as the writer was told)
+  std::uint32_t eip = 0;  ///< linear address, or offset in CS if the writer was told so
   std::array<std::uint8_t, kKtMaxInstructionBytes> code{};
   std::uint8_t size = 1;           ///< N, 1..15, prefixes included
   std::uint8_t address_count = 0;  ///< E, 0..2
   std::array<std::uint32_t, kKtMaxAddresses> address{};
-  // Used by the wide form (docs/formats/kt.md, "Traces of 64 bits"); 0 in the other.
+  // Only for the wide form (docs/formats/kt.md, "Traces of 64 bits"); 0 in the narrow one.
   std::uint32_t eip_high = 0;
   std::array<std::uint32_t, kKtMaxAddresses> address_high{};
   std::uint8_t bits = 0;  ///< 16, 32 or 64: the mode of the code
 
-  /// With the upper halves.
+  /// The whole addresses, with their upper halves.
   std::uint64_t wide_eip() const { return std::uint64_t{eip_high} << 32 | eip; }
   std::uint64_t wide_address(std::size_t i) const {
     return std::uint64_t{address_high[i]} << 32 | address[i];
@@ -49,7 +49,7 @@ struct KtRecord {
   std::uint32_t pid = 0;        ///< for Kind::process
   std::uint32_t frame = 0;      ///< for Kind::translation: page frame number
   std::uint32_t page = 0;       ///< for Kind::translation: virtual address of the page
-  std::uint32_t page_high = 0;  ///< its upper half, of the wide form
+  std::uint32_t page_high = 0;  ///< its upper half, in the wide form
 
   std::uint64_t wide_page() const { return std::uint64_t{page_high} << 32 | page; }
   bool operator==(const KtRecord&) const = default;

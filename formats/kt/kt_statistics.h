@@ -1,6 +1,6 @@
 #pragma once
-// What the KT model of one form of records has learnt of its decisions: how probable each outcome
-// is.
+// The probabilities that the KT model has learnt for the outcomes of its decisions, for one form of
+// records.
 
 #include <array>
 #include <cstddef>

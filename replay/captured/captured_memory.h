@@ -1,5 +1,5 @@
 #pragma once
-// What the captured side has shown memory to hold, as far as it has been read.
+// The contents of memory that the capture has shown so far.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What may be the cause of a divergence, with the change of the recording that tries it.
+// A possible cause of a divergence, with the change of the recording that tries it.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// What is known of a divergence when its causes are looked for.
+// The known facts about a divergence when its causes are searched.
 
 #include <cstddef>
 #include <cstdint>

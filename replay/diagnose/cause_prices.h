@@ -1,5 +1,5 @@
 #pragma once
-// What causes ask one to believe. 1: one bit captured wrongly, and nothing speaks against it.
+// The prices of causes: how unlikely each is. 1: one bit captured wrongly, and nothing against it.
 //
 // Several transactions that agree on a value would all have to be wrong; what later traffic
 // contradicts outright costs more than any chain of lesser doubts.

@@ -1,4 +1,4 @@
-// What the processor held when the recording began: the state dump may be wrong or incomplete.
+// Causes in the registers at the beginning of the recording: the state dump may be wrong.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What the processor did otherwise than the replay, though the capture is right.
+// Causes for which the capture is right: the processor computed another result than the replay.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a divergence may come of: all changes worth trying, a row for each sort of cause.
+// The table of all possible causes of a divergence that are worth trying, a row for each sort.
 
 #include <span>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What the evidence shows of single bytes of memory: who accessed them, and when.
+// An index of the evidence about single bytes of memory: who accessed them, and when.
 
 #include <cstdint>
 #include <memory>

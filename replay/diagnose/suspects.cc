@@ -1,5 +1,5 @@
-// What a capture lacks whole - a stretch of transactions, the beginning - and nothing can be tried
-// for.
+// Suspected causes that cannot be tried, because something is missing from the capture as a whole:
+// a stretch of transactions, or the beginning.
 
 #include <fmt/format.h>
 

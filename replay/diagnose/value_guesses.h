@@ -1,6 +1,6 @@
 #pragma once
-// What a value may have been, given what the bus shows of what was computed from it, and the ways
-// in which people and tools get values wrong.
+// Guesses of a value, from the bus's evidence about everything that was computed from it, and from
+// the ways in which people and tools get values wrong.
 
 #include <cstdint>
 #include <vector>

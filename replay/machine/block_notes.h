@@ -1,5 +1,5 @@
 #pragma once
-// What observers keep with a block.
+// Notes that observers keep with a block.
 
 #include <cstddef>
 #include <memory>

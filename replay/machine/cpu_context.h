@@ -1,6 +1,6 @@
 #pragma once
-// What most units of the machine share: the engine with its memory, where the run stands, and what
-// is derived from the processor's mode.
+// The state that most units of the machine share: the engine with its memory, the place in the run,
+// and everything that follows from the processor's mode.
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 #pragma once
-// What the replayed processor is given from outside.
+// The inputs that the replayed processor receives from outside.
 
 #include <cstdint>
 #include <optional>

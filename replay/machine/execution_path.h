@@ -1,5 +1,5 @@
 #pragma once
-// The two ways of a machine through the same instructions.
+// The two ways in which a machine executes the same instructions.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@ namespace citcat {
 
 /// How the machine runs plain code.
 enum class ExecutionPath : std::uint8_t {
-  instructions,  ///< the engine reports every instruction, and every access is checked before
-  blocks,        ///< plain code runs in the fast tier, block by block, where no listener wants more
+  instructions,  ///< the engine runs each instruction, after every access was checked
+  blocks,        ///< plain code runs in the fast tier, block by block, if no observer wants more
 };
 
 }  // namespace citcat

@@ -1,6 +1,6 @@
 #pragma once
-// What a machine has done since it was made, in numbers: for people who want to know where a replay
-// spends its time.
+// Counts of a machine's work since it was made, for people who want to know where a replay spends
+// its time.
 
 #include <cstdint>
 

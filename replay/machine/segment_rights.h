@@ -1,5 +1,5 @@
 #pragma once
-// What the segments allow where nothing is checked access by access.
+// The rights of segments for code whose accesses are not checked one by one.
 
 #include <cstdint>
 

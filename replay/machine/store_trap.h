@@ -1,6 +1,6 @@
 #pragma once
-// What somebody waits for who wants to know of a stretch of the run only whether something was
-// stored to certain bytes: that costs next to nothing, where to look at each access does.
+// A trap for stores to certain bytes, for callers that need to know of a stretch of the run only
+// whether such a store happened. It costs next to nothing; a look at each access would cost much.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What string instructions do to memory, element by element, within one page of each operand.
+// The effect of string instructions on memory, element by element, within one page of each operand.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What a verified recording rests on: how much of the evidence was compared, and what had to be
+// The basis of a verified recording: how much of the evidence was compared, and what had to be
 // taken on trust.
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a replay that somebody waits for is to end early: asked now and then while it runs.
+// Whether to end a replay early that somebody waits for; asked now and then while it runs.
 
 #include <functional>
 

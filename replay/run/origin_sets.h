@@ -1,5 +1,5 @@
 #pragma once
-// What values were made from, as sets of inputs: each set is kept once, and known by a number.
+// Sets of the inputs from which values were made. Each set is kept once, and has a number.
 
 #include <cstdint>
 #include <span>

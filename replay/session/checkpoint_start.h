@@ -15,13 +15,13 @@ struct ReplayRange {
   std::uint64_t to = ~std::uint64_t{0};
 };
 
-/// A checkpoint of an archive to start at, or the beginning of the run of which the checkpoints
-/// are.
+/// The checkpoint of an archive at which to start, or the beginning of the run from which the
+/// checkpoints come.
 struct CheckpointStart {
-  std::size_t series = 0;              ///< of Checkpoints::series()
+  std::size_t series = 0;              ///< in Checkpoints::series()
   std::optional<std::size_t> ordinal;  ///< nullopt: the beginning
   std::uint64_t instruction = 0;
-  Position end;  ///< of the run: where the replay that took the checkpoint ended
+  Position end;  ///< where the replay that took the checkpoint ended
 };
 
 }  // namespace citcat

@@ -1,6 +1,6 @@
 #pragma once
-// What a monitor that does not count instructions would have counted of a run: at which boundaries
-// an interrupt may be whose count it gives.
+// Counts a run as a monitor would that does not count instructions, to find the boundaries at which
+// an interrupt with such a count may be.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What a slice looks for, as it goes back: the bytes and flags that matter at a moment.
+// The bytes and flags that a slice looks for at a moment, as it goes back.
 
 #include <array>
 #include <cstdint>

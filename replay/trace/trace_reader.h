@@ -23,7 +23,7 @@ class TraceDiverged : public Error {
   TraceDiverged(const std::string& message, std::string reason, std::optional<std::uint64_t> clock)
       : Error(message), reason_(std::move(reason)), clock_(clock) {}
   const std::string& reason() const { return reason_; }
-  /// When the capture shows what the replay does not do; nullopt where nothing tells.
+  /// The clock at which the capture shows the difference; nullopt if the capture has no clocks.
   std::optional<std::uint64_t> clock() const { return clock_; }
 
  private:
@@ -31,45 +31,47 @@ class TraceDiverged : public Error {
   std::optional<std::uint64_t> clock_;
 };
 
-/// A record and where in the run it stands, or something that happened there.
+/// A record with its position in the run, or an event with its position.
 struct TraceRecord {
   KtRecord record;  ///< unless `is_event`
-  /// For an instruction: instructions completed before it, and iterations of its REP. Of another
-  /// record: of the instruction it precedes. The recording's, or that of a file's notes; of KT
-  /// without notes it counts from the file's first record and is derived (KtCounter).
+  /// For an instruction: instructions completed before it, and iterations of its REP. For another
+  /// record: the position of the instruction after it. Positions come from the recording or from
+  /// the notes of the file; for KT without notes they are derived, from the file's first record on
+  /// (KtCounter).
   Position position;
-  /// Default size of the instruction's code segment, 16 or 32, or 64 in 64-bit mode; 0: nothing
-  /// tells, as in KT without notes. Where it is told, positions are the recording's.
+  /// Default size of the instruction's code segment, 16 or 32, or 64 in 64-bit mode; 0 if it is not
+  /// known, as in KT without notes. If it is known, positions are those of the recording.
   std::uint8_t bits = 0;
   bool is_event = false;
-  KtNote event = {};  ///< where `is_event`; no place
+  KtNote event = {};  ///< if `is_event`; never Kind::place
   /// With TraceReaderOptions::clocks: clock of the capture at which the bus began to show it.
   std::optional<std::uint64_t> clock = std::nullopt;
 };
 
 struct TraceReaderOptions {
-  bool offsets = false;  ///< of a recording: offsets in CS, not linear addresses
-  /// For a recording: also PID and MMU records; at the beginning and after seek() those for the
-  /// process and the translations of that moment.
+  bool offsets = false;  ///< for a recording: offsets in CS instead of linear addresses
+  /// For a recording: give PID and MMU records too. At the beginning and after seek() they describe
+  /// the process and the translations of that moment.
   bool process_records = false;
-  /// For a compressed KT file from a pipe: its notes lie behind the records they describe, so it is
-  /// copied to a temporary file first. Without, it is read as it comes and positions are derived.
+  /// Use the notes of a KT file. They come after the records that they describe, so a compressed
+  /// file from a pipe is first copied to a temporary file. Without notes the file is read as it
+  /// comes, and positions are derived.
   bool notes = true;
   /// For processors with long mode: the reader of the trace takes 64-bit addresses
   /// (KtInstruction::wide_eip()). Otherwise such traces are refused.
   bool wide = false;
-  bool events = false;  ///< what happened between instructions, where recording or file tell it
+  bool events = false;  ///< give events between instructions, if the recording or file has them
   /// For a recording: compare with evidence or digests. After seek() to a checkpoint only later
   /// checkpoints are compared; the replay that took them was compared.
   bool check = true;
   bool use_checkpoints = true;
-  /// For a recording that is to be compared: from this instruction on it is no longer compared one
-  /// instruction at a time. It is verified as a whole then, which takes a fraction of the time, and
-  /// that is remembered in the archive, where it can be written: from the next time on it is fast
-  /// from the beginning (replay/run/verified_run.h). Not with `use_checkpoints` false.
+  /// For a recording with `check`: at this instruction the reader stops comparing one instruction
+  /// at a time. It verifies the whole recording instead, which takes a fraction of the time, and
+  /// stores the result in the archive if it can write to it, so that later readers are fast from
+  /// the beginning (replay/run/verified_run.h). Has no effect without `use_checkpoints`.
   std::uint64_t verify_after = std::uint64_t{1} << 20;
-  /// For a recording whose evidence has clocks: say when the bus showed what. It is compared from
-  /// the beginning for that, instruction by instruction. UsageError where nothing tells clocks.
+  /// For a recording whose evidence has clocks: give the clock of each record. The run is then
+  /// compared from the beginning, instruction by instruction. UsageError if there are no clocks.
   bool clocks = false;
 };
 
@@ -82,26 +84,26 @@ class TraceReader {
   TraceReader(TraceReader&&) noexcept;
   TraceReader& operator=(TraceReader&&) noexcept;
 
-  /// Null at the end. What it points to stays until the reader is asked for anything else. Throws
-  /// FormatError for a damaged file and TraceDiverged.
+  /// The next record, or null at the end. The record is valid until the next call of any function
+  /// of the reader. Throws FormatError for a damaged file, and TraceDiverged.
   const TraceRecord* next() { return source_->next(); }
   /// The same, copied; false at the end.
   bool next(TraceRecord& out);
-  /// Makes next() read the first record of instruction `instruction` (or return false, when the run
-  /// is shorter). Fast where the recording has checkpoints, or the KT file an index.
+  /// Makes next() return the first record of instruction `instruction`, or the end if the run is
+  /// shorter. This is fast if the recording has checkpoints, or the KT file an index.
   void seek(std::uint64_t instruction) { seek(Position{instruction, 0}); }
-  /// The same, of an iteration of a REP.
+  /// The same for an iteration of a REP.
   void seek(Position position);
 
-  /// Where the trace goes on behind what next() read last; at the end, where it ends. A KT file
-  /// without notes does not tell whether a REP that it ends in was done: it is thought not to be.
+  /// The position after the record that next() read last; at the end, the end of the trace. If a KT
+  /// file without notes ends in a REP, the REP counts as not completed.
   Position position() const;
-  /// Instructions of the run up to where it was read, those skipped among them: when next() has
-  /// returned false, all there are.
+  /// Instructions of the run up to here, including skipped ones: all instructions once next() has
+  /// returned false.
   std::uint64_t instructions() const { return position().instruction; }
-  /// It is one of 64 bits; known once next() has returned true.
+  /// True for a trace of 64 bits; known once next() has returned true.
   bool is_wide() const { return source_->is_wide(); }
-  /// Clocks a second; 0 where nobody tells.
+  /// Clocks a second; 0 if the capture does not say.
   double clock_hz() const;
 
   /// For `for (const TraceRecord& record : reader)`: the records from here on.
@@ -130,7 +132,7 @@ class TraceReader {
   Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() const { return {}; }
 
-  /// Where the records come from.
+  /// The source of the records.
   class Source {
    public:
     virtual ~Source() = default;

@@ -6,20 +6,21 @@
 
 namespace citcat {
 
-/// Instructions that a replay may make while something of a capture without counts still waits: a
-/// write-back for its bytes behind the last event, a branch trace message for its branch.
+/// In a capture without counts: the number of instructions that a replay may execute while it waits
+/// for something that the bus has shown, such as the bytes of a write-back after the last event, or
+/// the branch of a branch trace message.
 inline constexpr std::uint64_t kMaxIdle = 10'000'000;
 
 struct ComparisonPolicy {
-  bool strict = false;  ///< take no result over from the bus (adopt nothing)
-  /// Take a change of one bit by another bus master for what it says it is. Without, one that
-  /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
+  bool strict = false;  ///< adopt no result from the bus
+  /// Accept a change of one bit by another bus master. Without this option a change that stands
+  /// alone (see LoneChanges) is a divergence, because a wrongly captured bit looks the same.
   bool bit_changes = false;
-  /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
-  /// whatever the replay stored, and reads that showed another bus master change a single bit.
+  /// Transactions that somebody has reviewed, ascending: captured writes whose bytes replace those
+  /// that the replay stored, and reads that show a change of a single bit by another bus master.
   std::vector<std::uint64_t> waived;
-  /// Reads, ascending, that show a change by another bus master of which the recording tells
-  /// besides: a single bit of it is no wrongly captured one.
+  /// Reads, ascending, that show a change by another bus master which the recording also reports in
+  /// another way: if a single bit changed, it was not captured wrongly.
   std::vector<std::uint64_t> told_changes;
 };
 

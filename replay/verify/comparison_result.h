@@ -1,6 +1,6 @@
 #pragma once
-// What a comparison with the bus has found so far: what was compared and agreed, and what was taken
-// over from the bus.
+// The results of a comparison with the bus so far: what was compared and agreed, and what was
+// adopted from the bus.
 
 #include <cstdint>
 #include <vector>

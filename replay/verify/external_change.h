@@ -1,6 +1,6 @@
 #pragma once
-// What a write by another bus master changes in the replay's memory: whether it may be no write at
-// all, but a wrongly captured bit of the read that showed it.
+// The effect of another bus master's write on the replay's memory; and whether it may be no write
+// at all, but a wrongly captured bit of the read that showed it.
 
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-// What iterations of repeated strings read, many at a time.
+// Matches the reads of many iterations of a repeated string at a time.
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #pragma once
-// What is kept of a piece of code, so that the text of an instruction is made once, and only where
-// a query asks for it.
+// Keeps facts about a piece of code, so that the text of an instruction is made only once, and only
+// if a query needs it.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// What a query leaves of the rows before they are collected.
+// The conditions of a query that select rows before they are collected.
 
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,5 @@
 #pragma once
-// What caches hear of a run, in the order in which a processor makes its accesses.
+// Passes a run to models of caches, in the order in which a processor makes its accesses.
 
 #include <algorithm>
 #include <array>

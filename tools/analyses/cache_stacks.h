@@ -1,5 +1,5 @@
 #pragma once
-// What LRU caches of many shapes fill, found in one pass.
+// The fills of LRU caches of many shapes, computed in one pass.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// What tools have in common that are told calls: they follow them from the run's beginning to its
-// end.
+// The common part of tools that receive calls: they follow them from the beginning of the run to
+// its end.
 
 #include <cstddef>
 #include <cstdint>

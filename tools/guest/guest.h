@@ -1,5 +1,5 @@
 #pragma once
-// What the machine holds at the moment that is told of, looked at without any effect on the run.
+// Reads the state of the machine at the reported moment, without any effect on the run.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// What things of the run are called. The host asks; who knows better than addresses overrides.
+// The names of things in a run. The host asks for them; a source that knows better overrides them.
 
 #include <cstdint>
 #include <optional>

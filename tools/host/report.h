@@ -1,6 +1,6 @@
 #pragma once
-// What a tool found: values and tables with units, in an order. How they look is the renderers'
-// affair (report_text.h).
+// The results of a tool: values and tables with units, in an order. Renderers decide how they look
+// (report_text.h).
 
 #include <cstdint>
 #include <list>

@@ -1,4 +1,4 @@
-// What the host is told access by access, and which instruction it belongs to.
+// Receives the accesses that are reported one by one, and finds the instruction of each.
 
 #include <algorithm>
 

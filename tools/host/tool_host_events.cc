@@ -1,4 +1,4 @@
-// What happens besides instructions, handed on to the tools.
+// Passes events between instructions to the tools.
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What opens and closes windows of a run: events, all of a kind or those of a vector, a number, a
+// Events that open and close windows of a run: all of a kind, or those of a vector, a number, a
 // port, a procedure, a process, an address.
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What IDtrace's files say of a run: vcount's and rtrace's figures.
+// The figures of IDtrace's vcount and rtrace, from its files.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What a text in MDL says: its definitions as a tree.
+// The definitions of a text in MDL, as a tree.
 //
 // MDL, the metric description language of Paradyn: Hollingsworth, Niam, Miller, Xu, Goncalves,
 // Zheng, "MDL: A Language and Compiler for Dynamic Program Instrumentation", PACT 1997.

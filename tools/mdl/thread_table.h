@@ -1,5 +1,5 @@
 #pragma once
-// What metrics keep for each thread of the recorded machine.
+// The state that metrics keep for each thread of the recorded machine.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// What keeps the process of a tool off the memory of others. It protects from what a tool does by
-// mistake, and from reaching into the program that runs it; it is no sandbox: the tool may still
-// read and write all files that the user may.
+// Keeps the process of a tool off the memory of others. It protects from mistakes of the tool, and
+// the tool cannot reach into the program that runs it. It is no sandbox: the tool may still read
+// and write all files that the user may.
 
 #include <sys/types.h>
 

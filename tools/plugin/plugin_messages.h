@@ -1,5 +1,5 @@
 #pragma once
-// What the host and the process of an isolated tool say to each other.
+// The messages between the host and the process of an isolated tool.
 //
 // Both are the same program, so structures go as they lie in memory. The host writes messages into
 // segments of shared memory, which the tool's process can only read; a frame on the socket says

@@ -1,5 +1,5 @@
 #pragma once
-// What tools in C++ are told, as tools in C see it (citcat_tool.h).
+// Converts the reports for tools in C++ to those for tools in C (citcat_tool.h).
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// What the processors of a machine communicate through memory: lines, bytes, from whom to whom, and
-// what goes to and fro although nobody reads what another one wrote.
+// The communication of a machine's processors through memory: lines, bytes, from whom to whom, and
+// lines that go to and fro although nobody reads what another one wrote.
 
 #include <array>
 #include <cstdint>

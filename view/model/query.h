@@ -1,5 +1,5 @@
 #pragma once
-// What a request asks: names and values, checked where they are read.
+// The parameters of a request: names and values, checked where they are read.
 
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
 #pragma once
-// What a request line of HTTP asks for, taken apart.
+// The parts of a request line of HTTP.
 
 #include <map>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// What all instructions of a class have in common: a row a class.
+// The common facts about all instructions of a class, a row for each class.
 
 #include <array>
 #include <cstddef>

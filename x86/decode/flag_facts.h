@@ -1,6 +1,6 @@
 #pragma once
-// What instructions do to the arithmetic flags: the facts that rows of the table of opcodes name.
-// Intel SDM vol. 1, appendix A, and vol. 2 for each instruction.
+// The effects of instructions on the arithmetic flags: the facts that rows of the table of opcodes
+// name. Intel SDM vol. 1, appendix A, and vol. 2 for each instruction.
 
 #include <cstdint>
 

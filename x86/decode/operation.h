@@ -1,5 +1,5 @@
 #pragma once
-// What an opcode does, by its mnemonic: one value for all encodings of an operation.
+// The operation of an opcode, by its mnemonic: one value for all encodings of an operation.
 
 #include <cstdint>
 

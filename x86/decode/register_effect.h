@@ -1,6 +1,6 @@
 #pragma once
-// What an instruction does to the general registers, as far as addresses can be followed through
-// it: enough to tell, after a run of instructions, what a register held in the middle of it.
+// The effect of an instruction on the general registers, as far as addresses can be followed
+// through it: enough to say, after a run of instructions, what a register held in the middle of it.
 
 #include <cstdint>
 

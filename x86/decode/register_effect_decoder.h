@@ -1,6 +1,6 @@
 #pragma once
-// What an instruction does to the general registers, from its row and operands. Private to the
-// decoder.
+// Finds the effect of an instruction on the general registers from its row and operands. Private to
+// the decoder.
 
 #include "x86/decode/decoded_instruction.h"
 #include "x86/decode/encoded_operands.h"

@@ -1,7 +1,7 @@
 #pragma once
-// What several processors and their bus may disagree for that no replay of one of them alone can
-// tell: something that another processor did, a line that nobody was seen to make its own, an order
-// that was another one.
+// Disagreements between several processors and their bus that a replay of one of them alone cannot
+// find: something that another processor did, a line that became a processor's own without anybody
+// seeing it, another order.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Whether the processors of a machine agree with what the bus showed, and with each other.
+// Whether the processors of a machine agree with their shared bus, and with each other.
 
 #include <cstddef>
 #include <vector>

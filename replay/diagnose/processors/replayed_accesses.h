@@ -1,6 +1,6 @@
 #pragma once
-// What the replay of one processor does with memory and ports around a moment, whatever the bus
-// showed of it: whether a transaction can be its own.
+// The accesses to memory and ports that the replay of one processor makes around a moment, whatever
+// the bus showed. They say whether a transaction can be its own.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// What must hold at the boundary that an interrupt was taken at, besides standing between the right
+// Conditions for the boundary at which an interrupt was taken, besides being between the right
 // transactions.
 
 #include <cstddef>

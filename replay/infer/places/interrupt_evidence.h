@@ -1,6 +1,6 @@
 #pragma once
-// What the bus shows around an interrupt that nobody counted to: the bytes stored after its
-// acknowledge, among which is the frame, and what was read before it.
+// The evidence of the bus around an interrupt that nobody counted to: the bytes stored after its
+// acknowledge, which include the frame, and the reads before it.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// What a search for the places of interrupts has spent, how far it came, and whether it may go on.
+// The effort and the progress of a search for the places of interrupts, and whether it may go on.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What is known of a state beforehand, where the rest of it has to be found.
+// The registers of a state that are given beforehand, when the rest must be worked out.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What may be changed where a replay leaves the bus: registers, and page-table entries that the
-// processor had in its TLB.
+// The things to change where a replay differs from the bus: registers, and page-table entries that
+// the processor had in its TLB.
 
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
 #pragma once
-// What working registers out takes in real and in protected mode alike.
+// The common steps of working out registers in real and in protected mode.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What passed without being told block by block: from where to where, and the last of it.
+// The instructions that ran without being reported block by block: a range, and the last of them.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// What the fast tier's handlers work on: decoded operations, the blocks that they make up, and the
-// state of a run.
+// The data of the fast tier's handlers: decoded operations, the blocks that consist of them, and
+// the state of a run.
 //
 // Within it addresses are numbers, as which handlers calculate them: of 32 bits, or of 64 in 64-bit
 // mode. What goes in and out has a type (events/address.h).

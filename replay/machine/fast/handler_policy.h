@@ -1,5 +1,5 @@
 #pragma once
-// What all handlers of the fast tier have in common: their parameters, and what is built into them.
+// The common part of all handlers of the fast tier: their parameters, and their policies.
 //
 // Handlers of registers alone are made once. Those that access memory are made for each
 // AccessPolicy, and those that end a block for each FlowPolicy (policy.h).

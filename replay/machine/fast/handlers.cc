@@ -1,4 +1,4 @@
-// What handlers come to where an access is not found, and which table of them serves a policy.
+// The result of a handler when an access is not found, and the table of handlers for each policy.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// What is kept of the code that runs in blocks. Everything else about a policy follows from that.
+// The data kept about code that runs in blocks. Everything else about a policy follows from that.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What the engine is told of where pages lie.
+// Informs the engine of the places of pages.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// What the engine asks before it translates code.
+// The questions that the engine asks before it translates code.
 
 #include <array>
 #include <cstdint>

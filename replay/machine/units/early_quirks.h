@@ -1,5 +1,5 @@
 #pragma once
-// What the processors before the 386 do differently from the engine
+// Makes processors before the 386 do what the engine does differently
 // (x86/early_cpu_quirks.h).
 
 #include <cstdint>

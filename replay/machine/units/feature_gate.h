@@ -1,7 +1,7 @@
 #pragma once
-// What a processor has not got by its CPUID is #UD, and what it has and nobody here executes ends
-// the replay by its name; so does what another processor takes for something else, where nothing
-// tells which of them it is.
+// Raises #UD for instructions that the processor lacks by its CPUID, and ends the replay at those
+// that it has and citcat does not execute. It also ends the replay at an encoding that another
+// processor executes as something else, if nothing says which of them was recorded.
 
 #include <cstdint>
 #include <optional>

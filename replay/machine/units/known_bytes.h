@@ -1,5 +1,5 @@
 #pragma once
-// What memory holds as far as evidence tells, looked at without an effect on the machine.
+// Looks at memory, as far as evidence gives its contents, without an effect on the machine.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What a processor tells of itself and no bus shows: model-specific registers, counters and CPUID.
+// The processor's own values that no bus shows: model-specific registers, counters and CPUID.
 
 #include <cstdint>
 #include <optional>

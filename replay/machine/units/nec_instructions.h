@@ -1,6 +1,6 @@
 #pragma once
-// What NEC's V20 and V30 have behind 0F (V20/V30 User's Manual, chapter 12). NEC's names of
-// registers stand behind Intel's in comments.
+// The instructions of NEC's V20 and V30 after 0F (V20/V30 User's Manual, chapter 12). In comments,
+// NEC's names of registers follow Intel's.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What an instruction accesses, found out before it is executed: its operands translated, checked
-// and told in the order in which the processor makes the accesses.
+// Finds the accesses of an instruction before it is executed: translates its operands, checks them
+// and reports them in the order in which the processor makes the accesses.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Whether the code behind an instruction needs ZF before it sets it: looked up in memory as it is
-// now, without executing anything.
+// Finds whether the code after an instruction reads ZF before it sets it: it looks at memory as it
+// is now, without executing anything.
 
 #include <cstddef>
 #include <cstdint>
