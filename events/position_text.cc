@@ -35,7 +35,9 @@ std::optional<ProcessorPlace> split_processor(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return ProcessorPlace{std::nullopt, std::string(text)};
   unsigned processor = 0;
-  if (!parse_number(text.substr(0, colon), processor)) return std::nullopt;
+  if (colon + 1 == text.size() || !parse_number(text.substr(0, colon), processor)) {
+    return std::nullopt;
+  }
   return ProcessorPlace{processor, std::string(text.substr(colon + 1))};
 }
 

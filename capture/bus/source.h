@@ -22,7 +22,9 @@ namespace citcat {
 /// What a capture says of itself. `warnings`, `ending` and the hashes in `files` are complete when
 /// the reader has returned false; the rest is known as soon as the capture is open.
 struct CaptureInfo {
-  std::string format;                       ///< identifier in the table of formats, e.g. "sigrok"
+  std::string format;  ///< identifier in the table of formats, e.g. "sigrok"
+  /// Of a capture of several processors: whose share it is, and where that begins; for people.
+  std::string share;
   CpuModel cpu = CpuModel::unknown;         ///< as captured or as the caller declared
   std::uint32_t address_mask = 0xffffffff;  ///< physical address bits that were captured
   /// What positions count. Of others than instructions only those of acknowledges mean anything.

@@ -194,6 +194,8 @@ void Importer::find_dump() {
 std::string Importer::missing_dump() const {
   if (dump_.found())
     return "the driver dumped the state, but the start marker that should follow was not found";
+  const std::string& share = stream_.info().share;
+  if (!share.empty()) return "expected a state dump of " + share + ", found none";
   return "expected a state dump, found none in " + std::to_string(stream_.read()) +
          " transactions: give the processor's state with --initial-state, or where there is an "
          "interrupt have it worked out from the bus with --start interrupt:0 --recover-state";

@@ -104,6 +104,10 @@ bool ProcessorCapture::read_record(ProcessorRecord& out) {
   if (!is_reached) follow_clock(record, out.agent);
   out.clock = clock_ + last_clock_;
   if (out.agent < kMostProcessors) facts_.processors.set(out.agent);
+  if (out.agent == processor_ && info_.share.empty()) {
+    info_.share = "processor " + std::to_string(processor_) + ", whose first record is number " +
+                  std::to_string(record_);
+  }
   if (out.kind == ProcessorRecord::Kind::cut) {
     info_.ending = ending_of_cut(out.record.data[0]);
     info_.warnings.push_back(file_->input().name() + ": the capture was interrupted (" +

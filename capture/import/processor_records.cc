@@ -14,7 +14,8 @@ constexpr std::uint8_t kInterrupt = 16, kMessage = 17, kInit = 18, kStartup = 19
 constexpr std::uint8_t kMonitorsInvalidate = 12;
 /// Delivery mode of an interrupt that is an NMI (Intel SDM vol. 3, 10.6.1).
 constexpr std::uint8_t kNmiMode = 4;
-constexpr std::uint32_t kLineBytes = 32;
+/// The shortest there are; who knows the line of a capture holds it to that.
+constexpr std::uint32_t kLineBytes = 16;
 
 std::uint8_t type_code(BusRecordType type) { return static_cast<std::uint8_t>(type); }
 

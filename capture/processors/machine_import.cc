@@ -169,7 +169,7 @@ class MachineArchive {
       : machine_(machine), options_(options), files_(open_processors(machine)) {}
 
   void write(const std::string& path) {
-    CrossCheck check(files_.size(), ram_bytes(), machine_.info().shows_sharing);
+    CrossCheck check = cross_check_of(machine_, files_.front().recording());
     SharedBus bus = shared_bus_of(machine_, files_);
     (void)check_shared_bus(bus, check);
     std::vector<std::vector<std::uint64_t>> edges;

@@ -68,7 +68,9 @@ bool describe_instead(const AnalyzeArguments& arguments, const Console& console)
   bool described = false;
   for (const std::string& tool : arguments.tools) {
     if (!tool.ends_with(kHelp)) continue;
-    describe_tool(tool.substr(0, tool.size() - kHelp.size()), arguments.isolation.limit(), console);
+    const std::string name = tool.substr(0, tool.size() - kHelp.size());
+    if (!describe_tool_of_all(name, console))
+      describe_tool(name, arguments.isolation.limit(), console);
     described = true;
   }
   return described;
@@ -238,12 +240,15 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   arguments.recording = arguments.processor.name(arguments.recording);
   if (asks_of_all_processors(arguments.tools)) {
     if (arguments.scope.selects() || arguments.metrics.any() || !arguments.shard.empty() ||
-        !arguments.positions.from.empty() || !arguments.positions.to.empty()) {
+        !arguments.positions.from.empty() || !arguments.positions.to.empty() ||
+        !arguments.sample.empty()) {
       throw UsageError("--tool " + arguments.tools.front() +
                        ": is of all of the run of all processors, and takes no part of it");
     }
-    return analyze_processors(arguments.recording, arguments.tools, arguments.scope.symbols, format,
-                              console);
+    MachineAnalysisArguments all{arguments.recording, arguments.tools, arguments.scope.symbols,
+                                 std::nullopt, format};
+    if (!arguments.unchecked) all.policy = arguments.plan.policy;
+    return analyze_processors(all, console);
   }
   const std::optional<MachineFile> machine = find_machine(arguments.recording);
   take_processor_off(arguments, machine.has_value());

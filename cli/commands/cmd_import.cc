@@ -208,9 +208,36 @@ void require_for_each(const ImportArguments& arguments, const InternalFiles& int
   refuse(!arguments.initial_state.empty(), "--initial-state");
   refuse(arguments.recover_state, "--recover-state");
   refuse(!arguments.hints.empty(), "--hints");
+  const auto refuse_uncounted = [](bool given, const char* option) {
+    if (given) {
+      throw UsageError(std::string(option) +
+                       ": several processors are put in order by their counts of instructions");
+    }
+  };
+  refuse_uncounted(arguments.ignore_counts != "none", "--ignore-counts");
+  refuse_uncounted(!arguments.counts.empty() && arguments.counts != "instructions", "--counts");
   if (internal.single.empty() || internal.single == "none") return;
   throw UsageError("--internal " + internal.single +
                    ": of a capture of several processors each has its own: --internal P=FILE");
+}
+
+/// Without its values that cross no bus a processor cannot be replayed beyond the first of them.
+void warn_of_missing_files(const InternalFiles& internal, const MachineImportResult& result,
+                           const Console& console) {
+  if (internal.single == "none") return;
+  std::string without;
+  for (std::size_t p = 0; p < result.processors.size(); ++p) {
+    const bool named = p < internal.of_processors.size() && !internal.of_processors[p].empty();
+    const CpuModel cpu = result.processors[p].cpu;
+    const bool asks = is_known(cpu) && cpu_traits(cpu).instructions >= InstructionSet::pentium;
+    if (!named && asks) without += (without.empty() ? "" : ", ") + std::to_string(p);
+  }
+  if (without.empty()) return;
+  console.warn(
+      "no values that cross no bus (RDTSC, RDMSR, CPUID, registers of the local APIC) of " +
+      std::string("processor ") + without +
+      ": a replay ends at the first instruction that asks for one; name their file with " +
+      "--internal P=FILE, or say --internal P=none");
 }
 
 /// A capture of several processors: all of them.
@@ -222,9 +249,10 @@ ExitCode import_processors(const ImportArguments& arguments, ImportOptions optio
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
-  const MachineImportResult result = import_machine(
-      arguments.captures, {std::move(options), internal.of_processors}, output.path());
+  const MachineImportResult result =
+      import_machine(arguments.captures, {std::move(options), internal.paths()}, output.path());
   for (const std::string& text : result.all.warnings) console.warn(text);
+  warn_of_missing_files(internal, result, console);
   if (!symbols.empty()) add_symbols(symbols, output.path(), console);
   output.finish();
   if (arguments.json) {

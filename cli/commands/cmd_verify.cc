@@ -129,6 +129,47 @@ std::string count_text(const char* what, const CheckCount& count) {
   return fmt::format("  {:<18} {} of {} equal\n", what, count.equal, count.checked);
 }
 
+/// How the run ended, where its interrupts were found to be, and what a model of the cache says.
+std::string circumstances_text(const Verdict& v) {
+  std::string text;
+  if (v.shut_down) {
+    text += fmt::format("  {:<18} in a shutdown, which the bus {}\n", "ends",
+                        v.shows_shutdown ? "shows" : "does not show");
+  }
+  if (!v.placements.empty())
+    text += fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements));
+  if (v.cache) {
+    for (const std::string& line : cache_lines(*v.cache)) text += line + "\n";
+  }
+  return text;
+}
+
+/// What the verdict cannot be sure of.
+std::string doubts_text(const Verdict& v) {
+  std::string text;
+  if (v.model_specific_results != 0) {
+    text += fmt::format(
+        "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
+        "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n"
+        "  {:<18} the first: {}\n",
+        "uncertain", v.model_specific_results, "", "", v.first_model_specific);
+  }
+  if (v.totals.single_bit_changes != 0) {
+    text += fmt::format(
+        "  {:<18} {} changes of one bit by another bus master, the first shown by transaction {}:\n"
+        "  {:<18} a device, or a bit of a read that was captured wrongly\n",
+        "suspect", v.totals.single_bit_changes, v.totals.first_single_bit_change, "");
+  }
+  return v.code ? text + code_text(*v.code) : text;
+}
+
+std::string account_text(const Verdict& v) {
+  std::string text;
+  if (!v.accounting) return text;
+  for (const std::string& line : accounting_lines(*v.accounting)) text += line + "\n";
+  return text;
+}
+
 void print_text(const Verdict& v, const Console& console) {
   std::string adopted;
   const std::uint64_t adoptions = v.totals.adopted + v.memory.adopted;
@@ -148,16 +189,7 @@ void print_text(const Verdict& v, const Console& console) {
   console.print(count_text("port reads", v.totals.io_reads));
   console.print(count_text("port writes", v.totals.io_writes));
   console.print(count_text("special cycles", v.totals.specials));
-  if (v.shut_down) {
-    console.print(fmt::format("  {:<18} in a shutdown, which the bus {}\n", "ends",
-                              v.shows_shutdown ? "shows" : "does not show"));
-  }
-  if (!v.placements.empty()) {
-    console.print(fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements)));
-  }
-  if (v.cache) {
-    for (const std::string& line : cache_lines(*v.cache)) console.print(line + "\n");
-  }
+  console.print(circumstances_text(v));
   if (v.memory.bytes != 0) {
     console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
                               v.memory.different));
@@ -168,20 +200,7 @@ void print_text(const Verdict& v, const Console& console) {
                                   : "none was captured (--memory), and the bus does "
                                     "not show what it holds"));
   }
-  if (v.model_specific_results != 0) {
-    console.print(fmt::format(
-        "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
-        "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n"
-        "  {:<18} the first: {}\n",
-        "uncertain", v.model_specific_results, "", "", v.first_model_specific));
-  }
-  if (v.totals.single_bit_changes != 0) {
-    console.print(fmt::format(
-        "  {:<18} {} changes of one bit by another bus master, the first shown by transaction {}:\n"
-        "  {:<18} a device, or a bit of a read that was captured wrongly\n",
-        "suspect", v.totals.single_bit_changes, v.totals.first_single_bit_change, ""));
-  }
-  if (v.code) console.print(code_text(*v.code));
+  console.print(doubts_text(v));
   if (v.memory.adopted != 0) {
     console.print(fmt::format("  {:<18} {} bytes of such results as the captured memory has them\n",
                               "", v.memory.adopted));
@@ -196,9 +215,7 @@ void print_text(const Verdict& v, const Console& console) {
     console.print(
         fmt::format("  {:<18} {} bytes written to devices, not compared\n", "", v.memory.device));
   }
-  if (v.accounting) {
-    for (const std::string& line : accounting_lines(*v.accounting)) console.print(line + "\n");
-  }
+  console.print(account_text(v));
   if (v.report.divergence) {
     for (const std::string& line : divergence_lines(*v.report.divergence, v.clock_hz)) {
       console.print(line + "\n");
@@ -286,9 +303,37 @@ ProcessorVerdict verify_processor(const MachineFile& machine, std::size_t number
   its.match = verdict.match;
   its.instructions = verdict.report.instructions;
   its.json = verdict_json(verdict);
+  its.remarks = circumstances_text(verdict) + doubts_text(verdict) + account_text(verdict);
   if (verdict.report.divergence)
     its.divergence = divergence_lines(*verdict.report.divergence, verdict.clock_hz);
   return its;
+}
+
+/// One of several processors, of which the recording has digests in place of evidence.
+ProcessorVerdict verify_digests_of(const MachineFile& machine, std::size_t number,
+                                   const Console& console) {
+  const RecordingFile file = machine.open(number);
+  const DigestVerdict verdict = verify_digests(file, console);
+  ProcessorVerdict its;
+  its.match = verdict.match();
+  its.instructions = verdict.report.instructions;
+  its.json = digest_verdict_json(verdict, file);
+  if (verdict.report.divergence) its.divergence = divergence_lines(*verdict.report.divergence);
+  if (verdict.differs_before) {
+    its.divergence.push_back(
+        fmt::format("the replay went another way before instruction {}", *verdict.differs_before));
+  }
+  return its;
+}
+
+void refuse_for_digests(const VerifyArguments& arguments) {
+  const auto refuse = [&](bool given, const char* option) {
+    if (!given) return;
+    throw UsageError(std::string(option) + ": " + arguments.recording +
+                     " holds digests in place of evidence");
+  };
+  refuse(!arguments.code.empty(), "--code");
+  refuse(!arguments.memory.empty(), "--memory");
 }
 
 /// Each processor of a machine, and what they saw of one memory.
@@ -297,14 +342,19 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
   if (arguments.line) throw UsageError("--at: say which processor with --processor P");
   if (!arguments.hints.empty()) throw UsageError("--hints: say which processor with --processor P");
   MachineVerdict verdict;
+  verdict.has_digests = machine.open(0).meta().evidence == EvidenceMode::digests;
+  if (verdict.has_digests) refuse_for_digests(arguments);
   CrossCheck check = make_cross_check(machine);
-  std::function<void()> meanwhile = [&] { verdict.bus = cross_check(machine, check); };
+  std::function<void()> meanwhile;
+  if (!verdict.has_digests) meanwhile = [&] { verdict.bus = cross_check(machine, check); };
   // Captured memory is compared with what each processor may own, which the bus tells.
   if (captured != nullptr) std::exchange(meanwhile, {})();
   const std::vector<std::string> results = run_side_by_side(
       machine.processors(), arguments.jobs,
       [&](std::size_t number) {
-        return to_text(verify_processor(machine, number, captured, check, arguments, console));
+        return to_text(verdict.has_digests ? verify_digests_of(machine, number, console)
+                                           : verify_processor(machine, number, captured, check,
+                                                              arguments, console));
       },
       meanwhile);
   for (const std::string& text : results) verdict.processors.push_back(processor_verdict_of(text));
@@ -319,6 +369,11 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
 
 ExitCode run_verify(VerifyArguments arguments, const Console& console) {
   arguments.recording = arguments.processor.name(arguments.recording);
+  if (arguments.exact_cache && names_processor_of_several(arguments.recording)) {
+    throw UsageError(
+        "--exact-cache: the model does not know which lines other processors take away; --cache "
+        "counts what differs");
+  }
   if (const auto machine = find_machine(arguments.recording)) {
     std::optional<MemoryImage> captured;
     if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
@@ -326,12 +381,7 @@ ExitCode run_verify(VerifyArguments arguments, const Console& console) {
   }
   RecordingFile file = open_with_hints(arguments.recording, arguments.hints);
   if (file.meta().evidence == EvidenceMode::digests) {
-    if (!arguments.code.empty()) {
-      throw UsageError("--code: " + arguments.recording + " holds digests in place of evidence");
-    }
-    if (!arguments.memory.empty()) {
-      throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
-    }
+    refuse_for_digests(arguments);
     return run_digest_verify(file, arguments.json, console);
   }
   std::optional<MemoryImage> captured;

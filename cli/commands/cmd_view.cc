@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -9,6 +10,7 @@
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/view/recording_view.h"
+#include "events/position_text.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -18,9 +20,17 @@ struct ViewArguments {
   IdtraceView view;
   RecordingViewArguments recording;
   ProcessorArgument processor;
-  std::string format;
-  std::optional<std::uint64_t> from, to;
+  std::string format, from, to;
 };
+
+/// An entry of a trace, or an instruction; nothing where none was given.
+std::optional<std::uint64_t> parse_number(const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<Position> position = parse_position(text);
+  if (!position || position->iteration != 0)
+    throw UsageError(std::string(option) + ": expected a number, found " + text);
+  return position->instruction;
+}
 
 bool is_idtrace(FileKind kind) {
   return kind == FileKind::idtrace_trace || kind == FileKind::idtrace_blocks ||
@@ -29,8 +39,9 @@ bool is_idtrace(FileKind kind) {
 
 ExitCode view_idtrace(ViewArguments arguments, FileKind kind, const Console& console) {
   arguments.view.form = parse_form(arguments.format.empty() ? "text" : arguments.format);
-  arguments.view.from = arguments.from.value_or(0);
-  arguments.view.to = arguments.to.value_or(std::numeric_limits<std::uint64_t>::max());
+  arguments.view.from = parse_number("--from", arguments.from).value_or(0);
+  arguments.view.to =
+      parse_number("--to", arguments.to).value_or(std::numeric_limits<std::uint64_t>::max());
   print_idtrace_file(arguments.view, kind, console);
   return ExitCode::ok;
 }
@@ -49,12 +60,14 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
     return view_idtrace(std::move(arguments), kind, console);
   }
   if (!arguments.format.empty()) throw UsageError("--format is of IDtrace's files");
-  if (recording.output.empty() && (arguments.from || arguments.to)) {
+  if (recording.output.empty() && !(arguments.from.empty() && arguments.to.empty())) {
     throw UsageError("--from and --to of a recording are of --export");
   }
+  arguments.processor.take_from(arguments.from);
+  arguments.processor.take_from(arguments.to);
   recording.recording = arguments.processor.name(arguments.view.file);
-  recording.from = arguments.from.value_or(0);
-  recording.to = arguments.to;
+  recording.from = parse_number("--from", arguments.from).value_or(0);
+  recording.to = parse_number("--to", arguments.to);
   return view_recording(recording, console);
 }
 

@@ -21,6 +21,14 @@ bool parse_processor(const std::string& text, std::size_t& processor, std::size_
 
 }  // namespace
 
+std::vector<std::string> InternalFiles::paths() const {
+  std::vector<std::string> paths = of_processors;
+  for (std::string& path : paths) {
+    if (path == "none") path.clear();
+  }
+  return paths;
+}
+
 InternalFiles parse_internal_files(const std::vector<std::string>& given) {
   InternalFiles files;
   for (const std::string& text : given) {

@@ -8,7 +8,9 @@ namespace citcat {
 
 struct InternalFiles {
   std::string single;                      ///< FILE; "" where none was given
-  std::vector<std::string> of_processors;  ///< by number; "" where none was given
+  std::vector<std::string> of_processors;  ///< by number; "" where none was given, or "none"
+  /// Those to read: "" for "none" too.
+  std::vector<std::string> paths() const;
 };
 
 /// Throws UsageError where both forms are given, or one twice.

@@ -1,5 +1,7 @@
 #include "cli/machine/machine_analysis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -7,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/machine/machine_verdict.h"
 #include "cli/machine/processor_argument.h"
 #include "formats/io/error.h"
 #include "replay/processors/machine_session.h"
@@ -91,17 +94,32 @@ bool asks_of_all_processors(const std::vector<std::string>& names) {
   return std::any_of(names.begin(), names.end(), is_of_all);
 }
 
-ExitCode analyze_processors(const std::string& recording, const std::vector<std::string>& names,
-                            const std::vector<std::string>& symbols, AnalysisFormat format,
-                            const Console& console) {
-  const std::optional<MachineFile> machine = find_machine(recording);
+bool describe_tool_of_all(const std::string& name, const Console& console) {
+  if (!is_of_all(name)) return false;
+  const bool sharing = name == kSharing;
+  console.print(
+      fmt::format("{}: {}\n\nOptions\n  top=N  rows of a table (20)\n\n"
+                  "Of a whole recording of several processors, which are replayed together.\n\n"
+                  "Example\n  citcat analyze two.citcat --tool {}:top=50\n",
+                  name,
+                  sharing ? "what several processors communicate, and which lines move between them"
+                          : "conflicting accesses of several processors that nothing orders",
+                  name));
+  return true;
+}
+
+ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Console& console) {
+  const std::vector<std::string>& names = arguments.tools;
+  const std::optional<MachineFile> machine = find_machine(arguments.recording);
   if (!machine) {
     throw UsageError("--tool " + names.front() +
                      ": is of several processors together, and the recording is of one");
   }
-  const Symbols known = tools::known_symbols(machine->open(0), symbols);
+  const RecordingFile first = machine->open(0);
+  const std::uint32_t line_bytes = shared_line_bytes(first.recording());
+  const Symbols known = tools::known_symbols(first, arguments.symbols);
   SeveralListeners listeners;
-  MachineSession session(*machine, listeners);
+  MachineSession session(*machine, listeners, arguments.policy);
   std::vector<std::unique_ptr<tools::SharingTool>> sharing;
   std::vector<std::unique_ptr<tools::RaceTool>> races;
   std::vector<Request> requests;
@@ -109,8 +127,8 @@ ExitCode analyze_processors(const std::string& recording, const std::vector<std:
     requests.push_back(parse_request(tool));
     if (requests.back().name == kSharing) {
       sharing.push_back(std::make_unique<tools::SharingTool>(
-          machine->processors(), [&session] { return session.clock(); }, requests.back().top,
-          known));
+          machine->processors(), line_bytes, [&session] { return session.clock(); },
+          requests.back().top, known));
       listeners.add(*sharing.back());
     } else {
       races.push_back(
@@ -122,12 +140,18 @@ ExitCode analyze_processors(const std::string& recording, const std::vector<std:
   tools::Report report;
   for (const auto& tool : sharing) tool->report(report.group(std::string(kSharing), "sharing"));
   for (const auto& tool : races) tool->report(report.group(std::string(kRaces), "races"));
-  print(report, format, console);
+  print(report, arguments.format, console);
+  bool agree = true;
+  if (arguments.policy) {
+    CrossCheck check = make_cross_check(*machine);
+    agree = cross_check(*machine, check).clean();
+    if (!agree) console.warn("the processors contradict each other: see citcat verify");
+  }
   for (const std::size_t p : stopped) {
     console.warn("the replay of processor " + std::to_string(p) +
                  " did not come to its end: see citcat verify");
   }
-  return stopped.empty() ? ExitCode::ok : ExitCode::answer_is_no;
+  return agree && stopped.empty() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
 }  // namespace citcat

@@ -88,6 +88,7 @@ std::string to_text(const ProcessorVerdict& verdict) {
   json["instructions"] = verdict.instructions;
   json["json"] = verdict.json;
   json["divergence"] = verdict.divergence;
+  json["remarks"] = verdict.remarks;
   json["memory"] = {verdict.memory.bytes, verdict.memory.different};
   return json_text(json);
 }
@@ -99,15 +100,14 @@ ProcessorVerdict processor_verdict_of(const std::string& text) {
   verdict.instructions = json.at("instructions").get<std::uint64_t>();
   verdict.json = json.at("json");
   verdict.divergence = json.at("divergence").get<std::vector<std::string>>();
+  verdict.remarks = json.at("remarks").get<std::string>();
   verdict.memory.bytes = json.at("memory").at(0).get<std::uint64_t>();
   verdict.memory.different = json.at("memory").at(1).get<std::uint64_t>();
   return verdict;
 }
 
 CrossCheck make_cross_check(const MachineFile& machine) {
-  const RecordingFile first = machine.open(0);
-  return CrossCheck(machine.processors(), first.recording().initial.ram_bytes,
-                    machine.info().shows_sharing);
+  return cross_check_of(machine, machine.open(0).recording());
 }
 
 CrossCheckResult cross_check(const MachineFile& machine, CrossCheck& check) {
@@ -152,7 +152,8 @@ Json machine_verdict_json(const MachineVerdict& verdict) {
     its.update(verdict.processors[i].json);
     json["processors"].push_back(std::move(its));
   }
-  json["shared_bus"] = bus_json(verdict.bus);
+  json["shared_bus"] = nullptr;
+  if (!verdict.has_digests) json["shared_bus"] = bus_json(verdict.bus);
   json["final_memory"] = nullptr;
   if (verdict.memory) {
     json["final_memory"] = {{"bytes", verdict.memory->bytes},
@@ -169,9 +170,15 @@ void print_machine_verdict(const MachineVerdict& verdict, const Console& console
     const ProcessorVerdict& its = verdict.processors[i];
     console.print(fmt::format("  processor {:<8} {}: {} instructions\n", i,
                               its.match ? "match" : "diverged", its.instructions));
+    console.print(its.remarks);
     for (const std::string& line : its.divergence) console.print("    " + line + "\n");
   }
-  print_bus(verdict.bus, console);
+  if (verdict.has_digests) {
+    console.print(fmt::format("  {:<18} not compared: the recording has digests in place of it\n",
+                              "shared bus"));
+  } else {
+    print_bus(verdict.bus, console);
+  }
   if (!verdict.memory) return;
   console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory",
                             verdict.memory->bytes, verdict.memory->different));

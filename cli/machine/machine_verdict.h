@@ -27,6 +27,7 @@ struct ProcessorVerdict {
   std::uint64_t instructions = 0;
   nlohmann::ordered_json json;          ///< as `verify --json` has it of one
   std::vector<std::string> divergence;  ///< as text; empty where it matches
+  std::string remarks;                  ///< the same: what else is to be said of it, in lines
   MachineMemory memory;                 ///< of what only it holds
 };
 
@@ -37,6 +38,9 @@ ProcessorVerdict processor_verdict_of(const std::string& text);
 struct MachineVerdict {
   std::vector<ProcessorVerdict> processors;
   CrossCheckResult bus;
+  /// The recording has digests in place of evidence: what they saw of each other is no longer
+  /// known.
+  bool has_digests = false;
   std::optional<MachineMemory> memory;
   bool match() const;
 };

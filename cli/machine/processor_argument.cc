@@ -12,26 +12,32 @@ void ProcessorArgument::define(const CommandParser& parser) {
 }
 
 void ProcessorArgument::take_from(RangeArguments& range) {
-  for (std::string* const position : {&range.from, &range.to}) {
-    const std::optional<ProcessorPlace> meant = split_processor(*position);
-    if (!meant) {
-      throw UsageError("expected a position, P:N or P:N+K with the number of a processor, found " +
-                       *position);
-    }
-    if (!meant->processor) continue;
-    if (number && *number != *meant->processor) {
-      throw UsageError(*position + " is a position of processor " +
-                       std::to_string(*meant->processor) + ", and processor " +
-                       std::to_string(*number) + " is asked for");
-    }
-    number = meant->processor;
-    *position = meant->place;
+  take_from(range.from);
+  take_from(range.to);
+}
+
+void ProcessorArgument::take_from(std::string& position) {
+  const std::optional<ProcessorPlace> meant = split_processor(position);
+  if (!meant) {
+    throw UsageError("expected a position, P:N or P:N+K with the number of a processor, found " +
+                     position);
   }
+  if (!meant->processor) return;
+  if (number && *number != *meant->processor) {
+    throw UsageError(position + " is a position of processor " + std::to_string(*meant->processor) +
+                     ", and processor " + std::to_string(*number) + " is asked for");
+  }
+  number = meant->processor;
+  position = meant->place;
 }
 
 std::optional<MachineFile> find_machine(const std::string& recording) {
   if (recording == "-" || is_once_input(recording)) return std::nullopt;
   return MachineFile::find(recording);
+}
+
+bool names_processor_of_several(const std::string& recording) {
+  return find_machine(parse_recording_name(recording).path).has_value();
 }
 
 std::vector<std::string> names_of_processors(const std::string& recording) {

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/machine/processor_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/why/slice_report.h"
 #include "events/position_text.h"
@@ -20,6 +21,7 @@ namespace citcat {
 namespace {
 
 struct WhyArguments {
+  ProcessorArgument processor;
   std::string recording, at = "end", hints;
   std::vector<std::string> registers, flags, memory, symbols;
   bool control = false, values = false, stack_pointer = false, physical = false, json = false;
@@ -96,7 +98,9 @@ Position end_of(Slicer& slicer) {
   return slicer.timeline().position();
 }
 
-ExitCode run_why(const WhyArguments& arguments, const Console& console) {
+ExitCode run_why(WhyArguments arguments, const Console& console) {
+  arguments.processor.take_from(arguments.at);
+  arguments.recording = arguments.processor.name(arguments.recording);
   SliceQuery query = query_of(arguments);
   const auto at = parse_position(arguments.at);
   if (arguments.at != "end" && !at) {
@@ -126,6 +130,7 @@ CommandRun define_why(const CommandParser& parser) {
                   "The moment: a position N, with N instructions completed, N+K within a REP, or "
                   "end")
       .show_default();
+  arguments->processor.define(parser);
   parser.add_option("--register", arguments->registers,
                     "A register or a part of one: eax, al, r8d, xmm0, st0, ds, eflags ...");
   parser.add_option("--flag", arguments->flags, "A flag: cf, pf, af, zf, sf, df, of ...");

@@ -6,6 +6,7 @@
 #include "events/archive/container.h"
 #include "events/archive/machine_chunks.h"
 #include "events/archive/recording_codec.h"
+#include "events/processors/cross_check.h"
 
 namespace citcat {
 namespace {
@@ -55,6 +56,16 @@ SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingF
   std::vector<ProcessorShare> shares;
   for (const RecordingFile& file : files) shares.push_back({&file.recording(), file.evidence()});
   return SharedBus(std::move(shares), machine.notes());
+}
+
+std::uint32_t shared_line_bytes(const Recording& recording) {
+  constexpr std::uint32_t kOfTheP6 = 32;
+  return recording.bus.line_bytes != 0 ? recording.bus.line_bytes : kOfTheP6;
+}
+
+CrossCheck cross_check_of(const MachineFile& machine, const Recording& first) {
+  return CrossCheck(machine.processors(), first.initial.ram_bytes, machine.info().shows_sharing,
+                    shared_line_bytes(first));
 }
 
 std::vector<RecordingFile> open_processors(const MachineFile& machine) {

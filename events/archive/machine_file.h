@@ -13,6 +13,8 @@
 
 namespace citcat {
 
+class CrossCheck;
+
 class MachineFile {
  public:
   /// Nothing for an archive of one processor, and where `path` names one of several ("x@1").
@@ -46,6 +48,10 @@ void add_edges(const std::string& path, const std::vector<std::vector<std::uint6
 
 /// The bus that these share: one recording of each processor, in their order.
 SharedBus shared_bus_of(const MachineFile& machine, const std::vector<RecordingFile>& files);
+/// Bytes of a cache line of that bus; 32 where there is no cache.
+std::uint32_t shared_line_bytes(const Recording& recording);
+/// For what shared_bus_of() gives; `first` is the recording of processor 0.
+CrossCheck cross_check_of(const MachineFile& machine, const Recording& first);
 /// All recordings of it.
 std::vector<RecordingFile> open_processors(const MachineFile& machine);
 

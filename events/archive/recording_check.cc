@@ -85,6 +85,8 @@ bool has_kind(const ContainerScan& scan, ChunkKind kind) {
 }  // namespace
 
 RecordingCheck check_recording(const std::string& path, const std::function<void()>& between) {
+  const RecordingName name = parse_recording_name(path);
+  if (name.number) throw UsageError(path + ": all recordings of a file are checked, " + name.path);
   RecordingCheck check;
   check.scan = scan_container(path, between);
   require_recording(path, check.scan);

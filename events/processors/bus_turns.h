@@ -26,14 +26,14 @@ class BusTurns {
   /// When the processor's instruction at `at` runs, by the clock of the bus: between two turns of
   /// its own spread evenly over its instructions, behind its last one an instruction a clock.
   std::uint64_t clock_of(std::size_t processor, Position at) const;
-  /// The instruction at which the processor stands when `turn` begins.
+  /// The instruction at which the processor stands when `turn` begins; within a REP, its own.
   std::uint64_t before(std::size_t processor, std::uint64_t turn) const;
 
  private:
   struct End {
     std::uint64_t turn = 0;
-    std::uint64_t instruction = 0;  ///< the first one behind it
-    std::uint64_t clock = 0;        ///< when the bus first shows its last instruction
+    Position position;        ///< of what comes behind it: N+1 behind instruction N that is no REP
+    std::uint64_t clock = 0;  ///< when the bus first shows its last instruction or iteration
   };
   /// The first end behind `at`.
   std::vector<End>::const_iterator end_behind(std::size_t processor, Position at) const;

@@ -30,10 +30,11 @@ std::string hex_address(PhysAddr a) {
 
 }  // namespace
 
-CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing)
+CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing,
+                       std::uint32_t line_bytes)
     : ram_bytes_(ram_bytes),
       shows_sharing_(shows_sharing),
-      owners_(processors),
+      owners_(processors, line_bytes),
       pending_(processors),
       from_others_(processors) {}
 
@@ -140,7 +141,8 @@ void CrossCheck::read(const SharedEvent& event) {
 }
 
 /// Between the read of a locked access and its write nobody else has the bus (Intel SDM vol. 3,
-/// 8.1.2), but to write back a line that is asked for. What is wrong, or "".
+/// 8.1.2), but to write back a line that is asked for. An operand that does not fit into a bus word
+/// is read in parts, and then written in as many. What is wrong, or "".
 std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
   if (locked_by_ && *locked_by_ != processor) {
     if (t.op == BusOp::data_write && t.has(kSnoop)) return "";
@@ -148,8 +150,16 @@ std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
     locked_by_.reset();
     return "another processor uses the bus while processor " + owner + " has it locked (LOCK#)";
   }
-  const bool begins = t.op == BusOp::data_read && (t.flags & kLocked) != 0;
-  locked_by_ = begins ? std::optional(processor) : std::nullopt;
+  if (!locked_by_) locked_reads_ = 0;
+  const bool locked = (t.flags & kLocked) != 0;
+  if (locked && t.op == BusOp::data_read) {
+    ++locked_reads_;
+  } else if (locked && t.op == BusOp::data_write && locked_reads_ > 1) {
+    --locked_reads_;
+  } else {
+    locked_reads_ = 0;
+  }
+  locked_by_ = locked_reads_ != 0 ? std::optional(processor) : std::nullopt;
   return "";
 }
 

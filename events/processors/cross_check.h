@@ -39,8 +39,9 @@ struct CrossCheckResult {
 class CrossCheck {
  public:
   /// `ram_bytes`: what lies above is no memory; 0: not known. `shows_sharing`: the bus shows HIT#,
-  /// LOCK# and invalidations, so that it can be told who had which line.
-  CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing);
+  /// LOCK# and invalidations, so that it can be told who had which line, of `line_bytes`.
+  CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing,
+             std::uint32_t line_bytes);
 
   void take(const SharedEvent& event);
   /// Behind the last event.
@@ -80,7 +81,8 @@ class CrossCheck {
   bool shows_sharing_;
   CrossCheckResult result_;
   LineOwners owners_;
-  std::optional<std::uint8_t> locked_by_;  ///< who has read with LOCK# and not written yet
+  std::optional<std::uint8_t> locked_by_;  ///< who has read with LOCK# and not written all of it
+  unsigned locked_reads_ = 0;              ///< that are still to be written
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   std::vector<std::optional<Pending>> pending_;
   std::vector<std::vector<std::size_t>> from_others_;

@@ -7,13 +7,13 @@
 namespace citcat {
 
 LineOwners::Line& LineOwners::line(PhysAddr address) {
-  Line& its = lines_[address.low32() / kLineBytes];
+  Line& its = lines_[address.low32() / line_bytes_];
   its.resize(processors_, Copy::none);
   return its;
 }
 
 std::optional<std::uint8_t> LineOwners::owner(PhysAddr address) const {
-  const auto its = lines_.find(address.low32() / kLineBytes);
+  const auto its = lines_.find(address.low32() / line_bytes_);
   if (its == lines_.end()) return std::nullopt;
   for (std::size_t i = 0; i < its->second.size(); ++i) {
     if (its->second[i] == Copy::own || its->second[i] == Copy::modified)
@@ -84,8 +84,8 @@ std::string LineOwners::take(std::uint8_t processor, const BusTransaction& t) {
   if (!t.is_memory() || t.has(kUncacheable)) return "";
   Line& its = line(t.address);
   if (t.has(kLine)) {
-    // The second part of a line belongs to the first.
-    if (t.address.offset_in(kLineBytes) != 0) return "";
+    // The further parts of a line belong to the first.
+    if (t.address.offset_in(line_bytes_) != 0) return "";
     return t.op == BusOp::data_write ? write_back(its, processor, t) : fill(its, processor, t);
   }
   // What goes by the caches is looked for in those of others all the same.

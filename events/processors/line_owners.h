@@ -16,7 +16,8 @@ namespace citcat {
 
 class LineOwners {
  public:
-  explicit LineOwners(std::size_t processors) : processors_(processors) {}
+  LineOwners(std::size_t processors, std::uint32_t line_bytes)
+      : processors_(processors), line_bytes_(line_bytes) {}
 
   /// What is wrong with a transaction to memory, or "": the first part of a line speaks for it.
   std::string take(std::uint8_t processor, const BusTransaction& t);
@@ -37,9 +38,8 @@ class LineOwners {
   std::string fill(Line& line, std::uint8_t processor, const BusTransaction& t);
   std::string write_back(Line& line, std::uint8_t processor, const BusTransaction& t);
 
-  static constexpr std::uint32_t kLineBytes = 32;
-
   std::size_t processors_;
+  std::uint32_t line_bytes_;
   std::unordered_map<std::uint32_t, Line> lines_;
 };
 

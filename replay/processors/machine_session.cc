@@ -77,12 +77,14 @@ class MachineSession::Teller final : public Observer {
   std::vector<ProcessorAccess> kept_;
 };
 
-MachineSession::MachineSession(const MachineFile& machine, MachineListener& listener)
+MachineSession::MachineSession(const MachineFile& machine, MachineListener& listener,
+                               const std::optional<ComparisonPolicy>& policy)
     : machine_(machine), listener_(listener), files_(open_processors(machine)) {
   for (std::size_t i = 0; i < files_.size(); ++i) {
     tellers_.push_back(std::make_unique<Teller>(static_cast<std::uint8_t>(i), listener));
     SessionOptions options;
-    options.check = false;
+    options.check = policy.has_value();
+    if (policy) options.policy = *policy;
     sessions_.push_back(
         std::make_unique<ReplaySession>(files_[i], tellers_.back().get(), std::move(options)));
   }
@@ -109,9 +111,9 @@ std::vector<std::size_t> MachineSession::run() {
     const BusTransaction& t = event.t;
     if (!t.has(kPositionKnown)) continue;
     clock_ = t.clock;
-    // An interrupt comes before the instruction that it counts to; all else is of that instruction.
+    // An interrupt comes before what it counts to; all else is of that instruction, or iteration.
     const bool before = t.op == BusOp::interrupt_acknowledge || t.op == BusOp::nmi;
-    go_to(event.processor, {t.position.instruction + (before ? 0 : 1), 0});
+    go_to(event.processor, {t.position.instruction, t.position.iteration + (before ? 0 : 1)});
   }
   std::vector<std::size_t> short_of_end;
   for (std::size_t p = 0; p < sessions_.size(); ++p) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,8 +42,10 @@ class MachineListener {
 /// a line nobody else can have touched what it changed there.
 class MachineSession {
  public:
-  /// Nothing is compared with the evidence. `machine` and `listener` must outlive the session.
-  MachineSession(const MachineFile& machine, MachineListener& listener);
+  /// `policy`: how each is compared with the evidence; nullopt: not at all. `machine` and
+  /// `listener` must outlive the session.
+  MachineSession(const MachineFile& machine, MachineListener& listener,
+                 const std::optional<ComparisonPolicy>& policy);
   ~MachineSession();
 
   /// To the end. Returns the processors whose replay did not come to its end.

@@ -112,8 +112,7 @@ void read_archive(const std::string& path) {
   for (const citcat::RecordingFile& file : files) {
     if (file.meta().evidence != citcat::EvidenceMode::full) return;
   }
-  citcat::CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
-                           machine->info().shows_sharing);
+  citcat::CrossCheck check = citcat::cross_check_of(*machine, files.front().recording());
   citcat::SharedBus bus = citcat::shared_bus_of(*machine, files);
   (void)citcat::check_shared_bus(bus, check);
 }

@@ -55,7 +55,7 @@ const std::map<std::string, CommandRow>& command_rows() {
       {"place", {With::each, {}}},
       {"cat", {With::named, {"--format", "text"}}},
       {"dump", {With::named, {}}},
-      {"slim", {With::named, {"-o", "slim.citcat"}}},
+      {"slim", {With::all, {"-o", "slim.citcat"}}},
       {"why", {With::named, {"--register", "eax", "--at", "5"}}},
       {"debug", {With::all, {"--stdio"}}},
       {"view", {With::named, {"--export", "page.html", "--to", "5"}}},
@@ -181,6 +181,80 @@ TEST_F(CommandTable, EachWritesAFileOfItsOwn) {
     EXPECT_FALSE(exists("run." + ending));
   }
   EXPECT_EQ(run({"replay", "two.citcat", "-o", "-"}).exit_code, 2);
+}
+
+TEST_F(CommandTable, APlaceOfNoInstructionIsRefused) {
+  for (const std::string place : {"1:", "0:", ":1", "x:1"}) {
+    SCOPED_TRACE(place);
+    const ProcessResult result = run({"cat", "two.citcat", "--from", place});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("P:N or P:N+K"));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST_F(CommandTable, PositionsNameTheProcessorWhereverOneIsAsked) {
+  const ProcessResult why = run({"why", "two.citcat", "--at", "1:3", "--register", "eax"});
+  EXPECT_EQ(why.exit_code, 0) << why.err;
+  EXPECT_EQ(why.out, run({"why", "two.citcat@1", "--at", "3", "--register", "eax"}).out);
+  EXPECT_EQ(
+      run({"view", "two.citcat", "--export", "a.html", "--from", "1:0", "--to", "1:5"}).exit_code,
+      0);
+  EXPECT_EQ(run({"view", "two.citcat@1", "--export", "b.html", "--to", "5"}).exit_code, 0);
+  EXPECT_EQ(content("a.html"), content("b.html"));
+}
+
+TEST_F(CommandTable, WhatVerifySaysOfOneItSaysOfAll) {
+  const ProcessResult all = run({"verify", "two.citcat", "--account"});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  const std::string one = run({"verify", "two.citcat@1", "--account"}).out;
+  const std::string account = one.substr(one.rfind("\n  ", one.size() - 2) + 1);
+  EXPECT_THAT(all.out, HasSubstr(account));
+}
+
+TEST_F(CommandTable, AModelOfTheCacheDoesNotDecideWhatOthersTakeAway) {
+  for (const std::string name : {"two.citcat", "two.citcat@1"}) {
+    const ProcessResult result = run({"verify", name, "--exact-cache"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("--exact-cache"));
+  }
+}
+
+TEST_F(CommandTable, ToolsOfAllSayWhatTheyAre) {
+  for (const std::string tool : {"sharing", "races"}) {
+    const ProcessResult help = run({"analyze", "--tool", tool + ":help"});
+    EXPECT_EQ(help.exit_code, 0) << help.err;
+    EXPECT_THAT(help.out, HasSubstr(tool + ":"));
+    EXPECT_EQ(
+        run({"analyze", "two.citcat", "--tool", tool, "--sample", "every 10 for 5"}).exit_code, 2);
+  }
+}
+
+TEST_F(CommandTable, AFileIsCheckedAsAWhole) {
+  for (const std::string command : {"check", "repair"}) {
+    const ProcessResult result = run({command, "two.citcat@1"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("all recordings of a file"));
+  }
+}
+
+TEST_F(CommandTable, WithoutEvidenceEachStillRunsAsItWasVerified) {
+  ASSERT_EQ(run({"slim", "two.citcat", "-o", "slim.citcat", "-q"}).exit_code, 0);
+  const ProcessResult result = run({"verify", "slim.citcat", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json.at("verdict"), "match");
+  EXPECT_TRUE(json.at("shared_bus").is_null());
+  for (int p = 0; p < 2; ++p) {
+    const std::string number = "@" + std::to_string(p);
+    EXPECT_EQ(json.at("processors").at(p).at("evidence"), "digests");
+    EXPECT_EQ(run({"cat", "slim.citcat" + number}).out, run({"cat", "two.citcat" + number}).out);
+  }
+  for (const std::string tool : {"sharing", "races"}) {
+    const ProcessResult asked = run({"analyze", "slim.citcat", "--tool", tool});
+    EXPECT_EQ(asked.exit_code, 2);
+    EXPECT_THAT(asked.err, HasSubstr("digests in place of the evidence"));
+  }
 }
 
 TEST_F(CommandTable, ByProcessorIsOfSeveral) {

@@ -60,7 +60,7 @@ class CrossChecks : public ::testing::Test {
     return first ? first->reason : "";
   }
 
-  CrossCheck check_{2, 0x100000, true};
+  CrossCheck check_{2, 0x100000, true, 32};
   std::uint64_t index_ = 0;
 };
 
@@ -100,6 +100,38 @@ TEST_F(CrossChecks, AnOldValueIsNoLongerTheOthers) {
   write(0, {2});
   read(1, {1});
   EXPECT_NE(reason(), "");
+}
+
+TEST_F(CrossChecks, ALockedOperandInTwoPartsIsOneAccess) {
+  constexpr PhysAddr kLow{0x2ffe}, kHigh{0x3000}, kElsewhere{0x4000};
+  const auto access = [&](BusOp op, PhysAddr at) { memory(0, op, at, {1, 2}, kLocked); };
+  for (const PhysAddr at : {kLow, kHigh}) access(BusOp::data_read, at);
+  for (const PhysAddr at : {kLow, kHigh}) access(BusOp::data_write, at);
+  memory(1, BusOp::data_read, kElsewhere, {7});
+  EXPECT_EQ(check_.result().contradictions, 0u);
+  for (const PhysAddr at : {kLow, kHigh}) access(BusOp::data_read, at);
+  access(BusOp::data_write, kLow);
+  memory(1, BusOp::data_read, kElsewhere, {7});
+  EXPECT_NE(reason().find("locked"), std::string::npos);
+}
+
+TEST_F(CrossChecks, LinesAreAsLongAsTheCachesOfTheMachineHaveThem) {
+  for (const std::uint32_t line_bytes : {16u, 32u, 64u}) {
+    LineOwners owners(2, line_bytes);
+    BusTransaction fill;
+    fill.op = BusOp::data_read;
+    fill.size = 16;
+    fill.flags = kLine | kStoreFill;
+    const PhysAddr first{0x1000}, next = first.plus32(line_bytes);
+    fill.address = first;
+    EXPECT_EQ(owners.take(0, fill), "");
+    EXPECT_EQ(owners.owner(first.plus32(line_bytes - 1)), 0) << line_bytes;
+    EXPECT_EQ(owners.owner(next), std::nullopt) << line_bytes;
+    fill.address = next;
+    EXPECT_EQ(owners.take(1, fill), "");
+    EXPECT_EQ(owners.owner(next), 1) << line_bytes;
+    EXPECT_NE(owners.invalidate(0, next), "");
+  }
 }
 
 TEST_F(CrossChecks, NobodyElseHasALockedBus) {

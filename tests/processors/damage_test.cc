@@ -200,8 +200,7 @@ class DamagedBus : public TemporaryFolder,
  private:
   static Traces traces(const MachineFile& machine) {
     const std::vector<RecordingFile> files = open_processors(machine);
-    CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
-                     machine.info().shows_sharing);
+    CrossCheck check = cross_check_of(machine, files.front().recording());
     SharedBus bus = shared_bus_of(machine, files);
     if (!check_shared_bus(bus, check).clean()) return std::nullopt;
     std::vector<std::vector<std::uint8_t>> all;

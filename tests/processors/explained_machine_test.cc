@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -107,6 +108,75 @@ TEST_F(ExplainedMachine, WhatAnotherProcessorDidIsNamed) {
   EXPECT_EQ(cause.value("processor", 9), 1);
   EXPECT_EQ(cause.value("to_processor", 9), 0);
   EXPECT_EQ(cause.value("to_instruction", std::uint64_t{0}), fill.icount);
+  EXPECT_EQ(cause.value("address", 0u), fill.addr);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+/// A fill by processor 0, and behind it the invalidation of that line by processor 1.
+constexpr std::size_t kFillBeforeInvalidation = 8628;
+
+TEST_F(ExplainedMachine, WhatCameTheOtherWayRoundIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  std::vector<MonitorRecord> all = data().records('C');
+  const auto fill = all.begin() + kFillBeforeInvalidation, invalidation = fill + 2;
+  ASSERT_EQ(fill->type, kReads);
+  ASSERT_EQ(invalidation->type, kInvalidates);
+  ASSERT_EQ(fill->addr, invalidation->addr);
+  ASSERT_NE(fill->burst >> 4, invalidation->burst >> 4);
+  std::vector<std::uint32_t> clocks;
+  for (auto its = fill; its <= invalidation; ++its) clocks.push_back(its->clk);
+  std::rotate(fill, invalidation, invalidation + 1);
+  for (std::size_t i = 0; i < clocks.size(); ++i)
+    fill[static_cast<std::ptrdiff_t>(i)].clk = clocks[i];
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "wrong_order");
+  EXPECT_EQ(cause.value("address", 0u), fill->addr);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, AnInvalidationOfAnotherLineIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  std::vector<MonitorRecord> all = data().records('C');
+  MonitorRecord& moved = all.at(kInvalidation);
+  moved.addr += 64;
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "wrong_line");
+  EXPECT_EQ(cause.value("processor", 9), moved.burst >> 4);
+  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), moved.icount);
+  EXPECT_EQ(cause.value("address", 0u), moved.addr);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, AnInvalidationTooManyIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  std::vector<MonitorRecord> all = data().records('C');
+  // Clocks lie apart: one more fits in between.
+  const std::size_t at = kInvalidation + 1;
+  MonitorRecord more = all.at(kInvalidation);
+  ASSERT_GT(all.at(at).clk, more.clk + 1);
+  ++more.clk;
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), more);
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "extra_invalidation");
+  EXPECT_EQ(cause.value("address", 0u), more.addr);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, AFillThatWasSharedIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  constexpr std::uint8_t kHit = 64;
+  std::vector<MonitorRecord> all = data().records('C');
+  const MonitorRecord fill = all.at(kFillBeforeInvalidation);
+  ASSERT_NE(fill.flags & kHit, 0);
+  for (std::size_t i = kFillBeforeInvalidation; i < kFillBeforeInvalidation + 2; ++i)
+    all[i].flags = static_cast<std::uint8_t>(all[i].flags & ~kHit);
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "wrong_fill");
+  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), fill.icount);
   EXPECT_EQ(cause.value("address", 0u), fill.addr);
   EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
 }

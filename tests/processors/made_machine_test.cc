@@ -167,7 +167,6 @@ const std::map<std::string, std::vector<std::vector<std::string>>> kAskWhichOne{
     {"diff", {{"two.citcat", "two.citcat@1"}, {"two.citcat@0", "two.citcat"}}},
     {"dump", {{"two.citcat"}}},
     {"session", {{"two.citcat"}}},
-    {"slim", {{"two.citcat", "-o", "s.citcat"}}},
     {"view", {{"two.citcat", "--export", "v.html"}, {"two.citcat", "--no-browser"}}},
     {"why", {{"two.citcat", "--register", "eax"}}},
 };
@@ -252,6 +251,43 @@ TEST_F(MadeMachines, OnlyAProcessorIsStartedOrMakesALineItsOwn) {
 
 /// Turns in which processor 1 sees the old value before it sees the new one.
 const std::vector<unsigned> kSeesBoth{1, 4};
+
+TEST_F(MadeMachines, AProcessorWithoutADumpIsNamed) {
+  MadeMachine made = made_machine({2, 3});
+  constexpr std::uint8_t kThird = 2 << 4;
+  const std::size_t number = made.records.size() - 3;
+  made.records[number].place = kThird;
+  store(made);
+  const ProcessResult result =
+      run({"import", "bus.bin", "--cpu", "p6", "--internal", "none", "-o", "two.citcat", "-q"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("a state dump of processor 2, whose first record is number " +
+                                    std::to_string(number)));
+}
+
+TEST_F(MadeMachines, ValuesThatAreMissingAreNamed) {
+  store(made_machine({2, 3}));
+  const auto import_with = [&](std::vector<std::string> internal) {
+    std::vector<std::string> arguments{"import", "bus.bin",    "--cpu", "p6",
+                                       "-o",     "two.citcat", "-q"};
+    for (std::string& its : internal) arguments.insert(arguments.end(), {"--internal", its});
+    return run(arguments);
+  };
+  EXPECT_THAT(import_with({}).err, HasSubstr("of processor 0, 1:"));
+  EXPECT_THAT(import_with({"0=side.0.csv"}).err, HasSubstr("of processor 1:"));
+  EXPECT_EQ(import_with({"none"}).err, "");
+  EXPECT_EQ(import_with({"0=side.0.csv", "1=none"}).err, "");
+}
+
+TEST_F(MadeMachines, CountsAreNeeded) {
+  store(made_machine({2, 3}));
+  for (const char* const option : {"--ignore-counts=all", "--counts=branches"}) {
+    const ProcessResult result =
+        run({"import", "bus.bin", "--cpu", "p6", "--internal", "none", "-o", "two.citcat", option});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("counts of instructions"));
+  }
+}
 
 TEST_F(MadeMachines, AValueThatNobodyWroteIsADivergence) {
   MadeMachine made = made_machine(kSeesBoth);

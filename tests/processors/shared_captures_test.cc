@@ -78,8 +78,7 @@ CrossCheckResult checked(const MachineFile& machine, CrossCheck& check) {
 }
 
 CrossCheck check_for(const MachineFile& machine) {
-  return CrossCheck(machine.processors(), machine.open(0).recording().initial.ram_bytes,
-                    machine.info().shows_sharing);
+  return cross_check_of(machine, machine.open(0).recording());
 }
 
 /// Each record of the trace is the golden instruction at its place; an instruction that faulted has

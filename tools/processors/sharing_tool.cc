@@ -20,9 +20,11 @@ std::uint64_t sum(const std::vector<std::uint64_t>& values) {
 
 }  // namespace
 
-SharingTool::SharingTool(std::size_t processors, std::function<std::uint64_t()> clock,
-                         std::size_t top, const Symbols& symbols)
+SharingTool::SharingTool(std::size_t processors, std::uint32_t line_bytes,
+                         std::function<std::uint64_t()> clock, std::size_t top,
+                         const Symbols& symbols)
     : processors_(processors),
+      line_bytes_(std::min(line_bytes, kMostLineBytes)),
       clock_(std::move(clock)),
       top_(top),
       symbols_(symbols),
@@ -82,9 +84,9 @@ void SharingTool::access(const ProcessorAccess& a) {
   const auto self = static_cast<std::uint16_t>(1U << a.processor);
   for (std::uint32_t done = 0; done < a.size;) {
     const PhysAddr at = a.address.plus32(done);
-    const std::uint32_t first = at.low32() % kLineBytes;
-    const std::uint32_t size = std::min<std::uint32_t>(a.size - done, kLineBytes - first);
-    Line& line = lines_[at.low32() / kLineBytes];
+    const std::uint32_t first = at.low32() % line_bytes_;
+    const std::uint32_t size = std::min<std::uint32_t>(a.size - done, line_bytes_ - first);
+    Line& line = lines_[at.low32() / line_bytes_];
     line.touched |= self;
     if (a.locked && a.write) ++line.locked;
     if (a.write) {
@@ -132,7 +134,7 @@ void SharingTool::report_lines(Report& out) const {
                             {"locked", "locked", ""}});
   for (std::size_t i = 0; i < std::min(top_, shared.size()); ++i) {
     const auto& [number, line] = shared[i];
-    table.row({hexadecimal(std::uint64_t{number} * kLineBytes), line->moves, line->bytes,
+    table.row({hexadecimal(std::uint64_t{number} * line_bytes_), line->moves, line->bytes,
                std::string(line->bytes == 0 ? "false" : "true"),
                static_cast<std::uint64_t>(std::popcount(line->wrote)), line->locked});
   }

@@ -19,24 +19,24 @@ namespace citcat::tools {
 
 class SharingTool final : public MachineListener {
  public:
-  /// `clock`: that of the bus, to be asked while the session runs. `top`: rows of a table.
-  /// `symbols`, which must outlive this, name code.
-  SharingTool(std::size_t processors, std::function<std::uint64_t()> clock, std::size_t top,
-              const Symbols& symbols);
+  /// `line_bytes`: of a cache line, kMostLineBytes at most. `clock`: that of the bus, to be asked
+  /// while the session runs. `top`: rows of a table. `symbols`, which must outlive this, name code.
+  SharingTool(std::size_t processors, std::uint32_t line_bytes,
+              std::function<std::uint64_t()> clock, std::size_t top, const Symbols& symbols);
 
   void access(const ProcessorAccess& access) override;
   void report(Report& out) const;
 
  private:
-  static constexpr std::uint32_t kLineBytes = 32;
+  static constexpr std::uint32_t kMostLineBytes = 64;
   static constexpr std::uint8_t kNobody = 255;
 
   struct Line {
-    std::array<std::uint8_t, kLineBytes> writer;      ///< of each byte
-    std::array<std::uint16_t, kLineBytes> seen{};     ///< by which processors since
-    std::array<std::uint64_t, kLineBytes> written{};  ///< by which instruction
-    std::uint16_t touched = 0, wrote = 0;             ///< processors
-    std::uint8_t last = kNobody;                      ///< that had the line as its own
+    std::array<std::uint8_t, kMostLineBytes> writer;      ///< of each byte
+    std::array<std::uint16_t, kMostLineBytes> seen{};     ///< by which processors since
+    std::array<std::uint64_t, kMostLineBytes> written{};  ///< by which instruction
+    std::uint16_t touched = 0, wrote = 0;                 ///< processors
+    std::uint8_t last = kNobody;                          ///< that had the line as its own
     std::uint64_t moves = 0, bytes = 0, locked = 0;
     Line() { writer.fill(kNobody); }
   };
@@ -60,6 +60,7 @@ class SharingTool final : public MachineListener {
   void report_locks(Report& out) const;
 
   std::size_t processors_;
+  std::uint32_t line_bytes_;
   std::function<std::uint64_t()> clock_;
   std::size_t top_;
   const Symbols& symbols_;

@@ -25,6 +25,8 @@ struct BusChange {
     drop,  ///< `what` was not
     hold,  ///< `what`, and what its processor did until then, came right behind `behind`
     add,   ///< `note` came right behind `what`
+    turn,  ///< `flags` of `what` were the other way round
+    line,  ///< `what` was of the line of `note`
   };
   Kind kind = Kind::give;
   BusPlace what;
@@ -33,6 +35,7 @@ struct BusChange {
   std::optional<Position> position;
   BusPlace behind;
   BusNote note;
+  std::uint16_t flags = 0;
 };
 
 }  // namespace citcat

@@ -48,6 +48,12 @@ class ChangedBus {
           return;
         }
         break;
+      case BusChange::Kind::turn:
+        if (meant) event.t.flags ^= change_.flags;
+        break;
+      case BusChange::Kind::line:
+        if (meant && event.note) event.note->address = change_.note.address;
+        break;
       case BusChange::Kind::add:
         break;
     }
@@ -172,7 +178,9 @@ void write_changed_machine(const MachineFile& machine, const BusChange& change,
     bus.run(shared_bus_of(machine, files));
     archive.select(p);
     // What is taken away may be all that shows the processor so far.
-    const bool loses = p == change.what.processor && change.kind != BusChange::Kind::hold;
+    const bool takes_away =
+        change.kind == BusChange::Kind::give || change.kind == BusChange::Kind::drop;
+    const bool loses = p == change.what.processor && takes_away;
     archive.add(
         completed(builder.finish(), files[p].recording(), loses && is_shown_to_end(files[p])));
   }
@@ -185,8 +193,7 @@ void write_changed_machine(const MachineFile& machine, const BusChange& change,
 CrossCheckResult check_changed_bus(const MachineFile& machine,
                                    const std::vector<RecordingFile>& files,
                                    const BusChange& change) {
-  CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
-                   machine.info().shows_sharing);
+  CrossCheck check = cross_check_of(machine, files.front().recording());
   ChangedBus bus(change, [&](const SharedEvent& event, std::uint8_t, std::uint64_t) {
     SharedEvent plain = event;
     plain.external.reset();  // whose it then is cannot be told from its number

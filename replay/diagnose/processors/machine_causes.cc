@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "events/processors/bus_flags.h"
 #include "events/startup_event.h"
 #include "replay/diagnose/processors/replayed_accesses.h"
 
@@ -45,7 +46,7 @@ class MachineCauses {
   MachineCauses(const std::vector<RecordingFile>& files, const BusTrouble& trouble,
                 const BusNeighbourhood& near)
       : files_(files), trouble_(trouble), near_(near), views_(files.size()) {
-    line_bytes_ = std::max(files.front().recording().bus.line_bytes, 32u);
+    line_bytes_ = shared_line_bytes(files.front().recording());
     for (std::size_t p = 0; p < files_.size(); ++p) look(p);
   }
 
@@ -53,11 +54,13 @@ class MachineCauses {
     for (std::size_t i = 0; i < near_.events.size(); ++i) {
       given(near_.events, i);
       held_anywhere(i);
+      of_another_line(i);
     }
     for (std::size_t i = 0; i < near_.line.size(); ++i) {
       given(near_.line, i);
       held(i);
       invalidated(i);
+      filled(i);
     }
     std::stable_sort(
         found_.begin(), found_.end(),
@@ -73,9 +76,29 @@ class MachineCauses {
   Position before(std::size_t p, const std::vector<ShownEvent>& events, std::size_t i) const;
   Position behind(std::size_t p, const std::vector<ShownEvent>& events, std::size_t i) const;
   bool is_own(std::size_t p, const BusTransaction& t) const;
+  /// What contradicts the bus is this.
+  bool is_trouble(const ShownEvent& its) const {
+    return trouble_.is_contradiction && its.clock == trouble_.clock &&
+           its.event.processor == trouble_.processor;
+  }
+  /// The first of the transactions in which a line goes, and the last one; others are both.
+  bool begins(const SharedEvent& event) const {
+    const BusTransaction& t = event.t;
+    return event.note || !t.has(kLine) || t.address.low32() % line_bytes_ == 0;
+  }
+  bool ends(const SharedEvent& event) const {
+    const BusTransaction& t = event.t;
+    return event.note || !t.has(kLine) || (t.address.low32() + t.size) % line_bytes_ == 0;
+  }
+  std::uint8_t line_parts(const BusTransaction& t) const {
+    const bool in_parts = t.has(kLine) && t.size < line_bytes_;
+    return in_parts ? static_cast<std::uint8_t>(line_bytes_ / t.size) : std::uint8_t{1};
+  }
   void given(const std::vector<ShownEvent>& events, std::size_t i);
   void give_to(std::uint8_t to, const std::vector<ShownEvent>& events, std::size_t i);
   void give_note(const ShownEvent& note);
+  void of_another_line(std::size_t i);
+  void filled(std::size_t i);
   void held(std::size_t i);
   void held_anywhere(std::size_t i);
   void invalidated(std::size_t i);
@@ -144,7 +167,8 @@ void MachineCauses::add(MachineCause cause, std::uint64_t clock) {
   const auto key = std::make_tuple(
       static_cast<int>(cause.kind), unsigned{cause.change.what.processor}, cause.change.what.index,
       cause.change.what.is_note, unsigned{cause.change.to},
-      cause.change.position.value_or(Position{}).instruction ^ cause.change.behind.index);
+      cause.change.position.value_or(Position{}).instruction ^ cause.change.behind.index ^
+          cause.change.note.address.low32() ^ cause.change.flags);
   if (!told_.insert(key).second) return;
   cause.price += 0.001 * static_cast<double>(std::min<std::uint64_t>(distance(clock), 500));
   found_.push_back(std::move(cause));
@@ -175,8 +199,10 @@ void MachineCauses::give_to(std::uint8_t to, const std::vector<ShownEvent>& even
   }
   const bool unforced = is_interrupt(t) || t.has(kWriteBack);
   if (places.empty() && !unforced) return;
-  constexpr std::size_t kMostPlaces = 3;
-  if (places.size() > kMostPlaces) places.resize(kMostPlaces);
+  // Who reads a place over and over takes the line where it was lost: there are many such places.
+  constexpr std::ptrdiff_t kFirst = 3, kLast = 3;
+  if (places.size() > static_cast<std::size_t>(kFirst + kLast))
+    places.erase(places.begin() + kFirst, places.end() - kLast);
   if (t.has(kPositionKnown) && !(t.position < from) && !(until < t.position))
     places.insert(places.begin(), t.position);
   if (unforced) {
@@ -189,15 +215,16 @@ void MachineCauses::give_to(std::uint8_t to, const std::vector<ShownEvent>& even
   cause.change.kind = BusChange::Kind::give;
   cause.change.what = events[i].place;
   cause.change.to = to;
-  const bool two_parts = t.has(kLine) && t.size < line_bytes_;
-  cause.change.parts = two_parts ? static_cast<std::uint8_t>(line_bytes_ / t.size) : 1;
+  cause.change.parts = line_parts(t);
   cause.processor = event.processor;
   cause.transaction = t.index;
   cause.address = t.address;
   if (t.has(kPositionKnown)) cause.position = t.position;
   cause.price = is_own(event.processor, t) ? 3 : 1;
+  constexpr std::size_t kCheapPlaces = 4;
   for (std::size_t n = 0; n < places.size(); ++n) {
     cause.change.position = places[n];
+    if (n == kCheapPlaces) cause.price += 1;
     cause.text = fmt::format(
         "transaction {} of processor {}, {}{}, was processor {}'s, at its instruction {}", t.index,
         event.processor, what(t), at(t), to, places[n]->instruction);
@@ -225,8 +252,68 @@ void MachineCauses::give_note(const ShownEvent& its) {
   cause.change.kind = BusChange::Kind::drop;
   cause.text = fmt::format("processor {} did not make the line {:08x} its own at clock {}",
                            note.processor, note.address.low32(), note.clock);
-  cause.price = 2;
+  cause.price = is_trouble(its) ? 0.9 : 2;
   add(std::move(cause), its.clock);
+}
+
+/// An invalidation was of another line: one that its processor's replay stores to there.
+void MachineCauses::of_another_line(std::size_t i) {
+  const ShownEvent& its = near_.events[i];
+  if (!its.event.note || its.event.note->kind != BusNote::Kind::invalidate) return;
+  const BusNote& note = *its.event.note;
+  const std::uint8_t p = note.processor;
+  const Position from = before(p, near_.events, i), until = behind(p, near_.events, i);
+  std::set<std::uint32_t> lines;
+  for (const ReplayedAccess& a : views_[p].accesses) {
+    if (a.op != BusOp::data_write || a.position < from || until < a.position) continue;
+    const std::uint32_t line = a.address.low32() / line_bytes_ * line_bytes_;
+    constexpr std::size_t kMostLines = 6;
+    if (line == note.address.low32() || lines.size() == kMostLines || !lines.insert(line).second)
+      continue;
+    MachineCause cause;
+    cause.kind = MachineCauseKind::wrong_line;
+    cause.change.kind = BusChange::Kind::line;
+    cause.change.what = its.place;
+    cause.change.note.address = PhysAddr{line};
+    cause.processor = p;
+    cause.position = a.position;
+    cause.address = note.address;
+    cause.text = fmt::format(
+        "at clock {} processor {} made the line {:08x} its own, at its instruction {}, and not the "
+        "line {:08x}",
+        note.clock, p, line, a.position.instruction, note.address.low32());
+    cause.price = is_trouble(its) ? 0.85 : 1.9;
+    add(std::move(cause), its.clock);
+  }
+}
+
+/// Whether the line was shared, or came for a store, was captured wrongly.
+void MachineCauses::filled(std::size_t i) {
+  const ShownEvent& its = near_.line[i];
+  if (!trouble_.is_contradiction || its.event.note || its.clock > trouble_.clock) return;
+  const BusTransaction& t = its.event.t;
+  const bool reads = t.op == BusOp::data_read || t.op == BusOp::code_read;
+  if (!reads || !t.has(kLine) || t.address.low32() % line_bytes_ != 0) return;
+  for (const std::uint16_t flag : {kSharedFill, static_cast<std::uint16_t>(kStoreFill)}) {
+    if (flag == kStoreFill && t.op == BusOp::code_read) continue;
+    const bool was = (t.flags & flag) != 0;
+    MachineCause cause;
+    cause.kind = MachineCauseKind::wrong_fill;
+    cause.change.kind = BusChange::Kind::turn;
+    cause.change.what = its.place;
+    cause.change.parts = line_parts(t);
+    cause.change.flags = flag;
+    cause.processor = its.event.processor;
+    cause.transaction = t.index;
+    cause.address = t.address;
+    if (t.has(kPositionKnown)) cause.position = t.position;
+    cause.text = fmt::format("transaction {} of processor {}, {}{}, {} {}", t.index,
+                             its.event.processor, what(t), at(t), was ? "was not" : "was",
+                             flag == kSharedFill ? "of a line that another processor kept (HIT#)"
+                                                 : "for a store (read and invalidate)");
+    cause.price = is_trouble(its) ? 1.1 : 1.4;
+    add(std::move(cause), its.clock);
+  }
 }
 
 /// What one processor did on the line came behind what another one did there.
@@ -240,9 +327,10 @@ void MachineCauses::held(std::size_t i) {
     if (e.event.note) return fmt::format("the invalidation at clock {}", e.clock);
     return fmt::format("transaction {}", e.event.t.index);
   };
+  if (!begins(first.event)) return;
   for (std::size_t k = i + 1; k < std::min(near_.line.size(), i + kNear); ++k) {
     const ShownEvent& other = near_.line[k];
-    if (other.event.processor == first.event.processor) continue;
+    if (other.event.processor == first.event.processor || !ends(other.event)) continue;
     if (!writes(first) && !writes(other)) continue;
     if (other.clock < first.clock) continue;
     MachineCause cause;
@@ -271,9 +359,11 @@ void MachineCauses::held_anywhere(std::size_t i) {
   const ShownEvent& its = near_.events[i];
   constexpr std::size_t kNear = 6;
   if (!trouble_.is_contradiction || its.clock != trouble_.clock || its.event.note) return;
+  if (!begins(its.event)) return;
   for (std::size_t k = i + 1; k < std::min(near_.events.size(), i + kNear); ++k) {
     const ShownEvent& other = near_.events[k];
     if (other.event.note || other.event.processor == its.event.processor) continue;
+    if (!ends(other.event)) continue;
     MachineCause cause;
     cause.kind = MachineCauseKind::wrong_order;
     cause.change.kind = BusChange::Kind::hold;
@@ -341,6 +431,10 @@ std::string_view machine_cause_name(MachineCauseKind kind) {
       return "extra_invalidation";
     case MachineCauseKind::wrong_order:
       return "wrong_order";
+    case MachineCauseKind::wrong_line:
+      return "wrong_line";
+    case MachineCauseKind::wrong_fill:
+      return "wrong_fill";
   }
   return "";
 }

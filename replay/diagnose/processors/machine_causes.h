@@ -18,6 +18,8 @@ enum class MachineCauseKind : std::uint8_t {
   missing_invalidation,  ///< the capture lacks that a shared line became a processor's own
   extra_invalidation,    ///< it has one that was none
   wrong_order,           ///< two things came the other way round
+  wrong_line,            ///< an invalidation was of another line
+  wrong_fill,            ///< a line came otherwise: shared or not (HIT#), for a store or not
 };
 /// As in JSON, e.g. "wrong_processor".
 std::string_view machine_cause_name(MachineCauseKind kind);

@@ -14,8 +14,8 @@
 namespace citcat {
 namespace {
 
-/// Causes tried for one trouble.
-constexpr std::size_t kMostTried = 48;
+/// Causes tried for one trouble: on the bus alone, which is cheap, and by replays.
+constexpr std::size_t kMostChecked = 256, kMostTried = 48;
 
 /// An archive of a trial.
 class TrialArchive {
@@ -45,11 +45,15 @@ class MachineTrials {
     policy_.bit_changes = true;
   }
 
-  /// Nothing where no less is wrong then.
-  std::optional<TriedMachineCause> attempt(MachineCause cause) const {
+  /// Whether the bus alone does not speak against a cause.
+  bool may_be(const MachineCause& cause) const {
     const std::uint64_t wrong = before_.bus.contradictions;
     const std::uint64_t now = check_changed_bus(machine_, files_, cause.change).contradictions;
-    if (now > wrong || (now == wrong && before_.diverged() == 0)) return std::nullopt;
+    return now < wrong || (now == wrong && before_.diverged() != 0);
+  }
+
+  /// Nothing where no less is wrong then.
+  std::optional<TriedMachineCause> attempt(MachineCause cause) const {
     const TrialArchive archive(options_.folder);
     write_changed_machine(machine_, cause.change, archive.path());
     const MachineOutcome outcome = outcome_of(*MachineFile::find(archive.path()), policy_);
@@ -73,19 +77,21 @@ MachineExplanation explain_machine(const MachineFile& machine,
   explanation.outcome = outcome_of(machine, options.policy);
   if (explanation.outcome.agrees()) return explanation;
   const std::vector<RecordingFile> files = open_processors(machine);
-  const std::uint32_t line_bytes = std::max(files.front().recording().bus.line_bytes, 32u);
+  const std::uint32_t line_bytes = shared_line_bytes(files.front().recording());
   explanation.troubles = troubles_of(machine, files, explanation.outcome);
   const MachineTrials trials(machine, files, explanation.outcome, options);
   std::set<std::string> told;
   for (const BusTrouble& trouble : explanation.troubles) {
     const BusNeighbourhood near = neighbourhood_of(machine, files, trouble, line_bytes);
-    std::size_t left = kMostTried;
+    std::size_t left = kMostTried, to_check = kMostChecked;
     for (MachineCause& cause : machine_causes(files, trouble, near)) {
       if (is_spent(options.time) || explanation.repaired()) return explanation;
       if (!told.insert(cause.text).second) continue;
-      if (left-- == 0) break;
+      if (to_check-- == 0) break;
       if (options.progress) options.progress(explanation.tried);
       ++explanation.tried;
+      if (!trials.may_be(cause)) continue;
+      if (left-- == 0) break;
       std::optional<TriedMachineCause> its = trials.attempt(std::move(cause));
       if (!its) continue;
       const auto at = its->repairs ? explanation.causes.begin() : explanation.causes.end();

@@ -21,8 +21,7 @@ bool MachineOutcome::better_than(const MachineOutcome& other) const {
 MachineOutcome outcome_of(const MachineFile& machine, const ComparisonPolicy& policy) {
   MachineOutcome outcome;
   const std::vector<RecordingFile> files = open_processors(machine);
-  CrossCheck check(files.size(), files.front().recording().initial.ram_bytes,
-                   machine.info().shows_sharing);
+  CrossCheck check = cross_check_of(machine, files.front().recording());
   SharedBus bus = shared_bus_of(machine, files);
   outcome.bus = check_shared_bus(bus, check);
   for (const RecordingFile& file : files) {
