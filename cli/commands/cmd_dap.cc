@@ -59,6 +59,14 @@ SourceLines lines_of(const std::vector<std::string>& symbols) {
   return lines;
 }
 
+/// Nothing of one processor, and where the order of several is no longer known.
+std::optional<BusTurns> turns_of(const std::string& recording, const SessionFiles& files) {
+  const std::optional<MachineFile> machine = find_machine(recording);
+  if (!machine || files.recordings.front()->file.meta().evidence != EvidenceMode::full)
+    return std::nullopt;
+  return BusTurns(shared_bus_of(*machine, open_processors(*machine)), machine->processors());
+}
+
 dap::OpenedMachine open_machine(const DapArguments& arguments, const dap::LaunchWish& wish,
                                 const Console& console) {
   const std::string recording = wish.recording.empty() ? arguments.recording : wish.recording;
@@ -82,6 +90,7 @@ dap::OpenedMachine open_machine(const DapArguments& arguments, const dap::Launch
              files->symbols, files->lines,
              [](const BusTransaction& t) { return transaction_text(t); })});
   }
+  machine.turns = turns_of(recording, *files);
   machine.holds = std::move(files);
   machine.at = wish.at.empty() ? arguments.at : wish.at;
   return machine;

@@ -130,13 +130,43 @@ Json Adapter::launch(const Arguments& arguments) {
   wish.unchecked = arguments.flag("unchecked");
   OpenedMachine opened = open_(wish);
   machine_ = std::move(opened);
-  for (std::size_t p = 0; p < machine_.processors.size(); ++p) go_to(p, machine_.at);
+  if (machine_.turns) {
+    std::vector<DebugTarget*> targets;
+    for (const OpenedMachine::Processor& p : machine_.processors)
+      targets.push_back(&p.debuggee->target());
+    together_.emplace(std::move(targets), *std::exchange(machine_.turns, std::nullopt));
+  }
+  go_to_begin();
   later_.emplace_back("initialized", Json());
   return {};
 }
 
-/// Where the session begins, and wherever somebody asks to go. A processor of several may end
-/// before.
+/// Where the session begins: "P:N" is the place of one processor, which the others follow.
+void Adapter::go_to_begin() {
+  const std::optional<ProcessorPlace> begin = split_processor(machine_.at);
+  const std::size_t count = machine_.processors.size();
+  if (!begin || begin->processor.value_or(0) >= count) {
+    throw UsageError(fmt::format("at: expected a position, of processors 0 to {} P:N, found '{}'",
+                                 count - 1, machine_.at));
+  }
+  current_ = begin->processor.value_or(0);
+  const bool of_all = begin->place == "begin" || begin->place == "end";
+  if (!together_ || (of_all && !begin->processor)) {
+    for (std::size_t p = 0; p < count; ++p) go_to(p, begin->place);
+    return;
+  }
+  const bool any = begin->place == "divergence" && !begin->processor;
+  for (;; ++current_) {
+    try {
+      go_to(current_, begin->place);
+      return follow(current_);
+    } catch (const UsageError&) {
+      if (!any || current_ + 1 == count) throw;  // of the others one may diverge
+    }
+  }
+}
+
+/// Wherever somebody asks to go. A processor of several may end before.
 void Adapter::go_to(std::size_t processor, const std::string& where) {
   Monitor& monitor = machine_.processors[processor].debuggee->monitor();
   monitor.seek(where, interrupt_);
@@ -149,7 +179,7 @@ void Adapter::go_to(std::size_t processor, const std::string& where) {
 Json Adapter::configuration_done(const Arguments&) {
   debuggee(0);
   configured_ = true;
-  tell_stopped(0, "entry", "", {});
+  tell_stopped(current_, "entry", "", {});
   return {};
 }
 
@@ -160,8 +190,8 @@ Json Adapter::disconnect(const Arguments&) {
 
 Json Adapter::restart(const Arguments&) {
   debuggee(0);
-  for (std::size_t p = 0; p < machine_.processors.size(); ++p) go_to(p, machine_.at);
-  tell_stopped(0, "entry", "", {});
+  go_to_begin();
+  tell_stopped(current_, "entry", "", {});
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "debugger/adapter/debuggee.h"
 #include "debugger/adapter/stepper.h"
 #include "debugger/dap/line.h"
+#include "debugger/target/machine_target.h"
 
 namespace citcat::dap {
 
@@ -32,6 +34,8 @@ struct OpenedMachine {
   };
   std::shared_ptr<void> holds;  ///< what the debuggees stand on
   std::vector<Processor> processors;
+  /// Where the bus that they share tells their order; otherwise each moves by itself.
+  std::optional<BusTurns> turns;
   std::string at;
 };
 
@@ -91,14 +95,20 @@ class Adapter {
   Json pause(const Arguments&);
   Json seek(const Arguments&);
 
-  /// A move is made after the answer that it has begun was sent.
+  /// A move is made after the answer that it has begun was sent. One of a single processor takes
+  /// the others along.
   using Move = std::function<MoveEnd(Debuggee&)>;
   Json move(const Arguments& arguments, const char* reason, Move move);
+  Json move_all(const Arguments& arguments, MachineMoveEnd (Adapter::*move)(std::size_t, bool));
+  MachineMoveEnd run_on(std::size_t processor, bool alone);
+  MachineMoveEnd run_back(std::size_t processor, bool alone);
+  void follow(std::size_t processor);
   void finish_move();
   void tell_stopped(std::size_t processor, const std::string& reason,
                     const std::string& description, const std::vector<int>& met);
   void tell_end(std::size_t processor, const char* reason, const MoveEnd& end);
   void go_to(std::size_t processor, const std::string& where);
+  void go_to_begin();
 
   std::size_t processor_of(const Arguments& arguments) const;
   Debuggee& debuggee(std::size_t processor);
@@ -111,6 +121,7 @@ class Adapter {
   const Open open_;
   const DebugTarget::Interrupt interrupt_;
   OpenedMachine machine_;
+  std::optional<MachineTarget> together_;  ///< where there is an order among the processors
   Breakpoints breakpoints_;
   bool ends_ = false, configured_ = false;
   std::int64_t first_line_ = 1;
@@ -118,7 +129,7 @@ class Adapter {
   struct Pending {
     std::size_t processor = 0;
     const char* reason = "";
-    Move move;
+    std::function<MachineMoveEnd()> move;
   };
   std::optional<Pending> pending_;
   std::vector<std::pair<const char*, Json>> later_;  ///< events behind the answer

@@ -204,7 +204,10 @@ Json Adapter::evaluate(const Arguments& arguments) {
   if (expression.starts_with("fork")) throw UsageError("fork: branches are gdb's (citcat debug)");
   const Moment before = its.target().timeline().moment();
   const std::string text = its.monitor().run(expression, interrupt_);
-  if (its.target().timeline().moment() != before) tell_stopped(p, "goto", "", {});
+  if (its.target().timeline().moment() != before) {
+    follow(p);
+    tell_stopped(p, "goto", "", {});
+  }
   return {{"result", text}, {"variablesReference", 0}};
 }
 

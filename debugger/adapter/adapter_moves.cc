@@ -67,8 +67,38 @@ Json Adapter::set_exception_breakpoints(const Arguments&) { return {}; }
 Json Adapter::move(const Arguments& arguments, const char* reason, Move move) {
   const std::size_t p = processor_of(arguments);
   debuggee(p);
-  pending_ = Pending{p, reason, std::move(move)};
+  const bool alone = arguments.flag("singleThread");
+  pending_ = Pending{p, reason, [this, p, alone, move = std::move(move)] {
+                       const MoveEnd end = move(debuggee(p));
+                       if (!alone) follow(p);
+                       return MachineMoveEnd{end, p};
+                     }};
   return {};
+}
+
+/// A move that any of the processors may end.
+Json Adapter::move_all(const Arguments& arguments,
+                       MachineMoveEnd (Adapter::*move)(std::size_t, bool)) {
+  const std::size_t p = processor_of(arguments);
+  debuggee(p);
+  const bool alone = !together_ || arguments.flag("singleThread");
+  pending_ = Pending{p, "step", [this, p, alone, move] { return (this->*move)(p, alone); }};
+  return {{"allThreadsContinued", !alone}};
+}
+
+MachineMoveEnd Adapter::run_on(std::size_t processor, bool alone) {
+  if (together_) return together_->go_on(processor, alone, interrupt_);
+  return {debuggee(processor).target().go_on(interrupt_), processor};
+}
+
+MachineMoveEnd Adapter::run_back(std::size_t processor, bool alone) {
+  if (together_ && !alone) return together_->go_back(processor, interrupt_);
+  return {debuggee(processor).target().go_back(interrupt_), processor};
+}
+
+/// Takes the other processors to where the bus shows them now.
+void Adapter::follow(std::size_t processor) {
+  if (together_) together_->follow(processor);
 }
 
 void Adapter::finish_move() {
@@ -76,9 +106,10 @@ void Adapter::finish_move() {
   const Pending pending = *std::exchange(pending_, std::nullopt);
   current_ = pending.processor;
   try {
-    const MoveEnd end = pending.move(debuggee(pending.processor));
+    const MachineMoveEnd made = pending.move();
+    current_ = made.processor;
     put_breakpoints();  // and none of the move's own
-    tell_end(pending.processor, pending.reason, end);
+    tell_end(made.processor, pending.reason, made.end);
   } catch (const Error& error) {
     put_breakpoints();
     send_event("output", {{"category", "important"}, {"output", error.what() + std::string("\n")}});
@@ -115,13 +146,11 @@ void Adapter::tell_stopped(std::size_t processor, const std::string& reason,
   later_.emplace_back("stopped", std::move(body));
 }
 
-Json Adapter::go_on(const Arguments& arguments) {
-  move(arguments, "step", [this](Debuggee& d) { return d.target().go_on(interrupt_); });
-  return {{"allThreadsContinued", false}};
-}
+Json Adapter::go_on(const Arguments& arguments) { return move_all(arguments, &Adapter::run_on); }
 
 Json Adapter::reverse_continue(const Arguments& arguments) {
-  return move(arguments, "step", [this](Debuggee& d) { return d.target().go_back(interrupt_); });
+  move_all(arguments, &Adapter::run_back);
+  return {};
 }
 
 Json Adapter::next(const Arguments& arguments) {
@@ -157,9 +186,10 @@ Json Adapter::restart_frame(const Arguments& arguments) {
     throw UsageError("frameId: nobody knows where this frame was called");
   }
   const Position at = *levels[level].called;
-  pending_ = Pending{p, "restart", [this, at](Debuggee& d) {
-                       d.target().timeline().seek(at, interrupt_);
-                       return MoveEnd{};
+  pending_ = Pending{p, "restart", [this, p, at] {
+                       debuggee(p).target().timeline().seek(at, interrupt_);
+                       follow(p);
+                       return MachineMoveEnd{{}, p};
                      }};
   return {};
 }
@@ -174,6 +204,7 @@ Json Adapter::seek(const Arguments& arguments) {
   const std::size_t p = processor_of(arguments);
   debuggee(p);
   go_to(p, arguments.required_text("at"));
+  follow(p);
   current_ = p;
   tell_stopped(p, "goto", "", {});
   return {};

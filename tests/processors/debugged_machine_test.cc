@@ -1,13 +1,16 @@
 // citcat debug of several processors, driven by the gdb of the system: each is a thread, and they
 // move in the order in which the monitor saw them.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "golden/dap_client.h"
 #include "golden/gdb_script.h"
 #include "golden/process.h"
 #include "processors/made_machine.h"
@@ -68,11 +71,80 @@ class DebuggedMachine : public ::testing::TestWithParam<std::vector<unsigned>> {
     return reached;
   }
 
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
   MadeMachine made_;
 
  private:
   citcat::testing::TemporaryFolder folder_;
 };
+
+/// The same as an editor sees it.
+class EditedMachine : public DebuggedMachine {
+ protected:
+  using Json = citcat::testing::DapClient::Json;
+  citcat::testing::DapClient editor(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> arguments{"two.citcat", "--unchecked"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return {arguments, folder()};
+  }
+  static Json begin(citcat::testing::DapClient& editor) {
+    editor.body("initialize", {{"adapterID", "citcat"}});
+    editor.body("launch", Json::object());
+    editor.event("initialized");
+    Json all = Json::array();
+    for (const std::uint32_t loop : kLoops)
+      all.push_back({{"instructionReference", fmt::format("{:#x}", loop)}});
+    editor.body("setInstructionBreakpoints", {{"breakpoints", all}});
+    editor.body("configurationDone");
+    return editor.event("stopped");
+  }
+  /// "THREAD INSTRUCTION", as rounds() says it.
+  static std::string place(citcat::testing::DapClient& editor, int thread) {
+    const Json frame =
+        editor.body("stackTrace", {{"threadId", thread}, {"levels", 1}}).at("stackFrames").at(0);
+    const Json scopes = editor.body("scopes", {{"frameId", frame.at("id")}}).at("scopes");
+    for (const Json& each : scopes) {
+      const Json variables =
+          editor.body("variables", {{"variablesReference", each.at("variablesReference")}})
+              .at("variables");
+      for (const Json& v : variables) {
+        if (v.at("name") == "position")
+          return std::to_string(thread) + " " + v.at("value").get<std::string>();
+      }
+    }
+    return "nowhere";
+  }
+};
+
+TEST_P(EditedMachine, MeetsBreakpointsOfAllInTheOrderOfTheBusAndBack) {
+  citcat::testing::DapClient client = editor();
+  begin(client);
+  std::vector<std::string> on, back;
+  const std::vector<std::string> expected = rounds();
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    on.push_back(place(client, client.move("continue").at("threadId").get<int>()));
+  EXPECT_EQ(on, expected);
+  EXPECT_EQ(client.move("continue").at("reason"), "end");
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    back.insert(back.begin(),
+                place(client, client.move("reverseContinue").at("threadId").get<int>()));
+  EXPECT_EQ(back, expected);
+}
+
+TEST_P(EditedMachine, OthersFollowOneThatStepsUnlessItMovesAlone) {
+  citcat::testing::DapClient client = editor({"--at", "1:3"});
+  EXPECT_EQ(begin(client).at("threadId"), 2);
+  EXPECT_EQ(place(client, 2), "2 3");
+  EXPECT_EQ(place(client, 1), "1 " + std::to_string(other_when(1, 3)));
+  const std::string before = place(client, 1);
+  client.move("stepIn", {{"threadId", 2}, {"singleThread", true}, {"granularity", "instruction"}});
+  EXPECT_EQ(place(client, 2), "2 4");
+  EXPECT_EQ(place(client, 1), before);
+  client.move("stepIn", {{"threadId", 2}, {"granularity", "instruction"}});
+  EXPECT_EQ(place(client, 2), "2 5");
+  EXPECT_EQ(place(client, 1), "1 " + std::to_string(other_when(1, 5)));
+}
 
 TEST_P(DebuggedMachine, MeetsBreakpointsOfAllInTheOrderOfTheBusAndBack) {
   const std::vector<std::string> expected = rounds();
@@ -138,6 +210,9 @@ TEST_P(DebuggedMachine, APositionOfOneIsAPlaceForAll) {
       << output;
 }
 
+INSTANTIATE_TEST_SUITE_P(, EditedMachine,
+                         ::testing::Values(std::vector<unsigned>{1, 1},
+                                           std::vector<unsigned>{3, 1, 7}));
 INSTANTIATE_TEST_SUITE_P(, DebuggedMachine,
                          ::testing::Values(std::vector<unsigned>{1, 1},
                                            std::vector<unsigned>{3, 1, 7}));
