@@ -14,7 +14,7 @@ TEST(PositionText, MayBeginWithTheNumberOfAProcessor) {
 }
 
 TEST(PositionText, HasANumberBeforeItsColon) {
-  for (const char* const text : {":5", "x:5", "1x:5", "-1:5", " 1:5", "99999999999:5"})
+  for (const char* const text : {":5", "x:5", "1x:5", "-1:5", " 1:5", "99999999999:5", "1:"})
     EXPECT_FALSE(split_processor(text)) << text;
 }
 
