@@ -174,7 +174,7 @@ class MachineArchive {
     (void)check_shared_bus(bus, check);
     std::vector<std::vector<std::uint64_t>> edges;
     for (std::size_t i = 0; i < files_.size(); ++i)
-      edges.push_back(single_edges(files_[i].recording(), check.from_others()[i]));
+      edges.push_back(single_edges(files_[i].recording(), check.told_by_others()[i]));
     MachineInfo info = machine_.info();
     info.leaves_out = leave_out(check);
     write_recordings(path);

@@ -36,7 +36,8 @@ CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool sho
       shows_sharing_(shows_sharing),
       owners_(processors, line_bytes),
       pending_(processors),
-      from_others_(processors) {}
+      from_others_(processors),
+      told_by_others_(processors) {}
 
 std::optional<std::uint8_t> CrossCheck::byte(PhysAddr a) const {
   const auto its = pages_.find(a.page());
@@ -91,13 +92,31 @@ void CrossCheck::settle(std::uint8_t processor) {
   if (!pending) return;
   if (pending->device) {
     ++result_.from_devices;
+    if (pending->of_another) told_by_others_[processor].push_back(pending->ordinal);
   } else if (pending->contradicted) {
     ++result_.unexplained;
   } else {
     ++result_.from_others;
     from_others_[processor].push_back(pending->ordinal);
+    told_by_others_[processor].push_back(pending->ordinal);
   }
   pending.reset();
+}
+
+/// Whether a read shows nothing but what processors wrote last, and another one some of it. Bytes
+/// that nobody wrote may be anything.
+bool CrossCheck::is_of_another(const SharedEvent& event) const {
+  bool another = false;
+  for (std::uint32_t i = 0; i < event.t.size; ++i) {
+    const PhysAddr a = event.t.address.plus32(i);
+    const auto its = pages_.find(a.page());
+    if (its == pages_.end()) continue;
+    const std::uint8_t writer = its->second->writer[a.offset_in_page()];
+    if (writer < kFirstWriter) continue;
+    if (its->second->value[a.offset_in_page()] != event.t.data[i]) return false;
+    another |= writer != kFirstWriter + event.processor;
+  }
+  return another;
 }
 
 void CrossCheck::read(const SharedEvent& event) {
@@ -105,7 +124,8 @@ void CrossCheck::read(const SharedEvent& event) {
   const bool device = is_device(t, ram_bytes_);
   if (event.external) {
     settle(event.processor);
-    pending_[event.processor] = Pending{*event.external, false, device};
+    pending_[event.processor] =
+        Pending{*event.external, false, device, device && is_of_another(event)};
   }
   if (device) return;
   ++result_.reads;

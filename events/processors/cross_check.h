@@ -49,6 +49,9 @@ class CrossCheck {
   const CrossCheckResult& result() const { return result_; }
   /// By processor: external writes that another processor made, by their ordinals, ascending.
   const std::vector<std::vector<std::size_t>>& from_others() const { return from_others_; }
+  /// The same, and those among adapters and firmware, where devices may write too, that show what
+  /// another processor wrote there last.
+  const std::vector<std::vector<std::size_t>>& told_by_others() const { return told_by_others_; }
   /// Memory as the bus left it; nullopt of a device, and where nothing is known.
   std::optional<std::uint8_t> byte(PhysAddr a) const;
   /// The processor that may hold another value of the byte in its cache.
@@ -65,10 +68,12 @@ class CrossCheck {
   struct Pending {
     std::size_t ordinal = 0;
     bool contradicted = false, device = false;
+    bool of_another = false;  ///< of a device: is_of_another()
   };
 
   Page& page(PhysAddr a);
   void read(const SharedEvent& event);
+  bool is_of_another(const SharedEvent& event) const;
   void write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
              std::uint64_t transaction);
   void settle(std::uint8_t processor);
@@ -85,7 +90,7 @@ class CrossCheck {
   unsigned locked_reads_ = 0;              ///< that are still to be written
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   std::vector<std::optional<Pending>> pending_;
-  std::vector<std::vector<std::size_t>> from_others_;
+  std::vector<std::vector<std::size_t>> from_others_, told_by_others_;
 };
 
 /// Takes all of a bus.

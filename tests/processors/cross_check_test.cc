@@ -154,6 +154,21 @@ TEST_F(CrossChecks, DevicesMayShowAnything) {
   EXPECT_EQ(check_.result().from_devices, 2u);
 }
 
+TEST_F(CrossChecks, AmongFirmwareTheOthersValueIsTold) {
+  constexpr PhysAddr kLock{0xf4a80};
+  memory(0, BusOp::data_write, kLock, {1, 0}, kUncacheable);
+  memory(1, BusOp::data_write, kLock, {0, 0}, kUncacheable);
+  memory(0, BusOp::data_read, kLock, {0, 0}, kUncacheable, 0);  // what the other wrote
+  memory(0, BusOp::data_write, kLock, {1, 0}, kUncacheable);
+  memory(0, BusOp::data_read, kLock, {0, 0}, kUncacheable, 1);  // what nobody wrote
+  memory(1, BusOp::data_write, kLock, {2, 0}, kUncacheable);
+  memory(0, BusOp::data_read, kLock, {3, 0}, kUncacheable, 2);  // another value than that
+  EXPECT_EQ(reason(), "");
+  EXPECT_EQ(check_.result().from_devices, 3u);
+  EXPECT_EQ(check_.from_others()[0], std::vector<std::size_t>{});
+  EXPECT_EQ(check_.told_by_others()[0], std::vector<std::size_t>{0});
+}
+
 TEST_F(CrossChecks, ADeviceThatTheCaptureHasWritesMemory) {
   read(0, {1});
   SharedEvent event;
