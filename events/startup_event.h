@@ -1,6 +1,6 @@
 #pragma once
-// INIT and SIPI among the events of a recording: a processor that has run begins anew. No
-// transaction of one processor alone shows them.
+// INIT and SIPI, and resets, among the events of a recording: a processor that has run begins anew.
+// No transaction of one processor alone shows the former.
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
@@ -15,6 +15,16 @@ inline constexpr auto kStartupInterrupt = static_cast<Interrupt::Kind>(5);
 inline constexpr std::uint8_t kStartupMode = 6;
 inline bool is_startup(const BusTransaction& t) {
   return t.op == BusOp::interrupt_acknowledge && t.size == 2 && t.data[1] == kStartupMode;
+}
+
+/// The kind of a reset behind which the recording goes on. Its vector is what the monitor's record
+/// says: a processor was reset that runs or waits, or that a third fault has shut down. What EDX
+/// holds then, its signature, crosses no bus: the recording may have it as an answer of CPUID at
+/// this place (InternalRead).
+inline constexpr auto kResetInterrupt = static_cast<Interrupt::Kind>(6);
+inline constexpr std::uint8_t kResetGoesOn = 1, kResetBehindShutdown = 2;
+inline bool is_reset_within(const BusTransaction& t) {
+  return t.op == BusOp::reset && t.size == 1 && t.data[0] >= kResetGoesOn;
 }
 
 }  // namespace citcat

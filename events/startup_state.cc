@@ -57,6 +57,31 @@ CpuState state_after_init(const CpuState& before) {
   return after;
 }
 
+CpuState state_after_reset(const CpuState& before, std::optional<std::uint32_t> signature) {
+  CpuState after = state_after_init(before);
+  constexpr std::uint32_t kCr0 = 0x60000010;
+  constexpr std::uint32_t kApicBase = 0x1b, kPat = 0x277;
+  constexpr std::uint64_t kApicOfFirst = 0xfee00900;         // SDM vol. 3, figure 10-5
+  constexpr std::uint64_t kPatDefault = 0x0007040600070406;  // SDM vol. 3, 11.12.4
+  after.cr0 = kCr0;
+  after.a20_mask = 0xffffffff;
+  after.smbase = kResetSmbase;
+  after.tsc = 0;
+  after.fx = CpuState::default_fx();
+  for (Msr& msr : after.msrs) {
+    msr.value = msr.index == kPat ? kPatDefault : msr.index == kApicBase ? kApicOfFirst : 0;
+  }
+  if (after.long_mode) after.long_mode->xcr0 = LongModeState().xcr0;
+  after.unknown.clear();
+  if (signature) {
+    after.gpr[kEdx] = *signature;
+  } else {
+    mark_unknown(after, before.long_mode ? "rdx" : "edx");
+  }
+  after.halted = false;
+  return after;
+}
+
 void start_up(CpuState& state, std::uint8_t vector) {
   Segment& cs = state.segment[kCs];
   cs.selector = static_cast<std::uint16_t>(vector << 8);

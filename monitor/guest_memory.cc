@@ -81,8 +81,8 @@ Notice GuestMemory::as_processor_left(std::uint32_t address, std::span<std::uint
 
 bool GuestMemory::snapshot() {
   if (shadow_ == nullptr) {
-    void* const p =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return false;
     shadow_ = static_cast<std::uint8_t*>(p);
   }

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace citcat::monitor {
 namespace {
@@ -159,7 +160,7 @@ void InterruptLog::skip() {
         end == nullptr ? static_cast<off_t>(bytes) : static_cast<const char*>(end) - (text_ + at_);
   }
   if (!failed_) (void)move_to(static_cast<std::size_t>(data));
-  announced_ = servicing_ = inside_ = false;
+  announced_ = servicing_ = inside_ = of_reset_ = false;
 }
 
 /// The event that was announced and that no dump followed.
@@ -202,7 +203,7 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     // Emulators of 64 bits print the sum of base and offset; outside 64-bit mode 32 of them count.
     if (!current_.before.code64) current_.pc = static_cast<std::uint32_t>(current_.pc);
     event = current_;
-    return LogItem::event;
+    return std::exchange(of_reset_, false) ? LogItem::reset : LogItem::event;
   }
   std::uint32_t vector = 0;
   const bool servicing = hex_after(line, "Servicing hardware INT=0x", vector);
@@ -215,10 +216,17 @@ LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
     return item;
   }
   if (line.starts_with("SMM")) return LogItem::system_management;
-  if (line.starts_with("CPU Reset")) {
+  if (line.starts_with("Triple fault")) {
     event = LoggedEvent{};
-    (void)std::sscanf(std::string(line).c_str(), "CPU Reset (CPU %u)", &event.processor);
-    return LogItem::reset;
+    event.vector = vector_;
+    announced_ = servicing_ = false;
+    return LogItem::shutdown;
+  }
+  if (line.starts_with("CPU Reset")) {
+    current_ = LoggedEvent{};
+    (void)std::sscanf(std::string(line).c_str(), "CPU Reset (CPU %u)", &current_.processor);
+    inside_ = of_reset_ = true;
+    return take_announced(event) ? LogItem::event : LogItem::nothing;
   }
 
   // "  count: v=VV e=EEEE i=N cpl=N IP=SSSS:OOOOOOOO pc=PPPPPPPP SP=... CR2=..."

@@ -57,7 +57,7 @@ struct LoggedEvent {
   unsigned cpl = 0;
   std::uint64_t pc = 0;   ///< linear address of the instruction that was next
   std::uint64_t cr2 = 0;  ///< of a page fault
-  LoggedState before;
+  LoggedState before;     ///< the event; of a reset too
 
   bool nmi() const { return vector == 2 && !software; }
   /// Comes between two instructions, or two iterations of a REP, and not from one.
@@ -65,7 +65,9 @@ struct LoggedEvent {
 };
 
 /// What a line of the log completed.
-enum class LogItem { nothing, event, system_management, reset };
+/// shutdown: a fault in the delivery of a double fault, of which the event has the vector alone; a
+/// reset follows.
+enum class LogItem { nothing, event, system_management, shutdown, reset };
 
 /// Follows the log file as it grows. Whoever made the file may take away what lies well before its
 /// end.
@@ -118,7 +120,8 @@ class InterruptLog {
   bool announced_ = false;
   bool servicing_ = false;  ///< it comes from the interrupt controller
   unsigned vector_ = 0;
-  bool inside_ = false;  ///< in the dump of `current_`
+  bool inside_ = false;    ///< in the dump of `current_`
+  bool of_reset_ = false;  ///< which is that before a reset
   LoggedEvent current_;
 };
 

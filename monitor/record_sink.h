@@ -20,8 +20,10 @@ enum class RecordType : std::uint8_t {
   io_write = 5,
   interrupt_acknowledge = 6,
   halt = 7,
+  shutdown = 8,
   flush = 9,
   nmi = 10,
+  reset = 11,
   stand_in = 15,
   // With several processors.
   local_interrupt = 16,

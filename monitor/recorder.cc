@@ -139,9 +139,9 @@ void Recorder::close(const std::string& reason) {
 
 Recorder::Totals Recorder::totals() const {
   return {completed_,
-          interrupts_,
-          exceptions_,
-          software_,
+          delivered_.interrupts,
+          delivered_.exceptions,
+          delivered_.software,
           bus_.external_changes(),
           walker_.walks(),
           walker_.disagreements()};
@@ -401,12 +401,13 @@ void Recorder::prepare(const Insn& insn) {
       break;
     case InsnKind::ins:
     case InsnKind::outs:
-      port_ = static_cast<std::uint16_t>(registers_.gpr(2));
+      port_.number = static_cast<std::uint16_t>(registers_.gpr(2));
       break;
     case InsnKind::in:
     case InsnKind::out:
-      port_ = insn.what.port_in_dx ? static_cast<std::uint16_t>(registers_.gpr(2)) : insn.what.port;
-      port_value_ = static_cast<std::uint32_t>(registers_.gpr(0));
+      port_.number =
+          insn.what.port_in_dx ? static_cast<std::uint16_t>(registers_.gpr(2)) : insn.what.port;
+      port_.value = static_cast<std::uint32_t>(registers_.gpr(0));
       break;
     case InsnKind::software_interrupt:
     case InsnKind::icebp:
@@ -451,12 +452,12 @@ void Recorder::finish(const LoggedState* after) {
   set_position();
   switch (insn.what.kind) {
     case InsnKind::in:
-      sink_.port(RecordType::io_read, port_, static_cast<std::uint32_t>(registers_.gpr(0)),
+      sink_.port(RecordType::io_read, port_.number, static_cast<std::uint32_t>(left(0)),
                  insn.what.operand_bytes);
       break;
     case InsnKind::out:
-      sink_.port(RecordType::io_write, port_, port_value_, insn.what.operand_bytes);
-      if (moves_a20(port_, insn.what.operand_bytes)) follow_a20();
+      sink_.port(RecordType::io_write, port_.number, port_.value, insn.what.operand_bytes);
+      if (moves_a20(port_.number, insn.what.operand_bytes)) follow_a20();
       break;
     case InsnKind::halt:
       sink_.event(RecordType::halt, 0, 0);
@@ -554,7 +555,7 @@ void Recorder::finish(const LoggedState* after) {
 
 /// EAX, EBX, ECX and EDX behind the instruction.
 void Recorder::say_internal(const char* op) {
-  const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(registers_.gpr(n)); };
+  const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(left(n)); };
   say_value(op, {low(0), low(3), low(1), low(2)});
 }
 
@@ -562,7 +563,7 @@ void Recorder::say_internal(const char* op) {
 /// emulator has a number whenever it is asked for one (QEMU 10, target/i386/tcg/int_helper.c).
 void Recorder::say_random(const char* op) {
   const InsnClass& what = in_flight_->what;
-  const std::uint64_t number = registers_.gpr(what.destination) & address_mask(what.operand_bytes);
+  const std::uint64_t number = left(what.destination) & address_mask(what.operand_bytes);
   say_value(op,
             {static_cast<std::uint32_t>(number), 0, 1, static_cast<std::uint32_t>(number >> 32)});
 }

@@ -256,6 +256,10 @@ class Recorder : private WayInMemory {
     std::uint32_t error_code = 0;  ///< a processor's
   };
   void deliver(const LoggedEvent& event, LoggedEvent* second = nullptr);
+
+  // recorder_reset.cc
+  void take_reset(LogItem item, const LoggedEvent& found, LoggedEvent* failed);
+  void end_before_reset(const LoggedState& before);
   bool is_own_trap(const LoggedEvent& event) const;
   bool finish_before(const LoggedEvent& event, bool unfinished, bool own);
   void announce(const LoggedEvent& event);
@@ -367,6 +371,10 @@ class Recorder : private WayInMemory {
                       bool device, std::span<const std::uint8_t> value);
   void note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value);
   void set_position() { sink_.set_position(completed_, iterations_); }
+  /// A general register behind the instruction that ends.
+  std::uint64_t left(unsigned n) const {
+    return left_ != nullptr ? left_->gpr[n] : registers_.gpr(n);
+  }
   void say_internal(const char* op);
   void say_random(const char* op);
   void say_value(const char* op, std::array<std::uint32_t, 4> values);
@@ -450,6 +458,7 @@ class Recorder : private WayInMemory {
   bool to_virtual8086_ = false;              ///< the IRET in flight has read EFLAGS with VM set
   bool from_virtual8086_ = false;            ///< it began in virtual-8086 mode
   const Insn* in_flight_ = nullptr;
+  const LoggedState* left_ = nullptr;  ///< what it left, where the emulator has gone on since
   std::uint64_t in_flight_linear_ = 0;
   std::uint64_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
   struct CodeSegment {
@@ -461,7 +470,9 @@ class Recorder : private WayInMemory {
   std::uint64_t next_linear_ = 0;  ///< behind the instruction before, for sequential fetches
 
   // What an instruction in flight needs when it has ended.
-  std::uint32_t port_ = 0, port_value_ = 0;
+  struct PortAccess {
+    std::uint32_t number = 0, value = 0;
+  } port_;
   std::uint64_t stack_pointer_ = 0;  ///< before a software interrupt
   std::optional<std::uint64_t> block_address_;
   std::optional<std::uint64_t> environment_;  ///< linear address of the one that x87 code moves
@@ -494,9 +505,13 @@ class Recorder : private WayInMemory {
   std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 
   ModelFacts facts_;
-  std::uint64_t task_base_ = 0;       ///< of TR, of which the log has a half outside 64-bit mode
-  std::uint32_t task_base_high_ = 0;  ///< that LTR has read
-  std::uint64_t interrupts_ = 0, exceptions_ = 0, software_ = 0;
+  struct TaskBase {
+    std::uint64_t whole = 0;  ///< of TR, of which the log has a half outside 64-bit mode
+    std::uint32_t high = 0;   ///< that LTR has read
+  } task_base_;
+  struct Delivered {
+    std::uint64_t interrupts = 0, exceptions = 0, software = 0;
+  } delivered_;
 };
 
 }  // namespace citcat::monitor

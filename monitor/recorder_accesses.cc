@@ -158,7 +158,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
       iterate(store);
       return;
     }
-    sink_.port(RecordType::io_read, port_, dword_of(value), insn.what.operand_bytes);
+    sink_.port(RecordType::io_read, port_.number, dword_of(value), insn.what.operand_bytes);
   }
   if (kind == InsnKind::far_transfer && !store && reads_null_descriptor(linear)) return;
   if (loads_code_segment(kind) && !store && value.size() == 4 && !in_real_mode() &&
@@ -182,7 +182,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint64_t linear, std::u
   if (permission) return;
   if (!store && value.size() == 4) note_upper_half(kind, linear, value);
   if (kind == InsnKind::outs && !store)
-    sink_.port(RecordType::io_write, port_, dword_of(value), insn.what.operand_bytes);
+    sink_.port(RecordType::io_write, port_.number, dword_of(value), insn.what.operand_bytes);
   iterate(store);
   if (store) note_stop_marker(physical, value);
 }

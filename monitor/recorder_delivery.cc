@@ -33,8 +33,11 @@ void Recorder::take_new_log(const Insn& next) {
   std::vector<LoggedEvent> real;
   LoggedEvent event, following;
   LogItem item = log_.next(event);
+  bool fails = false;  // what `event` tells of, and the processor shuts down
   while (item == LogItem::event && active_) {
     item = log_.next(following);
+    fails = item == LogItem::shutdown;
+    if (fails) break;
     const bool aborted = item == LogItem::event && !following.interrupts() && !following.software &&
                          following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
     if (item == LogItem::event && !aborted) refuse_two_traps(event, following);
@@ -44,16 +47,16 @@ void Recorder::take_new_log(const Insn& next) {
       deliver(event, aborted ? &following : nullptr);
     std::swap(event, following);
   }
+  if (!active_) return;
   // What real mode delivered right before these can be told no more: the registers are others.
-  if (active_ && item == LogItem::system_management)
+  if (item == LogItem::system_management)
     give_up(
         "system management mode was entered, which this monitor does not record; leave it out of "
         "the machine with -machine pc,smm=off");
-  else if (active_ && item == LogItem::reset)
-    give_up(
-        "the processor was reset, which no replayer goes through; with -no-reboot the emulator "
-        "ends there");
-  else if (active_ && (may_have_interrupted || !real.empty()))
+  else if (item == LogItem::shutdown || item == LogItem::reset)
+    real.empty() ? take_reset(item, fails ? following : event, fails ? &event : nullptr)
+                 : give_up("a reset came right behind an interrupt of real mode");
+  else if (may_have_interrupted || !real.empty())
     take_real_events(std::move(real), next);
 }
 
@@ -134,7 +137,7 @@ bool Recorder::finish_before(const LoggedEvent& event, bool unfinished, bool own
 /// What the bus shows of an event as such, which goes into the totals too.
 void Recorder::announce(const LoggedEvent& event) {
   if (event.hardware) {
-    ++interrupts_;
+    ++delivered_.interrupts;
     const auto vector = static_cast<std::uint8_t>(event.vector);
     if (several_)
       sink_.local_interrupt(vector, 0);
@@ -142,13 +145,13 @@ void Recorder::announce(const LoggedEvent& event) {
       sink_.event(RecordType::interrupt_acknowledge, vector, 1);
   } else if (event.nmi()) {
     constexpr std::uint8_t kNmiMode = 4;
-    ++interrupts_;
+    ++delivered_.interrupts;
     if (several_)
       sink_.local_interrupt(2, kNmiMode);
     else
       sink_.event(RecordType::nmi, 0, 0);
   } else {
-    ++(event.software ? software_ : exceptions_);
+    ++(event.software ? delivered_.software : delivered_.exceptions);
   }
 }
 
@@ -244,7 +247,7 @@ void Recorder::deliver_handler(const LoggedEvent& event, LoggedEvent* second,
                                const Correction& correction) {
   note_task_base(event.before);
   WayIn way(*this, event, walker_.long_mode(),
-            event.before.code64 ? event.before.tr.base : task_base_);
+            event.before.code64 ? event.before.tr.base : task_base_.whole);
   const auto refusal = way.go();
   if (!refusal && way.is_task_gate()) {
     give_up("a task gate was used, which this monitor does not record");
@@ -273,6 +276,7 @@ void Recorder::end_by_second(const LoggedEvent& event, const WayIn& way, LoggedE
     if (second.vector == kDoubleFault) walker_.faulting_walk(faulting);
     return;
   }
+  if (exception && event.vector == kDoubleFault) return;  // the processor shuts down
   constexpr std::uint32_t kExternal = 1;
   const Refusal expected = exception ? combined(event.vector, *refusal) : *refusal;
   if (second.vector != expected.vector ||

@@ -31,7 +31,7 @@ void Recorder::refuse_unheld() {
 
 /// Outside 64-bit mode the emulator prints half of a base that LTR has loaded in it.
 void Recorder::note_task_base(const LoggedState& state) {
-  if (state.code64) task_base_ = state.tr.base;
+  if (state.code64) task_base_.whole = state.tr.base;
 }
 
 /// LLDT and LTR have read a dword of a descriptor, which has 16 bytes in long mode. LLDT reads that
@@ -46,7 +46,7 @@ void Recorder::note_upper_half(InsnKind kind, std::uint64_t linear,
   if (kind == InsnKind::local_table)
     block_access(linear + 4, 4, false);
   else
-    task_base_high_ = dword_of(dword);
+    task_base_.high = dword_of(dword);
 }
 
 /// LTR has ended.
@@ -54,7 +54,7 @@ void Recorder::load_task_base() {
   const LoggedSegment task = registers_.state().tr;
   if ((task.selector & 0xfffc) == 0)
     return give_up("LTR of a null selector was executed, which processors refuse with #GP(0)");
-  task_base_ = std::uint64_t{task_base_high_} << 32 | static_cast<std::uint32_t>(task.base);
+  task_base_.whole = std::uint64_t{task_base_.high} << 32 | static_cast<std::uint32_t>(task.base);
 }
 
 bool Recorder::returns_from_64_bits() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "events/startup_event.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -88,6 +89,9 @@ std::string check_special(const BusRecord& r) {
     case BusRecordType::flush:
       if (r.size == 1 && (r.data[0] == 1 || r.data[0] == 2)) return {};
       return "data: a flush is 1 (INVD) or 2 (WBINVD)";
+    case BusRecordType::reset:
+      if (r.size == 0 || (r.size == 1 && r.data[0] <= kResetBehindShutdown)) return {};
+      return "data: a reset has none, or 1 or 2 where counting goes on";
     case BusRecordType::cut:
       if (r.size == 1 && ending_of_cut(r.data[0]) != Ending::unknown) return {};
       return "data: the reason of an interruption is 1 to 4";

@@ -9,6 +9,7 @@
 #include "capture/bus/spin_loop.h"
 #include "events/completed_instructions.h"
 #include "events/cpu_traits.h"
+#include "events/startup_event.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
 #include "formats/io/log.h"
@@ -385,7 +386,9 @@ bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken) {
 /// Those before the first that may end the recording or be a write into the dump window.
 std::size_t Importer::count_plain(std::span<const BusTransaction> block) {
   const bool window_alone = !by_dump_ && !options_.stop;
-  const auto always = [](const auto& t) { return t.has(kStateWindow) || t.op == BusOp::reset; };
+  const auto always = [](const auto& t) {
+    return t.has(kStateWindow) || (t.op == BusOp::reset && !is_reset_within(t));
+  };
   const auto other =
       window_alone ? std::find_if(block.begin(), block.end(), always)
                    : std::find_if(block.begin(), block.end(), [&](const auto& t) {
@@ -417,8 +420,8 @@ bool Importer::stopped_by(const BusTransaction& t) {
   return true;
 }
 
-/// Whether the processor is reset here, behind instructions of the recording: what follows is
-/// another run, which no replay comes to.
+/// Whether the processor is reset here, behind instructions of the recording, and nothing says that
+/// they are counted on: what follows is another run, which no replay comes to.
 bool Importer::reset_by(const BusTransaction& t) {
   if (t.op != BusOp::reset || !t.has(kPositionKnown)) return false;
   const std::uint64_t completed = builder_.rebase(t.position).instruction;

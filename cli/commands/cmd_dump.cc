@@ -248,6 +248,7 @@ Json event_json(std::string_view kind, std::uint64_t transaction, bool known,
 
 std::string_view interrupt_kind_name(Interrupt::Kind kind) {
   if (kind == kStartupInterrupt) return "startup";
+  if (kind == kResetInterrupt) return "reset";
   switch (kind) {
     case Interrupt::Kind::external:
       return "interrupt";

@@ -94,7 +94,7 @@ void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events) {
   for (std::size_t i = 0; i < count; ++i) {
     row.begin_row(i);
     Interrupt e;
-    e.kind = row.cell(kStartupInterrupt);
+    e.kind = row.cell(kResetInterrupt);
     e.vector = row.cell<std::uint8_t>(0xff);
     read_place(row, e);
     e.anchor = read_anchor(row);

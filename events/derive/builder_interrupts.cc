@@ -17,7 +17,7 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   Interrupt event;
   event.kind = is_startup(t) ? kStartupInterrupt : kind;
   constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
-  if (kind == Interrupt::Kind::external) event.vector = t.data[0];
+  if (kind == Interrupt::Kind::external || kind == kResetInterrupt) event.vector = t.data[0];
   if (kind == Interrupt::Kind::nmi) event.vector = kNmiVector;
   event.position_known = t.has(kPositionKnown);
   event.position = t.position;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "events/startup_event.h"
+
 namespace citcat {
 namespace {
 
@@ -195,7 +197,13 @@ void RecordingBuilder::add_other(const BusTransaction& t) {
     case BusOp::halt:
     case BusOp::shutdown:
     case BusOp::flush:
+      ++totals.specials;
+      break;
     case BusOp::reset:
+      if (is_reset_within(t)) {
+        add_interrupt(t, kResetInterrupt);
+        shut_down_at_.reset();
+      }
       ++totals.specials;
       break;
   }

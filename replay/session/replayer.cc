@@ -37,16 +37,28 @@ std::uint64_t end_of(const Recording& recording) {
   return counted + (ends_within ? 1 : 0);
 }
 
-/// INIT and SIPI: another state, and memory as it is. The TLB is of no use without paging, and
-/// turning that on again empties it.
-void start_anew(Machine& machine, std::uint8_t vector, const MemoryImage& image) {
+/// INIT and SIPI, or a reset: another state, and memory as it is. The TLB is of no use without
+/// paging, and turning that on again empties it.
+void start_anew(Machine& machine, const Interrupt& event, const MemoryImage& image,
+                std::optional<std::uint32_t> signature) {
   Machine::Snapshot snapshot = machine.snapshot();
-  snapshot.cpu = state_after_init(snapshot.cpu);
-  start_up(snapshot.cpu, vector);
+  if (event.kind == kResetInterrupt) {
+    snapshot.cpu = state_after_reset(snapshot.cpu, signature);
+    snapshot.smbase = snapshot.cpu.smbase;
+    snapshot.position.iteration = 0;
+  } else {
+    snapshot.cpu = state_after_init(snapshot.cpu);
+    start_up(snapshot.cpu, event.vector);
+  }
   snapshot.shut_down = snapshot.resume_flag = snapshot.interrupts_inhibited = false;
   snapshot.in_stack_shadow = false;
   snapshot.debug_pending = {};
   machine.restore(snapshot, image);
+}
+
+/// A reset that comes when the processor has shut down, and not before.
+bool awaits_shutdown(const Interrupt& event) {
+  return event.kind == kResetInterrupt && event.vector == kResetBehindShutdown;
 }
 
 /// Throws ReplayStopped where nothing wakes the processor, though the capture goes on.
@@ -260,7 +272,10 @@ Position Replayer::next_stop() const {
   Position stop = std::min(to_, Position{end_of(recording_), 0});
   if (next_interrupt_ < schedule_.interrupts.size()) {
     const Interrupt& next = schedule_.interrupts[next_interrupt_];
-    if (next.position_known) stop = std::min(stop, next.position);
+    const Position at = next.position;
+    // The instruction that shuts the processor down is made.
+    if (next.position_known)
+      stop = std::min(stop, awaits_shutdown(next) ? Position{at.instruction + 1, 0} : at);
   }
   if (next_external_ < schedule_.external_writes.size()) {
     const ExternalWrite& next = external_writes_[next_external_];
@@ -321,7 +336,10 @@ bool Replayer::reached(const BusAnchor& anchor) const {
 bool Replayer::interrupt_is_due() const {
   if (next_interrupt_ >= schedule_.interrupts.size()) return false;
   const Interrupt& next = schedule_.interrupts[next_interrupt_];
-  return next.position_known && next.position <= machine_.position();
+  if (!next.position_known) return false;
+  if (awaits_shutdown(next))
+    return machine_.shut_down() || next.position.instruction < machine_.position().instruction;
+  return next.position <= machine_.position();
 }
 
 bool Replayer::external_write_is_due() const {
@@ -370,8 +388,12 @@ bool Replayer::deliver_interrupt() {
                         event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
   }
   ++next_interrupt_;
-  if (event.kind == kStartupInterrupt) {
-    start_anew(machine_, event.vector, recording_.image);
+  if (event.kind == kStartupInterrupt || event.kind == kResetInterrupt) {
+    std::optional<std::uint32_t> signature;
+    if (event.kind == kResetInterrupt) {
+      if (const auto told = internal_read(InternalRead::Op::cpuid, now)) signature = told->eax;
+    }
+    start_anew(machine_, event, recording_.image, signature);
     return true;
   }
   switch (event.kind) {

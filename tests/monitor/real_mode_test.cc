@@ -245,9 +245,9 @@ TEST_F(RealModeTest, AProgramThatGoesOnElsewhereAndNothingTellsWhyEndsTheRecordi
   EXPECT_FALSE(recorder_->active());
 }
 
-TEST_F(RealModeTest, AResetEndsTheRecordingBeforeAnythingThatCameRightBeforeIt) {
+TEST_F(RealModeTest, AResetRightBehindAnInterruptEndsTheRecording) {
   begin({0x90});
-  log("Servicing hardware INT=0x08\nCPU Reset (CPU 0)\n");
+  log("Servicing hardware INT=0x08\nCPU Reset (CPU 0)\nEFER=0000000000000000\n");
   registers_.state_.segment[1] = {0xf000, 0xffff0000, 0xffff, 0x9b00};
   registers_.state_.ip = 0xfff0;
   const Insn next = insn_at(kCode + 0x100, {0x90});

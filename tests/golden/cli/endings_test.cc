@@ -33,6 +33,14 @@ class Endings : public CitcatTest {
     return Json::parse(good(
         {"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat", "--json", "-q"}));
   }
+  /// The same with values that cross no bus.
+  void import_with_internal(const std::string& rows, const std::string& values) {
+    write_file(file("v.csv"), "icount,op,eip,eax,ebx,ecx,edx\n" + values);
+    import(rows);
+    std::filesystem::remove(file("r.citcat"));
+    good({"import", "c.csv", "--initial-state", "state.json", "--internal", "v.csv", "-o",
+          "r.citcat", "-q"});
+  }
   /// All commands that give a verdict say that the run matches and has so many instructions.
   /// Returns what `verify` says.
   Json expect_match(std::uint64_t instructions) {
@@ -169,6 +177,62 @@ TEST_F(Endings, AResetAtTheBeginningIsNone) {
   EXPECT_EQ(imported["instructions"], 2);
   EXPECT_THAT(imported["warnings"].dump(), Not(HasSubstr("resets the processor")));
   expect_match(2);
+}
+
+/// NOP, then PUSH CS: memory stays, and the processor is in real mode (Intel SDM vol. 3, 9.1.1).
+TEST_F(Endings, AResetBehindWhichCountingGoesOnIsNoEnd) {
+  const Json imported = import(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "2,0,0,RESET,0,1,-,0,01\n"
+      "2,0,0,CODE_RD,fffffff0,4,-,0,900e9090\n"
+      "3,0,0,MEM_WR,fffe,2,-,0,00f0\n");
+  EXPECT_EQ(imported["instructions"], 4);
+  EXPECT_THAT(imported["warnings"].dump(), Not(HasSubstr("resets the processor")));
+  expect_match(4);
+  EXPECT_THAT(good({"dump", "r.citcat"}), HasSubstr("event reset transaction 1 instruction 2"));
+}
+
+TEST_F(Endings, AResetGoesOnFromAShutdownAndFromAHalt) {
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,900f0b90\n"
+      "1,0,0,SHUTDOWN,0,0,-,0,\n"
+      "1,0,0,RESET,0,1,-,0,02\n"
+      "1,0,0,CODE_RD,fffffff0,4,-,0,0ef49090\n"
+      "1,0,0,MEM_WR,fffe,2,-,0,00f0\n"
+      "2,0,0,HALT,2,0,-,0,\n"
+      "3,0,0,RESET,0,1,-,0,01\n"
+      "3,0,0,CODE_RD,fffffff0,4,-,0,0ef49090\n"
+      "3,0,0,MEM_WR,fffe,2,-,0,00f0\n");
+  EXPECT_TRUE(expect_match(4)["shutdown"].is_null());
+}
+
+TEST_F(Endings, AResetBehindAShutdownThatTheReplayDoesNotMakeIsADivergence) {
+  import(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "1,0,0,RESET,0,1,-,0,02\n"
+      "3,0,0,MEM_WR,fffe,2,-,0,00f0\n");
+  expect_divergence("an interrupt falls where the replay has no boundary");
+}
+
+/// PUSH EDX, with an operand-size prefix.
+TEST_F(Endings, TheSignatureBehindAResetIsAnAnswerOfCpuid) {
+  import_with_internal(
+      "0,0,0,CODE_RD,5000,4,-,0,90909090\n"
+      "2,0,0,RESET,0,1,-,0,01\n"
+      "2,0,0,CODE_RD,fffffff0,4,-,0,66529090\n"
+      "2,0,0,MEM_WR,fffc,4,-,0,73060000\n",
+      "2,CPUID,fff0,673,0,0,0\n");
+  expect_match(3);
+}
+
+TEST_F(Endings, AResetThatSaysSomethingElseIsRefused) {
+  write_file(file("bad.csv"),
+             "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
+             "icount,rep,clk,type,addr,size,flags,burst,data\n"
+             "0,0,0,RESET,0,1,-,0,03\n");
+  const ProcessResult refused = run({"import", "bad.csv", "-o", "bad.citcat"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("1 or 2 where counting goes on"));
 }
 
 /// Instructions that need nothing of the bus complete behind its last transaction.
