@@ -1,7 +1,6 @@
 #include "cli/record/adapted_command.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <string_view>
 
 #include "cli/record/emulator_command.h"
+#include "cli/record/emulator_words.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -34,16 +34,6 @@ constexpr std::array kNotRecorded = {
     "xop", "tbm",  "xsavec", "xsaves", "sha-ni",  "cmpccxadd",  "wbnoinvd", "smx",   "waitpkg"};
 /// The same of emulators that have no long mode.
 constexpr std::array kNotRecordedIn32Bits = {"xsave", "xsaveopt", "nx"};
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    parts.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 bool names_one_of(std::string_view feature, std::span<const char* const> names) {
   return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
@@ -130,7 +120,8 @@ class Adaptation {
   }
 
   void take_accelerator(const std::string& value) {
-    std::vector<std::string> parts = split(value, ',');
+    std::vector<std::string> parts = parts_of_value(value);
+    if (parts.empty()) return put("accel", value);  // said by the emulator
     if (parts[0] != "tcg" && parts[0] != "accel=tcg") {
       tell(
           fmt::format("-accel {}: left out, since only software emulation can be recorded", value));
@@ -142,12 +133,12 @@ class Adaptation {
       tell(fmt::format("-accel {}: without thread=multi, since processors are recorded in turns",
                        value));
     }
-    put("accel", fmt::format("{}", fmt::join(parts, ",")));
+    put("accel", value_of_parts(parts));
   }
 
   void take_machine(const std::string& option, const std::string& value) {
     std::vector<std::string> kept;
-    for (const std::string& part : split(value, ',')) {
+    for (const std::string& part : parts_of_value(value)) {
       const std::string key = part.substr(0, part.find('='));
       if (key == "accel" && part != "accel=tcg") {
         tell(fmt::format("-{} {}: left out, since only software emulation can be recorded", option,
@@ -163,7 +154,7 @@ class Adaptation {
         kept.push_back(part);
       }
     }
-    if (!kept.empty()) put(option, fmt::format("{}", fmt::join(kept, ",")));
+    if (!kept.empty()) put(option, value_of_parts(kept));
   }
 
   void leave_out_smm(const std::string& instead_of) {
@@ -204,7 +195,7 @@ class Adaptation {
   static Processors processors_of(const std::string& value) {
     Processors out;
     unsigned product = 1, most = 0;
-    for (const std::string& part : split(value, ',')) {
+    for (const std::string& part : parts_of_value(value)) {
       const std::size_t equal = part.find('=');
       const std::string key = equal == std::string::npos ? "cpus" : part.substr(0, equal);
       const std::string number = equal == std::string::npos ? part : part.substr(equal + 1);
@@ -267,8 +258,9 @@ class Adaptation {
 }  // namespace
 
 std::string recordable_processor(const std::string& model, bool wide) {
-  const std::vector<std::string> parts = split(model, ',');
-  if (parts[0] == "help" || parts[0] == "?") return model;  // QEMU lists what there is
+  const std::vector<std::string> parts = parts_of_value(model);
+  if (parts.empty() || parts[0] == "help" || parts[0] == "?")
+    return model;  // QEMU lists what there is
   const auto is_held = [&](const std::string& word) {
     const std::string feature = given_feature(word);
     return !names_one_of(feature, kNotRecorded) &&

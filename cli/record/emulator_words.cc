@@ -75,9 +75,20 @@ std::vector<EmulatorOption> emulator_options(const std::vector<std::string>& com
   return options;
 }
 
+std::vector<std::string> parts_of_value(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) parts.push_back(next_part(text, at));
+  return parts;
+}
+
+std::string value_of_parts(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + escaped(part);
+  return text;
+}
+
 OptionValue::OptionValue(const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string part = next_part(text, at);
+  for (const std::string& part : parts_of_value(text)) {
     const std::size_t equal = part.find('=');
     if (equal == std::string::npos)
       parts_.emplace_back(part, std::nullopt);

@@ -21,6 +21,10 @@ std::vector<EmulatorOption> emulator_options(const std::vector<std::string>& com
 /// A value inside an option with several: QEMU takes a doubled comma for one.
 std::string escaped(const std::string& text);
 
+/// "file=a,,b.img,if=ide" as the parts "file=a,b.img" and "if=ide", and back.
+std::vector<std::string> parts_of_value(const std::string& text);
+std::string value_of_parts(const std::vector<std::string>& parts);
+
 /// "file=a,,b.img,if=ide" as pairs; a word without a "=" has no value. Doubled commas are
 /// single ones here.
 class OptionValue {

@@ -97,6 +97,8 @@ class LiveMachine {
       take_netdev(OptionValue(value));
     else if (name == "nic")
       take_nic(OptionValue(value));
+    else if (name == "net" && value == "none")
+      put("nic", value);
     else if (name == "serial")
       take_serial(value);
     else if (is_one_of(name, {"kernel", "initrd", "bios", "dtb"}))
@@ -121,7 +123,7 @@ class LiveMachine {
       throw UsageError(
           "--live: -blockdev is not understood; write -drive file=IMAGE,if=none,id=NAME in its "
           "place");
-    if (name == "net")
+    if (name == "net" && value != "none")
       throw UsageError("--live: -net is not understood; write -nic user,model=CARD in its place");
     if (name == "chardev" && OptionValue(value).get("mux") == "on")
       throw UsageError(

@@ -99,6 +99,14 @@ TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
   }
 }
 
+TEST(AdaptedCommand, KeepsDoubledCommas) {
+  const auto adapted = adapted_command(
+      {"qemu-system-x86_64", "-machine", "pc,firmware=a,,b.fd,smm=off,accel=kvm"}, 1);
+  EXPECT_EQ(adapted.command,
+            (Words{"qemu-system-x86_64", "-machine", "pc,firmware=a,,b.fd,smm=off"}));
+  EXPECT_EQ(adapted.changes.size(), 1u);
+}
+
 TEST(AdaptedCommand, LeavesSystemManagementModeOut) {
   for (const Words& given :
        {Words{"qemu"}, Words{"qemu", "-machine", "q35"}, Words{"qemu", "-machine", "q35,smm=on"},

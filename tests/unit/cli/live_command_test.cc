@@ -59,6 +59,10 @@ TEST(EmulatorWords, HaveValuesWithDoubledCommas) {
   EXPECT_EQ(value.text(), "user,id=c,,d,restrict=on");
 }
 
+TEST(LiveCommand, TakesTheOlderWordForNoNetwork) {
+  EXPECT_EQ(live({"-net", "none"}), "-nic none -nodefaults -monitor none");
+}
+
 TEST(LiveCommand, PutsEverythingFromOutsideBehindWhatTheLogHolds) {
   const struct {
     Words given;
