@@ -58,6 +58,19 @@ std::vector<Range>::const_iterator range_at(const std::vector<Range>& ranges,
                           [](std::uint64_t n, const Range& range) { return n < range.second; });
 }
 
+/// parse(), whose messages name --window, for another option.
+WindowPlan parse_for(const std::string& option, const std::string& text, std::uint64_t end,
+                     const NameSource& names) {
+  try {
+    return WindowPlan::parse(text, end, names);
+  } catch (const UsageError& error) {
+    constexpr std::string_view kUsual = "--window";
+    const std::string message = error.what();
+    if (!message.starts_with(kUsual)) throw;
+    throw UsageError(option + message.substr(kUsual.size()));
+  }
+}
+
 std::vector<Range> random_ranges(WindowWords& words, std::uint64_t end) {
   const std::uint64_t count = words.number();
   words.expect("of");
@@ -175,7 +188,7 @@ WindowPlan WindowPlan::parse(const std::string& text, std::uint64_t end, const N
 
 WindowPlan WindowPlan::parse_sample(const std::string& text, std::uint64_t end,
                                     const NameSource& names) {
-  WindowPlan plan = parse(text, end, names);
+  WindowPlan plan = parse_for("--sample", text, end, names);
   if (plan.is_controlled() || !plan.by_position()) {
     throw UsageError("--sample: expected windows of instructions, found \"" + text + "\"");
   }
