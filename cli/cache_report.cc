@@ -26,14 +26,17 @@ void add(CacheCount& all, const CacheCount& one) {
 
 }  // namespace
 
+std::vector<std::string> cache_names() {
+  std::vector<std::string> names;
+  for (const CacheDescriptor& c : known_caches()) names.emplace_back(c.name);
+  return names;
+}
+
 const CacheDescriptor* choose_cache(const BusModel& bus, const std::string& name) {
   if (name.empty()) return declared_cache(bus);
   if (const CacheDescriptor* cache = find_cache(name)) return cache;
-  std::string names;
-  for (const CacheDescriptor& c : known_caches()) {
-    names += fmt::format("\n  {:<13} {}", c.name, c.what);
-  }
-  throw UsageError(fmt::format("--cache-model: expected one of these, found {}:{}", name, names));
+  throw UsageError(
+      fmt::format("--cache-model: expected {}, found {}", fmt::join(cache_names(), ", "), name));
 }
 
 nlohmann::ordered_json cache_json(const std::optional<CacheVerdict>& verdict) {

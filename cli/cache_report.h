@@ -1,5 +1,5 @@
 #pragma once
-// What `verify --cache` says of the cache between processor and bus.
+// Prints the result of `verify --cache`.
 
 #include <optional>
 #include <string>
@@ -17,6 +17,8 @@ struct CacheVerdict {
   CacheTotals totals;
 };
 
+/// The names of all models.
+std::vector<std::string> cache_names();
 /// The model with this name, or with an empty one that which `bus` declares: null where it declares
 /// none, or one that no model is like. Throws UsageError for a name that there is not.
 const CacheDescriptor* choose_cache(const BusModel& bus, const std::string& name);

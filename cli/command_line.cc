@@ -9,11 +9,30 @@
 
 #include "cli/output_check.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/command_parser.h"
 #include "cli/parsing/suggestion.h"
 #include "formats/io/error.h"
 
 namespace citcat {
 namespace {
+
+/// Shows options in words of ours, where CLI11 shows types of C++, ranges and units.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const OptionDescription d = describe(*option);
+    if (d.is_argument()) return d.repeated ? " ..." : "";
+    if (d.argument.empty()) return "";
+    return " " + (d.choices.empty() ? d.argument : type_of(d.choices));
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const OptionDescription d = describe(*option);
+    std::string text = d.text;
+    if (!d.usual.empty()) text += " (default: " + d.usual + ")";
+    if (d.required && !d.is_argument()) text += " (required)";
+    return text;
+  }
+};
 
 /// Indents each line of an example under a heading, for the foot of --help.
 std::string example_footer(const std::string& example) {
@@ -41,9 +60,24 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
+/// The nearest of `known`, or else where the right words are to be found.
+std::string advice(const std::string& word, const std::vector<std::string>& known,
+                   const std::string& help) {
+  const std::string nearest = did_you_mean(word, known);
+  return nearest.empty() ? " (see " + help + ")" : nearest;
+}
+
 std::string unknown_command(const std::string& word, const CLI::App& app) {
-  return "there is no command " + word + did_you_mean(word, command_names(app)) +
-         " (see citcat --help)";
+  return "there is no command " + word + advice(word, command_names(app), "citcat help");
+}
+
+/// What CLI11 found, in words of ours where its own name types of C++.
+std::string reason(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (error.get_name() != "ArgumentMismatch") return text;
+  const std::string option = text.substr(0, text.find(':'));
+  if (text.ends_with("missing")) return option + ": expected a value behind it, found none";
+  return text.find("At Most") == std::string::npos ? text : option + " is given more than once";
 }
 
 /// What is wrong with a command line that `error` refused. CLI11 complains of whatever it checks
@@ -53,15 +87,20 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& place = chosen.empty() ? app : *chosen.front();
   const std::string help = "citcat " + (chosen.empty() ? "" : place.get_name() + " ") + "--help";
   for (const std::string& word : place.remaining()) {
+    if (word == "--") break;  // the rest is another program's
     const bool is_option = word.size() > 1 && word.front() == '-';
     if (is_option) {
       const std::string name = word.substr(0, word.find('='));
       return (chosen.empty() ? "citcat" : place.get_name()) + " has no option " + name +
-             did_you_mean(name, option_names(place)) + " (see " + help + ")";
+             advice(name, option_names(place), help);
     }
     if (chosen.empty()) return unknown_command(word, app);
+    if (error.get_name() == "ExtrasError") {
+      return place.get_name() + " does not expect a further argument, found " + word + " (see " +
+             help + ")";
+    }
   }
-  return std::string(error.what()) + " (see " + help + ")";
+  return reason(error) + " (see " + help + ")";
 }
 
 }  // namespace
@@ -69,6 +108,7 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
 CommandLine::CommandLine()
     : app_(std::make_unique<CLI::App>(
           "citcat: instruction traces, recomputed from captures of a processor's bus", "citcat")) {
+  app_->formatter(std::make_shared<HelpFormatter>());
   app_->set_version_flag("--version", "citcat " CITCAT_VERSION);
   std::string statuses;
   for (const ExitMeaning& exit : kExitMeanings) {
@@ -76,9 +116,9 @@ CommandLine::CommandLine()
     statuses += std::to_string(static_cast<int>(exit.code)) + " " + exit.meaning;
   }
   app_->footer(
-      "New here? citcat demo shows the whole way on a real PC's capture.\ncount, bpred and cache "
-      "are short for analyze --tool count, bpred and cache; rep reads IDtrace "
-      "files.\nRun 'citcat help COMMAND' for its options and an example.\nExit status: " +
+      "New here? 'citcat demo' shows the whole way with the capture of a real PC.\n'citcat help "
+      "COMMAND' explains the options of a command, with an example.\ncount, bpred and cache are "
+      "short for analyze --tool count, bpred and cache; rep reads IDtrace files.\nExit status: " +
       statuses + ".");
   app_->require_subcommand(0, 1);  // none at all is reported in words of ours
   for (const CommandGroup& group : command_groups()) {
@@ -102,11 +142,13 @@ void CommandLine::define(std::string name) {
   undefined_.erase(found);
   CLI::App* const sub = app_->get_subcommand(name);
   sub->footer(example_footer(command.example));
-  const CommandRun run = command.define(CommandParser(*sub));
-  sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
-  sub->add_option("--memory-limit", memory_limit_,
-                  "Bytes of memory for what files hold, and for what a replay writes (2G)")
-      ->transform(CLI::AsSizeValue(false));
+  const CommandParser parser(*sub);
+  const CommandRun run = command.define(parser);
+  sub->add_flag("-q,--quiet", quiet_, "Print no notes and no progress, only warnings and errors");
+  parser
+      .add_option("--memory-limit", memory_limit_,
+                  "Bytes of memory that files and what a replay writes may take (default: 2G)")
+      .as_size();
   sub->callback([this, run, sub] {
     check_outputs(*sub);
     chosen_ = run;
@@ -166,7 +208,9 @@ CommandRun CommandLine::parse(int argc, const char* const* argv) {
     }
     throw UsageError(explanation(*app_, error));
   }
-  if (!chosen_) throw UsageError("no command given (see citcat --help)");
+  if (!chosen_) {
+    throw UsageError("no command given: citcat help lists them, citcat demo shows what they do");
+  }
   return chosen_;
 }
 

@@ -4,9 +4,9 @@ namespace citcat {
 
 void define_comparison(const CommandParser& parser, ComparisonPolicy& policy) {
   parser.add_flag("--strict", policy.strict,
-                  "Take no result over from the bus where implementations differ");
+                  "Take no result from the bus, even if models of the processor differ");
   parser.add_flag("--accept-bit-changes", policy.bit_changes,
-                  "Believe another bus master that changes a single bit and nothing around it");
+                  "Accept a single changed bit in memory as the work of another bus master");
 }
 
 }  // namespace citcat

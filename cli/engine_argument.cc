@@ -11,10 +11,9 @@ void define_engine(const CommandParser& parser, ExecutionPath& path) {
           [&path](const std::string& name) {
             path = name == "unicorn" ? ExecutionPath::instructions : ExecutionPath::blocks;
           },
-          "What makes plain code: fast, the interpreter (default), or unicorn, the engine of "
-          "record for everything; the results are the same")
-      .one_of({"fast", "unicorn"})
-      .type_name("NAME");
+          "What runs ordinary code: fast, the interpreter (default), or unicorn, the engine that "
+          "otherwise runs only the rest; the results are the same")
+      .one_of({"fast", "unicorn"});
 }
 
 }  // namespace citcat

@@ -21,7 +21,7 @@ struct ExitMeaning {
 inline constexpr ExitMeaning kExitMeanings[] = {
     {ExitCode::ok, "done"},
     {ExitCode::answer_is_no, "the answer is no"},
-    {ExitCode::usage, "usage"},
+    {ExitCode::usage, "wrong usage"},
     {ExitCode::bad_input, "bad input"},
     {ExitCode::system, "I/O or system"},
     {ExitCode::interrupted, "interrupted"},

@@ -83,7 +83,8 @@ void define_text_form(const CommandParser& parser, std::string& format,
   const ParserOption named =
       parser
           .add_option("--format", format,
-                      fmt::format("{}; json is one object a line", fmt::join(names, ", ")))
+                      fmt::format("Format of the output (default: {}); json is one object a line",
+                                  names.front()))
           .type_name(type_of(names));
   parser
       .on_flag(
@@ -99,7 +100,8 @@ TextForm parse_form(const std::string& name) {
 }
 
 void check_bits(int bits) {
-  if (bits != 0 && bits != 16 && bits != 32) throw UsageError("--bits: expected 16 or 32");
+  if (bits != 0 && bits != 16 && bits != 32)
+    throw UsageError(fmt::format("--bits: expected 16 or 32, found {}", bits));
 }
 
 std::string_view TraceText::titles() {

@@ -10,10 +10,9 @@ namespace citcat {
 /// Defines --at, whose text Monitor::seek() takes; `at` has its default.
 inline void define_moment(const CommandParser& parser, std::string& at) {
   parser
-      .add_option(
-          "--at", at,
-          "Where to begin: a position N or N+K, begin, end, or divergence (where the replay "
-          "leaves its evidence)")
+      .add_option("--at", at,
+                  "Where to begin: a position N or N+K, begin, end, or divergence (where the "
+                  "replay first differs from the bus)")
       .show_default();
 }
 

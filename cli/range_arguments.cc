@@ -29,7 +29,7 @@ Position RangeArguments::end() const {
 
 ReplayRange RangeArguments::instructions() const {
   const Position begin = first(), last = end();
-  if (begin > last) throw UsageError("--from lies behind --to");
+  if (begin > last) throw UsageError("--from must come before --to");
   return {begin.instruction, last.instruction + (last.iteration != 0 ? 1 : 0)};
 }
 
@@ -45,8 +45,9 @@ void RangeArguments::require_reached(const std::string& file, std::uint64_t inst
 }
 
 void RangeArguments::define(const CommandParser& parser) {
-  parser.add_option("--from", from, "Position of the first record: N, or N+K within a REP");
-  parser.add_option("--to", to, "Position of the first one that is not wanted");
+  parser.add_option("--from", from,
+                    "Where to begin: instruction N, or N+K within a REP (default: the beginning)");
+  parser.add_option("--to", to, "Where to stop: this position is not included (default: the end)");
 }
 
 }  // namespace citcat

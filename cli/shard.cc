@@ -41,8 +41,8 @@ constexpr std::array<TaskVariables, 2> kArrays = {{
 
 Shard checked(std::uint32_t own, std::uint32_t count, const std::string& from) {
   if (count == 0 || own == 0 || own > count) {
-    throw UsageError(
-        fmt::format("--shard: expected K/N with 1 <= K <= N, found {}/{} ({})", own, count, from));
+    throw UsageError(fmt::format("--shard: expected K/N with K from 1 to N, found {}/{}{}", own,
+                                 count, from.empty() ? "" : " by " + from));
   }
   return {own, count};
 }
@@ -72,7 +72,7 @@ Shard parse_shard(const std::string& text) {
   const auto own = number(text.substr(0, slash));
   const auto count = slash == std::string::npos ? std::nullopt : number(text.substr(slash + 1));
   if (!own || !count) throw UsageError("--shard: expected K/N or auto, found " + text);
-  return checked(*own, *count, text);
+  return checked(*own, *count, "");
 }
 
 std::string shard_path(const std::string& output, Shard shard) {

@@ -134,6 +134,10 @@ const CaptureFormat* find_capture_format(std::string_view id);
 /// the path cannot be read, FormatError when what compressed it finds it damaged.
 const CaptureFormat* detect_capture_format(const std::string& path);
 
+/// The format that `options` name, or else the one that the content of `path` speaks for. Throws as
+/// open_capture().
+const CaptureFormat& capture_format_of(const std::string& path, const CaptureOptions& options);
+
 /// Opens one or several files (segments, or the channels of one capture) as one capture. Throws
 /// UsageError for an unknown format name, FormatError when nothing recognises the content or the
 /// capture is not of an x86 bus, IoError when a file cannot be read.

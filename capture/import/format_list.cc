@@ -13,6 +13,7 @@
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
 #include "capture/import/unknown_file.h"
+#include "events/archive/container.h"
 #include "formats/captures/sample_csv.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
@@ -61,7 +62,8 @@ std::string format_names() {
   std::string names;
   for (const CaptureFormat& format : kFormats)
     names += (names.empty() ? "" : ", ") + std::string(format.id);
-  return names;
+  const std::size_t last = names.rfind(", ");
+  return names.replace(last, 2, " or ");
 }
 
 }  // namespace
@@ -109,29 +111,30 @@ const CaptureFormat* detect_capture_format(const std::string& path) {
 }
 
 std::string what_was_found(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return "a folder with none of them";
-  const std::string complaint = complaint_of_table(read_head(path, kProbeBytes));
-  if (complaint.empty()) return "none of them";
+  if (std::filesystem::is_directory(path)) return "a folder without one";
+  const std::vector<std::uint8_t> head = read_head(path, kProbeBytes);
+  if (head.empty()) return "an empty file";
+  if (is_container(head)) return "a citcat recording";
+  const std::string complaint = complaint_of_table(head);
+  if (complaint.empty()) return "a file of another kind";
   return "a table that is not understood: " + complaint;
+}
+
+const CaptureFormat& capture_format_of(const std::string& path, const CaptureOptions& options) {
+  if (!options.format.empty()) {
+    if (const CaptureFormat* const named = find_capture_format(options.format)) return *named;
+    throw UsageError("--format: expected " + format_names() + ", found " + options.format);
+  }
+  if (const CaptureFormat* const found = detect_capture_format(path)) return *found;
+  throw FormatError(path, 0,
+                    "expected a capture, found " + what_was_found(path) +
+                        " (`citcat import --list-formats` lists the formats, --format names one)");
 }
 
 std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& paths,
                                             const CaptureOptions& options) {
   if (paths.empty()) throw UsageError("no capture file was given");
-  const CaptureFormat* format = nullptr;
-  if (!options.format.empty()) {
-    format = find_capture_format(options.format);
-    if (format == nullptr)
-      throw UsageError("unknown capture format '" + options.format + "'; known are " +
-                       format_names());
-  } else {
-    format = detect_capture_format(paths.front());
-    if (format == nullptr)
-      throw FormatError(paths.front(), 0,
-                        "expected a capture in one of the formats " + format_names() + ", found " +
-                            what_was_found(paths.front()));
-  }
-  return format->open(paths, options);
+  return capture_format_of(paths.front(), options).open(paths, options);
 }
 
 }  // namespace citcat

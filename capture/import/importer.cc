@@ -86,8 +86,8 @@ const std::string& Importer::name() const {
 void Importer::select_segment() {
   for (std::uint32_t i = 0; i < options_.segment.value_or(0); ++i) {
     if (!stream_.next_segment()) {
-      throw UsageError("segment " + std::to_string(*options_.segment) +
-                       " was asked for, but the capture has only " + std::to_string(i + 1));
+      throw UsageError("--segment " + std::to_string(*options_.segment) +
+                       ": the segments of the capture are 0 to " + std::to_string(i));
     }
   }
 }

@@ -325,7 +325,7 @@ const ConvertTarget& find_target(std::string_view id) {
   std::string names;
   for (const ConvertTarget& target : kTargets)
     names += (names.empty() ? "" : ", ") + std::string(target.id);
-  throw UsageError("unknown target '" + std::string(id) + "'; known are " + names);
+  throw UsageError("--to: expected " + names + ", found " + std::string(id));
 }
 
 void convert_samples(SampleSource& source, std::string_view target, TextOut& out,
@@ -365,10 +365,7 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
                               const ConvertOptions& how) {
   const ConvertTarget& row = find_target(target);
   if (paths.empty()) throw UsageError("no capture file was given");
-  const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
-                                                       : find_capture_format(options.format);
-  if (format == nullptr)
-    throw FormatError(paths[0], 0, "expected a capture in a known format, found none");
+  const CaptureFormat* const format = &capture_format_of(paths[0], options);
   ConvertResult result;
   result.from = format->id;
   TextOut out(*sink);

@@ -289,17 +289,13 @@ const char* confidence_name(FindingConfidence confidence) {
 LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                         const std::function<void(std::uint64_t)>& progress) {
   if (paths.empty()) throw UsageError("no capture file was given");
-  const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
-                                                       : find_capture_format(options.format);
-  if (format == nullptr && options.format.empty()) {
-    throw FormatError(paths[0], 0, "expected a capture in a known format, found none");
-  }
+  const CaptureFormat* const format = &capture_format_of(paths[0], options);
   LintReport report;
   std::optional<Linter> linter;
   std::unique_ptr<CaptureReader> capture;
   try {
-    const std::string name = format != nullptr ? format_in_full(format->id, options) : "";
-    if (format != nullptr && open_samples(name, paths)) {
+    const std::string name = format_in_full(format->id, options);
+    if (open_samples(name, paths)) {
       capture = open_capture_with_cycles(name, paths, options, [&](const PinCycle& cycle) {
         if (linter) linter->add_cycle(cycle);
       });
@@ -326,7 +322,7 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
     if (report.transactions == 0 && report.findings.empty())
       report.findings.push_back({"no-transactions", FindingConfidence::certain, 1, 0, 0,
                                  "not one bus transaction in the whole capture"});
-    if (format != nullptr) find_glitches(format->id, paths, report.findings);
+    find_glitches(format->id, paths, report.findings);
   }
   if (format != nullptr) find_exchanged(format->id, paths, options, report.findings);
   std::stable_sort(

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/divergence_report.h"
+#include "cli/parsing/suggestion.h"
 #include "formats/io/error.h"
 #include "tools/host/report_renderers.h"
 #include "tools/list/tool_list.h"
@@ -122,13 +123,22 @@ void describe(const std::string& name, const std::string& summary, const std::st
     std::istringstream lines(options);
     for (std::string line; std::getline(lines, line);) console.print("  " + line + "\n");
   }
-  console.print(fmt::format("\n{}\n\nExample\n  {}\n",
-                            merges ? "Parts of a run are put together exactly (--jobs, --shard)."
-                                   : "The run is told as a whole: --jobs has no effect on it.",
-                            example));
+  console.print(fmt::format(
+      "\n{}\n\nExample\n  {}\n",
+      merges ? "Parts of a run can be analysed apart, with the same result (--jobs, --shard)."
+             : "This tool follows the run as a whole: --jobs has no effect.",
+      example));
 }
 
 }  // namespace
+
+void require_tool(const std::string& name) {
+  if (tools::find_tool(name) != nullptr) return;
+  std::vector<std::string> known;
+  for (const tools::ToolRow* const row : tools::tool_list()) known.emplace_back(row->name);
+  throw UsageError("--tool: there is no tool " + name + did_you_mean(name, known) +
+                   "; see --list-tools");
+}
 
 void describe_tool(const std::string& name, std::optional<std::chrono::milliseconds> isolate,
                    const Console& console) {
@@ -137,10 +147,8 @@ void describe_tool(const std::string& name, std::optional<std::chrono::milliseco
     return describe(d.name, d.summary, d.options, d.merges,
                     "citcat analyze boot.citcat --tool " + name, console);
   }
+  require_tool(name);
   const tools::ToolRow* const tool = tools::find_tool(name);
-  if (tool == nullptr) {
-    throw UsageError("--tool: no such tool: " + name + "; see --list-tools");
-  }
   describe(tool->name, tool->summary, tool->options,
            tool->merging == tools::ToolRow::Merging::exact, tool->example, console);
 }

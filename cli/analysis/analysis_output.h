@@ -1,5 +1,5 @@
 #pragma once
-// What an analysis found, as the commands print it.
+// Prints the results of an analysis.
 
 #include <chrono>
 #include <cstdint>
@@ -31,6 +31,8 @@ void print_csv(const tools::Report& report, const std::string& path, const Conso
 
 /// --list-tools: names and summaries; as JSON an array.
 void list_tools(bool json, const Console& console);
+/// Throws UsageError, which names the nearest tool, where there is none of that name.
+void require_tool(const std::string& name);
 /// --tool NAME:help. `isolate`: as Setup::isolate. Throws UsageError where there is no such tool.
 void describe_tool(const std::string& name, std::optional<std::chrono::milliseconds> isolate,
                    const Console& console);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cli/analysis/analysis_output.h"
 #include "cli/interrupt.h"
 #include "cli/part_failure.h"
 #include "cli/replay_progress.h"
@@ -76,7 +77,10 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
 
 std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& setup) {
   std::vector<tools::ToolOptions> requests;
-  for (const std::string& tool : plan.tools) requests.push_back(tools::ToolOptions::parse(tool));
+  for (const std::string& tool : plan.tools) {
+    requests.push_back(tools::ToolOptions::parse(tool, plan.tools_option));
+    require_tool(requests.back().tool());
+  }
   Setup mine = setup;
   mine.isolate = plan.isolate;
   return std::make_unique<Analysis>(

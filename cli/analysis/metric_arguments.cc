@@ -26,18 +26,18 @@ std::string joined(const std::vector<std::string>& texts, const char* what) {
 }  // namespace
 
 void MetricArguments::define(const CommandParser& parser) {
-  parser.add_option("--mdl", files, "File of metrics in MDL; may be repeated").repeated();
+  parser.add_option("--mdl", files, "File with metrics in MDL; may be repeated").repeated();
   parser
       .add_option("--metric", metrics,
-                  "METRIC@PATH,PATH...: measure it there, as /Code/vmlinux/schedule,/Process/sh; "
-                  "may be repeated")
+                  "Measure a metric at places: METRIC@PATH,PATH..., such as "
+                  "cpu@/Code/vmlinux/schedule,/Process/sh; may be repeated")
       .repeated();
 }
 
 std::vector<std::string> MetricArguments::tools() const {
   if (metrics.empty()) {
     if (files.empty()) return {};
-    throw UsageError("--mdl: expected --metric METRIC@FOCUS with it");
+    throw UsageError("--mdl needs --metric METRIC@PATH, which says what to measure");
   }
   std::vector<std::string> foci = metrics;
   for (std::string& focus : foci) std::replace(focus.begin(), focus.end(), ',', ';');

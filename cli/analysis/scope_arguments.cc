@@ -6,17 +6,20 @@ namespace citcat {
 
 void ScopeArguments::define(const CommandParser& parser) {
   parser.add_option("--where", where,
-                    "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
-                    "code=PLACE data=FIRST-LAST, with & | ! ( )");
+                    "Only instructions for which this holds: process=NAME level=N interrupt[=V] "
+                    "syscall[=N] code=PLACE data=FIRST-LAST, combined with & | ! ( )");
   parser
       .add_option("--symbols", symbols,
-                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+                  "More names for addresses, from System.map, kallsyms or ELF: "
+                  "FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
-  parser.add_option("--by", by, "Split by process, level, interrupt, or several with commas");
+  parser.add_option(
+      "--by", by,
+      "Split the output by process, level or interrupt, or by several of them with commas between");
   parser.add_option(
       "--window", window,
-      "Only in windows: 'every 10M for 100k', 'every 1000 calls for 10 calls', "
-      "'random 30 of 100k seed 7', 'FROM-TO, FROM-TO', file:FILE or control:PIPE [to FILE]");
+      "Only these parts of the run: 'every 10M for 100k', 'every 1000 calls for 10 calls', 'random "
+      "30 of 100k seed 7', 'FROM-TO, FROM-TO', file:FILE or control:PIPE [to FILE]");
 }
 
 void ScopeArguments::apply_to(AnalysisPlan& plan) const {

@@ -52,7 +52,7 @@ struct AnalyzeArguments {
        csv = false;
 
   AnalysisFormat format() const {
-    if (json && csv) throw UsageError("--json and --csv: one of them at most");
+    if (json && csv) throw UsageError("--json and --csv exclude each other");
     return json ? AnalysisFormat::json : csv ? AnalysisFormat::csv : AnalysisFormat::text;
   }
 };
@@ -78,7 +78,7 @@ bool describe_instead(const AnalyzeArguments& arguments, const Console& console)
 
 /// --explain: where code of the metrics goes, and what it costs, in place of a run.
 void explain_metrics(const AnalyzeArguments& arguments, const Console& console) {
-  if (!arguments.metrics.any()) throw UsageError("--explain: expected --metric with it");
+  if (!arguments.metrics.any()) throw UsageError("--explain needs --metric");
   const PlacedRecording placed = open_placed(arguments.recording, console);
   tools::Report report;
   arguments.metrics.explain(tools::known_symbols(placed.file, arguments.scope.symbols), report);
@@ -163,7 +163,7 @@ ExitCode analyze_one(AnalyzeArguments arguments, const Console& console) {
   plan.sample = arguments.sample;
   const bool selects = !plan.where.empty() || !plan.by.empty() || !plan.window.empty();
   if (!plan.sample.empty() && selects) {
-    throw UsageError("--sample is not for use with --where, --by or --window");
+    throw UsageError("--sample excludes --where, --by and --window");
   }
   make_analysis(plan, {});  // what is wrong with it is said before the recording is read
   const PlacedRecording placed = open_placed(arguments.recording, console);
@@ -212,7 +212,8 @@ void take_processor_off(AnalyzeArguments& arguments, bool several) {
   }
   if (!named) return;
   if (!several) {
-    throw UsageError("--by processor: of a recording of several processors, without --processor");
+    throw UsageError(
+        "--by processor needs a recording of several processors, and excludes --processor");
   }
   by = others;
 }
@@ -221,10 +222,11 @@ void take_processor_off(AnalyzeArguments& arguments, bool several) {
 ExitCode analyze_each(const MachineFile& machine, AnalyzeArguments arguments,
                       const Console& console) {
   if (!arguments.positions.from.empty() || !arguments.positions.to.empty())
-    throw UsageError("--from and --to: of one processor, P:N");
-  if (!arguments.shard.empty()) throw UsageError("--shard: say which processor with --processor P");
+    throw UsageError("--from and --to: name the processor, too, as in P:N");
+  if (!arguments.shard.empty())
+    throw UsageError("--shard needs --processor P, because the recording has several");
   if (arguments.format() == AnalysisFormat::csv)
-    throw UsageError("--csv: say which processor with --processor P");
+    throw UsageError("--csv needs --processor P, because the recording has several");
   return for_each_processor(machine, console, arguments.json,
                             [&](const std::string& name, const Console& its) {
                               arguments.recording = name;
@@ -235,7 +237,7 @@ ExitCode analyze_each(const MachineFile& machine, AnalyzeArguments arguments,
 ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   const AnalysisFormat format = arguments.format();
   if (describe_instead(arguments, console)) return ExitCode::ok;
-  if (arguments.recording.empty()) throw UsageError("RECORDING is required");
+  if (arguments.recording.empty()) throw UsageError("RECORDING is required (see --help)");
   arguments.processor.take_from(arguments.positions);
   arguments.recording = arguments.processor.name(arguments.recording);
   if (asks_of_all_processors(arguments.tools)) {
@@ -243,7 +245,8 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
         !arguments.positions.from.empty() || !arguments.positions.to.empty() ||
         !arguments.sample.empty()) {
       throw UsageError("--tool " + arguments.tools.front() +
-                       ": is of all of the run of all processors, and takes no part of it");
+                       " follows the whole run of all processors: --where, --window, --by, --from, "
+                       "--to, --metric and --shard exclude it");
     }
     MachineAnalysisArguments all{arguments.recording, arguments.tools, arguments.scope.symbols,
                                  std::nullopt, format};
@@ -264,17 +267,17 @@ void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
       .add_option("--jobs", arguments.jobs,
                   "Processes that replay parts of the run, each from a checkpoint")
       .in_range(1, 1024);
-  parser.add_option("--shard", arguments.shard,
-                    "Share K/N of the run, for `merge`; auto asks the batch system");
-  parser.add_option("-o,--output", arguments.output, "File of the share");
-  define_comparison(parser, arguments.plan.policy);
-  parser.add_flag("--unchecked", arguments.unchecked,
-                  "Do not compare with the evidence on the way");
-  parser.add_flag("--from-start", arguments.from_start, "Use no checkpoint");
   parser.add_option(
-      "--sample", arguments.sample,
-      "Tell tools that need executions in their order of these windows alone, all others "
-      "of everything: 'every 1M for 10k, warm 10k'; as --window, of instructions");
+      "--shard", arguments.shard,
+      "Do only share K of N, which `merge` joins: K/N, or auto, which asks the batch system");
+  parser.add_option("-o,--output", arguments.output, "File for the share (with --shard)");
+  define_comparison(parser, arguments.plan.policy);
+  parser.add_flag("--unchecked", arguments.unchecked, "Do not compare the replay with the bus");
+  parser.add_flag("--from-start", arguments.from_start,
+                  "Replay from the beginning, without checkpoints");
+  parser.add_option("--sample", arguments.sample,
+                    "Give tools that need every instruction in order only these samples of the "
+                    "run, such as 'every 1M for 10k, warm 10k'; other tools see the whole run");
   define_engine(parser, arguments.plan.path);
   parser.add_flag("--json", arguments.json, "Print one line of JSON");
   parser.add_flag("--csv", arguments.csv, "Print tables of comma-separated values");
@@ -282,15 +285,17 @@ void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
 
 CommandRun define_analyze(const CommandParser& parser) {
   auto arguments = std::make_shared<AnalyzeArguments>();
-  parser.add_option("RECORDING", arguments->recording, "Recording to ask");
-  parser.add_option("--tool", arguments->tools,
-                    "NAME or NAME:key=value,...; a shared object's file name is a NAME too; may be "
-                    "repeated. NAME:help explains one");
+  parser.add_option("RECORDING", arguments->recording, "Recording to read");
+  parser
+      .add_option("--tool", arguments->tools,
+                  "Tool to run: NAME, NAME:key=value,... or the file of a shared object; may be "
+                  "repeated. NAME:help explains a tool")
+      .repeated();
   arguments->isolation.define(parser);
   arguments->metrics.define(parser);
   parser.add_flag("--explain", arguments->explain,
-                  "Instead: where code of the metrics goes, and what it costs");
-  parser.add_flag("--list-tools", arguments->list, "Instead: list the tools");
+                  "Only print where the code of the metrics goes, and what it costs");
+  parser.add_flag("--list-tools", arguments->list, "Only list the tools");
   define_common(parser, *arguments);
   return [arguments](const Console& console) { return run_analyze(*arguments, console); };
 }
@@ -298,10 +303,10 @@ CommandRun define_analyze(const CommandParser& parser) {
 /// A command that is short for `analyze --tool NAME`.
 CommandRun define_short(const CommandParser& parser, const char* tool) {
   auto arguments = std::make_shared<AnalyzeArguments>();
-  parser.add_option("RECORDING", arguments->recording, "Recording to ask");
+  parser.add_option("RECORDING", arguments->recording, "Recording to read");
   parser.add_option(
       "OPTIONS", arguments->options,
-      fmt::format("key=value of the tool; see `citcat analyze --tool {}:help`", tool));
+      fmt::format("Options of the tool, as key=value; see `citcat analyze --tool {}:help`", tool));
   define_common(parser, *arguments);
   return [arguments, tool](const Console& console) {
     std::string request = tool;
@@ -331,7 +336,8 @@ CommandRun define_count(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kAnalyzeCommand{
-    "analyze", "Ask the run: count, predict, model caches, any number of tools in one pass",
+    "analyze",
+    "Analyse the run: count, predict, model caches, with any number of tools in one pass",
     "citcat analyze boot.citcat --tool count --tool bpred:entries=1024 --tool cache:model=i486\n"
     "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json\n"
     "citcat analyze boot.citcat --isolate --tool ./mine.so:limit=10 --tool count\n"

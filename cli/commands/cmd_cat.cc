@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/analysis/analysis_output.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/file_kind.h"
@@ -128,6 +129,15 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
 }
 
+/// The exporter of a format that is no text; null for kt.
+const tools::ExporterRow* exporter_of(const std::string& format) {
+  if (format != "kt" && tools::find_exporter(format_name(format)) == nullptr) {
+    throw UsageError("--format: expected text, json, csv, kt, " + exporter_names() + ", found " +
+                     format_name(format));
+  }
+  return exporter_for(format, "");
+}
+
 ExitCode run_cat(CatArguments arguments, const Console& console) {
   arguments.processor.take_from(arguments.range);
   arguments.file = arguments.processor.name(arguments.file);
@@ -136,17 +146,21 @@ ExitCode run_cat(CatArguments arguments, const Console& console) {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
   }
   check_bits(arguments.bits);
+  if (asks_for_help(arguments.format)) {
+    describe_tool(format_name(arguments.format), std::nullopt, console);
+    return ExitCode::ok;
+  }
   const bool as_text =
       arguments.format == "text" || arguments.format == "json" || arguments.format == "csv";
-  const tools::ExporterRow* const exporter = as_text ? nullptr : exporter_for(arguments.format, "");
+  const tools::ExporterRow* const exporter = as_text ? nullptr : exporter_of(arguments.format);
   if (!arguments.scope.by.empty() && !as_text) {
     throw UsageError(
-        "--by: with --format text, json or csv; `replay -o FILE` writes a file for each group");
+        "--by needs --format text, json or csv; `replay -o FILE` writes a file for each group");
   }
   if (arguments.clocks && (!as_text || arguments.scope.selects() || arguments.unchecked)) {
     throw UsageError(
-        "--clock: with --format text, json or csv, and without --where, --by, --window "
-        "and --unchecked");
+        "--clock needs --format text, json or csv, and excludes --where, --by, --window and "
+        "--unchecked");
   }
   const FileKind kind = find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
@@ -196,7 +210,8 @@ ExitCode run_cat(CatArguments arguments, const Console& console) {
 
 CommandRun define_cat(const CommandParser& parser) {
   auto arguments = std::make_shared<CatArguments>();
-  parser.add_option("FILE", arguments->file, "Recording, or KT in any compression").required();
+  parser.add_option("FILE", arguments->file, "Recording, or KT trace, compressed or not")
+      .required();
   arguments->range.define(parser);
   arguments->processor.define(parser);
   std::vector<std::string> formats{"kt", "text", "json", "csv"};
@@ -205,19 +220,23 @@ CommandRun define_cat(const CommandParser& parser) {
     if (&row != &kt_exporter()) formats.emplace_back(row.tool->name);
   }
   define_text_form(parser, arguments->format, formats);
-  parser.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+  parser
+      .add_option("--addresses", arguments->addresses,
+                  "Addresses of instructions: linear, or offset in the code segment")
       .type_name(type_of({"linear", "offset"}));
   parser
       .add_option("--bits", arguments->bits,
-                  "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)")
+                  "Disassemble as 16- or 32-bit code (default: as the trace says, or else a guess)")
       .type_name(type_of({"16", "32"}));
-  parser.add_flag("--processes", arguments->processes,
-                  "PID and MMU records at the beginning and at changes of the address space");
+  parser.add_flag(
+      "--processes", arguments->processes,
+      "Write PID and MMU records at the beginning and at each change of the address space");
   parser.add_flag("--clock", arguments->clocks,
-                  "Of a recording, as text: when the bus showed each, in clocks and seconds");
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
-  parser.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+                  "Print when the bus showed each record, in clocks and seconds (a recording as "
+                  "text, json or csv)");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  parser.add_flag("--from-start", arguments->from_start,
+                  "Replay from the beginning, without checkpoints");
   arguments->scope.define(parser);
   return [arguments](const Console& console) { return run_cat(*arguments, console); };
 }
@@ -225,7 +244,7 @@ CommandRun define_cat(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kCatCommand{
-    "cat", "Write a trace to the standard output, as if it were stored",
+    "cat", "Write the trace of a recording, or a stored trace, to the standard output",
     "citcat cat boot.citcat --from 1000000 | xxd | head\n"
     "citcat cat boot.citcat --where 'level=3 & process=sh' --format text",
     define_cat};

@@ -71,14 +71,14 @@ ExitCode run_check(const CheckOptions& options, const Console& console) {
 
 CommandRun define_check(const CommandParser& parser) {
   auto options = std::make_shared<CheckOptions>();
-  parser.add_option("REC", options->input, "Recording to read from beginning to end").required();
+  parser.add_option("RECORDING", options->input, "Recording to check").required();
   parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_check(*options, console); };
 }
 
 }  // namespace
 
-extern const Command kCheckCommand{"check", "Find any damage of a recording",
+extern const Command kCheckCommand{"check", "Look for damage in a recording",
                                    "citcat check boot.citcat", define_check};
 
 }  // namespace citcat

@@ -109,11 +109,12 @@ CommandRun define_checkpoint(const CommandParser& parser) {
   arguments->processor.define(parser);
   parser
       .add_option("--every", arguments->options.every,
-                  "Instructions between checkpoints, as long as --max-size allows")
+                  "Instructions between checkpoints, as far as --max-size allows")
       .positive();
   parser
       .add_option("--max-size", arguments->options.max_bytes,
-                  "Bytes of all checkpoints together (64M): beyond, every second one is dropped")
+                  "Most bytes of all checkpoints together; above it every second one is dropped "
+                  "(default: 64M)")
       .as_size();
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_checkpoint(*arguments, console); };

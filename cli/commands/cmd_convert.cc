@@ -106,7 +106,7 @@ ConvertRange parse_range(const ConvertArguments& arguments) {
   const bool same_kind = range.from_seconds.has_value() == range.to_seconds.has_value();
   const bool ordered = range.from_seconds ? *range.from_seconds < range.to_seconds.value_or(1e300)
                                           : range.from < range.to;
-  if (same_kind && !ordered) throw UsageError("--until: expected a place behind --from");
+  if (same_kind && !ordered) throw UsageError("--until must come after --from");
   return range;
 }
 
@@ -126,7 +126,7 @@ void check_capture(const ConvertArguments& arguments, const Console& console) {
 std::unique_ptr<ReplaySignals> open_signals(const ConvertArguments& arguments,
                                             const Console& console) {
   if (arguments.recording.empty()) return nullptr;
-  if (arguments.target != "vcd") throw UsageError("--replay: with --to vcd only");
+  if (arguments.target != "vcd") throw UsageError("--replay needs --to vcd");
   check_capture(arguments, console);
   return std::make_unique<ReplaySignals>(arguments.recording);
 }
@@ -158,24 +158,26 @@ CommandRun define_convert(const CommandParser& parser) {
   parser
       .add_option(
           "CAPTURE", arguments->captures,
-          "Capture files, or an IDtrace execution trace; .gz .bz2 .xz .zst are read as they are")
+          "Capture files, or an IDtrace execution trace, compressed or not (.gz .bz2 .xz .zst)")
       .required();
   std::vector<std::string> targets;
   for (const ConvertTarget& target : convert_targets()) targets.emplace_back(target.id);
   targets.emplace_back("kt");
   parser
-      .add_option("--to", arguments->target, "The format to write; kt of an execution trace alone")
+      .add_option("--to", arguments->target, "The format to write; kt only from an execution trace")
       .required()
       .type_name(type_of(targets));
   parser.add_option("-o,--output", arguments->output, "File to write, - for stdout")
       .required()
       .type_name(kFileType);
-  parser.add_option("--from", arguments->from,
-                    "The first sample (of pins to pins) or transaction, or a time: 1.5ms");
-  parser.add_option("--until", arguments->until, "Where to stop, as --from; itself not included");
+  parser.add_option(
+      "--from", arguments->from,
+      "Where to begin: a transaction, or a sample if pins become pins, or a time such as 1.5ms");
+  parser.add_option("--until", arguments->until,
+                    "Where to stop, as --from: this one is not included");
   parser
       .add_option("--replay", arguments->recording,
-                  "Of pins to vcd: the recording made of them, whose replay stands beside the pins")
+                  "For vcd: the recording made from these pins, to show its replay beside them")
       .type_name(kFileType);
   arguments->capture.define(parser);
   arguments->idtrace.define(parser);

@@ -161,18 +161,18 @@ ExitCode run_dap(const DapArguments& arguments, const Console& console) {
 CommandRun define_dap(const CommandParser& parser) {
   auto arguments = std::make_shared<DapArguments>();
   parser.add_option("RECORDING", arguments->recording,
-                    "Recording to debug; without, the editor names it");
+                    "Recording to debug (default: the one that the editor names)");
   define_moment(parser, arguments->at);
   parser.add_option("--port", arguments->port,
-                    "Serve on this port of the loopback address; 0: a free one. Without: on "
-                    "standard input and output");
+                    "Serve on this port of the loopback address; 0: a free one (default: standard "
+                    "input and output)");
   parser
-      .add_option("--symbols", arguments->symbols,
-                  "Programs with names and source lines: FILE[@BASE][:PROCESS]; may be repeated")
+      .add_option(
+          "--symbols", arguments->symbols,
+          "Programs that give names and source lines: FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
   define_comparison(parser, arguments->comparison);
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
   return [arguments](const Console& console) { return run_dap(*arguments, console); };
 }
 

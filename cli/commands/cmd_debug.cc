@@ -309,7 +309,7 @@ CommandRun define_debug(const CommandParser& parser) {
   auto arguments = std::make_shared<DebugArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to debug").required();
   arguments->processor.define(parser);
-  parser.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "More for gdb, after --");
+  parser.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "Arguments for gdb, after --");
   define_moment(parser, arguments->at);
   parser.add_flag("--stdio", arguments->stdio,
                   "Serve on standard input and output: target remote | citcat debug REC --stdio");
@@ -318,12 +318,10 @@ CommandRun define_debug(const CommandParser& parser) {
   parser.add_option("--port", arguments->port,
                     "Serve on this port of the loopback address; 0: a free one");
   parser.add_option("--gdb", arguments->gdb, "The gdb to start").show_default();
-  parser.add_option(
-      "--hints", arguments->hints,
-      "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  parser.add_option("--hints", arguments->hints,
+                    "Corrections for the replay, written by `explain` and reviewed by you");
   define_comparison(parser, arguments->comparison);
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
   return [arguments](const Console& console) { return run_debug(*arguments, console); };
 }
 

@@ -174,7 +174,7 @@ struct CaptureRange {
                          " does not tell its sample rate");
       *clock = clock_at(*seconds, clock_hz);
     }
-    if (from_clock > to_clock) throw UsageError("--from lies behind --to");
+    if (from_clock > to_clock) throw UsageError("--from must come before --to");
   }
   bool wants(const BusTransaction& t) const { return t.clock >= from_clock && t.clock < to_clock; }
 };
@@ -423,7 +423,7 @@ void dump_events(const RecordingFile& file, const DumpOptions& options, const Co
 /// What is selected of the run of a recording. [from, to) are positions.
 ExitCode dump_selected(const DumpOptions& options, const Console& console) {
   if (options.state || options.evidence) {
-    throw UsageError("--where, --by and --window select what ran: not with --state or --evidence");
+    throw UsageError("--where, --by and --window exclude --state and --evidence");
   }
   SelectedRun run;
   run.recording = options.file;
@@ -540,21 +540,23 @@ CommandRun define_dump(const CommandParser& parser) {
   auto options = std::make_shared<DumpOptions>();
   parser.add_option("FILE", options->file, "KT trace, recording, capture or memory image")
       .required();
-  parser.add_option(
-      "--from", options->range.from,
-      "First position (KT: N or N+K), transaction (capture, recording), time (capture, "
-      "evidence: 1.5ms) or address (memory)");
-  parser.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
+  parser.add_option("--from", options->range.from,
+                    "Where to begin: a position N or N+K (trace, recording), a transaction or a "
+                    "time such as 1.5ms (capture, evidence) or an address (memory)");
+  parser.add_option("--to", options->range.to,
+                    "Where to stop, as --from: this one is not included");
   define_text_form(parser, options->format, {"text", "json", "csv"});
   options->capture.define_pins(parser);
   options->processor.define(parser);
   parser
-      .add_option("--bits", options->bits,
-                  "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")
+      .add_option(
+          "--bits", options->bits,
+          "Disassemble KT as 16- or 32-bit code (default: as the trace says, or else a guess)")
       .type_name(type_of({"16", "32"}));
-  parser.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
+  parser.add_flag("--evidence", options->evidence,
+                  "Print the evidence of a recording, not its events");
   options->scope.define(parser);
-  parser.add_flag("--state", options->state, "Of a recording: the initial registers");
+  parser.add_flag("--state", options->state, "Print the initial registers of a recording");
   return [options](const Console& console) { return run_dump(*options, console); };
 }
 

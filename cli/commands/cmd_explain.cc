@@ -205,7 +205,7 @@ nlohmann::ordered_json explain_each(const MachineFile& machine, const MachineOut
 ExitCode explain_processors(const MachineFile& machine, const ExplainArguments& arguments,
                             const Console& console) {
   if (!arguments.output.empty() || !arguments.hints.empty())
-    throw UsageError("-o and --hints: say which processor with --processor P");
+    throw UsageError("-o and --hints need --processor P, because the recording has several");
   TimeBudget time(arguments.time, TimeBudget::Counts::all, interrupt_requested);
   MachineExplainOptions options;
   options.policy = arguments.comparison;
@@ -260,24 +260,24 @@ ExitCode run_explain(ExplainArguments arguments, const Console& console) {
 
 CommandRun define_explain(const CommandParser& parser) {
   auto arguments = std::make_shared<ExplainArguments>();
-  parser.add_option("RECORDING", arguments->recording, "Recording whose replay leaves the evidence")
+  parser.add_option("RECORDING", arguments->recording, "Recording whose replay does not match")
       .required();
   arguments->processor.define(parser);
   parser
       .add_option("-o,--output", arguments->output,
-                  "File for the hints that repair it, to be reviewed and passed back")
+                  "File for the hints that repair it, for you to review and pass back with --hints")
       .type_name(kFileType);
-  parser.add_option("--hints", arguments->hints, "Hints that are right already")
+  parser.add_option("--hints", arguments->hints, "Hints that you have accepted already")
       .type_name(kFileType);
   parser.add_option("--rounds", arguments->rounds, "Divergences to explain one after the other")
       .in_range(1, 1000);
   parser
       .add_option("--budget", arguments->budget,
-                  "Million instructions that trials may replay for each")
+                  "Million instructions that trials may replay for each divergence")
       .show_default();
   parser
       .add_option("--time", arguments->time,
-                  "Seconds for everything, after which what was found is told; 0: any")
+                  "Seconds after which to stop and print what was found; 0: no limit")
       .show_default();
   define_comparison(parser, arguments->comparison);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
@@ -287,7 +287,7 @@ CommandRun define_explain(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kExplainCommand{
-    "explain", "Find out why a replay leaves the evidence, and what would repair it",
+    "explain", "Find out why a replay does not match, and what would repair it",
     "citcat explain boot.citcat -o boot.hints.json", define_explain};
 
 }  // namespace citcat

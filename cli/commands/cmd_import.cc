@@ -69,6 +69,22 @@ std::optional<CountUnit> counts_option(const std::string& name) {
   throw UsageError("--counts: expected instructions, branches or blocks, found " + name);
 }
 
+Where where_option(const char* option, const std::string& text) {
+  try {
+    return parse_where(text);
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(option) + ": " + error.what());
+  }
+}
+
+OnChipMarker on_chip_option(const std::string& text) {
+  try {
+    return parse_on_chip_marker(text);
+  } catch (const UsageError& error) {
+    throw UsageError(std::string("--on-chip: ") + error.what());
+  }
+}
+
 ImportOptions import_options(const ImportArguments& arguments) {
   ImportOptions options;
   options.capture = arguments.capture.options();
@@ -78,12 +94,12 @@ ImportOptions import_options(const ImportArguments& arguments) {
   } else {
     options.initial_state_path = arguments.initial_state;
   }
-  if (!arguments.start.empty()) options.start = parse_where(arguments.start);
-  if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
+  if (!arguments.start.empty()) options.start = where_option("--start", arguments.start);
+  if (!arguments.stop.empty()) options.stop = where_option("--stop", arguments.stop);
   options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
   options.counts = counts_option(arguments.counts);
   for (const std::string& text : arguments.on_chip) {
-    options.on_chip.push_back(parse_on_chip_marker(text));
+    options.on_chip.push_back(on_chip_option(text));
   }
   options.segment = arguments.segment;
   options.provenance = !arguments.no_provenance;
@@ -138,7 +154,8 @@ bool answer_questions(const ImportArguments& arguments, const ImportOptions& opt
     print_formats(arguments.json, console);
     return true;
   }
-  if (arguments.captures.empty()) throw UsageError("CAPTURE is required");
+  if (arguments.captures.empty())
+    throw UsageError("CAPTURE is required (see citcat import --help)");
   if (arguments.explain_channels) {
     print_channels(arguments.captures, options.capture, arguments.json, console);
     return true;
@@ -276,7 +293,7 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   if (arguments.output.empty()) {
-    if (live.any()) throw UsageError("--output is required");
+    if (live.any()) throw UsageError("--output is required with a capture that is made now");
     arguments.output = default_output(arguments.captures.front(), ".citcat");
     console.note("writes " + arguments.output);
   }
@@ -326,82 +343,87 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
 CommandRun define_import(const CommandParser& parser) {
   auto arguments = std::make_shared<ImportArguments>();
   parser.add_option("CAPTURE", arguments->captures,
-                    "Capture files; .gz .bz2 .xz .zst are read as they are; or "
-                    "'sigrok:DRIVER[:conn=...] OPTIONS' captures now, by sigrok-cli");
+                    "Capture files, compressed or not (.gz .bz2 .xz .zst); or "
+                    "'sigrok:DRIVER[:conn=...] OPTIONS' to capture now with sigrok-cli");
   parser
       .add_option("-o,--output", arguments->output,
                   "Recording to write, - is the standard output (default: the name of the capture "
                   "with .citcat, here)")
       .type_name(kFileType);
   parser.add_flag("--list-formats", arguments->list_formats,
-                  "Instead: list the capture formats, and which of them convert writes");
-  parser.add_flag("--explain-channels", arguments->explain_channels,
-                  "Instead: say which channel is which pin, what is missing and what that costs");
+                  "Only list the capture formats, and which of them `convert` writes");
+  parser.add_flag(
+      "--explain-channels", arguments->explain_channels,
+      "Only print which channel is which pin, which pins are missing, and what that costs");
   parser
       .add_option("--match-channels", arguments->match_channels,
-                  "Instead: write a channel map of an 8088's pins, by how the channels move")
+                  "Only write a channel map of an 8088's pins to this file, found by how the "
+                  "channels change")
       .type_name(kFileType);
   arguments->capture.define(parser);
   parser
       .add_option("--initial-state", arguments->initial_state,
-                  "Processor state at the start, when no driver dumped it; or the word reset")
+                  "Processor state at the start, if the capture holds none; or the word reset")
       .type_name(kFileType);
   parser.add_flag("--recover-state", arguments->recover_state,
-                  "Work the state at --start interrupt:N out from the bus");
+                  "Work out the state at --start interrupt:N from the bus");
   parser
       .add_option("--recovery-time", arguments->recovery_time,
-                  "Seconds for --recover-state, after which it gives up; 0: any")
+                  "Seconds after which --recover-state gives up; 0: never")
       .show_default();
-  parser.add_option("--start", arguments->start,
-                    "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
+  parser.add_option(
+      "--start", arguments->start,
+      "Where the recording begins: interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
   parser.add_option("--stop", arguments->stop, "Where the recording ends, as --start");
-  parser.add_option("--segment", arguments->segment,
-                    "Only this segment of the capture, from 0 (default: each with a state)");
-  parser.add_flag(
-      "--no-provenance", arguments->no_provenance,
-      "Do not keep what tells the capture file: the same bytes from any rendering of it");
+  parser.add_option(
+      "--segment", arguments->segment,
+      "Only this segment of the capture, counted from 0 (default: every segment that has a state)");
+  parser.add_flag("--no-provenance", arguments->no_provenance,
+                  "Do not keep where the capture came from, so that each form of the capture gives "
+                  "the same bytes");
   parser
-      .add_option(
-          "--internal", arguments->internal,
-          "Values that cross no bus (default: beside the capture, .side.csv; none: leave them "
-          "out); of several processors P=FILE for each")
+      .add_option("--internal", arguments->internal,
+                  "Values that cross no bus, such as RDTSC's (default: the .side.csv beside the "
+                  "capture; none: leave them out); for several processors P=FILE each")
       .type_name(kFileType)
       .repeated();
   parser
       .add_option("--hints", arguments->hints,
-                  "Corrections to keep in the recording, as `explain` wrote them")
+                  "Corrections to keep in the recording, written by `explain`")
       .type_name(kFileType);
   parser
-      .add_option(
-          "--symbols", arguments->symbols,
-          "Names to keep: System.map, kallsyms or ELF; FILE[@BASE][:PROCESS]; may be repeated")
+      .add_option("--symbols", arguments->symbols,
+                  "Names to keep in the recording, from System.map, kallsyms or ELF: "
+                  "FILE[@BASE][:PROCESS]; may be repeated")
       .type_name(kFileType)
       .repeated();
   parser
       .add_option("--complete-addresses", arguments->complete_addresses,
-                  "Work address lines that were not captured out by running the processor from "
-                  "the state: auto (where lines below the highest are missing), always or never")
+                  "Work out address lines that were not captured, by running the processor from "
+                  "the state: auto (if lines below the highest are missing), always or never")
       .type_name(type_of({"auto", "always", "never"}))
       .show_default();
-  parser.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back")
+  parser
+      .add_option("--bus", arguments->bus,
+                  "Cache of the processor: none, write-through or write-back")
       .type_name(type_of({"none", "write-through", "write-back"}));
   parser
       .add_option("--ignore-counts", arguments->ignore_counts,
-                  "Instruction counts to disregard: none, all-but-interrupts or all")
+                  "Instruction counts of the capture to ignore: none, all-but-interrupts or all")
       .type_name(type_of({"none", "all-but-interrupts", "all"}));
   parser
       .add_option("--counts", arguments->counts,
-                  "What the capture counts in place of instructions: branches (taken) or blocks")
+                  "What the capture counts: instructions, taken branches or blocks")
       .type_name(type_of({"instructions", "branches", "blocks"}));
   parser
-      .add_option(
-          "--on-chip", arguments->on_chip,
-          "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "
-          "an interrupt without an acknowledge, e.g. 30=io-write:20:60; may be repeated")
+      .add_option("--on-chip", arguments->on_chip,
+                  "How the bus shows an interrupt that has no acknowledge cycle: "
+                  "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR, such as "
+                  "30=io-write:20:60; may be repeated")
       .repeated();
   parser
       .add_option("--level", arguments->level,
-                  "How hard evidence is compressed: -7 (quickest) to 19 (smallest)")
+                  "How hard to compress the evidence, from quickest to smallest")
       .in_range(RecordingFileOptions::kFastest, RecordingFileOptions::kSmallest)
       .show_default();
   parser.add_flag("--json", arguments->json, "Print one line of JSON");

@@ -200,7 +200,8 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
     case FileKind::recording: {
       const std::string name = options.processor.name(options.file);
       if (const auto machine = find_machine(name)) {
-        if (options.trace) throw UsageError("--trace: say which processor with --processor P");
+        if (options.trace)
+          throw UsageError("--trace needs --processor P, because the recording has several");
         json.update(machine_info(*machine));
         break;
       }
@@ -251,7 +252,7 @@ CommandRun define_info(const CommandParser& parser) {
       .required();
   options->capture.define(parser);
   options->processor.define(parser);
-  parser.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
+  parser.add_flag("--trace", options->trace, "Replay the recording and measure its trace");
   parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_info(*options, console); };
 }

@@ -75,7 +75,7 @@ CommandRun define_lint(const CommandParser& parser) {
   auto arguments = std::make_shared<LintArguments>();
   parser
       .add_option("CAPTURE", arguments->captures,
-                  "Capture files; .gz .bz2 .xz .zst are read as they are")
+                  "Capture files, compressed or not (.gz .bz2 .xz .zst)")
       .required();
   arguments->capture.define(parser);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
@@ -84,7 +84,7 @@ CommandRun define_lint(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kLintCommand{"lint", "Look for what a sound capture cannot show",
+extern const Command kLintCommand{"lint", "Look for signs that a capture is faulty",
                                   "citcat lint boot.sr --json", define_lint};
 
 }  // namespace citcat

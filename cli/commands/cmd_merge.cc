@@ -175,9 +175,10 @@ void require_leave(const std::vector<std::string>& tools, bool plugins) {
 
 ExitCode merge_analysis(const MergeArguments& arguments, const Console& console) {
   if (!arguments.output.empty()) {
-    throw UsageError("-o: not with shares of an analysis: results go to the standard output");
+    throw UsageError(
+        "-o is only for shares of a trace; results of an analysis go to the standard output");
   }
-  if (arguments.json && arguments.csv) throw UsageError("--json and --csv: one of them at most");
+  if (arguments.json && arguments.csv) throw UsageError("--json and --csv exclude each other");
   const std::vector<tools::AnalysisPart> parts = ordered_parts(arguments.shards);
   AnalysisPlan plan;
   plan.tools = parts.front().tools;
@@ -217,7 +218,7 @@ ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
     return merge_analysis(arguments, console);
   }
   const std::vector<Share> shares = ordered_shares(arguments.shards);
-  if (arguments.csv) throw UsageError("--csv: only with shares of an analysis");
+  if (arguments.csv) throw UsageError("--csv is only for shares of an analysis");
   if (arguments.output.empty()) throw UsageError("-o is required with shares of a trace");
   require_own_output(arguments.output, arguments.json);
   const std::unique_ptr<ByteSink> out = open_trace_sink(arguments.output);
@@ -242,13 +243,14 @@ CommandRun define_merge(const CommandParser& parser) {
                   "All shares of one trace, or of one analysis, in any order")
       .required();
   parser
-      .add_option("-o,--output", arguments->output,
-                  "The whole trace: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
+      .add_option(
+          "-o,--output", arguments->output,
+          "File for the whole trace: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
       .type_name(kFileType);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
-  parser.add_flag("--csv", arguments->csv, "Of an analysis: tables of comma-separated values");
+  parser.add_flag("--csv", arguments->csv, "Print an analysis as tables of comma-separated values");
   parser.add_flag("--plugins", arguments->plugins,
-                  "Of an analysis: load the shared objects that the shares name as tools");
+                  "Load the shared objects that the shares of an analysis name as tools");
   arguments->isolation.define(parser);
   return [arguments](const Console& console) { return run_merge(*arguments, console); };
 }

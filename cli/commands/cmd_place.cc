@@ -83,12 +83,12 @@ ExitCode run_place(PlaceArguments arguments, const Console& console) {
 
 CommandRun define_place(const CommandParser& parser) {
   auto arguments = std::make_shared<PlaceArguments>();
-  parser.add_option("RECORDING", arguments->recording, "Recording to place the interrupts of")
+  parser.add_option("RECORDING", arguments->recording, "Recording whose interrupts to place")
       .required();
   arguments->processor.define(parser);
   parser
       .add_option("--time", arguments->time,
-                  "Seconds without getting further after which the search gives up; 0: never")
+                  "Seconds without progress after which the search gives up; 0: never")
       .show_default();
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_place(*arguments, console); };
@@ -97,7 +97,7 @@ CommandRun define_place(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kPlaceCommand{
-    "place", "Find where interrupts fall that the capture did not count to, and keep it",
+    "place", "Find the positions of interrupts that the capture does not give, and keep them",
     "citcat place boot.citcat", define_place};
 
 }  // namespace citcat

@@ -435,32 +435,35 @@ CommandRun define_record(const CommandParser& parser) {
       .type_name(kFileType);
   parser
       .add_option("--internal", arguments->internal,
-                  "Values that cross no bus (default: beside the capture, .side.csv)")
+                  "File for values that cross no bus, such as RDTSC's (default: beside the "
+                  "capture, .side.csv)")
       .type_name(kFileType);
   parser.add_option("--cache", arguments->cache, "Cache between processor and monitor")
       .one_of({"none", "i486", "write-back", "pentium"});
   parser.add_option("--start", arguments->start,
-                    "driver, reset, address:HEX, symbol:NAME, process:NAME, exit:NAME, "
-                    "port:HEX[=HEX], count:N or console:TEXT");
+                    "What starts the recording: driver, reset, address:HEX, symbol:NAME, "
+                    "process:NAME, exit:NAME, port:HEX[=HEX], count:N or console:TEXT");
   parser.add_option("--stop", arguments->stop,
-                    "The same, besides the driver's stop marker; count:N counts recorded ones");
+                    "What stops it, as for --start, besides the driver's stop marker; count:N "
+                    "counts recorded instructions");
   parser
       .add_option("--symbols", arguments->symbols,
-                  "Names for symbol:NAME and to keep in a recording, as of import (default: the "
-                  "kernel's of -kernel); may be repeated")
+                  "Names for symbol:NAME, which a recording also keeps, as for import (default: "
+                  "those of the kernel that -kernel starts); may be repeated")
       .type_name(kFileType)
       .repeated();
   parser.add_flag("--exact", arguments->exact,
-                  "Refuse a command line of which anything must be changed to be recorded");
+                  "Refuse a command line that must be changed to be recorded");
   parser.add_flag("--live", arguments->live,
                   "Run the machine at the emulator's speed and keep a session (-o, a folder) that "
                   "can be recorded later");
   parser
       .add_option("--from", arguments->from,
-                  "Record a window, from --start to --stop, of what happened in this session")
+                  "Record a window of this session, from --start to --stop")
       .type_name("FOLDER");
-  parser.add_flag("--list", arguments->list,
-                  "Print what is in the session: the machine, and what its console showed when");
+  parser.add_flag(
+      "--list", arguments->list,
+      "Print what is in the session: the machine, and the lines of its console with their times");
   parser.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
   parser.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
       .type_name(kFileType);

@@ -52,7 +52,7 @@ CommandRun define_rep(const CommandParser& parser) {
   auto arguments = std::make_shared<RepArguments>();
   parser
       .add_option("FILE", arguments->file,
-                  "Execution trace of IDtrace's, or cache trace made with repeat tags")
+                  "Execution trace of IDtrace, or cache trace with repeat tags")
       .required();
   arguments->idtrace.define(parser);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");

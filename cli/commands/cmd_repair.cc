@@ -82,11 +82,11 @@ ExitCode run_repair(const RepairOptions& options, const Console& console) {
 
 CommandRun define_repair(const CommandParser& parser) {
   auto options = std::make_shared<RepairOptions>();
-  parser.add_option("REC", options->input, "Damaged recording").required();
+  parser.add_option("RECORDING", options->input, "Damaged recording").required();
   parser
       .add_option("-o,--output", options->output,
-                  "Recording to write, - is the standard output (default: in place, REC.damaged "
-                  "keeps the damaged one)")
+                  "Recording to write, - is the standard output (default: in place; "
+                  "RECORDING.damaged keeps the damaged one)")
       .type_name(kFileType);
   parser.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_repair(*options, console); };

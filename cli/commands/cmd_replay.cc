@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/analysis/analysis_output.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
@@ -75,6 +76,13 @@ double speed(const TraceRunResult& result, double seconds) {
   return seconds > 0 ? static_cast<double>(replayed) / seconds / 1e6 : 0.0;
 }
 
+/// "0.3 million/s", or "4 thousand/s" of a short run.
+std::string speed_text(const TraceRunResult& result, double seconds) {
+  const double millions = speed(result, seconds);
+  return millions < 0.1 ? fmt::format("{:.0f} thousand/s", millions * 1e3)
+                        : fmt::format("{:.1f} million/s", millions);
+}
+
 /// Seconds since `start`.
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -103,12 +111,12 @@ void print_text(const TraceRunResult& result, double seconds, const Console& con
   if (result.started_at != 0) {
     console.print(fmt::format("from the checkpoint at instruction {}\n", result.started_at));
   }
-  console.print(
-      fmt::format("{}: {} instructions in {:.2f} s ({:.1f} million/s)\n"
-                  "  interrupts       {}\n  exceptions       {}\n  I/O reads        {}\n"
-                  "  external writes  {}\n",
-                  replay_end_name(report.end), report.instructions, seconds, speed(result, seconds),
-                  report.interrupts, report.exceptions, report.io_reads, report.external_writes));
+  console.print(fmt::format(
+      "{}: {} instructions in {:.2f} s ({})\n"
+      "  interrupts       {}\n  exceptions       {}\n  I/O reads        {}\n"
+      "  external writes  {}\n",
+      replay_end_name(report.end), report.instructions, seconds, speed_text(result, seconds),
+      report.interrupts, report.exceptions, report.io_reads, report.external_writes));
 }
 
 /// True when this share of the trace is there already, made of the same recording with the same
@@ -246,7 +254,7 @@ ExitCode replay_one(ReplayArguments arguments, const Console& console) {
   // Processes and shares open the recording for themselves, and know it by what is in its file.
   if (!arguments.hints.empty() && (!arguments.shard.empty() || arguments.jobs > 1)) {
     throw UsageError(
-        "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
+        "--hints excludes --jobs and --shard; `import --hints` keeps the hints in a recording");
   }
   const tools::ExporterRow* exporter = exporter_for(arguments.format, arguments.output);
   if (exporter == nullptr && arguments.scope.selects()) {
@@ -314,9 +322,9 @@ ExitCode replay_one(ReplayArguments arguments, const Console& console) {
 ExitCode replay_each(const MachineFile& machine, ReplayArguments arguments,
                      const Console& console) {
   if (!arguments.positions.from.empty() || !arguments.positions.to.empty())
-    throw UsageError("--from and --to: of one processor, P:N");
+    throw UsageError("--from and --to: name the processor, too, as in P:N");
   if (!arguments.shard.empty() || !arguments.hints.empty())
-    throw UsageError("--shard and --hints: say which processor with --processor P");
+    throw UsageError("--shard and --hints need --processor P, because the recording has several");
   const std::string output = arguments.output;
   if (!output.empty() && output != "/dev/null" && output_kind(output) != OutputKind::replaced) {
     throw UsageError("-o " + output + ": several processors need a file each: say which one with " +
@@ -334,9 +342,13 @@ ExitCode replay_each(const MachineFile& machine, ReplayArguments arguments,
 }
 
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
+  if (asks_for_help(arguments.format)) {
+    describe_tool(format_name(arguments.format), std::nullopt, console);
+    return ExitCode::ok;
+  }
   require_own_output(arguments.output, arguments.json);
   if (arguments.stats && arguments.jobs > 1) {
-    throw UsageError("--stats: not with --jobs: its processes count for themselves");
+    throw UsageError("--stats excludes --jobs, whose processes count for themselves");
   }
   arguments.processor.take_from(arguments.positions);
   arguments.recording = arguments.processor.name(arguments.recording);
@@ -349,9 +361,9 @@ CommandRun define_replay(const CommandParser& parser) {
   auto arguments = std::make_shared<ReplayArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to replay").required();
   parser
-      .add_option(
-          "-o,--output", arguments->output,
-          "KT trace to write: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
+      .add_option("-o,--output", arguments->output,
+                  "Trace to write: .kt, .kt.zst (compressed), .ktz (much smaller) or an ending of "
+                  "--format; - is stdout")
       .type_name(kFileType);
   arguments->positions.define(parser);
   arguments->processor.define(parser);
@@ -359,28 +371,32 @@ CommandRun define_replay(const CommandParser& parser) {
       .add_option("--jobs", arguments->jobs,
                   "Processes that replay parts of the trace, each from a checkpoint")
       .in_range(1, 1024);
-  parser.add_option("--shard", arguments->shard,
-                    "Share K/N of the trace, for `merge`; auto asks the batch system");
+  parser.add_option(
+      "--shard", arguments->shard,
+      "Write only share K of N, which `merge` joins: K/N, or auto, which asks the batch system");
   parser.add_option(
       "--format", arguments->format,
       "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
           exporter_names());
   arguments->scope.define(parser);
-  parser.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+  parser
+      .add_option("--addresses", arguments->addresses,
+                  "Addresses of instructions: linear, or offset in the code segment")
       .type_name(type_of({"linear", "offset"}));
-  parser.add_flag("--processes", arguments->processes,
-                  "Write PID and MMU records at the beginning and at changes of the address space");
+  parser.add_flag(
+      "--processes", arguments->processes,
+      "Write PID and MMU records at the beginning and at each change of the address space");
   parser
       .add_option("--hints", arguments->hints,
-                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+                  "Corrections for the replay, written by `explain` and reviewed by you")
       .type_name(kFileType);
   define_comparison(parser, arguments->comparison);
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
-  parser.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  parser.add_flag("--from-start", arguments->from_start,
+                  "Replay from the beginning, without checkpoints");
   define_engine(parser, arguments->path);
   parser.add_flag("--stats", arguments->stats,
-                  "Say on stderr, or in the JSON, what the replay did and what it took");
+                  "Print, on stderr or in the JSON, what the replay did and how long it took");
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_replay(*arguments, console); };
 }

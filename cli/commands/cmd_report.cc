@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/cache_report.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/commands/default_output.h"
 #include "cli/comparison_arguments.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
@@ -48,9 +50,14 @@ ExitCode run_report(ReportArguments arguments, const Console& console) {
     throw UsageError(arguments.compare ? "--compare: expected two recordings, or ranges of them"
                                        : "expected one recording; two with --compare");
   }
-  if (arguments.output.empty()) throw UsageError("-o is required: the file of the page");
+  if (arguments.output.empty()) {
+    if (arguments.compare) throw UsageError("--compare needs -o, the file for the page");
+    arguments.output =
+        default_output(parse_reported_range(arguments.recordings.front()).recording, ".html");
+    console.note("writes " + arguments.output);
+  }
   if (arguments.capture.given() && arguments.options.capture.empty()) {
-    throw UsageError("--format, --cpu and --channels are of --capture");
+    throw UsageError("--format, --cpu and --channels are only for --capture");
   }
   arguments.options.capture_options = arguments.capture.options();
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
@@ -73,15 +80,20 @@ CommandRun define_report(const CommandParser& parser) {
       .add_option("RECORDING", arguments->recordings,
                   "Recording to show, or FILE:FROM-TO for a range of its instructions")
       .required();
-  parser.add_option("-o,--output", arguments->output, "File of the page").type_name(kFileType);
+  parser
+      .add_option("-o,--output", arguments->output,
+                  "File for the page (default: the name of the recording with .html, here)")
+      .type_name(kFileType);
   parser.add_flag("--compare", arguments->compare, "Show two recordings, or ranges, side by side");
   parser
       .add_option("--symbols", arguments->options.symbols,
-                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+                  "More names for addresses, from System.map, kallsyms or ELF: "
+                  "FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
   parser
-      .add_option("--capture", arguments->options.capture,
-                  "Capture of pins that the recording was made of: shows them around a divergence")
+      .add_option(
+          "--capture", arguments->options.capture,
+          "Capture of pins that the recording was made from, to show them around a divergence")
       .type_name(kFileType);
   arguments->capture.define(parser);
   parser
@@ -93,14 +105,17 @@ CommandRun define_report(const CommandParser& parser) {
                   "Seconds that one repeated instruction may take: the page shows the run up to "
                   "one that takes longer; 0: any time")
       .show_default();
-  parser.add_flag("--cache", arguments->options.cache,
-                  "Compare line fills and write-backs with those of a model of the declared cache");
-  parser.add_option("--cache-model", arguments->options.cache_model, "The same with this model");
-  parser.add_option(
-      "--sample", arguments->options.sample,
-      "Windows for the figures of caches, translation buffers, branches, calls and accesses, "
-      "'every 1M for 10k, warm 10k'; none: all of the run, however long that takes. By itself only "
-      "of long runs");
+  parser.add_flag(
+      "--cache", arguments->options.cache,
+      "Compare line fills and write-backs with a model of the cache that the recording declares");
+  parser
+      .add_option("--cache-model", arguments->options.cache_model,
+                  "The same with the model of this name")
+      .type_name(type_of(cache_names()));
+  parser.add_option("--sample", arguments->options.sample,
+                    "Parts of the run that figures of caches, translation buffers, branches, calls "
+                    "and accesses are made from, such as 'every 1M for 10k, warm 10k'; none: the "
+                    "whole run (default: parts only of long runs)");
   define_comparison(parser, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }

@@ -191,14 +191,14 @@ CommandRun define_session(const CommandParser& parser) {
   auto arguments = std::make_shared<SessionArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to replay").required();
   arguments->processor.define(parser);
-  parser.add_option("--mdl", arguments->files, "File of metrics in MDL; may be repeated")
+  parser.add_option("--mdl", arguments->files, "File with metrics in MDL; may be repeated")
       .repeated();
   parser
       .add_option("--symbols", arguments->symbols,
-                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+                  "More names for addresses, from System.map, kallsyms or ELF: "
+                  "FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
   parser.add_flag("--json", arguments->json, "Print reports as one line of JSON each");
   return [arguments](const Console& console) {
     if (is_standard_input(arguments->recording)) {
@@ -213,8 +213,8 @@ CommandRun define_session(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kSessionCommand{
-    "session", "Put metrics into a replay and take them out while it goes on",
-    "citcat session boot.citcat --mdl my.mdl --json", define_session};
+extern const Command kSessionCommand{"session", "Add and remove metrics while a replay goes on",
+                                     "citcat session boot.citcat --mdl my.mdl --json",
+                                     define_session};
 
 }  // namespace citcat

@@ -101,7 +101,7 @@ CommandRun define_slim(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kSlimCommand{"slim", "Verify a recording and keep digests for its evidence",
+extern const Command kSlimCommand{"slim", "Verify a recording and replace its evidence by digests",
                                   "citcat slim boot.citcat -o boot-slim.citcat", define_slim};
 
 }  // namespace citcat

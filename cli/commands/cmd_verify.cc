@@ -232,7 +232,9 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   options.plain_first = true;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);
-    if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
+    if (options.cache == nullptr)
+      console.warn(
+          "no cache is compared: the recording declares none; name a model with --cache-model");
   }
   options.progress = replay_progress(file, console);
   std::optional<CodeCheck> code;
@@ -339,8 +341,10 @@ void refuse_for_digests(const VerifyArguments& arguments) {
 /// Each processor of a machine, and what they saw of one memory.
 ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
                         const VerifyArguments& arguments, const Console& console) {
-  if (arguments.line) throw UsageError("--at: say which processor with --processor P");
-  if (!arguments.hints.empty()) throw UsageError("--hints: say which processor with --processor P");
+  if (arguments.line)
+    throw UsageError("--at needs --processor P, because the recording has several");
+  if (!arguments.hints.empty())
+    throw UsageError("--hints needs --processor P, because the recording has several");
   MachineVerdict verdict;
   verdict.has_digests = machine.open(0).meta().evidence == EvidenceMode::digests;
   if (verdict.has_digests) refuse_for_digests(arguments);
@@ -404,22 +408,24 @@ CommandRun define_verify(const CommandParser& parser) {
   auto arguments = std::make_shared<VerifyArguments>();
   parser.add_option("RECORDING", arguments->recording, "Recording to check").required();
   parser
-      .add_option("--memory", arguments->memory,
-                  "Memory captured at the end: raw from physical 0, or an image with addresses")
+      .add_option(
+          "--memory", arguments->memory,
+          "Memory captured at the end: raw from physical address 0, or an image with addresses")
       .type_name(kFileType);
   parser
       .add_option("--hints", arguments->hints,
-                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+                  "Corrections for the replay, written by `explain` and reviewed by you")
       .type_name(kFileType);
   parser
       .add_option("--code", arguments->code,
-                  "File that holds code that was executed, to compare with: ELF, or a ROM's image "
-                  "as FILE@BASE; may be repeated")
-      .type_name(kFileType);
+                  "Compare the code that ran with this file: ELF, or a ROM's image as FILE@BASE; "
+                  "may be repeated")
+      .type_name(kFileType)
+      .repeated();
   arguments->processor.define(parser);
   parser
       .add_option("--jobs", arguments->jobs,
-                  "Processors of a machine that are replayed side by side, each by a process")
+                  "Processors of the machine to replay at the same time, each in a process")
       .in_range(1, 64)
       .show_default();
   define_comparison(parser, arguments->comparison);
@@ -429,15 +435,16 @@ CommandRun define_verify(const CommandParser& parser) {
       "Say what the verdict rests on: what was compared, and what was taken on trust");
   parser
       .add_option("--at", arguments->line,
-                  "With --account: say of each input of this instruction's line in the trace what "
-                  "confirms it")
+                  "With --account: say what confirms each input of this instruction")
       .type_name("INSTRUCTION")
       .needs(account);
-  parser.add_flag("--cache", arguments->cache,
-                  "Compare line fills and write-backs with those of a model of the declared cache");
-  parser.add_option("--cache-model", arguments->cache_model, "The same with this model");
+  parser.add_flag(
+      "--cache", arguments->cache,
+      "Compare line fills and write-backs with a model of the cache that the recording declares");
+  parser.add_option("--cache-model", arguments->cache_model, "The same with the model of this name")
+      .type_name(type_of(cache_names()));
   parser.add_flag("--exact-cache", arguments->exact_cache,
-                  "The same, and a line that only one side moves is a divergence");
+                  "The same; a line that only one side fills or writes back is a divergence");
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_verify(*arguments, console); };
 }

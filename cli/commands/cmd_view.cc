@@ -54,14 +54,14 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
     if (is_idtrace(kind) && (recording.given() || arguments.processor.number)) {
       throw UsageError(
           "--export, --port, --no-browser, --symbols, --hints, --processor and --unchecked are "
-          "of recordings; " +
+          "only for recordings; " +
           arguments.view.file + " is none");
     }
     return view_idtrace(std::move(arguments), kind, console);
   }
-  if (!arguments.format.empty()) throw UsageError("--format is of IDtrace's files");
+  if (!arguments.format.empty()) throw UsageError("--format is only for IDtrace files");
   if (recording.output.empty() && !(arguments.from.empty() && arguments.to.empty())) {
-    throw UsageError("--from and --to of a recording are of --export");
+    throw UsageError("--from and --to of a recording need --export");
   }
   arguments.processor.take_from(arguments.from);
   arguments.processor.take_from(arguments.to);
@@ -75,15 +75,16 @@ CommandRun define_view(const CommandParser& parser) {
   auto arguments = std::make_shared<ViewArguments>();
   parser
       .add_option("FILE", arguments->view.file,
-                  "Recording, or a trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace's")
+                  "Recording, or a trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace")
       .required();
   arguments->recording.define(parser);
   arguments->processor.define(parser);
   parser.add_option("--from", arguments->from,
-                    "With --export the first instruction; of IDtrace's files the first entry");
-  parser.add_option("--to", arguments->to, "Where to stop; itself not included");
-  parser.add_option("--format", arguments->format,
-                    "Of IDtrace's files: text, json (one object a line) or csv; text by default");
+                    "First instruction (with --export), or first entry of an IDtrace file");
+  parser.add_option("--to", arguments->to, "Where to stop: this one is not included");
+  parser.add_option(
+      "--format", arguments->format,
+      "Form of an IDtrace file's entries: text, json (one object a line) or csv (default: text)");
   arguments->view.idtrace.define(parser);
   return [arguments](const Console& console) { return run_view(*arguments, console); };
 }

@@ -4,11 +4,12 @@ namespace citcat {
 
 void IsolationArguments::define(const CommandParser& parser) {
   constexpr double kLeast = 0.1, kMost = 86400;
-  const ParserOption flag =
-      parser.add_flag("--isolate", isolate,
-                      "Run each tool of a shared object in a process of its own, which may crash");
+  const ParserOption flag = parser.add_flag(
+      "--isolate", isolate,
+      "Run each tool of a shared object in a process of its own, so that it may crash");
   parser
-      .add_option("--isolate-limit", seconds, "Seconds that such a process may take to answer (10)")
+      .add_option("--isolate-limit", seconds,
+                  "With --isolate: seconds that such a process may take to answer, 10 by default")
       .in_range(kLeast, kMost)
       .type_name("SECONDS")
       .needs(flag);

@@ -68,15 +68,14 @@ CommandRun define_compare(const CommandParser& parser) {
   parser.add_option("RECORDING", arguments->recording, "Recording").required();
   parser
       .add_option("LOG", arguments->log,
-                  "Log of an emulator; .gz .bz2 .xz .zst are read as they are")
+                  "Log of an emulator, compressed or not (.gz .bz2 .xz .zst)")
       .required();
   std::vector<std::string> names;
   for (const LogForm& form : log_forms()) names.emplace_back(form.name);
-  parser.add_option("--format", arguments->format, "Its form (default: by content)").one_of(names);
-  parser.add_option("--from", arguments->from,
-                    "First instruction of the recording that is compared");
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
+  parser.add_option("--format", arguments->format, "Format of the log (default: by content)")
+      .one_of(names);
+  parser.add_option("--from", arguments->from, "First instruction of the recording to compare");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_compare(*arguments, console); };
 }
@@ -84,7 +83,7 @@ CommandRun define_compare(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kCompareCommand{
-    "compare", "Say where a recorded run and an emulator's log part",
+    "compare", "Say where a recorded run and an emulator's log begin to differ",
     "citcat compare boot.citcat qemu.log --format qemu-exec", define_compare};
 
 }  // namespace citcat

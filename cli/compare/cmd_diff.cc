@@ -44,9 +44,19 @@ void print_values(const char* what, const std::vector<sql::ComparedValue>& value
   }
 }
 
+/// A run that does not reach the first instruction to compare would be equal to any other.
+void require_reached(ComparedRecording& run, const char* option, std::uint64_t from) {
+  const std::uint64_t instructions = run.source().instructions();
+  if (instructions == 0 || from <= instructions) return;
+  throw UsageError(fmt::format("{} {}: {} ends after {} instructions", option, from,
+                               run.source().path(), instructions));
+}
+
 ExitCode run_diff(const DiffArguments& arguments, const Console& console) {
   ComparedRecording a(arguments.a, !arguments.unchecked, console);
   ComparedRecording b(arguments.b, !arguments.unchecked, console);
+  require_reached(a, "--from-a", arguments.from_a);
+  require_reached(b, "--from-b", arguments.from_b);
   const sql::RunDifference found =
       sql::difference_of(a.source(), arguments.from_a, b.source(), arguments.from_b);
   if (arguments.json) {
@@ -86,18 +96,17 @@ ExitCode run_diff(const DiffArguments& arguments, const Console& console) {
 CommandRun define_diff(const CommandParser& parser) {
   auto arguments = std::make_shared<DiffArguments>();
   parser.add_option("A", arguments->a, "Recording").required();
-  parser.add_option("B", arguments->b, "Recording of another run of the same").required();
-  parser.add_option("--from-a", arguments->from_a, "First instruction of A that is compared");
-  parser.add_option("--from-b", arguments->from_b, "The same of B");
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
+  parser.add_option("B", arguments->b, "Recording of another run of the same machine").required();
+  parser.add_option("--from-a", arguments->from_a, "First instruction of A to compare");
+  parser.add_option("--from-b", arguments->from_b, "First instruction of B to compare");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_diff(*arguments, console); };
 }
 
 }  // namespace
 
-extern const Command kDiffCommand{"diff", "Say where two recorded runs part",
+extern const Command kDiffCommand{"diff", "Say where two recorded runs begin to differ",
                                   "citcat diff good.citcat bad.citcat --json", define_diff};
 
 }  // namespace citcat

@@ -102,7 +102,7 @@ CommandRun define_demo(const CommandParser& parser) {
   auto arguments = std::make_shared<DemoArguments>();
   parser
       .add_option("-o,--output", arguments->folder,
-                  "Folder for the recording and the page; made where it is not there")
+                  "Folder for the recording and the page; made if it is missing")
       .type_name("FOLDER")
       .show_default();
   parser
@@ -114,8 +114,8 @@ CommandRun define_demo(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kDemoCommand{
-    "demo", "Show on a real PC's capture what this program does, with a page to look at",
-    "citcat demo -o pc", define_demo};
+extern const Command kDemoCommand{"demo",
+                                  "Show what this program does with the capture of a real PC",
+                                  "citcat demo -o pc", define_demo};
 
 }  // namespace citcat

@@ -108,7 +108,7 @@ void tell_hot_code(const Json& report, std::vector<std::string>& story) {
       times(block.at("executions").get<std::uint64_t>()), block.at("percent").get<double>()));
   if (const auto iterations = report.at("iterations").get<std::uint64_t>(); iterations != 0) {
     story.push_back(fmt::format(
-        "Its string instructions went round {} times more than they were fetched.", iterations));
+        "Its repeated string instructions (REP) made {} further iterations.", iterations));
   }
 }
 

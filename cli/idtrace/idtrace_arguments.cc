@@ -9,11 +9,10 @@
 namespace citcat {
 
 void IdtraceArguments::define(const CommandParser& parser) {
-  parser.add_option("--blocks", blocks,
-                    "Of an IDtrace file: its .blk (default: the one beside it)");
-  parser.add_option("--image", image,
-                    "Of an IDtrace file: the code of its blocks, or the original program's file "
-                    "(default: the .code beside it)");
+  parser.add_option("--blocks", blocks, "Blocks of an IDtrace file (default: the .blk beside it)");
+  parser.add_option(
+      "--image", image,
+      "Code of an IDtrace file's blocks, or the original program (default: the .code beside it)");
 }
 
 IdtraceProgram IdtraceArguments::load(const std::string& path, bool code_needed) const {

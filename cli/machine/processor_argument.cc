@@ -7,8 +7,7 @@
 namespace citcat {
 
 void ProcessorArgument::define(const CommandParser& parser) {
-  parser.add_option("--processor", number,
-                    "Of a recording of several processors: the number of the one that is meant");
+  parser.add_option("--processor", number, "Number of the processor, if the recording has several");
 }
 
 void ProcessorArgument::take_from(RangeArguments& range) {

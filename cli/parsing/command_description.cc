@@ -23,34 +23,9 @@ std::vector<std::string> choices_of(const std::string& type) {
   return choices;
 }
 
-/// What stands for the value in a synopsis: CLI11 says what type of C++'s it becomes.
+/// The word for the value in a synopsis.
 std::string argument_of(const std::string& type) {
-  if (type.starts_with(kFileType)) return kFileType;
-  if (type.find('{') != std::string::npos) return "WORD";
-  if (type.starts_with("INT") || type.starts_with("UINT")) return "N";
-  if (type.starts_with("FLOAT")) return "X";
-  return type.starts_with("TEXT") || type.empty() ? "VALUE" : type;
-}
-
-OptionDescription describe(const CLI::Option& option) {
-  OptionDescription d;
-  for (const std::string& name : option.get_lnames()) d.names.push_back("--" + name);
-  for (const std::string& name : option.get_snames()) d.names.push_back("-" + name);
-  const std::string type = option.get_type_name();
-  d.choices = choices_of(type);
-  d.text = option.get_description();
-  d.usual = option.get_default_str();
-  d.required = option.get_required();
-  const bool is_flag = option.get_items_expected_max() == 0;
-  if (d.is_argument()) {
-    // An option with a type of its own shows that, others their name.
-    d.argument = d.choices.empty() ? option.get_name(true) : "WORD";
-    d.repeated = option.get_expected_max() > 1;
-  } else {
-    if (!is_flag) d.argument = argument_of(type);
-    d.repeated = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll && !is_flag;
-  }
-  return d;
+  return type.find('{') != std::string::npos ? "WORD" : type;
 }
 
 nlohmann::ordered_json option_json(const OptionDescription& d) {
@@ -68,6 +43,26 @@ nlohmann::ordered_json option_json(const OptionDescription& d) {
 }
 
 }  // namespace
+
+OptionDescription describe(const CLI::Option& option) {
+  OptionDescription d;
+  for (const std::string& name : option.get_lnames()) d.names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) d.names.push_back("-" + name);
+  const std::string type = option.get_type_name();
+  d.choices = choices_of(type);
+  d.text = option.get_description();
+  d.usual = option.get_default_str();
+  d.required = option.get_required();
+  const bool is_flag = option.get_items_expected_max() == 0;
+  if (d.is_argument()) {
+    d.argument = d.choices.empty() ? option.get_name(true) : "WORD";
+    d.repeated = option.get_expected_max() > 1;
+  } else {
+    if (!is_flag) d.argument = argument_of(type);
+    d.repeated = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll && !is_flag;
+  }
+  return d;
+}
 
 std::string type_of(const std::vector<std::string>& choices) {
   return fmt::format("{{{}}}", fmt::join(choices, ","));

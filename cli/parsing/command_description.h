@@ -1,6 +1,6 @@
 #pragma once
-// What a command and its options are, told by the definitions that the command line is parsed with:
-// what `help --json`, the manual pages and the completion of the shells are made of.
+// A description of a command and its options, made from the definitions that parse the command
+// line. `help --json`, the manual pages and the completion of the shells are made from it.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }  // namespace CLI
 
 namespace citcat {
@@ -39,6 +40,7 @@ struct CommandDescription {
   std::vector<OptionDescription> arguments;  ///< by their place, not by a name
 };
 
+OptionDescription describe(const CLI::Option& option);
 CommandDescription describe(const CLI::App& command);
 /// All commands of `program`, in the order of --help.
 std::vector<CommandDescription> describe_commands(const CLI::App& program);

@@ -1,10 +1,75 @@
 #include "cli/parsing/command_parser.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "cli/parsing/command_description.h"
 
 namespace citcat {
+namespace {
+
+/// "a, b or c".
+std::string any_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  }
+  return text;
+}
+
+/// Refuses a word that `accepts` does not accept, in our words: CLI11 shows its users C++ types.
+/// The empty description keeps the check out of the help text.
+void check_word(CLI::Option& option, std::function<bool(const std::string&)> accepts,
+                const std::string& expected) {
+  option.check(
+      [accepts = std::move(accepts), expected](const std::string& word) {
+        return accepts(word) ? "" : fmt::format("expected {}, found {}", expected, word);
+      },
+      "");
+}
+
+template <class T>
+bool is_number(const std::string& word) {
+  T value{};
+  return CLI::detail::lexical_cast(word, value);
+}
+
+template <class T>
+struct ValueOf {
+  using type = T;
+};
+template <class T>
+struct ValueOf<std::optional<T>> {
+  using type = T;
+};
+
+/// The word for its value in help, and a check that it is a value of that type.
+template <class T>
+void describe_value(CLI::Option& option) {
+  using Value = typename ValueOf<T>::type;
+  if constexpr (std::is_integral_v<Value>) {
+    option.type_name("N");
+    const auto most = std::numeric_limits<Value>::max();
+    check_word(option, is_number<Value>,
+               most <= std::numeric_limits<std::uint16_t>::max()
+                   ? fmt::format("a number from 0 to {}", most)
+                   : "a number");
+  } else if constexpr (std::is_floating_point_v<Value>) {
+    option.type_name("X");
+    check_word(option, is_number<Value>, "a number");
+  } else {
+    option.type_name("VALUE");
+  }
+}
+
+}  // namespace
 
 ParserOption ParserOption::required() const {
   option_->required();
@@ -27,25 +92,57 @@ ParserOption ParserOption::show_default() const {
 }
 
 ParserOption ParserOption::one_of(const std::vector<std::string>& words) const {
-  option_->check(CLI::IsMember(words));
+  option_->type_name(type_of(words));
+  check_word(
+      *option_,
+      [words](const std::string& word) {
+        return std::find(words.begin(), words.end(), word) != words.end();
+      },
+      any_of(words));
   return *this;
 }
 
 template <class T>
 ParserOption ParserOption::in_range(T least, T most) const {
-  option_->check(CLI::Range(least, most));
+  option_->description(fmt::format("{} ({} to {})", option_->get_description(), least, most));
+  check_word(
+      *option_,
+      [least, most](const std::string& word) {
+        T value{};
+        return CLI::detail::lexical_cast(word, value) && least <= value && value <= most;
+      },
+      fmt::format("a number from {} to {}", least, most));
   return *this;
 }
 template ParserOption ParserOption::in_range(int, int) const;
 template ParserOption ParserOption::in_range(double, double) const;
 
 ParserOption ParserOption::positive() const {
-  option_->check(CLI::PositiveNumber);
+  check_word(
+      *option_,
+      [](const std::string& word) {
+        std::uint64_t value = 0;
+        return CLI::detail::lexical_cast(word, value) && value > 0;
+      },
+      "a number above 0");
   return *this;
 }
 
 ParserOption ParserOption::as_size() const {
-  option_->transform(CLI::AsSizeValue(false));
+  option_->type_name("SIZE");
+  option_->transform(CLI::Validator(
+      [](std::string& text) {
+        std::string size = text;
+        try {
+          if (CLI::AsSizeValue(false)(size).empty()) {
+            text = size;
+            return std::string();
+          }
+        } catch (const CLI::ValidationError&) {  // of a number that is too large
+        }
+        return "expected a size such as 64K or 2G, found " + text;
+      },
+      ""));
   return *this;
 }
 
@@ -65,7 +162,9 @@ std::string ParserOption::text() const { return option_->as<std::string>(); }
 template <class T>
 ParserOption CommandParser::add_option(const std::string& names, T& variable,
                                        const std::string& text) const {
-  return ParserOption(*command_->add_option(names, variable, text));
+  CLI::Option& option = *command_->add_option(names, variable, text);
+  describe_value<T>(option);
+  return ParserOption(option);
 }
 using Text = const std::string&;
 template ParserOption CommandParser::add_option(Text, std::string&, Text) const;
@@ -86,7 +185,9 @@ ParserOption CommandParser::add_flag(const std::string& names, bool& variable,
 ParserOption CommandParser::on_option(const std::string& names,
                                       const std::function<void(const std::string&)>& take,
                                       const std::string& text) const {
-  return ParserOption(*command_->add_option_function<std::string>(names, take, text));
+  CLI::Option& option = *command_->add_option_function<std::string>(names, take, text);
+  describe_value<std::string>(option);
+  return ParserOption(option);
 }
 
 ParserOption CommandParser::on_flag(const std::string& names, const std::function<void()>& act,

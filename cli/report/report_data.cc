@@ -117,7 +117,8 @@ const CacheDescriptor* cache_of(const RecordingFile& file, const ReportedRange& 
   if (!options.cache && options.cache_model.empty()) return nullptr;
   const CacheDescriptor* const cache = choose_cache(file.recording().bus, options.cache_model);
   if (cache == nullptr) {
-    console.note("no cache is declared that there is a model of");
+    console.warn(
+        "no cache is compared: the recording declares none; name a model with --cache-model");
   } else if (!what.whole()) {
     console.note("a cache is followed over a whole run: not compared for a range");
   } else if (file.meta().evidence != EvidenceMode::full) {

@@ -4,11 +4,10 @@
 #include "tools/host/report_renderers.h"
 
 namespace citcat {
-namespace {
 
-std::string name_of(const std::string& format) { return format.substr(0, format.find(':')); }
+std::string format_name(const std::string& format) { return format.substr(0, format.find(':')); }
 
-}  // namespace
+bool asks_for_help(const std::string& format) { return format.ends_with(":help"); }
 
 const tools::ExporterRow& kt_exporter() { return *tools::find_exporter("kt"); }
 
@@ -27,9 +26,10 @@ std::string exporter_names() {
 const tools::ExporterRow* exporter_for(const std::string& format, const std::string& path) {
   if (format == "kt") return nullptr;
   if (format.empty()) return tools::exporter_of_path(path);
-  const tools::ExporterRow* const row = tools::find_exporter(name_of(format));
+  const tools::ExporterRow* const row = tools::find_exporter(format_name(format));
   if (row == nullptr) {
-    throw UsageError("--format: expected kt, " + exporter_names() + ", found " + name_of(format));
+    throw UsageError("--format: expected kt, " + exporter_names() + ", found " +
+                     format_name(format));
   }
   return row;
 }
@@ -38,6 +38,7 @@ ExportResult run_export(const RecordingFile& file, ExportRequest request, const 
   AnalysisPlan& plan = request.plan;
   plan.tools = {request.format.empty() ? std::string(request.exporter->tool->name)
                                        : request.format};
+  plan.tools_option = "--format";
   plan.output = request.path;
   if (plan.where.empty()) plan.where = request.exporter->where;
   const AnalysisResult run = request.jobs > 1

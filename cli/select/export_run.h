@@ -21,6 +21,11 @@ std::string selected_kt(const std::string& addresses, bool processes);
 /// Names of all of them, with commas between.
 std::string exporter_names();
 
+/// The name in "NAME" or "NAME:key=value,...".
+std::string format_name(const std::string& format);
+/// "NAME:help", which asks for a description of the format.
+bool asks_for_help(const std::string& format);
+
 struct ExportRequest {
   const tools::ExporterRow* exporter = nullptr;
   std::string format;  ///< as given: empty where the path tells

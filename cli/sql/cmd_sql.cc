@@ -35,7 +35,7 @@ struct SqlArguments {
   bool json = false, csv = false, schema = false, unchecked = false, from_start = false;
 
   ResultForm form() const {
-    if (json && csv) throw UsageError("--json and --csv: one of them at most");
+    if (json && csv) throw UsageError("--json and --csv exclude each other");
     if (json) return ResultForm::json;
     if (csv) return ResultForm::csv;
     return is_terminal(STDOUT_FILENO) ? ResultForm::box : ResultForm::columns;
@@ -190,7 +190,8 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
     console.print(schema_text(""));
     return ExitCode::ok;
   }
-  if (arguments.recording.empty()) throw UsageError("RECORDING is required");
+  if (arguments.recording.empty())
+    throw UsageError("RECORDING is required (see citcat sql --help)");
   std::vector<std::unique_ptr<AskedRecording>> recordings;
   std::vector<sql::RowSource*> sources;
   for (const std::string& name : names_of_processors(arguments.recording)) {
@@ -216,17 +217,18 @@ ExitCode run_sql(const SqlArguments& arguments, const Console& console) {
 
 CommandRun define_sql(const CommandParser& parser) {
   auto arguments = std::make_shared<SqlArguments>();
-  parser.add_option("RECORDING", arguments->recording, "Recording to ask");
+  parser.add_option("RECORDING", arguments->recording, "Recording to read");
   parser.add_option("QUERY", arguments->query,
-                    "Statements of SQL; without, they are read from the standard input");
-  parser.add_flag("--schema", arguments->schema, "Instead: print the tables and their columns");
+                    "SQL statements (default: read them from the standard input)");
+  parser.add_flag("--schema", arguments->schema, "Only print the tables and their columns");
   parser
       .add_option("--symbols", arguments->symbols,
-                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+                  "More names for addresses, from System.map, kallsyms or ELF: "
+                  "FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
-  parser.add_flag("--unchecked", arguments->unchecked,
-                  "Do not compare with the evidence on the way");
-  parser.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  parser.add_flag("--from-start", arguments->from_start,
+                  "Replay from the beginning, without checkpoints");
   parser.add_flag("--json", arguments->json, "Print an array of objects in one line");
   parser.add_flag("--csv", arguments->csv, "Print comma-separated values, a header line first");
   return [arguments](const Console& console) { return run_sql(*arguments, console); };
@@ -235,7 +237,7 @@ CommandRun define_sql(const CommandParser& parser) {
 }  // namespace
 
 extern const Command kSqlCommand{
-    "sql", "Ask the run in SQL: instructions, accesses, events and more are tables",
+    "sql", "Query the run in SQL: instructions, accesses, events and more are tables",
     "citcat sql boot.citcat 'select mnemonic, count(*) from instructions group by 1 order by 2 "
     "desc limit 5'\n"
     "citcat sql boot.citcat --csv 'select process, name, count(*) from syscalls group by 1, 2'\n"

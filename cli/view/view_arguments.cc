@@ -7,22 +7,21 @@
 namespace citcat {
 
 void RecordingViewArguments::define(const CommandParser& parser) {
-  parser.add_flag("--no-browser", no_browser,
-                  "Only print the address of the page, and open no browser");
-  parser.add_option("--port", port, "Port of the loopback address; without it a free one");
+  parser.add_flag("--no-browser", no_browser, "Print the address of the page, but open no browser");
+  parser.add_option("--port", port, "Port of the loopback address (default: a free one)");
   parser
       .add_option("--export", output,
-                  "Write the page with the instructions --from to --to as one file instead")
+                  "Write a page of the instructions from --from to --to to this file instead")
       .type_name(kFileType);
   parser
       .add_option("--symbols", symbols,
-                  "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+                  "More names for addresses, from System.map, kallsyms or ELF: "
+                  "FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
-  parser.add_option(
-      "--hints", hints,
-      "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  parser.add_option("--hints", hints,
+                    "Corrections for the replay, written by `explain` and reviewed by you");
   define_comparison(parser, comparison);
-  parser.add_flag("--unchecked", unchecked, "Do not compare with the evidence on the way");
+  parser.add_flag("--unchecked", unchecked, "Do not compare the replay with the bus");
 }
 
 }  // namespace citcat

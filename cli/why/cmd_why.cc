@@ -80,7 +80,7 @@ SliceQuery query_of(const WhyArguments& arguments) {
   for (const std::string& name : arguments.flags) add_register(name, "--flag", true, query);
   for (const std::string& text : arguments.memory) add_memory(text, arguments.physical, query);
   if (query.places.none() && query.mmx.none() && query.memory.empty()) {
-    throw UsageError("expected what is asked about: --register, --flag or --memory");
+    throw UsageError("name the value to explain: --register, --flag or --memory");
   }
   if (arguments.values && arguments.stack_pointer) {
     throw UsageError("--values and --stack-pointer exclude each other");
@@ -127,32 +127,42 @@ CommandRun define_why(const CommandParser& parser) {
   parser.add_option("RECORDING", arguments->recording, "Recording to look into").required();
   parser
       .add_option("--at", arguments->at,
-                  "The moment: a position N, with N instructions completed, N+K within a REP, or "
-                  "end")
+                  "The moment: N, when N instructions have completed; N+K within a REP; or end")
       .show_default();
   arguments->processor.define(parser);
-  parser.add_option("--register", arguments->registers,
-                    "A register or a part of one: eax, al, r8d, xmm0, st0, ds, eflags ...");
-  parser.add_option("--flag", arguments->flags, "A flag: cf, pf, af, zf, sf, df, of ...");
-  parser.add_option("--memory", arguments->memory,
-                    "Memory A or A:LEN: the address, hexadecimal, and how many bytes");
+  parser
+      .add_option("--register", arguments->registers,
+                  "A register or a part of one: eax, al, r8d, xmm0, st0, ds, eflags ...; may be "
+                  "repeated")
+      .repeated();
+  parser
+      .add_option("--flag", arguments->flags,
+                  "A flag: cf, pf, af, zf, sf, df, of ...; may be repeated")
+      .repeated();
+  parser
+      .add_option("--memory", arguments->memory,
+                  "Memory at A, or A:LEN: a hexadecimal address, and a number of bytes; may be "
+                  "repeated")
+      .repeated();
   parser.add_flag("--physical", arguments->physical, "Addresses of --memory are physical");
-  parser.add_flag("--control", arguments->control,
-                  "Also what decided: branches before each step, in its procedure and in those "
-                  "that called it");
-  parser.add_flag("--values", arguments->values,
-                  "Only what the value was made of, not what addresses on the way were made of");
+  parser.add_flag(
+      "--control", arguments->control,
+      "Follow the branches that led to each step, too, in its procedure and its callers");
+  parser.add_flag(
+      "--values", arguments->values,
+      "Follow only what the value was made of, not the addresses that it was read from");
   parser.add_flag("--stack-pointer", arguments->stack_pointer,
-                  "Follow the stack pointer, too, where it is only an address");
+                  "Follow the stack pointer, too, even where it is only an address");
   parser
       .add_option("--limit", arguments->limit,
-                  "The most steps; what is not followed any further is named. 0: all there are")
+                  "Most steps to print; what is not followed further is named. 0: no limit")
       .show_default();
-  parser.add_option("--symbols", arguments->symbols,
-                    "Names for addresses: System.map, /proc/kallsyms, or an ELF file");
-  parser.add_option(
-      "--hints", arguments->hints,
-      "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  parser
+      .add_option("--symbols", arguments->symbols,
+                  "More names for addresses, from System.map, kallsyms or ELF; may be repeated")
+      .repeated();
+  parser.add_option("--hints", arguments->hints,
+                    "Corrections for the replay, written by `explain` and reviewed by you");
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_why(*arguments, console); };
 }

@@ -49,12 +49,18 @@ std::vector<std::uint8_t> encode_file_header() {
 }
 
 std::uint16_t decode_file_header(const RandomAccessFile& file) {
+  const std::uint64_t begun = std::min<std::uint64_t>(file.size(), kMagic.size());
+  const std::vector<std::uint8_t> magic = file.read(0, begun, "magic");
+  if (!std::equal(magic.begin(), magic.end(), kMagic.begin(), kMagic.end())) {
+    throw FormatError(file.path(), 0,
+                      std::string("expected a citcat recording, found ") +
+                          (begun == 0 ? "an empty file"
+                                      : "another kind of file (`citcat import` makes a recording "
+                                        "from a capture)"));
+  }
   const std::vector<std::uint8_t> bytes = file.read(0, kFileHeaderBytes, "archive header");
   ByteReader in(bytes, file.path());
-  const auto magic = in.bytes(kMagic.size(), "magic");
-  if (!std::equal(magic.begin(), magic.end(), kMagic.begin())) {
-    in.fail_at(0, "expected a citcat archive, found another kind of file");
-  }
+  in.skip(kMagic.size(), "magic");
   const std::uint16_t version = in.u16("version");
   in.skip(6, "reserved");
   if (in.u64("header hash") != hash64(std::span(bytes).first(16))) {

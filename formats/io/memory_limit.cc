@@ -18,10 +18,10 @@ std::uint64_t memory_limit() { return limit; }
 void require_memory(std::uint64_t bytes, const std::string& name, std::uint64_t offset,
                     std::string_view what) {
   if (bytes <= memory_limit()) return;
-  throw FormatError(
-      name, offset,
-      std::string(what) + ": expected what fits into " + std::to_string(memory_limit()) +
-          " bytes of memory (--memory-limit), found " + std::to_string(bytes) + " bytes");
+  throw FormatError(name, offset,
+                    std::string(what) + ": expected at most the " + std::to_string(memory_limit()) +
+                        " bytes that --memory-limit allows, found " + std::to_string(bytes) +
+                        " bytes");
 }
 
 void refuse_memory(std::string_view what, std::string_view where) {

@@ -20,7 +20,9 @@ RandomAccessFile::RandomAccessFile(const std::string& path) : path_(path) {
   const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   if (!regular) {
     ::close(descriptor_);
-    throw IoError(path + ": expected a regular file, because it is read at any offset");
+    throw IoError(path + (S_ISDIR(status.st_mode)
+                              ? ": expected a file, found a folder"
+                              : ": expected a regular file, because it is read at any offset"));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }

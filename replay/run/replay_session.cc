@@ -126,7 +126,7 @@ void ReplaySession::set_up(bool plain) {
     parts_->adoptions = std::make_unique<Adoptions>(options_.verified->adoptions, Position{});
   } else if (!recording.adoptions.empty()) {
     if (options_.policy.strict) {
-      throw UsageError("--strict: this recording keeps results that were taken over from the bus");
+      throw UsageError("--strict: this recording contains results that were adopted from the bus");
     }
     parts_->adoptions = std::make_unique<Adoptions>(recording.adoptions, Position{});
   } else if (options_.rewindable && !options_.check) {

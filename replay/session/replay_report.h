@@ -1,5 +1,5 @@
 #pragma once
-// How a replay ended: what it did, and where it left the evidence, if it did.
+// How a replay ended: what it did, and where it differed from the evidence, if it did.
 
 #include <cstdint>
 #include <optional>
@@ -15,13 +15,13 @@ namespace citcat {
 /// The first point where replay and evidence cannot both be right.
 struct Divergence {
   Position position;
-  std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture; all ones when none
+  std::uint64_t transaction = ~std::uint64_t{0};  ///< in the capture; all ones if none
   std::string reason;
   std::string expected, found;
   std::vector<std::string> causes;
-  std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
-  /// The linear address of the instruction at `position`; nullopt at the end of the replay, and
-  /// where the comparison is not about an instruction.
+  std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, if one was compared
+  /// The linear address of the instruction at `position`; nullopt at the end of the replay, or if
+  /// the difference is not about an instruction.
   std::optional<LinearAddr> linear = std::nullopt;
 };
 /// "instruction 5+2 at 000f0100": position and linear address.
@@ -37,7 +37,8 @@ struct ReplayReport {
   std::uint64_t io_writes = 0;
   std::uint64_t external_writes = 0;
   std::optional<Divergence> divergence;
-  bool lacks_memory = false;  ///< it diverged because it was to read what no evidence defines
+  bool lacks_memory =
+      false;  ///< it diverged because it had to read memory that no evidence defines
 };
 const char* replay_end_name(ReplayReport::End end);
 

@@ -92,7 +92,10 @@ struct Database::Parts {
     const int offset = sqlite3_error_offset(database);
     const std::string place =
         offset >= 0 ? ":" + std::to_string(begin + static_cast<std::size_t>(offset)) : "";
-    throw UsageError("query" + place + ": " + sqlite3_errmsg(database));
+    const std::string why = sqlite3_errmsg(database);
+    const bool asks_for_names = why.starts_with("no such table") || why.starts_with("no such col");
+    throw UsageError("query" + place + ": " + why +
+                     (asks_for_names ? " (`citcat sql --schema` prints the tables)" : ""));
   }
 
   Statement prepare(const std::string& text, std::size_t begin, const CountQuery* counting,

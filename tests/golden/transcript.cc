@@ -21,7 +21,7 @@ std::string steady(std::string text, const std::filesystem::path& folder) {
       text.replace(at, name.size(), shown);
   }
   static const std::regex json_time(R"re("(seconds|mips|open|replay)":[-+0-9.eE]+)re");
-  static const std::regex speed(R"(in [0-9.]+ s \([0-9.]+ million/s\))");
+  static const std::regex speed(R"(in [0-9.]+ s \([0-9.]+ (million|thousand)/s\))");
   static const std::regex seconds(R"([0-9]+\.[0-9]+ s\b)");
   text = std::regex_replace(text, json_time, "\"$1\":...");
   text = std::regex_replace(text, speed, "in ... s (... million/s)");

@@ -82,17 +82,18 @@ std::unique_ptr<Tool> make_cache_tool(ToolOptions& options, const Setup& setup) 
 extern const ToolRow kCacheTool{
     "cache",
     "Count what a cache fills and writes back",
-    "model=NAME    of a processor: i486, pentium, write-back, i486-plru, pentium-plru\n"
-    "bytes=N       or a cache of this shape: its size (8k),\n"
-    "ways=N        1 to 8 (4),\n"
+    "model=NAME    the cache of a processor: i486, pentium, write-back, i486-plru, pentium-plru\n"
+    "bytes=N       or a cache of this size (8k),\n"
+    "ways=N        from 1 to 8 (4),\n"
     "line=N        bytes of a line (16),\n"
-    "split         one for code and one for data,\n"
+    "split         with one cache for code and one for data,\n"
     "writes=WHICH  through (default) or back,\n"
     "allocate      stores that miss fill their line\n"
-    "flush=N       empty it every so many instructions\n"
-    "walks=WHICH   of pages, that it hears: captured (default) or none, as in a trace of programs\n"
-    "sweep=WHAT    many at once: bytes (from 1k), ways (1 to 8), line (16 to 128), with + between\n"
-    "most=N        of a sweep over bytes: the largest (256k)\n",
+    "flush=N       empty the cache every N instructions\n"
+    "walks=WHICH   page walks that it sees: captured (default) or none\n"
+    "sweep=WHAT    model many at once: bytes (from 1k), ways (1 to 8), line (16 to 128), with + "
+    "between\n"
+    "most=N        the largest cache of a sweep over bytes (256k)\n",
     "citcat analyze boot.citcat --tool cache:bytes=16k,ways=2,line=32,allocate,sweep=bytes+ways",
     ToolRow::Merging::serial,
     make_cache_tool};

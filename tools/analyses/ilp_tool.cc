@@ -112,12 +112,13 @@ std::unique_ptr<Tool> make_ilp(ToolOptions& options, const Setup&) {
 
 }  // namespace
 
-extern const ToolRow kIlpTool{"ilp",
-                              "Measure the parallelism that data dependences leave",
-                              "branches  nothing passes a conditional branch\n"
-                              "window=N  of N instructions at most (0: any number)\n",
-                              "citcat analyze boot.citcat --tool ilp:window=64",
-                              ToolRow::Merging::serial,
-                              make_ilp};
+extern const ToolRow kIlpTool{
+    "ilp",
+    "Measure the parallelism that data dependences leave",
+    "branches  begin only after all earlier conditional branches have finished\n"
+    "window=N  begin only after the instruction N places before has finished (0: no window)\n",
+    "citcat analyze boot.citcat --tool ilp:window=64",
+    ToolRow::Merging::serial,
+    make_ilp};
 
 }  // namespace citcat::tools

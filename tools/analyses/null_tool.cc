@@ -38,7 +38,7 @@ std::unique_ptr<Tool> make_null(ToolOptions& options, const Setup&) {
 
 extern const ToolRow kNullTool{
     "null",
-    "Do nothing: what telling costs",
+    "Do nothing, to measure what it costs to run a tool",
     "wants=WHAT  counts, executions (default), references, walks, registers or values\n",
     "citcat analyze boot.citcat --tool null:wants=references",
     ToolRow::Merging::exact,

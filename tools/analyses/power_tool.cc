@@ -139,7 +139,7 @@ std::unique_ptr<Tool> make_power(ToolOptions&, const Setup&) {
 }  // namespace
 
 extern const ToolRow kPowerTool{"power",
-                                "Count the lines of address and data that change",
+                                "Count the address and data lines that change",
                                 "",
                                 "citcat analyze boot.citcat --tool power",
                                 ToolRow::Merging::exact,

@@ -313,13 +313,14 @@ std::unique_ptr<Tool> make_tlb(ToolOptions& options, const Setup& setup) {
 
 }  // namespace
 
-extern const ToolRow kTlbTool{"tlb",
-                              "Count what a translation lookaside buffer misses",
-                              "entries=N  a power of two (32, as the i486); several: 16+32+64\n"
-                              "ways=N     a power of two (4)\n"
-                              "split      one for code and one for data\n",
-                              "citcat analyze boot.citcat --tool tlb:entries=64",
-                              ToolRow::Merging::exact,
-                              make_tlb};
+extern const ToolRow kTlbTool{
+    "tlb",
+    "Count what a translation lookaside buffer misses",
+    "entries=N  entries, a power of two (32, as on the i486), or several: 16+32+64\n"
+    "ways=N     ways, a power of two (4)\n"
+    "split      one TLB for code and one for data\n",
+    "citcat analyze boot.citcat --tool tlb:entries=64",
+    ToolRow::Merging::exact,
+    make_tlb};
 
 }  // namespace citcat::tools

@@ -140,9 +140,9 @@ std::unique_ptr<Tool> make_watch(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kWatchTool{
     "watch",
     "List the accesses to a range of addresses",
-    "at=FIRST-LAST  addresses, hexadecimal; or one\n"
-    "physical       they are physical\n"
-    "reads          reads too\n"
+    "at=FIRST-LAST  hexadecimal addresses, or one address\n"
+    "physical       the addresses are physical\n"
+    "reads          list reads, too\n"
     "most=N         list the first N (1000)\n",
     "citcat analyze boot.citcat --tool watch:at=c0100000-c0100fff,reads",
     ToolRow::Merging::exact,

@@ -173,7 +173,7 @@ std::unique_ptr<Tool> make_champsim(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kChampsimTool{"champsim",
                                    "Write a trace for ChampSim",
-                                   "to=FILE  where it goes",
+                                   "to=FILE  output file",
                                    "citcat replay boot.citcat -o boot.champsim",
                                    ToolRow::Merging::serial,
                                    make_champsim};

@@ -217,14 +217,14 @@ std::unique_ptr<Tool> make_coverage_exporter(ToolOptions& options, const Setup& 
 
 extern const ToolRow kDrcovTool{"drcov",
                                 "Write which code ran, for DynamoRIO's drcov readers",
-                                "to=FILE  where it goes",
+                                "to=FILE  output file",
                                 "citcat replay boot.citcat -o boot.drcov",
                                 ToolRow::Merging::exact,
                                 make_coverage_exporter<DrcovTool>};
 
 extern const ToolRow kLcovTool{"lcov",
                                "Write how often each instruction ran, for genhtml",
-                               "to=FILE  where it goes; a listing goes to FILE.asm",
+                               "to=FILE  output file; a listing goes to FILE.asm",
                                "citcat replay boot.citcat -o boot.info",
                                ToolRow::Merging::exact,
                                make_coverage_exporter<LcovTool>};

@@ -93,14 +93,14 @@ std::unique_ptr<Tool> make_din(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kDinTool{"din",
                               "Write references for Dinero: read, write, fetch, and the address",
-                              "to=FILE  where it goes",
+                              "to=FILE  output file",
                               "citcat replay boot.citcat -o boot.din",
                               ToolRow::Merging::serial,
                               make_din<DinTool>};
 
 extern const ToolRow kLackeyTool{"lackey",
                                  "Write references as Valgrind's lackey traces memory",
-                                 "to=FILE  where it goes",
+                                 "to=FILE  output file",
                                  "citcat replay boot.citcat -o boot.lackey",
                                  ToolRow::Merging::serial,
                                  make_din<LackeyTool>};

@@ -123,12 +123,11 @@ std::unique_ptr<Tool> make_drmemtrace(ToolOptions& options, const Setup& setup) 
 extern const ToolRow kDrmemtraceTool{
     "drmemtrace",
     "Write a trace for DynamoRIO's drmemtrace tools and simulators",
-    "to=NAME  where it goes: a folder with a file for each thread\n"
+    "to=NAME  output folder, with a file for each thread\n"
     "view=whole|user  the whole system (default), or level 3 as a program's own tracer sees it\n"
-    "threads=apart|together  a file for each thread (default), or one file with all of them, as "
-    "it\n"
-    "                        is where the output is a pipe, a device or compressed (.zst)\n"
-    "bits=64|32  of the build of DynamoRIO that reads it (64)",
+    "threads=apart|together  a file for each thread (default), or one file with all of them,\n"
+    "                        as always for a pipe, a device or compressed output (.zst)\n"
+    "bits=64|32  bits of the build of DynamoRIO that reads it (64)",
     "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user",
     ToolRow::Merging::serial,
     make_drmemtrace};

@@ -139,9 +139,9 @@ std::unique_ptr<Tool> make_kt(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kKtTool{"kt",
                              "Write a trace as citcat's own",
-                             "to=FILE  where it goes\n"
-                             "addresses=linear|offset  of instructions (linear)\n"
-                             "processes  records of address spaces, too\n",
+                             "to=FILE  output file\n"
+                             "addresses=linear|offset  addresses of instructions (linear)\n"
+                             "processes  write records of address spaces, too\n",
                              "citcat replay boot.citcat -o user.kt.zst --where level=3",
                              ToolRow::Merging::serial,
                              make_kt};

@@ -226,7 +226,7 @@ std::unique_ptr<Tool> make_perfetto(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kPerfettoTool{"perfetto",
                                    "Write a time line for Perfetto",
-                                   "to=FILE  where it goes",
+                                   "to=FILE  output file",
                                    "citcat replay boot.citcat -o boot.perfetto-trace",
                                    ToolRow::Merging::serial,
                                    make_perfetto};

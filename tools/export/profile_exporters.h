@@ -1,5 +1,5 @@
 #pragma once
-// What the exporters of profiles share: a run as a tree of call paths, written at its end.
+// The common part of exporters of profiles: the run as a tree of call paths, written at its end.
 
 #include <cstdint>
 #include <deque>
@@ -82,6 +82,6 @@ std::unique_ptr<Tool> part_of_profile(const ExportFile& file, const std::string&
 }
 
 inline constexpr const char* kProfileOptions =
-    "to=FILE  where it goes\ncommand=TEXT  what was run, for viewers that show it";
+    "to=FILE  output file\ncommand=TEXT  what was run, for viewers that show it";
 
 }  // namespace citcat::tools

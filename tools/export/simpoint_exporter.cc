@@ -83,7 +83,8 @@ std::unique_ptr<Tool> make_simpoint(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kSimpointTool{
     "simpoint",
     "Write basic block vectors of intervals for SimPoint",
-    "to=FILE  where it goes\ninterval=N  instructions of an interval (100000); a block is not cut",
+    "to=FILE  output file\ninterval=N  instructions of an interval (100000), which never cuts a "
+    "block",
     "citcat replay boot.citcat -o boot.bb --format simpoint:interval=1000000",
     ToolRow::Merging::serial,
     make_simpoint};

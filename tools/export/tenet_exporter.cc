@@ -129,7 +129,7 @@ std::unique_ptr<Tool> make_tenet(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kTenetTool{"tenet",
                                 "Write changes of registers and memory for the explorer Tenet",
-                                "to=FILE  where it goes",
+                                "to=FILE  output file",
                                 "citcat replay boot.citcat -o boot.tenet --to 1000000",
                                 ToolRow::Merging::serial,
                                 make_tenet};

@@ -45,24 +45,27 @@ std::optional<std::uint64_t> parse_size(const std::string& text) {
 
 }  // namespace
 
-ToolOptions ToolOptions::parse(const std::string& text) {
+ToolOptions ToolOptions::parse(const std::string& text, const char* option) {
   ToolOptions options;
+  options.option_ = option;
   options.text_ = text;
   const std::size_t colon = text.find(':');
   options.tool_ = text.substr(0, colon);
   if (options.tool_.empty()) {
-    throw UsageError("--tool: expected NAME or NAME:key=value,..., found \"" + text + "\"");
+    throw UsageError(options.option_ + ": expected NAME or NAME:key=value,..., found \"" + text +
+                     "\"");
   }
   if (colon == std::string::npos) return options;
   for (const std::string& part : split(text.substr(colon + 1), ',')) {
     const std::size_t equal = part.find('=');
     const std::string key = part.substr(0, equal);
     if (key.empty()) {
-      throw UsageError("--tool " + text + ": expected key=value, found \"" + part + "\"");
+      throw UsageError(options.option_ + " " + text + ": expected key=value, found \"" + part +
+                       "\"");
     }
     const std::string value = equal == std::string::npos ? "yes" : part.substr(equal + 1);
     if (!options.values_.emplace(key, value).second) {
-      throw UsageError("--tool " + text + ": " + key + " is given twice");
+      throw UsageError(options.option_ + " " + text + ": " + key + " is given twice");
     }
   }
   return options;
@@ -76,8 +79,8 @@ std::optional<std::string> ToolOptions::take(const std::string& key) {
 }
 
 void ToolOptions::refuse(const std::string& key, const std::string& expected) const {
-  throw UsageError(
-      fmt::format("--tool {}: {}: expected {}, found {}", text_, key, expected, values_.at(key)));
+  throw UsageError(fmt::format("{} {}: {}: expected {}, found {}", option_, text_, key, expected,
+                               values_.at(key)));
 }
 
 std::uint64_t ToolOptions::number(const std::string& key, std::uint64_t fallback,
@@ -146,8 +149,9 @@ void ToolOptions::finish() const {
   for (const auto& [key, value] : values_) {
     if (known_.contains(key)) continue;
     const std::string knows =
-        known_.empty() ? "it has none" : fmt::format("it has {}", fmt::join(known_, ", "));
-    throw UsageError(fmt::format("--tool {}: no such option: {} ({})", text_, key, knows));
+        known_.empty() ? "it has no options" : fmt::format("it has {}", fmt::join(known_, ", "));
+    throw UsageError(fmt::format("{} {}: {} has no option {} ({}; {}:help explains them)", option_,
+                                 text_, tool_, key, knows, tool_));
   }
 }
 

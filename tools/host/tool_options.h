@@ -13,8 +13,9 @@ namespace citcat::tools {
 /// Each reader marks its key as known; finish() refuses the others. A key without "=" is "yes".
 class ToolOptions {
  public:
-  /// Throws UsageError for what is not of that form, and for a key twice.
-  static ToolOptions parse(const std::string& text);
+  /// `option` is the one whose value `text` is, for messages. Throws UsageError for what is not of
+  /// that form, and for a key twice.
+  static ToolOptions parse(const std::string& text, const char* option = "--tool");
 
   const std::string& tool() const { return tool_; }
   /// As it was given.
@@ -44,7 +45,7 @@ class ToolOptions {
   std::optional<std::string> take(const std::string& key);
   [[noreturn]] void refuse(const std::string& key, const std::string& expected) const;
 
-  std::string text_, tool_;
+  std::string option_, text_, tool_;
   std::map<std::string, std::string> values_;
   std::set<std::string> known_;
 };

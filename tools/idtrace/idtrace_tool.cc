@@ -107,10 +107,10 @@ std::unique_ptr<Tool> make_idtrace(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kIdtraceTool{
     "idtrace",
     "Write IDtrace's files: execution, branch and cache traces, profiles",
-    "to=FILE  where it goes; what belongs to it goes beside it\n"
-    "content=execution|branch|cache|profile  what it is (execution; profile for FILE.cnt)\n"
-    "line=N  of a cache trace: bytes of a line (16)\n"
-    "repeats  of a cache trace: references of REP have tags of their own",
+    "to=FILE  output file; the files that belong to it go beside it\n"
+    "content=execution|branch|cache|profile  what to write (execution; profile for FILE.cnt)\n"
+    "line=N  bytes of a line in a cache trace (16)\n"
+    "repeats  in a cache trace, references of REP have tags of their own",
     "citcat replay boot.citcat -o boot.trc --format idtrace:content=cache,line=32",
     ToolRow::Merging::serial,
     make_idtrace};

@@ -137,8 +137,8 @@ IdtraceRepeats IdtraceRepeats::of(IdtraceReader& trace, const IdtraceBlocks& blo
 
 IdtraceRepeats IdtraceRepeats::of(IdtraceReader& trace) {
   if (trace.kind() != IdtraceKind::cache) {
-    trace.fail("expected a cache or an execution trace, found a " +
-               std::string(idtrace_kind_name(trace.kind())) + " trace");
+    trace.fail("expected a cache trace or an execution trace with its blocks, found kind " +
+               std::string(idtrace_kind_name(trace.kind())));
   }
   IdtraceRepeats repeats;
   std::uint64_t reads = 0, writes = 0;

@@ -72,8 +72,8 @@ std::unique_ptr<Tool> make_mdl(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kMdlTool{
     "mdl",
-    "Measure metrics of the metric description language at foci",
-    "file=FILE+...  texts in MDL\n"
+    "Measure metrics written in MDL, the metric description language",
+    "file=FILE+...  files with metrics in MDL\n"
     "metric=METRIC@PATH;PATH...+...  what to measure, and where: /Code/M/P /Process/P /Level/N "
     "/Interrupt/V /Syscall/S /Port/N /Data/FIRST-LAST /Window/N, with wildcards\n",
     "citcat analyze boot.citcat --tool 'mdl:metric=cpu@/Process/*'",

@@ -285,8 +285,8 @@ extern const ToolRow kMomentsTool{
     "Show the run instruction by instruction at its ends and around events",
     "edge=N    instructions at both ends (256)\n"
     "around=N  instructions on both sides of an event (24)\n"
-    "events=N  events of a kind that are listed, at most about (400)\n"
-    "places=N  events of a kind that are looked at closely, at most about (12)\n",
+    "events=N  list about N events of a kind at most (400)\n"
+    "places=N  show the instructions around about N events of a kind at most (12)\n",
     "citcat analyze boot.citcat --tool moments:around=100 --json",
     ToolRow::Merging::serial,
     make_moments};

@@ -387,7 +387,7 @@ std::optional<ProtectedEntry> protected_entry(const Recording& recording,
 RecoveredState recover_state(Recording recording, const EvidenceSource& evidence,
                              TimeBudget* time) {
   if (recording.bus.form != CacheForm::none) {
-    throw UsageError("the state can be recovered of processors without a cache only");
+    throw UsageError("--recover-state works only for processors without a cache");
   }
   const CpuTraits& traits = cpu_traits(recording.initial.model);
   if (!traits.sixteen_bit) {

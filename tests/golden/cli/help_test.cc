@@ -75,6 +75,85 @@ TEST_F(HelpTest, NamesTheOptionThatWasMeantWhateverElseIsMissing) {
   EXPECT_THAT(refused({"verify", "r.citcat", "--no-such-option"}), Not(HasSubstr("did you mean")));
 }
 
+TEST_F(HelpTest, SaysWhatAValueShouldBe) {
+  EXPECT_THAT(refused({"verify", "r.citcat", "--jobs", "abc"}),
+              HasSubstr("--jobs: expected a number, found abc"));
+  EXPECT_THAT(refused({"verify", "r.citcat", "--jobs", "65"}),
+              HasSubstr("--jobs: expected a number from 1 to 64, found 65"));
+  EXPECT_THAT(refused({"verify", "r.citcat", "--processor", "-1"}),
+              HasSubstr("--processor: expected a number, found -1"));
+  EXPECT_THAT(refused({"debug", "r.citcat", "--port", "99999"}),
+              HasSubstr("--port: expected a number from 0 to 65535, found 99999"));
+  EXPECT_THAT(refused({"checkpoint", "r.citcat", "--every", "0"}),
+              HasSubstr("--every: expected a number above 0, found 0"));
+  EXPECT_THAT(refused({"check", "r.citcat", "--memory-limit", "much"}),
+              HasSubstr("--memory-limit: expected a size such as 64K or 2G, found much"));
+  EXPECT_THAT(refused({"verify", "r.citcat", "--engine", "slow"}),
+              HasSubstr("--engine: expected fast or unicorn, found slow"));
+  EXPECT_THAT(refused({"verify", "r.citcat", "--cache-model", "i586"}),
+              HasSubstr("--cache-model: expected i486, pentium"));
+  EXPECT_THAT(refused({"import", "c.bin", "--start", "boot"}),
+              HasSubstr("--start: expected interrupt:N"));
+}
+
+TEST_F(HelpTest, SaysWhichWordDoesNotFit) {
+  EXPECT_THAT(refused({"replay", "r.citcat", "-o"}),
+              HasSubstr("--output: expected a value behind it, found none"));
+  EXPECT_THAT(refused({"replay", "r.citcat", "-o", "a.kt", "-o", "b.kt"}),
+              HasSubstr("--output is given more than once"));
+  EXPECT_THAT(refused({"record", "--cache", "l2", "--", "true"}),
+              HasSubstr("--cache: expected none, i486, write-back or pentium, found l2"));
+  EXPECT_THAT(refused({}), HasSubstr("citcat help lists them"));
+}
+
+TEST_F(HelpTest, NoTypesOfTheLanguageAreShown) {
+  for (const Command* command : command_list()) {
+    const std::string text = good({"help", command->name});
+    for (const char* const word : {" TEXT", "UINT", " INT", "FLOAT", " REQUIRED"}) {
+      EXPECT_THAT(text, Not(HasSubstr(word))) << command->name;
+    }
+  }
+}
+
+TEST_F(HelpTest, NamesTheToolThatWasMeant) {
+  import_sample("r.citcat");
+  EXPECT_THAT(refused({"analyze", "r.citcat", "--tool", "cach"}),
+              HasSubstr("there is no tool cach (did you mean cache?)"));
+  EXPECT_THAT(refused({"replay", "r.citcat", "-o", "a.din", "--format", "din:foo=1"}),
+              HasSubstr("--format din:foo=1: din has no option foo"));
+  EXPECT_THAT(good({"replay", "r.citcat", "--format", "din:help"}), HasSubstr("to=FILE"));
+  EXPECT_THAT(refused({"analyze", "r.citcat", "--tool", "cache", "--sample", "often"}),
+              HasSubstr("--sample: expected every"));
+}
+
+TEST_F(HelpTest, NamesTheFileThatIsMissing) {
+  for (const char* const command : {"import", "slim", "report"}) {
+    const ProcessResult result = run({command, "nowhere.bin"});
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_THAT(result.err, HasSubstr("nowhere.bin: cannot open: No such file"));
+  }
+}
+
+TEST_F(HelpTest, SaysWhenAnotherKindOfFileIsGiven) {
+  import_sample("r.citcat");
+  write_file(file("empty"), "");
+  EXPECT_THAT(run({"import", "r.citcat", "-o", "x.citcat"}).err,
+              HasSubstr("expected a capture, found a citcat recording"));
+  EXPECT_THAT(run({"convert", "r.citcat", "--to", "vcd", "-o", "x"}).err,
+              HasSubstr("expected a capture, found a citcat recording"));
+  EXPECT_THAT(run({"verify", "empty"}).err,
+              HasSubstr("expected a citcat recording, found an empty file"));
+  EXPECT_THAT(run({"verify", CITCAT_SOURCE_DIR "/README.md"}).err,
+              HasSubstr("expected a citcat recording, found another kind of file"));
+  EXPECT_EQ(run({"verify", "r.citcat", "--memory", "empty"}).exit_code, 3);
+}
+
+TEST_F(HelpTest, ARunThatEndsBeforeItIsComparedIsEqualToNone) {
+  import_sample("r.citcat");
+  EXPECT_THAT(refused({"diff", "r.citcat", "r.citcat", "--from-a", "9999"}),
+              HasSubstr("--from-a 9999: r.citcat ends after"));
+}
+
 TEST_F(HelpTest, ATriggerThatThereIsNoneOfIsAUsageError) {
   for (const char* const option : {"--start", "--stop"}) {
     EXPECT_THAT(refused({"record", "-o", "b.bin", option, "foo", "--", "true"}),

@@ -294,7 +294,7 @@ TEST_F(Outputs, AreNamedAfterTheInputWhereNobodyNamesThem) {
   // What is there is nobody's to replace.
   const ProcessResult again = shell(import);
   EXPECT_EQ(again.exit_code, 2);
-  EXPECT_THAT(again.err, HasSubstr("pc.citcat: is there already; name another file with --output"));
+  EXPECT_THAT(again.err, HasSubstr("pc.citcat exists already; name another file with --output"));
 }
 
 }  // namespace

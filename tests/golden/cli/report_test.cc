@@ -237,7 +237,8 @@ TEST_F(ReportTest, RefusesWhatItCannotShow) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     return result.err;
   };
-  EXPECT_NE(refused({"report", recording()}).find("-o is required"), std::string::npos);
+  EXPECT_NE(refused({"report", "--compare", recording(), recording()}).find("needs -o"),
+            std::string::npos);
   EXPECT_NE(refused({"report", recording(), recording(), "-o", page_path()}).find("--compare"),
             std::string::npos);
   EXPECT_NE(refused({"report", recording() + ":20-10", "-o", page_path()}).find("ends before"),

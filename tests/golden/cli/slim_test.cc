@@ -61,7 +61,7 @@ TEST_F(Slim, KeepsResultsThatWereTakenOverFromTheBus) {
 
   const ProcessResult strict = run({"replay", "s.citcat", "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_THAT(strict.err, HasSubstr("taken over from the bus"));
+  EXPECT_THAT(strict.err, HasSubstr("adopted from the bus"));
 }
 
 }  // namespace
