@@ -12,6 +12,7 @@
 #include "cli/parsing/command_parser.h"
 #include "cli/parsing/suggestion.h"
 #include "formats/io/error.h"
+#include "replay/machine/execution_path.h"
 
 namespace citcat {
 namespace {
@@ -103,13 +104,19 @@ std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
   return reason(error) + " (see " + help + ")";
 }
 
+std::string version() {
+  const std::string program = "citcat " CITCAT_VERSION;
+  return has_fast_tier() ? program
+                         : program + ", built without the part \"fast\": replays take longer";
+}
+
 }  // namespace
 
 CommandLine::CommandLine()
     : app_(std::make_unique<CLI::App>(
           "citcat: instruction traces, recomputed from captures of a processor's bus", "citcat")) {
   app_->formatter(std::make_shared<HelpFormatter>());
-  app_->set_version_flag("--version", "citcat " CITCAT_VERSION);
+  app_->set_version_flag("--version", version());
   std::string statuses;
   for (const ExitMeaning& exit : kExitMeanings) {
     statuses += statuses.empty() ? "" : ", ";

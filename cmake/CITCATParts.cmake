@@ -2,8 +2,8 @@
 # (`parts/without_<part>.cc` of a component) takes the place of its sources: what would need it says so.
 
 set(CITCAT_PARTS "all" CACHE STRING
-  "Parts beside the core (import, replay, verify, dump, info, explain ...): all, none, or a list of analyses;mdl;export;plugin;report;debugger;view;monitor;api;sql")
-set(citcat_all_parts analyses mdl export plugin report debugger view monitor api sql)
+  "Parts beside the core (import, replay, verify, dump, info, explain ...): all, none, or a list of fast;analyses;mdl;export;plugin;report;debugger;view;monitor;api;sql")
+set(citcat_all_parts fast analyses mdl export plugin report debugger view monitor api sql)
 # Parts that stand on the tools of `analyses`.
 set(citcat_parts_upon_analyses mdl plugin report sql)
 # Parts that stand on the debugger.
@@ -36,6 +36,8 @@ foreach(part IN LISTS citcat_all_parts)
 endforeach()
 
 # The sources of each part within the components that it shares with others, as regular expressions.
+# Its handlers are what a compiler spends most on; an 8088 or 80286 never runs by them.
+set(citcat_part_fast "/replay/machine/fast/handlers[a-z_]*\\.cc$")
 set(citcat_part_analyses "/tools/analyses/" "/tools/processors/" "/cli/machine/machine_analysis\\.cc$" "/cli/commands/cmd_(analyze|merge)\\.cc$" "/cli/demo/")
 set(citcat_part_mdl "/tools/mdl/" "/cli/commands/cmd_session\\.cc$" "/cli/analysis/metric_arguments\\.cc$")
 set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exporters)\\.cc$"

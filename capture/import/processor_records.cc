@@ -15,7 +15,7 @@ constexpr std::uint8_t kMonitorsInvalidate = 12;
 /// Delivery mode of an interrupt that is an NMI (Intel SDM vol. 3, 10.6.1).
 constexpr std::uint8_t kNmiMode = 4;
 /// The shortest there are; who knows the line of a capture holds it to that.
-constexpr std::uint32_t kLineBytes = 16;
+constexpr std::uint32_t kInvalidatedBytes = 16;
 
 std::uint8_t type_code(BusRecordType type) { return static_cast<std::uint8_t>(type); }
 
@@ -64,7 +64,7 @@ std::string take_note(const BusRecord& r, bool invalidates, ProcessorRecord& out
   note.size = r.size;
   if (invalidates) {
     if (out.agent >= kMostProcessors) return refuse_agent(out.agent);
-    if (r.address % kLineBytes != 0) return "address: an invalidation is of a whole line";
+    if (r.address % kInvalidatedBytes != 0) return "address: an invalidation is of a whole line";
     return expect_size(r, 0, "an invalidation");
   }
   std::memcpy(&note.data, r.data.data(), sizeof note.data);

@@ -24,8 +24,8 @@
 #include "cli/parsing/command_description.h"
 #include "cli/record/adapted_command.h"
 #include "cli/record/emulator_command.h"
-#include "cli/record/emulator_log.h"
 #include "cli/record/emulator_program.h"
+#include "cli/record/interrupt_log_file.h"
 #include "cli/record/live_recording.h"
 #include "cli/record/live_session.h"
 #include "cli/record/monitor_receiver.h"
@@ -64,7 +64,7 @@ constexpr std::chrono::seconds kPatience{20};
 /// Receives until the emulator is gone. Ctrl-C, SIGTERM and SIGHUP ask it to stop; what it has sent
 /// is still taken. Returns whether one of them came.
 bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pipe& data,
-                 Pipe& control, EmulatorLog& log, Progress& progress) {
+                 Pipe& control, InterruptLogFile& log, Progress& progress) {
   constexpr int kTrimmedEvery = 100;  // milliseconds
   Clock::time_point trimmed = Clock::now();
   std::optional<Clock::time_point> stopped;
@@ -275,7 +275,7 @@ struct Captured {
 
 Captured capture_bus(const RecordArguments& capture, MonitorReceiver& receiver,
                      const Console& console) {
-  EmulatorLog log;
+  InterruptLogFile log;
   Pipe data, control;
   const auto command =
       monitored_command(capture, log.path(), data.write.value(), control.write.value());

@@ -45,9 +45,9 @@ void write_all(int to, const std::string& text) {
   std::_Exit(0);
 }
 
-class Worker {
+class WorkerProcess {
  public:
-  Worker(const std::function<std::string(std::size_t)>& work, std::size_t number) {
+  WorkerProcess(const std::function<std::string(std::size_t)>& work, std::size_t number) {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0)
       throw IoError(std::string("a pipe to another process: ") + std::strerror(errno));
@@ -62,14 +62,14 @@ class Worker {
     if (process_ < 0)
       throw IoError(std::string("a process for a processor: ") + std::strerror(errno));
   }
-  ~Worker() {
+  ~WorkerProcess() {
     ::close(from_);
     if (process_ <= 0) return;
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
   }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   std::string result() {
     std::string told;
@@ -104,11 +104,11 @@ std::vector<std::string> run_side_by_side(std::size_t count, unsigned jobs,
     for (std::size_t i = 0; i < count; ++i) results.push_back(work(i));
     return results;
   }
-  std::vector<std::unique_ptr<Worker>> workers(count);
+  std::vector<std::unique_ptr<WorkerProcess>> workers(count);
   std::size_t begun = 0;
   for (std::size_t i = 0; i < count; ++i) {
     for (; begun < count && begun < i + jobs; ++begun)
-      workers[begun] = std::make_unique<Worker>(work, begun);
+      workers[begun] = std::make_unique<WorkerProcess>(work, begun);
     if (i == 0 && meanwhile) meanwhile();
     results.push_back(workers[i]->result());
     workers[i].reset();

@@ -10,7 +10,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::string_view kKind = "symbol:";
+constexpr std::string_view kSymbolPrefix = "symbol:";
 
 [[noreturn]] void refuse_unknown(const std::string& option, const std::string& name,
                                  const std::vector<SymbolModule>& modules) {
@@ -27,12 +27,12 @@ constexpr std::string_view kKind = "symbol:";
 
 }  // namespace
 
-bool is_symbol_trigger(const std::string& trigger) { return trigger.rfind(kKind, 0) == 0; }
+bool is_symbol_trigger(const std::string& trigger) { return trigger.rfind(kSymbolPrefix, 0) == 0; }
 
 std::string with_address(const std::string& option, const std::string& trigger,
                          const std::vector<SymbolModule>& modules) {
   if (!is_symbol_trigger(trigger)) return trigger;
-  const std::string name = trigger.substr(kKind.size());
+  const std::string name = trigger.substr(kSymbolPrefix.size());
   std::set<LinearAddr> places;
   for (const SymbolModule& module : modules)
     for (const Symbol& symbol : module.symbols)

@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint64_t kLastKind = static_cast<std::uint64_t>(BusNote::Kind::device_write);
+constexpr std::uint64_t kLastNoteKind = static_cast<std::uint64_t>(BusNote::Kind::device_write);
 
 /// Writes one number of every note as a column.
 template <typename Field>
@@ -21,14 +21,14 @@ void write_notes(ByteWriter& out, std::span<const BusNote> notes, Field field) {
 }
 
 /// What a note is, in one number.
-std::uint64_t shape_of(const BusNote& note) {
+std::uint64_t note_shape(const BusNote& note) {
   return static_cast<std::uint64_t>(note.kind) | std::uint64_t{note.processor} << 4 |
          std::uint64_t{note.locked} << 8 | std::uint64_t{note.size} << 12;
 }
 
 BusNote note_of(std::uint64_t shape, ByteReader& in) {
   constexpr std::uint64_t kMostBytes = 8;
-  if ((shape & 15) > kLastKind || shape >> 12 > kMostBytes || (shape >> 9 & 7) != 0)
+  if ((shape & 15) > kLastNoteKind || shape >> 12 > kMostBytes || (shape >> 9 & 7) != 0)
     in.fail("bus notes: expected a kind of note, found " + std::to_string(shape));
   BusNote note;
   note.kind = static_cast<BusNote::Kind>(shape & 15);
@@ -62,7 +62,7 @@ MachineInfo decode_machine(ByteReader& in) {
 std::vector<std::uint8_t> encode_bus_notes(std::span<const BusNote> notes) {
   ByteWriter out;
   out.varint(notes.size());
-  write_notes(out, notes, shape_of);
+  write_notes(out, notes, note_shape);
   write_notes(out, notes, [](const BusNote& note) { return note.clock; });
   write_notes(out, notes, [](const BusNote& note) { return std::uint64_t{note.address.value}; });
   write_notes(out, notes, [](const BusNote& note) { return note.data; });

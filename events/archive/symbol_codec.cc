@@ -10,7 +10,7 @@ namespace citcat {
 namespace {
 
 constexpr std::uint64_t kBindingUnit = 2;  ///< of a row's kind: kind + 2 * binding
-constexpr std::uint64_t kLastKind =
+constexpr std::uint64_t kLastSymbolKind =
     static_cast<std::uint64_t>(SymbolBinding::local) * kBindingUnit +
     static_cast<std::uint64_t>(SymbolKind::data);
 
@@ -74,7 +74,7 @@ void decode_symbols(ByteReader& in, std::vector<SymbolModule>& modules) {
   const auto kinds = read_column(in, rows, "kinds of symbols");
   const auto lengths = read_column(in, rows, "lengths of symbols' names");
   for (std::size_t i = 0; i < rows; ++i) {
-    if (addresses[i] > kLastSymbolAddress || kinds[i] > kLastKind || lengths[i] == 0 ||
+    if (addresses[i] > kLastSymbolAddress || kinds[i] > kLastSymbolKind || lengths[i] == 0 ||
         lengths[i] > kMaxSymbolName) {
       in.fail("expected symbols of known kinds at addresses of 32 bits, found another");
     }

@@ -10,7 +10,7 @@
 namespace citcat {
 namespace {
 
-const Logger logger("explain");
+const Logger explain_logger("explain");
 
 // Causes of equal price are tried in the order of these rows.
 constexpr std::array kRows{
@@ -34,8 +34,8 @@ CauseList find_causes(const CauseContext& context) {
   for (const CauseRow& row : cause_table()) {
     const std::size_t before = list.causes.size();
     row.generate(context, list);
-    if (logger.at(LogLevel::debug)) {
-      logger.write(fmt::format("{}: {} causes", row.name, list.causes.size() - before));
+    if (explain_logger.at(LogLevel::debug)) {
+      explain_logger.write(fmt::format("{}: {} causes", row.name, list.causes.size() - before));
     }
   }
   return list;

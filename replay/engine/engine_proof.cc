@@ -18,7 +18,7 @@ constexpr std::uint32_t kCode = 0x1000;
 constexpr std::uint32_t kFunction = 0x1080;
 constexpr std::uint32_t kStack = 0x8000;
 constexpr std::uint32_t kAbsent = 0x5000, kMoved = 0x6000, kMovedTo = 0x7000;
-constexpr std::uint32_t kData = 0x9000;
+constexpr std::uint32_t kDataPage = 0x9000;
 
 /// Stops at the first exception and keeps what was said of it.
 class ProofClient : public EngineClient {
@@ -43,7 +43,7 @@ class ProofClient : public EngineClient {
   std::optional<Translation> on_translate(LinearAddr linear, EngineAccess) override {
     if (linear.value == kAbsent) return std::nullopt;
     return Translation{PhysAddr{linear.value == kMoved ? kMovedTo : linear.low32()}, true,
-                       linear.value == kData && data_only};
+                       linear.value == kDataPage && data_only};
   }
   std::uint32_t on_in(std::uint16_t port, std::uint32_t) override { return port + 1u; }
   void on_out(std::uint16_t, std::uint32_t, std::uint32_t value) override { out = value; }
@@ -51,7 +51,7 @@ class ProofClient : public EngineClient {
   Engine* engine = nullptr;
   std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
   bool software = false, down = false;
-  bool data_only = true;        ///< no code was translated from kData
+  bool data_only = true;        ///< no code was translated from kDataPage
   std::uint32_t shortened = 0;  ///< a repeated string, of which one iteration is left
   std::vector<std::uint32_t> translated, asked;
 };
@@ -102,10 +102,10 @@ void prove_second_address(Proof& on) {
   on.poke(kCode, {0xb8, 0x78, 0x56, 0x34, 0x12, 0xa3, 0x10, 0x90, 0, 0, 0x8b, 0x0d, 0x10, 0x90, 0,
                   0, 0xcd, 0x21});
   on.start(kCode);
-  expect(std::memcmp(&on.ram[kData + 0x10], "\x78\x56\x34\x12", 4) == 0 &&
+  expect(std::memcmp(&on.ram[kDataPage + 0x10], "\x78\x56\x34\x12", 4) == 0 &&
              on.engine.gpr(kEcx) == 0x12345678,
          "memory is not the same at both of its addresses");
-  on.poke(kData, {0xb8, 1, 0, 0, 0, 0xc3});
+  on.poke(kDataPage, {0xb8, 1, 0, 0, 0, 0xc3});
   on.poke(kCode, {0xe8, 0xfb, 0x7f, 0, 0, 0xc6, 0x05, 1, 0x90, 0, 0, 2, 0xe8, 0xef, 0x7f, 0, 0,
                   0xcd, 0x21});
   on.client.data_only = false;
@@ -130,7 +130,7 @@ void prove_registers(Proof& on) {
   on.poke(kCode, {0xb9, 5, 0, 0, 0, 0xbf, 0, 0x98, 0, 0, 0xf3, 0xaa, 0xcd, 0x21});
   on.client.shortened = kCode + 10;
   on.start(kCode);
-  expect(on.engine.gpr(kEcx) == 0 && on.engine.gpr(kEdi) == kData + 0x801,
+  expect(on.engine.gpr(kEcx) == 0 && on.engine.gpr(kEdi) == kDataPage + 0x801,
          "a register written before an instruction is not what it finds");
   on.client.shortened = 0;
 }

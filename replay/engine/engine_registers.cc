@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "replay/engine/unicorn_internal.h"
+#include "x86/control_bits.h"
 
 namespace citcat {
 
@@ -47,7 +48,7 @@ void EngineRegisters::write_segment(std::size_t offset, const Segment& s) {
   put<std::uint64_t>(offset + 8, s.base);
   put<std::uint32_t>(offset + 16, s.limit);
   // A null stack segment of long mode has the level that its selector has.
-  const bool stack = wide_ && offset == kSegments + kSegmentBytes * kSs;
+  const bool stack = wide_ && offset == env_layout::kSegments + kSegmentBytes * kSs;
   const std::uint32_t unusable = stack ? (s.selector & 3u) << 13 : 0;
   put<std::uint32_t>(offset + 20, s.unusable ? unusable : std::uint32_t{s.attributes} << 8);
 }
@@ -74,7 +75,6 @@ void EngineRegisters::sync_mode() {
   if ((segment_flags(kCs) & 1u << 22) != 0) h |= kHfCs32;
   if ((segment_flags(kSs) & 1u << 22) != 0) h |= kHfSs32;
   h &= ~std::uint32_t{kHfLma | kHfCs64};
-  constexpr std::uint64_t kEferLma = 0x400;
   if (wide_ && (efer() & kEferLma) != 0) {
     h |= kHfLma;
     // CS.L makes it 64-bit mode, in which code and stack are wide and no segment has a base.

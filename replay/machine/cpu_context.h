@@ -57,8 +57,6 @@ struct CodePage {
 /// Owned by the machine; every unit holds a reference. Nothing here calls a unit.
 struct CpuContext {
   static constexpr std::uint32_t kResumeFlag = 1u << 16, kVirtual8086 = 1u << 17;  ///< of EFLAGS
-  static constexpr std::uint32_t kCr4FsGsBase = 1u << 16, kCr4Pcide = 1u << 17,
-                                 kCr4OsXsave = 1u << 18;
 
   /// `client` and `walks` are called once the engine runs, not before.
   CpuContext(CpuModel cpu, const BusModel& outer_bus, Environment& outside,
@@ -69,7 +67,7 @@ struct CpuContext {
         bus(outer_bus),
         environment(outside),
         audience(listeners, memory),
-        by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
+        by_blocks(path == ExecutionPath::blocks && has_fast_tier() && !traits.sixteen_bit &&
                   !audience.wants_each_access()),
         wants_reads(audience.wants_reads()),
         engine(cpu, client),

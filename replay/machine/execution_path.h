@@ -11,4 +11,8 @@ enum class ExecutionPath : std::uint8_t {
   blocks,        ///< plain code runs in the fast tier, block by block, if no observer wants more
 };
 
+/// Whether this build can run code in blocks: the part "fast" (cmake/CITCATParts.cmake). Without it
+/// everything runs by instructions, with the same results, several times slower.
+bool has_fast_tier();
+
 }  // namespace citcat

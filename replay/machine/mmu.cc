@@ -1,13 +1,8 @@
 #include "replay/machine/mmu.h"
 
+#include "x86/control_bits.h"
+
 namespace citcat {
-
-namespace {
-
-constexpr std::uint32_t kCr0Nw = 1u << 29, kCr0Cd = 1u << 30, kCr0Pg = 1u << 31;
-constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
-
-}  // namespace
 
 std::shared_ptr<const Mmu::State> Mmu::save() const {
   return std::make_shared<const State>(

@@ -24,7 +24,7 @@ namespace citcat {
 
 namespace {
 
-const Logger logger("session");
+const Logger session_logger("session");
 
 /// Where nothing is compared, and none of it was before, nothing tells how far an instruction came
 /// that has only begun: it is left out.
@@ -71,12 +71,12 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
   const bool can_start_over = observer == nullptr || options_.start_over;
   const bool plain =
       options_.plain_first && can_start_over && options_.path == ExecutionPath::blocks;
-  if (logger.at(LogLevel::info)) {
+  if (session_logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
                                  : parts_->digests.needed() ? "digests"
                                                             : "nothing";
-    logger.write(fmt::format("replay from instruction {}, compared with {}",
-                             options_.start ? options_.start->instruction : 0, compared));
+    session_logger.write(fmt::format("replay from instruction {}, compared with {}",
+                                     options_.start ? options_.start->instruction : 0, compared));
   }
   set_up(plain);
 }
@@ -232,8 +232,9 @@ ReplayReport ReplaySession::run_to(Position to) {
       return report;
     }
     passed_ = next;
-    if (logger.at(LogLevel::debug)) {
-      logger.write(fmt::format("the checkpoint at instruction {} agrees", next->instruction));
+    if (session_logger.at(LogLevel::debug)) {
+      session_logger.write(
+          fmt::format("the checkpoint at instruction {} agrees", next->instruction));
     }
   }
   return parts_->replayer->run_to(to);
@@ -267,10 +268,10 @@ ReplayReport ReplaySession::run() {
   if (report.end != ReplayReport::End::diverged || verifier == nullptr || !verifier->plain()) {
     return report;
   }
-  if (report.divergence && logger.at(LogLevel::debug)) {
+  if (report.divergence && session_logger.at(LogLevel::debug)) {
     const Divergence& d = *report.divergence;
-    logger.write(fmt::format("instruction {}: {}; expected {}, found {}", d.position.instruction,
-                             d.reason, d.expected, d.found));
+    session_logger.write(fmt::format("instruction {}: {}; expected {}, found {}",
+                                     d.position.instruction, d.reason, d.expected, d.found));
   }
   return run_carefully();
 }
@@ -289,8 +290,8 @@ void ReplaySession::start_over(bool plain) {
 
 /// Once more from the beginning, instruction by instruction close to each doubt.
 ReplayReport ReplaySession::run_closely() {
-  if (logger.at(LogLevel::info)) {
-    logger.write(
+  if (session_logger.at(LogLevel::info)) {
+    session_logger.write(
         fmt::format("once more from the beginning, instruction by instruction where {} "
                     "lines show other flags",
                     parts_->doubts.count()));
@@ -303,8 +304,8 @@ ReplayReport ReplaySession::run_closely() {
 
 /// Once more from the beginning, instruction by instruction.
 ReplayReport ReplaySession::run_carefully() {
-  if (logger.at(LogLevel::info))
-    logger.write("once more from the beginning, instruction by instruction");
+  if (session_logger.at(LogLevel::info))
+    session_logger.write("once more from the beginning, instruction by instruction");
   start_over(false);
   return run_through();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "replay/verify/repeated_lines.h"
+#include "x86/control_bits.h"
 
 namespace citcat {
 
@@ -20,7 +21,6 @@ void CacheAccesses::watch(const Machine& machine) {
 }
 
 bool CacheAccesses::cache_disabled() const {
-  constexpr std::uint32_t kCr0Cd = 1u << 30;
   return !ignores_cd_ && (machine_->engine().cr(0) & kCr0Cd) != 0;
 }
 

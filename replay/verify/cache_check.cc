@@ -10,7 +10,7 @@ namespace citcat {
 namespace {
 
 /// Without counts: lines that are looked at for one that is predicted. An instruction moves fewer.
-constexpr std::size_t kLookAhead = 64;
+constexpr std::size_t kCapturedAhead = 64;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ bool CacheCheck::read_ahead() {
 void CacheCheck::pull_through(std::uint64_t instruction) {
   while (read_ahead()) {
     if (counted_ ? ahead_->has(kPositionKnown) && ahead_->position.instruction > instruction
-                 : captured_.size() >= kLookAhead) {
+                 : captured_.size() >= kCapturedAhead) {
       return;
     }
     take(*ahead_);
@@ -174,7 +174,7 @@ void CacheCheck::settle_in_order() {
     } else if (ahead_) {
       disagree(p, nullptr);
     }
-    while (!captured_.empty() && (captured_.front().matched || behind_ > kLookAhead / 2)) {
+    while (!captured_.empty() && (captured_.front().matched || behind_ > kCapturedAhead / 2)) {
       give_up_first();
       behind_ = 0;
     }

@@ -21,7 +21,8 @@ constexpr const char* kCapture = "k64_procs_tiny";
 
 /// RFLAGS and the general registers after instruction `index`, where the simulator kept them: three
 /// records of 64 bytes each (data/machine64/FORMAT64.md).
-std::map<std::string, std::uint64_t> registers_after(const MachineData& data, std::uint64_t index) {
+std::map<std::string, std::uint64_t> wide_registers_after(const MachineData& data,
+                                                          std::uint64_t index) {
   constexpr std::size_t kRecord = 64, kMax = std::size_t{1} << 30;
   constexpr std::uint8_t kRegisters = 4;
   const char* const names[3][6] = {{"rax", "rcx", "rdx", "rbx", "rsp", "rbp"},
@@ -47,7 +48,7 @@ std::map<std::string, std::uint64_t> registers_after(const MachineData& data, st
 }
 
 /// What Linux does not change while the capture runs.
-std::map<std::string, std::uint64_t> constant_registers(const MachineData& data) {
+std::map<std::string, std::uint64_t> wide_constant_registers(const MachineData& data) {
   const std::map<std::string, std::uint32_t> dump = data.initial_state();
   std::map<std::string, std::uint64_t> registers;
   for (const auto& [name, dumped] :
@@ -87,8 +88,8 @@ TEST_F(LongModeRecoveryMachine, TheRunFollowsFromAnInterrupt) {
     const RecoveredState recovered = recover_registers(imported);
     ASSERT_FALSE(recovered.divergence) << interrupt << ": " << recovered.divergence->reason
                                        << " at transaction " << recovered.divergence->transaction;
-    auto truth = registers_after(data(), data().interrupts().at(interrupt).icount - 1);
-    truth.merge(constant_registers(data()));
+    auto truth = wide_registers_after(data(), data().interrupts().at(interrupt).icount - 1);
+    truth.merge(wide_constant_registers(data()));
     compared += expect_registers(recovered, truth, interrupt);
     expect_agreement(imported);
   }

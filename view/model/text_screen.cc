@@ -18,7 +18,7 @@ constexpr std::array<std::u32string_view, 5> kCharacters{
 constexpr char32_t kDelete = U'\u2302', kUnknown = U'\u00b7';
 
 constexpr std::uint32_t kColorText = 0xb8000, kMonochromeText = 0xb0000;
-constexpr std::uint32_t kColumns = 80, kRows = 25;
+constexpr std::uint32_t kTextColumns = 80, kTextRows = 25;
 /// Characters that must be seen for a screen to be one.
 constexpr unsigned kFewest = 4;
 
@@ -70,10 +70,10 @@ std::uint32_t screen_start(const RunView& view, std::uint64_t instruction, std::
 Json screen_at(const RunView& view, std::uint32_t memory, std::uint32_t start) {
   Json lines = Json::array();
   unsigned seen = 0;
-  for (std::uint32_t row = 0; row < kRows; ++row) {
+  for (std::uint32_t row = 0; row < kTextRows; ++row) {
     std::string line;
-    for (std::uint32_t column = 0; column < kColumns; ++column) {
-      const std::uint32_t cell = (start + row * kColumns + column) & 0x3fff;
+    for (std::uint32_t column = 0; column < kTextColumns; ++column) {
+      const std::uint32_t cell = (start + row * kTextColumns + column) & 0x3fff;
       const auto code = view.machine().memory().defined_byte(PhysAddr{memory + 2 * cell});
       if (code && *code > 0x20 && *code < 0x7f) ++seen;
       append_utf8(line, code ? character_of(*code) : kUnknown);
@@ -81,7 +81,7 @@ Json screen_at(const RunView& view, std::uint32_t memory, std::uint32_t start) {
     lines.push_back(line);
   }
   if (seen < kFewest) return nullptr;
-  return {{"columns", kColumns}, {"rows", kRows}, {"lines", std::move(lines)}};
+  return {{"columns", kTextColumns}, {"rows", kTextRows}, {"lines", std::move(lines)}};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace citcat {
 
 namespace {
 
-const Logger logger("place");
+const Logger place_logger("place");
 
 }  // namespace
 
@@ -35,10 +35,11 @@ void PlaceSearch::accept(Placement placement) {
   // What was not looked at may fit as well.
   if (now_.too_many) event.placement = Placement::ambiguous;
   event.more = event.candidates > 1 && (now_.endless || now_.too_many);
-  if (logger.at(LogLevel::debug)) {
-    logger.write(fmt::format("interrupt {} at instruction {}, iteration {}: {} of {} boundaries",
-                             event.interrupt, event.position.instruction, event.position.iteration,
-                             placement_name(event.placement), event.candidates));
+  if (place_logger.at(LogLevel::debug)) {
+    place_logger.write(
+        fmt::format("interrupt {} at instruction {}, iteration {}: {} of {} boundaries",
+                    event.interrupt, event.position.instruction, event.position.iteration,
+                    placement_name(event.placement), event.candidates));
   }
   run_.go_back(*now_.window);
   run_.set_position(event.interrupt, event.position);
@@ -129,9 +130,9 @@ bool PlaceSearch::try_another() {
 /// Goes back to the latest choice and takes the first of what is left of it.
 void PlaceSearch::take_back() {
   Choice choice = choices_.take_latest();
-  if (logger.at(LogLevel::info)) {
-    logger.write(fmt::format("what follows refutes the place of interrupt {}: {} others left",
-                             choice.left.interrupt, choice.left.groups.size()));
+  if (place_logger.at(LogLevel::info)) {
+    place_logger.write(fmt::format("what follows refutes the place of interrupt {}: {} others left",
+                                   choice.left.interrupt, choice.left.groups.size()));
   }
   while (report_.events.size() > choice.event) {
     const PlacedEvent& event = report_.events.back();

@@ -6,6 +6,7 @@
 #include "events/cpu_traits.h"
 #include "replay/infer/registers/protected_search.h"
 #include "replay/machine/cpu_context.h"
+#include "x86/control_bits.h"
 #include "x86/descriptor.h"
 
 namespace citcat {
@@ -248,7 +249,7 @@ void ProtectedRecovery::fill_system_state(CpuState& s) const {
   s.long_mode->efer = 0xd01;
   s.idtr.limit = 0xfff;
   if (!uses_xsave_) return;
-  s.cr4 |= CpuContext::kCr4OsXsave;
+  s.cr4 |= static_cast<std::uint32_t>(kCr4OsXsave);
   s.long_mode->xcr0 = 3;  // x87 and SSE: what there is without AVX
 }
 

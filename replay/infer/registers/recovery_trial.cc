@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint8_t kUndefinedVector = 6, kPageFaultVector = 14;
+constexpr std::uint8_t kUndefinedCode = 6, kPageFault = 14;
 
 /// Reads what a handler saves off the bus, and follows what the last instruction did.
 class SaveReader final : public Observer {
@@ -38,11 +38,11 @@ class SaveReader final : public Observer {
   }
   void delivered(const DeliveredEvent& event, Position now) override {
     saves_.delivered(event, now);
-    if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFaultVector &&
+    if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFault &&
         !page_fault_) {
       page_fault_ = LinearAddr{event.cr2};
     }
-    undefined_ |= event.kind == DeliveredEvent::Kind::exception && event.vector == kUndefinedVector;
+    undefined_ |= event.kind == DeliveredEvent::Kind::exception && event.vector == kUndefinedCode;
   }
 
   const std::vector<Saved>& saved() const { return saved_; }

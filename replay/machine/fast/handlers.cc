@@ -4,8 +4,15 @@
 #include <cstddef>
 #include <utility>
 
+#include "replay/machine/execution_path.h"
 #include "replay/machine/fast/handler_parts.h"
 #include "replay/machine/fast/handler_policy.h"
+
+namespace citcat {
+
+bool has_fast_tier() { return true; }
+
+}  // namespace citcat
 
 namespace citcat::fast {
 

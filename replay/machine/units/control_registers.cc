@@ -5,16 +5,13 @@
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
+#include "x86/control_bits.h"
 #include "x86/instruction_features.h"
 
 namespace citcat {
 
 namespace {
 
-constexpr std::uint64_t kCr0Pe = 1, kCr0Et = 1u << 4, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30,
-                        kCr0Pg = 1u << 31;
-constexpr std::uint64_t kCr4Pae = 1u << 5, kCr4Pcide = CpuContext::kCr4Pcide;
-constexpr std::uint64_t kEferSce = 1, kEferLme = 1u << 8, kEferLma = 1u << 10, kEferNxe = 1u << 11;
 constexpr std::uint64_t kCr3Reserved = 0xfff0000000000000, kCr3Context = 0xfff,
                         kCr3Keeps = std::uint64_t{1} << 63;
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "replay/machine/units/table_descriptor.h"
+#include "x86/control_bits.h"
 
 namespace citcat {
 
@@ -23,8 +24,6 @@ constexpr std::uint32_t kOnExecution = 0, kOnWrite = 1, kOnPort = 2, kOnReadOrWr
 constexpr std::uint32_t kDr7GeneralDetect = 1u << 13;
 
 constexpr std::uint32_t kDr6GeneralDetect = 1u << 13;
-
-constexpr std::uint32_t kCr4Extensions = 1u << 3;
 
 }  // namespace
 
@@ -77,7 +76,7 @@ void DebugUnit::check_data(const DataAccess& a) {
 }
 
 void DebugUnit::check_port(std::uint16_t port, std::uint32_t size) {
-  if ((cpu_.engine.cr(4) & kCr4Extensions) == 0) return;
+  if ((cpu_.engine.cr(4) & kCr4De) == 0) return;
   pending_ |= met_breakpoints(kOnPort, LinearAddr{port}, size);
 }
 
@@ -95,7 +94,7 @@ bool DebugUnit::in_stack_shadow() const { return stack_shadow_ == cpu_.position.
 unsigned DebugUnit::number_of(unsigned encoded) const {
   if (encoded != 4 && encoded != 5) return encoded;
   // SDM vol. 3, 17.2.2: DR4 and DR5 are DR6 and DR7 unless CR4.DE reserves them.
-  if ((cpu_.engine.cr(4) & kCr4Extensions) != 0) throw CpuException{6, std::nullopt, 0};
+  if ((cpu_.engine.cr(4) & kCr4De) != 0) throw CpuException{6, std::nullopt, 0};
   return encoded + 2;
 }
 

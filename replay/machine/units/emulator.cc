@@ -26,6 +26,7 @@
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_management.h"
 #include "replay/machine/units/table_descriptor.h"
+#include "x86/control_bits.h"
 #include "x86/early_cpu_quirks.h"
 
 namespace citcat {
@@ -370,13 +371,11 @@ void Emulator::cpuid() {
 }
 
 void Emulator::rdtsc() {
-  constexpr std::uint32_t kCr4Tsd = 1u << 2;
   if ((cpu_.engine.cr(4) & kCr4Tsd) != 0) cpu_.require_ring0();
   model_registers_.read_internal(InternalRead::Op::rdtsc);
 }
 
 void Emulator::rdtscp() {
-  constexpr std::uint32_t kCr4Tsd = 1u << 2;
   if ((cpu_.engine.cr(4) & kCr4Tsd) != 0) cpu_.require_ring0();
   model_registers_.read_internal(InternalRead::Op::rdtscp);
 }
@@ -403,7 +402,7 @@ void Emulator::swap_gs() {
 
 /// SDM vol. 2, RDFSBASE and WRFSBASE.
 void Emulator::access_segment_base() {
-  if ((cpu_.engine.cr(4) & CpuContext::kCr4FsGsBase) == 0) throw CpuException{6, std::nullopt, 0};
+  if ((cpu_.engine.cr(4) & kCr4FsGsBase) == 0) throw CpuException{6, std::nullopt, 0};
   const DecodedInstruction& info = *flight_.info;
   const int segment = info.is(Operation::rdfsbase) || info.is(Operation::wrfsbase) ? kFs : kGs;
   const bool writes = info.is(Operation::wrfsbase) || info.is(Operation::wrgsbase);
@@ -433,7 +432,7 @@ void Emulator::invalidate_contexts() {
   const std::uint64_t address = operands_.read_wide_value(cpu_.onward(at, 8), 8);
   const std::uint64_t type =
       cpu_.bits64() ? cpu_.engine.wide().gpr(info.reg_field) : cpu_.engine.gpr(info.reg_field);
-  const bool has_contexts = (cpu_.engine.cr(4) & CpuContext::kCr4Pcide) != 0;
+  const bool has_contexts = (cpu_.engine.cr(4) & kCr4Pcide) != 0;
   const bool names_context = type == kPage || type == kContext;
   if (type > kAllButGlobal || (context & ~kContextBits) != 0 ||
       (names_context && !has_contexts && context != 0) ||

@@ -11,6 +11,7 @@
 #include "replay/machine/units/floating_point.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/operands.h"
+#include "x86/control_bits.h"
 #include "x86/fx_image.h"
 #include "x86/instruction_features.h"
 
@@ -41,7 +42,7 @@ bool x87_in_use(const FxImage& image) {
   if (load16(&image[kControl]) != kInitialControl || load16(&image[kStatus]) != 0) return true;
   if (image[kTags] != 0) return true;
   if (!all_zero(image, kCodeOffset, kPointersEnd - kCodeOffset)) return true;
-  return !all_zero(image, kRegisters, kXmm - kRegisters);
+  return !all_zero(image, kRegisters, fx_image::kXmm - kRegisters);
 }
 
 [[noreturn]] void refuse_operand() { throw CpuException{13, 0u, 0}; }
@@ -54,7 +55,7 @@ struct ExtendedState::Range {
 };
 
 void ExtendedState::load(const CpuState& state) {
-  const bool enabled = (cpu_.engine.wide().cr(4) & CpuContext::kCr4OsXsave) != 0;
+  const bool enabled = (cpu_.engine.wide().cr(4) & kCr4OsXsave) != 0;
   const auto& unknown = state.unknown;
   const bool told = std::find(unknown.begin(), unknown.end(), "xcr0") == unknown.end();
   components_ = told || !enabled ? state.long_mode->xcr0 : supported();
@@ -72,7 +73,7 @@ std::uint64_t ExtendedState::supported() const {
 }
 
 void ExtendedState::require_enabled() const {
-  if ((cpu_.engine.cr(4) & CpuContext::kCr4OsXsave) == 0) throw CpuException{6, std::nullopt, 0};
+  if ((cpu_.engine.cr(4) & kCr4OsXsave) == 0) throw CpuException{6, std::nullopt, 0};
 }
 
 void ExtendedState::require_available() const {
@@ -140,7 +141,7 @@ void ExtendedState::read(Range range, std::uint8_t* to) {
 
 ExtendedState::Range ExtendedState::xmm_registers() const {
   const std::size_t end = cpu_.bits64() ? kEnd64 : kEnd;
-  return {kXmm, static_cast<std::uint16_t>(end - kXmm)};
+  return {fx_image::kXmm, static_cast<std::uint16_t>(end - fx_image::kXmm)};
 }
 
 /// XSAVES and XRSTORS are the supervisor's; what IA32_XSS enables is not executed.
@@ -176,7 +177,7 @@ void ExtendedState::save() {
   if ((written & kX87) != 0) store({0, kPointersEnd});
   if (((compacts ? written : wanted) & kSse) != 0)
     store({kMxcsr, 2 * kMxcsrBytes});  // with the mask
-  if ((written & kX87) != 0) store({kRegisters, kXmm - kRegisters});
+  if ((written & kX87) != 0) store({kRegisters, fx_image::kXmm - kRegisters});
   if ((written & kSse) != 0) store(xmm);
   store_header(wanted, in_use, stored);
   free_bits_ = wanted & ~in_use;
@@ -247,7 +248,7 @@ void ExtendedState::restore() {
   FxImage image = fpu_.shown(wide_pointers);
   if (initial_x87) {
     std::fill_n(image.begin(), kPointersEnd, std::uint8_t{0});
-    std::fill_n(image.begin() + kRegisters, kXmm - kRegisters, std::uint8_t{0});
+    std::fill_n(image.begin() + kRegisters, fx_image::kXmm - kRegisters, std::uint8_t{0});
     store16(&image[kControl], kInitialControl);
   } else if ((wanted & kX87) != 0) {
     read({0, kPointersEnd}, image.data());

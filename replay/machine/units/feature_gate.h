@@ -9,6 +9,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/units/model_registers.h"
+#include "x86/control_bits.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/instruction_features.h"
 
@@ -46,8 +47,6 @@ class FeatureGate {
   void check_refused(const DecodedInstruction& info) const;
 
  private:
-  static constexpr std::uint32_t kCr4Umip = 1u << 11;
-
   void take_limits() const;
   void check_feature(const DecodedInstruction& info) const;
   /// A processor of this kind may have TZCNT and LZCNT: an emulator's P6 does.

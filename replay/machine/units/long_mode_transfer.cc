@@ -9,15 +9,15 @@
 #include "replay/machine/units/retirement.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_memory.h"
+#include "x86/control_bits.h"
 
 namespace citcat {
 
 namespace {
 
 // Attributes of the segments that system calls and returns load (SDM vol. 2, SYSCALL, SYSRET).
-constexpr std::uint16_t kCode64 = 0xa09b, kCode32 = 0xc09b, kData = 0xc093, kLevel3 = 0x60;
+constexpr std::uint16_t kCode64 = 0xa09b, kCode32 = 0xc09b, kData64 = 0xc093, kLevel3 = 0x60;
 
-constexpr std::uint64_t kEferSce = 1;
 constexpr std::uint32_t kMsrCompatibilityTarget = 0xc0000083;  ///< CSTAR
 
 Segment flat(std::uint32_t selector, std::uint16_t attributes) {
@@ -322,7 +322,7 @@ void LongModeTransfer::syscall() {
   engine.wide().set_gpr(11, flags);
   const auto selector = static_cast<std::uint32_t>(star >> 32) & 0xfffc;
   engine.set_segment(kCs, flat(selector, kCode64));
-  engine.set_segment(kSs, flat(selector + 8, kData));
+  engine.set_segment(kSs, flat(selector + 8, kData64));
   const auto cleared = static_cast<std::uint32_t>(model_registers_.value_of(kMsrSyscallMask));
   engine.set_eflags((flags & ~cleared) | 2);
   engine.set_rip(model_registers_.value_of(target));
@@ -345,7 +345,7 @@ void LongModeTransfer::sysret() {
   engine.set_eflags((static_cast<std::uint32_t>(engine.wide().gpr(11)) & kLoaded) | 2);
   engine.set_segment(kCs, flat((wide ? base + 16 : base) | 3,
                                static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
-  Segment stack = flat((base + 8) | 3, kData | kLevel3);
+  Segment stack = flat((base + 8) | 3, kData64 | kLevel3);
   if (model_registers_.is_of_amd() && !model_registers_.is_emulated()) {
     // AMD's load the selector alone (APM vol. 3, SYSRET). A null one's segment cannot be used.
     const Segment before = engine.segment(kSs);
@@ -370,7 +370,7 @@ void LongModeTransfer::sysenter() {
   retirement_.report_completed();
   engine.set_eflags(flags & ~(kFlagVm | kFlagIf | kFlagRf));
   engine.set_segment(kCs, flat(cs, kCode64));
-  engine.set_segment(kSs, flat(cs + 8, kData));
+  engine.set_segment(kSs, flat(cs + 8, kData64));
   engine.wide().set_gpr(kEsp, model_registers_.value_of(kMsrSysenterEsp));
   engine.set_rip(model_registers_.value_of(kMsrSysenterEip));
   retirement_.finish_mode_switch(flags);
@@ -390,7 +390,7 @@ void LongModeTransfer::sysexit() {
   retirement_.report_completed();
   engine.set_segment(
       kCs, flat(selector | 3, static_cast<std::uint16_t>((wide ? kCode64 : kCode32) | kLevel3)));
-  engine.set_segment(kSs, flat((selector + 8) | 3, kData | kLevel3));
+  engine.set_segment(kSs, flat((selector + 8) | 3, kData64 | kLevel3));
   engine.wide().set_gpr(kEsp, wide ? rsp : static_cast<std::uint32_t>(rsp));
   engine.set_rip(wide ? ip : static_cast<std::uint32_t>(ip));
   retirement_.finish_mode_switch(engine.system_flags());

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "replay/machine/replay_stopped.h"
+#include "x86/control_bits.h"
 
 namespace citcat {
 
@@ -196,7 +197,7 @@ void ModelRegisters::learn(std::uint32_t leaf, std::uint32_t subleaf, const Inte
 std::uint32_t ModelRegisters::with_osxsave(std::uint32_t ecx) const {
   if (!cpu_.traits.has_long_mode) return ecx;
   constexpr std::uint32_t kShown = 1u << 27;
-  return (cpu_.engine.cr(4) & CpuContext::kCr4OsXsave) != 0 ? ecx | kShown : ecx & ~kShown;
+  return (cpu_.engine.cr(4) & kCr4OsXsave) != 0 ? ecx | kShown : ecx & ~kShown;
 }
 
 void ModelRegisters::write() {

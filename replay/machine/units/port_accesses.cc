@@ -9,12 +9,6 @@
 
 namespace citcat {
 
-namespace {
-
-constexpr std::uint32_t kWideTaskType = 8;  ///< bit of the type that a 32-bit task segment has
-
-}  // namespace
-
 std::uint32_t PortAccesses::read(std::uint16_t port, std::uint32_t size) {
   std::uint32_t value = 0;
   access([&] {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kSaveTop = 0x10000;  ///< from SMBASE; the saved state grows down from here
 
-constexpr std::uint32_t kHandler = 0x8000;
+constexpr std::uint32_t kSmiHandler = 0x8000;
 
 /// Upper half of an attributes dword: bits 8 to 12 belong to no descriptor and hold what the
 /// processor keeps beside it. Bit 8 is set for a segment that may be used.
@@ -170,7 +170,7 @@ void SystemManagement::interrupt(std::uint8_t revision) {
   for (int i = 0; i < 6; ++i) cpu_.engine.set_segment(i, {0, 0, 0xffffffff, kFlatData, false});
   cpu_.engine.set_segment(
       kCs, {static_cast<std::uint16_t>(smbase_ >> 4), smbase_, 0xffffffff, kFlatData, false});
-  cpu_.engine.set_rip(kHandler);
+  cpu_.engine.set_rip(kSmiHandler);
   active_ = true;
   flight_.discard();
   cpu_.position.iteration = 0;

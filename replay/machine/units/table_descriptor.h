@@ -20,6 +20,9 @@ inline constexpr std::uint32_t kDescAccessed = 1u << 8, kDescWritable = 1u << 9,
                                kDescSegment = 1u << 12, kDescPresent = 1u << 15,
                                kDescBusy = 1u << 9, kDescLong = 1u << 21, kDescWide = 1u << 22;
 
+/// In the type of a task segment: it has the layout of the 80386 (SDM vol. 3, table 3-2).
+inline constexpr std::uint32_t kWideTaskType = 8;
+
 // Exceptions (SDM vol. 3, table 6-1).
 inline constexpr std::uint8_t kDebug = 1, kDoubleFault = 8, kInvalidTss = 10, kNotPresent = 11,
                               kStackFault = 12, kProtection = 13, kPageFaultVector = 14;

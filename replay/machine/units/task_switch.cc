@@ -7,6 +7,7 @@
 #include "replay/machine/units/stack_pusher.h"
 #include "replay/machine/units/system_memory.h"
 #include "replay/machine/units/table_descriptor.h"
+#include "x86/control_bits.h"
 
 namespace citcat {
 
@@ -24,10 +25,6 @@ struct TaskLayout {
 constexpr TaskLayout kTask32{0x1c, 0x20, 0x28, 0x48, 0x60, 0x64, 4, 6, 0x5f, 0x67};
 
 constexpr TaskLayout kTask16{0, 0x0e, 0x12, 0x22, 0x2a, 0, 2, 4, 0x29, 0x2b};
-
-constexpr std::uint32_t kCr0Ts = 8, kCr0Pg = 1u << 31;
-
-constexpr std::uint32_t kWideTaskType = 8;  ///< bit of the type that a 32-bit task segment has
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kEmulator = R"sh(#!/bin/bash
+constexpr const char* kLiveEmulator = R"sh(#!/bin/bash
 if [[ $1 == --version ]]; then echo "QEMU emulator version $(cat version)"; exit; fi
 echo "$*" >>words
 for word; do
@@ -43,7 +43,7 @@ printf 'hi\n' >"$console"
 class LiveTest : public CitcatTest {
  protected:
   void SetUp() override {
-    write_file(file("qemu-system-x86_64"), kEmulator);
+    write_file(file("qemu-system-x86_64"), kLiveEmulator);
     std::filesystem::permissions(file("qemu-system-x86_64"), std::filesystem::perms::owner_all);
     write_file(file("version"), "10.0.2");
     write_file(file("disk.img"), "a disk");

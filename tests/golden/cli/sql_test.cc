@@ -17,26 +17,26 @@
 namespace citcat::testing {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class SqlCommand : public CitcatTest {
  protected:
   void import_linux() const {
     good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "r.citcat"});
   }
-  Json rows(const std::string& query) const {
-    return Json::parse(good({"sql", "r.citcat", query, "--json"}));
+  OrderedJson rows(const std::string& query) const {
+    return OrderedJson::parse(good({"sql", "r.citcat", query, "--json"}));
   }
   /// The only value.
   std::uint64_t value(const std::string& query) const {
-    const Json all = rows(query);
+    const OrderedJson all = rows(query);
     EXPECT_EQ(all.size(), 1u) << query;
     return all.at(0).begin().value().get<std::uint64_t>();
   }
-  Json tool(const std::string& name, const std::vector<std::string>& more = {}) const {
+  OrderedJson tool(const std::string& name, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> line{"analyze", "r.citcat", "--tool", name, "--json"};
     line.insert(line.end(), more.begin(), more.end());
-    const Json all = Json::parse(good(line));
+    const OrderedJson all = OrderedJson::parse(good(line));
     return all.contains("tools") ? all.at("tools").begin().value() : all;
   }
   std::string refusal(const std::string& query) const {
@@ -48,10 +48,10 @@ class SqlCommand : public CitcatTest {
 };
 
 /// A tool's table as a map from one of its columns to another.
-std::map<std::string, std::uint64_t> column_of(const Json& table, const char* key,
+std::map<std::string, std::uint64_t> column_of(const OrderedJson& table, const char* key,
                                                const char* number) {
   std::map<std::string, std::uint64_t> all;
-  for (const Json& row : table)
+  for (const OrderedJson& row : table)
     all[row.at(key).get<std::string>()] += row.at(number).get<std::uint64_t>();
   return all;
 }
@@ -64,16 +64,17 @@ std::string hex_text(std::uint64_t n, int digits) {
 
 void SqlCommand::expect_what_tools_say() {
   // count, with and without a row of each instruction.
-  const Json count = tool("count");
+  const OrderedJson count = tool("count");
   const auto instructions = count.at("instructions").get<std::uint64_t>();
   EXPECT_EQ(value("select count(*) from instructions"), instructions);
   EXPECT_EQ(value("select count(position) from instructions"), instructions);
   EXPECT_EQ(value("select max(position) + 1 from instructions"), instructions);
   const auto executions = column_of(count.at("mix"), "mnemonic", "count");
   std::map<std::string, std::uint64_t> mnemonics, by_rows;
-  for (const Json& r : rows("select mnemonic, count(*) n from instructions group by 1"))
+  for (const OrderedJson& r : rows("select mnemonic, count(*) n from instructions group by 1"))
     mnemonics[r.at("mnemonic")] = r.at("n");
-  for (const Json& r : rows("select mnemonic, count(position) n from instructions group by 1"))
+  for (const OrderedJson& r :
+       rows("select mnemonic, count(position) n from instructions group by 1"))
     by_rows[r.at("mnemonic")] = r.at("n");
   EXPECT_EQ(mnemonics, by_rows);
   std::uint64_t all = 0;
@@ -99,7 +100,7 @@ void SqlCommand::expect_what_tools_say() {
 
   // events.
   std::map<std::string, std::uint64_t> events;
-  for (const Json& r : rows("select kind, vector, count(*) n from events group by 1, 2")) {
+  for (const OrderedJson& r : rows("select kind, vector, count(*) n from events group by 1, 2")) {
     std::string name = r.at("kind");
     if (name == "nmi" || name == "smi") {
       std::transform(name.begin(), name.end(), name.begin(),
@@ -109,19 +110,19 @@ void SqlCommand::expect_what_tools_say() {
     }
     events[name] = r.at("n");
   }
-  for (const Json& r : rows("select kind, count(*) n from system group by 1"))
+  for (const OrderedJson& r : rows("select kind, count(*) n from system group by 1"))
     events[r.at("kind")] = r.at("n");
   const auto external = value("select count(*) from external_writes");
   if (external != 0) events["external write"] = external;
   EXPECT_EQ(events, column_of(tool("events").at("events"), "event", "count"));
 
   // io.
-  const Json io = tool("io");
+  const OrderedJson io = tool("io");
   EXPECT_EQ(value("select count(*) from ports where direction='read'"), io.at("reads"));
   EXPECT_EQ(value("select count(*) from ports where direction='write'"), io.at("writes"));
 
   // syscalls.
-  const Json calls = tool("syscalls");
+  const OrderedJson calls = tool("syscalls");
   EXPECT_EQ(value("select count(*) from syscalls"), calls.at("calls"));
   EXPECT_EQ(value("select coalesce(sum(error), 0) from syscalls"), calls.at("errors"));
   EXPECT_EQ(value("select count(*) from syscalls where state='pending'"), calls.at("pending"));
@@ -135,7 +136,7 @@ void SqlCommand::expect_what_tools_say() {
             count.at("static_instructions").get<std::uint64_t>() - unfinished);
 
   // Groups of processes.
-  const Json groups = tool("count", {"--by", "process"});
+  const OrderedJson groups = tool("count", {"--by", "process"});
   for (const auto& [name, group] : groups.at("groups").items()) {
     const std::string process = name.substr(name.find('=') + 1);
     EXPECT_EQ(value("select count(*) from instructions where process='" + process + "'"),
@@ -177,14 +178,14 @@ TEST_F(SqlCommand, CountsAreThoseOfTheRows) {
 
 TEST_F(SqlCommand, RowsAreThoseOfTheTrace) {
   import_sample("r.citcat");
-  std::vector<Json> trace;
+  std::vector<OrderedJson> trace;
   std::string line;
   std::istringstream lines(good({"cat", "r.citcat", "--format", "json", "--to", "60"}));
   while (std::getline(lines, line)) {
-    const Json record = Json::parse(line);
+    const OrderedJson record = OrderedJson::parse(line);
     if (!record.contains("event") && record.at("iteration") == 0) trace.push_back(record);
   }
-  const Json found = rows("select * from instructions where position < 60");
+  const OrderedJson found = rows("select * from instructions where position < 60");
   ASSERT_EQ(found.size(), trace.size());
   for (std::size_t i = 0; i < trace.size(); ++i) {
     EXPECT_EQ(found[i].at("position"), trace[i].at("number"));
@@ -212,9 +213,9 @@ TEST_F(SqlCommand, JoinsReadOneReplay) {
 TEST_F(SqlCommand, RegistersAndMemoryAreThoseOfTheMoment) {
   import_sample("r.citcat");
   // The first instruction, PUSH CX, puts CX where SP points behind it.
-  const Json before = rows("select name, value from registers where position = 0");
+  const OrderedJson before = rows("select name, value from registers where position = 0");
   std::map<std::string, std::uint64_t> registers;
-  for (const Json& r : before) {
+  for (const OrderedJson& r : before) {
     if (!r.at("value").is_null()) registers[r.at("name")] = r.at("value");
   }
   const std::uint64_t slot = registers.at("ss") * 16 + registers.at("esp") - 2;

@@ -15,7 +15,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kImageLine = 0x20000, kLineBytes = 32;
+constexpr std::uint32_t kImageLine = 0x20000, kTestedLine = 32;
 constexpr std::uint32_t kCarry = 1, kOverflow = 0x800, kTrap = 0x100;
 constexpr std::uint64_t kToTheStore = 6;  ///< instructions up to it
 
@@ -25,7 +25,7 @@ class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<st
   /// `constant`: what looks like the image is no more than a number.
   static PagedGuest guest_of(std::uint32_t turns, bool constant) {
     PagedGuest guest;
-    guest.recording.bus = {CacheForm::write_back, kLineBytes, 8, 0xffffffff};
+    guest.recording.bus = {CacheForm::write_back, kTestedLine, 8, 0xffffffff};
     guest.add({0xb8}, {1});                   // mov eax,1
     guest.add({0xc1, 0xe0, 0x03});            // shl eax,3
     guest.add({0x9c});                        // pushf
@@ -54,7 +54,7 @@ class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<st
     line.op = BusOp::data_write;
     line.flags = kLine | kWriteBack | kPositionKnown;
     line.address = PhysAddr{kImageLine};
-    line.size = kLineBytes;
+    line.size = kTestedLine;
     line.position = {last - 1, 0};
     for (unsigned i = 0; i < 4; ++i) {
       line.data[i] = static_cast<std::uint8_t>((image ^ flipped) >> 8 * i);

@@ -11,7 +11,7 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kDirectory = 0x1000, kLowTable = 0x2000, kHighTable = 0x3000,
+constexpr std::uint32_t kPageDirectory = 0x1000, kLowTable = 0x2000, kHighTable = 0x3000,
                         kRead = 0x4000, kRepeatAt = 0x5000, kFirstRead = 0x400000,
                         kIterations = 0xf0000000;
 /// What may be gone through between two questions, or before the first.
@@ -27,7 +27,7 @@ Recording long_repeat() {
     }
   };
   for (std::uint32_t i = 0; i < 1024; ++i) {
-    put(kDirectory + 4 * i, (i == 0 ? kLowTable : kHighTable) | 0x63);
+    put(kPageDirectory + 4 * i, (i == 0 ? kLowTable : kHighTable) | 0x63);
     put(kLowTable + 4 * i, i * kPageSize | 0x63);
     put(kHighTable + 4 * i, kRead | 0x63);
   }
@@ -36,7 +36,7 @@ Recording long_repeat() {
   s.model = CpuModel::p6;
   s.ram_bytes = 0x10000;
   s.cr0 = 0x80000011;
-  s.cr3 = kDirectory;
+  s.cr3 = kPageDirectory;
   s.eip = kRepeatAt;
   s.eflags = 2;
   s.gpr[kEcx] = kIterations;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t kStopsLength = 6'000;
 
 /// Everything that may be looked for, in the order of time, told one by one.
-class Accesses final : public Observer {
+class WatchedAccesses final : public Observer {
  public:
   struct Access {
     Moment at;
@@ -84,8 +84,8 @@ class TimelineStops : public TemporaryFolder {
       if (Replayer(recording, nullptr, {}).run().instructions == kStopsLength) return recording;
     }
   }
-  static std::vector<Accesses::Access> accesses_of(const Recording& recording) {
-    Accesses accesses;
+  static std::vector<WatchedAccesses::Access> accesses_of(const Recording& recording) {
+    WatchedAccesses accesses;
     ReplayOptions options;
     options.path = ExecutionPath::instructions;
     Replayer(recording, &accesses, options).run();
@@ -105,10 +105,11 @@ class TimelineStops : public TemporaryFolder {
     return fmt::format("{} {:x} {} {}", static_cast<int>(kind), at.value, size, outside);
   }
   /// What a step between these moments is to meet.
-  static void expect_met(const std::vector<StopHit>& hits, const std::vector<Accesses::Access>& all,
-                         const StopSet& stops, Moment from, Moment to) {
+  static void expect_met(const std::vector<StopHit>& hits,
+                         const std::vector<WatchedAccesses::Access>& all, const StopSet& stops,
+                         Moment from, Moment to) {
     std::vector<std::string> expected;
-    for (const Accesses::Access& a : all) {
+    for (const WatchedAccesses::Access& a : all) {
       if (a.kind == StopHit::Kind::code) continue;
       if (a.outside ? a.at <= from || a.at > to : a.at < from || a.at >= to) continue;
       const bool watched =
@@ -130,13 +131,13 @@ class TimelineStops : public TemporaryFolder {
 };
 
 /// Whether what is looked for is met at all: a code address, or a byte.
-bool meets(const Accesses::Access& access, const Accesses::Access& wanted) {
+bool meets(const WatchedAccesses::Access& access, const WatchedAccesses::Access& wanted) {
   if (access.kind != wanted.kind) return false;
   if (wanted.kind == StopHit::Kind::code) return access.code == wanted.code;
   return overlap(access.address, access.size, wanted.address, 1);
 }
 
-StopSet stops_for(const Accesses::Access& wanted) {
+StopSet stops_for(const WatchedAccesses::Access& wanted) {
   StopSet stops;
   if (wanted.kind == StopHit::Kind::code) {
     stops.code.push_back(wanted.code);
@@ -151,13 +152,13 @@ TEST_F(TimelineStops, AreMetWhereEachAccessIsToldByItself) {
   for (const GuestMode mode :
        {GuestMode::kernel, GuestMode::user, GuestMode::virtual8086, GuestMode::real}) {
     const Recording recording = guest(mode);
-    const std::vector<Accesses::Access> all = accesses_of(recording);
+    const std::vector<WatchedAccesses::Access> all = accesses_of(recording);
     const RecordingFile file = stored(recording);
     ReplayTimeline timeline(file, nullptr, options());
     std::mt19937_64 random(11);
     int met = 0;
     for (int i = 0; i < 60; ++i) {
-      const Accesses::Access& wanted = all[random() % all.size()];
+      const WatchedAccesses::Access& wanted = all[random() % all.size()];
       // What a delivery touches, and other masters, have places of their own: below.
       if (wanted.delivered || wanted.outside) continue;
       const StopSet stops = stops_for(wanted);
@@ -200,7 +201,7 @@ TEST_F(TimelineStops, AStepMeetsWhatEachAccessIsToldByItself) {
   for (const GuestMode mode : kGuestModes) {
     SCOPED_TRACE(guest_mode_name(mode));
     const Recording recording = guest(mode);
-    const std::vector<Accesses::Access> all = accesses_of(recording);
+    const std::vector<WatchedAccesses::Access> all = accesses_of(recording);
     const RecordingFile file = stored(recording);
     ReplayTimeline timeline(file, nullptr, options());
     std::mt19937_64 random(3);
@@ -209,7 +210,7 @@ TEST_F(TimelineStops, AStepMeetsWhatEachAccessIsToldByItself) {
       // What is accessed hereabouts, so that a good part of the steps meets something.
       timeline.seek({random() % (kStopsLength - 200), 0});
       StopSet stops;
-      for (const Accesses::Access& access : all) {
+      for (const WatchedAccesses::Access& access : all) {
         const std::uint64_t at = access.at.position.instruction;
         const bool near =
             at >= timeline.position().instruction && at < timeline.position().instruction + 40;
@@ -244,7 +245,7 @@ TEST_F(TimelineStops, TheLastStoreIsTheSameWithABreakpointBeside) {
                                GuestMode::real, GuestMode::flat}) {
     SCOPED_TRACE(guest_mode_name(mode));
     const Recording recording = guest(mode);
-    std::vector<Accesses::Access> stores = accesses_of(recording);
+    std::vector<WatchedAccesses::Access> stores = accesses_of(recording);
     std::erase_if(stores, [](const auto& a) { return a.kind != StopHit::Kind::write; });
     // Other masters write seldom: theirs first.
     std::stable_partition(stores.begin(), stores.end(), [](const auto& a) { return a.outside; });
@@ -256,7 +257,7 @@ TEST_F(TimelineStops, TheLastStoreIsTheSameWithABreakpointBeside) {
       ReplayTimeline timeline(file, nullptr, close);
       for (std::size_t i = 0; i < 20; ++i) {
         const bool is_outside = i < 5 && stores[i].outside;
-        const Accesses::Access& store = stores[is_outside ? i : random() % stores.size()];
+        const WatchedAccesses::Access& store = stores[is_outside ? i : random() % stores.size()];
         outside += store.outside ? 1 : 0;
         walks += store.walk ? 1 : 0;
         delivered += store.delivered ? 1 : 0;
@@ -276,11 +277,11 @@ TEST_F(TimelineStops, TheLastStoreIsTheSameWithABreakpointBeside) {
 
 TEST_F(TimelineStops, WhatAnInterruptPushesIsFoundBeforeItAndBehindIt) {
   const Recording recording = guest(GuestMode::kernel);
-  const std::vector<Accesses::Access> all = accesses_of(recording);
+  const std::vector<WatchedAccesses::Access> all = accesses_of(recording);
   const RecordingFile file = stored(recording);
   ReplayTimeline timeline(file, nullptr, options());
   int met = 0;
-  for (const Accesses::Access& wanted : all) {
+  for (const WatchedAccesses::Access& wanted : all) {
     if (!wanted.delivered || wanted.walk || wanted.kind != StopHit::Kind::write) continue;
     if (met == 12) break;
     ++met;

@@ -13,20 +13,20 @@
 namespace citcat::test {
 namespace {
 
-constexpr std::uint32_t kCarry = 1, kOverflow = 0x800;
+constexpr std::uint32_t kCarryFlag = 1, kOverflowFlag = 0x800;
 
 TEST(UndefinedBits, AnImageOfFlagsHasThoseThatAreUndefined) {
   UndefinedBits bits;
-  bits.completed(FlagEffect{kOverflow | kCarry, kOverflow});
+  bits.completed(FlagEffect{kOverflowFlag | kCarryFlag, kOverflowFlag});
   const std::array<std::uint8_t, 4> image{0x03, 0x02, 0, 0};
-  EXPECT_EQ(bits.in_image(image, [] { return 0x0203u; }), kOverflow);
+  EXPECT_EQ(bits.in_image(image, [] { return 0x0203u; }), kOverflowFlag);
   EXPECT_EQ(bits.in_image(std::span(image).first(1), [] { return 0x0203u; }), 0u);
-  EXPECT_EQ(bits.in_image(std::span(image).first(2), [] { return 0xf0203u; }), kOverflow);
+  EXPECT_EQ(bits.in_image(std::span(image).first(2), [] { return 0xf0203u; }), kOverflowFlag);
 }
 
 TEST(UndefinedBits, AnotherValueThanTheFlagsIsNoImage) {
   UndefinedBits bits;
-  bits.completed(FlagEffect{kOverflow | kCarry, kOverflow});
+  bits.completed(FlagEffect{kOverflowFlag | kCarryFlag, kOverflowFlag});
   const std::array<std::uint8_t, 4> stored{0x03, 0x02, 0, 0};
   EXPECT_EQ(bits.in_image(stored, [] { return 0x0202u; }), 0u);
 }
@@ -71,7 +71,7 @@ class FlagImagesTest : public testing::Test {
   /// An image at 1010h that memory holds.
   FlagImagesTest() {
     machine_.store(0x1010, {0x02, 0x02, 0, 0});
-    images_.stored(PhysAddr{0x1010}, {0x0202, kOverflow});
+    images_.stored(PhysAddr{0x1010}, {0x0202, kOverflowFlag});
   }
   bool explain(std::uint32_t address, std::uint8_t captured) {
     return images_.explain(PhysAddr{address}, captured, machine_.memory());
@@ -97,7 +97,7 @@ TEST_F(FlagImagesTest, ExplainNothingOfWhatMemoryHoldsNoMore) {
 TEST_F(FlagImagesTest, AStoreGivesBackTheImageThatItOverwrites) {
   const auto old = images_.stored(PhysAddr{0x1010}, {0x0202, 0});
   ASSERT_TRUE(old);
-  EXPECT_EQ(old->undefined, kOverflow);
+  EXPECT_EQ(old->undefined, kOverflowFlag);
   EXPECT_TRUE(images_.empty()) << "the new one has no such flags";
 }
 

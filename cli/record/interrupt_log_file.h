@@ -9,10 +9,10 @@
 
 namespace citcat {
 
-class EmulatorLog {
+class InterruptLogFile {
  public:
   /// Throws IoError.
-  EmulatorLog();
+  InterruptLogFile();
   /// The file's descriptor, which the emulator inherits.
   int descriptor() const { return file_.value(); }
   /// Its name in a process that has inherited it.

@@ -1,4 +1,4 @@
-#include "cli/record/emulator_log.h"
+#include "cli/record/interrupt_log_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,13 +16,15 @@ constexpr off_t kKept = off_t{1} << 20;
 
 }  // namespace
 
-EmulatorLog::EmulatorLog() : file_(memfd_create("citcat-log", MFD_CLOEXEC)) {
+InterruptLogFile::InterruptLogFile() : file_(memfd_create("citcat-log", MFD_CLOEXEC)) {
   if (file_.value() < 0) throw IoError(system_message("memfd_create"));
 }
 
-std::string EmulatorLog::path() const { return "/proc/self/fd/" + std::to_string(file_.value()); }
+std::string InterruptLogFile::path() const {
+  return "/proc/self/fd/" + std::to_string(file_.value());
+}
 
-void EmulatorLog::trim() {
+void InterruptLogFile::trim() {
   // The file is longer than what is in it: the monitor has made it so.
   off_t end = trimmed_;
   for (off_t next = end; (next = lseek(file_.value(), next, SEEK_DATA)) >= 0;) {
@@ -37,7 +39,7 @@ void EmulatorLog::trim() {
     trimmed_ = gone;
 }
 
-std::uint64_t EmulatorLog::held() const {
+std::uint64_t InterruptLogFile::held() const {
   struct stat status {};
   constexpr std::uint64_t kBlock = 512;  // stat(2)
   return fstat(file_.value(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * kBlock

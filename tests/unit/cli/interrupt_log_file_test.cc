@@ -1,4 +1,4 @@
-#include "cli/record/emulator_log.h"
+#include "cli/record/interrupt_log_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-TEST(EmulatorLog, HoldsNoMoreThanItsEndHoweverMuchIsWritten) {
-  EmulatorLog log;
+TEST(InterruptLogFile, HoldsNoMoreThanItsEndHoweverMuchIsWritten) {
+  InterruptLogFile log;
   const int writer = open(log.path().c_str(), O_WRONLY);
   ASSERT_GE(writer, 0);
   // As the monitor makes it, which maps it ahead.
