@@ -27,9 +27,12 @@ function(citcat_target name)
 endfunction()
 
 # citcat_precompile(NAME [header...]): the headers that most of a target's files include, read once.
-# Only system and library headers, so that editing ours rebuilds no more than what includes them.
+# Only system and library headers, so that editing ours rebuilds no more than what includes them. A target
+# whose sources make one batch reads them once anyway.
 function(citcat_precompile name)
-  if(CITCAT_PCH)
+  get_target_property(sources ${name} SOURCES)
+  list(LENGTH sources count)
+  if(CITCAT_PCH AND count GREATER CITCAT_BATCH)
     target_precompile_headers(${name} PRIVATE <algorithm> <array> <cstdint> <functional> <map>
       <memory> <optional> <span> <string> <vector> ${ARGN})
   endif()
@@ -38,7 +41,7 @@ endfunction()
 # citcat_batched(NAME): sources of the target are compiled CITCAT_BATCH at a time. Most of what they cost a
 # compiler is in headers (GoogleTest, JSON, CLI11, ours) and in templates that the next one wants as well:
 # eight tests of unit_replay take 24 s of a processor alone and 11 s together, eight commands 29 s and 10 s,
-# precompiled headers or not. So all sources of such a target share one anonymous namespace.
+# precompiled headers or not; forty together take about two thirds of what eight at a time do. So all sources of such a target share one anonymous namespace.
 function(citcat_batched name)
   if(CITCAT_BATCH GREATER 1 AND NOT CITCAT_FUZZ)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${CITCAT_BATCH})
