@@ -207,15 +207,13 @@ void Engine::find_env() {
     }
     watch_code_cache(mappings);
   }
-  const std::vector<HostMapping> maps = host_mappings(kLibraryData);
-  const std::uintptr_t slot = reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc;
-  std::uintptr_t cpu = 0;
-  if (lies_in(maps, slot, sizeof cpu)) std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
-  if (!lies_in(maps, cpu + kEnvInCpu, 8192)) {
+  const auto cpu = copy_of<std::uintptr_t>(reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc);
+  std::array<char, 8192> readable;
+  if (!cpu || !copy_memory(*cpu + kEnvInCpu, readable)) {
     throw InternalError("engine: the register state of Unicorn " + version() +
                         " is not where 2.1.1 keeps it");
   }
-  env_ = reinterpret_cast<char*>(cpu + kEnvInCpu);
+  env_ = reinterpret_cast<char*>(*cpu + kEnvInCpu);
   pattern = 0xa5c30001;
   for (int i = 0; i < 8; ++i, pattern += 0x01010101) {
     if (gpr(i) != pattern) {

@@ -2,9 +2,11 @@
 // the library never sees").
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "formats/io/error.h"
@@ -27,24 +29,41 @@ struct Tree {
 };
 
 struct FoundTree {
+  std::size_t offset = 0;  ///< of the pointer to it in the library's state
   std::uintptr_t at = 0;
   Tree tree{};
 };
 
+/// Offset of the pointer to the tree of end addresses, once an engine has found it: it is the same
+/// in all.
+constexpr std::size_t kUnknown = ~std::size_t{0};
+std::atomic<std::size_t> known_offset = kUnknown;
+
+/// The tree that `state` refers to at `offset`, if it may be one without nodes.
+std::optional<FoundTree> empty_tree_at(std::span<const char> state, std::size_t offset) {
+  std::uintptr_t pointer = 0;
+  std::memcpy(&pointer, &state[offset], sizeof pointer);
+  if (pointer % alignof(Tree) != 0) return std::nullopt;
+  const auto tree = copy_of<Tree>(pointer);
+  if (!tree || tree->root != 0 || tree->nodes != 0 || tree->references != 1 || tree->compare == 0)
+    return std::nullopt;
+  return FoundTree{offset, pointer, *tree};
+}
+
 /// What `state` refers to that may be a tree without nodes.
 std::vector<FoundTree> find_empty_trees(std::span<const char> state) {
+  const std::size_t known = known_offset;
+  if (known <= state.size() - sizeof(std::uintptr_t)) {
+    if (const auto tree = empty_tree_at(state, known)) return {*tree};
+  }
   const std::vector<HostMapping> maps = host_mappings(kLibraryData);
   std::vector<FoundTree> found;
   for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= state.size();
        at += sizeof(std::uintptr_t)) {
     std::uintptr_t pointer = 0;
     std::memcpy(&pointer, &state[at], sizeof pointer);
-    if (pointer % alignof(Tree) != 0 || !lies_in(maps, pointer, sizeof(Tree))) continue;
-    const auto tree = copy_of<Tree>(pointer);
-    if (tree && tree->root == 0 && tree->nodes == 0 && tree->references == 1 &&
-        tree->compare != 0) {
-      found.push_back({pointer, *tree});
-    }
+    if (!lies_in(maps, pointer, sizeof(Tree))) continue;
+    if (const auto tree = empty_tree_at(state, at)) found.push_back(*tree);
   }
   return found;
 }
@@ -52,6 +71,7 @@ std::vector<FoundTree> find_empty_trees(std::span<const char> state) {
 /// The only one of `trees` that has got a node since; null where that is none, or several.
 char* find_filled(const std::vector<FoundTree>& trees) {
   char* filled = nullptr;
+  std::size_t offset = kUnknown;
   for (const FoundTree& before : trees) {
     const auto tree = copy_of<Tree>(before.at);
     if (!tree || tree->root == 0 || tree->nodes != 1 || tree->compare != before.tree.compare) {
@@ -59,7 +79,9 @@ char* find_filled(const std::vector<FoundTree>& trees) {
     }
     if (filled != nullptr) return nullptr;
     filled = reinterpret_cast<char*>(before.at);
+    offset = before.offset;
   }
+  if (filled != nullptr) known_offset = offset;
   return filled;
 }
 
