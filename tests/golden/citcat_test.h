@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ class CitcatTest : public ::testing::Test {
   std::string good(const std::vector<std::string>& arguments) const;
   /// The sample capture of the IBM 5150 from its first interrupt on, as a recording.
   void import_sample(const std::string& recording) const;
+  /// The sample of Linux that starts, as a recording.
+  void import_linux_sample(const std::string& recording) const;
+  /// Calls `make` in the first test that asks for `what`, whose folder holds nothing else then, and
+  /// copies the files that it left into the folders of all later ones.
+  void made_once(const std::string& what, const std::function<void()>& make) const;
   std::filesystem::path file(const std::string& name) const { return folder_.path() / name; }
 
  private:

@@ -29,8 +29,7 @@ class FirstDifference : public CitcatTest {
 };
 
 TEST_F(FirstDifference, ThereIsNoneBetweenBlocksAndSingleInstructions) {
-  good({"import", CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst", "--internal",
-        CITCAT_SOURCE_DIR "/samples/linux/start.side.csv", "-o", "r.citcat"});
+  import_linux_sample("r.citcat");
   const ProcessResult result = compare(":instructions", "r.citcat", "r.citcat");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "the replays are the same\n");

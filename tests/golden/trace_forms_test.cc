@@ -258,9 +258,7 @@ std::vector<nlohmann::json> preamble(const std::string& json_lines) {
 }
 
 TEST_F(TraceForms, BeginWithTheProcessAndWithTranslationsThatEarlierRecordsTold) {
-  const std::string sample = CITCAT_SOURCE_DIR "/samples/linux/";
-  good({"import", sample + "start.bin.zst", "--internal", sample + "start.side.csv", "-o",
-        "r.citcat"});
+  import_linux_sample("r.citcat");
   good({"checkpoint", "r.citcat", "--every", "5000"});
   // What a reader of the whole trace knows by then.
   std::map<std::string, nlohmann::json> pages;

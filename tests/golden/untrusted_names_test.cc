@@ -130,9 +130,7 @@ void expect_harmless(const std::string& text, const std::string& where) {
 class UntrustedNames : public CitcatTest {
  protected:
   void SetUp() override {
-    const std::string samples = CITCAT_SOURCE_DIR "/samples/linux/";
-    good({"import", samples + "start.bin.zst", "--internal", samples + "start.side.csv", "-o",
-          "linux.citcat"});
+    import_linux_sample("linux.citcat");
     write_file(file("hostile.elf"), elf_with(hostile_names()));
     // As many names, that are as different.
     std::vector<std::string> harmless;

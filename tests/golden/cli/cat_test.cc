@@ -16,8 +16,10 @@ using ::testing::HasSubstr;
 class Cat : public CitcatTest {
  protected:
   void SetUp() override {
-    import_sample("r.citcat");
-    good({"replay", "r.citcat", "-o", "r.kt"});
+    made_once("replayed", [this] {
+      import_sample("r.citcat");
+      good({"replay", "r.citcat", "-o", "r.kt"});
+    });
   }
   /// Output of the program's replay of [from, to).
   std::string part(const std::string& from, const std::string& to) const {

@@ -19,11 +19,7 @@ class DebugCommand : public CitcatTest {
   void SetUp() override {
     if (std::system("command -v gdb >/dev/null") != 0) GTEST_SKIP() << "no gdb here";
   }
-  void import_linux() const {
-    const std::string samples = CITCAT_SOURCE_DIR "/samples/linux/";
-    good({"import", samples + "start.bin.zst", "--internal", samples + "start.side.csv", "-o",
-          "linux.citcat"});
-  }
+  void import_linux() const { import_linux_sample("linux.citcat"); }
   /// gdb on the program of WatchedProgram, without what it says about evidence.
   std::string watched(const std::string& script, const std::string& more = "") const {
     test::WatchedProgram().store(file("watched.citcat").string());

@@ -57,7 +57,7 @@ std::set<std::string> distinct_lines(const std::string& text) {
 class Idtrace : public CitcatTest {
  protected:
   void SetUp() override {
-    good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat", "-q"});
+    import_linux_sample("linux.citcat");
     good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "-q"});
     programs_ = of_programs(read_file(file("whole.kt")), records_, instructions_);
   }

@@ -45,8 +45,10 @@ const std::vector<Writer>& writers() {
 class Outputs : public CitcatTest {
  protected:
   void SetUp() override {
-    import_sample("r.citcat");
-    good({"replay", "r.citcat", "-o", "one.kt", "--shard", "1/1"});
+    made_once("replayed", [this] {
+      import_sample("r.citcat");
+      good({"replay", "r.citcat", "-o", "one.kt", "--shard", "1/1"});
+    });
     before_ = files();
   }
   ProcessResult shell(const std::string& script) const { return run_shell(script, file("")); }

@@ -16,9 +16,11 @@ using ::testing::HasSubstr;
 class Shards : public CitcatTest {
  protected:
   void SetUp() override {
-    import_sample("r.citcat");
-    good({"checkpoint", "r.citcat", "--every", "50"});
-    good({"replay", "r.citcat", "--from-start", "-o", "one.kt"});
+    made_once("shares", [this] {
+      import_sample("r.citcat");
+      good({"checkpoint", "r.citcat", "--every", "50"});
+      good({"replay", "r.citcat", "--from-start", "-o", "one.kt"});
+    });
     whole_ = read_file(file("one.kt"));
     ASSERT_FALSE(whole_.empty());
   }

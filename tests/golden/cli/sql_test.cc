@@ -21,9 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 class SqlCommand : public CitcatTest {
  protected:
-  void import_linux() const {
-    good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "r.citcat"});
-  }
+  void import_linux() const { import_linux_sample("r.citcat"); }
   OrderedJson rows(const std::string& query) const {
     return OrderedJson::parse(good({"sql", "r.citcat", query, "--json"}));
   }

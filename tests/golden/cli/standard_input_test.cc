@@ -52,16 +52,18 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 class StandardInput : public CitcatTest {
  protected:
   void SetUp() override {
-    import_sample("r.citcat");
-    good({"replay", "r.citcat", "-o", "r.kt"});
-    good({"replay", "r.citcat", "-o", "r.ktz"});
-    good({"replay", "r.citcat", "-o", "r.kt.zst"});
-    good({"convert", sample("area5150.sr"), "--to", "record-csv", "-o", "bus.csv"});
-    good({"convert", sample("area5150.sr"), "--to", "native", "-o", "bus.native"});
-    std::filesystem::copy_file(sample("area5150.sr"), file("pins.sr"));
-    std::filesystem::copy_file(sample("state.json"), file("state.json"));
-    good({"convert", "pins.sr", "--to", "vcd", "-o", "pins.vcd"});
-    shell("gzip -k bus.csv; head -c -100 r.citcat > cut.citcat");
+    made_once("inputs", [this] {
+      import_sample("r.citcat");
+      good({"replay", "r.citcat", "-o", "r.kt"});
+      good({"replay", "r.citcat", "-o", "r.ktz"});
+      good({"replay", "r.citcat", "-o", "r.kt.zst"});
+      good({"convert", sample("area5150.sr"), "--to", "record-csv", "-o", "bus.csv"});
+      good({"convert", sample("area5150.sr"), "--to", "native", "-o", "bus.native"});
+      std::filesystem::copy_file(sample("area5150.sr"), file("pins.sr"));
+      std::filesystem::copy_file(sample("state.json"), file("state.json"));
+      good({"convert", "pins.sr", "--to", "vcd", "-o", "pins.vcd"});
+      shell("gzip -k bus.csv; head -c -100 r.citcat > cut.citcat");
+    });
   }
   static std::string sample(const std::string& name) {
     return std::string(CITCAT_SOURCE_DIR "/samples/ibm5150/") + name;

@@ -118,10 +118,7 @@ TEST_F(Windows, DumpPrintsWhatIsSelectedAsOfItsTrace) {
 /// Windows that events open, beside those of the same instructions as the trace shows them.
 class WindowsOfLinux : public CitcatTest {
  protected:
-  void SetUp() override {
-    good({"import", CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst", "--internal",
-          CITCAT_SOURCE_DIR "/samples/linux/start.side.csv", "-o", "linux.citcat", "-q"});
-  }
+  void SetUp() override { import_linux_sample("linux.citcat"); }
   const std::vector<nlohmann::json>& trace() const {
     static const std::vector<nlohmann::json> all = [this] {
       std::vector<nlohmann::json> records;

@@ -187,7 +187,7 @@ std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
 }
 
 /// How many programs of each kind, and the number of the first; the environment asks for others.
-std::uint64_t programs() { return environment_number("CITCAT_RANDOM_PROGRAMS", 2); }
+std::uint64_t programs() { return environment_number("CITCAT_RANDOM_PROGRAMS", 1); }
 std::uint64_t first_program() { return environment_number("CITCAT_RANDOM_SEED", 1); }
 
 /// The same accesses by the same instructions.

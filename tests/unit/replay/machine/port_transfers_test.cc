@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -324,6 +326,15 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
     check(PortGuest(bus(), access, counted), path);
   }
 
+  /// Of the transactions at the port, those that are changed: one for each access, another one for
+  /// each form and alignment. CITCAT_ACCEPTANCE=full: all.
+  static std::vector<std::size_t> changed_ones(const SeenAccess& access, const PortGuest& guest) {
+    const std::vector<std::size_t> all = guest.port_transactions();
+    const char* const wanted = std::getenv("CITCAT_ACCEPTANCE");
+    if (wanted != nullptr && std::string_view(wanted) == "full") return all;
+    return {all[(static_cast<std::size_t>(access.form) * 5 + access.alignment) % all.size()]};
+  }
+
   static void expect_agreement(const SeenAccess& access, const PortGuest::Result& found) {
     EXPECT_TRUE(found.matches()) << found.report.divergence->reason << ": expected "
                                  << found.report.divergence->expected << ", found "
@@ -365,7 +376,7 @@ TEST_P(PortTransfers, MayBeShownAsOneWhateverTheBus) {
 TEST_P(PortTransfers, DifferWhereOneOfThemIsMissing) {
   for_each_access([](const SeenAccess& access) {
     for_a_way(access, [&](const PortGuest& guest, ExecutionPath path) {
-      for (const std::size_t at : guest.port_transactions()) {
+      for (const std::size_t at : changed_ones(access, guest)) {
         PortGuest changed = guest;
         changed.shown.erase(changed.shown.begin() + static_cast<std::ptrdiff_t>(at));
         EXPECT_FALSE(changed.run(path).matches()) << at;
@@ -379,7 +390,7 @@ TEST_P(PortTransfers, DifferInEachBitOfEachByteThatIsWritten) {
     if (!access.out) return;
     const PortGuest guest(bus(), access, true);
     SCOPED_TRACE(access.text());
-    for (const std::size_t at : guest.port_transactions()) {
+    for (const std::size_t at : changed_ones(access, guest)) {
       for (std::uint32_t i = 0; i < guest.shown[at].size; ++i) {
         PortGuest changed = guest;
         changed.shown[at].data[i] ^= static_cast<std::uint8_t>(1u << (at + i) % 8);
@@ -395,7 +406,7 @@ TEST_P(PortTransfers, DifferAtAnotherPort) {
   for_each_access([](const SeenAccess& access) {
     const PortGuest guest(bus(), access, true);
     SCOPED_TRACE(access.text());
-    for (const std::size_t at : guest.port_transactions()) {
+    for (const std::size_t at : changed_ones(access, guest)) {
       PortGuest changed = guest;
       changed.shown[at].address = changed.shown[at].address.plus32(1);
       EXPECT_FALSE(changed.run(ExecutionPath::instructions).matches()) << at;
@@ -407,7 +418,7 @@ TEST_P(PortTransfers, DifferInTheOtherDirection) {
   for_each_access([](const SeenAccess& access) {
     PortGuest guest(bus(), access, true);
     SCOPED_TRACE(access.text());
-    for (const std::size_t at : guest.port_transactions()) {
+    for (const std::size_t at : changed_ones(access, guest)) {
       PortGuest changed = guest;
       changed.shown[at].op = access.out ? BusOp::io_read : BusOp::io_write;
       EXPECT_FALSE(changed.run(ExecutionPath::instructions).matches()) << at;
@@ -418,7 +429,7 @@ TEST_P(PortTransfers, DifferInTheOtherDirection) {
 /// The capture ends between two transfers: all that it shows agrees, and the access is not made.
 TEST_P(PortTransfers, EndTheReplayInFrontOfAnAccessThatIsCutOff) {
   for_each_access([](const SeenAccess& access) {
-    for_each_way(access, [&](const PortGuest& guest, ExecutionPath path) {
+    for_a_way(access, [&](const PortGuest& guest, ExecutionPath path) {
       const std::vector<std::size_t> ports = guest.port_transactions();
       for (std::size_t n = 0; n + 1 < access.parts.size(); ++n) {
         PortGuest cut = guest;
