@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "events/control_bits.h"
 #include "replay/engine/unicorn_internal.h"
-#include "x86/control_bits.h"
 
 namespace citcat {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "events/control_bits.h"
 #include "replay/verify/repeated_lines.h"
-#include "x86/control_bits.h"
 
 namespace citcat {
 

@@ -2,10 +2,10 @@
 
 #include <array>
 
+#include "events/control_bits.h"
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"
-#include "x86/control_bits.h"
 #include "x86/instruction_features.h"
 
 namespace citcat {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "events/control_bits.h"
 #include "replay/machine/units/table_descriptor.h"
-#include "x86/control_bits.h"
 
 namespace citcat {
 

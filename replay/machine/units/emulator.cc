@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "events/control_bits.h"
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/control_registers.h"
@@ -26,7 +27,6 @@
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_management.h"
 #include "replay/machine/units/table_descriptor.h"
-#include "x86/control_bits.h"
 #include "x86/early_cpu_quirks.h"
 
 namespace citcat {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "events/control_bits.h"
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/floating_point.h"
 #include "replay/machine/units/model_registers.h"
 #include "replay/machine/units/operands.h"
-#include "x86/control_bits.h"
 #include "x86/fx_image.h"
 #include "x86/instruction_features.h"
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "events/control_bits.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/units/model_registers.h"
-#include "x86/control_bits.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/instruction_features.h"
 

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "events/control_bits.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/exception_delivery.h"
 #include "replay/machine/units/model_registers.h"
@@ -9,7 +10,6 @@
 #include "replay/machine/units/retirement.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/system_memory.h"
-#include "x86/control_bits.h"
 
 namespace citcat {
 

@@ -4,8 +4,8 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "events/control_bits.h"
 #include "replay/machine/replay_stopped.h"
-#include "x86/control_bits.h"
 
 namespace citcat {
 

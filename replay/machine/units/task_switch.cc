@@ -2,12 +2,12 @@
 
 #include <array>
 
+#include "events/control_bits.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/stack_pusher.h"
 #include "replay/machine/units/system_memory.h"
 #include "replay/machine/units/table_descriptor.h"
-#include "x86/control_bits.h"
 
 namespace citcat {
 
