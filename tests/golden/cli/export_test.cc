@@ -61,7 +61,7 @@ class Export : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
-    import_linux_sample("linux.citcat");
+    good({"import", kLinuxStart, "--internal", kLinuxStartValues, "-o", "linux.citcat", "-q"});
     const auto replay = nlohmann::json::parse(
         good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "--json"}));
     instructions_ = replay.at("instructions");
