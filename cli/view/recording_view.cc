@@ -107,6 +107,9 @@ void write_page(view::RunView& run, const RecordingViewArguments& arguments,
                 const Console& console) {
   while (run.look_further(kIdleInstructions)) check_interrupt();
   const std::uint64_t end = run.index().told_to();
+  if (arguments.from >= end) {
+    throw UsageError(fmt::format("--from {}: the run has {} instructions", arguments.from, end));
+  }
   const std::optional<std::string> page =
       view::exported_page(run, {arguments.from, std::min(arguments.to.value_or(end), end)});
   if (!page) throw Interrupted();

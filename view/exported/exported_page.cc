@@ -90,10 +90,6 @@ std::vector<std::uint8_t> packed(const Json& description, std::span<const std::u
 }  // namespace
 
 std::optional<std::string> exported_page(RunView& view, const ExportRange& range) {
-  if (range.from >= view.index().told_to()) {
-    throw UsageError(
-        fmt::format("--from {}: the run has {} instructions", range.from, view.index().told_to()));
-  }
   if (range.to <= range.from) {
     throw UsageError(
         fmt::format("--to {}: expected more than --from {}; the run has {} instructions", range.to,
