@@ -90,8 +90,6 @@ TEST_F(HelpTest, SaysWhatAValueShouldBe) {
               HasSubstr("--memory-limit: expected a size such as 64K or 2G, found much"));
   EXPECT_THAT(refused({"verify", "r.citcat", "--engine", "slow"}),
               HasSubstr("--engine: expected fast or unicorn, found slow"));
-  EXPECT_THAT(refused({"verify", "r.citcat", "--cache-model", "i586"}),
-              HasSubstr("--cache-model: expected i486, pentium"));
   EXPECT_THAT(refused({"import", "c.bin", "--start", "boot"}),
               HasSubstr("--start: expected interrupt:N"));
 }
