@@ -21,13 +21,13 @@ namespace {
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
-    const OptionDescription d = describe(*option);
+    const OptionDescription d = citcat::describe(*option);
     if (d.is_argument()) return d.repeated ? " ..." : "";
     if (d.argument.empty()) return "";
     return " " + (d.choices.empty() ? d.argument : type_of(d.choices));
   }
   std::string make_option_desc(const CLI::Option* option) const override {
-    const OptionDescription d = describe(*option);
+    const OptionDescription d = citcat::describe(*option);
     std::string text = d.text;
     if (!d.usual.empty()) text += " (default: " + d.usual + ")";
     if (d.required && !d.is_argument()) text += " (required)";

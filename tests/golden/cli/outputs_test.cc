@@ -45,7 +45,7 @@ const std::vector<Writer>& writers() {
 class Outputs : public CitcatTest {
  protected:
   void SetUp() override {
-    made_once("replayed", [this] {
+    made_once("a share", [this] {
       import_sample("r.citcat");
       good({"replay", "r.citcat", "-o", "one.kt", "--shard", "1/1"});
     });
