@@ -16,6 +16,7 @@
 
 #include "cli/analysis/analysis_output.h"
 #include "cli/interrupt.h"
+#include "cli/parsing/option_message.h"
 #include "cli/part_failure.h"
 #include "cli/replay_progress.h"
 #include "events/archive/container.h"
@@ -42,6 +43,12 @@ using tools::Setup;
 using tools::ToolHost;
 
 /// The scope of a plan, if it has one.
+std::optional<tools::WindowPlan> windows_of(const AnalysisPlan& plan, std::uint64_t end,
+                                            const NameSource& names) {
+  if (plan.window.empty()) return std::nullopt;
+  return for_option("--window", [&] { return tools::WindowPlan::parse(plan.window, end, names); });
+}
+
 std::optional<Scope> scope_of(const AnalysisPlan& plan, const NameSource& names) {
   if (plan.where.empty()) return std::nullopt;
   return Scope(plan.where, names);
@@ -104,10 +111,7 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
   if (splits || (scope && scope->needs_history())) {
     return "interrupts and system calls that are open are followed from the beginning on";
   }
-  std::optional<tools::WindowPlan> windows;
-  if (!plan.window.empty()) {
-    windows = tools::WindowPlan::parse(plan.window, ~std::uint64_t{0}, *setup.names);
-  }
+  const auto windows = windows_of(plan, ~std::uint64_t{0}, *setup.names);
   if (windows && windows->is_controlled())
     return "another process opens and closes windows as the run goes on";
   if (windows && !windows->by_position()) {
@@ -132,17 +136,16 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   host_options.to = plan.range.to;
   host_options.scope = scope ? &*scope : nullptr;
   host_options.names = &names;
-  std::optional<tools::WindowPlan> windows;
-  if (!plan.window.empty()) {
-    windows =
-        tools::WindowPlan::parse(plan.window, file.recording().instructions.value_or(0), names);
+  const std::uint64_t end = file.recording().instructions.value_or(0);
+  auto windows = windows_of(plan, end, names);
+  if (windows) {
     windows->on_refusal([&console](const std::string& why) { console.warn(why); });
     host_options.windows = &*windows;
   }
   std::optional<tools::WindowPlan> samples;
   if (!plan.sample.empty()) {
-    samples = tools::WindowPlan::parse_sample(plan.sample,
-                                              file.recording().instructions.value_or(0), names);
+    samples = for_option("--sample",
+                         [&] { return tools::WindowPlan::parse_sample(plan.sample, end, names); });
     host_options.samples = &*samples;
   }
 

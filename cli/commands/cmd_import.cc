@@ -22,6 +22,7 @@
 #include "cli/live/live_capture.h"
 #include "cli/machine/internal_files.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/option_message.h"
 #include "cli/record/side_file.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
@@ -69,22 +70,6 @@ std::optional<CountUnit> counts_option(const std::string& name) {
   throw UsageError("--counts: expected instructions, branches or blocks, found " + name);
 }
 
-Where where_option(const char* option, const std::string& text) {
-  try {
-    return parse_where(text);
-  } catch (const UsageError& error) {
-    throw UsageError(std::string(option) + ": " + error.what());
-  }
-}
-
-OnChipMarker on_chip_option(const std::string& text) {
-  try {
-    return parse_on_chip_marker(text);
-  } catch (const UsageError& error) {
-    throw UsageError(std::string("--on-chip: ") + error.what());
-  }
-}
-
 ImportOptions import_options(const ImportArguments& arguments) {
   ImportOptions options;
   options.capture = arguments.capture.options();
@@ -94,12 +79,14 @@ ImportOptions import_options(const ImportArguments& arguments) {
   } else {
     options.initial_state_path = arguments.initial_state;
   }
-  if (!arguments.start.empty()) options.start = where_option("--start", arguments.start);
-  if (!arguments.stop.empty()) options.stop = where_option("--stop", arguments.stop);
+  if (!arguments.start.empty())
+    options.start = for_option("--start", [&] { return parse_where(arguments.start); });
+  if (!arguments.stop.empty())
+    options.stop = for_option("--stop", [&] { return parse_where(arguments.stop); });
   options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
   options.counts = counts_option(arguments.counts);
   for (const std::string& text : arguments.on_chip) {
-    options.on_chip.push_back(on_chip_option(text));
+    options.on_chip.push_back(for_option("--on-chip", [&] { return parse_on_chip_marker(text); }));
   }
   options.segment = arguments.segment;
   options.provenance = !arguments.no_provenance;

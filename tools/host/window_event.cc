@@ -73,7 +73,7 @@ void WindowEvent::take_value(const std::string& word, const std::string& value,
       places_ = names.code(value);
       break;
     case Counted::writes:
-      places_ = {parse_linear_range(value, "--window: write:")};
+      places_ = {parse_linear_range(value, "write:")};
       break;
     case Counted::processes:
       process_ = value;

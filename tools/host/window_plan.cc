@@ -58,19 +58,6 @@ std::vector<Range>::const_iterator range_at(const std::vector<Range>& ranges,
                           [](std::uint64_t n, const Range& range) { return n < range.second; });
 }
 
-/// parse(), whose messages name --window, for another option.
-WindowPlan parse_for(const std::string& option, const std::string& text, std::uint64_t end,
-                     const NameSource& names) {
-  try {
-    return WindowPlan::parse(text, end, names);
-  } catch (const UsageError& error) {
-    constexpr std::string_view kUsual = "--window";
-    const std::string message = error.what();
-    if (!message.starts_with(kUsual)) throw;
-    throw UsageError(option + message.substr(kUsual.size()));
-  }
-}
-
 std::vector<Range> random_ranges(WindowWords& words, std::uint64_t end) {
   const std::uint64_t count = words.number();
   words.expect("of");
@@ -79,7 +66,7 @@ std::vector<Range> random_ranges(WindowWords& words, std::uint64_t end) {
   const std::uint64_t seed = words.number();
   const std::uint64_t slots = length != 0 ? end / length : 0;
   if (count == 0 || count > slots) {
-    throw UsageError("--window: the run has no room for so many windows of that length");
+    throw UsageError("the run has no room for so many windows of that length");
   }
   // By the engine alone, whose numbers are the same everywhere; distributions differ between
   // libraries. Of 2^64 numbers the remainder favours the first slots by less than slots / 2^64.
@@ -141,7 +128,7 @@ void WindowPlan::read_every(WindowWords& words, const NameSource& names) {
   opens_anew_ = true;
   counts_ = !opens_.event.is_instructions() || !closes_[0].event.is_instructions();
   if (!counts_ && closes_[0].number > opens_.number) {
-    throw UsageError("--window: expected windows that are no longer than their distance");
+    throw UsageError("expected windows that are no longer than their distance");
   }
 }
 
@@ -181,16 +168,16 @@ WindowPlan WindowPlan::parse(const std::string& text, std::uint64_t end, const N
   plan.warm_ = warm_in(words);
   words.expect_end();
   if (plan.warm_ != 0 && plan.counts_) {
-    throw UsageError("--window: where events open windows nobody knows beforehand when to warm up");
+    throw UsageError("where events open windows nobody knows beforehand when to warm up");
   }
   return plan;
 }
 
 WindowPlan WindowPlan::parse_sample(const std::string& text, std::uint64_t end,
                                     const NameSource& names) {
-  WindowPlan plan = parse_for("--sample", text, end, names);
+  WindowPlan plan = parse(text, end, names);
   if (plan.is_controlled() || !plan.by_position()) {
-    throw UsageError("--sample: expected windows of instructions, found \"" + text + "\"");
+    throw UsageError("expected windows of instructions, found \"" + text + "\"");
   }
   return plan;
 }

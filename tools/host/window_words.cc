@@ -50,7 +50,7 @@ std::uint64_t WindowWords::number(const std::string& text) {
 }
 
 void WindowWords::refuse(const std::string& expected, const std::string& found) {
-  throw UsageError("--window: expected " + expected + ", found " +
+  throw UsageError("expected " + expected + ", found " +
                    (found.empty() ? "the end" : "\"" + found + "\""));
 }
 
