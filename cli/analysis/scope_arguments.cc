@@ -1,5 +1,6 @@
 #include "cli/analysis/scope_arguments.h"
 
+#include "cli/parsing/replay_options.h"
 #include "tools/host/window_plan.h"
 
 namespace citcat {
@@ -8,11 +9,7 @@ void ScopeArguments::define(const CommandParser& parser) {
   parser.add_option("--where", where,
                     "Only instructions for which this holds: process=NAME level=N interrupt[=V] "
                     "syscall[=N] code=PLACE data=FIRST-LAST, combined with & | ! ( )");
-  parser
-      .add_option("--symbols", symbols,
-                  "More names for addresses, from System.map, kallsyms or ELF: "
-                  "FILE[@BASE][:PROCESS]; may be repeated")
-      .repeated();
+  define_symbols(parser, symbols);
   parser.add_option(
       "--by", by,
       "Split the output by process, level or interrupt, or by several of them with commas between");

@@ -21,6 +21,7 @@
 #include "cli/machine/each_processor.h"
 #include "cli/machine/machine_analysis.h"
 #include "cli/machine/processor_argument.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/shard.h"
@@ -272,9 +273,8 @@ void define_common(const CommandParser& parser, AnalyzeArguments& arguments) {
       "Do only share K of N, which `merge` joins: K/N, or auto, which asks the batch system");
   parser.add_option("-o,--output", arguments.output, "File for the share (with --shard)");
   define_comparison(parser, arguments.plan.policy);
-  parser.add_flag("--unchecked", arguments.unchecked, "Do not compare the replay with the bus");
-  parser.add_flag("--from-start", arguments.from_start,
-                  "Replay from the beginning, without checkpoints");
+  define_unchecked(parser, arguments.unchecked);
+  define_from_start(parser, arguments.from_start);
   parser.add_option("--sample", arguments.sample,
                     "Give tools that need every instruction in order only these samples of the "
                     "run, such as 'every 1M for 10k, warm 10k'; other tools see the whole run");

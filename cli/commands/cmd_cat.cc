@@ -14,6 +14,7 @@
 #include "cli/kt_text.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/select/export_run.h"
@@ -234,9 +235,8 @@ CommandRun define_cat(const CommandParser& parser) {
   parser.add_flag("--clock", arguments->clocks,
                   "Print when the bus showed each record, in clocks and seconds (a recording as "
                   "text, json or csv)");
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
-  parser.add_flag("--from-start", arguments->from_start,
-                  "Replay from the beginning, without checkpoints");
+  define_unchecked(parser, arguments->unchecked);
+  define_from_start(parser, arguments->from_start);
   arguments->scope.define(parser);
   return [arguments](const Console& console) { return run_cat(*arguments, console); };
 }

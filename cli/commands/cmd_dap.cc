@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/moment_argument.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/transaction_text.h"
 #include "debugger/adapter/adapter.h"
@@ -172,7 +173,7 @@ CommandRun define_dap(const CommandParser& parser) {
           "Programs that give names and source lines: FILE[@BASE][:PROCESS]; may be repeated")
       .repeated();
   define_comparison(parser, arguments->comparison);
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  define_unchecked(parser, arguments->unchecked);
   return [arguments](const Console& console) { return run_dap(*arguments, console); };
 }
 

@@ -18,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/moment_argument.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/transaction_text.h"
 #include "debugger/protocol/connection.h"
@@ -318,10 +319,9 @@ CommandRun define_debug(const CommandParser& parser) {
   parser.add_option("--port", arguments->port,
                     "Serve on this port of the loopback address; 0: a free one");
   parser.add_option("--gdb", arguments->gdb, "The gdb to start").show_default();
-  parser.add_option("--hints", arguments->hints,
-                    "Corrections for the replay, written by `explain` and reviewed by you");
+  define_hints(parser, arguments->hints);
   define_comparison(parser, arguments->comparison);
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  define_unchecked(parser, arguments->unchecked);
   return [arguments](const Console& console) { return run_debug(*arguments, console); };
 }
 

@@ -20,6 +20,7 @@
 #include "cli/machine/processor_argument.h"
 #include "cli/parallel_trace.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/replay_stats.h"
@@ -386,14 +387,10 @@ CommandRun define_replay(const CommandParser& parser) {
   parser.add_flag(
       "--processes", arguments->processes,
       "Write PID and MMU records at the beginning and at each change of the address space");
-  parser
-      .add_option("--hints", arguments->hints,
-                  "Corrections for the replay, written by `explain` and reviewed by you")
-      .type_name(kFileType);
+  define_hints(parser, arguments->hints);
   define_comparison(parser, arguments->comparison);
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
-  parser.add_flag("--from-start", arguments->from_start,
-                  "Replay from the beginning, without checkpoints");
+  define_unchecked(parser, arguments->unchecked);
+  define_from_start(parser, arguments->from_start);
   define_engine(parser, arguments->path);
   parser.add_flag("--stats", arguments->stats,
                   "Print, on stderr or in the JSON, what the replay did and how long it took");

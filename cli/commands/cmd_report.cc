@@ -15,6 +15,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/report/report_data.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
@@ -85,11 +86,7 @@ CommandRun define_report(const CommandParser& parser) {
                   "File for the page (default: the name of the recording with .html, here)")
       .type_name(kFileType);
   parser.add_flag("--compare", arguments->compare, "Show two recordings, or ranges, side by side");
-  parser
-      .add_option("--symbols", arguments->options.symbols,
-                  "More names for addresses, from System.map, kallsyms or ELF: "
-                  "FILE[@BASE][:PROCESS]; may be repeated")
-      .repeated();
+  define_symbols(parser, arguments->options.symbols);
   parser
       .add_option(
           "--capture", arguments->options.capture,

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/divergence_report.h"
 #include "cli/machine/processor_argument.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/text_error_report.h"
 #include "formats/io/error.h"
@@ -193,12 +194,8 @@ CommandRun define_session(const CommandParser& parser) {
   arguments->processor.define(parser);
   parser.add_option("--mdl", arguments->files, "File with metrics in MDL; may be repeated")
       .repeated();
-  parser
-      .add_option("--symbols", arguments->symbols,
-                  "More names for addresses, from System.map, kallsyms or ELF: "
-                  "FILE[@BASE][:PROCESS]; may be repeated")
-      .repeated();
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  define_symbols(parser, arguments->symbols);
+  define_unchecked(parser, arguments->unchecked);
   parser.add_flag("--json", arguments->json, "Print reports as one line of JSON each");
   return [arguments](const Console& console) {
     if (is_standard_input(arguments->recording)) {

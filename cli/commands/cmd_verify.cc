@@ -22,6 +22,7 @@
 #include "cli/machine/processes.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/report/verdict.h"
@@ -412,10 +413,7 @@ CommandRun define_verify(const CommandParser& parser) {
           "--memory", arguments->memory,
           "Memory captured at the end: raw from physical address 0, or an image with addresses")
       .type_name(kFileType);
-  parser
-      .add_option("--hints", arguments->hints,
-                  "Corrections for the replay, written by `explain` and reviewed by you")
-      .type_name(kFileType);
+  define_hints(parser, arguments->hints);
   parser
       .add_option("--code", arguments->code,
                   "Compare the code that ran with this file: ELF, or a ROM's image as FILE@BASE; "

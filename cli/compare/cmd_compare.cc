@@ -11,6 +11,7 @@
 #include "cli/compare/compared_recording.h"
 #include "cli/compare/difference_output.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "formats/io/error.h"
 #include "formats/text/one_line.h"
 #include "sql/compare/log_difference.h"
@@ -75,7 +76,7 @@ CommandRun define_compare(const CommandParser& parser) {
   parser.add_option("--format", arguments->format, "Format of the log (default: by content)")
       .one_of(names);
   parser.add_option("--from", arguments->from, "First instruction of the recording to compare");
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  define_unchecked(parser, arguments->unchecked);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_compare(*arguments, console); };
 }

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/compare/compared_recording.h"
 #include "cli/compare/difference_output.h"
+#include "cli/parsing/replay_options.h"
 #include "sql/compare/run_difference.h"
 
 namespace citcat {
@@ -99,7 +100,7 @@ CommandRun define_diff(const CommandParser& parser) {
   parser.add_option("B", arguments->b, "Recording of another run of the same machine").required();
   parser.add_option("--from-a", arguments->from_a, "First instruction of A to compare");
   parser.add_option("--from-b", arguments->from_b, "First instruction of B to compare");
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
+  define_unchecked(parser, arguments->unchecked);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_diff(*arguments, console); };
 }

@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/sql/result_printer.h"
@@ -221,14 +222,9 @@ CommandRun define_sql(const CommandParser& parser) {
   parser.add_option("QUERY", arguments->query,
                     "SQL statements (default: read them from the standard input)");
   parser.add_flag("--schema", arguments->schema, "Only print the tables and their columns");
-  parser
-      .add_option("--symbols", arguments->symbols,
-                  "More names for addresses, from System.map, kallsyms or ELF: "
-                  "FILE[@BASE][:PROCESS]; may be repeated")
-      .repeated();
-  parser.add_flag("--unchecked", arguments->unchecked, "Do not compare the replay with the bus");
-  parser.add_flag("--from-start", arguments->from_start,
-                  "Replay from the beginning, without checkpoints");
+  define_symbols(parser, arguments->symbols);
+  define_unchecked(parser, arguments->unchecked);
+  define_from_start(parser, arguments->from_start);
   parser.add_flag("--json", arguments->json, "Print an array of objects in one line");
   parser.add_flag("--csv", arguments->csv, "Print comma-separated values, a header line first");
   return [arguments](const Console& console) { return run_sql(*arguments, console); };

@@ -2,6 +2,7 @@
 
 #include "cli/comparison_arguments.h"
 #include "cli/parsing/command_description.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/view/recording_view.h"
 
 namespace citcat {
@@ -13,15 +14,10 @@ void RecordingViewArguments::define(const CommandParser& parser) {
       .add_option("--export", output,
                   "Write a page of the instructions from --from to --to to this file instead")
       .type_name(kFileType);
-  parser
-      .add_option("--symbols", symbols,
-                  "More names for addresses, from System.map, kallsyms or ELF: "
-                  "FILE[@BASE][:PROCESS]; may be repeated")
-      .repeated();
-  parser.add_option("--hints", hints,
-                    "Corrections for the replay, written by `explain` and reviewed by you");
+  define_symbols(parser, symbols);
+  define_hints(parser, hints);
   define_comparison(parser, comparison);
-  parser.add_flag("--unchecked", unchecked, "Do not compare the replay with the bus");
+  define_unchecked(parser, unchecked);
 }
 
 }  // namespace citcat

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
+#include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/why/slice_report.h"
 #include "events/position_text.h"
@@ -157,12 +158,8 @@ CommandRun define_why(const CommandParser& parser) {
       .add_option("--limit", arguments->limit,
                   "Most steps to print; what is not followed further is named. 0: no limit")
       .show_default();
-  parser
-      .add_option("--symbols", arguments->symbols,
-                  "More names for addresses, from System.map, kallsyms or ELF; may be repeated")
-      .repeated();
-  parser.add_option("--hints", arguments->hints,
-                    "Corrections for the replay, written by `explain` and reviewed by you");
+  define_symbols(parser, arguments->symbols);
+  define_hints(parser, arguments->hints);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_why(*arguments, console); };
 }
