@@ -23,7 +23,8 @@ namespace citcat {
 /// the reader has returned false; the rest is known as soon as the capture is open.
 struct CaptureInfo {
   std::string format;  ///< identifier in the table of formats, e.g. "sigrok"
-  /// Of a capture of several processors: whose share it is, and where that begins; for people.
+  /// In a capture of several processors, the one that is read, and its first record, in words;
+  /// otherwise empty.
   std::string share;
   CpuModel cpu = CpuModel::unknown;         ///< as captured or as the caller declared
   std::uint32_t address_mask = 0xffffffff;  ///< physical address bits that were captured

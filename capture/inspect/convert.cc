@@ -365,16 +365,16 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
                               const ConvertOptions& how) {
   const ConvertTarget& row = find_target(target);
   if (paths.empty()) throw UsageError("no capture file was given");
-  const CaptureFormat* const format = &capture_format_of(paths[0], options);
+  const CaptureFormat& format = capture_format_of(paths[0], options);
   ConvertResult result;
-  result.from = format->id;
+  result.from = format.id;
   TextOut out(*sink);
   const bool pins = row.needs_samples || row.id == "vcd";
-  const auto samples = pins ? open_samples(format_in_full(format->id, options), paths) : nullptr;
+  const auto samples = pins ? open_samples(format_in_full(format.id, options), paths) : nullptr;
   if (samples) {
     convert_samples(*samples, row.id, out, how, result);
   } else if (row.needs_samples || how.extra != nullptr) {
-    throw UsageError(paths[0] + ": format '" + std::string(format->id) +
+    throw UsageError(paths[0] + ": format '" + std::string(format.id) +
                      "' holds records, from which no samples can be made");
   } else {
     const CaptureInfo whole = row.id == "native" ? whole_info(paths, options) : CaptureInfo{};

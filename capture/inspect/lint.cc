@@ -289,12 +289,12 @@ const char* confidence_name(FindingConfidence confidence) {
 LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                         const std::function<void(std::uint64_t)>& progress) {
   if (paths.empty()) throw UsageError("no capture file was given");
-  const CaptureFormat* const format = &capture_format_of(paths[0], options);
+  const CaptureFormat& format = capture_format_of(paths[0], options);
   LintReport report;
   std::optional<Linter> linter;
   std::unique_ptr<CaptureReader> capture;
   try {
-    const std::string name = format_in_full(format->id, options);
+    const std::string name = format_in_full(format.id, options);
     if (open_samples(name, paths)) {
       capture = open_capture_with_cycles(name, paths, options, [&](const PinCycle& cycle) {
         if (linter) linter->add_cycle(cycle);
@@ -322,9 +322,9 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
     if (report.transactions == 0 && report.findings.empty())
       report.findings.push_back({"no-transactions", FindingConfidence::certain, 1, 0, 0,
                                  "not one bus transaction in the whole capture"});
-    find_glitches(format->id, paths, report.findings);
+    find_glitches(format.id, paths, report.findings);
   }
-  if (format != nullptr) find_exchanged(format->id, paths, options, report.findings);
+  find_exchanged(format.id, paths, options, report.findings);
   std::stable_sort(
       report.findings.begin(), report.findings.end(),
       [](const LintFinding& a, const LintFinding& b) { return a.confidence > b.confidence; });

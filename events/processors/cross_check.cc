@@ -162,7 +162,7 @@ void CrossCheck::read(const SharedEvent& event) {
 
 /// Between the read of a locked access and its write nobody else has the bus (Intel SDM vol. 3,
 /// 8.1.2), but to write back a line that is asked for. An operand that does not fit into a bus word
-/// is read in parts, and then written in as many. What is wrong, or "".
+/// is read in parts, and then written in as many. Returns the contradiction, or "".
 std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
   if (locked_by_ && *locked_by_ != processor) {
     if (t.op == BusOp::data_write && t.has(kSnoop)) return "";
