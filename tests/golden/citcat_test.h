@@ -21,12 +21,15 @@ class CitcatTest : public ::testing::Test {
   void import_sample(const std::string& recording) const;
   /// The sample of Linux that starts, as a recording.
   void import_linux_sample(const std::string& recording) const;
-  /// Calls `make` in the first test that asks for `what`, whose folder holds nothing else then, and
-  /// copies the files that it left into the folders of all later ones.
-  void made_once(const std::string& what, const std::function<void()>& make) const;
+  /// Calls `make` in the first test of the suite, whose folder holds nothing else then, and copies
+  /// the files that it left into the folders of all later ones.
+  void made_once(const std::function<void()>& make) const;
   std::filesystem::path file(const std::string& name) const { return folder_.path() / name; }
 
  private:
+  /// Imports once in the whole program, and writes the same recording each time.
+  void import_once(const std::vector<std::string>& arguments, const std::string& recording) const;
+
   TemporaryFolder folder_;
 };
 

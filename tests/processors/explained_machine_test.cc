@@ -66,6 +66,15 @@ class ExplainedMachine : public ::testing::Test {
     EXPECT_FALSE(causes.empty()) << explanation.dump(1);
     return causes.empty() ? Json::object() : causes.at(0);
   }
+  /// It repairs all that is wrong, and names the processor, the instruction and the address of
+  /// `record`.
+  static void expect_repair(const Json& cause, const char* name, const MonitorRecord& record) {
+    EXPECT_EQ(cause.value("cause", ""), name);
+    EXPECT_EQ(cause.value("processor", 9), record.burst >> 4);
+    EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), record.icount);
+    EXPECT_EQ(cause.value("address", 0u), record.addr);
+    EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  }
 
  private:
   citcat::testing::TemporaryFolder folder_;
@@ -82,11 +91,7 @@ TEST_F(ExplainedMachine, AnInvalidationThatTheCaptureLacksIsNamed) {
   all.erase(all.begin() + kInvalidation);
   import_damaged(all);
   const Json cause = first_cause(explained());
-  EXPECT_EQ(cause.value("cause", ""), "missing_invalidation");
-  EXPECT_EQ(cause.value("processor", 9), dropped.burst >> 4);
-  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), dropped.icount);
-  EXPECT_EQ(cause.value("address", 0u), dropped.addr);
-  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  expect_repair(cause, "missing_invalidation", dropped);
 }
 
 TEST_F(ExplainedMachine, WhatAnotherProcessorDidIsNamed) {
@@ -142,11 +147,7 @@ TEST_F(ExplainedMachine, AnInvalidationOfAnotherLineIsNamed) {
   moved.addr += 64;
   import_damaged(all);
   const Json cause = first_cause(explained());
-  EXPECT_EQ(cause.value("cause", ""), "wrong_line");
-  EXPECT_EQ(cause.value("processor", 9), moved.burst >> 4);
-  EXPECT_EQ(cause.value("instruction", std::uint64_t{0}), moved.icount);
-  EXPECT_EQ(cause.value("address", 0u), moved.addr);
-  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+  expect_repair(cause, "wrong_line", moved);
 }
 
 TEST_F(ExplainedMachine, AnInvalidationTooManyIsNamed) {

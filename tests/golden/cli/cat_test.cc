@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class Cat : public CitcatTest {
  protected:
   void SetUp() override {
-    made_once("replayed", [this] {
+    made_once([this] {
       import_sample("r.citcat");
       good({"replay", "r.citcat", "-o", "r.kt"});
     });

@@ -45,7 +45,7 @@ const std::vector<Writer>& writers() {
 class Outputs : public CitcatTest {
  protected:
   void SetUp() override {
-    made_once("a share", [this] {
+    made_once([this] {
       import_sample("r.citcat");
       good({"replay", "r.citcat", "-o", "one.kt", "--shard", "1/1"});
     });

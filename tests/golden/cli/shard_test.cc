@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class Shards : public CitcatTest {
  protected:
   void SetUp() override {
-    made_once("shares", [this] {
+    made_once([this] {
       import_sample("r.citcat");
       good({"checkpoint", "r.citcat", "--every", "50"});
       good({"replay", "r.citcat", "--from-start", "-o", "one.kt"});

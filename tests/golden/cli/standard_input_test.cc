@@ -52,7 +52,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 class StandardInput : public CitcatTest {
  protected:
   void SetUp() override {
-    made_once("inputs", [this] {
+    made_once([this] {
       import_sample("r.citcat");
       good({"replay", "r.citcat", "-o", "r.kt"});
       good({"replay", "r.citcat", "-o", "r.ktz"});

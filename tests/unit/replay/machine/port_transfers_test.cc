@@ -326,8 +326,8 @@ class PortTransfers : public testing::TestWithParam<std::size_t> {
     check(PortGuest(bus(), access, counted), path);
   }
 
-  /// Of the transactions at the port, those that are changed: one for each access, another one for
-  /// each form and alignment. CITCAT_ACCEPTANCE=full: all.
+  /// The transactions at the port that a test changes: one for each access, another one for each
+  /// form and alignment. CITCAT_ACCEPTANCE=full: all.
   static std::vector<std::size_t> changed_ones(const SeenAccess& access, const PortGuest& guest) {
     const std::vector<std::size_t> all = guest.port_transactions();
     const char* const wanted = std::getenv("CITCAT_ACCEPTANCE");
