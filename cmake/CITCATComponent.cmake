@@ -27,12 +27,9 @@ function(citcat_target name)
 endfunction()
 
 # citcat_precompile(NAME [header...]): the headers that most of a target's files include, read once.
-# Only system and library headers, so that editing ours rebuilds no more than what includes them. A target
-# whose sources make one batch reads them once anyway.
+# Only system and library headers, so that editing ours rebuilds no more than what includes them.
 function(citcat_precompile name)
-  get_target_property(sources ${name} SOURCES)
-  list(LENGTH sources count)
-  if(CITCAT_PCH AND count GREATER CITCAT_BATCH)
+  if(CITCAT_PCH)
     target_precompile_headers(${name} PRIVATE <algorithm> <array> <cstdint> <functional> <map>
       <memory> <optional> <span> <string> <vector> ${ARGN})
   endif()
@@ -98,10 +95,14 @@ function(citcat_component component)
       citcat_batched(${name})
     endif()
     citcat_hot(${folder} ${arg_HOT})
-    if(nlohmann_json::nlohmann_json IN_LIST arg_PUBLIC)
-      citcat_precompile(${name} <nlohmann/json.hpp> <fmt/format.h>)
-    else()
-      citcat_precompile(${name})
+    # One batch reads its headers once anyway.
+    list(LENGTH sources count)
+    if(count GREATER CITCAT_BATCH)
+      if(nlohmann_json::nlohmann_json IN_LIST arg_PUBLIC)
+        citcat_precompile(${name} <nlohmann/json.hpp> <fmt/format.h>)
+      else()
+        citcat_precompile(${name})
+      endif()
     endif()
     set(visibility PUBLIC)
   else()
