@@ -19,11 +19,6 @@ bool begins_with(std::string_view text, std::string_view begin) {
   return text.substr(0, begin.size()) == begin;
 }
 
-/// A number, a time, or a level that is not known.
-bool is_value(std::string_view field) {
-  return is_table_number(field) || is_unknown_level(field) || parse_time(field, 1).has_value();
-}
-
 /// The fields of a row; without the empty one behind a last separator, where `columns` is not 0 and
 /// says that it is one too many.
 std::vector<std::string_view> fields_of(std::string_view row, char separator, std::size_t columns) {
@@ -37,18 +32,6 @@ std::vector<std::string_view> first_fields(std::string_view row, char separator)
   std::vector<std::string_view> fields = split_row(row, separator);
   if (fields.size() > 1 && fields.back().empty()) fields.pop_back();
   return fields;
-}
-
-/// Names that are also numbers (A, D0, BE) make a line of names when all begin with a letter and no
-/// two are equal.
-bool looks_like_names(const std::vector<std::string_view>& fields) {
-  if (!std::all_of(fields.begin(), fields.end(), is_value)) return true;
-  std::vector<std::string_view> sorted = fields;
-  std::sort(sorted.begin(), sorted.end());
-  const bool distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-  return distinct && std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
-           return (field[0] >= 'A' && field[0] <= 'F') || (field[0] >= 'a' && field[0] <= 'f');
-         });
 }
 
 /// "(us),(V)", "s;;": what some programs write below the names (PicoScope, LabVIEW).
@@ -117,6 +100,7 @@ class CsvSource final : public SampleSource {
     bool time = false;  ///< of times or text: no channel
     std::size_t first_channel = 0;
     std::size_t bits = 0;
+    bool words = false;  ///< its levels are words
   };
 
   /// What the columns are judged by.
@@ -154,7 +138,7 @@ class CsvSource final : public SampleSource {
           name_columns(fields);
           continue;
         }
-        number_columns(fields);
+        name_or_number(fields);
       }
       const auto fields = fields_of(row_, separator_, columns_.size());
       if (fields.size() == columns_.size() && is_row_of_units(fields)) {
@@ -202,6 +186,7 @@ class CsvSource final : public SampleSource {
   /// The first character is that of a comment.
   void read_comment(std::string_view line) {
     if (line.find("DSView") != std::string_view::npos) changes_only_ = true;
+    if (line.size() > 1) comment_ = line.substr(1);
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) return;
     const std::string key = lower_case(trimmed(line.substr(1, colon - 1)));
@@ -219,7 +204,8 @@ class CsvSource final : public SampleSource {
     for (const auto field : fields) {
       Column column;
       column.name = std::string(field);
-      column.time = names_a_position(field);
+      // A first column without a name numbers the rows (pandas, R).
+      column.time = names_a_position(field) || (field.empty() && columns_.empty());
       if (column.time && time_column_ < 0 && lower_case(field) != "index") {
         const double unit = unit_of_column(field);
         if (unit != 0 || begins_with(lower_case(field), "time")) {
@@ -235,6 +221,17 @@ class CsvSource final : public SampleSource {
         columns_.size() == listed_.size() + 2)
       columns_.back().time = true;
     name_from_list();
+  }
+
+  /// The names may be in the comment above the first row (NumPy's savetxt()).
+  void name_or_number(const std::vector<std::string_view>& fields) {
+    const auto names = first_fields(comment_, separator_);
+    if (listed_.empty() && names.size() == fields.size() && names.size() > 1 &&
+        looks_like_names(names)) {
+      name_columns(names);
+    } else {
+      number_columns(fields);
+    }
   }
 
   void number_columns(const std::vector<std::string_view>& fields) {
@@ -389,7 +386,8 @@ class CsvSource final : public SampleSource {
       if (column.time) continue;
       column.first_channel = info_.channels.size();
       const bool level = fields[i] == "0" || fields[i] == "1" || is_unknown_level(fields[i]);
-      if (level && !digits[i]) {
+      column.words = level_in_words(fields[i]).has_value();
+      if (column.words || (level && !digits[i])) {
         column.bits = 1;
         info_.channels.push_back(column.name);
         continue;
@@ -445,6 +443,8 @@ class CsvSource final : public SampleSource {
       }
       if (column.time) {
         if (static_cast<int>(i) == time_column_) time = field;
+      } else if (column.words) {
+        read_word(column, field);
       } else if (column.bits == 1 && field.size() == 1) {
         if (field[0] != '0' && field[0] != '1') check_unknown(column, field);
         set_level(sample_, column.first_channel, field[0] == '1');
@@ -465,6 +465,12 @@ class CsvSource final : public SampleSource {
   void check_unknown(const Column& column, std::string_view field) {
     if (!is_unknown_level(field)) bad_value(column, field);
     ++unknown_;
+  }
+
+  void read_word(const Column& column, std::string_view field) {
+    const std::optional<bool> level = level_in_words(field);
+    if (!level) check_unknown(column, field);
+    set_level(sample_, column.first_channel, level.value_or(false));
   }
 
   void read_value(const Column& column, std::string_view field) {
@@ -499,6 +505,7 @@ class CsvSource final : public SampleSource {
   SampleInfo info_;
   char separator_ = ',';
   std::vector<std::string> listed_;  ///< channel names of a comment
+  std::string comment_;              ///< the last one
   std::vector<Column> columns_;
   int time_column_ = -1;         ///< -1: none
   std::size_t text_column_ = 0;  ///< first column that words do not delimit; all if none
@@ -567,7 +574,7 @@ TableVerdict judge_table(std::string_view text) {
                          " columns, the lines before it " + std::to_string(names.size())};
     }
     if (is_row_of_units(fields) || is_row_of_steps(fields)) continue;
-    if (std::none_of(fields.begin(), fields.end(), is_value))
+    if (std::none_of(fields.begin(), fields.end(), is_table_value))
       return {false, "column 1 ('" + shown(names[0]) + "') has '" + shown(fields[0]) + "' in " +
                          where + ", and no other column has a level, a number or a time"};
     ++rows;
@@ -601,6 +608,8 @@ int rate_sample_csv(std::span<const std::uint8_t> prefix) {
 
 std::string complaint_of_table(std::span<const std::uint8_t> prefix) {
   const std::string_view text = prefix_text(prefix);
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    return "it is text in UTF-16: save it as UTF-8";
   if (text.find('\0') != std::string_view::npos) return {};
   return judge_table(text).complaint;
 }

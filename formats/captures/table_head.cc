@@ -6,6 +6,23 @@
 #include "formats/captures/table_times.h"
 
 namespace citcat {
+
+bool is_table_value(std::string_view field) {
+  return is_table_number(field) || is_unknown_level(field) || level_in_words(field) ||
+         parse_time(field, 1).has_value();
+}
+
+bool looks_like_names(const std::vector<std::string_view>& fields) {
+  if (!std::all_of(fields.begin(), fields.end(), is_table_value)) return true;
+  std::vector<std::string_view> sorted = fields;
+  std::sort(sorted.begin(), sorted.end());
+  const bool distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  return distinct && std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
+           return (field[0] >= 'A' && field[0] <= 'F') || (field[0] >= 'a' && field[0] <= 'f') ||
+                  level_in_words(field);
+         });
+}
+
 namespace {
 
 std::vector<std::string_view> cells_of(std::string_view line, char separator) {
@@ -19,7 +36,8 @@ bool is_row_of_values(const std::vector<std::string_view>& cells) {
   const auto is_empty = [](std::string_view cell) { return cell.empty(); };
   return !std::all_of(cells.begin(), cells.end(), is_empty) &&
          std::all_of(cells.begin(), cells.end(), [](std::string_view cell) {
-           return cell.empty() || is_table_number(cell) || is_unknown_level(cell);
+           return cell.empty() || is_table_number(cell) || is_unknown_level(cell) ||
+                  level_in_words(cell);
          });
 }
 
@@ -35,13 +53,28 @@ std::uint64_t line_of_names(std::string_view head, char separator) {
   const auto cells = [&](std::size_t i) { return cells_of(lines[i].text, separator); };
   std::size_t first = lines.size();
   while (first != 0 && is_row_of_values(cells(first - 1))) --first;
+  if (lines.size() - first < 2 || first == 0) return 0;
+  const auto fits = [&](std::size_t line) {
+    return split_row(lines[line].text, separator).size() ==
+           split_row(lines[first].text, separator).size();
+  };
+  const auto other_columns_above = [&](std::size_t line) {
+    while (line != 0)
+      if (fits(--line)) return false;
+    return true;
+  };
+  // Names may be numbers, too (AD0): where nothing above has as many columns.
+  const auto row = cells(first);
+  const bool is_full = std::find(row.begin(), row.end(), std::string_view()) == row.end();
+  std::size_t names = first;
+  if (!is_full || !looks_like_names(row) || !other_columns_above(first)) {
+    --names;
+    if (names != 0 && (are_units(cells(names)) || is_row_of_steps(cells(names)))) --names;
+  }
+  if (names == 0 || !fits(names)) return 0;
   // One line, or two, are names and units.
-  if (lines.size() - first < 2 || first < 3) return 0;
-  std::size_t names = first - 1;
-  if (are_units(cells(names)) || is_row_of_steps(cells(names))) --names;
-  const bool fits = split_row(lines[names].text, separator).size() ==
-                    split_row(lines[first].text, separator).size();
-  if (!fits || names == 0 || is_table_number(cells(names)[0])) return 0;
+  const bool doubtful = first < 3 || is_table_number(cells(names)[0]);
+  if (doubtful && !other_columns_above(names)) return 0;
   // A row of the table above it: the line that is no row is damaged.
   for (std::size_t i = 0; i < names; ++i)
     if (is_row_of_values(cells(i))) return 0;

@@ -13,6 +13,12 @@ namespace citcat {
 /// none do. `head` is the beginning of a file.
 std::uint64_t line_of_names(std::string_view head, char separator);
 
+/// A number, a time, a level in words, or one that is not known.
+bool is_table_value(std::string_view field);
+/// The fields are names of columns. Names that are also numbers (A, D0, BE) make a line of names
+/// when all begin with a letter and no two are equal.
+bool looks_like_names(const std::vector<std::string_view>& fields);
+
 /// Seconds from one row to the next, of a setting "Sample Interval,2e-08".
 std::optional<double> sample_interval(const std::vector<std::string_view>& fields);
 /// The unit of the times, of a setting "Horizontal Units,s"; 0: it is none.

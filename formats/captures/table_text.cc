@@ -62,7 +62,9 @@ std::vector<std::string_view> split_row(std::string_view line, char separator) {
 }
 
 bool is_comment(std::string_view line) {
-  return trimmed(line).empty() || line[0] == ';' || line[0] == '#';
+  // "#,CLK,S0" and "#;CLK;S0" are names of columns, of which the first numbers the rows.
+  const bool counts = line.size() > 1 && line[0] == '#' && (line[1] == ',' || line[1] == ';');
+  return trimmed(line).empty() || line[0] == ';' || (line[0] == '#' && !counts);
 }
 
 bool is_rule(std::string_view line) {
@@ -79,6 +81,14 @@ std::string lower_case(std::string_view text) {
 
 bool is_unknown_level(std::string_view field) {
   return field.size() == 1 && std::string_view("xXzZ?").find(field[0]) != std::string_view::npos;
+}
+
+std::optional<bool> level_in_words(std::string_view field) {
+  if (field.size() > 5) return std::nullopt;
+  const std::string word = lower_case(field);
+  if (word == "h" || word == "high" || word == "true" || word == "on") return true;
+  if (word == "l" || word == "low" || word == "false" || word == "off") return false;
+  return std::nullopt;
 }
 
 bool is_table_number(std::string_view field) {

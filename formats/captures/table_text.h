@@ -3,6 +3,7 @@
 // values.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,13 +19,15 @@ std::string_view take_field(std::string_view& line, char separator, bool& last);
 /// The fields of a row; a blank as the separator stands for any number of them.
 std::vector<std::string_view> split_row(std::string_view line, char separator);
 
-/// Empty, or begins with ';' or '#'.
+/// Empty, or begins with ';' or '#', but not with the name '#' of a column.
 bool is_comment(std::string_view line);
 /// The rule below the names of a printed table.
 bool is_rule(std::string_view line);
 std::string lower_case(std::string_view text);
 /// A level that is not known, as simulators and some analysers write it.
 bool is_unknown_level(std::string_view field);
+/// A level in words, as tables of flags have it ("High", "L", "true"); nothing for anything else.
+std::optional<bool> level_in_words(std::string_view field);
 /// A number of whatever kind: hexadecimal, or a real one with either decimal sign.
 bool is_table_number(std::string_view field);
 

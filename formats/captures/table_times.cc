@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "formats/captures/table_text.h"
@@ -127,10 +128,13 @@ double unit_of_time(std::string_view text) {
 }
 
 bool names_a_position(std::string_view column) {
+  static constexpr std::string_view kCounts[] = {
+      "sample", "line", "sample number", "sample #", "sample no.", "index",
+      "#",      "no",   "no.",           "nr",       "nr."};
   const std::string name = lower_case(column);
-  return name.starts_with("time") || name == "sample" || name == "line" ||
-         name == "sample number" || name == "sample #" || name == "index" ||
-         name.starts_with("state number") || unit_of_column(column) != 0;
+  return name.starts_with("time") || name.starts_with("state number") ||
+         std::find(std::begin(kCounts), std::end(kCounts), name) != std::end(kCounts) ||
+         unit_of_column(column) != 0;
 }
 
 double unit_of_column(std::string_view column) {

@@ -155,6 +155,21 @@ const std::vector<Dialect>& dialects() {
          return fmt::format("{:e},{},{}\n", nanoseconds(i) * 1e-9 - 100e-9, a, b);
        },
        false},
+      {"settings with the table's separator above", "Sample Interval;2e-08;s\nCLK;S0\n",
+       [](auto, char a, char b) { return fmt::format("{};{}\n", a, b); }, false},
+      {"rows that pandas numbers", ",CLK,S0\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{},{},{}\n", i, a, b); }, false},
+      {"rows numbered below a hash", "#,CLK,S0\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{},{},{}\n", i, a, b); }, false},
+      {"rows numbered, with semicolons", "No.;CLK;S0\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{};{};{}\n", i, a, b); }, false},
+      {"names in a comment, as NumPy writes them", "# made today\n# CLK,S0\n",
+       [](auto, char a, char b) { return fmt::format("{},{}\n", a, b); }, false},
+      {"levels in words", "CLK,S0\n",
+       [](auto, char a, char b) {
+         return fmt::format("{},{}\n", a == '1' ? "High" : "Low", b == '1' ? "TRUE" : "FALSE");
+       },
+       false},
       {"a title above", "Export of a capture, made today\nSample rate: 50 MHz\n\nTime [s];CLK;S0\n",
        [](std::size_t i, char a, char b) { return fmt::format("{};{};{}\n", seconds(i), a, b); }},
   };
@@ -180,6 +195,21 @@ TEST(TableDialects, AllGiveTheSameSamples) {
       EXPECT_NEAR(table.rate, 1 / kStep, 1e-3 / kStep);
     }
   }
+}
+
+TEST(TableDialects, NamesBelowSettingsMayBeNumbers) {
+  for (const char* settings : {"Channels,3\n", "Channels,3\nRate,4\n"}) {
+    const Table table = read(std::string(settings) + "AD0,A1,DE\n0,1,0\n1,1,0\n0,0,1\n");
+    EXPECT_EQ(table.channels, (std::vector<std::string>{"AD0", "A1", "DE"})) << settings;
+    EXPECT_EQ(table.levels, (Numbers{2, 3, 4})) << settings;
+  }
+  const Table words = read("AD0,A1\nAD0,BE\n0F1,CC\n");  // of addresses and data
+  EXPECT_EQ(words.channels.size(), 12u + 8);
+}
+
+TEST(TableDialects, TextOfTwoBytesACharacterIsToldOf) {
+  EXPECT_NE(complaint(std::string_view("\xff\xfe\x41\0,\0B\0", 8)).find("UTF-16"),
+            std::string::npos);
 }
 
 TEST(TableDialects, ChangesAreNumberedByTheNanosecond) {
