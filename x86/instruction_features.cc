@@ -30,7 +30,8 @@ constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3,
     kLahf{"LAHF and SAHF in 64-bit mode", kExtended, ecx, 0, true},
     kSvm{"SVM", kExtended, ecx, 2, false}, kSse4a{"SSE4A", kExtended, ecx, 6, false},
     kXop{"XOP", kExtended, ecx, 11, false}, kRdtscp{"RDTSCP", kExtended, edx, 27, true},
-    k3dNow{"3DNow!", kExtended, edx, 31, false};
+    k3dNow{"3DNow!", kExtended, edx, 31, false}, kRtm{"RTM", 7, ebx, 11, false},
+    kGfni{"GFNI", 7, ecx, 8, false};
 
 const Feature* feature_of_38(const DecodedInstruction& info) {
   const std::uint8_t opcode = info.opcode;
@@ -132,38 +133,87 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
   }
 }
 
-/// The feature of an undefined opcode behind 0F 01, by ModRM.
-const Feature* feature_of_0f01(std::uint8_t modrm) {
-  if (modrm >= 0xc1 && modrm <= 0xc4) return &kVmx;
-  return modrm >= 0xd8 && modrm <= 0xdf ? &kSvm : nullptr;
+/// Prefixes that select an instruction, as a set.
+enum : unsigned { pNone = 1, p66 = 2, pF2 = 4, pF3 = 8, pAny = 15 };
+/// What the byte behind the opcode is.
+enum class Behind : std::uint8_t {
+  within,     ///< between two values: ModRM, or the opcode of a third map
+  registers,  ///< ModRM of registers, by its field reg
+  memory,     ///< ModRM of memory, by its field reg
+};
+
+/// Opcodes behind 0F without a row of their own, and what newer processors take them for.
+struct Unexecuted {
+  std::uint8_t opcode;
+  Behind behind;
+  std::uint8_t first, last;
+  unsigned prefixes;
+  Feature feature;
+};
+
+constexpr std::uint32_t kAmdLeaf = 0x80000008;
+
+using enum Behind;
+constexpr Unexecuted kUnexecuted[] = {
+    {0x00, registers, 6, 6, pF2, {"LKGS", 7, eax, 18, false, 1}},
+    {0x00, memory, 6, 6, pF2, {"LKGS", 7, eax, 18, false, 1}},
+    {0x01, within, 0xc0, 0xc0, pNone, {"SGX", 7, ebx, 2, false}},
+    {0x01, within, 0xc1, 0xc4, pAny, kVmx},
+    {0x01, within, 0xc5, 0xc5, pNone, {"PCONFIG", 7, edx, 18, false}},
+    {0x01, within, 0xc6, 0xc6, pNone, {"WRMSRNS", 7, eax, 19, false, 1}},
+    {0x01, within, 0xc6, 0xc6, pF2 | pF3, {"RDMSRLIST and WRMSRLIST", 7, eax, 27, false, 1}},
+    {0x01, within, 0xcf, 0xcf, pNone, {"SGX", 7, ebx, 2, false}},
+    {0x01, within, 0xd5, 0xd6, pNone, kRtm},
+    {0x01, within, 0xd7, 0xd7, pNone, {"SGX", 7, ebx, 2, false}},
+    {0x01, within, 0xd8, 0xdf, pAny, kSvm},
+    {0x01, within, 0xe8, 0xe8, pNone, {"SERIALIZE", 7, edx, 14, false}},
+    {0x01, within, 0xe8, 0xe9, pF2, {"TSXLDTRK", 7, edx, 16, false}},
+    {0x01, within, 0xfa, 0xfb, pNone, {"MONITORX", kExtended, ecx, 29, false}},
+    {0x01, within, 0xfa, 0xfa, pF3, {"MCOMMIT", kAmdLeaf, ebx, 8, false}},
+    {0x01, within, 0xfc, 0xfc, pNone, {"CLZERO", kAmdLeaf, ebx, 0, false}},
+    {0x01, within, 0xfd, 0xfd, pNone, {"RDPRU", kAmdLeaf, ebx, 4, false}},
+    {0x01, within, 0xfe, 0xff, pNone, {"INVLPGB", kAmdLeaf, ebx, 3, false}},
+    {0x01, within, 0xfe, 0xff, pF2 | pF3, {"SEV-SNP", 0x8000001f, eax, 4, false}},
+    {0x0e, within, 0, 0xff, pAny, k3dNow},
+    {0x0f, within, 0, 0xff, pAny, k3dNow},
+    {0x2b, within, 0, 0xff, pF2 | pF3, kSse4a},
+    {0x38, within, 0x80, 0x81, p66, kVmx},
+    {0x38, within, 0xc8, 0xcd, pNone, kSha},
+    {0x38, within, 0xcf, 0xcf, p66, kGfni},
+    {0x38, within, 0xf8, 0xf8, p66, {"MOVDIR64B", 7, ecx, 28, false}},
+    {0x38, within, 0xf8, 0xf8, pF2 | pF3, {"ENQCMD", 7, ecx, 29, false}},
+    {0x38, within, 0xf9, 0xf9, pNone, {"MOVDIRI", 7, ecx, 27, false}},
+    {0x38, within, 0xfc, 0xfc, pAny, {"RAO-INT", 7, eax, 3, false, 1}},
+    {0x3a, within, 0xcc, 0xcc, pNone, kSha},
+    {0x3a, within, 0xce, 0xcf, p66, kGfni},
+    {0x3a, within, 0xf0, 0xf0, pF3, {"HRESET", 7, eax, 22, false, 1}},
+    {0x78, within, 0, 0xff, pNone, kVmx},
+    {0x78, within, 0, 0xff, p66 | pF2 | pF3, kSse4a},
+    {0x79, within, 0, 0xff, pNone, kVmx},
+    {0x79, within, 0, 0xff, p66 | pF2 | pF3, kSse4a},
+    {0xae, memory, 4, 4, pF3, {"PTWRITE", 0x14, ebx, 4, false}},
+    {0xae, registers, 4, 4, pF3, {"PTWRITE", 0x14, ebx, 4, false}},
+    {0xae, registers, 6, 6, p66 | pF2 | pF3, kWaitpkg},
+    {0xc7, memory, 6, 7, pAny, kVmx},
+};
+
+unsigned as_set(std::uint8_t prefix) {
+  if (prefix == 0) return pNone;
+  return prefix == 0x66 ? p66 : prefix == 0xf2 ? pF2 : pF3;
 }
 
 /// Behind 0F; `code` begins behind that, `prefix`: 66, F2 or F3 among the prefixes.
 const Feature* feature_of_0f(std::span<const std::uint8_t> code, std::uint8_t prefix) {
-  if (code.size() < 2) return nullptr;
-  const std::uint8_t modrm = code[1];
-  const unsigned reg = modrm >> 3 & 7u;
-  const bool registers = modrm >= 0xc0;
-  switch (code[0]) {
-    case 0x01:
-      return feature_of_0f01(modrm);
-    case 0x0f:
-      return &k3dNow;
-    case 0x2b:
-    case 0x78:
-    case 0x79:
-      return prefix == 0 ? &kVmx : &kSse4a;
-    case 0x38:
-      return modrm >= 0xc8 && modrm <= 0xcd ? &kSha : nullptr;
-    case 0x3a:
-      return modrm == 0xcc ? &kSha : nullptr;
-    case 0xae:
-      return registers && reg == 6 ? &kWaitpkg : nullptr;
-    case 0xc7:
-      return !registers && reg >= 6 ? &kVmx : nullptr;
-    default:
-      return nullptr;
+  // FEMMS is all of two bytes.
+  const std::uint8_t behind = code.size() < 2 ? 0 : code[1];
+  for (const Unexecuted& row : kUnexecuted) {
+    if (code.empty() || row.opcode != code[0] || (row.prefixes & as_set(prefix)) == 0) continue;
+    const bool of_registers = behind >= 0xc0;
+    if (row.behind != within && of_registers != (row.behind == registers)) continue;
+    const std::uint8_t value = row.behind == within ? behind : behind >> 3 & 7;
+    if (value >= row.first && value <= row.last) return &row.feature;
   }
+  return nullptr;
 }
 
 /// True for a VEX encoding of an integer instruction, which has no vector instruction beside it.
@@ -194,6 +244,9 @@ const Feature* feature_of_undefined(std::span<const std::uint8_t> bytes) {
       return &kAvx512;
     case 0x8f:
       return &kXop;
+    case 0xc6:
+    case 0xc7:  // XABORT, XBEGIN
+      return code.size() > 1 && code[1] == 0xf8 ? &kRtm : nullptr;
     case 0x0f:
       return feature_of_0f(code.subspan(1), prefix);
     default:

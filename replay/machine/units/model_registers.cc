@@ -77,7 +77,11 @@ const CpuidLeaf* ModelRegisters::cpuid_leaf(std::uint32_t leaf, unsigned subleaf
 std::optional<bool> ModelRegisters::tells(const InstructionFeature& feature) const {
   const CpuidLeaf* const leaf = cpuid_leaf(feature.leaf, feature.subleaf);
   if (leaf != nullptr) return has_feature(feature, *leaf);
-  // EAX of the first leaf is the number of the last (SDM vol. 2, CPUID). A state that was dumped
+  // EAX of leaf 7 is the number of its last sub-leaf (SDM vol. 2, CPUID).
+  constexpr std::uint32_t kFeatures = 7;
+  const CpuidLeaf* const main = cpuid_leaf(feature.leaf);
+  if (feature.leaf == kFeatures && main != nullptr && feature.subleaf > main->eax) return false;
+  // EAX of the first leaf is the number of the last. A state that was dumped
   // while firmware had asked for little has little, and what it lacks the processor may have.
   const CpuidLeaf* const first = cpuid_leaf(feature.leaf & kExtendedLeaves);
   if (first != nullptr && feature.leaf > first->eax) return false;

@@ -54,6 +54,26 @@ const Announced kAnnounced[] = {
     {"LAHF", {0x9f}, 0x80000001, 'c', 0},
     {"LZCNT", {0xf3, 0x0f, 0xbd, 0xc3}, 0x80000001, 'c', 5, Announced::two_meanings},
     {"SSE4A", {0xf2, 0x0f, 0x79, 0xc1}, 0x80000001, 'c', 6, Announced::refused},
+    {"3DNow!", {0x0f, 0x0e}, 0x80000001, 'd', 31, Announced::refused},              // femms
+    {"MONITORX", {0x0f, 0x01, 0xfa}, 0x80000001, 'c', 29, Announced::refused},      // monitorx
+    {"MCOMMIT", {0xf3, 0x0f, 0x01, 0xfa}, 0x80000008, 'b', 8, Announced::refused},  // mcommit
+    {"CLZERO", {0x0f, 0x01, 0xfc}, 0x80000008, 'b', 0, Announced::refused},         // clzero
+    {"RDPRU", {0x0f, 0x01, 0xfd}, 0x80000008, 'b', 4, Announced::refused},          // rdpru
+    {"RTM", {0x0f, 0x01, 0xd5}, 7, 'b', 11, Announced::refused},                    // xend
+    {"RTM", {0xc6, 0xf8, 0x01}, 7, 'b', 11, Announced::refused},                    // xabort 1
+    {"RTM", {0xc7, 0xf8, 0, 0, 0, 0}, 7, 'b', 11, Announced::refused},              // xbegin
+    {"SGX", {0x0f, 0x01, 0xcf}, 7, 'b', 2, Announced::refused},                     // encls
+    {"PCONFIG", {0x0f, 0x01, 0xc5}, 7, 'd', 18, Announced::refused},                // pconfig
+    {"SERIALIZE", {0x0f, 0x01, 0xe8}, 7, 'd', 14, Announced::refused},              // serialize
+    {"TSXLDTRK", {0xf2, 0x0f, 0x01, 0xe8}, 7, 'd', 16, Announced::refused},         // xsusldtrk
+    {"GFNI", {0x66, 0x0f, 0x38, 0xcf, 0xc1}, 7, 'c', 8, Announced::refused},        // gf2p8mulb
+    {"GFNI", {0x66, 0x0f, 0x3a, 0xce, 0xc1, 0}, 7, 'c', 8, Announced::refused},
+    {"MOVDIRI", {0x0f, 0x38, 0xf9, 0x06}, 7, 'c', 27, Announced::refused},  // movdiri
+    {"MOVDIR64B", {0x66, 0x0f, 0x38, 0xf8, 0x06}, 7, 'c', 28, Announced::refused},
+    {"ENQCMD", {0xf2, 0x0f, 0x38, 0xf8, 0x06}, 7, 'c', 29, Announced::refused},
+    {"HRESET", {0xf3, 0x0f, 0x3a, 0xf0, 0xc0, 0}, 7, 'a', 22, Announced::refused, 1},
+    {"WRMSRNS", {0x0f, 0x01, 0xc6}, 7, 'a', 19, Announced::refused, 1},
+    {"PTWRITE", {0xf3, 0x0f, 0xae, 0xe0}, 0x14, 'b', 4, Announced::refused},  // ptwrite eax
 };
 
 class ToldFeatures : public LongModeGuest, public testing::WithParamInterface<ExecutionPath> {
@@ -81,11 +101,13 @@ class ToldFeatures : public LongModeGuest, public testing::WithParamInterface<Ex
   }
   static CpuidLeaf answer(const Announced& announced, bool has) {
     const std::uint32_t bit = has ? 1u << announced.bit : 0;
-    return {announced.leaf, 0, announced.in == 'b' ? bit : 0, announced.in == 'c' ? bit : 0, 0};
+    const auto in = [&](char which) { return announced.in == which ? bit : 0; };
+    return {announced.leaf, in('a'), in('b'), in('c'), in('d')};
   }
   /// The leaves that say which there are, and the one of the instruction.
   void tell(const Announced& announced, bool has) {
-    recording_.initial.cpuid = {{0, 0xd, 0, 0, 0}};
+    recording_.initial.cpuid = {{0, 0x14, 0, 0, 0}};
+    if (announced.subleaf == 1) recording_.initial.cpuid.push_back({announced.leaf, 1, 0, 0, 0});
     if (announced.leaf < 0x80000000) recording_.initial.cpuid.push_back(answer(announced, has));
     recording_.initial.cpuid.push_back({0x80000000, 0x80000008, 0, 0, 0});
     if (announced.leaf >= 0x80000000) recording_.initial.cpuid.push_back(answer(announced, has));
@@ -136,7 +158,7 @@ TEST_P(ToldFeatures, WithoutItsLeafWhatMeansOneThingIsExecutedAndTheRestRefusedB
     put_bytes(kCode, a.bytes);
     for (const bool has_others : {false, true}) {
       recording_.initial.cpuid.clear();
-      if (has_others) recording_.initial.cpuid = {{0, 0xd, 0, 0, 0}, {0xd, 0, 0, 0, 0}};
+      if (has_others) recording_.initial.cpuid = {{0, 0x14, 0, 0, 0}, {0xd, 0, 0, 0, 0}};
       const ReplayReport report = go(1);
       if (a.what == Announced::executed) {
         EXPECT_EQ(report.instructions, 1u) << a.name;
@@ -245,6 +267,7 @@ TEST_P(ToldFeatures, WhatCpuidSaysInTheRunCountsFromThereOn) {
   for (const Announced& a : kAnnounced) {
     for (const bool has : {false, true}) {
       recording_.initial.cpuid.clear();
+      if (a.subleaf == 1) recording_.initial.cpuid = {{a.leaf, 1, 0, 0, 0}};
       recording_.internal_reads = {};
       answer_in_the_run(answer(a, has));
       set("rax", a.leaf);
