@@ -116,7 +116,7 @@ CommandLine::CommandLine()
     : app_(std::make_unique<CLI::App>(
           "citcat: instruction traces, recomputed from captures of a processor's bus", "citcat")) {
   app_->formatter(std::make_shared<HelpFormatter>());
-  app_->set_version_flag("--version", version());
+  app_->set_version_flag("-V,--version", version());
   std::string statuses;
   for (const ExitMeaning& exit : kExitMeanings) {
     statuses += statuses.empty() ? "" : ", ";

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "capture/bus/cache_form.h"
@@ -18,6 +20,7 @@
 #include "cli/commands/import_questions.h"
 #include "cli/commands/recording_symbols.h"
 #include "cli/complete/address_completion.h"
+#include "cli/file_kind.h"
 #include "cli/large_pages.h"
 #include "cli/live/live_capture.h"
 #include "cli/machine/internal_files.h"
@@ -281,8 +284,12 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   if (arguments.output.empty()) {
     if (live.any()) throw UsageError("--output is required with a capture that is made now");
-    arguments.output = default_output(arguments.captures.front(), ".citcat");
-    console.note("writes " + arguments.output);
+    const std::string& capture = arguments.captures.front();
+    std::error_code error;
+    if (std::filesystem::is_regular_file(capture, error) &&
+        find_file_kind(capture).kind == FileKind::recording)
+      throw UsageError(capture + " is a recording already");
+    arguments.output = default_output(capture, ".citcat");
   }
   require_own_output(arguments.output, arguments.json);
   const InternalFiles internal = parse_internal_files(arguments.internal);

@@ -203,6 +203,13 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
       console.print(fmt::format("  {:<16} {}\n", key, json_text(value)));
     }
   }
+  const auto records = exported.totals.find("records");
+  if (records != exported.totals.end() && *records == 0 && *exporter.where != '\0') {
+    console.warn(
+        fmt::format("{}: no records, because the run has nothing of what {} is made from "
+                    "(--where {})",
+                    arguments.output, exporter.tool->name, exporter.where));
+  }
   result.warn(console);
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
@@ -244,6 +251,17 @@ void print_result(const TraceRunResult& result, double opening, double seconds,
   for (const std::string& line : stats_lines(*stats)) console.note(line);
 }
 
+/// Says that the trace is KT where the name of its file promises something else.
+void note_format(const ReplayArguments& arguments, const Console& console) {
+  const std::string& name = arguments.output;
+  if (!arguments.format.empty() || name.empty()) return;
+  if (output_kind(name) != OutputKind::replaced) return;
+  for (const char* const ending : {".kt", ".kt.zst", ".ktz"}) {
+    if (name.ends_with(ending)) return;
+  }
+  console.note(name + ": a KT trace, since no format is known by this ending (see --format)");
+}
+
 ExitCode replay_one(ReplayArguments arguments, const Console& console) {
   const auto opened = std::chrono::steady_clock::now();
   arguments.range = arguments.positions.instructions();
@@ -265,6 +283,7 @@ ExitCode replay_one(ReplayArguments arguments, const Console& console) {
   if (exporter != nullptr) {
     return replay_to_exporter(arguments, file, *exporter, seconds_since(opened), console);
   }
+  note_format(arguments, console);
   std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
     shard = narrow_to_shard(arguments, file);

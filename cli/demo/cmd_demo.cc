@@ -27,7 +27,8 @@ struct DemoArguments {
   std::string folder = "citcat-demo", samples;
 };
 
-/// --samples, then $CITCAT_SAMPLES, then where the package and a source tree have them.
+/// --samples, then $CITCAT_SAMPLES, then where the package and a source tree have them, then the
+/// folder "samples" here.
 fs::path sample_folder(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* const named = std::getenv("CITCAT_SAMPLES")) return named;
@@ -36,6 +37,7 @@ fs::path sample_folder(const std::string& given) {
   for (const char* place : {"../share/citcat/samples", "../../samples"}) {
     if (fs::exists(program / place / "ibm5150", error)) return fs::canonical(program / place);
   }
+  if (fs::exists("samples/ibm5150", error)) return "samples";
   throw IoError("the samples were not found; name their folder with --samples");
 }
 

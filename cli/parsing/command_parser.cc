@@ -82,7 +82,8 @@ ParserOption ParserOption::type_name(const std::string& name) const {
 }
 
 ParserOption ParserOption::repeated() const {
-  option_->expected(1)->take_all();
+  // Without the last of these the first occurrence would take the arguments behind it, too.
+  option_->expected(1)->take_all()->allow_extra_args(false);
   return *this;
 }
 

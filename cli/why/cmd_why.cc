@@ -13,10 +13,12 @@
 #include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/why/slice_report.h"
+#include "events/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "replay/slice/slicer.h"
 #include "tools/guest/recording_symbols.h"
+#include "x86/flow/value_places.h"
 
 namespace citcat {
 namespace {
@@ -42,6 +44,24 @@ void add_register(const std::string& name, const char* option, bool flag, SliceQ
   const bool mmx = name.starts_with("mm");
   for (unsigned i = 0; i < range->count; ++i) {
     (mmx ? query.mmx : query.places).set(range->first + i);
+  }
+}
+
+/// Throws UsageError for a register that the recorded processor does not have: what is explained
+/// under its name would be another's value.
+void require_registers(const std::vector<std::string>& names, CpuModel model) {
+  if (!is_known(model)) return;
+  const CpuTraits& traits = cpu_traits(model);
+  for (const std::string& name : names) {
+    const auto range = places_named(name);
+    const bool is_general = range && range->first < place::kGprs + 8 * 16;
+    const bool has = name.front() == 'r'   ? traits.has_long_mode
+                     : name.front() == 'e' ? !traits.sixteen_bit
+                                           : true;
+    if (is_general && !has) {
+      throw UsageError(fmt::format("--register {}: the recorded {} has no such register", name,
+                                   cpu_model_name(model)));
+    }
   }
 }
 
@@ -108,6 +128,7 @@ ExitCode run_why(WhyArguments arguments, const Console& console) {
     throw UsageError("--at: expected a position N or N+K, or end, found '" + arguments.at + "'");
   }
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
+  require_registers(arguments.registers, placed.file.recording().initial.model);
   const Symbols symbols = tools::known_symbols(placed.file, arguments.symbols);
   TimelineOptions options;
   options.progress = [](Position) { check_interrupt(); };
