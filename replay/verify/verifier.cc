@@ -367,9 +367,22 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   }
   if (!repeated) Comparison::require(c.writes.overdue(now), now);
   if (!c.write_back) return;
-  // State before the next instruction: lines given up by it, before it changes them.
-  c.pull_through(Position{now.instruction + 1, 0});
-  if (!c.lines.empty()) c.check_lines(Position{now.instruction + 1, 0});
+  // State before what comes next: lines given up by it, before it changes them.
+  const Position next = repeated && repeats_again(*e.info, now)
+                            ? Position{now.instruction, now.iteration + 1}
+                            : Position{now.instruction + 1, 0};
+  c.pull_through(next);
+  if (!c.lines.empty()) c.check_lines(next);
+}
+
+/// True only where iteration `now` of a REP is not the last one. A copy of a megabyte gives up
+/// thousands of lines, which must not all be looked for behind each iteration. Behind an event
+/// nothing is known: iterations are counted from zero again.
+bool Verifier::repeats_again(const DecodedInstruction& info, Position now) const {
+  const bool ends_by_count = info.is(Operation::movs) || info.is(Operation::stos);
+  if (!ends_by_count || now.instruction == comparison_.interrupted) return false;
+  const std::uint32_t count = comparison_.machine->engine().gpr(kEcx);
+  return (info.address_bits == 16 ? count & 0xffff : count) > 1;
 }
 
 /// For pins that report every instruction. They report a REP once, however often it iterates.

@@ -143,6 +143,7 @@ class Verifier final : public BlockJudge {
   std::optional<FlagImages::Image> note_image(PhysAddr a, std::span<const std::uint8_t> bytes);
 
   void check_bit_change(PhysAddr a, const ExternalChange& change, Position now);
+  bool repeats_again(const DecodedInstruction& info, Position now) const;
   void check_start(const ExecutedInstruction& e, Position now);
   void match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now);
   void match_port(const PortUse& use, Position now);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "capture/import/import.h"
@@ -222,6 +223,39 @@ TEST_F(InterruptedRepeat, GivesUpNoLineThatItNeverLeft) {
   given_up_after(kCount + 1);
   EXPECT_EQ(disagreement(kInstructions, false),
             "a line written back holds other bytes than the replay's memory");
+}
+
+/// REP STOSD over 4,096 lines. The cache gives up each line some time after it is full.
+class RepeatOverManyLines : public WriteBackComparison {
+ protected:
+  static constexpr std::uint32_t kAt = 0x20000, kCount = 0x8000, kInLine = kWrittenLine / 4;
+  static constexpr std::uint64_t kRepeat = 3, kInstructions = 6;
+  RepeatOverManyLines() {
+    guest_.add({0xb9}, {kCount});      // mov ecx,kCount
+    guest_.add({0xbf}, {kAt});         // mov edi,kAt
+    guest_.add({0xb8}, {0x55555555});  // mov eax,55555555h
+    guest_.add({0xf3, 0xab});          // rep stosd
+    guest_.add({0x90, 0x90});
+    for (std::uint32_t line = 0; line < kCount / kInLine; ++line) {
+      BusTransaction& t =
+          shown(BusOp::data_write, kAt + line * kWrittenLine, kWrittenLine, kRepeat, kWriteBack);
+      t.position.iteration = std::min((line + 1) * kInLine + 100, kCount - 1);
+      t.data.fill(0x55);
+    }
+  }
+  BusTransaction& line(std::size_t n) { return bus_.evidence[n]; }
+};
+
+TEST_F(RepeatOverManyLines, GivesUpLinesOnItsWay) {
+  for (const bool plain : {false, true}) EXPECT_EQ(disagreement(kInstructions, plain), "");
+}
+
+TEST_F(RepeatOverManyLines, GivesUpNoLineWithAnotherByte) {
+  line(4095).data[31] = 0x54;
+  for (const bool plain : {false, true}) {
+    EXPECT_EQ(disagreement(kInstructions, plain),
+              "a line written back holds other bytes than the replay's memory");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(HalfOfTheLine, LineGivenUp, testing::Values(0u, 12u, 16u, 28u));
