@@ -180,16 +180,19 @@ void print_found(const ExplainedRecording& found, const ExplainArguments& argume
              found.advice, found.clock_hz, console);
 }
 
-/// Each processor whose replay leaves the evidence, by itself.
+/// Each processor whose replay leaves the evidence, by itself. `repaired`: with its own causes each
+/// of them agrees.
 nlohmann::ordered_json explain_each(const MachineFile& machine, const MachineOutcome& outcome,
                                     ExplainArguments arguments, TimeBudget& time,
-                                    const Console& console) {
+                                    const Console& console, bool& repaired) {
   nlohmann::ordered_json each = nlohmann::ordered_json::array();
+  repaired = outcome.diverged() != 0;
   for (std::size_t p = 0; p < machine.processors(); ++p) {
     nlohmann::ordered_json its{{"processor", p}};
     if (p < outcome.replays.size() && outcome.replays[p].divergence) {
       arguments.recording = machine.name(p);
       const ExplainedRecording found = explain_recording(arguments, time, console);
+      repaired = repaired && found.explanation.repaired;
       if (arguments.json) {
         its.update(explanation_json(found.explanation, found.hints, found.clock_hz));
       } else {
@@ -218,6 +221,7 @@ ExitCode explain_processors(const MachineFile& machine, const ExplainArguments& 
   nlohmann::ordered_json json;
   json["verdict"] = match ? "match" : "diverged";
   json["repaired"] = explanation.repaired();
+  bool each_repaired = false;
   json["machine"] = machine_explanation_json(explanation);
   json["processors"] = nlohmann::ordered_json::array();
   if (!arguments.json) {
@@ -227,8 +231,11 @@ ExitCode explain_processors(const MachineFile& machine, const ExplainArguments& 
       print_machine_explanation(explanation, console);
     }
   }
-  if (!match && !explanation.repaired())
-    json["processors"] = explain_each(machine, explanation.outcome, arguments, time, console);
+  if (!match && !explanation.repaired()) {
+    json["processors"] =
+        explain_each(machine, explanation.outcome, arguments, time, console, each_repaired);
+    if (each_repaired && explanation.outcome.bus.clean()) json["repaired"] = true;
+  }
   if (arguments.json) console.print_json(json);
   if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
   return match ? ExitCode::ok : ExitCode::answer_is_no;

@@ -182,6 +182,52 @@ TEST_F(ExplainedMachine, AFillThatWasSharedIsNamed) {
   EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
 }
 
+/// What the processor of the first record from `begin` to `end` does there comes behind the rest.
+/// Clocks stay where they are.
+void delay(std::vector<MonitorRecord>& all, std::size_t begin, std::size_t end) {
+  std::vector<std::uint32_t> clocks;
+  for (std::size_t i = begin; i < end; ++i) clocks.push_back(all[i].clk);
+  const int late = all[begin].burst >> 4;
+  std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                        all.begin() + static_cast<std::ptrdiff_t>(end),
+                        [late](const MonitorRecord& r) { return r.burst >> 4 != late; });
+  for (std::size_t i = begin; i < end; ++i) all[i].clk = clocks[i - begin];
+}
+
+/// In form A: a locked write by processor 1, and the next locked read there by the other one.
+constexpr std::size_t kLockedWrite = 36839, kNextLock = 36851;
+
+TEST_F(ExplainedMachine, ALockedWriteThatCameBehindAnotherLockIsNamed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  constexpr std::uint8_t kLock = 128;
+  std::vector<MonitorRecord> all = data().records('A');
+  ASSERT_NE(all.at(kLockedWrite).flags & kLock, 0);
+  ASSERT_EQ(all.at(kNextLock).addr, all.at(kLockedWrite).addr);
+  delay(all, kLockedWrite, kNextLock + 1);
+  import_damaged(all);
+  const Json cause = first_cause(explained());
+  EXPECT_EQ(cause.value("cause", ""), "wrong_order");
+  EXPECT_EQ(cause.value("processor", 9), 0);
+  EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+TEST_F(ExplainedMachine, AnInterruptThatTheCaptureLacksIsFoundByItsProcessor) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  constexpr std::size_t kInterrupt = 72373;
+  constexpr std::uint8_t kApicInterrupt = 16;
+  std::vector<MonitorRecord> all = data().records('A');
+  const MonitorRecord dropped = all.at(kInterrupt);
+  ASSERT_EQ(dropped.type, kApicInterrupt);
+  all.erase(all.begin() + kInterrupt);
+  import_damaged(all);
+  const Json explanation = explained();
+  EXPECT_TRUE(explanation.value("repaired", false)) << explanation.dump(1);
+  const Json& its = explanation.at("processors").at(1).at("rounds").at(0).at("causes").at(0);
+  EXPECT_EQ(its.value("cause", ""), "missing_interrupt");
+  EXPECT_THAT(its.value("text", ""),
+              ::testing::HasSubstr("instruction " + std::to_string(dropped.icount)));
+}
+
 TEST_F(ExplainedMachine, OneThatAgreesHasNothingToExplain) {
   import_made(made_machine({3, 1}));
   const ProcessResult result = run({"explain", "two.citcat"});

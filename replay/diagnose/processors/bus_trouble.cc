@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <deque>
 
+#include "events/processors/bus_flags.h"
+
 namespace citcat {
 namespace {
 
 /// Events that are kept before a trouble and behind it.
 constexpr std::size_t kBefore = 96, kBehind = 48, kOfLine = 64;
+/// Events that are looked through for turns, and the turns that are kept.
+constexpr std::size_t kFar = 2048, kMostTurns = 12;
 
 ShownEvent shown(SharedEvent event, std::uint64_t note) {
   ShownEvent its;
@@ -39,6 +43,35 @@ std::optional<std::uint64_t> clock_of(const RecordingFile& file, const Divergenc
   }
   return clock;
 }
+
+/// What others do behind a contradiction.
+class Followers {
+ public:
+  Followers(const BusTrouble& trouble, BusNeighbourhood& near) : trouble_(trouble), near_(near) {}
+
+  /// From the contradiction on; false when no further event is needed.
+  bool take(const ShownEvent& its) {
+    if (its.event.note) return true;
+    if (its.event.processor == trouble_.processor) {
+      if (last_) near_.turns.push_back(*last_);
+      last_.reset();
+      if (!near_.lock_end) near_.inside_lock = its;
+    } else {
+      last_ = its;
+      const bool locked_write =
+          its.event.t.op == BusOp::data_write && (its.event.t.flags & kLocked) != 0;
+      // A write may go in parts.
+      const bool ends = !near_.lock_end || its.event.t.position == near_.lock_end->event.t.position;
+      if (locked_write && ends) near_.lock_end = its;
+    }
+    return near_.turns.size() < kMostTurns;
+  }
+
+ private:
+  const BusTrouble& trouble_;
+  BusNeighbourhood& near_;
+  std::optional<ShownEvent> last_;  ///< of others, since the trouble's processor did something
+};
 
 }  // namespace
 
@@ -76,12 +109,20 @@ BusNeighbourhood neighbourhood_of(const MachineFile& machine,
                                   const std::vector<RecordingFile>& files,
                                   const BusTrouble& trouble, std::uint32_t line_bytes) {
   std::deque<ShownEvent> around, line;
+  BusNeighbourhood near;
+  Followers followers(trouble, near);
+  bool follows = trouble.is_contradiction;
   SharedBus bus = shared_bus_of(machine, files);
   std::uint64_t note = 0;
   std::size_t behind = 0;
-  for (SharedEvent event; behind < kBehind && bus.next(event);) {
+  for (SharedEvent event; (behind < kBehind || (follows && behind < kFar)) && bus.next(event);) {
     const ShownEvent its = shown(std::move(event), note);
     if (its.place.is_note) ++note;
+    if (follows && its.clock >= trouble.clock) follows = followers.take(its);
+    if (behind >= kBehind) {
+      ++behind;
+      continue;
+    }
     const bool on_line =
         trouble.address && is_of_memory(its.event) &&
         address_of(its.event).low32() / line_bytes == trouble.address->low32() / line_bytes;
@@ -93,7 +134,9 @@ BusNeighbourhood neighbourhood_of(const MachineFile& machine,
     around.push_back(its);
     if (around.size() > kBefore + kBehind) around.pop_front();
   }
-  return {{around.begin(), around.end()}, {line.begin(), line.end()}};
+  near.events.assign(around.begin(), around.end());
+  near.line.assign(line.begin(), line.end());
+  return near;
 }
 
 }  // namespace citcat

@@ -32,6 +32,12 @@ struct BusNeighbourhood {
   std::vector<ShownEvent> events;
   /// The same on the line of the trouble's address alone, from farther back.
   std::vector<ShownEvent> line;
+  /// Behind a contradiction, however far: where others have done something and the trouble's
+  /// processor goes on, the last thing that they did.
+  std::vector<ShownEvent> turns;
+  /// The same: the write by which another processor ends a locked access (LOCK#), and the last
+  /// event before it of the trouble's processor.
+  std::optional<ShownEvent> lock_end, inside_lock;
 };
 
 /// Each processor's divergence, and the first contradiction, in the order of the bus.

@@ -51,9 +51,9 @@ class MachineCauses {
   }
 
   std::vector<MachineCause> find() {
+    held_anywhere();
     for (std::size_t i = 0; i < near_.events.size(); ++i) {
       given(near_.events, i);
-      held_anywhere(i);
       of_another_line(i);
     }
     for (std::size_t i = 0; i < near_.line.size(); ++i) {
@@ -100,7 +100,8 @@ class MachineCauses {
   void of_another_line(std::size_t i);
   void filled(std::size_t i);
   void held(std::size_t i);
-  void held_anywhere(std::size_t i);
+  void held_anywhere();
+  void hold(const ShownEvent& its, const ShownEvent& behind, double price);
   void invalidated(std::size_t i);
   void add(MachineCause cause, std::uint64_t clock);
 
@@ -354,32 +355,44 @@ void MachineCauses::held(std::size_t i) {
   }
 }
 
-/// What contradicts the bus came a little later, wherever it went.
-void MachineCauses::held_anywhere(std::size_t i) {
-  const ShownEvent& its = near_.events[i];
-  constexpr std::size_t kNear = 6;
-  if (!trouble_.is_contradiction || its.clock != trouble_.clock || its.event.note) return;
-  if (!begins(its.event)) return;
-  for (std::size_t k = i + 1; k < std::min(near_.events.size(), i + kNear); ++k) {
-    const ShownEvent& other = near_.events[k];
-    if (other.event.note || other.event.processor == its.event.processor) continue;
-    if (!ends(other.event)) continue;
-    MachineCause cause;
-    cause.kind = MachineCauseKind::wrong_order;
-    cause.change.kind = BusChange::Kind::hold;
-    cause.change.what = its.place;
-    cause.change.behind = other.place;
-    cause.processor = its.event.processor;
-    cause.transaction = its.event.t.index;
-    if (its.event.t.has(kPositionKnown)) cause.position = its.event.t.position;
-    cause.address = its.event.t.address;
-    cause.text = fmt::format(
-        "transaction {} of processor {} came behind transaction {} of "
-        "processor {}",
-        its.event.t.index, its.event.processor, other.event.t.index, other.event.processor);
-    cause.price = 1.6;
-    add(std::move(cause), its.clock);
+/// What contradicts the bus came later: behind what others did next, or behind the end of the
+/// locked access that it lies in. Or that access began behind it.
+void MachineCauses::held_anywhere() {
+  const ShownEvent* lock_begin = nullptr;
+  for (const ShownEvent& its : near_.events) {
+    const SharedEvent& event = its.event;
+    if (its.clock > trouble_.clock) break;
+    if (event.note) continue;
+    if (is_trouble(its) && begins(event)) {
+      if (near_.lock_end) hold(its, *near_.lock_end, 1.2);
+      double price = 1.25;
+      for (const ShownEvent& turn : near_.turns)
+        if (ends(turn.event)) hold(its, turn, price += 0.02);
+    }
+    if (near_.lock_end && event.processor == near_.lock_end->event.processor &&
+        event.t.op == BusOp::data_read && (event.t.flags & kLocked) != 0)
+      lock_begin = &its;
   }
+  if (lock_begin != nullptr && near_.inside_lock && ends(near_.inside_lock->event))
+    hold(*lock_begin, *near_.inside_lock, 1.3);
+}
+
+/// `its` came behind another transaction.
+void MachineCauses::hold(const ShownEvent& its, const ShownEvent& behind, double price) {
+  MachineCause cause;
+  cause.kind = MachineCauseKind::wrong_order;
+  cause.change.kind = BusChange::Kind::hold;
+  cause.change.what = its.place;
+  cause.change.behind = behind.place;
+  cause.processor = its.event.processor;
+  cause.transaction = its.event.t.index;
+  if (its.event.t.has(kPositionKnown)) cause.position = its.event.t.position;
+  cause.address = its.event.t.address;
+  cause.text = fmt::format(
+      "transaction {} of processor {} came behind transaction {} of processor {}",
+      its.event.t.index, its.event.processor, behind.event.t.index, behind.event.processor);
+  cause.price = price;
+  add(std::move(cause), its.clock);
 }
 
 /// A processor that shares a line stores to it: the bus must have shown that it made it its own.
