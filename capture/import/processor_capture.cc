@@ -279,7 +279,11 @@ std::uint64_t ProcessorCapture::reach() const {
   if (info_.reached && info_.reached->instruction != 0) return info_.reached->instruction - 1;
   const bool hidden =
       info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
-  return last_instruction_ + (hidden ? clock_ + last_clock_ - own_clock_ : 0);
+  if (!hidden) return last_instruction_;
+  const std::uint64_t most = last_instruction_ + clock_ + last_clock_ - own_clock_;
+  // Values from behind that tell that the capture was cut, and not where.
+  const BusTransaction* const last = accesses_.last();
+  return last != nullptr && last->position.instruction > most ? last_instruction_ : most;
 }
 
 void ProcessorCapture::close() {

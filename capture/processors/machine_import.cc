@@ -82,10 +82,15 @@ class MachineImport {
   /// meanwhile shows how far it came.
   static void reach_values(Recording& recording, std::uint64_t reach) {
     if (!recording.instructions || recording.end) return;
+    std::uint64_t reached = *recording.instructions;
     for (const InternalRead& read : recording.internal_reads) {
-      if (!read.position_known || read.position.instruction > reach) continue;
-      recording.instructions = std::max(*recording.instructions, read.position.instruction + 1);
+      if (!read.position_known) continue;
+      // Those that go on behind that are of a longer run, from which the capture was cut: which of
+      // them it still reached is not known.
+      if (read.position.instruction > reach) return;
+      reached = std::max(reached, read.position.instruction + 1);
     }
+    recording.instructions = reached;
   }
 
   void require_order(const SharedBusFacts& facts) const {
