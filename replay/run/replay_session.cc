@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "events/archive/lost_lines.h"
 #include "events/completed_instructions.h"
 #include "formats/io/error.h"
 #include "formats/io/log.h"
@@ -106,7 +107,8 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   parts_->verifier = std::make_unique<Verifier>(recording, std::move(evidence), verifier_options);
   listeners.add(*parts_->verifier);
   if (options_.cache == nullptr) return;
-  parts_->cache = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache);
+  parts_->cache = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache,
+                                               lost_lines_of(file_));
   listeners.add(*parts_->cache);
 }
 

@@ -23,9 +23,10 @@ std::string cache_disagreement_text(const CacheDisagreement& d) {
 }
 
 CacheCheck::CacheCheck(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
-                       const CacheDescriptor& descriptor)
+                       const CacheDescriptor& descriptor, TakenLineReader taken)
     : CacheAccesses(recording, descriptor),
       evidence_(std::move(evidence)),
+      read_taken_(std::move(taken)),
       counted_(recording.instructions.has_value()) {}
 
 // ---------------------------------------------------------------------------------------------
@@ -53,9 +54,43 @@ void CacheCheck::pull_through(std::uint64_t instruction) {
                  : captured_.size() >= kCapturedAhead) {
       return;
     }
+    hear_of_taken(ahead_->index);
     take(*ahead_);
     ahead_.reset();
   }
+}
+
+/// Others took these lines before the bus showed this transaction.
+void CacheCheck::hear_of_taken(std::uint64_t transaction) {
+  while (read_taken_) {
+    if (!next_taken_) {
+      TakenLine taken;
+      if (!read_taken_(taken)) return void(read_taken_ = {});
+      next_taken_ = taken;
+    }
+    if (next_taken_->before > transaction) return;
+    taken_.push_back(next_taken_->line);
+    next_taken_.reset();
+  }
+}
+
+bool CacheCheck::is_filled(PhysAddr line) const {
+  return std::any_of(captured_.begin(), captured_.end(), [&](const Captured& c) {
+    return c.traffic.is_fill() && model_.line_of(c.traffic.line) == model_.line_of(line);
+  });
+}
+
+/// A line is lost at the latest where it comes again: what the processor did with it until then
+/// found it there. `all`: of those that do not come again in this instruction, too.
+void CacheCheck::lose_taken(bool all) {
+  std::erase_if(taken_, [&](PhysAddr line) {
+    if (!all && !is_filled(line)) return false;
+    const std::size_t before = model_.traffic().size();
+    model_.snoop_write(line, 1);
+    // A modified one has been written back before, which the bus showed.
+    model_.traffic().resize(before);
+    return true;
+  });
 }
 
 /// A line written back because code is wanted of it is filled as code next; other snoops are made
@@ -81,9 +116,11 @@ void CacheCheck::snoop_by_others(std::size_t from, std::size_t most) {
 std::uint64_t CacheCheck::before_access(Position now) {
   if (instruction_ == now.instruction) return due();
   if (instruction_) settle();
+  lose_taken(true);
   instruction_ = now.instruction;
   pull_through(now.instruction);
   if (!captured_.empty()) snoop_by_others(0, counted_ ? captured_.size() : 1);
+  lose_taken(!counted_);
   return due();
 }
 

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "events/recording.h"
+#include "events/taken_line.h"
 #include "replay/verify/cache_accesses.h"
 
 namespace citcat {
@@ -41,8 +43,9 @@ struct CacheTotals {
 /// many others as the comparison looks ahead.
 class CacheCheck final : public CacheAccesses {
  public:
+  /// `taken`: of several processors, which lines the others take away; empty for none.
   CacheCheck(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
-             const CacheDescriptor& descriptor);
+             const CacheDescriptor& descriptor, TakenLineReader taken = {});
 
   Interest interest() const override { return {.code = Detail::references}; }
   /// After the replay.
@@ -66,6 +69,9 @@ class CacheCheck final : public CacheAccesses {
   void take(const BusTransaction& t);
   void snoop_by_others(std::size_t from, std::size_t most);
   bool is_predicted_snoop(std::size_t i) const;
+  void hear_of_taken(std::uint64_t transaction);
+  bool is_filled(PhysAddr line) const;
+  void lose_taken(bool all);
   CacheCount& count_of(const CacheTraffic& t);
   void settle();
   void settle_in_order();
@@ -74,6 +80,9 @@ class CacheCheck final : public CacheAccesses {
   void disagree(const CacheTraffic& traffic, const Captured* shown);
 
   std::unique_ptr<EvidenceReader> evidence_;
+  TakenLineReader read_taken_;
+  std::optional<TakenLine> next_taken_;  ///< read, but of a later transaction
+  std::vector<PhysAddr> taken_;          ///< not lost yet
   bool at_end_ = false;
   bool counted_ = true;                  ///< the evidence tells positions
   std::optional<BusTransaction> ahead_;  ///< read, but of a later instruction

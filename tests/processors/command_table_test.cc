@@ -212,14 +212,6 @@ TEST_F(CommandTable, WhatVerifySaysOfOneItSaysOfAll) {
   EXPECT_THAT(all.out, HasSubstr(account));
 }
 
-TEST_F(CommandTable, AModelOfTheCacheDoesNotDecideWhatOthersTakeAway) {
-  for (const std::string name : {"two.citcat", "two.citcat@1"}) {
-    const ProcessResult result = run({"verify", name, "--exact-cache"});
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.err, HasSubstr("--exact-cache"));
-  }
-}
-
 TEST_F(CommandTable, ToolsOfAllSayWhatTheyAre) {
   for (const std::string tool : {"sharing", "races"}) {
     const ProcessResult help = run({"analyze", "--tool", tool + ":help"});

@@ -7,12 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "processors/shared_stream.h"
 #include "replay/run/replay_session.h"
 #include "replay/trace/kt_sink.h"
+#include "replay/verify/cache_check.h"
 #include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
@@ -225,11 +228,104 @@ TEST_P(SharedBusCaptures, EachProcessorIsTheGroundTruth) {
   }
 }
 
+/// The model knows which lines the other processor takes away: it moves each as the bus shows it.
+TEST_P(SharedBusCaptures, EachCacheMovesItsLinesAsItsModelDoes) {
+  if (GetParam().form != 'C') GTEST_SKIP() << "without a cache";
+  for (const RecordingFile& file : open_processors(imported(capture()))) {
+    SessionOptions options;
+    options.cache = declared_cache(file.recording().bus);
+    ReplaySession session(file, nullptr, options);
+    (void)session.run();
+    ASSERT_NE(session.cache(), nullptr);
+    const CacheTotals& totals = session.cache()->totals();
+    EXPECT_FALSE(totals.first) << cache_disagreement_text(*totals.first);
+    EXPECT_GT(totals.fills.agree, 1000u);
+    EXPECT_EQ(totals.fills.agree, totals.fills.captured);
+    EXPECT_EQ(totals.write_backs.agree, totals.write_backs.captured);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, SharedBusCaptures, ::testing::ValuesIn(shared_captures()),
                          [](const auto& capture) {
                            return capture.param.name + "_" + capture.param.form;
                          });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SharedBusCaptures);
+
+/// Beginnings of captures, with the values of the whole run beside them.
+class CutCaptures : public TemporaryFolder {
+ protected:
+  static constexpr std::uint8_t kStartup = 19;  ///< type of a record: SIPI
+
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    if (shared_file("smp").empty()) GTEST_SKIP() << "without the shared captures";
+  }
+  static MachineData data(const std::string& capture) {
+    return MachineData(shared_file("smp") + "/" + capture);
+  }
+  MachineFile imported(const MachineData& data, std::span<const MonitorRecord> records) const {
+    std::string bytes(records.size_bytes(), '\0');
+    std::memcpy(bytes.data(), records.data(), bytes.size());
+    store("bus.bin", bytes);
+    MachineImportOptions options;
+    options.internal_paths = {data.path("side.0.csv.zst"), data.path("side.1.csv.zst")};
+    (void)::citcat::import_machine({path("bus.bin")}, options, path("rec.citcat"));
+    return *MachineFile::find(path("rec.citcat"));
+  }
+  /// Both agree with the ground truth as far as the capture goes; returns their instructions.
+  static std::vector<std::uint64_t> agreed(const MachineFile& machine, const MachineData& data) {
+    CrossCheck check = check_for(machine);
+    const CrossCheckResult bus = checked(machine, check);
+    EXPECT_TRUE(bus.clean()) << contradiction_text(bus);
+    std::vector<std::uint64_t> instructions;
+    for (const RecordingFile& file : open_processors(machine)) {
+      ReplaySession session(file, nullptr, {});
+      const std::string rows = data.path("hash." + std::to_string(file.number()) + ".csv.zst");
+      for (const auto& row : csv_rows(rows)) {
+        const std::uint64_t position = std::stoull(row.at(0));
+        (void)session.run_to(position);
+        if (session.position().instruction < position) break;
+        expect_registers(row, session.machine().engine());
+      }
+      const ReplayReport report = session.end(session.run_to(~std::uint64_t{0}));
+      EXPECT_EQ(report.end, ReplayReport::End::complete)
+          << "processor " << file.number() << ": " << stop_text(report);
+      instructions.push_back(report.instructions);
+    }
+    return instructions;
+  }
+};
+
+TEST_F(CutCaptures, LinuxStartsItsSecondProcessor) {
+  const MachineData apboot = data("smp_lin64_apboot");
+  const std::vector<MonitorRecord> all = apboot.records('C');
+  const auto sipi =
+      std::find_if(all.begin(), all.end(), [](const auto& r) { return r.type == kStartup; });
+  ASSERT_LT(sipi - all.begin() + 2000, static_cast<std::ptrdiff_t>(all.size()));
+  const auto cut = static_cast<std::size_t>(sipi - all.begin()) + 2000;
+  const MachineFile machine = imported(apboot, std::span(all).first(cut));
+  const CpuState started = machine.open(1).recording().initial;
+  EXPECT_EQ(started.segment[kCs].selector, sipi->data[0] << 8);
+  EXPECT_EQ(started.segment[kCs].base, std::uint32_t{sipi->data[0]} << 12);
+  EXPECT_EQ(started.eip, 0u);
+  const auto instructions = agreed(machine, apboot);
+  EXPECT_GT(instructions.at(0), 100'000u);
+  // Through real and protected mode into the kernel.
+  EXPECT_GT(instructions.at(1), 10'000u);
+}
+
+/// Processor 0 works within its caches where the capture is cut; values of the run behind that do
+/// not tell how far it came.
+TEST_F(CutCaptures, WhatIsCutOffIsNotReached) {
+  const MachineData threads = data("smp_lin64_threads");
+  const std::vector<MonitorRecord> all = threads.records('C');
+  const std::size_t cut = all.size() / 20;
+  std::uint64_t last = 0;
+  for (const MonitorRecord& r : std::span(all).first(cut))
+    if (r.burst >> 4 == 0) last = r.icount;
+  const auto instructions = agreed(imported(threads, std::span(all).first(cut)), threads);
+  EXPECT_LE(instructions.at(0), last + 1);
+}
 
 }  // namespace
 }  // namespace citcat::test
