@@ -44,8 +44,9 @@ void print_result(const SlimOptions& options, std::uint64_t full_bytes, const Sl
 /// All processors of a machine, which must agree with each other, too.
 SlimRun write_slim_of_machine(const MachineFile& machine, const StagedOutput& output,
                               const Console& console) {
-  CrossCheck check = make_cross_check(machine);
-  if (!cross_check(machine, check).clean()) {
+  const std::vector<RecordingFile> files = open_processors(machine);
+  CrossCheck check = cross_check_of(machine, files.front().recording());
+  if (!cross_check(machine, files, check).clean()) {
     throw UsageError(machine.path() +
                      ": its processors contradict each other on their bus: only a verified "
                      "recording can do without its evidence (see citcat verify)");

@@ -294,13 +294,13 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
 
 /// Of several processors one alone. Of `captured` it is compared with the lines that it may have
 /// changed last, in its cache.
-ProcessorVerdict verify_processor(const MachineFile& machine, std::size_t number,
-                                  const MemoryImage* captured, const CrossCheck& check,
-                                  const VerifyArguments& arguments, const Console& console) {
+ProcessorVerdict verify_processor(RecordingFile file, const MemoryImage* captured,
+                                  const CrossCheck& check, const VerifyArguments& arguments,
+                                  const Console& console) {
   ProcessorVerdict its;
-  const PlacedRecording placed = open_placed(machine.name(number), console);
   MemoryImage own;
-  if (captured != nullptr) own = owned_part(*captured, check, number);
+  if (captured != nullptr) own = owned_part(*captured, check, file.number());
+  const PlacedRecording placed = place_events_of(std::move(file), console);
   const Verdict verdict = verify(placed, own.empty() ? nullptr : &own, arguments, console);
   its.memory = {verdict.memory.bytes, verdict.memory.different, std::nullopt};
   its.match = verdict.match;
@@ -313,9 +313,7 @@ ProcessorVerdict verify_processor(const MachineFile& machine, std::size_t number
 }
 
 /// One of several processors, of which the recording has digests in place of evidence.
-ProcessorVerdict verify_digests_of(const MachineFile& machine, std::size_t number,
-                                   const Console& console) {
-  const RecordingFile file = machine.open(number);
+ProcessorVerdict verify_digests_of(const RecordingFile& file, const Console& console) {
   const DigestVerdict verdict = verify_digests(file, console);
   ProcessorVerdict its;
   its.match = verdict.match();
@@ -347,19 +345,21 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
   if (!arguments.hints.empty())
     throw UsageError("--hints needs --processor P, because the recording has several");
   MachineVerdict verdict;
-  verdict.has_digests = machine.open(0).meta().evidence == EvidenceMode::digests;
+  std::vector<RecordingFile> files = open_processors(machine);
+  verdict.has_digests = files.front().meta().evidence == EvidenceMode::digests;
   if (verdict.has_digests) refuse_for_digests(arguments);
-  CrossCheck check = make_cross_check(machine);
+  CrossCheck check = cross_check_of(machine, files.front().recording());
   std::function<void()> meanwhile;
-  if (!verdict.has_digests) meanwhile = [&] { verdict.bus = cross_check(machine, check); };
+  if (!verdict.has_digests) meanwhile = [&] { verdict.bus = cross_check(machine, files, check); };
   // Captured memory is compared with what each processor may own, which the bus tells.
   if (captured != nullptr) std::exchange(meanwhile, {})();
   const std::vector<std::string> results = run_side_by_side(
       machine.processors(), arguments.jobs,
       [&](std::size_t number) {
-        return to_text(verdict.has_digests ? verify_digests_of(machine, number, console)
-                                           : verify_processor(machine, number, captured, check,
-                                                              arguments, console));
+        // The bus has been looked at, or this is another process.
+        return to_text(verdict.has_digests ? verify_digests_of(files[number], console)
+                                           : verify_processor(std::move(files[number]), captured,
+                                                              check, arguments, console));
       },
       meanwhile);
   for (const std::string& text : results) verdict.processors.push_back(processor_verdict_of(text));
@@ -374,11 +374,6 @@ ExitCode verify_machine(const MachineFile& machine, const MemoryImage* captured,
 
 ExitCode run_verify(VerifyArguments arguments, const Console& console) {
   arguments.recording = arguments.processor.name(arguments.recording);
-  if (arguments.exact_cache && names_processor_of_several(arguments.recording)) {
-    throw UsageError(
-        "--exact-cache: the model does not know which lines other processors take away; --cache "
-        "counts what differs");
-  }
   if (const auto machine = find_machine(arguments.recording)) {
     std::optional<MemoryImage> captured;
     if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);

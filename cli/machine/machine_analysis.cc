@@ -143,8 +143,9 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
   print(report, arguments.format, console);
   bool agree = true;
   if (arguments.policy) {
-    CrossCheck check = make_cross_check(*machine);
-    agree = cross_check(*machine, check).clean();
+    const std::vector<RecordingFile> files = open_processors(*machine);
+    CrossCheck check = cross_check_of(*machine, files.front().recording());
+    agree = cross_check(*machine, files, check).clean();
     if (!agree) console.warn("the processors contradict each other: see citcat verify");
   }
   for (const std::size_t p : stopped) {

@@ -106,12 +106,8 @@ ProcessorVerdict processor_verdict_of(const std::string& text) {
   return verdict;
 }
 
-CrossCheck make_cross_check(const MachineFile& machine) {
-  return cross_check_of(machine, machine.open(0).recording());
-}
-
-CrossCheckResult cross_check(const MachineFile& machine, CrossCheck& check) {
-  const std::vector<RecordingFile> files = open_processors(machine);
+CrossCheckResult cross_check(const MachineFile& machine, const std::vector<RecordingFile>& files,
+                             CrossCheck& check) {
   SharedBus bus = shared_bus_of(machine, files);
   return check_shared_bus(bus, check);
 }

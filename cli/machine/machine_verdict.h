@@ -45,9 +45,9 @@ struct MachineVerdict {
   bool match() const;
 };
 
-CrossCheck make_cross_check(const MachineFile& machine);
-/// Checks what the processors took from each other.
-CrossCheckResult cross_check(const MachineFile& machine, CrossCheck& check);
+/// Checks what the processors took from each other; `files` as open_processors() gives them.
+CrossCheckResult cross_check(const MachineFile& machine, const std::vector<RecordingFile>& files,
+                             CrossCheck& check);
 /// The part of `captured` that a processor may have changed last, in its cache.
 MemoryImage owned_part(const MemoryImage& captured, const CrossCheck& check, std::size_t processor);
 /// `captured` against what the bus left of the rest, and what the processors found of theirs.

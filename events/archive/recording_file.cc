@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -33,9 +35,10 @@ void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
   }
 }
 
-/// What the recording of a processor leaves out, because it follows from the others', put back.
-ExternalWrites external_writes_of(std::size_t processor, const std::vector<RecordingFile>& all,
-                                  const std::vector<BusNote>& notes) {
+/// What the recordings of processors leave out, because it follows from the others', put back: all
+/// of it at once.
+std::vector<ExternalWrites> derive_left_out(const std::vector<RecordingFile>& all,
+                                            const std::vector<BusNote>& notes) {
   std::vector<ProcessorShare> shares;
   for (const RecordingFile& file : all) {
     if (file.meta().evidence != EvidenceMode::full) {
@@ -46,11 +49,41 @@ ExternalWrites external_writes_of(std::size_t processor, const std::vector<Recor
     }
     shares.push_back({&file.recording(), file.evidence()});
   }
-  auto writes =
-      derive_external_writes(std::move(shares), notes, all.front().recording().initial.ram_bytes);
-  ExternalWrites its;
-  for (const ExternalWrite& write : writes.at(processor)) its.push_back(write);
-  return its;
+  std::vector<ExternalWrites> writes;
+  for (const auto& derived : derive_external_writes(std::move(shares), notes,
+                                                    all.front().recording().initial.ram_bytes)) {
+    writes.emplace_back();
+    for (const ExternalWrite& write : derived) writes.back().push_back(write);
+  }
+  return writes;
+}
+
+/// Who opens one processor of an archive mostly opens the others next: what was derived for them is
+/// kept for the first that asks for each.
+class LeftOut {
+ public:
+  template <typename Derive>
+  ExternalWrites take(const Hash128& archive, std::size_t processor, Derive derive) {
+    const std::lock_guard lock(mutex_);
+    if (archive_ != archive || processor >= writes_.size() || !writes_[processor]) {
+      writes_.clear();
+      for (ExternalWrites& its : derive()) writes_.emplace_back(std::move(its));
+      archive_ = archive;
+    }
+    ExternalWrites its = std::move(writes_.at(processor).value());
+    writes_[processor].reset();
+    return its;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<Hash128> archive_;
+  std::vector<std::optional<ExternalWrites>> writes_;  ///< by processor; nothing: taken
+};
+
+LeftOut& kept_left_out() {
+  static LeftOut kept;
+  return kept;
 }
 
 }  // namespace
@@ -95,9 +128,12 @@ RecordingFile RecordingFile::open(const std::string& path) {
                           " processors, found " + std::to_string(file.recordings_));
   }
   if (machine.info.leaves_out) {
-    std::vector<RecordingFile> all;
-    for (std::size_t i = 0; i < processors; ++i) all.push_back(read(i));
-    file.parts_.recording.external_writes = external_writes_of(file.number_, all, machine.notes);
+    file.parts_.recording.external_writes =
+        kept_left_out().take(container->content_hash(), file.number_, [&] {
+          std::vector<RecordingFile> all;
+          for (std::size_t i = 0; i < processors; ++i) all.push_back(read(i));
+          return derive_left_out(all, machine.notes);
+        });
   }
   apply_own_hints(file.parts_.hints, file.parts_.recording, name.path);
   if (!apply_placements(file.parts_.placements, file.parts_.recording)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "events/processors/bus_flags.h"
 #include "events/processors/device_addresses.h"
@@ -40,17 +41,11 @@ CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool sho
       told_by_others_(processors) {}
 
 std::optional<std::uint8_t> CrossCheck::byte(PhysAddr a) const {
-  const auto its = pages_.find(a.page());
-  if (is_device(a, ram_bytes_) || its == pages_.end()) return std::nullopt;
+  const Page* const its = pages_.find(a.page());
+  if (is_device(a, ram_bytes_) || its == nullptr) return std::nullopt;
   const std::uint32_t offset = a.offset_in_page();
-  if (its->second->writer[offset] == kUnknown) return std::nullopt;
-  return its->second->value[offset];
-}
-
-CrossCheck::Page& CrossCheck::page(PhysAddr a) {
-  std::unique_ptr<Page>& its = pages_[a.page()];
-  if (!its) its = std::make_unique<Page>();
-  return *its;
+  if (its->writer[offset] == kUnknown) return std::nullopt;
+  return its->value[offset];
 }
 
 void CrossCheck::contradict(const SharedEvent& event, std::string reason, std::string expected,
@@ -76,13 +71,16 @@ std::string CrossCheck::who(const Page& its, std::uint32_t offset) const {
 
 void CrossCheck::write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
                        std::uint64_t transaction) {
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
+  for (std::size_t i = 0; i < bytes.size();) {
     const PhysAddr a = address.plus32(static_cast<std::uint32_t>(i));
     Page& its = page(a);
     const std::uint32_t offset = a.offset_in_page();
-    its.value[offset] = bytes[i];
-    its.writer[offset] = writer;
-    its.transaction[offset / 4] = transaction;
+    const std::size_t n = std::min<std::size_t>(bytes.size() - i, kPageSize - offset);
+    std::memcpy(its.value.data() + offset, bytes.data() + i, n);
+    std::memset(its.writer.data() + offset, writer, n);
+    for (std::size_t dword = offset / 4; dword <= (offset + n - 1) / 4; ++dword)
+      its.transaction[dword] = transaction;
+    i += n;
   }
 }
 
@@ -109,14 +107,33 @@ bool CrossCheck::is_of_another(const SharedEvent& event) const {
   bool another = false;
   for (std::uint32_t i = 0; i < event.t.size; ++i) {
     const PhysAddr a = event.t.address.plus32(i);
-    const auto its = pages_.find(a.page());
-    if (its == pages_.end()) continue;
-    const std::uint8_t writer = its->second->writer[a.offset_in_page()];
+    const Page* const its = pages_.find(a.page());
+    if (its == nullptr) continue;
+    const std::uint8_t writer = its->writer[a.offset_in_page()];
     if (writer < kFirstWriter) continue;
-    if (its->second->value[a.offset_in_page()] != event.t.data[i]) return false;
+    if (its->value[a.offset_in_page()] != event.t.data[i]) return false;
     another |= writer != kFirstWriter + event.processor;
   }
   return another;
+}
+
+/// The first byte of a read that is not what it was last, its size where there is none. Bytes that
+/// are read for the first time are known from then on.
+std::uint32_t CrossCheck::first_other(const BusTransaction& t) {
+  for (std::uint32_t i = 0; i < t.size;) {
+    const PhysAddr a = t.address.plus32(i);
+    Page& its = page(a);
+    std::uint32_t offset = a.offset_in_page();
+    for (const std::uint32_t end = std::min<std::uint32_t>(t.size, i + kPageSize - offset); i < end;
+         ++i, ++offset) {
+      if (its.writer[offset] == kUnknown) {
+        its.value[offset] = t.data[i];
+        its.writer[offset] = kInitially;
+      }
+      if (its.value[offset] != t.data[i]) return i;
+    }
+  }
+  return t.size;
 }
 
 void CrossCheck::read(const SharedEvent& event) {
@@ -129,34 +146,26 @@ void CrossCheck::read(const SharedEvent& event) {
   }
   if (device) return;
   ++result_.reads;
-  for (std::uint32_t i = 0; i < t.size; ++i) {
-    const PhysAddr a = t.address.plus32(i);
-    Page& its = page(a);
-    const std::uint32_t offset = a.offset_in_page();
-    if (its.writer[offset] == kUnknown) {
-      its.value[offset] = t.data[i];
-      its.writer[offset] = kInitially;
-    }
-    if (its.value[offset] == t.data[i]) continue;
-    if (pending_[event.processor]) pending_[event.processor]->contradicted = true;
-    const std::uint32_t size = std::min<std::uint32_t>(t.size - i, 4);
-    std::array<std::uint8_t, 4> held{};
-    for (std::uint32_t k = 0; k < size; ++k) {
-      const PhysAddr at = a.plus32(k);
-      held[k] = page(at).value[at.offset_in_page()];
-    }
-    contradict(
-        event,
-        "a read shows a value that nobody wrote: no processor, and no device that the "
-        "capture has",
-        hex_bytes(std::span(held).first(size)) + " at " + hex_address(a) + ", " + who(its, offset),
-        hex_bytes(std::span(t.data).subspan(i, size)));
-    // One wrong value is told once.
-    for (std::uint32_t k = i; k < t.size; ++k) {
-      const PhysAddr at = t.address.plus32(k);
-      page(at).value[at.offset_in_page()] = t.data[k];
-    }
-    return;
+  const std::uint32_t i = first_other(t);
+  if (i == t.size) return;
+  const PhysAddr a = t.address.plus32(i);
+  if (pending_[event.processor]) pending_[event.processor]->contradicted = true;
+  const std::uint32_t size = std::min<std::uint32_t>(t.size - i, 4);
+  std::array<std::uint8_t, 4> held{};
+  for (std::uint32_t k = 0; k < size; ++k) {
+    const PhysAddr at = a.plus32(k);
+    held[k] = page(at).value[at.offset_in_page()];
+  }
+  contradict(event,
+             "a read shows a value that nobody wrote: no processor, and no device that the "
+             "capture has",
+             hex_bytes(std::span(held).first(size)) + " at " + hex_address(a) + ", " +
+                 who(page(a), a.offset_in_page()),
+             hex_bytes(std::span(t.data).subspan(i, size)));
+  // One wrong value is told once.
+  for (std::uint32_t k = i; k < t.size; ++k) {
+    const PhysAddr at = t.address.plus32(k);
+    page(at).value[at.offset_in_page()] = t.data[k];
   }
 }
 

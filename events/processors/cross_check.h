@@ -6,12 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "events/processors/bus_pages.h"
 #include "events/processors/line_owners.h"
 #include "events/processors/shared_bus.h"
 
@@ -71,8 +70,9 @@ class CrossCheck {
     bool of_another = false;  ///< of a device: is_of_another()
   };
 
-  Page& page(PhysAddr a);
+  Page& page(PhysAddr a) { return pages_.find_or_make(a.page()); }
   void read(const SharedEvent& event);
+  std::uint32_t first_other(const BusTransaction& t);
   bool is_of_another(const SharedEvent& event) const;
   void write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
              std::uint64_t transaction);
@@ -88,7 +88,7 @@ class CrossCheck {
   LineOwners owners_;
   std::optional<std::uint8_t> locked_by_;  ///< who has read with LOCK# and not written all of it
   unsigned locked_reads_ = 0;              ///< that are still to be written
-  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
+  BusPages<Page> pages_;
   std::vector<std::optional<Pending>> pending_;
   std::vector<std::vector<std::size_t>> from_others_, told_by_others_;
 };

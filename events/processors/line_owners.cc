@@ -6,36 +6,38 @@
 
 namespace citcat {
 
-LineOwners::Line& LineOwners::line(PhysAddr address) {
-  Line& its = lines_[address.low32() / line_bytes_];
-  its.resize(processors_, Copy::none);
-  return its;
+LineOwners::Line LineOwners::line(PhysAddr address) {
+  return line_of(
+      pages_.find_or_make(
+          address.page(),
+          [this](Lines& made) { made.resize(kPageSize / line_bytes_ * processors_, Copy::none); }),
+      address);
 }
 
 std::optional<std::uint8_t> LineOwners::owner(PhysAddr address) const {
-  const auto its = lines_.find(address.low32() / line_bytes_);
-  if (its == lines_.end()) return std::nullopt;
-  for (std::size_t i = 0; i < its->second.size(); ++i) {
-    if (its->second[i] == Copy::own || its->second[i] == Copy::modified)
-      return static_cast<std::uint8_t>(i);
+  Lines* const lines = pages_.find(address.page());
+  if (lines == nullptr) return std::nullopt;
+  const Line its = line_of(*lines, address);
+  for (std::size_t i = 0; i < its.size(); ++i) {
+    if (its[i] == Copy::own || its[i] == Copy::modified) return static_cast<std::uint8_t>(i);
   }
   return std::nullopt;
 }
 
-void LineOwners::drop_others(Line& line, std::uint8_t processor) {
+void LineOwners::drop_others(Line line, std::uint8_t processor) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (i != processor) line[i] = Copy::none;
   }
 }
 
-bool LineOwners::others_have(const Line& line, std::uint8_t processor) const {
+bool LineOwners::others_have(Line line, std::uint8_t processor) const {
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (i != processor && line[i] != Copy::none) return true;
   }
   return false;
 }
 
-std::string LineOwners::fill(Line& line, std::uint8_t processor, const BusTransaction& t) {
+std::string LineOwners::fill(Line line, std::uint8_t processor, const BusTransaction& t) {
   const bool shared = (t.flags & kSharedFill) != 0;
   std::string wrong;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -64,7 +66,7 @@ std::string LineOwners::fill(Line& line, std::uint8_t processor, const BusTransa
   return wrong;
 }
 
-std::string LineOwners::write_back(Line& line, std::uint8_t processor, const BusTransaction& t) {
+std::string LineOwners::write_back(Line line, std::uint8_t processor, const BusTransaction& t) {
   Copy& own = line[processor];
   std::string wrong;
   if (own == Copy::none) {
@@ -82,7 +84,7 @@ std::string LineOwners::write_back(Line& line, std::uint8_t processor, const Bus
 
 std::string LineOwners::take(std::uint8_t processor, const BusTransaction& t) {
   if (!t.is_memory() || t.has(kUncacheable)) return "";
-  Line& its = line(t.address);
+  const Line its = line(t.address);
   if (t.has(kLine)) {
     // The further parts of a line belong to the first.
     if (t.address.offset_in(line_bytes_) != 0) return "";
@@ -102,7 +104,7 @@ std::string LineOwners::take(std::uint8_t processor, const BusTransaction& t) {
 }
 
 std::string LineOwners::invalidate(std::uint8_t processor, PhysAddr address) {
-  Line& its = line(address);
+  const Line its = line(address);
   std::string wrong;
   if (its[processor] == Copy::none) {
     wrong = "a processor makes a line its own that it cannot have";

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "events/bus_transaction.h"
 #include "events/processors/bus_note.h"
+#include "events/processors/bus_pages.h"
 
 namespace citcat {
 
@@ -30,17 +31,22 @@ class LineOwners {
   /// What a processor's cache may hold of a line. A line that is its own alone may have become
   /// modified without a transaction.
   enum class Copy : std::uint8_t { none, shared, own, modified };
-  using Line = std::vector<Copy>;
+  using Line = std::span<Copy>;     ///< by processor
+  using Lines = std::vector<Copy>;  ///< of a page, one after the other
 
-  Line& line(PhysAddr address);
-  void drop_others(Line& line, std::uint8_t processor);
-  bool others_have(const Line& line, std::uint8_t processor) const;
-  std::string fill(Line& line, std::uint8_t processor, const BusTransaction& t);
-  std::string write_back(Line& line, std::uint8_t processor, const BusTransaction& t);
+  Line line(PhysAddr address);
+  Line line_of(Lines& lines, PhysAddr address) const {
+    return std::span(lines).subspan(address.offset_in_page() / line_bytes_ * processors_,
+                                    processors_);
+  }
+  void drop_others(Line line, std::uint8_t processor);
+  bool others_have(Line line, std::uint8_t processor) const;
+  std::string fill(Line line, std::uint8_t processor, const BusTransaction& t);
+  std::string write_back(Line line, std::uint8_t processor, const BusTransaction& t);
 
   std::size_t processors_;
   std::uint32_t line_bytes_;
-  std::unordered_map<std::uint32_t, Line> lines_;
+  BusPages<Lines> pages_;
 };
 
 }  // namespace citcat

@@ -5,10 +5,23 @@
 #include <cstring>
 #include <utility>
 
+#include "events/processors/bus_pages.h"
 #include "events/processors/device_addresses.h"
 
 namespace citcat {
 namespace {
+
+/// Calls `fn` with each page that bytes lie in: its number, where in it they begin, where among the
+/// bytes, and how many there are.
+template <typename Fn>
+void for_parts(PhysAddr address, std::size_t size, Fn fn) {
+  for (std::size_t i = 0; i < size;) {
+    const PhysAddr here = address.plus32(static_cast<std::uint32_t>(i));
+    const std::size_t n = std::min<std::size_t>(size - i, kPageSize - here.offset_in_page());
+    fn(here.page(), here.offset_in_page(), i, n);
+    i += n;
+  }
+}
 
 /// What a processor knows memory to hold: its image, its own writes, and what it was shown.
 class KnownMemory {
@@ -17,41 +30,29 @@ class KnownMemory {
 
   void write(PhysAddr address, std::span<const std::uint8_t> bytes) {
     for_parts(address, bytes.size(),
-              [&](Bytes& page, std::uint32_t at, std::size_t i, std::size_t n) {
-                std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(i), n, page.begin() + at);
+              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                std::memcpy(page(number).data() + at, bytes.data() + i, n);
               });
   }
 
   void read(PhysAddr address, std::span<std::uint8_t> bytes) {
     for_parts(address, bytes.size(),
-              [&](Bytes& page, std::uint32_t at, std::size_t i, std::size_t n) {
-                std::copy_n(page.begin() + at, n, bytes.begin() + static_cast<std::ptrdiff_t>(i));
+              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                std::memcpy(bytes.data() + i, page(number).data() + at, n);
               });
   }
 
  private:
   using Bytes = std::array<std::uint8_t, kPageSize>;
 
-  template <typename Fn>
-  void for_parts(PhysAddr address, std::size_t size, Fn fn) {
-    for (std::size_t i = 0; i < size;) {
-      const PhysAddr here = address.plus32(static_cast<std::uint32_t>(i));
-      const std::size_t n = std::min<std::size_t>(size - i, kPageSize - here.offset_in_page());
-      fn(page(here.page()), here.offset_in_page(), i, n);
-      i += n;
-    }
-  }
-
   Bytes& page(std::uint32_t number) {
-    std::unique_ptr<Bytes>& its = pages_[number];
-    if (its) return *its;
-    its = std::make_unique<Bytes>();
-    if (const MemoryImage::Page* const initial = image_.find(number)) *its = initial->data;
-    return *its;
+    return pages_.find_or_make(number, [&](Bytes& made) {
+      if (const MemoryImage::Page* const initial = image_.find(number)) made = initial->data;
+    });
   }
 
   const MemoryImage& image_;
-  std::unordered_map<std::uint32_t, std::unique_ptr<Bytes>> pages_;
+  BusPages<Bytes> pages_;
 };
 
 }  // namespace
@@ -59,19 +60,27 @@ class KnownMemory {
 /// What the bus has shown of memory.
 class SharedBus::Memory {
  public:
-  std::optional<std::uint8_t> byte(PhysAddr a) const {
-    const auto page = pages_.find(a.page());
-    if (page == pages_.end() || !page->second->known[a.offset_in_page()]) return std::nullopt;
-    return page->second->value[a.offset_in_page()];
+  /// Those of `bytes` that it has shown, which `known` then tells.
+  void get(PhysAddr address, std::span<std::uint8_t> bytes,
+           std::bitset<kMaxTransactionBytes>& known) const {
+    for_parts(address, bytes.size(),
+              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                const Page* const page = pages_.find(number);
+                if (page == nullptr) return;
+                for (std::size_t k = 0; k < n; ++k) {
+                  if (!page->known[at + k]) continue;
+                  bytes[i + k] = page->value[at + k];
+                  known.set(i + k);
+                }
+              });
   }
   void set(PhysAddr address, std::span<const std::uint8_t> bytes) {
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const PhysAddr a = address.plus32(static_cast<std::uint32_t>(i));
-      std::unique_ptr<Page>& page = pages_[a.page()];
-      if (!page) page = std::make_unique<Page>();
-      page->value[a.offset_in_page()] = bytes[i];
-      page->known.set(a.offset_in_page());
-    }
+    for_parts(address, bytes.size(),
+              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                Page& page = pages_.find_or_make(number);
+                std::memcpy(page.value.data() + at, bytes.data() + i, n);
+                for (std::size_t k = at; k < at + n; ++k) page.known.set(k);
+              });
   }
 
  private:
@@ -79,7 +88,7 @@ class SharedBus::Memory {
     std::array<std::uint8_t, kPageSize> value{};
     std::bitset<kPageSize> known;
   };
-  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
+  BusPages<Page> pages_;
 };
 
 /// One processor's transactions, the data of reads put back.
@@ -133,11 +142,13 @@ class SharedBus::Share {
               const Memory& shared) {
     std::array<std::uint8_t, kMaxTransactionBytes> known{};
     memory_.read(t_.address, std::span(known).first(t_.size));
+    std::array<std::uint8_t, kMaxTransactionBytes> now{};
+    std::bitset<kMaxTransactionBytes> shown;
+    shared.get(t_.address, std::span(now).first(t_.size), shown);
     std::uint32_t first = t_.size, last = 0;
     for (std::uint32_t i = 0; i < t_.size; ++i) {
-      const auto now = shared.byte(t_.address.plus32(i));
-      if (!now || told[i] || *now == known[i]) continue;
-      known[i] = *now;
+      if (!shown[i] || told[i] || now[i] == known[i]) continue;
+      known[i] = now[i];
       first = std::min(first, i);
       last = i;
     }
