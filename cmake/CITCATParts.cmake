@@ -6,8 +6,9 @@ set(CITCAT_PARTS "all" CACHE STRING
 set(citcat_all_parts fast analyses mdl export plugin report debugger view monitor api sql)
 # Parts that stand on the tools of `analyses`.
 set(citcat_parts_upon_analyses mdl plugin report sql)
-# Parts that stand on the debugger.
+# Parts that stand on the debugger, and on the page of view.
 set(citcat_parts_upon_debugger view)
+set(citcat_parts_upon_view report)
 
 if(CITCAT_PARTS STREQUAL "all")
   set(CITCAT_BUILT_PARTS ${citcat_all_parts})
@@ -27,6 +28,9 @@ foreach(part IN LISTS CITCAT_BUILT_PARTS)
   if(part IN_LIST citcat_parts_upon_debugger AND NOT "debugger" IN_LIST CITCAT_BUILT_PARTS)
     message(FATAL_ERROR "CITCAT_PARTS: ${part} needs debugger")
   endif()
+  if(part IN_LIST citcat_parts_upon_view AND NOT "view" IN_LIST CITCAT_BUILT_PARTS)
+    message(FATAL_ERROR "CITCAT_PARTS: ${part} needs view")
+  endif()
 endforeach()
 set(CITCAT_WHOLE ON)
 foreach(part IN LISTS citcat_all_parts)
@@ -43,9 +47,9 @@ set(citcat_part_mdl "/tools/mdl/" "/cli/commands/cmd_session\\.cc$" "/cli/analys
 set(citcat_part_export "/tools/export/(call_paths|profile_exporters|coverage_exporters)\\.cc$"
   "/tools/export/(callgrind|champsim|din|drmemtrace|folded|perfetto|pprof|simpoint|speedscope|tenet)_.*\\.cc$")
 set(citcat_part_plugin "/tools/plugin/")
-set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/report/report_data\\.cc$")
+set(citcat_part_report "/tools/report/" "/cli/commands/cmd_report\\.cc$" "/cli/report/report_(data|page)\\.cc$")
 set(citcat_part_debugger "/debugger/" "/cli/commands/cmd_(debug|dap)\\.cc$")
-set(citcat_part_view "/view/model/" "/view/server/" "/view/exported/" "/cli/view/recording_view\\.cc$")
+set(citcat_part_view "/view/model/" "/view/server/" "/view/exported/" "/cli/view/(recording_view|viewed_recording)\\.cc$")
 set(citcat_part_monitor
   "/cli/commands/cmd_record\\.cc$" "/cli/record/")
 

@@ -1,9 +1,5 @@
 # Writes a source file that holds other files: cmake -D 'FILES=a|b' -D OUTPUT=page_files.cc -P embed_files.cmake
-# It defines page_files() of HEADER in NAMESPACE: by default of tools/report/page_files.h.
-if(NOT HEADER)
-  set(HEADER tools/report/page_files.h)
-  set(NAMESPACE citcat::tools)
-endif()
+# It defines page_files() of HEADER in NAMESPACE.
 set(arrays "")
 set(rows "")
 set(number 0)

@@ -1,11 +1,9 @@
 // citcat report: a page that shows a recording, or compares two.
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/cache_report.h"
@@ -16,10 +14,8 @@
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/parsing/replay_options.h"
-#include "cli/report/report_data.h"
-#include "formats/io/atomic_file.h"
+#include "cli/report/report_page.h"
 #include "formats/io/error.h"
-#include "tools/report/page.h"
 
 namespace citcat {
 namespace {
@@ -31,12 +27,6 @@ struct ReportArguments {
   CaptureArguments capture;
   bool compare = false;
 };
-
-void write_text(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  file.commit();
-}
 
 /// What is shown: of several processors each, one beside the other.
 std::vector<std::string> reported_names(const ReportArguments& arguments) {
@@ -61,17 +51,17 @@ ExitCode run_report(ReportArguments arguments, const Console& console) {
     throw UsageError("--format, --cpu and --channels are only for --capture");
   }
   arguments.options.capture_options = arguments.capture.options();
-  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  std::vector<ReportedRecording> reported;
   bool sure = true;
-  std::string title;
   for (const std::string& operand : reported_names(arguments)) {
-    ReportedRun run = report_run(parse_reported_range(operand), arguments.options, console);
-    sure = sure && run.sure;
-    title += (title.empty() ? "" : " and ") + run.data.at("name").get<std::string>();
-    runs.push_back(std::move(run.data));
+    const ReportedRange what = parse_reported_range(operand);
+    PlacedRecording placed = open_placed(what.recording, console);
+    ReportedRun run = report_run(placed, what, arguments.options, console);
+    sure = sure && run.agrees;
+    reported.push_back({std::move(placed), what, std::move(run)});
   }
-  const nlohmann::ordered_json data = {{"version", CITCAT_VERSION}, {"runs", std::move(runs)}};
-  write_text(arguments.output, tools::make_page(title, data));
+  write_report(arguments.output, std::move(reported), arguments.compare, arguments.options,
+               console);
   return sure ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
@@ -113,6 +103,9 @@ CommandRun define_report(const CommandParser& parser) {
                     "Parts of the run that figures of caches, translation buffers, branches, calls "
                     "and accesses are made from, such as 'every 1M for 10k, warm 10k'; none: the "
                     "whole run (default: parts only of long runs)");
+  parser.add_option("--steps", arguments->options.steps,
+                    "Most instructions of which the page holds each step (default: 1000000, of "
+                    "longer runs 100000)");
   define_comparison(parser, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }

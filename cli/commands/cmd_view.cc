@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/file_kind.h"
@@ -17,6 +18,7 @@ namespace citcat {
 namespace {
 
 struct ViewArguments {
+  std::vector<std::string> files;
   IdtraceView view;
   RecordingViewArguments recording;
   ProcessorArgument processor;
@@ -46,15 +48,29 @@ ExitCode view_idtrace(ViewArguments arguments, FileKind kind, const Console& con
   return ExitCode::ok;
 }
 
+/// Two that are compared, or all processors of one, or the one that was named.
+std::vector<std::string> viewed_names(const ViewArguments& arguments) {
+  std::vector<std::string> names;
+  for (const std::string& file : arguments.files) {
+    names.push_back(arguments.processor.number ? arguments.processor.name(file) : file);
+  }
+  if (arguments.recording.compare || arguments.processor.number) return names;
+  return names_of_processors(names.front());
+}
+
 ExitCode run_view(ViewArguments arguments, const Console& console) {
   RecordingViewArguments& recording = arguments.recording;
-  recording.recording = arguments.view.file;
+  if (arguments.files.size() != (recording.compare ? 2 : 1)) {
+    throw UsageError(recording.compare ? "--compare: expected two recordings"
+                                       : "expected one file; two with --compare");
+  }
+  arguments.view.file = arguments.files.front();
   const FileKind kind = find_file_kind(arguments.view.file).kind;
   if (kind != FileKind::recording) {
     if (is_idtrace(kind) && (recording.given() || arguments.processor.number)) {
       throw UsageError(
-          "--export, --port, --no-browser, --symbols, --hints, --processor and --unchecked are "
-          "only for recordings; " +
+          "--export, --port, --no-browser, --compare, --symbols, --hints, --processor and "
+          "--unchecked are only for recordings; " +
           arguments.view.file + " is none");
     }
     return view_idtrace(std::move(arguments), kind, console);
@@ -65,17 +81,18 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   }
   arguments.processor.take_from(arguments.from);
   arguments.processor.take_from(arguments.to);
-  recording.recording = arguments.processor.name(arguments.view.file);
+  recording.recordings = viewed_names(arguments);
   recording.from = parse_number("--from", arguments.from).value_or(0);
   recording.to = parse_number("--to", arguments.to);
-  return view_recording(recording, console);
+  return view_recordings(recording, console);
 }
 
 CommandRun define_view(const CommandParser& parser) {
   auto arguments = std::make_shared<ViewArguments>();
   parser
-      .add_option("FILE", arguments->view.file,
-                  "Recording, or a trace (.trc), blocks (.blk) or profile (.cnt) of IDtrace")
+      .add_option("FILE", arguments->files,
+                  "Recording (two with --compare), or a trace (.trc), blocks (.blk) or profile "
+                  "(.cnt) of IDtrace")
       .required();
   arguments->recording.define(parser);
   arguments->processor.define(parser);
@@ -96,6 +113,7 @@ extern const Command kViewCommand{
     "citcat view boot.citcat\n"
     "citcat view boot.citcat --no-browser --port 8080\n"
     "citcat view boot.citcat --export page.html --from 1000000 --to 2000000\n"
+    "citcat view --compare good.citcat bad.citcat\n"
     "citcat view run.trc --from 1000 --to 1020",
     define_view};
 

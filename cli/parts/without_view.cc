@@ -5,7 +5,7 @@
 
 namespace citcat {
 
-ExitCode view_recording(const RecordingViewArguments&, const Console&) {
+ExitCode view_recordings(const RecordingViewArguments&, const Console&) {
   throw UsageError(
       "this build was made without the part \"view\"; configure it with CITCAT_PARTS=all");
 }

@@ -21,11 +21,11 @@
 #include "cli/report/recording_info.h"
 #include "cli/report/verdict.h"
 #include "events/capture_time.h"
+#include "events/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "formats/text/shell_word.h"
 #include "replay/run/replay_session.h"
-#include "replay/session/checkpoints.h"
 #include "replay/session/time_budget.h"
 
 namespace citcat {
@@ -35,29 +35,33 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What the figures of the page are drawn from. Sizes are such that the page stays below 5 MB
-/// however long the run is: each tool bounds what it lists.
-const std::vector<std::string> kTools = {"count:blocks=40,listing=2000",
-                                         "timeline:stretches=2048",
-                                         "moments",
-                                         "events",
-                                         "switches:list=1000",
-                                         "io",
-                                         "func:procedures=200,paths=1500",
-                                         "map:regions=1024",
-                                         "reuse:line=16",
-                                         "cache:model=i486",
-                                         "tlb:entries=16+32+64+128",
-                                         "bpred:entries=64+256+1024+4096"};
+/// however long the run is: each tool bounds what it lists. Models of caches, translation buffers
+/// and branch predictors are only for processors that have such.
+std::vector<std::string> tools_for(CpuModel model) {
+  std::vector<std::string> tools = {"count:blocks=40,listing=2000", "events", "io",
+                                    "func:procedures=200,paths=1500", "map:regions=1024"};
+  const CpuTraits& traits = cpu_traits(model);
+  if (!traits.sixteen_bit) {
+    tools.insert(tools.end(), {"switches:list=1000", "tlb:entries=16+32+64+128"});
+  }
+  if (traits.instructions >= InstructionSet::i486) {
+    tools.insert(tools.end(), {"reuse:line=16", "cache:model=i486"});
+  }
+  if (traits.instructions >= InstructionSet::pentium) {
+    tools.emplace_back("bpred:entries=64+256+1024+4096");
+  }
+  return tools;
+}
 
 /// The command that prints the JSON of the analysis.
 std::string analyze_command(const ReportedRange& what, const ReportOptions& options,
-                            const std::string& sample) {
+                            const AnalysisPlan& plan) {
   std::string text = "citcat analyze " + shell_word(what.recording);
   if (what.range.from != 0) text += fmt::format(" --from {}", what.range.from);
   if (what.range.to != ReplayRange{}.to) text += fmt::format(" --to {}", what.range.to);
-  if (!sample.empty()) text += " --sample " + shell_word(sample);
+  if (!plan.sample.empty()) text += " --sample " + shell_word(plan.sample);
   for (const std::string& symbols : options.symbols) text += " --symbols " + shell_word(symbols);
-  for (const std::string& tool : kTools) text += " --tool " + tool;
+  for (const std::string& tool : plan.tools) text += " --tool " + tool;
   return text + " --json";
 }
 
@@ -66,7 +70,7 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
 /// (docs/measurements/2026-11-27-report-stores.md).
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
-  constexpr std::uint64_t kLong = 100'000'000;
+  constexpr std::uint64_t kLong = 25'000'000;
   constexpr std::uint64_t kWindows = 50, kMillion = 1'000'000, kShortest = 5;
   if (options.sample == "none") return "";
   if (!options.sample.empty()) return options.sample;
@@ -75,14 +79,6 @@ std::string sample_of(const ReportOptions& options, const RecordingFile& file,
   if (length < kLong) return "";
   const std::uint64_t millions = (length + kWindows * kMillion - 1) / (kWindows * kMillion);
   return fmt::format("every {}M for 50k, warm 50k", std::max(millions, kShortest));
-}
-
-Json checkpoints_json(const RecordingFile& file) {
-  Json positions = Json::array();
-  for (const auto& start : Checkpoints(file).longest_series(false)) {
-    positions.push_back(start.instruction);
-  }
-  return positions;
 }
 
 /// Null where nothing diverged, or nothing can be tried.
@@ -151,12 +147,11 @@ ReportedRange parse_reported_range(const std::string& text) {
   return what;
 }
 
-ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
-                       const Console& console) {
-  const PlacedRecording placed = open_placed(what.recording, console);
+ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
+                       const ReportOptions& options, const Console& console) {
   const RecordingFile& file = placed.file;
   AnalysisPlan plan;
-  plan.tools = kTools;
+  plan.tools = tools_for(file.recording().initial.model);
   plan.symbols = options.symbols;
   plan.range = what.range;
   plan.policy = options.policy;
@@ -166,18 +161,23 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
   plan.cache = cache_of(file, what, options, console);
   Json verdict = nullptr;
   std::optional<bool> match;
+  ReportedRun run;
   TimeBudget in_repeat(options.repeat_seconds, TimeBudget::Counts::since_gain);
   plan.pause = [&, at = std::uint64_t{0}](Position now) mutable {
     if (std::exchange(at, now.instruction) != now.instruction) in_repeat.gained();
     return in_repeat.spent();
   };
   plan.ended = [&](ReplaySession& session, const ReplayReport& report) {
-    if (!what.whole()) return;
-    if (has_ended(&in_repeat)) {
+    run.end = report.divergence ? report.divergence->position : session.position();
+    run.is_cut = has_ended(&in_repeat);
+    run.compared = session.verifier() != nullptr || file.meta().evidence == EvidenceMode::digests;
+    run.adopts = session.verifier() != nullptr && session.verifier()->totals().adopted != 0;
+    if (run.is_cut) {
       return console.warn(fmt::format(
           "instruction {} takes longer than {} s (--repeat-time): the page shows the run up to it",
           position_text(session.position()), options.repeat_seconds));
     }
+    if (!what.whole()) return;
     if (session.verifier() != nullptr) {
       const Verdict found = verdict_of(session, report, placed, nullptr);
       verdict = verdict_json(found);
@@ -194,17 +194,16 @@ ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
     throw UsageError(fmt::format("{}: the range begins at {}, the run has {} instructions",
                                  what.recording, what.range.from, result.report.instructions));
   }
-  ReportedRun run;
-  run.sure = match.value_or(result.sure());
+  run.agrees = match.value_or(result.sure());
+  run.divergence = result.report.divergence;
   run.data["name"] = std::filesystem::path(what.recording).filename().string();
-  run.data["whole"] = what.whole() && !has_ended(&in_repeat);
+  run.data["whole"] = what.whole() && !run.is_cut;
   run.data["info"] = recording_info(file);
   run.data["verify"] = std::move(verdict);
-  run.data["analyze_command"] = analyze_command(what, options, plan.sample);
+  run.data["analyze_command"] = analyze_command(what, options, plan);
   run.data["analyze"] = analysis_json(*result.analysis, what.range.from,
                                       std::min(result.report.instructions, what.range.to),
                                       result.report, result.sample);
-  run.data["checkpoints"] = checkpoints_json(file);
   run.data["explain"] = nullptr;
   run.data["waveform"] = nullptr;
   if (result.report.divergence && !options.capture.empty() &&

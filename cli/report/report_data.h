@@ -1,16 +1,19 @@
 #pragma once
-// The data about one recording for the page of `report`: the JSON of `info`, `verify`, `analyze`
+// The figures of one recording for the page of `report`: the JSON of `info`, `verify`, `analyze`
 // and, after a divergence, `explain`, from one replay.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "capture/bus/source.h"
 #include "cli/console.h"
+#include "cli/placed_recording.h"
 #include "events/position.h"
 #include "replay/session/checkpoint_start.h"
+#include "replay/session/replay_report.h"
 #include "replay/verify/comparison_policy.h"
 
 namespace citcat {
@@ -38,15 +41,22 @@ struct ReportOptions {
   /// That one instruction may take, a REP that goes on and on; 0: any.
   unsigned repeat_seconds = 60;
   ComparisonPolicy policy;
+  /// Most instructions of which the page holds each step; nothing: what suits the length.
+  std::optional<std::uint64_t> steps;
 };
 
 struct ReportedRun {
   nlohmann::ordered_json data;
-  bool sure = false;  ///< the replay agreed with everything that it was compared with
+  bool agrees = false;    ///< the replay agreed with everything that it was compared with
+  bool compared = false;  ///< with evidence or digests
+  bool adopts = false;    ///< some results were taken over from the bus
+  bool is_cut = false;    ///< an instruction took longer than it may
+  Position end;           ///< of what was replayed
+  std::optional<Divergence> divergence;
 };
 
-/// Replays and asks. Throws what opening and replaying a recording throws.
-ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
-                       const Console& console);
+/// Replays and asks. Throws what replaying a recording throws.
+ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
+                       const ReportOptions& options, const Console& console);
 
 }  // namespace citcat

@@ -8,6 +8,7 @@
 
 #include "cli/trace_run.h"
 #include "events/archive/chunk_table.h"
+#include "events/archive/container.h"
 #include "events/completed_instructions.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/zstd_sink.h"

@@ -7,28 +7,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
+#include "cli/compare/parting.h"
 #include "cli/interrupt.h"
-#include "cli/placed_recording.h"
-#include "events/names/symbols.h"
-#include "formats/io/atomic_file.h"
+#include "cli/view/viewed_recording.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
 #include "replay/session/checkpoints.h"
-#include "tools/guest/recording_symbols.h"
-#include "view/exported/exported_page.h"
-#include "view/model/run_view.h"
 #include "view/page/page_files.h"
 #include "view/server/view_server.h"
 
 namespace citcat {
 namespace {
-
-/// Instructions that are looked at on the side between two questions: a few milliseconds, some tens
-/// where the engine has to execute one after another.
-constexpr std::uint64_t kIdleInstructions = std::uint64_t{1} << 16;
 
 std::optional<std::string_view> page_file(std::string_view name) {
   for (const view::PageFile& file : view::page_files()) {
@@ -40,17 +34,41 @@ std::optional<std::string_view> page_file(std::string_view name) {
 view::RunViewOptions view_options(const RecordingFile& file,
                                   const RecordingViewArguments& arguments, const Console& console) {
   view::RunViewOptions options;
-  options.name = std::filesystem::path(arguments.recording).filename().string();
   options.policy = arguments.comparison;
-  options.interrupted = interrupt_requested;
   if (arguments.unchecked) return options;
-  options.compared_before = !Checkpoints(file).longest_series(arguments.comparison.strict).empty();
-  options.check = !options.compared_before &&
+  if (!Checkpoints(file).longest_series(arguments.comparison.strict).empty()) {
+    options.compared_before = "the run was compared when its checkpoints were taken";
+  }
+  options.check = options.compared_before.empty() &&
                   (file.meta().evidence == EvidenceMode::full || !file.digests().empty());
-  if (!options.check && !options.compared_before) {
+  if (!options.check && options.compared_before.empty()) {
     console.warn("the archive holds neither evidence nor digests: nothing is compared");
   }
   return options;
+}
+
+/// What is looked at: one run, or those of several processors, or two that are compared.
+struct ViewedRuns {
+  std::vector<std::unique_ptr<ViewedRecording>> all;
+  nlohmann::ordered_json together;
+};
+
+ViewedRuns open_runs(const RecordingViewArguments& arguments, const Console& console) {
+  ViewedRuns runs;
+  for (const std::string& name : arguments.recordings) {
+    PlacedRecording placed = open_placed(name, console, arguments.hints);
+    view::RunViewOptions options = view_options(placed.file, arguments, console);
+    runs.all.push_back(std::make_unique<ViewedRecording>(std::move(placed), name, arguments.symbols,
+                                                         std::move(options)));
+  }
+  if (!arguments.compare) {
+    runs.together = runs_together(arguments.recordings, nullptr);
+  } else {
+    const nlohmann::ordered_json parting =
+        parting_json({arguments.recordings[0], 0}, {arguments.recordings[1], 0}, console);
+    runs.together = runs_together(arguments.recordings, &parting);
+  }
+  return runs;
 }
 
 view::ServedAnswer error_answer(unsigned status, const std::string& text) {
@@ -58,10 +76,17 @@ view::ServedAnswer error_answer(unsigned status, const std::string& text) {
   return {status, json_text(json)};
 }
 
-view::ServedAnswer answer(view::RunView& run, const std::string& question,
-                          const view::ViewServer::Parameters& parameters) {
+view::ServedAnswer answer(const ViewedRuns& runs, const std::string& question,
+                          view::ViewServer::Parameters parameters) {
   try {
-    return {200, json_text(run.answer(question, view::Query(parameters)))};
+    if (question == "runs") return {200, json_text(runs.together)};
+    std::size_t run = 1;
+    if (const auto named = parameters.extract("run")) {
+      run = static_cast<std::size_t>(
+          view::Query({{"run", named.mapped()}}).number("run", 1, runs.all.size()));
+    }
+    if (run == 0) throw UsageError("run: expected 1 for the first");
+    return {200, json_text(runs.all[run - 1]->view().answer(question, view::Query(parameters)))};
   } catch (const UsageError& error) {
     return error_answer(400, error.what());
   } catch (const std::exception& error) {
@@ -85,50 +110,52 @@ void open_browser(const std::string& url, const Console& console) {
   console.note("open this address in a browser where none opens by itself; Ctrl-C ends");
 }
 
-void serve(view::RunView& run, const RecordingViewArguments& arguments, const Console& console) {
+void serve(const ViewedRuns& runs, const RecordingViewArguments& arguments,
+           const Console& console) {
   take_endings_for_interrupts();
   view::ServerOptions options;
   options.port = arguments.port.value_or(0);
   view::ViewServer server(
       page_file,
       [&](const std::string& question, const view::ViewServer::Parameters& parameters) {
-        return answer(run, question, parameters);
+        return answer(runs, question, parameters);
       },
       options);
   console.print(server.url() + "\n");
   console.flush();
   if (!arguments.no_browser) open_browser(server.url(), console);
-  server.serve(interrupt_requested, [&] { return run.look_further(kIdleInstructions); });
+  server.serve(interrupt_requested, [&runs] {
+    return std::any_of(runs.all.begin(), runs.all.end(),
+                       [](const auto& run) { return run->view().look_further(kLookedAtOnce); });
+  });
   acknowledge_interrupt();
 }
 
-/// One file with a stretch of the run.
-void write_page(view::RunView& run, const RecordingViewArguments& arguments,
-                const Console& console) {
-  while (run.look_further(kIdleInstructions)) check_interrupt();
-  const std::uint64_t end = run.index().told_to();
-  if (arguments.from >= end) {
-    throw UsageError(fmt::format("--from {}: the run has {} instructions", arguments.from, end));
+/// One file with a stretch of each run.
+void export_runs(const ViewedRuns& runs, const RecordingViewArguments& arguments,
+                 const Console& console) {
+  std::vector<view::ExportedRun> exported;
+  for (const auto& run : runs.all) {
+    run->look_to(~std::uint64_t{0});
+    const std::uint64_t end = run->view().index().told_to();
+    if (arguments.from >= end) {
+      throw UsageError(fmt::format("--from {}: the run has {} instructions", arguments.from, end));
+    }
+    view::ExportedRun& one = exported.emplace_back();
+    one.view = &run->view();
+    one.range = {arguments.from, std::min(arguments.to.value_or(end), end)};
   }
-  const std::optional<std::string> page =
-      view::exported_page(run, {arguments.from, std::min(arguments.to.value_or(end), end)});
-  if (!page) throw Interrupted();
-  AtomicFile file(arguments.output);
-  file.write({reinterpret_cast<const std::uint8_t*>(page->data()), page->size()});
-  file.commit();
-  console.note(fmt::format("{}: {} bytes", arguments.output, page->size()));
+  write_page(arguments.output, exported, runs.together, nullptr, console);
 }
 
 }  // namespace
 
-ExitCode view_recording(const RecordingViewArguments& arguments, const Console& console) {
-  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
-  const Symbols symbols = tools::known_symbols(placed.file, arguments.symbols);
-  view::RunView run(placed.file, symbols, view_options(placed.file, arguments, console));
+ExitCode view_recordings(const RecordingViewArguments& arguments, const Console& console) {
+  const ViewedRuns runs = open_runs(arguments, console);
   if (arguments.output.empty()) {
-    serve(run, arguments, console);
+    serve(runs, arguments, console);
   } else {
-    write_page(run, arguments, console);
+    export_runs(runs, arguments, console);
   }
   return ExitCode::ok;
 }

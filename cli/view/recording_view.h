@@ -1,6 +1,5 @@
 #pragma once
-// citcat view of a recording: a page in a browser, served from here, or a file that holds a
-// stretch.
+// citcat view of recordings: a page in a browser, served from here, or a file that holds a stretch.
 
 #include <cstdint>
 #include <optional>
@@ -15,23 +14,24 @@
 namespace citcat {
 
 struct RecordingViewArguments {
-  std::string recording, hints, output;
+  std::vector<std::string> recordings;  ///< each shown by itself, or two compared
+  std::string hints, output;
   std::vector<std::string> symbols;
   std::uint64_t from = 0;
   std::optional<std::uint64_t> to;
   std::optional<std::uint16_t> port;
-  bool no_browser = false, unchecked = false;
+  bool no_browser = false, unchecked = false, compare = false;
   ComparisonPolicy comparison;
 
   void define(const CommandParser& parser);
   /// Some option was given that is of recordings alone.
   bool given() const {
     return !hints.empty() || !output.empty() || !symbols.empty() || port.has_value() ||
-           no_browser || unchecked;
+           no_browser || unchecked || compare;
   }
 };
 
 /// Serves until Ctrl-C, or writes the file. Throws UsageError in a build without the part "view".
-ExitCode view_recording(const RecordingViewArguments& arguments, const Console& console);
+ExitCode view_recordings(const RecordingViewArguments& arguments, const Console& console);
 
 }  // namespace citcat

@@ -173,6 +173,8 @@ class Page:
         self.evaluate(f"(() => {{ const f = document.querySelector({quoted}); f.focus(); f.value = {json.dumps(text)}; }})()")
 
     def picture(self, path):
+        # What lies behind another window is not drawn.
+        self.call("Page.bringToFront")
         data = self.call("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": False})["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, find_chromium  # noqa: E402
@@ -70,15 +71,17 @@ def registers(page):
 def some_function(page, least):
     """The address of code that is called so often: the first callee of the run that is."""
     return page.evaluate("""(async () => {
-      for (let at = 0;; at += 400) {
+      const {to} = await citcat.ask('run');
+      for (let at = 0; at < to; at += 400) {
         const {lines} = await citcat.ask('code', {at: String(at), before: 0, after: 400});
         for (let i = 0; i + 1 < lines.length; ++i) {
           if (!lines[i].text.startsWith('call')) continue;
           const found = await citcat.ask('nth', {function: lines[i + 1].address, n: %d});
           if (found.found) return lines[i + 1].address;
         }
-        if (lines.length < 10) return null;
+        if (lines.length < 10) break;
       }
+      return null;
     })()""" % least)
 
 
@@ -130,6 +133,23 @@ def walk(page, browser, url, function):
     return wrote
 
 
+def costs_few_requests(page):
+    """A step asks for what it shows, and a zoom for the timeline: nothing else, and nothing twice."""
+    for key, most in (("s", ["move", "state", "code", "memory", "calls"]), ("S", ["move", "state", "code", "memory", "calls"]),
+                      ("+", ["timeline"])):
+        page.look()
+        page.requests.clear()
+        if key == "+":
+            page.press(key)
+            time.sleep(0.5)
+        else:
+            moved(page, lambda: page.press(key))
+        page.look()
+        asked = sorted(re.search(r"api/(\w+)", r).group(1) for r in page.requests if "/api/" in r)
+        expect(asked == sorted(most), f"{key} asks {sorted(most)}, found {asked}")
+    page.press("0")
+
+
 def refuses_other_recordings(page):
     page.evaluate("location.hash = '#id=000000000000&at=1'")
     page.wait("!document.getElementById('problem').hidden")
@@ -175,6 +195,7 @@ def main():
             wrote = walk(page, browser, server.url, function)
             fragment = page.evaluate("location.hash")
             expect(all(r.startswith((server.url, "data:")) for r in page.requests), "nothing is asked of anybody else")
+            costs_few_requests(page)
             refuses_other_recordings(page)
             if arguments.pictures:
                 take_pictures(browser, server.url, fragment, arguments.pictures, "live")

@@ -58,7 +58,7 @@ const std::map<std::string, CommandRow>& command_rows() {
       {"slim", {With::all, {"-o", "slim.citcat"}}},
       {"why", {With::named, {"--register", "eax", "--at", "5"}}},
       {"debug", {With::all, {"--stdio"}}},
-      {"view", {With::named, {"--export", "page.html", "--to", "5"}}},
+      {"view", {With::all, {"--export", "page.html", "--to", "5"}}},
       {"diff", {With::named, {"two.citcat@1"}}},
       {"compare", {With::named, {"log.txt"}}},
       {"session", {With::named, {}}},

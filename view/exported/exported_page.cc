@@ -17,20 +17,13 @@ namespace citcat::view {
 namespace {
 
 /// The modules of the page, each behind those that it imports.
-constexpr std::array<std::string_view, 14> kModules{"dom.js",
-                                                    "place.js",
-                                                    "links.js",
-                                                    "live_source.js",
-                                                    "packed_stretch.js",
-                                                    "exported_source.js",
-                                                    "source.js",
-                                                    "timeline.js",
-                                                    "code.js",
-                                                    "registers.js",
-                                                    "memory.js",
-                                                    "panels.js",
-                                                    "overview.js",
-                                                    "keys.js"};
+constexpr std::array<std::string_view, 16> kModules{
+    "dom.js",         "place.js",          "links.js",
+    "live_source.js", "packed_stretch.js", "exported_source.js",
+    "source.js",      "timeline.js",       "code.js",
+    "registers.js",   "memory.js",         "panels.js",
+    "overview.js",    "charts.js",         "figures.js",
+    "keys.js"};
 constexpr std::string_view kMain = "main.js";
 
 std::string_view page_file(std::string_view name) {
@@ -62,21 +55,45 @@ void replace(std::string& text, std::string_view what, const std::string& by) {
   text.replace(at, what.size(), by);
 }
 
+/// What was found before comes first, and in place of what the view says of the same.
+void add_found(const ExportedRun& what, Json& run) {
+  if (!what.verdict.is_null()) run["verdict"] = what.verdict;
+  if (what.divergence.is_null()) return;
+  Json& unusual = run["unusual"];
+  if (!unusual.empty() && unusual[0].value("moment", "") == "divergence") unusual.erase(0);
+  unusual.insert(unusual.begin(), what.divergence);
+}
+
+/// Parts of a timeline that a page has of a whole run: as many as a wide screen has room for, and
+/// four times as many to look closer at.
+constexpr const char* kTimelineParts = "4000";
+
 /// What the page knows of the run beside the stretch.
-Json about(RunView& view, const ExportRange& range) {
+Json about(const ExportedRun& what) {
+  RunView& view = *what.view;
+  const ExportRange all = what.all.value_or(what.range);
+  const auto bounds = [&all](const char* name, const char* value) {
+    return Query({{"from", fmt::format("{}", all.from)},
+                  {"to", fmt::format("{}", std::max(all.to, all.from + 1))},
+                  {name, value}});
+  };
   Json run = view.answer("run", Query());
-  run["from"] = range.from;
-  run["to"] = range.to;
-  run["known_to"] = range.to;
+  run["from"] = all.from;
+  run["to"] = all.to;
+  run["known_to"] = all.to;
   run["complete"] = true;
   run["has"]["evidence"] = false;
-  const Query stretch({{"from", fmt::format("{}", range.from)},
-                       {"to", fmt::format("{}", range.to)},
-                       {"limit", "5000"}});
+  add_found(what, run);
+  const Query stretch = bounds("limit", "5000");
+  const std::string here = fmt::format("{}", what.range.from);
   Json json = {{"run", std::move(run)},
                {"processes", view.answer("processes", Query())["processes"]},
                {"system_calls", view.answer("syscalls", stretch)},
-               {"console", view.answer("console", Query({{"at", fmt::format("{}", range.from)}}))}};
+               {"console", view.answer("console", Query({{"at", here}}))}};
+  if (what.all && (all.from != what.range.from || all.to != what.range.to)) {
+    json["run"]["held"] = {what.range.from, what.range.to};
+    json["timeline"] = view.answer("timeline", bounds("count", kTimelineParts));
+  }
   return json;
 }
 
@@ -89,33 +106,81 @@ std::vector<std::uint8_t> packed(const Json& description, std::span<const std::u
 
 }  // namespace
 
-std::optional<std::string> exported_page(RunView& view, const ExportRange& range) {
-  if (range.to <= range.from) {
+namespace {
+
+void check_range(const ExportedRun& run) {
+  const ExportRange& range = run.range;
+  if (range.to <= range.from && !run.all) {
     throw UsageError(
         fmt::format("--to {}: expected more than --from {}; the run has {} instructions", range.to,
-                    range.from, view.index().told_to()));
+                    range.from, run.view->index().told_to()));
   }
   if (range.to - range.from > kMostExported) {
     throw UsageError(fmt::format("--from {} --to {}: a page holds {} instructions at most",
                                  range.from, range.to, kMostExported));
   }
-  ExportedStretch stretch(view);
-  if (!stretch.take(range.from, range.to)) return std::nullopt;
-  Json description = stretch.description();
-  description["about"] = about(view, range);
-  const std::string data = base64(packed(description, stretch.columns()));
+}
 
+/// JSON within a script element: "<" could end it (HTML Living Standard, 13.1.2.6), and is the same
+/// as an escape in a string, where alone JSON has it.
+std::string data_element(const char* name, const Json& data) {
+  std::string out = fmt::format("<script type=\"application/json\" id=\"{}\">", name);
+  for (const char c : json_text(data)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out + "</script>\n";
+}
+
+/// Text between tags (HTML Living Standard, 13.2.5.1, "Data state").
+std::string title_of(const Json& together) {
+  std::string text;
+  for (const Json& name : together.value("runs", Json::array())) {
+    text += (text.empty() ? "" : " and ") + name.get<std::string>();
+  }
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      out += c;
+    }
+  }
+  return "<title>" + out + " - citcat</title>";
+}
+
+}  // namespace
+
+std::optional<std::string> exported_page(std::span<const ExportedRun> runs, const Json& together,
+                                         const Json& figures) {
+  std::string data = data_element("data-runs", together);
+  if (!figures.is_null()) data += data_element("data-figures", figures);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    check_range(runs[i]);
+    ExportedStretch stretch(*runs[i].view);
+    if (!stretch.take(runs[i].range.from, runs[i].range.to)) return std::nullopt;
+    Json description = stretch.description();
+    description["about"] = about(runs[i]);
+    const std::string number = i == 0 ? "" : fmt::format("-{}", i + 1);
+    data += "<script type=\"application/octet-stream\" id=\"exported" + number + "\">" +
+            base64(packed(description, stretch.columns())) + "</script>\n";
+  }
   std::string page(page_file("index.html"));
   std::string script;
   for (const std::string_view module : kModules) script += as_part(page_file(module));
   script += as_part(page_file(kMain));
+  replace(page, "<title>citcat view</title>", title_of(together));
   replace(page, "<link rel=\"stylesheet\" href=\"style.css\">",
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
           "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\">\n<style>\n" +
               std::string(page_file("style.css")) + "</style>");
   replace(page, "<script type=\"module\" src=\"main.js\"></script>",
-          "<script type=\"application/octet-stream\" id=\"exported\">" + data +
-              "</script>\n<script type=\"module\">\n" + script + "</script>");
+          data + "<script type=\"module\">\n" + script + "</script>");
   return page;
 }
 

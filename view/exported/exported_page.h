@@ -1,9 +1,10 @@
 #pragma once
-// citcat view --export: the page with a stretch of a run inside, in one file that needs nothing
-// else (docs/formats/view-page.md).
+// citcat view --export and citcat report: the page with stretches of runs inside, in one file that
+// needs nothing else (docs/formats/view-page.md).
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "view/model/run_view.h"
@@ -15,11 +16,24 @@ struct ExportRange {
   std::uint64_t to = 0;  ///< the first instruction that is not shown
 };
 
+/// One run of a page.
+struct ExportedRun {
+  RunView* view = nullptr;
+  ExportRange range;  ///< of which the page holds every step; may be empty where it is not all
+  /// All that the page tells of, where that is more than it holds steps of.
+  std::optional<ExportRange> all;
+  /// What was found before, as the answer to `run` has it: the verdict, and why the replay left its
+  /// evidence; null: what `view` knows.
+  Json verdict, divergence;
+};
+
 /// Most instructions of one page: a browser holds each of them in memory.
 inline constexpr std::uint64_t kMostExported = 8'000'000;
 
-/// The page as text; nullopt where RunViewOptions::interrupted ended it. Throws UsageError where
-/// the run does not have the range, or it is too long.
-std::optional<std::string> exported_page(RunView& view, const ExportRange& range);
+/// The page as text; nullopt where RunViewOptions::interrupted ended it. `together`: the answer to
+/// `runs`; `figures`: what the second screen shows, or null. Throws UsageError where a run does not
+/// have its range, or it is too long.
+std::optional<std::string> exported_page(std::span<const ExportedRun> runs, const Json& together,
+                                         const Json& figures);
 
 }  // namespace citcat::view

@@ -5,6 +5,7 @@
 #include "debugger/server/run_events.h"
 #include "events/cpu_traits.h"
 #include "events/position_text.h"
+#include "formats/text/printable_text.h"
 #include "replay/machine/code_place.h"
 #include "x86/disassembler.h"
 
@@ -86,6 +87,14 @@ Json here(RunView& view) {
   const std::string place = view.place(next);
   if (!place.empty()) json["place"] = place;
   return json;
+}
+
+void make_printable(Json& json, std::string_view kept) {
+  if (json.is_string()) {
+    json = printable_text(json.get_ref<const std::string&>(), kept);
+  } else if (json.is_structured()) {
+    for (Json& part : json) make_printable(part, kept);
+  }
 }
 
 }  // namespace citcat::view

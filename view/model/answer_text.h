@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "view/model/run_view.h"
 
@@ -29,5 +30,9 @@ inline constexpr const char* kSearchTookTooLong = "the search took too long";
 std::string event_text(const StepEvent& event);
 /// What is the same in the answers about any moment: {"moment", "position", "address", "place"}.
 Json here(RunView& view);
+
+/// Makes texts such as a page may show them: marks for the direction of writing work in a browser,
+/// too. Characters in `kept` stay.
+void make_printable(Json& json, std::string_view kept = "");
 
 }  // namespace citcat::view

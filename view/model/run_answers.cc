@@ -46,10 +46,9 @@ Json verdict_of(RunView& view) {
     return {{"state", "diverged"}, {"text", text}, {"moment", position_text(divergence->position)}};
   }
   if (!view.options().check) {
-    return {{"state", view.options().compared_before ? "match" : "not compared"},
-            {"text", view.options().compared_before
-                         ? "the run was compared when its checkpoints were taken"
-                         : "nothing of the run is compared with its evidence"}};
+    const std::string& before = view.options().compared_before;
+    return {{"state", before.empty() ? "not compared" : "match"},
+            {"text", before.empty() ? "nothing of the run is compared with its evidence" : before}};
   }
   if (!view.knows_all()) {
     return {{"state", "comparing"},
@@ -78,7 +77,9 @@ Json unusual_of(RunView& view) {
   Json list = Json::array();
   const RunIndex& index = view.index();
   if (const auto& divergence = view.timeline().divergence()) {
-    list.push_back({{"text", "the replay leaves its evidence: " + divergence->reason},
+    std::string text = "the replay leaves its evidence: " + divergence->reason;
+    if (!divergence->causes.empty()) text += "; perhaps: " + divergence->causes.front();
+    list.push_back({{"text", text},
                     {"moment", "divergence"},
                     {"command", "citcat explain " + view.options().name}});
   }

@@ -7,7 +7,7 @@
 
 #include "events/position_text.h"
 #include "formats/io/error.h"
-#include "formats/text/printable_text.h"
+#include "view/model/answer_text.h"
 
 namespace citcat::view {
 
@@ -35,15 +35,6 @@ std::vector<Question> all_questions() {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
-}
-
-/// With texts as a page may show them: marks for the direction of writing work in a browser, too.
-void make_printable(Json& json) {
-  if (json.is_string()) {
-    json = printable_text(json.get_ref<const std::string&>());
-  } else if (json.is_structured()) {
-    for (Json& part : json) make_printable(part);
-  }
 }
 
 }  // namespace
@@ -111,6 +102,7 @@ void RunView::arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt
            (!wanted.deliveries || moment.deliveries == *wanted.deliveries);
   };
   if (wanted.deliveries && is_it(timeline_->moment())) return;
+  if (end_ && wanted.deliveries && is_it(end_->moment)) return timeline_->return_to(end_->mark);
   if (remembered_ && wanted.deliveries && is_it(remembered_->moment)) {
     return timeline_->return_to(remembered_->mark);
   }
@@ -143,7 +135,7 @@ Moment RunView::go_to(const Query& query) {
   if (at == "begin") {
     go_to(WantedMoment{{}, std::nullopt});
   } else if (at == "end" || at == "divergence") {
-    seek(kEndOfAll, limit());
+    go_to_end();
     if (at == "divergence" && !timeline_->divergence()) {
       throw UsageError("at: the replay agrees with its evidence up to its end");
     }
@@ -157,6 +149,14 @@ Moment RunView::go_to(const Query& query) {
         at + "'");
   }
   return timeline_->moment();
+}
+
+/// What a shutdown delivers has the position of the end, where no seeking and no stepping comes to
+/// again.
+void RunView::go_to_end() {
+  if (end_) return timeline_->return_to(end_->mark);
+  seek(kEndOfAll, limit());
+  end_ = Remembered{timeline_->moment(), timeline_->mark()};
 }
 
 CpuState RunView::state() const {
@@ -213,6 +213,9 @@ bool RunView::look_further(std::uint64_t instructions) {
   looked_to_ = timeline_->moment();
   index_->end(looked_to_.position.instruction);
   knows_all_ = timeline_->position() < to && (!timeline_->interrupted() || looked_to_ == before);
+  if (knows_all_ && !end_ && !timeline_->interrupted()) {
+    end_ = Remembered{looked_to_, timeline_->mark()};
+  }
   return !knows_all_;
 }
 

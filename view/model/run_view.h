@@ -36,8 +36,9 @@ struct RunViewOptions {
   ComparisonPolicy policy;
   /// Of checkpoints in memory, in frames of 4 KiB: what the object holds beside the machine.
   std::size_t max_frames = std::size_t{1} << 16;
-  /// Without `check`: it was compared when its checkpoints were taken.
-  bool compared_before = false;
+  /// Without `check`: how the whole run was found to agree with its evidence before; empty: it was
+  /// not compared.
+  std::string compared_before;
   /// Asked now and then; true ends what is being answered.
   std::function<bool()> interrupted;
   /// The longest that one answer may take.
@@ -102,6 +103,7 @@ class RunView {
 
  private:
   void remember();
+  void go_to_end();
   void arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt& interrupt = {});
   /// Throws UsageError where `interrupt` ended it on the way.
   void seek(Position to, const ReplayTimeline::Interrupt& interrupt);
@@ -121,6 +123,7 @@ class RunView {
     std::size_t mark = 0;
   };
   std::optional<Remembered> remembered_;
+  std::optional<Remembered> end_;  ///< the last moment, once somebody was there
   std::chrono::steady_clock::time_point began_;
 };
 

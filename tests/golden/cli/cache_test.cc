@@ -53,7 +53,7 @@ TEST_F(CacheCommand, AReportShowsWhatVerifySaysOfTheCache) {
     arguments.insert(arguments.end(), options.begin(), options.end());
     run(arguments);
     const std::string page = read_file(file("r.html"));
-    const std::string begin = "<script type=\"application/json\" id=\"data\">";
+    const std::string begin = "<script type=\"application/json\" id=\"data-figures\">";
     const std::size_t from = page.find(begin) + begin.size();
     const auto data = nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
     return data.at("runs").at(0).at("verify").at("cache");

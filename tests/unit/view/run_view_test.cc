@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -204,10 +205,14 @@ TEST_F(RunViewTest, AnExportTakesAllOfItsStretchHoweverLongThatIs) {
   RunViewOptions options;
   options.longest = std::chrono::milliseconds(0);
   RunView hasty(*file_, symbols_, options);
-  EXPECT_TRUE(exported_page(hasty, {0, P::kInstructions}).has_value());
+  const auto page_of = [](RunView& view) {
+    const ExportedRun run{&view, {0, P::kInstructions}, std::nullopt, nullptr, nullptr};
+    return exported_page(std::span(&run, 1), Json::object(), nullptr);
+  };
+  EXPECT_TRUE(page_of(hasty).has_value());
   options.interrupted = [] { return true; };
   RunView ended(*file_, symbols_, options);
-  EXPECT_FALSE(exported_page(ended, {0, P::kInstructions}).has_value());
+  EXPECT_FALSE(page_of(ended).has_value());
 }
 
 TEST_F(RunViewTest, IsLookedThroughTheSameWithQuestionsInBetween) {

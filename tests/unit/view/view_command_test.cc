@@ -69,7 +69,7 @@ TEST_F(ViewCommand, ExportsOneFileThatRefersToNothingOutside) {
   good({"view", "pc.citcat", "--export", "page.html", "--from", "100", "--to", "400"});
   const std::string page = read_file(file("page.html"));
   EXPECT_TRUE(contains(page, "id=\"exported\""));
-  for (const char* outside : {"http:", "https:", "src=", "url(", "import ", "@import"}) {
+  for (const char* outside : {"http:", "https:", "src=", "url(", "\nimport ", "@import"}) {
     // The namespace of pictures is a name and no address.
     std::string rest = page;
     const std::string name = "http://www.w3.org/2000/svg";

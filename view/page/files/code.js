@@ -6,27 +6,28 @@ import { memory_link, moment_link, position_of } from "./links.js";
 import { link_to } from "./place.js";
 
 /// Links to the memory that a step accessed.
-function accesses(line, name, sign) {
+function accesses(line, name, sign, run) {
   return (line[name] ?? []).map((a) => element("span", { class: name },
     `${sign} `,
-    a.address !== undefined ? memory_link(a.address) : memory_link(a.physical, a.physical, "physical"),
+    a.address !== undefined ? memory_link(a.address, a.address, "linear", run) : memory_link(a.physical, a.physical, "physical", run),
     a.value === undefined ? " ?" : ` = ${a.value}`,
     a.by === undefined ? "" : ` (${a.by})`));
 }
 
-function effects(line) {
+function effects(line, run) {
   const changes = Object.entries(line.changes ?? {}).map(([name, value]) =>
     element("span", { class: "change" }, `${name} = ${value}`));
   const ports = (line.ports ?? []).map((p) =>
     element("span", { class: "port" }, `port ${p.port} ${p.write ? "←" : "→"} ${p.value}`));
   const events = (line.events ?? []).map((e) => element("span", { class: "event" }, e));
-  return [...accesses(line, "reads", "read"), ...accesses(line, "writes", "wrote"), ...ports, ...changes, ...events];
+  return [...accesses(line, "reads", "read", run), ...accesses(line, "writes", "wrote", run), ...ports, ...changes, ...events];
 }
 
 /// "schedule" of "schedule+0x1c".
 const procedure_of = (place) => (place ?? "").split("+")[0];
 
-export function show_code(target, answer) {
+/// `run`: the number of the run that ran it.
+export function show_code(target, answer, run) {
   const rows = [];
   let procedure = null;
   for (const line of answer.lines) {
@@ -35,11 +36,11 @@ export function show_code(target, answer) {
       rows.push(element("tr", { class: "procedure" }, element("th", { colspan: 4, scope: "rowgroup" }, procedure)));
     }
     const is_here = line.moment === answer.moment;
-    const shown = effects(line);
+    const shown = effects(line, run);
     rows.push(element("tr", { class: is_here ? "here" : "", "aria-current": is_here ? "step" : false, "data-moment": line.moment },
-      element("td", { class: "position" }, moment_link(line.moment)),
+      element("td", { class: "position" }, moment_link(line.moment, position_of(line.moment), run)),
       element("td", { class: "address" },
-        element("a", { href: link_to({ panel: "listing", address: line.address, space: "linear" }), title: line.place ?? "Code in memory from here on" }, line.address)),
+        element("a", { href: link_to({ run, panel: "listing", address: line.address, space: "linear" }), title: line.place ?? "Code in memory from here on" }, line.address)),
       element("td", { class: "instruction" }, line.text, line.iterations ? element("span", { class: "times" }, ` ×${line.iterations}`) : "",
         line.faults ? element("span", { class: "event" }, " faults") : ""),
       element("td", { class: "effects" }, shown)));

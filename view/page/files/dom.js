@@ -43,6 +43,9 @@ export function table(titles, rows, attributes = {}) {
 /// 12345678 as "12,345,678".
 export const number_text = (n) => Number(n).toLocaleString("en");
 
+/// 1.234 as "1.23 %".
+export const share_text = (percent) => `${percent.toFixed(percent < 10 ? 2 : 1)}\u00a0%`;
+
 /// "1 interrupt", "2 interrupts".
 export const counted = (n, one, many = one + "s") => `${number_text(n)} ${n === 1 ? one : many}`;
 

@@ -62,13 +62,16 @@ export class ExportedSource {
     const { instruction, iteration, deliveries, count } = this.stretch;
     if (at === "begin") return 0;
     if (at === "end") return count;
+    if (at === "divergence") return this.step_of(this.about.run.verdict.moment);
     const parts = /^(\d+)(?:\+(\d+))?(?:~(\d+))?$/.exec(at ?? "");
     if (parts === null) throw new Error(`at: expected a moment like 123, 123+4 or 123~5, begin or end, found '${at}'`);
     const wanted = Number(parts[1]), iterated = Number(parts[2] ?? 0);
     for (let step = this.first_step(wanted); step <= count && instruction[step] === wanted; ++step) {
       if (iteration[step] === iterated && (parts[3] === undefined || deliveries[step] === Number(parts[3]))) return step;
     }
-    throw new Error(`at: this page holds instructions ${instruction[0]} to ${instruction[count]}, and no moment ${at}`);
+    const held = `this page holds each step of instructions ${instruction[0]} to ${instruction[count]}`;
+    const { name, to } = this.about.run;
+    throw new Error(wanted < to ? `at: ${held}; citcat view ${name} shows instruction ${wanted}` : `at: ${held}, and no moment ${at}`);
   }
 
   here(step) {
@@ -498,6 +501,8 @@ export class ExportedSource {
   }
 
   timeline({ from = this.about.run.from, to = this.about.run.to, count = 800 }) {
+    const { held } = this.about.run;
+    if (held !== undefined && (from < held[0] || to > held[1])) return this.whole_timeline(from, to, count);
     const { stretch } = this, times = this.times ??= this.gather_times();
     const width = Math.max(1, Math.ceil((to - from) / count)), most = Math.ceil((to - from) / width);
     const columns = { process: new Array(most).fill(null) }, shares = Array.from({ length: most }, () => new Map());
@@ -520,6 +525,22 @@ export class ExportedSource {
       if (at >= 0 && at < most) add("system_calls", at);
     }
     return { from, to, width, known_to: this.about.run.to, columns };
+  }
+
+  /// The same of all of the run, as it was put together when the page was made.
+  whole_timeline(from, to, count) {
+    const { width, columns: all } = this.about.timeline;
+    const joined = Math.max(1, Math.ceil((to - from) / count / width)), first = Math.floor(from / width), last = Math.ceil(to / width);
+    const columns = {};
+    for (const [name, values] of Object.entries(all)) {
+      const column = [];
+      for (let i = first; i < last; i += joined) {
+        const part = values.slice(i, Math.min(i + joined, last));
+        column.push(name === "process" ? part.find((p) => p !== null) ?? null : part.reduce((a, b) => a + b, 0));
+      }
+      if (name === "process" || column.some((n) => n !== 0)) columns[name] = column;
+    }
+    return { from: first * width, to, width: width * joined, known_to: this.about.run.to, columns };
   }
 
   console({ at }) {

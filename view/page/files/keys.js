@@ -18,6 +18,7 @@ export const OTHER_KEYS = [
   ["b", "the beginning"],
   ["e", "the end"],
   ["h", "the first screen"],
+  ["f", "the figures"],
   ["+", "zoom in"],
   ["-", "zoom out"],
   ["0", "show the whole run"],

@@ -3,9 +3,15 @@
 export class LiveSource {
   is_live = true;
 
+  /// `run`: its number, of those that the server shows.
+  constructor(run) {
+    this.run = run;
+  }
+
   /// The answer to a question of docs/formats/view-interface.md. Throws Error with what is wrong.
   async ask(question, parameters = {}) {
     const query = new URLSearchParams();
+    if (this.run !== 1) query.set("run", this.run);
     for (const [name, value] of Object.entries(parameters)) {
       if (value !== undefined && value !== null) query.set(name, value);
     }

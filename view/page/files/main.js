@@ -1,20 +1,22 @@
-// The page: shows what its address says, and changes its address when one goes elsewhere.
+// The page: shows what its address says, and changes its address when one goes elsewhere. Of several
+// runs it shows one, or two that are compared, side by side.
 
 import { by_id, element, fill, number_text } from "./dom.js";
 import { show_code } from "./code.js";
+import { show_figures } from "./figures.js";
 import { listen_to_keys, MOVES, OTHER_KEYS } from "./keys.js";
 import { position_of } from "./links.js";
-import { open_source } from "./source.js";
-import { show_overview } from "./overview.js";
+import { open_figures, open_sources } from "./source.js";
+import { show_overview, show_parting } from "./overview.js";
 import { PANELS, show_calls } from "./panels.js";
-import { current_place, go_to, is_of_this_recording, link_to, replace_place, set_identity } from "./place.js";
+import { current_place, go_to, is_of_this_recording, link_to, moment_of, replace_place, set_identities } from "./place.js";
 import { show_registers } from "./registers.js";
 import { Timeline } from "./timeline.js";
 
 /// While the run is not known yet, it is asked so often how far it is.
 const LOOK_AGAIN = 700;
 
-let source, run, timeline;
+let sources = [], together, figures, runs = [], timelines = [];
 let shown = 0;  // the number of what is being shown: an older answer comes too late
 
 function say(problem) {
@@ -34,46 +36,100 @@ async function guarded(act) {
   }
 }
 
-// ---- the run
+/// The number of the run that is looked at.
+const chosen = () => Math.min(Math.max(Number(current_place().run) || 1, 1), sources.length);
+const chosen_run = () => runs[chosen() - 1];
+/// The numbers of the runs that are shown side by side.
+const panes = () => (together.compared ? sources.map((_, i) => i + 1) : [chosen()]);
 
-function show_verdict() {
-  const verdict = by_id("verdict");
-  verdict.className = `verdict ${run.verdict.state.replaceAll(" ", "-")}`;
-  const moment = run.verdict.state === "diverged" ? " " : "";
-  fill(verdict, element("strong", {}, run.verdict.state), `: ${run.verdict.text}`, moment,
-    moment === "" ? "" : element("a", { href: link_to({ at: "divergence" }) }, "go there"));
+// ---- the runs
+
+function verdict_of(run, number) {
+  const { verdict } = run;
+  const name = sources.length > 1 ? element("span", { class: "run-name" }, `${together.runs[number - 1]}: `) : "";
+  return element("span", { class: `verdict ${verdict.state.replaceAll(" ", "-")}` }, name, element("strong", {}, verdict.state), `: ${verdict.text}`,
+    verdict.state === "diverged" ? [" ", element("a", { href: link_to({ run: number, at: "divergence" }) }, "go there")] : "");
 }
 
-async function look_at_run() {
-  run = await source.ask("run");
-  set_identity(run.identity);
-  by_id("name").textContent = `${run.name}, ${run.processor}`;
-  document.title = `${run.name} - citcat`;
-  by_id("home").href = "#";
-  show_verdict();
-  if (current_place().at === undefined) show_overview(by_id("overview-content"), run);
-  await timeline.show(run);
-  document.body.dataset.known = run.complete ? "all" : "part";
-  if (!run.complete) setTimeout(() => guarded(look_at_run), LOOK_AGAIN);
+function show_verdicts() {
+  fill(by_id("verdict"), panes().map((number) => verdict_of(runs[number - 1], number)));
+}
+
+/// The screens, and the runs of which one is looked at.
+function show_screens() {
+  const place = current_place(), { at } = place;
+  const link = (title, changes, is_here) => element("a", { href: link_to(changes), "aria-current": is_here ? "page" : false }, title);
+  const screens = [link("At a glance", { at: null, screen: null }, at === undefined && place.screen === undefined)];
+  if (figures !== null) screens.push(link("Figures", { screen: "figures" }, place.screen === "figures"));
+  const first = at ?? (runs.length === 0 ? undefined : String(chosen_run().held?.[0] ?? chosen_run().from));
+  if (first !== undefined) screens.push(link("Code", { at: first, screen: null }, at !== undefined && place.screen === undefined));
+  const of_run = together.compared ? "Panels of " : "Processor ";
+  const chooser = sources.length === 1 ? "" : element("span", { class: "line", role: "group", "aria-label": of_run }, of_run,
+    sources.map((_, i) => link(together.compared ? together.runs[i] : String(i), { run: i + 1 }, i + 1 === chosen())));
+  fill(by_id("screens"), screens, chooser);
+}
+
+async function look_at_runs() {
+  runs = await Promise.all(sources.map((source) => source.ask("run")));
+  set_identities(runs.map((run) => run.identity));
+  const { name, processor } = chosen_run();
+  by_id("name").textContent = together.compared ? together.runs.join(" and ") : `${name}, ${processor}`;
+  document.title = `${name} - citcat`;
+  show_verdicts();
+  show_screens();
+  if (current_place().at === undefined) show_glance();
+  await show_timelines();
+  const complete = runs.every((run) => run.complete);
+  document.body.dataset.known = complete ? "all" : "part";
+  if (!complete) setTimeout(() => guarded(look_at_runs), LOOK_AGAIN);
+}
+
+function show_glance() {
+  const parts = panes().map((number) => {
+    const part = element("div", { class: "pane" });
+    show_overview(part, runs[number - 1], number, figures !== null);
+    if (together.compared) part.prepend(element("h3", { class: "run-name" }, together.runs[number - 1]));
+    return part;
+  });
+  fill(by_id("overview-content"), show_parting(together.parting), element("div", { class: parts.length > 1 ? "panes" : "" }, parts));
+}
+
+async function show_timelines() {
+  const holders = panes().map((number) => timelines[number - 1].target);
+  fill(by_id("timeline-picture"), holders.flatMap((holder, i) =>
+    (together.compared ? [element("h3", { class: "run-name" }, together.runs[i]), holder] : [holder])));
+  for (const number of panes()) await timelines[number - 1].show(runs[number - 1], moment_of(number));
 }
 
 // ---- a moment
 
+/// Steps of runs side by side are made in each, if not told otherwise.
+function moved_runs() {
+  const only = by_id("only-chosen")?.checked;
+  return together.compared && !only ? panes() : [chosen()];
+}
+
 async function move(how, parameters = {}) {
-  const at = document.body.dataset.moment;
-  if (at === undefined) return;
+  if (document.body.dataset.moment === undefined) return;
   await guarded(async () => {
-    const answer = await source.ask("move", { at, how, ...parameters });
-    const of = source.is_live ? "run" : "stretch of this page";
-    say(answer.why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long; it was ended on the way." }[answer.why]);
-    go_to({ at: answer.moment });
+    const moments = {};
+    let why = "moved";
+    for (const number of moved_runs()) {
+      const answer = await sources[number - 1].ask("move", { at: moment_of(number), how, ...parameters });
+      moments[number] = answer.moment;
+      why = answer.why === "moved" ? why : answer.why;
+    }
+    const of = sources[0].is_live ? "run" : "stretch of this page";
+    say(why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long; it was ended on the way." }[why]);
+    go_to({ moments });
   });
 }
 
 function make_moves() {
   const form = element("form", { class: "line", submit: (event) => {
     event.preventDefault();
-    go_to({ at: by_id("position").value.trim().replaceAll(",", "") });
+    const at = by_id("position").value.trim().replaceAll(",", "");
+    go_to({ moments: Object.fromEntries(moved_runs().map((number) => [number, at])) });
   } }, element("label", {}, "Instruction ", element("input", { id: "position", size: 14, autocomplete: "off", spellcheck: "false" })), element("button", {}, "Go"));
   const run_form = element("form", { class: "line", submit: (event) => {
     event.preventDefault();
@@ -81,12 +137,13 @@ function make_moves() {
   } }, element("label", {}, "Address ", element("input", { id: "run-to", size: 16, required: true, autocomplete: "off", spellcheck: "false" })),
   element("button", { value: "run", title: "Run on to it (r)" }, "Run to"), element("button", { value: "run-back", title: "Run back to it (R)" }, "Run back to"));
   const buttons = MOVES.map(([key, how, title, text]) => element("button", { type: "button", "data-how": how, title: `${title}: ${text} (${key})`, click: () => move(how) }, title));
-  fill(by_id("moves"), form, element("div", { class: "line", role: "group", "aria-label": "Steps" }, buttons), run_form);
+  const only = together.compared ? element("label", {}, element("input", { id: "only-chosen", type: "checkbox" }), " only the run of the panels") : null;
+  fill(by_id("moves"), form, element("div", { class: "line", role: "group", "aria-label": "Steps" }, buttons, only), run_form);
 }
 
 function make_tabs() {
   const panel = current_place().panel ?? "memory";
-  fill(by_id("tabs"), PANELS.filter(([, , , there]) => there(run)).map(([name, title]) =>
+  fill(by_id("tabs"), PANELS.filter(([, , , there]) => there(chosen_run())).map(([name, title]) =>
     element("a", { role: "tab", id: `tab-${name}`, href: link_to({ panel: name }), "aria-selected": name === panel ? "true" : "false", "aria-controls": "panel" }, title)));
   by_id("panel").setAttribute("aria-labelledby", `tab-${panel}`);
 }
@@ -96,25 +153,50 @@ async function show_panel(moment, number) {
   const panel = current_place().panel ?? "memory";
   const found = PANELS.find(([name]) => name === panel) ?? PANELS[0];
   const content = element("div");
-  await found[2](content, source, moment);
+  await found[2](content, sources[chosen() - 1], moment, chosen_run());
   if (number === shown) by_id("panel").replaceChildren(content);
 }
 
-async function show_moment(at, number) {
-  const state = await source.ask("state", { at });
+/// A part of a section for each run that is shown.
+function make_panes(target, count, attributes) {
+  const parts = Array.from({ length: count }, (_, i) => element("div", { class: "pane", ...attributes(i) }));
+  target.classList.toggle("panes", count > 1);
+  fill(target, parts);
+  return parts;
+}
+
+/// Marks registers that have other values in the other run.
+function mark_differences(states) {
+  if (states.length < 2) return;
+  const values = states.map((state) => new Map(state.registers.map((r) => [r.name, r.value])));
+  for (const row of document.querySelectorAll("#registers [data-register]")) {
+    const name = row.dataset.register;
+    row.classList.toggle("differs", values[0].get(name) !== values[1].get(name));
+  }
+}
+
+async function show_moments(number) {
+  const numbers = panes();
+  const at = numbers.map((n) => moment_of(n) ?? position_of(current_place().at));
+  const states = await Promise.all(numbers.map((n, i) => sources[n - 1].ask("state", { at: at[i] })));
+  const moments = Object.fromEntries(numbers.map((n, i) => [n, states[i].moment]));
   if (number !== shown) return;
-  if (state.moment !== at) replace_place({ at: state.moment });
-  by_id("position").value = position_of(state.moment);
-  show_registers(by_id("registers-content"), state, source);
-  const code = await source.ask("code", { at: state.moment, before: 30, after: 40 });
+  if (numbers.some((n) => moment_of(n) !== moments[n])) replace_place({ moments });
+  const moment = moments[chosen()];
+  by_id("position").value = position_of(moment);
+  make_panes(by_id("registers-content"), numbers.length, () => ({})).forEach((part, i) =>
+    show_registers(part, states[i], sources[numbers[i] - 1], numbers[i]));
+  mark_differences(states);
+  const codes = await Promise.all(numbers.map((n) => sources[n - 1].ask("code", { at: moments[n], before: 30, after: 40 })));
   if (number !== shown) return;
-  show_code(by_id("code-content"), code);
-  await show_panel(state.moment, number);
+  make_panes(by_id("code-content"), numbers.length, (i) => ({ tabindex: 0, role: "region", "aria-label": `Code of ${together.runs[numbers[i] - 1]}` }))
+    .forEach((part, i) => show_code(part, codes[i], numbers[i]));
+  await show_panel(moment, number);
   if (number !== shown) return;
-  document.body.dataset.moment = state.moment;
-  show_calls(by_id("calls-content"), await source.ask("calls", { at: state.moment }));
+  document.body.dataset.moment = moment;
+  show_calls(by_id("calls-content"), await sources[chosen() - 1].ask("calls", { at: moment }));
   if (number !== shown) return;
-  document.body.dataset.shown = state.moment;
+  document.body.dataset.shown = moment;
 }
 
 async function show_place() {
@@ -122,43 +204,48 @@ async function show_place() {
   const number = ++shown;
   delete document.body.dataset.shown;
   if (!is_of_this_recording(place)) {
-    say(`This link is of another recording (${place.id}), and not of ${run.name}.`);
+    say(`This link is of another recording (${place.id}), and not of ${together.runs.join(" and ")}.`);
     return;
   }
-  by_id("overview").hidden = place.at !== undefined;
-  by_id("moment").hidden = place.at === undefined;
-  if (place.at === undefined) {
+  const screen = place.screen === "figures" && figures !== null ? "figures" : place.at === undefined ? "overview" : "moment";
+  for (const name of ["figures", "overview", "moment"]) by_id(name).hidden = name !== screen;
+  document.body.classList.toggle("compared", together.compared);
+  show_verdicts();
+  show_screens();
+  if (screen !== "moment") {
     delete document.body.dataset.moment;
-    show_overview(by_id("overview-content"), run);
-  } else if (await guarded(() => show_moment(place.at, number)) && number === shown) {
+    if (screen === "overview") show_glance();
+    else show_figures(by_id("figures-content"), figures, together.compared);
+  } else if (await guarded(() => show_moments(number)) && number === shown) {
     say(null);
   }
-  await guarded(() => timeline.show(run));
+  await guarded(show_timelines);
+  document.body.dataset.screen = screen;
 }
 
 // ---- keys
 
-function run_to(how) {
-  by_id("run-to").focus();
-  by_id("run-to").select();
-  return how;
-}
-
 function press(key) {
   const found = MOVES.find(([of]) => of === key);
   if (found !== undefined) return move(found[1]), true;
+  const run = chosen_run(), timeline = timelines[chosen() - 1];
   const middle = parseInt(current_place().at ?? run.from, 10);
+  const select = (id) => {
+    if (by_id("moment").hidden) return;
+    by_id(id).select();
+  };
   const acts = {
-    r: () => run_to("run"),
-    R: () => run_to("run-back"),
-    g: () => by_id("position").select(),
-    "/": () => go_to({ at: current_place().at ?? "begin", panel: "find" }),
-    b: () => go_to({ at: String(run.from) }),
+    r: () => select("run-to"),
+    R: () => select("run-to"),
+    g: () => select("position"),
+    "/": () => go_to({ at: current_place().at ?? String(run.held?.[0] ?? run.from), panel: "find" }),
+    b: () => go_to({ at: String(run.held?.[0] ?? run.from) }),
     e: () => go_to({ at: "end" }),
     h: () => { location.hash = ""; },
+    f: () => figures !== null && go_to({ screen: "figures" }),
     "+": () => timeline.zoom(0.25, middle),
     "-": () => timeline.zoom(4, middle),
-    0: () => { replace_place({ from: null, to: null }); timeline.show(run); },
+    0: () => { replace_place({ from: null, to: null }); guarded(show_timelines); },
     "?": () => by_id("help").showModal(),
   };
   if (acts[key] === undefined) return false;
@@ -167,22 +254,24 @@ function press(key) {
 }
 
 function make_help() {
-  const rows = [...MOVES.map(([key, , title, text]) => [key, `${title}: ${text}`]), ...OTHER_KEYS];
+  const keys = OTHER_KEYS.filter(([key]) => key !== "f" || figures !== null);
+  const rows = [...MOVES.map(([key, , title, text]) => [key, `${title}: ${text}`]), ...keys];
   fill(by_id("help-content"), element("table", {}, element("tbody", {}, rows.map(([key, text]) =>
     element("tr", {}, element("th", { scope: "row" }, element("kbd", {}, key)), element("td", {}, text))))));
 }
 
 async function begin() {
-  if (!await guarded(async () => { source = await open_source(); })) return;
+  if (!await guarded(async () => { ({ sources, together } = await open_sources()); })) return;
+  figures = open_figures();
   // For scripts: citcat.ask("state", {at: "100"}), in an exported page too.
-  globalThis.citcat = { ask: (question, parameters) => source.ask(question, parameters) };
-  timeline = new Timeline(by_id("timeline-picture"), source);
+  globalThis.citcat = { ask: (question, parameters) => sources[chosen() - 1].ask(question, parameters) };
+  timelines = sources.map((source, i) => new Timeline(element("div", { class: "timeline-picture" }), source, i + 1, () => guarded(show_timelines)));
   make_moves();
   make_help();
-  if (!await guarded(look_at_run)) return;
+  if (!await guarded(look_at_runs)) return;
   await show_place();
   addEventListener("hashchange", show_place);
-  addEventListener("resize", () => guarded(() => timeline.show(run)));
+  addEventListener("resize", () => guarded(show_timelines));
   listen_to_keys(press);
   document.body.dataset.ready = "yes";
 }

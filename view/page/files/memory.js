@@ -36,7 +36,7 @@ export async function show_memory(target, source, moment) {
   const results = element("div", { class: "results", "aria-live": "polite" });
   const rows = [];
   for (let i = 0; i < BYTES; i += ROW) rows.push(memory_row(answer, before, first, i, wanted, space));
-  const go = (by) => link_to({ address: (first + BigInt(by) < 0n ? 0n : first + BigInt(by)).toString(16) });
+  const go = (by) => link_to({ address: BigInt.asUintN(64, first + BigInt(by) < 0n ? 0n : first + BigInt(by)).toString(16) });
   fill(target, form,
     element("p", { class: "line" }, element("a", { href: go(-BYTES) }, "Before"), element("a", { href: go(BYTES) }, "Behind"),
       answer.pages[0] === null ? element("span", {}, "Nothing is mapped here.") : space === "linear" ? element("span", {}, `physical ${answer.pages[0]}`) : ""),
@@ -44,7 +44,7 @@ export async function show_memory(target, source, moment) {
       element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Address"),
         element("th", { scope: "col", colspan: ROW }, "Bytes"), element("th", { scope: "col" }, "Text"))),
       element("tbody", {}, rows))),
-    byte_questions(source, moment, space, wanted, results), results);
+    byte_questions(source, moment, space, wanted, answer.at.length, results), results);
 }
 
 function memory_row(answer, before, first, offset, wanted, space) {
@@ -60,11 +60,11 @@ function memory_row(answer, before, first, offset, wanted, space) {
     cells.push(element("td", { class: kind }, byte === "??" ? element("span", { title: "not known" }, "··")
       : element("a", { href: link_to({ address: at.toString(16), space }), "aria-current": at === wanted ? "true" : false, tabindex: at === wanted ? 0 : -1 }, byte)));
   }
-  return element("tr", {}, element("th", { scope: "row" }, hex(first + BigInt(offset), 8)), cells, element("td", { class: "text" }, text));
+  return element("tr", {}, element("th", { scope: "row" }, hex(first + BigInt(offset), answer.at.length)), cells, element("td", { class: "text" }, text));
 }
 
 /// Who accesses the chosen byte, before and after.
-function byte_questions(source, moment, space, address, results) {
+function byte_questions(source, moment, space, address, digits, results) {
   const size_field = element("input", { type: "number", min: 1, max: 4096, value: 1, "aria-label": "Bytes" });
   const ask = (kind, direction, text) => element("button", { type: "button", "data-kind": kind, "data-direction": direction, click: async () => {
     fill(results, element("p", {}, "Looking ..."));
@@ -75,7 +75,7 @@ function byte_questions(source, moment, space, address, results) {
       fill(results, element("p", { role: "alert" }, error.message));
     }
   } }, text);
-  return element("p", { class: "line questions" }, element("span", {}, `Of ${address.toString(16)}:`), size_field, "bytes",
+  return element("p", { class: "line questions" }, element("span", {}, `At ${hex(address, digits)}:`), size_field, "bytes",
     ask("write", "back", "Who wrote it last?"), ask("read", "back", "Who read it last?"),
     ask("read", "on", "Who reads it next?"), ask("write", "on", "Who writes it next?"));
 }

@@ -1,6 +1,6 @@
 // The first screen: what is unusual, what there is, and where to go.
 
-import { counted, element, fill } from "./dom.js";
+import { counted, element, fill, number_text, table } from "./dom.js";
 import { moment_link, position_of } from "./links.js";
 import { link_to } from "./place.js";
 
@@ -11,30 +11,50 @@ const TOTALS = [
   ["halts", "halt"], ["console_characters", "character printed", "characters printed"],
 ];
 
-function unusual_item(item) {
+function unusual_item(item, run) {
   return element("li", {}, item.text,
     item.moment === undefined ? "" : [" (", item.moment === "begin" || item.moment === "divergence"
-      ? element("a", { href: link_to({ at: item.moment }) }, "go there") : moment_link(item.moment, `instruction ${position_of(item.moment)}`), ")"],
+      ? element("a", { href: link_to({ run, at: item.moment }) }, "go there")
+      : moment_link(item.moment, `instruction ${position_of(item.moment)}`, run), ")"],
     item.command === undefined ? "" : [" ", element("code", {}, item.command)]);
 }
 
-export function show_overview(target, run) {
+/// `number`: of the run; `has_figures`: the page has the figures of analyses.
+export function show_overview(target, run, number, has_figures) {
+  const begin = String(run.held?.[0] ?? run.from);
   const places = [
-    [{ at: String(run.from) }, "The beginning"],
-    [{ at: run.complete_end ?? "end" }, "The end"],
+    [{ at: begin }, run.held === undefined || run.held[0] === run.from ? "The beginning" : `Instruction ${number_text(run.held[0])}`],
+    [{ at: "end" }, run.held === undefined || run.held[1] === run.to ? "The end" : `Instruction ${number_text(run.held[1])}`],
     run.totals.console_characters === undefined ? null : [{ at: "end", panel: "console" }, "What was printed"],
-    run.totals.processes === undefined ? null : [{ at: String(run.from), panel: "processes" }, "Processes"],
-    run.totals.system_calls === undefined ? null : [{ at: String(run.from), panel: "syscalls" }, "System calls"],
-    [{ at: String(run.from), panel: "find" }, run.has.symbols ? "Find a function" : "Find a text"],
+    run.totals.processes === undefined ? null : [{ at: begin, panel: "processes" }, "Processes"],
+    run.totals.system_calls === undefined ? null : [{ at: begin, panel: "syscalls" }, "System calls"],
+    [{ at: begin, panel: "find" }, run.has.symbols ? "Find a function" : "Find a text"],
+    has_figures ? [{ screen: "figures" }, "Figures of analyses: what ran most, memory, ports, where the recording came from"] : null,
   ].filter((p) => p !== null);
   const totals = TOTALS.filter(([name]) => run.totals[name] !== undefined)
     .map(([name, one, many]) => counted(run.totals[name], one, many));
   fill(target,
     run.unusual.length === 0 ? element("p", {}, run.complete ? "Nothing unusual was seen." : "Nothing unusual was seen so far.")
-      : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map(unusual_item))],
+      : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map((item) => unusual_item(item, number)))],
     element("h3", {}, "What is in it"),
     element("p", {}, `${counted(run.to - run.from, "instruction")}, processor ${run.processor}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
     element("h3", {}, "Where to go"),
-    element("ul", { class: "places" }, places.map(([place, title]) => element("li", {}, element("a", { href: link_to(place) }, title)))),
-    element("p", { class: "hint" }, "Or click the timeline. Press ? for the keys."));
+    element("ul", { class: "places" }, places.map(([place, title]) => element("li", {}, element("a", { href: link_to({ run: number, ...place }) }, title)))),
+    element("p", { class: "hint" }, "Or click the timeline. Press ? for the keys."),
+    has_figures ? "" : element("p", { class: "hint" }, "Figures of analyses: ", element("code", {}, `citcat report ${run.name}`)));
+}
+
+/// Where two runs part first; nothing where they are not compared.
+export function show_parting(parting) {
+  if (parting === undefined) return "";
+  const link = (moments, text) => element("a", { href: link_to({ moments }) }, text);
+  const { a, b } = parting;
+  if (!parting.differs) return element("p", { class: "parting" }, `Both executed the same ${counted(parting.compared, "instruction")}.`);
+  const at = (one) => (one === undefined ? "the run ends" : [`instruction ${number_text(one.position)}, `, element("code", {}, `${one.address} ${one.text}`)]);
+  const rows = [...parting.registers, ...parting.memory].map((v) => [v.name, v.a ?? "not known", v.b ?? "not known"]);
+  return [element("h3", {}, "Where they part first"),
+    element("p", { class: "parting" }, `After ${counted(parting.compared, "instruction")} that both executed: in the first `, at(a), "; in the second ", at(b), ". ",
+      link({ 1: String(a?.position ?? "end"), 2: String(b?.position ?? "end") }, "Go there"),
+      parting.last === undefined ? "" : [", or ", link({ 1: String(parting.last.a), 2: String(parting.last.b) }, "to the last instruction that both executed")], "."),
+    rows.length === 0 ? "" : [element("p", {}, "Different before that instruction:"), table(["", "First", "Second"], rows)]];
 }

@@ -1,7 +1,7 @@
 // The registers at the moment, with what the last step changed.
 
 import { element, fill } from "./dom.js";
-import { memory_link, moment_link } from "./links.js";
+import { memory_link, moment_link, position_of } from "./links.js";
 
 const GROUPS = [
   ["general", "General", true],
@@ -19,32 +19,33 @@ const is_quiet = (group) => group === "debug" || group === "x87" || group === "s
 let opened = new Set(["general", "flags"]);
 
 /// Asks what gave the register its value, and says so in its row.
-async function tell_setter(source, moment, name, target) {
+async function tell_setter(source, moment, name, target, run) {
   target.textContent = "looking ...";
   try {
     const answer = await source.ask("setter", { at: moment, register: name });
     if (!answer.found) target.textContent = answer.why;
-    else fill(target, "by ", moment_link(answer.moment), ": ", element("code", {}, answer.text), answer.place === undefined ? "" : ` in ${answer.place}`);
+    else fill(target, "by ", moment_link(answer.moment, position_of(answer.moment), run), ": ", element("code", {}, answer.text), answer.place === undefined ? "" : ` in ${answer.place}`);
   } catch (error) {
     target.textContent = error.message;
   }
 }
 
-function row(register, source, moment) {
+function row(register, source, moment, run) {
   const changed = register.before !== undefined;
   const value = register.value === null ? element("span", { class: "unknown" }, "not known")
-    : register.group === "general" && register.name !== "ip" ? memory_link(register.value) : register.value;
+    : register.group === "general" && register.name !== "ip" ? memory_link(register.value, register.value, "linear", run) : register.value;
   const told = element("td", { class: "before", "aria-live": "polite" }, changed ? `was ${register.before}` : "");
   const ask = register.value === null || register.name.endsWith("ip") ? "" : element("button", { type: "button", class: "ask",
     title: `What gave ${register.name} this value?`, "aria-label": `What gave ${register.name} this value?`,
-    click: () => tell_setter(source, moment, register.name, told) }, "set by");
+    click: () => tell_setter(source, moment, register.name, told, run) }, "set by");
   return element("tr", { class: changed ? "changed" : "", "data-register": register.name },
     element("th", { scope: "row" }, register.name),
     element("td", { class: "value" }, value),
     element("td", {}, ask), told);
 }
 
-export function show_registers(target, state, source) {
+/// `run`: the number of the run that has them.
+export function show_registers(target, state, source, run) {
   const facts = [state.text, state.place, state.mode, state.level === undefined ? null : `level ${state.level}`,
     state.process === undefined ? state.address_space && `process ${state.address_space}` : `process ${state.process}`,
     state.halted ? "halted" : null].filter((f) => f);
@@ -57,7 +58,7 @@ export function show_registers(target, state, source) {
     const details = element("details", { open: opened.has(name), "data-group": name,
       toggle: () => { if (details.open) opened.add(name); else opened.delete(name); } },
     element("summary", {}, name === "flags" ? `${title}: ${state.flags || "none set"}` : title),
-    element("table", { class: "registers" }, element("tbody", {}, registers.map((r) => row(r, source, state.moment)))));
+    element("table", { class: "registers" }, element("tbody", {}, registers.map((r) => row(r, source, state.moment, run)))));
     groups.push(details);
   }
   fill(target, element("p", { class: "facts" }, facts.map((f) => element("span", {}, f))), ...groups);

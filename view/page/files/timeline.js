@@ -1,8 +1,7 @@
 // The timeline: what happened in each part of the run, from all of it down to one instruction.
 
 import { counted, element, fill, number_text, shape } from "./dom.js";
-import { position_of } from "./links.js";
-import { current_place, go_to, link_to, replace_place } from "./place.js";
+import { current_place, go_to, replace_place } from "./place.js";
 
 const LANE_HEIGHT = 18, LANE_GAP = 4, LABEL_WIDTH = 136, AXIS_HEIGHT = 34;
 const FEWEST_SHOWN = 16;  // instructions
@@ -21,10 +20,14 @@ const LANES = [
 const PROCESS_COLOURS = 8;
 
 export class Timeline {
-  constructor(target, source) {
+  /// `number`: of its run; `refresh`: shows all timelines of the page again.
+  constructor(target, source, number, refresh) {
     this.target = target;
     this.source = source;
+    this.number = number;
+    this.refresh = refresh;
     this.run = null;
+    this.at = undefined;
     this.shown = null;
     this.wanted = 0;
   }
@@ -38,13 +41,19 @@ export class Timeline {
     return to > from ? { from, to } : { from: first, to: last };
   }
 
-  async show(run) {
+  /// `at`: the moment that is looked at, if any.
+  async show(run, at) {
     this.run = run;
+    this.at = at;
     const { from, to } = this.window();
     const width = this.target.clientWidth || 800;
     const count = Math.max(40, Math.min(1200, Math.floor((width - LABEL_WIDTH) / 2)));
     const number = ++this.wanted;
-    const answer = await this.source.ask("timeline", { from, to, count });
+    // A step within what is shown changes nothing but the mark.
+    const key = `${from} ${to} ${count} ${run.known_to}`;
+    if (this.key !== key) this.answer = await this.source.ask("timeline", { from, to, count });
+    this.key = key;
+    const { answer } = this;
     if (this.processes === undefined || this.known !== answer.known_to) {
       this.processes = (await this.source.ask("processes")).processes;
       this.known = answer.known_to;
@@ -56,7 +65,7 @@ export class Timeline {
     const columns = answer.columns;
     const lanes = LANES.filter(([name]) => columns[name] !== undefined);
     const plot = width - LABEL_WIDTH - 12;
-    const x_of = (instruction) => LABEL_WIDTH + (plot * (instruction - from)) / (to - from);
+    const x_of = (instruction) => LABEL_WIDTH + (plot * Math.max(instruction - from, 0)) / (to - from);
     const picture = shape("svg", { role: "img", width, "aria-label": this.description(columns, from, to) });
     let y = 4;
     const lane = (title, draw) => {
@@ -68,7 +77,7 @@ export class Timeline {
       let path = "";
       values.forEach((value, i) => {
         if (!value) return;
-        const left = x_of(from + i * answer.width), right = x_of(Math.min(to, from + (i + 1) * answer.width));
+        const left = x_of(answer.from + i * answer.width), right = x_of(Math.min(to, answer.from + (i + 1) * answer.width));
         const height = Math.max(3, LANE_HEIGHT * scale(value));
         path += `M${left.toFixed(1)} ${top + LANE_HEIGHT}v${(-height).toFixed(1)}H${Math.max(right, left + 1).toFixed(1)}V${top + LANE_HEIGHT}z`;
       });
@@ -103,8 +112,8 @@ export class Timeline {
     columns.level3.forEach((value, i) => {
       const all = value + (columns.level0?.[i] ?? 0) + (columns.level1?.[i] ?? 0) + (columns.level2?.[i] ?? 0);
       if (all === 0) return;
-      const left = x_of(from + i * answer.width).toFixed(1);
-      const right = x_of(Math.min(to, from + (i + 1) * answer.width)).toFixed(1);
+      const left = x_of(answer.from + i * answer.width).toFixed(1);
+      const right = x_of(Math.min(to, answer.from + (i + 1) * answer.width)).toFixed(1);
       const cut = top + LANE_HEIGHT * (1 - value / all);
       kernel += `M${left} ${top}H${right}V${cut.toFixed(1)}H${left}z`;
       program += `M${left} ${cut.toFixed(1)}H${right}V${top + LANE_HEIGHT}H${left}z`;
@@ -118,7 +127,7 @@ export class Timeline {
       let end = i + 1;
       while (end < values.length && values[end] === values[i]) ++end;
       if (values[i] !== null) {
-        const left = x_of(from + i * answer.width), right = x_of(Math.min(to, from + end * answer.width));
+        const left = x_of(answer.from + i * answer.width), right = x_of(Math.min(to, answer.from + end * answer.width));
         const label = this.processes[values[i]]?.label ?? "";
         picture.append(shape("rect", { x: left, y: top, width: Math.max(1, right - left), height: LANE_HEIGHT,
           class: `process process${values[i] % PROCESS_COLOURS}` }, shape("title", {}, label)));
@@ -162,21 +171,28 @@ export class Timeline {
     if (this.run.verdict.state === "diverged") {
       mark(parseInt(this.run.verdict.moment, 10), "divergence", "here the replay leaves its evidence");
     }
-    const at = parseInt(current_place().at, 10);
+    for (const held of this.run.held === undefined ? [] : [[from, this.run.held[0]], [this.run.held[1], to]]) {
+      const left = x_of(Math.max(held[0], from)), right = x_of(Math.min(held[1], to));
+      if (right <= left) continue;
+      picture.append(shape("rect", { x: left, y: 0, width: right - left, height: y, class: "not-known" },
+        shape("title", {}, "not in this page")));
+    }
+    const at = parseInt(this.at, 10);
     if (!Number.isNaN(at)) mark(at, "here", "you are here");
   }
 
   controls(from, to) {
     const whole = from <= this.run.from && to >= this.run.to;
     const button = (text, title, act, disabled) => element("button", { type: "button", title, click: act, disabled }, text);
-    const middle = Number.isNaN(parseInt(current_place().at, 10)) ? (from + to) / 2 : parseInt(current_place().at, 10);
+    const middle = Number.isNaN(parseInt(this.at, 10)) ? (from + to) / 2 : parseInt(this.at, 10);
     const focus = middle >= from && middle <= to ? middle : (from + to) / 2;
     return element("p", { class: "controls" },
       button("Zoom in", "Zoom in (+)", () => this.zoom(0.25, focus), to - from <= FEWEST_SHOWN),
       button("Zoom out", "Zoom out (-)", () => this.zoom(4, focus), whole),
-      button("Whole run", "Show all of the run (0)", () => replace_and_show(this, null, null), whole),
+      button("Whole run", "Show all of the run (0)", () => this.replace(null, null), whole),
       element("span", { class: "hint" },
-        `${counted(to - from, "instruction")} shown. Click to go there, drag to zoom, turn the wheel.`));
+        `${counted(to - from, "instruction")} shown. Click to go there, drag to zoom, turn the wheel.`,
+        this.run.held === undefined ? "" : ` This page holds each step of instructions ${number_text(this.run.held[0])} to ${number_text(this.run.held[1])}.`));
   }
 
   zoom(factor, around) {
@@ -193,12 +209,17 @@ export class Timeline {
     this.limit(from + by, to + by);
   }
 
+  replace(from, to) {
+    replace_place({ from, to });
+    this.refresh();
+  }
+
   /// Shows the stretch, as far as there is one.
   limit(from, to) {
     const length = Math.min(to - from, this.run.to - this.run.from);
     const first = Math.min(Math.max(from, this.run.from), this.run.to - length);
-    if (length >= this.run.to - this.run.from) return replace_and_show(this, null, null);
-    replace_and_show(this, Math.floor(first), Math.ceil(first + length));
+    if (length >= this.run.to - this.run.from) return this.replace(null, null);
+    this.replace(Math.floor(first), Math.ceil(first + length));
   }
 
   listen(picture, from, to, plot) {
@@ -224,7 +245,7 @@ export class Timeline {
       const dragged = band !== null;
       begun = band = null;
       if (dragged) return this.limit(Math.floor(first), Math.max(Math.ceil(last), Math.floor(first) + FEWEST_SHOWN));
-      go_to({ at: Math.min(Math.round(last), Math.max(this.run.to, 0)) });
+      go_to({ run: this.number, at: Math.min(Math.round(last), Math.max(this.run.to, 0)) });
     });
     picture.addEventListener("pointercancel", () => { begun = band = null; });
     picture.addEventListener("wheel", (event) => {
@@ -233,14 +254,4 @@ export class Timeline {
       else this.zoom(event.deltaY > 0 ? 1.5 : 1 / 1.5, at(event));
     }, { passive: false });
   }
-}
-
-function replace_and_show(timeline, from, to) {
-  replace_place({ from, to });
-  timeline.show(timeline.run);
-}
-
-/// A list of moments in place of a picture, for who hears the page: what stands out in the stretch.
-export function event_link(event) {
-  return element("a", { href: link_to({ at: event.moment }) }, position_of(event.moment));
 }

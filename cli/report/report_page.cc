@@ -1,0 +1,131 @@
+#include "cli/report/report_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/compare/parting.h"
+#include "cli/view/viewed_recording.h"
+#include "events/position_text.h"
+#include "formats/text/shell_word.h"
+#include "view/model/answer_text.h"
+
+namespace citcat {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Instructions of which a page holds each step, if nobody says how many: all of a run that is not
+/// longer than the first, as many of a longer one as the second says. Each step costs a hundred
+/// times what replaying it does.
+constexpr std::uint64_t kHeldWhole = 1'000'000, kHeldOfLong = 100'000;
+
+/// All that is told of: the range that was asked for, as far as the run goes.
+view::ExportRange told_range(const ReportedRecording& reported) {
+  const std::uint64_t end = std::min(reported.run.end.instruction, reported.what.range.to);
+  return {std::min(reported.what.range.from, end), end};
+}
+
+/// Of a long run its beginning, or what leads to where the replay left its evidence, or to a
+/// shutdown.
+view::ExportRange held_range(const ReportedRecording& reported, const view::RunIndex& index,
+                             const ReportOptions& options) {
+  view::ExportRange all = told_range(reported);
+  if (all.to - all.from <= options.steps.value_or(kHeldWhole)) return all;
+  const std::uint64_t steps = options.steps.value_or(kHeldOfLong);
+  if (!reported.run.agrees || index.shutdown_at()) {
+    all.from = all.to - steps;
+  } else {
+    all.to = all.from + steps;
+  }
+  return all;
+}
+
+/// The verdict of the analysis, as the page has verdicts.
+Json page_verdict(const ReportedRecording& reported) {
+  const ReportedRun& run = reported.run;
+  if (!run.agrees) {
+    std::string text = "the replay is not the run that was captured";
+    if (run.divergence) {
+      text = run.divergence->reason;
+      if (!run.divergence->expected.empty()) text += "; expected " + run.divergence->expected;
+      if (!run.divergence->found.empty()) text += ", found " + run.divergence->found;
+    }
+    return {{"state", "diverged"}, {"text", text}, {"moment", position_text(run.end)}};
+  }
+  if (!run.compared) {
+    return {{"state", "not compared"}, {"text", "nothing of the run is compared with its evidence"}};
+  }
+  const view::ExportRange all = told_range(reported);
+  return {{"state", "match"},
+          {"text", all.from == 0 ? fmt::format("all {} instructions agree with everything the bus "
+                                               "showed",
+                                               all.to)
+                                 : fmt::format("instructions {} to {} agree with everything the "
+                                               "bus showed",
+                                               all.from, all.to)}};
+}
+
+/// Why the replay left its evidence, with the likeliest cause that a search found; null where it did
+/// not.
+Json page_divergence(const ReportedRecording& reported, const Json& verdict) {
+  if (reported.run.agrees) return nullptr;
+  std::string text = "the replay leaves its evidence: " + verdict["text"].get<std::string>();
+  const Json::json_pointer first("/explain/rounds/0/causes/0/text");
+  if (reported.run.data.contains(first)) {
+    text += "; perhaps: " + reported.run.data[first].get<std::string>();
+  } else if (reported.run.divergence && !reported.run.divergence->causes.empty()) {
+    text += "; perhaps: " + reported.run.divergence->causes.front();
+  }
+  return {{"text", text},
+          {"moment", "divergence"},
+          {"command", "citcat explain " + shell_word(reported.what.recording)}};
+}
+
+view::RunViewOptions options_of(const ReportedRun& run, const ReportOptions& options) {
+  view::RunViewOptions view;
+  view.policy = options.policy;
+  // What the comparison took over from the bus is there only where it is made again.
+  view.check = run.compared && (!run.agrees || run.adopts);
+  return view;
+}
+
+Json parting_of(const std::vector<ReportedRecording>& reported, const Console& console) {
+  const ReportedRange &a = reported[0].what, &b = reported[1].what;
+  return parting_json({a.recording, a.range.from}, {b.recording, b.range.from}, console);
+}
+
+}  // namespace
+
+void write_report(const std::string& path, std::vector<ReportedRecording> reported, bool compare,
+                  const ReportOptions& options, const Console& console) {
+  std::vector<std::string> names;
+  for (const ReportedRecording& one : reported) names.push_back(one.what.recording);
+  const Json parting = compare ? parting_of(reported, console) : Json();
+  Json figures = {{"version", CITCAT_VERSION}, {"runs", Json::array()}};
+  std::vector<std::unique_ptr<ViewedRecording>> viewed;
+  std::vector<view::ExportedRun> exported;
+  for (ReportedRecording& one : reported) {
+    viewed.push_back(std::make_unique<ViewedRecording>(std::move(one.placed), one.what.recording,
+                                                       options.symbols,
+                                                       options_of(one.run, options)));
+    const view::ExportRange all = told_range(one);
+    // An instruction that does not end must not be executed; otherwise what happens at the end of a
+    // run belongs to it.
+    const bool goes_on = one.run.is_cut || one.what.range.to != ReplayRange{}.to;
+    viewed.back()->look_to(goes_on ? all.to : ~std::uint64_t{0});
+    view::RunView& view = viewed.back()->view();
+    const Json verdict = page_verdict(one);
+    exported.push_back({&view, held_range(one, view.index(), options), all, verdict,
+                        page_divergence(one, verdict)});
+    figures["runs"].push_back(std::move(one.run.data));
+  }
+  view::make_printable(figures, "\n\t");
+  write_page(path, exported, runs_together(names, compare ? &parting : nullptr), figures, console);
+}
+
+}  // namespace citcat
