@@ -58,7 +58,8 @@ Json page_verdict(const ReportedRecording& reported) {
     return {{"state", "diverged"}, {"text", text}, {"moment", position_text(run.end)}};
   }
   if (!run.compared) {
-    return {{"state", "not compared"}, {"text", "nothing of the run is compared with its evidence"}};
+    return {{"state", "not compared"},
+            {"text", "nothing of the run is compared with its evidence"}};
   }
   const view::ExportRange all = told_range(reported);
   return {{"state", "match"},
@@ -70,8 +71,8 @@ Json page_verdict(const ReportedRecording& reported) {
                                                all.from, all.to)}};
 }
 
-/// Why the replay left its evidence, with the likeliest cause that a search found; null where it did
-/// not.
+/// Why the replay left its evidence, with the likeliest cause that a search found; null where it
+/// did not.
 Json page_divergence(const ReportedRecording& reported, const Json& verdict) {
   if (reported.run.agrees) return nullptr;
   std::string text = "the replay leaves its evidence: " + verdict["text"].get<std::string>();
@@ -110,9 +111,8 @@ void write_report(const std::string& path, std::vector<ReportedRecording> report
   std::vector<std::unique_ptr<ViewedRecording>> viewed;
   std::vector<view::ExportedRun> exported;
   for (ReportedRecording& one : reported) {
-    viewed.push_back(std::make_unique<ViewedRecording>(std::move(one.placed), one.what.recording,
-                                                       options.symbols,
-                                                       options_of(one.run, options)));
+    viewed.push_back(std::make_unique<ViewedRecording>(
+        std::move(one.placed), one.what.recording, options.symbols, options_of(one.run, options)));
     const view::ExportRange all = told_range(one);
     // An instruction that does not end must not be executed; otherwise what happens at the end of a
     // run belongs to it.

@@ -87,7 +87,7 @@ function verdict_section(run) {
     : good ? "The replay of this range agrees with the capture up to its end" : "The replay left the captured run";
   const range = run.whole ? "" : ` (${number_text(run.analyze.from)} to ${number_text(run.analyze.to)} of the run)`;
   const parts = [element("p", { class: `verdict ${good ? "match" : "diverged"}` }, element("strong", {}, `${good ? "\u2713" : "\u2717"} ${said}`)),
-    element("p", {}, `${info.cpu}, ${number_text(run.analyze.instructions)} instructions${range}; end: ${run.analyze.end}.`), sample_summary(run)];
+    element("p", {}, `${info.cpu === "unknown" ? "" : `${info.cpu}, `}${number_text(run.analyze.instructions)} instructions${range}; end: ${run.analyze.end}.`), sample_summary(run)];
   if (verify) {
     const rows = Object.entries(EVIDENCE).filter(([key]) => verify[key] && verify[key].checked).map(([key, name]) => ({ name, ...verify[key] }));
     const memory = verify.final_memory ?? {};

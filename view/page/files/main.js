@@ -73,7 +73,7 @@ async function look_at_runs() {
   runs = await Promise.all(sources.map((source) => source.ask("run")));
   set_identities(runs.map((run) => run.identity));
   const { name, processor } = chosen_run();
-  by_id("name").textContent = together.compared ? together.runs.join(" and ") : `${name}, ${processor}`;
+  by_id("name").textContent = together.compared ? together.runs.join(" and ") : [name, ...(processor === "unknown" ? [] : [processor])].join(", ");
   document.title = `${name} - citcat`;
   show_verdicts();
   show_screens();

@@ -37,7 +37,7 @@ export function show_overview(target, run, number, has_figures) {
     run.unusual.length === 0 ? element("p", {}, run.complete ? "Nothing unusual was seen." : "Nothing unusual was seen so far.")
       : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map((item) => unusual_item(item, number)))],
     element("h3", {}, "What is in it"),
-    element("p", {}, `${counted(run.to - run.from, "instruction")}, processor ${run.processor}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
+    element("p", {}, `${counted(run.to - run.from, "instruction")}${run.processor === "unknown" ? "" : `, processor ${run.processor}`}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
     element("h3", {}, "Where to go"),
     element("ul", { class: "places" }, places.map(([place, title]) => element("li", {}, element("a", { href: link_to({ run: number, ...place }) }, title)))),
     element("p", { class: "hint" }, "Or click the timeline. Press ? for the keys."),
