@@ -41,11 +41,10 @@ CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool sho
       told_by_others_(processors) {}
 
 std::optional<std::uint8_t> CrossCheck::byte(PhysAddr a) const {
-  const Page* const its = pages_.find(a.page());
+  const Part* const its = known_part(a);
   if (is_device(a, ram_bytes_) || its == nullptr) return std::nullopt;
-  const std::uint32_t offset = a.offset_in_page();
-  if (its->writer[offset] == kUnknown) return std::nullopt;
-  return its->value[offset];
+  if (its->writer[offset(a)] == kUnknown) return std::nullopt;
+  return its->value[offset(a)];
 }
 
 void CrossCheck::contradict(const SharedEvent& event, std::string reason, std::string expected,
@@ -61,7 +60,7 @@ void CrossCheck::contradict(const SharedEvent& event, std::string reason, std::s
                                    std::move(found)};
 }
 
-std::string CrossCheck::who(const Page& its, std::uint32_t offset) const {
+std::string CrossCheck::who(const Part& its, std::uint32_t offset) const {
   const std::uint8_t writer = its.writer[offset];
   if (writer == kInitially) return "as it was first read; nobody has written it";
   if (writer == kDevice) return "as a device wrote it last";
@@ -71,17 +70,14 @@ std::string CrossCheck::who(const Page& its, std::uint32_t offset) const {
 
 void CrossCheck::write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
                        std::uint64_t transaction) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    const PhysAddr a = address.plus32(static_cast<std::uint32_t>(i));
-    Page& its = page(a);
-    const std::uint32_t offset = a.offset_in_page();
-    const std::size_t n = std::min<std::size_t>(bytes.size() - i, kPageSize - offset);
-    std::memcpy(its.value.data() + offset, bytes.data() + i, n);
-    std::memset(its.writer.data() + offset, writer, n);
-    for (std::size_t dword = offset / 4; dword <= (offset + n - 1) / 4; ++dword)
-      its.transaction[dword] = transaction;
-    i += n;
-  }
+  for_bus_parts(address, bytes.size(),
+                [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                  Part& its = parts_.find_or_make(number);
+                  std::memcpy(its.value.data() + at, bytes.data() + i, n);
+                  std::memset(its.writer.data() + at, writer, n);
+                  for (std::size_t dword = at / 4; dword <= (at + n - 1) / 4; ++dword)
+                    its.transaction[dword] = transaction;
+                });
 }
 
 /// An external write is done when its processor shows the next one, or the bus ends.
@@ -107,11 +103,11 @@ bool CrossCheck::is_of_another(const SharedEvent& event) const {
   bool another = false;
   for (std::uint32_t i = 0; i < event.t.size; ++i) {
     const PhysAddr a = event.t.address.plus32(i);
-    const Page* const its = pages_.find(a.page());
+    const Part* const its = known_part(a);
     if (its == nullptr) continue;
-    const std::uint8_t writer = its->writer[a.offset_in_page()];
+    const std::uint8_t writer = its->writer[offset(a)];
     if (writer < kFirstWriter) continue;
-    if (its->value[a.offset_in_page()] != event.t.data[i]) return false;
+    if (its->value[offset(a)] != event.t.data[i]) return false;
     another |= writer != kFirstWriter + event.processor;
   }
   return another;
@@ -120,20 +116,22 @@ bool CrossCheck::is_of_another(const SharedEvent& event) const {
 /// The first byte of a read that is not what it was last, its size where there is none. Bytes that
 /// are read for the first time are known from then on.
 std::uint32_t CrossCheck::first_other(const BusTransaction& t) {
-  for (std::uint32_t i = 0; i < t.size;) {
-    const PhysAddr a = t.address.plus32(i);
-    Page& its = page(a);
-    std::uint32_t offset = a.offset_in_page();
-    for (const std::uint32_t end = std::min<std::uint32_t>(t.size, i + kPageSize - offset); i < end;
-         ++i, ++offset) {
-      if (its.writer[offset] == kUnknown) {
-        its.value[offset] = t.data[i];
-        its.writer[offset] = kInitially;
-      }
-      if (its.value[offset] != t.data[i]) return i;
-    }
-  }
-  return t.size;
+  std::uint32_t first = t.size;
+  for_bus_parts(t.address, t.size,
+                [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                  if (first != t.size) return;
+                  Part& its = parts_.find_or_make(number);
+                  for (const std::size_t end = i + n; i < end; ++i, ++at) {
+                    if (its.writer[at] == kUnknown) {
+                      its.value[at] = t.data[i];
+                      its.writer[at] = kInitially;
+                    }
+                    if (its.value[at] == t.data[i]) continue;
+                    first = static_cast<std::uint32_t>(i);
+                    return;
+                  }
+                });
+  return first;
 }
 
 void CrossCheck::read(const SharedEvent& event) {
@@ -154,18 +152,18 @@ void CrossCheck::read(const SharedEvent& event) {
   std::array<std::uint8_t, 4> held{};
   for (std::uint32_t k = 0; k < size; ++k) {
     const PhysAddr at = a.plus32(k);
-    held[k] = page(at).value[at.offset_in_page()];
+    held[k] = part(at).value[offset(at)];
   }
   contradict(event,
              "a read shows a value that nobody wrote: no processor, and no device that the "
              "capture has",
              hex_bytes(std::span(held).first(size)) + " at " + hex_address(a) + ", " +
-                 who(page(a), a.offset_in_page()),
+                 who(part(a), offset(a)),
              hex_bytes(std::span(t.data).subspan(i, size)));
   // One wrong value is told once.
   for (std::uint32_t k = i; k < t.size; ++k) {
     const PhysAddr at = t.address.plus32(k);
-    page(at).value[at.offset_in_page()] = t.data[k];
+    part(at).value[offset(at)] = t.data[k];
   }
 }
 

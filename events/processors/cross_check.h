@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "events/processors/bus_pages.h"
+#include "events/processors/bus_parts.h"
 #include "events/processors/line_owners.h"
 #include "events/processors/shared_bus.h"
 
@@ -58,10 +58,10 @@ class CrossCheck {
 
  private:
   /// Memory as the bus left it, and who did.
-  struct Page {
-    std::array<std::uint8_t, kPageSize> value{};
-    std::array<std::uint8_t, kPageSize> writer{};  ///< kNobody, kInitially, or of a processor
-    std::array<std::uint64_t, kPageSize / 4> transaction{};  ///< of the writer, of each dword
+  struct Part {
+    std::array<std::uint8_t, kBusPart> value{};
+    std::array<std::uint8_t, kBusPart> writer{};  ///< kUnknown, kInitially, or of a processor
+    std::array<std::uint64_t, kBusPart / 4> transaction{};  ///< of the writer, of each dword
   };
   /// An external write whose reads are going on.
   struct Pending {
@@ -70,7 +70,9 @@ class CrossCheck {
     bool of_another = false;  ///< of a device: is_of_another()
   };
 
-  Page& page(PhysAddr a) { return pages_.find_or_make(a.page()); }
+  static std::uint32_t offset(PhysAddr a) { return a.low32() % kBusPart; }
+  Part& part(PhysAddr a) { return parts_.find_or_make(a.low32() / kBusPart); }
+  const Part* known_part(PhysAddr a) const { return parts_.find(a.low32() / kBusPart); }
   void read(const SharedEvent& event);
   std::uint32_t first_other(const BusTransaction& t);
   bool is_of_another(const SharedEvent& event) const;
@@ -80,7 +82,7 @@ class CrossCheck {
   std::string lock(std::uint8_t processor, const BusTransaction& t);
   void contradict(const SharedEvent& event, std::string reason, std::string expected,
                   std::string found);
-  std::string who(const Page& page, std::uint32_t offset) const;
+  std::string who(const Part& part, std::uint32_t offset) const;
 
   std::uint32_t ram_bytes_;
   bool shows_sharing_;
@@ -88,7 +90,7 @@ class CrossCheck {
   LineOwners owners_;
   std::optional<std::uint8_t> locked_by_;  ///< who has read with LOCK# and not written all of it
   unsigned locked_reads_ = 0;              ///< that are still to be written
-  BusPages<Page> pages_;
+  BusParts<Part> parts_;
   std::vector<std::optional<Pending>> pending_;
   std::vector<std::vector<std::size_t>> from_others_, told_by_others_;
 };

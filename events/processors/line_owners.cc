@@ -8,14 +8,14 @@ namespace citcat {
 
 LineOwners::Line LineOwners::line(PhysAddr address) {
   return line_of(
-      pages_.find_or_make(
-          address.page(),
-          [this](Lines& made) { made.resize(kPageSize / line_bytes_ * processors_, Copy::none); }),
+      parts_.find_or_make(
+          address.low32() / kBusPart,
+          [this](Lines& made) { made.resize(kBusPart / line_bytes_ * processors_, Copy::none); }),
       address);
 }
 
 std::optional<std::uint8_t> LineOwners::owner(PhysAddr address) const {
-  Lines* const lines = pages_.find(address.page());
+  Lines* const lines = parts_.find(address.low32() / kBusPart);
   if (lines == nullptr) return std::nullopt;
   const Line its = line_of(*lines, address);
   for (std::size_t i = 0; i < its.size(); ++i) {

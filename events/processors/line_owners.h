@@ -11,7 +11,7 @@
 
 #include "events/bus_transaction.h"
 #include "events/processors/bus_note.h"
-#include "events/processors/bus_pages.h"
+#include "events/processors/bus_parts.h"
 
 namespace citcat {
 
@@ -32,11 +32,11 @@ class LineOwners {
   /// modified without a transaction.
   enum class Copy : std::uint8_t { none, shared, own, modified };
   using Line = std::span<Copy>;     ///< by processor
-  using Lines = std::vector<Copy>;  ///< of a page, one after the other
+  using Lines = std::vector<Copy>;  ///< of a part, one after the other
 
   Line line(PhysAddr address);
   Line line_of(Lines& lines, PhysAddr address) const {
-    return std::span(lines).subspan(address.offset_in_page() / line_bytes_ * processors_,
+    return std::span(lines).subspan(address.low32() % kBusPart / line_bytes_ * processors_,
                                     processors_);
   }
   void drop_others(Line line, std::uint8_t processor);
@@ -46,7 +46,7 @@ class LineOwners {
 
   std::size_t processors_;
   std::uint32_t line_bytes_;
-  BusPages<Lines> pages_;
+  BusParts<Lines> parts_;
 };
 
 }  // namespace citcat

@@ -5,23 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include "events/processors/bus_pages.h"
+#include "events/processors/bus_parts.h"
 #include "events/processors/device_addresses.h"
 
 namespace citcat {
 namespace {
-
-/// Calls `fn` with each page that bytes lie in: its number, where in it they begin, where among the
-/// bytes, and how many there are.
-template <typename Fn>
-void for_parts(PhysAddr address, std::size_t size, Fn fn) {
-  for (std::size_t i = 0; i < size;) {
-    const PhysAddr here = address.plus32(static_cast<std::uint32_t>(i));
-    const std::size_t n = std::min<std::size_t>(size - i, kPageSize - here.offset_in_page());
-    fn(here.page(), here.offset_in_page(), i, n);
-    i += n;
-  }
-}
 
 /// What a processor knows memory to hold: its image, its own writes, and what it was shown.
 class KnownMemory {
@@ -29,30 +17,32 @@ class KnownMemory {
   explicit KnownMemory(const MemoryImage& image) : image_(image) {}
 
   void write(PhysAddr address, std::span<const std::uint8_t> bytes) {
-    for_parts(address, bytes.size(),
-              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
-                std::memcpy(page(number).data() + at, bytes.data() + i, n);
-              });
+    for_bus_parts(address, bytes.size(),
+                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                    std::memcpy(part(number).data() + at, bytes.data() + i, n);
+                  });
   }
 
   void read(PhysAddr address, std::span<std::uint8_t> bytes) {
-    for_parts(address, bytes.size(),
-              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
-                std::memcpy(bytes.data() + i, page(number).data() + at, n);
-              });
+    for_bus_parts(address, bytes.size(),
+                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                    std::memcpy(bytes.data() + i, part(number).data() + at, n);
+                  });
   }
 
  private:
-  using Bytes = std::array<std::uint8_t, kPageSize>;
+  using Bytes = std::array<std::uint8_t, kBusPart>;
 
-  Bytes& page(std::uint32_t number) {
-    return pages_.find_or_make(number, [&](Bytes& made) {
-      if (const MemoryImage::Page* const initial = image_.find(number)) made = initial->data;
+  Bytes& part(std::uint32_t number) {
+    return parts_.find_or_make(number, [&](Bytes& made) {
+      const PhysAddr begin{number * kBusPart};
+      if (const MemoryImage::Page* const initial = image_.find(begin.page()))
+        std::memcpy(made.data(), initial->data.data() + begin.offset_in_page(), kBusPart);
     });
   }
 
   const MemoryImage& image_;
-  BusPages<Bytes> pages_;
+  BusParts<Bytes> parts_;
 };
 
 }  // namespace
@@ -63,32 +53,32 @@ class SharedBus::Memory {
   /// Those of `bytes` that it has shown, which `known` then tells.
   void get(PhysAddr address, std::span<std::uint8_t> bytes,
            std::bitset<kMaxTransactionBytes>& known) const {
-    for_parts(address, bytes.size(),
-              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
-                const Page* const page = pages_.find(number);
-                if (page == nullptr) return;
-                for (std::size_t k = 0; k < n; ++k) {
-                  if (!page->known[at + k]) continue;
-                  bytes[i + k] = page->value[at + k];
-                  known.set(i + k);
-                }
-              });
+    for_bus_parts(address, bytes.size(),
+                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                    const Part* const part = parts_.find(number);
+                    if (part == nullptr) return;
+                    for (std::size_t k = 0; k < n; ++k) {
+                      if (!part->known[at + k]) continue;
+                      bytes[i + k] = part->value[at + k];
+                      known.set(i + k);
+                    }
+                  });
   }
   void set(PhysAddr address, std::span<const std::uint8_t> bytes) {
-    for_parts(address, bytes.size(),
-              [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
-                Page& page = pages_.find_or_make(number);
-                std::memcpy(page.value.data() + at, bytes.data() + i, n);
-                for (std::size_t k = at; k < at + n; ++k) page.known.set(k);
-              });
+    for_bus_parts(address, bytes.size(),
+                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                    Part& part = parts_.find_or_make(number);
+                    std::memcpy(part.value.data() + at, bytes.data() + i, n);
+                    for (std::size_t k = at; k < at + n; ++k) part.known.set(k);
+                  });
   }
 
  private:
-  struct Page {
-    std::array<std::uint8_t, kPageSize> value{};
-    std::bitset<kPageSize> known;
+  struct Part {
+    std::array<std::uint8_t, kBusPart> value{};
+    std::bitset<kBusPart> known;
   };
-  BusPages<Page> pages_;
+  BusParts<Part> parts_;
 };
 
 /// One processor's transactions, the data of reads put back.

@@ -21,8 +21,8 @@ bool TakenLines::next(TakenLine& out) {
       if (!event.note) before_ = event.t.index + 1;
       continue;
     }
-    const bool takes = event.note ? event.note->kind == BusNote::Kind::invalidate
-                                  : takes_line(event.t);
+    const bool takes =
+        event.note ? event.note->kind == BusNote::Kind::invalidate : takes_line(event.t);
     if (!takes) continue;
     out = {before_, event.note ? event.note->address : event.t.address};
     return true;
