@@ -76,6 +76,7 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.sampled = !plan.sample.empty();
   setup.begins = begins;
   setup.output = plan.output;
+  setup.spool = plan.spool;
   if (file.recordings() > 1) share_bus(file, setup);
   return setup;
 }
@@ -203,7 +204,7 @@ namespace {
 class Worker {
  public:
   Worker(const RecordingFile& file, const AnalysisPlan& plan, bool begins)
-      : results_(::memfd_create("citcat-analysis", 0)) {
+      : results_(::memfd_create("citcat-analysis", 0)), spool_(plan.spool) {
     if (results_ < 0) fail("memory for the results of a part");
     std::fflush(nullptr);
     process_ = ::fork();
@@ -220,6 +221,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  /// AnalysisPlan::spool of its stretch.
+  const std::shared_ptr<tools::PartSpool>& spool() const { return spool_; }
   /// Waits for its end; what it wrote.
   std::vector<std::uint8_t> take() {
     while (::waitpid(process_, nullptr, WNOHANG) == 0) {
@@ -246,6 +249,7 @@ class Worker {
   [[noreturn]] void work(const RecordingFile& file, const AnalysisPlan& plan, bool begins);
 
   int results_;
+  std::shared_ptr<tools::PartSpool> spool_;
   pid_t process_ = 0;
 };
 
@@ -333,7 +337,8 @@ AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPl
                                      unsigned processes, const Console& console) {
   auto symbols = std::make_unique<const Symbols>(tools::known_symbols(file, plan.symbols));
   auto names = std::make_unique<tools::GuestNames>(*symbols);
-  const Setup setup = setup_of(file, plan, *names, true);
+  Setup setup = setup_of(file, plan, *names, true);
+  setup.spool = std::make_shared<tools::PartSpool>();
   std::string why = why_serial(plan, setup);
   const Checkpoints checkpoints(file);
   std::vector<ReplayPart> parts;
@@ -352,6 +357,7 @@ AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPl
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::size_t w = 0; w < count; ++w) {
     AnalysisPlan stretch = plan;
+    stretch.spool = std::make_shared<tools::PartSpool>();
     stretch.range.from = parts[w * parts.size() / count].range.from;
     stretch.range.to = parts[(w + 1) * parts.size() / count - 1].range.to;
     workers.push_back(std::make_unique<Worker>(file, stretch, w == 0));
@@ -362,7 +368,9 @@ AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPl
   for (std::size_t w = 0; w < count && !result.report.divergence; ++w) {
     const std::vector<std::uint8_t> bytes = workers[w]->take();
     ByteReader in(bytes, "the results of a part");
-    add_part(in, plan, setup, result);
+    Setup its = setup;
+    its.spool = workers[w]->spool();
+    add_part(in, plan, its, result);
   }
   return result;
 }

@@ -16,6 +16,7 @@
 #include "tools/guest/guest_names.h"
 #include "tools/host/analysis.h"
 #include "tools/host/names.h"
+#include "tools/host/part_spool.h"
 #include "tools/host/scope.h"
 #include "tools/host/window_plan.h"
 
@@ -33,8 +34,9 @@ struct AnalysisPlan {
   std::string window;                   ///< empty: one, of it all
   /// Where tools that need executions in their order are told of them; empty: everywhere.
   std::string sample;
-  std::vector<std::string> symbols;  ///< files of names, besides those of the recording
-  std::string output;                ///< Setup::output
+  std::vector<std::string> symbols;         ///< files of names, besides those of the recording
+  std::string output;                       ///< Setup::output
+  std::shared_ptr<tools::PartSpool> spool;  ///< Setup::spool
   /// Setup::isolate
   std::optional<std::chrono::milliseconds> isolate;
   ReplayRange range;

@@ -346,19 +346,30 @@ ExitCode replay_each(const MachineFile& machine, ReplayArguments arguments,
   if (!arguments.shard.empty() || !arguments.hints.empty())
     throw UsageError("--shard and --hints need --processor P, because the recording has several");
   const std::string output = arguments.output;
-  if (!output.empty() && output != "/dev/null" && output_kind(output) != OutputKind::replaced) {
+  const bool has_files = !output.empty() && output != "/dev/null";
+  const tools::ExporterRow* const exporter = exporter_for(arguments.format, output);
+  const bool joins = has_files && exporter != nullptr && exporter->join != nullptr &&
+                     output_kind(output) == OutputKind::replaced && !output.ends_with(".zst");
+  std::vector<std::string> parts;
+  if (joins && std::filesystem::exists(std::filesystem::symlink_status(output))) {
+    throw IoError(output + ": expected a new name for a folder, found something of that name");
+  }
+  if (has_files && output_kind(output) != OutputKind::replaced) {
     throw UsageError("-o " + output + ": several processors need a file each: say which one with " +
                      "--processor P");
   }
   std::size_t number = 0;
-  return for_each_processor(machine, console, arguments.json,
-                            [&](const std::string& name, const Console& its) {
-                              arguments.recording = name;
-                              if (!output.empty() && output != "/dev/null")
-                                arguments.output = path_of_processor(output, number);
-                              ++number;
-                              return replay_one(arguments, its);
-                            });
+  const ExitCode code = for_each_processor(machine, console, arguments.json,
+                                           [&](const std::string& name, const Console& its) {
+                                             arguments.recording = name;
+                                             if (has_files)
+                                               arguments.output = path_of_processor(output, number);
+                                             parts.push_back(arguments.output);
+                                             ++number;
+                                             return replay_one(arguments, its);
+                                           });
+  if (joins && code == ExitCode::ok) exporter->join(parts, output);
+  return code;
 }
 
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <protozero/pbf_reader.hpp>
 #include <set>
@@ -22,7 +21,6 @@
 namespace citcat::test {
 namespace {
 
-namespace fs = std::filesystem;
 using citcat::testing::ProcessResult;
 using citcat::testing::run_citcat;
 using drmemtrace::DrInstruction;
@@ -44,16 +42,10 @@ class ExportedOrder : public ::testing::TestWithParam<std::string> {
     good({"import", data().path("busA.bin.zst"), "--internal", "0=" + data().path("side.0.csv.zst"),
           "--internal", "1=" + data().path("side.1.csv.zst"), "-o", "two.citcat"});
   }
-  /// The traces of both, as one program reads them that looks at a folder of files.
+  /// The traces of both, in one folder.
   DrTrace exported() const {
-    good({"replay", "two.citcat", "-o", "run.drmemtrace", "--format",
-          "drmemtrace:threads=together"});
-    const fs::path cores = folder_.path() / "both" / "trace";
-    fs::create_directories(cores);
-    for (const char* const file : {"run.0.drmemtrace", "run.1.drmemtrace"}) {
-      fs::rename(folder_.path() / file, cores / file);
-    }
-    return drmemtrace::read_drmemtrace(folder_.path() / "both");
+    good({"replay", "two.citcat", "-o", "run.drmemtrace"});
+    return drmemtrace::read_drmemtrace(folder_.path() / "run.drmemtrace");
   }
   std::string file(const std::string& name) const {
     return citcat::testing::read_file(folder_.path() / name);

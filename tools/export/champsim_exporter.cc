@@ -56,9 +56,9 @@ class Slots {
 
 class ChampsimTool final : public StepTool {
  public:
-  explicit ChampsimTool(ExportFile file) : file_(std::move(file)) {}
+  using StepTool::StepTool;
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<ChampsimTool>(ExportFile(file_.path()));
+    return std::make_unique<ChampsimTool>(file().anew());
   }
 
  private:
@@ -145,24 +145,25 @@ class ChampsimTool final : public StepTool {
     record.branch_taken = record.is_branch != 0 && step.next != step.behind() ? 1 : 0;
     Slots sources(record.source_memory);
     Slots destinations(record.destination_memory);
+    std::uint64_t left_out = 0;
     for (const StepAccess& a : step.accesses) {
       if (a.write) {
-        destinations.add(a.linear.value, accesses_left_out_);
+        destinations.add(a.linear.value, left_out);
       } else {
-        sources.add(a.linear.value, accesses_left_out_);
+        sources.add(a.linear.value, left_out);
       }
     }
-    file_.write({reinterpret_cast<const std::uint8_t*>(&record), sizeof record});
+    leave_out(left_out);
+    file().write({reinterpret_cast<const std::uint8_t*>(&record), sizeof record});
   }
-  void end() override { file_.finish(); }
+  bool stands_alone() const override { return true; }
+  void end() override { file().finish(); }
   void report_more(Report& out) const override {
-    out.value("accesses_left_out", "accesses for which a record has no place", accesses_left_out_);
+    out.value("accesses_left_out", "accesses for which a record has no place", totals().left_out);
   }
 
-  ExportFile file_;
   std::unordered_map<const StaticInstruction*, Record> records_;
   std::uint64_t registers_left_out_ = 0;  ///< of distinct instructions
-  std::uint64_t accesses_left_out_ = 0;
 };
 
 std::unique_ptr<Tool> make_champsim(ToolOptions& options, const Setup& setup) {
@@ -175,7 +176,7 @@ extern const ToolRow kChampsimTool{"champsim",
                                    "Write a trace for ChampSim",
                                    "to=FILE  output file",
                                    "citcat replay boot.citcat -o boot.champsim",
-                                   ToolRow::Merging::serial,
+                                   ToolRow::Merging::exact,
                                    make_champsim};
 
 }  // namespace citcat::tools

@@ -12,53 +12,48 @@
 namespace citcat::tools {
 namespace {
 
-/// Collects text for the file.
-class LineFile {
+/// Writes lines, each of a step alone.
+class LineTool : public StepTool {
  public:
-  LineFile(ToolOptions& options, const Setup& setup) : file_(options, setup) {}
-  explicit LineFile(const std::string& path) : file_(path) {}
+  using StepTool::StepTool;
 
+ protected:
   template <class... Values>
   void line(fmt::format_string<Values...> format, Values&&... values) {
     text_.clear();
     fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    file_.write(text_);
+    file().write(text_);
   }
-  void finish() { file_.finish(); }
-  const std::string& path() const { return file_.path(); }
 
  private:
-  ExportFile file_;
+  bool stands_alone() const override { return true; }
+  void end() override { file().finish(); }
+
   std::string text_;
 };
 
 /// Dinero's traditional input: 0 read, 1 write, 2 instruction fetch, and the address.
-class DinTool final : public StepTool {
+class DinTool final : public LineTool {
  public:
-  explicit DinTool(LineFile file) : file_(std::move(file)) {}
-  std::unique_ptr<Tool> part() const override {
-    return std::make_unique<DinTool>(LineFile(file_.path()));
-  }
+  using LineTool::LineTool;
+  std::unique_ptr<Tool> part() const override { return std::make_unique<DinTool>(file().anew()); }
 
  private:
   void step(const Step& step) override {
-    if (!step.further) file_.line("2 {:x}\n", step.code->linear.value);
+    if (!step.further) line("2 {:x}\n", step.code->linear.value);
     for (const StepAccess& a : step.accesses) {
-      file_.line("{} {:x}\n", a.write ? 1 : 0, a.linear.value);
+      line("{} {:x}\n", a.write ? 1 : 0, a.linear.value);
     }
   }
-  void end() override { file_.finish(); }
-
-  LineFile file_;
 };
 
 /// Valgrind's lackey --trace-mem=yes: `I  ADDR,SIZE`, ` L `, ` S `, ` M ` for what is read and
 /// written. An iteration of REP is an instruction of its own to Valgrind, too.
-class LackeyTool final : public StepTool {
+class LackeyTool final : public LineTool {
  public:
-  explicit LackeyTool(LineFile file) : file_(std::move(file)) {}
+  using LineTool::LineTool;
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<LackeyTool>(LineFile(file_.path()));
+    return std::make_unique<LackeyTool>(file().anew());
   }
 
  private:
@@ -70,23 +65,20 @@ class LackeyTool final : public StepTool {
 
   void step(const Step& step) override {
     if (!step.further) {
-      file_.line("I  {:08x},{}\n", step.code->linear.value, +step.code->info.length);
+      line("I  {:08x},{}\n", step.code->linear.value, +step.code->info.length);
     }
     for (std::size_t i = 0; i < step.accesses.size(); ++i) {
       const StepAccess& a = step.accesses[i];
       const bool both = modifies(step.accesses, i);
-      file_.line(" {} {:08x},{}\n", both ? 'M' : a.write ? 'S' : 'L', a.linear.value, a.size);
+      line(" {} {:08x},{}\n", both ? 'M' : a.write ? 'S' : 'L', a.linear.value, a.size);
       if (both) ++i;
     }
   }
-  void end() override { file_.finish(); }
-
-  LineFile file_;
 };
 
 template <class T>
 std::unique_ptr<Tool> make_din(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<T>(LineFile(options, setup));
+  return std::make_unique<T>(ExportFile(options, setup));
 }
 
 }  // namespace
@@ -95,14 +87,14 @@ extern const ToolRow kDinTool{"din",
                               "Write references for Dinero: read, write, fetch, and the address",
                               "to=FILE  output file",
                               "citcat replay boot.citcat -o boot.din",
-                              ToolRow::Merging::serial,
+                              ToolRow::Merging::exact,
                               make_din<DinTool>};
 
 extern const ToolRow kLackeyTool{"lackey",
                                  "Write references as Valgrind's lackey traces memory",
                                  "to=FILE  output file",
                                  "citcat replay boot.citcat -o boot.lackey",
-                                 ToolRow::Merging::serial,
+                                 ToolRow::Merging::exact,
                                  make_din<LackeyTool>};
 
 }  // namespace citcat::tools

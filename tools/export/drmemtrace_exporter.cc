@@ -3,16 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "events/cpu_traits.h"
 #include "events/processors/bus_turns.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
+#include "formats/zip/zip_writer.h"
 #include "tools/export/drmemtrace_stream.h"
 #include "tools/export/export_file.h"
+#include "tools/export/exporter_list.h"
 #include "tools/export/trace_folder.h"
 
 namespace citcat::tools {
@@ -22,114 +26,262 @@ namespace {
 /// clients/drcachesim/tracer/raw2trace_shared.h).
 constexpr const char* kInnerFolder = "trace";
 
+/// All threads in one stream of bytes.
+class StreamOutput final : public DrmemtraceOutput {
+ public:
+  explicit StreamOutput(ExportFile& file) : file_(file) {}
+  void write(std::span<const std::uint8_t> bytes) override { file_.write(bytes); }
+  void finish() override { file_.finish(); }
+
+ private:
+  ExportFile& file_;
+};
+
+class PlainOutput final : public DrmemtraceOutput {
+ public:
+  PlainOutput(TraceFolder& folder, const std::string& name)
+      : folder_(folder), file_(folder.add(name)) {}
+  void write(std::span<const std::uint8_t> bytes) override { folder_.write(file_, bytes); }
+
+ private:
+  TraceFolder& folder_;
+  std::size_t file_;
+};
+
+/// An archive with a member for each chunk.
+class ArchiveOutput final : public DrmemtraceOutput {
+ public:
+  ArchiveOutput(const std::string& path, std::uint64_t chunk) : zip_(path), chunk_(chunk) {}
+  std::uint64_t chunk_instructions() const override { return chunk_; }
+  void begin_chunk(std::uint64_t number) override {
+    // TRACE_CHUNK_PREFIX and TRACE_CHUNK_SUFFIX_WIDTH of the same header.
+    zip_.begin(fmt::format("chunk.{:08}", number));
+  }
+  void write(std::span<const std::uint8_t> bytes) override { zip_.write(bytes); }
+  void finish() override { zip_.finish(); }
+
+ private:
+  ZipWriter zip_;
+  std::uint64_t chunk_;
+};
+
+/// How the files are made.
+struct DrmemtraceFiles {
+  bool stream = false;             ///< no folder, but one stream of bytes
+  bool encodings_by_mode = false;  ///< of the first instruction; else as the form says
+  std::uint64_t chunk = 0;         ///< instructions of a chunk; 0: plain files
+};
+
 class DrmemtraceTool final : public StepTool {
  public:
   /// `turns`: of the bus, where several processors share it.
-  DrmemtraceTool(ExportFile file, const DrmemtraceStream::Form& form,
+  DrmemtraceTool(ExportFile file, const DrmemtraceFiles& files, const DrmemtraceStream::Form& form,
                  std::shared_ptr<const BusTurns> turns)
-      : file_(std::move(file)), form_(form), turns_(std::move(turns)) {}
+      : StepTool(std::move(file)), files_(files), form_(form), turns_(std::move(turns)) {}
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<DrmemtraceTool>(ExportFile(file_.path()), form_, turns_);
+    return std::make_unique<DrmemtraceTool>(file().anew(), files_, form_, turns_);
   }
 
  private:
-  DrmemtraceStream make_stream(std::uint32_t thread);
+  std::unique_ptr<DrmemtraceOutput> make_output(std::uint32_t thread);
+  TraceFolder& folder();
   DrmemtraceStream& stream_of(std::uint32_t address_space);
   std::uint64_t time_of(const Step& step) const;
+  void write_step(const Step& step, std::uint64_t time);
+  void write_held();
   void step(const Step& step) override;
   void happened(const StepEvent& h) override;
   void end() override;
+  void report_more(Report& out) const override;
 
-  ExportFile file_;  ///< of all threads
+  DrmemtraceFiles files_;
   DrmemtraceStream::Form form_;
   std::shared_ptr<const BusTurns> turns_;
   std::optional<TraceFolder> folder_;                  ///< else
   std::map<std::uint32_t, DrmemtraceStream> streams_;  ///< by thread; of all: one
   DrmemtraceStream* stream_ = nullptr;                 ///< of the last step that was written
   std::uint32_t address_space_ = 0;                    ///< of it
-  std::uint64_t written_ = 0;                          ///< instructions
-  std::uint64_t time_ = 0;                             ///< of the last turn that was written
+  std::uint64_t time_ = 0;                             ///< that was written last
+  /// Of several processors: branches with what happened behind them, which get the time of what
+  /// they lead to.
+  struct Held {
+    Step step;
+    std::vector<StepAccess> accesses;
+    std::vector<StepEvent> events;
+  };
+  std::vector<Held> held_;
 };
 
-DrmemtraceStream DrmemtraceTool::make_stream(std::uint32_t thread) {
-  if (form_.all_threads) {
-    return {form_, [this](std::span<const std::uint8_t> bytes) { file_.write(bytes); }};
-  }
-  if (!folder_) folder_.emplace(file_.path(), kInnerFolder);
+TraceFolder& DrmemtraceTool::folder() {
+  if (!folder_) folder_.emplace(file().path(), kInnerFolder);
+  return *folder_;
+}
+
+std::unique_ptr<DrmemtraceOutput> DrmemtraceTool::make_output(std::uint32_t thread) {
+  if (files_.stream) return std::make_unique<StreamOutput>(file());
   // Sorted by name they are sorted by number, as its scheduler wants them.
-  const std::size_t file = folder_->add(fmt::format("drmemtrace.{0:07}.{0:07}.trace", thread));
-  return {form_,
-          [this, file](std::span<const std::uint8_t> bytes) { folder_->write(file, bytes); }};
+  const std::string name = form_.all_threads
+                               ? fmt::format("drmemtrace.core.{:06}.trace", form_.processor)
+                               : fmt::format("drmemtrace.{0:07}.{0:07}.trace", thread);
+  if (files_.chunk == 0) return std::make_unique<PlainOutput>(folder(), name);
+  return std::make_unique<ArchiveOutput>(folder().inner() + "/" + name + ".zip", files_.chunk);
 }
 
 DrmemtraceStream& DrmemtraceTool::stream_of(std::uint32_t address_space) {
   const std::uint32_t thread = DrmemtraceStream::thread_of(address_space);
   const std::uint32_t key = form_.all_threads ? 0 : thread;
   auto found = streams_.find(key);
-  if (found == streams_.end()) found = streams_.emplace(key, make_stream(thread)).first;
+  if (found == streams_.end()) {
+    found = streams_.try_emplace(key, form_, make_output(thread)).first;
+  }
   return found->second;
 }
 
 /// Turns are numbered over all processors: sorted by time, their traces are in the order of the
 /// bus.
 std::uint64_t DrmemtraceTool::time_of(const Step& step) const {
-  return turns_ ? turns_->turn_of(form_.processor, step.position) : written_;
+  return turns_ ? turns_->turn_of(form_.processor, step.position) : step.position.instruction;
 }
 
 void DrmemtraceTool::step(const Step& step) {
   if (form_.view == DrmemtraceStream::View::user && step.level != 3) return;
-  const std::uint64_t time = time_of(step);
-  const bool has_turn = turns_ && time != time_;
-  if (stream_ == nullptr || address_space_ != step.address_space || has_turn) {
+  if (!turns_) return write_step(step, time_of(step));
+  constexpr std::size_t kMostHeld = 256;
+  held_.push_back({step, {step.accesses.begin(), step.accesses.end()}, {}});
+  if (!DrmemtraceStream::is_branch(step) || held_.size() == kMostHeld) write_held();
+}
+
+void DrmemtraceTool::write_held() {
+  if (held_.empty()) return;
+  const std::uint64_t time = time_of(held_.back().step);
+  for (Held& held : held_) {
+    held.step.accesses = held.accesses;
+    write_step(held.step, time);
+    for (const StepEvent& event : held.events) stream_->happened(event);
+  }
+  held_.clear();
+}
+
+void DrmemtraceTool::write_step(const Step& step, std::uint64_t time) {
+  // Encodings serve where the run begins in the mode that they are decoded in.
+  if (stream_ == nullptr && files_.encodings_by_mode) {
+    form_.encodings = DrmemtraceStream::is_decodable(*step.code, form_.machine.model);
+  }
+  const bool other_space = stream_ == nullptr || address_space_ != step.address_space;
+  if (other_space || (turns_ && time != time_)) {
     address_space_ = step.address_space;
     stream_ = &stream_of(step.address_space);
     stream_->enter(step, time);
     time_ = time;
+  } else if (!turns_) {
+    time_ = time;
   }
   stream_->step(step);
-  ++written_;
 }
 
 void DrmemtraceTool::happened(const StepEvent& h) {
-  if (stream_ != nullptr) stream_->happened(h);
+  if (!held_.empty()) {
+    held_.back().events.push_back(h);
+  } else if (stream_ != nullptr) {
+    stream_->happened(h);
+  }
 }
 
 void DrmemtraceTool::end() {
-  for (auto& [thread, stream] : streams_) stream.end(turns_ ? time_ : written_);
-  if (form_.all_threads) return file_.finish();
-  if (!folder_) folder_.emplace(file_.path(), kInnerFolder);
-  folder_->finish();
+  write_held();
+  DrmemtraceSchedule schedule;
+  for (auto& [thread, stream] : streams_) {
+    stream.end(turns_ ? time_ : time_ + 1);
+    schedule.append(stream.schedule());
+  }
+  if (files_.stream) return streams_.empty() ? file().finish() : void();
+  schedule.write(folder().inner());
+  folder().finish();
+}
+
+void DrmemtraceTool::report_more(Report& out) const {
+  std::uint64_t foreign = 0;
+  for (const auto& [thread, stream] : streams_) foreign += stream.foreign();
+  out.value("other_modes", "with encodings that DynamoRIO takes for others", foreign);
 }
 
 std::unique_ptr<Tool> make_drmemtrace(ToolOptions& options, const Setup& setup) {
+  using View = DrmemtraceStream::View;
+  // raw2trace's own chunks have as many (-chunk_instr_count, common/options.cpp).
+  constexpr std::uint64_t kChunk = 10'000'000, kLeast = 1000, kMost = std::uint64_t{1} << 32;
   DrmemtraceStream::Form form;
-  const std::string view = options.one_of("view", "whole", {"whole", "user"});
-  form.view = view == "user" ? DrmemtraceStream::View::user : DrmemtraceStream::View::whole;
+  const std::string view = options.one_of("view", "whole", {"whole", "user", "simulator"});
+  form.view = view == "user" ? View::user : view == "simulator" ? View::simulator : View::whole;
   form.address_bytes = options.power_of_two("bits", 64, 32, 64) / 8;
   form.processor = setup.processor;
-  form.long_mode = cpu_traits(setup.machine.model).has_long_mode;
-  const std::string threads = options.one_of("threads", "apart", {"apart", "together"});
+  form.machine = setup.machine;
+  const auto yes_or_no = [&](const char* key, bool usual) {
+    return options.one_of(key, usual ? "yes" : "no", {"yes", "no"}) == "yes";
+  };
+  form.physical = yes_or_no("physical", form.view == View::simulator);
+  DrmemtraceFiles files;
+  const std::string encodings = options.one_of("encodings", "auto", {"auto", "yes", "no"});
+  form.encodings = encodings == "yes";
+  files.encodings_by_mode = encodings == "auto";
+  const bool several = setup.bus_turns != nullptr;
+  const std::string threads =
+      options.one_of("threads", several ? "together" : "apart", {"apart", "together"});
+  if (several && threads == "apart") {
+    throw UsageError(
+        "drmemtrace: threads: expected together, because a thread goes from one "
+        "processor to another, found apart");
+  }
+  files.chunk = options.number("chunk", kChunk, kLeast, kMost);
+  if (options.one_of("files", "zip", {"zip", "plain"}) == "plain") files.chunk = 0;
   ExportFile file(options, setup);
   // What is no file, and what is compressed, is one stream.
   const std::string& path = file.path();
-  form.all_threads = threads == "together" || path.empty() || path.ends_with(".zst") ||
-                     output_kind(path) != OutputKind::replaced;
-  return std::make_unique<DrmemtraceTool>(std::move(file), form,
-                                          setup.bus_turns ? setup.bus_turns() : nullptr);
+  files.stream =
+      path.empty() || path.ends_with(".zst") || output_kind(path) != OutputKind::replaced;
+  form.all_threads = threads == "together" || files.stream;
+  form.among_others = several || !form.all_threads;
+  return std::make_unique<DrmemtraceTool>(std::move(file), files, form,
+                                          several ? setup.bus_turns() : nullptr);
 }
 
 }  // namespace
+
+void join_drmemtrace(const std::vector<std::string>& parts, const std::string& path) {
+  TraceFolder whole(path, kInnerFolder);
+  DrmemtraceSchedule schedule;
+  for (const std::string& part : parts) {
+    const std::string inner = part + "/" + kInnerFolder;
+    schedule.append(DrmemtraceSchedule::read(inner));
+    for (const auto& file : std::filesystem::directory_iterator(inner)) {
+      const std::string name = file.path().filename().string();
+      if (name.starts_with("drmemtrace.")) {
+        std::filesystem::rename(file.path(), whole.inner() + "/" + name);
+      }
+    }
+    std::filesystem::remove_all(part);
+  }
+  schedule.write(whole.inner());
+  whole.finish();
+}
 
 extern const ToolRow kDrmemtraceTool{
     "drmemtrace",
     "Write a trace for DynamoRIO's drmemtrace tools and simulators",
     "to=NAME  output folder, with a file for each thread\n"
-    "view=whole|user  the whole system (default), or level 3 as a program's own tracer sees it\n"
-    "threads=apart|together  a file for each thread (default), or one file with all of them,\n"
-    "                        as always for a pipe, a device or compressed output (.zst)\n"
+    "view=whole|user|simulator  the whole system (default); level 3 as a program's own tracer\n"
+    "                           sees it; the whole system as the simulators take it\n"
+    "threads=apart|together  a file for each thread (default), or one for each processor with\n"
+    "                        all of them, as always for several processors, for a pipe, a\n"
+    "                        device, or compressed output (.zst)\n"
+    "files=zip|plain  archives with chunks, in which tools can skip (default), or plain files\n"
+    "chunk=N  instructions of a chunk (10000000)\n"
+    "physical=yes|no  where each page lies (yes with view=simulator)\n"
+    "encodings=auto|yes|no  bytes of instructions; auto: where the run begins in the mode in\n"
+    "                        which DynamoRIO decodes them (64 bits of a processor that has them,\n"
+    "                        else 32)\n"
     "bits=64|32  bits of the build of DynamoRIO that reads it (64)",
-    "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user",
-    ToolRow::Merging::serial,
+    "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=simulator",
+    ToolRow::Merging::exact,
     make_drmemtrace};
 
 }  // namespace citcat::tools

@@ -5,6 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
+#include <utility>
+
+#include "events/cpu_traits.h"
+#include "replay/trace/kt_sink.h"
 
 namespace citcat::tools {
 namespace {
@@ -12,7 +17,6 @@ namespace {
 /// Instructions, or turns on the bus, stand in for time: DynamoRIO's is in microseconds, and 0
 /// means none.
 constexpr std::uint64_t kFirstTimestamp = 1;
-constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::uint32_t kUserLevel = 3;
 
 /// As instr_to_instr_type() of DynamoRIO's clients/drcachesim/tracer/raw2trace_shared.cpp has it,
@@ -52,98 +56,214 @@ bool is_indirect(DrEntry type) {
          type == DrEntry::returns;
 }
 
+/// type_is_instr_branch() of DynamoRIO's common/trace_entry.h.
+bool is_branch_entry(DrEntry type) {
+  return is_indirect(type) || type == DrEntry::direct_jump || type == DrEntry::direct_call ||
+         type == DrEntry::taken_jump || type == DrEntry::untaken_jump;
+}
+
+constexpr std::uint8_t kWideBits = 64, kNarrowBits = 32;
+
+/// A direct branch goes where DynamoRIO's decoder would have it go, which knows neither code of 16
+/// bits nor segments.
+bool is_decoded_right(const Step& step) {
+  const DecodedInstruction& info = step.code->info;
+  if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call) {
+    return false;
+  }
+  // EB, 70 to 7F and E0 to E3, which have one byte of displacement in all modes.
+  const bool is_short = info.opcode_map == 0 && (info.opcode == 0xeb || info.opcode >> 4 == 7 ||
+                                                 info.opcode >> 2 == 0xe0 >> 2);
+  const auto displacement = static_cast<std::uint64_t>(std::int64_t{info.target_displacement});
+  return (is_short || info.operand_bytes != 2 || info.bits64) &&
+         step.behind().value + displacement == step.next.value;
+}
+
+/// `b` lies right behind `a`, as the selector of a far pointer does.
+bool lies_behind(const MemoryOperand& a, const MemoryOperand& b) {
+  return a.kind == b.kind && a.base == b.base && a.index == b.index && a.segment == b.segment &&
+         a.read == b.read && a.write == b.write && a.displacement + a.size == b.displacement;
+}
+
+/// DynamoRIO takes for one operand what the processor accesses in several pieces: PUSHA, IRET, far
+/// pointers, FXRSTOR.
+bool has_pieces(const DecodedInstruction& info) {
+  if (info.operand_count == 1) return true;
+  for (std::size_t o = 0; o < info.operand_count; ++o) {
+    if (info.operands[o].count > 1) return true;
+    if (o != 0 && lies_behind(info.operands[o - 1], info.operands[o])) return true;
+  }
+  return false;
+}
+
+/// They lie side by side, whichever comes first; or there is one operand alone.
+bool adjoin(const StepAccess& a, const StepAccess& b, bool only_one) {
+  return a.write == b.write && (only_one || a.linear.value + a.size == b.linear.value ||
+                                b.linear.value + b.size == a.linear.value);
+}
+
+void join(StepAccess& to, const StepAccess& a) {
+  const std::uint64_t end = std::max(to.linear.value + to.size, a.linear.value + a.size);
+  if (a.linear < to.linear) {
+    to.linear = a.linear;
+    to.physical = a.physical;
+  }
+  to.size = static_cast<std::uint32_t>(end - to.linear.value);
+}
+
+/// The records that DynamoRIO has of a step's accesses: one for each operand.
+std::vector<StepAccess> operand_accesses(const Step& step) {
+  const DecodedInstruction& info = step.code->info;
+  if (!has_pieces(info)) return {step.accesses.begin(), step.accesses.end()};
+  std::vector<StepAccess> records;
+  for (const StepAccess& a : step.accesses) {
+    const auto same = std::find_if(records.begin(), records.end(), [&](const StepAccess& r) {
+      return adjoin(r, a, info.operand_count == 1);
+    });
+    if (same == records.end()) {
+      records.push_back(a);
+    } else {
+      join(*same, a);
+    }
+  }
+  return records;
+}
+
+constexpr std::uint8_t kTwoBytes = 0x0f, kLongNop = 0x1f;
+
+/// PREFETCH, INVLPG, CLFLUSH: of an address in memory, and without an access.
+bool is_hint(const DecodedInstruction& info) {
+  if (info.opcode_map != 1 || info.register_form) return false;
+  constexpr std::uint8_t kPrefetchW = 0x0d, kPrefetch = 0x18, kGroup7 = 0x01, kGroup15 = 0xae;
+  return info.opcode == kPrefetchW || info.opcode == kPrefetch ||
+         ((info.opcode == kGroup7 || info.opcode == kGroup15) && info.reg_field == 7);
+}
+
+/// The bytes of an instruction as a trace has them. DynamoRIO expects an access of each hint, and
+/// none of a NOP with the same operand.
+std::array<std::uint8_t, kMaxInstructionBytes> encoding_of(const DecodedInstruction& info) {
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes = info.bytes;
+  const std::size_t opcode = info.prefix_bytes + 1U;
+  if (is_hint(info) && opcode < info.length && bytes[opcode - 1] == kTwoBytes) {
+    bytes[opcode] = kLongNop;
+  }
+  return bytes;
+}
+
 }  // namespace
 
-void DrmemtraceStream::flush() {
-  write_(buffer_);
-  buffer_.clear();
+bool DrmemtraceStream::is_decodable(const StaticInstruction& code, CpuModel model) {
+  return code_bits(code.info) == (cpu_traits(model).has_long_mode ? kWideBits : kNarrowBits);
 }
 
-void DrmemtraceStream::entry(DrEntry type, std::uint16_t size, std::uint64_t value) {
-  std::array<std::uint8_t, 12> bytes{};
-  const auto number = static_cast<std::uint16_t>(type);
-  std::memcpy(bytes.data(), &number, 2);
-  std::memcpy(bytes.data() + 2, &size, 2);
-  std::memcpy(bytes.data() + 4, &value, form_.address_bytes);
-  const auto end = static_cast<std::ptrdiff_t>(4 + form_.address_bytes);
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + end);
-  if (buffer_.size() >= kPiece) flush();
-}
+bool DrmemtraceStream::is_branch(const Step& step) { return is_branch_entry(entry_type(step)); }
 
-void DrmemtraceStream::marker(DrMarker type, std::uint64_t value) {
-  entry(DrEntry::marker, static_cast<std::uint16_t>(type), value);
-}
+DrmemtraceStream::DrmemtraceStream(const Form& form, std::unique_ptr<DrmemtraceOutput> output)
+    : form_(form),
+      out_(form.address_bytes, std::move(output)),
+      contexts_(form.view == View::whole) {}
 
 void DrmemtraceStream::name_thread(std::uint32_t thread) {
   thread_ = thread;
   threads_.try_emplace(thread);
-  entry(DrEntry::thread, 4, thread);
-  entry(DrEntry::process, 4, thread);
+  out_.entry(DrEntry::thread, 4, thread);
+  out_.entry(DrEntry::process, 4, thread);
 }
 
 void DrmemtraceStream::tell_time(std::uint64_t time) {
-  marker(DrMarker::timestamp, kFirstTimestamp + time);
-  marker(DrMarker::cpu, form_.processor);
+  later_.reset();
+  out_.time(kFirstTimestamp + time, form_.processor);
+  schedule_.add(thread_, kFirstTimestamp + time, form_.processor, out_.instructions());
 }
 
 /// What every file begins with.
 void DrmemtraceStream::begin(const Step& step) {
-  std::uint64_t type = (form_.long_mode ? kDrArchX86_64 : kDrArchX86_32) | kDrEncodings;
-  type |= form_.view == View::whole ? kDrWholeSystem : kDrSystemCallNumbers;
+  const bool long_mode = cpu_traits(form_.machine.model).has_long_mode;
+  std::uint64_t type = long_mode ? kDrArchX86_64 : kDrArchX86_32;
+  if (form_.encodings) type |= kDrEncodings;
+  if (form_.view == View::whole) type |= kDrWholeSystem;
+  if (form_.view == View::user) type |= kDrSystemCallNumbers;
   if (form_.all_threads) type |= kDrCoreSharded;
-  entry(DrEntry::header, 0, kDrVersion);
-  marker(DrMarker::version, kDrVersion);
-  marker(DrMarker::file_type, type);
+  out_.entry(DrEntry::header, 0, kDrVersion);
+  out_.marker(DrMarker::version, kDrVersion);
+  out_.marker(DrMarker::file_type, type);
   name_thread(thread_of(step.address_space));
   // The largest line from the i486 to the Pentium III, and the line of all processors with long
   // mode.
   constexpr std::uint64_t kLine = 32, kWideLine = 64;
-  marker(DrMarker::cache_line_size, form_.long_mode ? kWideLine : kLine);
-  marker(DrMarker::page_size, kPageSize);
+  out_.marker(DrMarker::cache_line_size, long_mode ? kWideLine : kLine);
+  if (out_.chunk_instructions() != 0) {
+    out_.marker(DrMarker::chunk_instructions, out_.chunk_instructions());
+  }
+  out_.marker(DrMarker::page_size, kPageSize);
   // A file that begins within the system has left user code before.
   last_next_ = step.code->linear;
 }
 
 void DrmemtraceStream::enter(const Step& step, std::uint64_t time) {
   const std::uint32_t thread = thread_of(step.address_space);
+  const bool goes_on = thread == thread_;
   if (thread_ == 0) {
     begin(step);
-  } else if (thread != thread_) {
+  } else if (!goes_on) {
     name_thread(thread);
   }
-  tell_time(time);
+  if (form_.among_others) pages_.clear();
+  if (goes_on && behind_branch_) {
+    later_ = time;
+  } else {
+    tell_time(time);
+  }
 }
 
-void DrmemtraceStream::hardware_return(LinearAddr from) {
-  --depth_;
-  marker(DrMarker::hardware_return, from.value);
-}
-
-void DrmemtraceStream::hardware_event(LinearAddr from) {
-  if (returned_from_ && depth_ > 0) hardware_return(*returned_from_);
-  returned_from_.reset();
-  ++depth_;
-  marker(DrMarker::hardware_event, from.value);
+/// Each chunk can be read alone.
+void DrmemtraceStream::begin_chunk() {
+  encoded_.clear();
+  pages_.clear();
+  if (!form_.all_threads) return;
+  out_.entry(DrEntry::thread, 4, thread_);
+  out_.entry(DrEntry::process, 4, thread_);
 }
 
 /// Where level 3 begins nothing is open; elsewhere something is.
 void DrmemtraceStream::enter_level(const Step& step) {
+  const LinearAddr here = step.code->linear;
   const unsigned least = step.level == kUserLevel ? 0 : 1;
-  const bool returns = returned_from_.has_value();
-  const LinearAddr from = returned_from_.value_or(last_next_);
-  returned_from_.reset();
-  if (returns && depth_ > least) hardware_return(from);
-  while (step.level == kUserLevel && depth_ > 0) hardware_return(from);
-  if (depth_ < least) hardware_event(last_next_);
+  const bool returned = std::exchange(returned_, false);
+  // Something is left out of the trace, or another thread came here on behalf of this one.
+  if (!is_told_where_ && !returned && here != last_next_) {
+    contexts_.moved(last_next_, here, false, out_);
+  }
+  is_told_where_ = false;
+  unsigned open = contexts_.open();
+  if (returned && open > least) --open;
+  if (least == 0) open = 0;
+  contexts_.go_on(here, open, out_);
+  if (open < least) contexts_.interrupt(here, false, out_);
 }
 
 /// In the user view a program goes on elsewhere only because the system made it: a signal, or a
 /// system call that changes the context.
-void DrmemtraceStream::write_discontinuity(const Step& step) {
+void DrmemtraceStream::follow_user(const Step& step) {
   const Expected& expected = threads_[thread_];
   if (!expected.next || *expected.next == step.code->linear || step.further) return;
-  marker(expected.from_system_call ? DrMarker::kernel_transfer : DrMarker::kernel_event,
-         expected.next->value);
+  contexts_.moved(*expected.next, step.code->linear, expected.from_system_call, out_);
+}
+
+/// A page whose place has not been told yet, or that has another one.
+void DrmemtraceStream::write_page(LinearAddr linear, PhysAddr physical) {
+  const std::uint64_t page = linear.value / kPageSize;
+  const std::uint64_t machine = form_.machine.machine_address(physical).value;
+  const auto [at, added] = pages_.try_emplace(page, machine / kPageSize);
+  if (!added && at->second == machine / kPageSize) return;
+  at->second = machine / kPageSize;
+  out_.marker(DrMarker::physical_address, machine);
+  out_.marker(DrMarker::virtual_address, linear.value);
+}
+
+void DrmemtraceStream::write_pages(const Step& step) {
+  write_page(step.code->linear, step.code->physical);
+  for (const StepAccess& a : step.accesses) write_page(a.linear, a.physical);
 }
 
 void DrmemtraceStream::write_encoding(const StaticInstruction& code) {
@@ -153,43 +273,64 @@ void DrmemtraceStream::write_encoding(const StaticInstruction& code) {
                     last->info.bytes == code.info.bytes;
   last = &code;
   if (same) return;
+  const auto encoded = encoding_of(code.info);
   for (std::size_t at = 0; at < code.info.length; at += form_.address_bytes) {
     const std::size_t size = std::min(form_.address_bytes, code.info.length - at);
     std::uint64_t bytes = 0;
-    std::memcpy(&bytes, code.info.bytes.data() + at, size);
-    entry(DrEntry::encoding, static_cast<std::uint16_t>(size), bytes);
+    std::memcpy(&bytes, encoded.data() + at, size);
+    out_.entry(DrEntry::encoding, static_cast<std::uint16_t>(size), bytes);
   }
 }
 
-void DrmemtraceStream::step(const Step& step) {
-  if (form_.view == View::whole) {
-    enter_level(step);
-  } else {
-    write_discontinuity(step);
-  }
+/// A direct branch that DynamoRIO would decode wrongly is told as an indirect one, with its target.
+DrEntry DrmemtraceStream::entry_of(const Step& step) {
   const DrEntry type = entry_type(step);
-  if (is_indirect(type)) marker(DrMarker::branch_target, step.next.value);
-  if (type != DrEntry::no_fetch) write_encoding(*step.code);
-  entry(type, step.code->info.length, step.code->linear.value);
-  for (const StepAccess& a : step.accesses) {
-    entry(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
-          a.linear.value);
+  const bool direct =
+      type == DrEntry::direct_jump || type == DrEntry::direct_call || type == DrEntry::taken_jump;
+  const bool foreign = form_.encodings && !is_decodable(*step.code, form_.machine.model);
+  if (foreign) ++foreign_;
+  if (!direct || !form_.encodings || (!foreign && is_decoded_right(step))) return type;
+  return type == DrEntry::direct_call ? DrEntry::indirect_call : DrEntry::indirect_jump;
+}
+
+void DrmemtraceStream::step(const Step& step) {
+  const DrEntry type = entry_of(step);
+  const bool fetched = type != DrEntry::no_fetch;
+  if (fetched && out_.begin_instruction()) begin_chunk();
+  if (form_.view == View::user) {
+    follow_user(step);
+  } else {
+    enter_level(step);
   }
+  if (form_.physical) write_pages(step);
+  if (is_indirect(type)) out_.marker(DrMarker::branch_target, step.next.value);
+  if (fetched && form_.encodings) write_encoding(*step.code);
+  out_.entry(type, step.code->info.length, step.code->linear.value);
+  for (const StepAccess& a : operand_accesses(step)) {
+    out_.entry(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
+               a.linear.value);
+  }
+  behind_branch_ = is_branch_entry(type);
+  last_is_sysenter_ = type == DrEntry::sysenter;
   last_next_ = step.next;
   last_behind_ = step.behind();
   threads_[thread_] = {step.next, false};
+  if (later_ && !behind_branch_) tell_time(*later_);
 }
 
 void DrmemtraceStream::happened_in_system(const StepEvent& h) {
   switch (h.event.kind) {
-    case MachineEvent::Kind::delivered:
-      return hardware_event(h.event.delivery.kind == DeliveredEvent::Kind::software ? last_behind_
-                                                                                    : last_next_);
+    case MachineEvent::Kind::delivered: {
+      const bool by_instruction = h.event.delivery.kind == DeliveredEvent::Kind::software;
+      is_told_where_ = true;
+      return contexts_.interrupt(by_instruction ? last_behind_ : last_next_, false, out_);
+    }
     case MachineEvent::Kind::fast_call:
-      return hardware_event(last_behind_);
+      is_told_where_ = true;
+      return contexts_.interrupt(last_behind_, last_is_sysenter_, out_);
     case MachineEvent::Kind::returned:
     case MachineEvent::Kind::fast_return:
-      returned_from_ = last_next_;
+      returned_ = true;
       return;
     default:
       return;
@@ -197,24 +338,25 @@ void DrmemtraceStream::happened_in_system(const StepEvent& h) {
 }
 
 void DrmemtraceStream::happened(const StepEvent& h) {
-  if (form_.view == View::whole) return happened_in_system(h);
+  if (form_.view != View::user) return happened_in_system(h);
   constexpr std::uint8_t kLinuxSystemCall = 0x80;
   const bool by_interrupt = h.event.kind == MachineEvent::Kind::delivered &&
                             h.event.delivery.kind == DeliveredEvent::Kind::software &&
                             h.event.delivery.vector == kLinuxSystemCall;
   if (!by_interrupt && h.event.kind != MachineEvent::Kind::fast_call) return;
-  marker(DrMarker::system_call, h.eax);
+  out_.marker(DrMarker::system_call, h.eax);
   const bool returns_behind = by_interrupt || h.event.value == 1;
   // SYSENTER goes on where the system wants it to.
   threads_[thread_] = {returns_behind ? std::optional(last_behind_) : std::nullopt, true};
 }
 
-void DrmemtraceStream::end(std::uint64_t instructions) {
-  while (depth_ > 0) hardware_return(last_next_);
-  tell_time(instructions);
-  for (const auto& [thread, expected] : threads_) entry(DrEntry::thread_exit, 4, thread);
-  entry(DrEntry::footer, 0, 0);
-  flush();
+void DrmemtraceStream::end(std::uint64_t time) {
+  contexts_.end(out_);
+  tell_time(time);
+  // Of those that a processor ran earlier nobody knows whether they have ended.
+  out_.entry(DrEntry::thread_exit, 4, thread_);
+  out_.entry(DrEntry::footer, 0, 0);
+  out_.finish();
 }
 
 }  // namespace citcat::tools

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "tools/export/drmemtrace_format.h"
+#include "tools/export/drmemtrace_contexts.h"
+#include "tools/export/drmemtrace_entries.h"
+#include "tools/export/drmemtrace_schedule.h"
 #include "tools/export/step_stream.h"
 
 namespace citcat::tools {
@@ -16,21 +17,30 @@ namespace citcat::tools {
 /// What one file of drmemtrace holds: the entries of one thread, or of all that a processor ran.
 class DrmemtraceStream {
  public:
-  enum class View : std::uint8_t { user, whole };
+  enum class View : std::uint8_t { user, whole, simulator };
   struct Form {
     View view = View::whole;
     std::size_t address_bytes = 8;  ///< of an entry
-    bool long_mode = false;         ///< the processor has it
-    bool all_threads = false;       ///< they are in one file
-    std::size_t processor = 0;      ///< that they run on
+    bool encodings = true;
+    bool physical = false;  ///< where pages lie is told
+    /// What is told of pages holds until another file goes on.
+    bool among_others = false;
+    bool all_threads = false;   ///< they are in one file
+    std::size_t processor = 0;  ///< that they run on
+    MachineFacts machine;
   };
-  using Write = std::function<void(std::span<const std::uint8_t>)>;
 
-  /// `write` is called with large pieces.
-  DrmemtraceStream(const Form& form, Write write) : form_(form), write_(std::move(write)) {}
+  DrmemtraceStream(const Form& form, std::unique_ptr<DrmemtraceOutput> output);
 
   /// DynamoRIO's thread and process: the address space's number, which is not 0.
   static std::uint32_t thread_of(std::uint32_t address_space) { return (address_space >> 12) + 1; }
+
+  /// DynamoRIO decodes each file as code of one mode: of 64 bits where the processor has them,
+  /// else of 32.
+  static bool is_decodable(const StaticInstruction& code, CpuModel model);
+
+  /// DynamoRIO wants what follows right behind it, with no time in between.
+  static bool is_branch(const Step& step);
 
   /// The run goes on in a thread of this file, with `step`, at `time`, which counts from 0.
   void enter(const Step& step, std::uint64_t time);
@@ -38,32 +48,39 @@ class DrmemtraceStream {
   /// Behind a step of it.
   void happened(const StepEvent& h);
   void end(std::uint64_t time);
+  const DrmemtraceSchedule& schedule() const { return schedule_; }
+  /// Instructions with encodings that DynamoRIO takes for others.
+  std::uint64_t foreign() const { return foreign_; }
 
  private:
-  void entry(DrEntry type, std::uint16_t size, std::uint64_t value);
-  void marker(DrMarker type, std::uint64_t value);
   void begin(const Step& step);
   void name_thread(std::uint32_t thread);
   void tell_time(std::uint64_t time);
   void enter_level(const Step& step);
-  void hardware_event(LinearAddr from);
-  void hardware_return(LinearAddr from);
+  void follow_user(const Step& step);
   void happened_in_system(const StepEvent& h);
-  void write_discontinuity(const Step& step);
+  void begin_chunk();
+  void write_pages(const Step& step);
+  void write_page(LinearAddr linear, PhysAddr physical);
   void write_encoding(const StaticInstruction& code);
-  void flush();
+  DrEntry entry_of(const Step& step);
 
   Form form_;
-  Write write_;
-  std::vector<std::uint8_t> buffer_;
+  DrmemtraceEntries out_;
+  DrmemtraceSchedule schedule_;
+  DrmemtraceContexts contexts_;
   std::uint32_t thread_ = 0;  ///< 0: none was yet
   /// What was encoded last at an address.
   std::unordered_map<std::uint64_t, const StaticInstruction*> encoded_;
-  unsigned depth_ = 0;      ///< hardware events that have not returned
-  LinearAddr last_next_;    ///< where the last step went on
-  LinearAddr last_behind_;  ///< the address behind it
-  /// An IRET, SYSEXIT or SYSRET was the last step: its address.
-  std::optional<LinearAddr> returned_from_;
+  std::unordered_map<std::uint64_t, std::uint64_t> pages_;  ///< physical, by linear, as told
+  std::uint64_t foreign_ = 0;
+  bool behind_branch_ = false;          ///< the last step was one
+  std::optional<std::uint64_t> later_;  ///< a time that is told behind the next step
+  bool is_told_where_ = true;  ///< an event was told since the last step, or nothing before
+  LinearAddr last_next_;       ///< where the last step went on
+  LinearAddr last_behind_;     ///< the address behind it
+  bool last_is_sysenter_ = false;
+  bool returned_ = false;  ///< an IRET, SYSEXIT or SYSRET was the last step
   /// Where a thread goes on, unless the system makes it go on elsewhere.
   struct Expected {
     std::optional<LinearAddr> next;

@@ -1,12 +1,26 @@
 #include "tools/export/export_file.h"
 
+#include <utility>
+
 #include "formats/io/error.h"
 #include "tools/host/tool_output.h"
 
 namespace citcat::tools {
 
 ExportFile::ExportFile(ToolOptions& options, const Setup& setup)
-    : path_(tool_output(options, setup)) {}
+    : path_(tool_output(options, setup)), spool_(setup.spool), begins_(setup.begins) {}
+
+ExportFile ExportFile::anew() const {
+  ExportFile file(path_);
+  file.spool_ = spool_;
+  file.begins_ = begins_;
+  return file;
+}
+
+std::vector<PartSpool::Piece> ExportFile::take_pieces() {
+  flush();
+  return std::exchange(pieces_, {});
+}
 
 void ExportFile::open() {
   if (sink_) return;
@@ -24,8 +38,12 @@ void ExportFile::write(std::string_view text) {
 }
 
 void ExportFile::flush() {
-  open();
-  sink_->write(buffer_);
+  if (is_kept_) {
+    pieces_.push_back({spool_->append(buffer_), buffer_.size()});
+  } else {
+    open();
+    sink_->write(buffer_);
+  }
   buffer_.clear();
 }
 

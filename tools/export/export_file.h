@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/io/byte_sink.h"
+#include "tools/host/part_spool.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
@@ -19,8 +20,19 @@ class ExportFile {
   /// Where the file goes: the option `to`, else Setup::output.
   ExportFile(ToolOptions& options, const Setup& setup);
   explicit ExportFile(std::string path) : path_(std::move(path)) {}
+  /// Another one of that name, with nothing written.
+  ExportFile anew() const;
 
   const std::string& path() const { return path_; }
+  /// Of a part of the run: what is written is kept for who puts the parts together.
+  bool is_kept() const { return is_kept_; }
+  void keep(bool kept) { is_kept_ = kept; }
+  /// Of a part; else null.
+  const std::shared_ptr<PartSpool>& spool() const { return spool_; }
+  /// Nothing of the run comes before this part.
+  bool begins() const { return begins_; }
+  /// Where the spool has what was written.
+  std::vector<PartSpool::Piece> take_pieces();
   /// Throws IoError; UsageError where nobody said where the file goes.
   void write(std::span<const std::uint8_t> bytes);
   void write(std::string_view text);
@@ -34,6 +46,10 @@ class ExportFile {
   static constexpr std::size_t kPiece = std::size_t{1} << 16;
 
   std::string path_;
+  std::shared_ptr<PartSpool> spool_;
+  bool is_kept_ = false;
+  bool begins_ = true;
+  std::vector<PartSpool::Piece> pieces_;
   std::unique_ptr<ByteSink> sink_;
   std::vector<std::uint8_t> buffer_;
 };

@@ -29,7 +29,7 @@ const std::vector<ExporterRow>& exporter_list() {
   static const std::vector<ExporterRow> exporters{
       {&kKtTool, "", ""},
       {&kIdtraceTool, ".trc .cnt .blk", "level=3"},
-      {&kDrmemtraceTool, ".drmemtrace", ""},
+      {&kDrmemtraceTool, ".drmemtrace", "", join_drmemtrace},
       {&kChampsimTool, ".champsim", ""},
       {&kDinTool, ".din", ""},
       {&kLackeyTool, ".lackey", ""},

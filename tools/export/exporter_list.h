@@ -15,7 +15,13 @@ struct ExporterRow {
   const char* endings;
   /// What of the run is written unless --where says otherwise; empty: all.
   const char* where;
+  /// Puts together what several processors wrote, each to one of `parts`, which it removes. Null
+  /// where each keeps a file of its own. Throws IoError.
+  void (*join)(const std::vector<std::string>& parts, const std::string& path) = nullptr;
 };
+
+/// Folders of DynamoRIO's traces, as one with a file for each processor.
+void join_drmemtrace(const std::vector<std::string>& parts, const std::string& path);
 
 /// In the order of docs/export/README.md.
 const std::vector<ExporterRow>& exporter_list();

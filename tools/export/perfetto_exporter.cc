@@ -48,10 +48,10 @@ class PerfettoTool final : public StepTool {
  public:
   /// `turns`: of the bus, where several processors share it.
   PerfettoTool(ExportFile file, std::size_t processor, std::shared_ptr<const BusTurns> turns)
-      : file_(std::move(file)), processor_(processor), turns_(std::move(turns)) {}
+      : StepTool(std::move(file)), processor_(processor), turns_(std::move(turns)) {}
   Wants wants() const override { return {.executions = true, .events = true}; }
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<PerfettoTool>(ExportFile(file_.path()), processor_, turns_);
+    return std::make_unique<PerfettoTool>(file().anew(), processor_, turns_);
   }
 
  private:
@@ -65,7 +65,7 @@ class PerfettoTool final : public StepTool {
       packet.add_uint32(kSequence, kFirstSequence + static_cast<std::uint32_t>(processor_));
       fill(packet);
     }
-    file_.write(bytes);
+    file().write(bytes);
     ++packets_;
   }
 
@@ -201,14 +201,13 @@ class PerfettoTool final : public StepTool {
     close_deliveries(time, 0);
     if (process_.value) tell(time, TrackId::process, kSliceEnd);
     if (level_.value) tell(time, TrackId::level, kSliceEnd);
-    file_.finish();
+    file().finish();
   }
   void report_more(Report& out) const override {
     out.value("packets", "packets", packets_);
     out.value("written_by_others", "bytes written by others", bytes_, "bytes");
   }
 
-  ExportFile file_;
   std::size_t processor_;
   std::shared_ptr<const BusTurns> turns_;
   std::uint64_t packets_ = 0, bytes_ = 0, last_ = 0;
@@ -228,7 +227,7 @@ extern const ToolRow kPerfettoTool{"perfetto",
                                    "Write a time line for Perfetto",
                                    "to=FILE  output file",
                                    "citcat replay boot.citcat -o boot.perfetto-trace",
-                                   ToolRow::Merging::serial,
+                                   ToolRow::Merging::exact,
                                    make_perfetto};
 
 }  // namespace citcat::tools

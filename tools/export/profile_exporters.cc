@@ -41,7 +41,7 @@ CallPath ProfileTool::entered(CallPath under, ProcedureNumber procedure, bool is
 
 void ProfileTool::end() {
   write(CallPaths(tree_, procedures_, names_));
-  file_.finish();
+  file().finish();
 }
 
 }  // namespace citcat::tools

@@ -21,17 +21,20 @@ class ProfileTool : public StepTool, private CallFollowerListener {
  public:
   /// `names` may be null.
   ProfileTool(ExportFile file, std::string command, const NameSource* names)
-      : file_(std::move(file)), command_(std::move(command)), names_(names), procedures_(names) {}
+      : StepTool(std::move(file)),
+        command_(std::move(command)),
+        names_(names),
+        procedures_(names) {}
 
   void* code(const StaticBlock& block) final;
   void run(void* mine, const Execution& execution, const Context& context) final;
   void event(const MachineEvent& event, const Context& context) final;
+  /// Calls are followed from the beginning on, and so are the names of processes.
+  bool merges() const final { return false; }
 
  protected:
   /// Writes the whole profile; the file is finished afterwards.
   virtual void write(const CallPaths& paths) = 0;
-  ExportFile& file() { return file_; }
-  const ExportFile& file() const { return file_; }
   /// What was run, for formats that name it.
   const std::string& command() const { return command_; }
   const NameSource* names() const { return names_; }
@@ -60,7 +63,6 @@ class ProfileTool : public StepTool, private CallFollowerListener {
   }
   void taken_back(ProcedureNumber /*procedure*/) final { tree_.taken_back(); }
 
-  ExportFile file_;
   std::string command_;
   const NameSource* names_;
   ProcedureTable procedures_;
@@ -78,7 +80,7 @@ std::unique_ptr<Tool> make_profile(ToolOptions& options, const Setup& setup) {
 template <class T>
 std::unique_ptr<Tool> part_of_profile(const ExportFile& file, const std::string& command,
                                       const NameSource* names) {
-  return std::make_unique<T>(ExportFile(file.path()), command, names);
+  return std::make_unique<T>(file.anew(), command, names);
 }
 
 inline constexpr const char* kProfileOptions =

@@ -19,9 +19,9 @@ namespace {
 class SimpointTool final : public StepTool {
  public:
   SimpointTool(ExportFile file, std::uint64_t interval)
-      : file_(std::move(file)), interval_(interval) {}
+      : StepTool(std::move(file)), interval_(interval) {}
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<SimpointTool>(ExportFile(file_.path()), interval_);
+    return std::make_unique<SimpointTool>(file().anew(), interval_);
   }
 
  private:
@@ -48,7 +48,7 @@ class SimpointTool final : public StepTool {
     for (const auto& [id, weight] : weights_) {
       fmt::format_to(std::back_inserter(line), ":{}:{} ", id, weight);
     }
-    file_.write(line + "\n");
+    file().write(line + "\n");
     weights_.clear();
     in_interval_ = 0;
     ++intervals_;
@@ -57,14 +57,13 @@ class SimpointTool final : public StepTool {
   void end() override {
     end_block();
     end_interval();
-    file_.finish();
+    file().finish();
   }
   void report_more(Report& out) const override {
     out.value("intervals", "intervals", intervals_);
     out.value("blocks", "blocks", static_cast<std::uint64_t>(ids_.size()));
   }
 
-  ExportFile file_;
   std::uint64_t interval_;
   std::uint64_t block_ = 0;  ///< address of the one in progress
   std::uint64_t block_instructions_ = 0, in_interval_ = 0, intervals_ = 0;
@@ -86,7 +85,7 @@ extern const ToolRow kSimpointTool{
     "to=FILE  output file\ninterval=N  instructions of an interval (100000), which never cuts a "
     "block",
     "citcat replay boot.citcat -o boot.bb --format simpoint:interval=1000000",
-    ToolRow::Merging::serial,
+    ToolRow::Merging::exact,
     make_simpoint};
 
 }  // namespace citcat::tools

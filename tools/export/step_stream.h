@@ -1,102 +1,86 @@
 #pragma once
-// The run as most formats of others want it: instruction by instruction, each with what it accessed
-// and with where the run goes on, which is known when the next one is.
+// A tool that is told the run instruction by instruction, each with what it accessed and with where
+// the run goes on, which is known when the next one is.
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "tools/export/export_file.h"
+#include "tools/export/step_log.h"
+#include "tools/export/told_step.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
 
-/// An access as the instruction made it, across a page's end too.
-struct StepAccess {
-  LinearAddr linear;
-  PhysAddr physical;  ///< of its first byte
-  std::uint32_t size = 0;
-  bool write = false;
-};
-
-/// An instruction, or an iteration of a REP.
-struct Step {
-  const StaticInstruction* code = nullptr;
-  Position position;
-  std::span<const StepAccess> accesses;
-  std::array<LinearAddr, 2> addresses{};  ///< of its KT record
-  std::uint8_t address_count = 0;
-  std::uint32_t level = 0;          ///< that it ran at
-  std::uint32_t address_space = 0;  ///< CR3
-  LinearAddr next;                  ///< of the instruction that the run goes on with
-  /// It is a further iteration: the instruction was fetched before.
-  bool further = false;
-  /// With it an instruction has completed. Not so of iterations but the last, nor of a REP that an
-  /// interrupt was taken in: it is begun anew.
-  bool completes = true;
-
-  LinearAddr behind() const { return code->behind(); }
-};
-
-/// An event where the steps around it are known.
-struct StepEvent {
-  MachineEvent event;
-  std::uint32_t level = 0;          ///< behind it
-  std::uint32_t address_space = 0;  ///< the same
-  std::uint32_t eax = 0;            ///< at it: of a system call, its number
-  LinearAddr stack;                 ///< the stack pointer behind it
-};
-
-/// What all exporters count, to be held against each other.
-struct StepTotals {
-  std::uint64_t instructions = 0;  ///< completed
-  std::uint64_t fetched = 0;       ///< instructions begun
-  std::uint64_t further = 0;       ///< further iterations of REP
-  std::uint64_t reads = 0, writes = 0;
-  std::uint64_t user = 0;  ///< of those fetched, at level 3
-
-  void add(const Step& step);
-  void report(Report& out) const;
-};
-
-/// A tool that is told steps.
-class StepTool : public Tool {
+/// A tool that is told steps. A process that replays a part of the run keeps what the tool is told
+/// (step_log.h); the one that puts the parts together tells the tool as if it had replayed them.
+class StepTool : public Tool, private StepLogListener {
  public:
+  explicit StepTool(ExportFile file);
   Wants wants() const override { return {.executions = true, .references = true, .events = true}; }
   void* code(const StaticBlock& block) override { return const_cast<StaticBlock*>(&block); }
   void run(void* mine, const Execution& execution, const Context& context) override;
   void event(const MachineEvent& event, const Context& context) override;
-  /// Whoever writes a stream cannot begin within it.
-  bool merges() const override { return false; }
-  void follow(Tool&&) override;
-  void save(ByteWriter&) const override;
-  void load(ByteReader&) override;
+  /// Shares on disk have no spool.
+  bool merges() const override { return file_.spool() != nullptr; }
+  void follow(Tool&& later) override;
+  void save(ByteWriter& out) const override;
+  void load(ByteReader& in) override;
   void report(Report& out) const final;
 
  protected:
   virtual void step(const Step& step) = 0;
   /// Between two steps.
+  virtual void happened(const StepEvent& event, const std::string& facts);
   virtual void happened(const StepEvent&) {}
   /// The run is over.
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
+  /// What step() and happened() have to know besides, from the machine behind what is told.
+  virtual std::string facts(const Execution&, const Context&) const { return {}; }
+  virtual std::string facts(const MachineEvent&, const Context&) const { return {}; }
+  /// What is written of a step follows from the step alone, so that parts of the run are written
+  /// side by side: step() does nothing but write to the file.
+  virtual bool stands_alone() const { return false; }
+
+  ExportFile& file() { return file_; }
+  const ExportFile& file() const { return file_; }
+  /// That a format has no place for.
+  void leave_out(std::uint64_t accesses) { totals_.left_out += accesses; }
   const StepTotals& totals() const { return totals_; }
-  /// Within step() and happened(): the run where the next step begins. Null for the last step.
-  const Context* context() const { return context_; }
 
  private:
   void add(const Execution& execution, std::uint32_t instruction, std::uint32_t iteration,
            std::span<const Reference> references, const Context& context);
-  void settle(LinearAddr next, std::uint64_t instruction);
+  void told_step(const ToldStep& step, std::span<const StepAccess> accesses) override;
+  void told_event(const ToldEvent& event) override;
+  void told_written(LinearAddr first, std::uint64_t instruction, const StepTotals& totals) override;
+  void told_text(std::span<const std::uint8_t> text) override { file_.write(text); }
+  void settle(LinearAddr next, std::uint64_t instruction, bool is_last = false);
   void tell_events();
+  void keep(const ToldStep& step);
+  void keep_text();
 
+  ExportFile file_;
   Step pending_;
   bool is_pending_ = false;
   std::vector<StepAccess> accesses_;  ///< of the pending one
-  std::vector<StepEvent> events_;     ///< behind the pending one
+  std::vector<StepAccess> scratch_;
+  std::vector<ToldEvent> events_;     ///< behind the pending one
+  std::vector<ToldEvent> asked_for_;  ///< by the next step, a software interrupt, and told before
   StepTotals totals_;
-  const Context* context_ = nullptr;
+  bool isolated_ = false;  ///< page tables are; parts of a run learn that late
   bool ended_ = false;
+
+  // Of a part of the run.
+  std::unique_ptr<StepLog> log_;  ///< where what is told is kept
+  bool writes_ = false;           ///< steps are written, to be kept as text
+  LinearAddr first_;              ///< of the text
+  std::uint64_t first_instruction_ = 0;
+  std::vector<std::unique_ptr<StepLog>> read_;  ///< they have the code of what was told
 };
 
 }  // namespace citcat::tools

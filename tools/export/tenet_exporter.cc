@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <deque>
+#include <cstring>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -57,40 +57,45 @@ std::string accesses_text(std::span<const Reference> references, const Memory& m
 class TenetTool final : public StepTool {
  public:
   TenetTool(ExportFile file, bool wide)
-      : file_(std::move(file)), wide_(wide), count_(wide ? kWideCount : kNarrowCount) {}
+      : StepTool(std::move(file)), wide_(wide), count_(wide ? kWideCount : kNarrowCount) {}
   Wants wants() const override {
     Wants wants = StepTool::wants();
     wants.registers = wants.values = true;
     return wants;
   }
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<TenetTool>(ExportFile(file_.path()), wide_);
-  }
-  /// Told one instruction at a time, the machine right behind it.
-  void run(void* mine, const Execution& execution, const Context& context) override {
-    StepTool::run(mine, execution, context);  // writes the one before
-    behind_ = registers_of(context.machine().engine(), count_);
-    accesses_text_ = accesses_text(execution.references(), context.machine().memory());
-  }
-  void event(const MachineEvent& event, const Context& context) override {
-    if (event.kind == MachineEvent::Kind::delivered) {
-      delivered_.push_back(registers_of(context.machine().engine(), count_));
-    }
-    StepTool::event(event, context);
+    return std::make_unique<TenetTool>(file().anew(), wide_);
   }
 
  private:
+  /// Registers, then the text of the accesses. It is told one instruction at a time, the machine
+  /// right behind it.
+  std::string facts(const Execution& execution, const Context& context) const override {
+    return text_of(context) + accesses_text(execution.references(), context.machine().memory());
+  }
+  std::string facts(const MachineEvent& event, const Context& context) const override {
+    return event.kind == MachineEvent::Kind::delivered ? text_of(context) : std::string();
+  }
+  std::string text_of(const Context& context) const {
+    const Registers now = registers_of(context.machine().engine(), count_);
+    return {reinterpret_cast<const char*>(&now), sizeof now};
+  }
+  static Registers registers_in(const std::string& facts) {
+    Registers r;
+    std::memcpy(&r, facts.data(), sizeof r);
+    return r;
+  }
   void step(const Step& step) override {
+    const Registers behind = registers_in(step.facts);
     // Where the run begins, and where a stretch is left out.
     if (step.code->linear != ip_) line(step.code->linear, {}, {});
     // The engine may still stand at a REP whose last iteration it has made; of the last step of all
     // nobody else knows.
-    line(context() != nullptr ? step.next : behind_.ip, behind_, accesses_text_);
+    line(step.is_last ? behind.ip : step.next, behind, step.facts.substr(sizeof behind));
   }
-  void happened(const StepEvent& event) override {
+  void happened(const StepEvent& event, const std::string& facts) override {
     if (event.event.kind != MachineEvent::Kind::delivered) return;
-    const Registers after = delivered_.front();
-    delivered_.pop_front();
+    const Registers after = registers_in(facts);
     line(after.ip, after, {});
   }
   /// Registers that have changed, the instruction pointer, accesses.
@@ -104,17 +109,13 @@ class TenetTool final : public StepTool {
     }
     if (registers) written_ = registers;
     fmt::format_to(out, "{}={:#x}{}\n", wide_ ? "rip" : "eip", ip.value, accesses);
-    file_.write(text_);
+    file().write(text_);
     ip_ = ip;
   }
-  void end() override { file_.finish(); }
+  void end() override { file().finish(); }
 
-  ExportFile file_;
   bool wide_;
   std::size_t count_;  ///< of registers
-  Registers behind_;   ///< the pending step
-  std::string accesses_text_;
-  std::deque<Registers> delivered_;  ///< behind deliveries that have not been written
   std::optional<Registers> written_;
   std::optional<LinearAddr> ip_;  ///< that the last line ends with
   std::string text_;
@@ -131,7 +132,7 @@ extern const ToolRow kTenetTool{"tenet",
                                 "Write changes of registers and memory for the explorer Tenet",
                                 "to=FILE  output file",
                                 "citcat replay boot.citcat -o boot.tenet --to 1000000",
-                                ToolRow::Merging::serial,
+                                ToolRow::Merging::exact,
                                 make_tenet};
 
 }  // namespace citcat::tools

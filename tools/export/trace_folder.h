@@ -18,6 +18,8 @@ class TraceFolder {
 
   /// A new file, by the number that write() takes.
   std::size_t add(const std::string& name);
+  /// The folder that has the files, for who writes one otherwise.
+  const std::string& inner() const { return inner_; }
   /// Appends. Each call opens the file: for large pieces.
   void write(std::size_t file, std::span<const std::uint8_t> bytes) const;
   void finish() const;

@@ -45,7 +45,11 @@ class Context {
   /// SWITCH_TO_KERNEL_CR3). True once that was seen.
   bool has_isolated_tables() const { return isolated_; }
   /// The address space that `cr3` is one of the tables of.
-  std::uint32_t space_of(std::uint32_t cr3) const { return isolated_ ? cr3 & ~kUserTables : cr3; }
+  std::uint32_t space_of(std::uint32_t cr3) const {
+    return isolated_ ? without_user_tables(cr3) : cr3;
+  }
+  /// The same where it is known that tables are isolated.
+  static std::uint32_t without_user_tables(std::uint32_t cr3) { return cr3 & ~kUserTables; }
   /// The current privilege level, 0 to 3, of what runs.
   std::uint32_t level() const { return level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.

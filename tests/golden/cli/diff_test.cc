@@ -138,7 +138,7 @@ TEST_F(RunDifference, LogsThatEmulatorsWroteAreRead) {
   const std::string logs = CITCAT_SOURCE_DIR "/tests/golden/logs/";
   good({"import", logs + "boot.bin.zst", "-o", "r.citcat", "-q"});
   const auto instructions = Json::parse(good({"verify", "r.citcat", "--json"})).at("instructions");
-  for (const char* const name : {"qemu-insn.log", "bochs.log"}) {
+  for (const char* const name : {"qemu-insn.log", "qemu-execlog.log", "bochs.log"}) {
     const Json same = json({"compare", "r.citcat", logs + name}, 0);
     EXPECT_EQ(same.at("verdict"), "equal") << name;
     EXPECT_EQ(same.at("compared"), instructions) << name;

@@ -208,7 +208,7 @@ void expect_kt(const DrTrace& trace, const std::vector<Record>& records,
   for (std::size_t i = 0; i < records.size(); ++i) {
     const DrInstruction& found = trace.instructions[i];
     ASSERT_EQ(found.address, records[i].eip) << i;
-    ASSERT_EQ(found.code, records[i].code) << i;
+    ASSERT_EQ(found.code, drmemtrace::encoded_for_dr(records[i].code)) << i;
     ASSERT_EQ(found.fetched(), !records[i].further) << i;
     if (found.target == 0 || i + 1 == records.size()) continue;
     ++targets;
@@ -239,6 +239,47 @@ TEST_F(Export, DrmemtraceOfTheWholeHasEveryInstruction) {
         ASSERT_EQ(i.kernel, i.address >= kKernelHalf) << std::hex << i.address;
       }
     }
+  }
+}
+
+// Smaller than any real chunk, so that there are many.
+TEST_F(Export, DrmemtraceOfArchivesHasItAllInChunks) {
+  for (const char* const view : {"whole", "user", "simulator"}) {
+    SCOPED_TRACE(view);
+    const std::string name = std::string(view) + ".chunks.drmemtrace";
+    good({"replay", "linux.citcat", "-o", name, "--unchecked", "-q", "--format",
+          "drmemtrace:chunk=1000,physical=yes,view=" + std::string(view)});
+    DrTrace found = read_drmemtrace(folder_->path() / name);
+    EXPECT_TRUE(found.problems.empty()) << found.problems.front();
+    EXPECT_GE(found.markers["CHUNK_FOOTER"], view == std::string("user") ? 0U : 20U);
+    if (view != std::string("user")) {
+      EXPECT_EQ(found.instructions.size(), records_.size());
+    }
+    // Linux has the memory of the machine at the beginning of its own half.
+    std::size_t direct = 0;
+    for (const auto& [page, frame] : found.pages) {
+      if (page < kKernelHalf >> 12 || page >= (kKernelHalf + 0x4000000) >> 12) continue;
+      EXPECT_EQ(frame, page - (kKernelHalf >> 12));
+      ++direct;
+    }
+    EXPECT_EQ(direct > 0, view != std::string("user"));
+  }
+}
+
+TEST_F(Export, DrmemtraceForSimulatorsIsOfNoSpecialKind) {
+  for (const char* const form : {"threads=apart", "threads=together", "files=plain"}) {
+    SCOPED_TRACE(form);
+    const std::string name = std::string(form) + ".simulator.drmemtrace";
+    good({"replay", "linux.citcat", "-o", name, "--unchecked", "-q", "--format",
+          "drmemtrace:view=simulator," + std::string(form)});
+    const DrTrace found = read_drmemtrace(folder_->path() / name);
+    EXPECT_TRUE(found.problems.empty()) << found.problems.front();
+    expect_kt(found, records_, 20);
+    std::set<std::string_view> type{"ENCODINGS", "ARCH_X86_32"};
+    if (form == std::string("threads=together")) type.insert("CORE_SHARDED");
+    EXPECT_EQ(found.file_type, type);
+    EXPECT_GT(found.markers.at("KERNEL_EVENT"), 10U);
+    EXPECT_GT(found.markers.at("PHYSICAL_ADDRESS"), 50U);
   }
 }
 
@@ -481,10 +522,35 @@ TEST_F(Export, TotalsAreTheSameInEachFormat) {
 }
 
 TEST_F(Export, PartsPutTogetherAreTheWhole) {
-  const std::string whole = exported("whole.drcov");
   good({"checkpoint", "linux.citcat", "--every", "20000", "-q"});
-  good({"replay", "linux.citcat", "-o", "parts.drcov", "--unchecked", "--jobs", "3", "-q"});
-  EXPECT_TRUE(load("parts.drcov") == whole);
+  for (const std::string ending :
+       {"drcov", "din", "lackey", "champsim", "tenet", "bb", "perfetto-trace"}) {
+    const std::string whole = exported("whole." + ending);
+    const ProcessResult parts = run_citcat(
+        {"replay", "linux.citcat", "-o", "parts." + ending, "--unchecked", "--jobs", "3"},
+        folder_->path());
+    EXPECT_EQ(parts.exit_code, 0) << parts.err;
+    EXPECT_EQ(parts.err.find("one process"), std::string::npos) << parts.err;
+    EXPECT_TRUE(load("parts." + ending) == whole) << ending;
+  }
+}
+
+TEST_F(Export, PartsOfAFolderPutTogetherAreTheWhole) {
+  const auto files = [&](const std::string& name) {
+    std::map<std::string, std::string> all;
+    const auto inner = folder_->path() / name / "trace";
+    for (const auto& file : std::filesystem::directory_iterator(inner)) {
+      all[file.path().filename()] = read_file(file.path());
+    }
+    return all;
+  };
+  good({"checkpoint", "linux.citcat", "--every", "20000", "-q"});
+  for (const std::string jobs : {"1", "3"}) {
+    good({"replay", "linux.citcat", "-o", jobs + ".jobs.drmemtrace", "--unchecked", "--jobs", jobs,
+          "--format", "drmemtrace:chunk=1000"});
+  }
+  EXPECT_GT(files("1.jobs.drmemtrace").size(), 3U);
+  EXPECT_TRUE(files("1.jobs.drmemtrace") == files("3.jobs.drmemtrace"));
 }
 
 TEST_F(Export, CatWritesWhatReplayDoes) {

@@ -1,0 +1,60 @@
+#pragma once
+// What a StepTool is told of a part of a run, kept for the process that puts the parts together. It
+// is made and read by processes of one program, forked from each other: code is kept as it lies in
+// memory.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/io/byte_reader.h"
+#include "formats/io/byte_writer.h"
+#include "tools/export/told_step.h"
+#include "tools/host/part_spool.h"
+
+namespace citcat::tools {
+
+/// Is told what a log has, in its order.
+class StepLogListener {
+ public:
+  virtual ~StepLogListener() = default;
+  virtual void told_step(const ToldStep& step, std::span<const StepAccess> accesses) = 0;
+  virtual void told_event(const ToldEvent& event) = 0;
+  /// Steps that are written already; the first is that instruction at that address. What they
+  /// wrote is told next, piece by piece.
+  virtual void told_written(LinearAddr first, std::uint64_t instruction,
+                            const StepTotals& totals) = 0;
+  virtual void told_text(std::span<const std::uint8_t> text) = 0;
+};
+
+class StepLog {
+ public:
+  explicit StepLog(std::shared_ptr<PartSpool> spool) : spool_(std::move(spool)) {}
+
+  void step(const ToldStep& step, std::span<const StepAccess> accesses);
+  void event(const ToldEvent& event);
+  void written(LinearAddr first, std::uint64_t instruction, const StepTotals& totals,
+               const std::vector<PartSpool::Piece>& text);
+  /// Where all of it lies.
+  void save(ByteWriter& out);
+  void load(ByteReader& in);
+  /// Of one that was loaded. Code that it tells of lives as long as the log.
+  void tell(StepLogListener& listener);
+
+ private:
+  std::uint32_t number_of(const StaticInstruction& code);
+  void keep_piece();
+
+  std::shared_ptr<PartSpool> spool_;
+  std::vector<PartSpool::Piece> pieces_;
+  ByteWriter buffer_;
+  std::unordered_map<const StaticInstruction*, std::uint32_t> numbers_;
+  std::deque<StaticInstruction> code_;
+};
+
+}  // namespace citcat::tools

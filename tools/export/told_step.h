@@ -1,0 +1,77 @@
+#pragma once
+// The run as most formats of others want it, instruction by instruction, and what is known of each
+// when it is told.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// An access as the instruction made it, across a page's end too.
+struct StepAccess {
+  LinearAddr linear;
+  PhysAddr physical;  ///< of its first byte
+  std::uint32_t size = 0;
+  bool write = false;
+};
+
+/// An instruction, or an iteration of a REP, before it is known where the run goes on.
+struct ToldStep {
+  const StaticInstruction* code = nullptr;
+  Position position;
+  std::array<LinearAddr, 2> addresses{};  ///< of its KT record
+  std::uint8_t address_count = 0;
+  std::uint32_t level = 0;          ///< that it ran at
+  std::uint32_t address_space = 0;  ///< CR3
+  bool isolated_tables = false;     ///< Context::has_isolated_tables()
+  std::string facts;                ///< what else its tool wants to know
+};
+
+/// An instruction, or an iteration of a REP.
+struct Step : ToldStep {
+  std::span<const StepAccess> accesses;
+  LinearAddr next;  ///< of the instruction that the run goes on with
+  /// It is a further iteration: the instruction was fetched before.
+  bool further = false;
+  /// With it an instruction has completed. Not so of iterations but the last, nor of a REP that an
+  /// interrupt was taken in: it is begun anew.
+  bool completes = true;
+  bool is_last = false;  ///< nothing is told behind it, and `next` is not known
+
+  LinearAddr behind() const { return code->behind(); }
+};
+
+/// An event where the steps around it are known.
+struct StepEvent {
+  MachineEvent event;
+  std::uint32_t level = 0;          ///< behind it
+  std::uint32_t address_space = 0;  ///< the same
+  std::uint32_t eax = 0;            ///< at it: of a system call, its number
+  LinearAddr stack;                 ///< the stack pointer behind it
+};
+
+struct ToldEvent {
+  StepEvent event;
+  bool bits64 = false;  ///< of the code that runs there
+  std::string facts;    ///< what else its tool wants to know
+};
+
+/// What all exporters count, to be held against each other.
+struct StepTotals {
+  std::uint64_t instructions = 0;  ///< completed
+  std::uint64_t fetched = 0;       ///< instructions begun
+  std::uint64_t further = 0;       ///< further iterations of REP
+  std::uint64_t reads = 0, writes = 0;
+  std::uint64_t user = 0;      ///< of those fetched, at level 3
+  std::uint64_t left_out = 0;  ///< accesses for which the format has no place
+
+  void add(const Step& step);
+  void add(const StepTotals& more);
+  void report(Report& out) const;
+};
+
+}  // namespace citcat::tools
