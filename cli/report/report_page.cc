@@ -90,6 +90,7 @@ Json page_divergence(const ReportedRecording& reported, const Json& verdict) {
 view::RunViewOptions options_of(const ReportedRun& run, const ReportOptions& options) {
   view::RunViewOptions view;
   view.policy = options.policy;
+  view.checkpoint_every = kHardlyEver;
   // What the comparison took over from the bus is there only where it is made again.
   view.check = run.compared && (!run.agrees || run.adopts);
   return view;

@@ -35,6 +35,7 @@ view::RunViewOptions view_options(const RecordingFile& file,
                                   const RecordingViewArguments& arguments, const Console& console) {
   view::RunViewOptions options;
   options.policy = arguments.comparison;
+  if (!arguments.output.empty()) options.checkpoint_every = kHardlyEver;
   if (arguments.unchecked) return options;
   if (!Checkpoints(file).longest_series(arguments.comparison.strict).empty()) {
     options.compared_before = "the run was compared when its checkpoints were taken";

@@ -18,6 +18,9 @@ namespace citcat {
 /// execute one after another.
 inline constexpr std::uint64_t kLookedAtOnce = std::uint64_t{1} << 16;
 
+/// RunViewOptions::checkpoint_every of what is written to a file.
+inline constexpr std::uint64_t kHardlyEver = std::uint64_t{1} << 26;
+
 class ViewedRecording {
  public:
   /// `symbols`: files of names. The options' name is `name` without its folders.

@@ -33,8 +33,8 @@ def expect(condition, what):
 class Server:
     """citcat view, until the end of a `with`."""
 
-    def __init__(self, program, recording):
-        self.process = subprocess.Popen([program, "view", recording, "--no-browser"], stdout=subprocess.PIPE, text=True)
+    def __init__(self, program, recording, *more):
+        self.process = subprocess.Popen([program, "view", recording, "--no-browser", *more], stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()
         expect(re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/", self.url), f"an address, found '{self.url}'")
 

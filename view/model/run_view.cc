@@ -25,6 +25,7 @@ TimelineOptions timeline_options(const RunViewOptions& options) {
   timeline.check = options.check;
   timeline.policy = options.policy;
   timeline.max_frames = options.max_frames;
+  timeline.every = options.checkpoint_every;
   return timeline;
 }
 

@@ -36,6 +36,9 @@ struct RunViewOptions {
   ComparisonPolicy policy;
   /// Of checkpoints in memory, in frames of 4 KiB: what the object holds beside the machine.
   std::size_t max_frames = std::size_t{1} << 16;
+  /// Instructions between them. Whoever looks through a run once, and goes to few places, needs
+  /// none: to lay them takes several times as long as to replay.
+  std::uint64_t checkpoint_every = std::uint64_t{1} << 19;
   /// Without `check`: how the whole run was found to agree with its evidence before; empty: it was
   /// not compared.
   std::string compared_before;

@@ -49,12 +49,16 @@ export function show_parting(parting) {
   if (parting === undefined) return "";
   const link = (moments, text) => element("a", { href: link_to({ moments }) }, text);
   const { a, b } = parting;
-  if (!parting.differs) return element("p", { class: "parting" }, `Both executed the same ${counted(parting.compared, "instruction")}.`);
-  const at = (one) => (one === undefined ? "the run ends" : [`instruction ${number_text(one.position)}, `, element("code", {}, `${one.address} ${one.text}`)]);
+  const there = { 1: String(a?.position ?? "end"), 2: String(b?.position ?? "end") };
+  if (!parting.differs) {
+    const longer = a === null && b === null ? "" : [`; then the ${a === null ? "first" : "second"} ends. `, link(there, "Go there")];
+    return element("p", { class: "parting" }, `Both executed the same ${counted(parting.compared, "instruction")}`, longer, ".");
+  }
+  const at = (one) => (one === null ? "the run ends" : [`instruction ${number_text(one.position)}, `, element("code", {}, `${one.address} ${one.text}`)]);
   const rows = [...parting.registers, ...parting.memory].map((v) => [v.name, v.a ?? "not known", v.b ?? "not known"]);
   return [element("h3", {}, "Where they part first"),
     element("p", { class: "parting" }, `After ${counted(parting.compared, "instruction")} that both executed: in the first `, at(a), "; in the second ", at(b), ". ",
-      link({ 1: String(a?.position ?? "end"), 2: String(b?.position ?? "end") }, "Go there"),
+      link(there, "Go there"),
       parting.last === undefined ? "" : [", or ", link({ 1: String(parting.last.a), 2: String(parting.last.b) }, "to the last instruction that both executed")], "."),
     rows.length === 0 ? "" : [element("p", {}, "Different before that instruction:"), table(["", "First", "Second"], rows)]];
 }
