@@ -33,7 +33,8 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr int kPluginVersion = 4;
+/// Versions of QEMU's interface: what QEMU 9.2 to 10.x take, and what QEMU 11 wants.
+constexpr int kOldVersion = 4, kNewVersion = 7;
 
 /// Memory by its linear address, without a trace on the bus or in a TLB.
 bool read_linear(std::uint64_t linear, std::span<std::uint8_t> bytes) {
@@ -131,10 +132,14 @@ void Monitor::share_bus() {
 
 Monitor* monitor;
 
-void register_callbacks(qemu_plugin_id_t id);
+/// What callbacks of version 7 bring back: in earlier versions nothing else has this value.
+char ours;
+bool is_ours(std::uintptr_t word) { return word == reinterpret_cast<std::uintptr_t>(&ours); }
+
+void register_callbacks(std::uintptr_t, std::uintptr_t);
 
 /// Translates everything anew, with the instrumentation of the phase we are in.
-void retranslate() { qemu_plugin_reset(monitor->id, register_callbacks); }
+void retranslate() { qemu_plugin_reset(monitor->id, register_callbacks, &ours); }
 
 void arm() {
   monitor->phase = Phase::armed;
@@ -720,7 +725,9 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
   complete_block({insns, count});
 }
 
-void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
+/// `first`, `second`: our number and the block, or the block and our word.
+void on_translate(std::uintptr_t first, std::uintptr_t second) {
+  auto* const block = reinterpret_cast<qemu_plugin_tb*>(is_ours(second) ? first : second);
   if (monitor->phase == Phase::done) return;
   if (!find_high_memory())
     return stop_without_recording(
@@ -743,7 +750,7 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   }
 }
 
-void on_exit(qemu_plugin_id_t, void*) {
+void on_exit(std::uintptr_t, std::uintptr_t) {
   if (monitor->now->begun != nullptr && monitor->phase == Phase::recording) {
     const AsCurrent as(*monitor->now);
     catch_up();
@@ -751,7 +758,9 @@ void on_exit(qemu_plugin_id_t, void*) {
   if (monitor->phase == Phase::recording) end_recording("exit");
 }
 
-void on_processor(qemu_plugin_id_t, unsigned number) {
+/// `first`, `second`: our number and that of the processor, or the processor's and our word.
+void on_processor(std::uintptr_t first, std::uintptr_t second) {
+  const auto number = static_cast<unsigned>(is_ours(second) ? first : second);
   if (number >= monitor->processors.size())
     return stop_without_recording("a processor was added, which this monitor does not record");
   // The scoreboard may have been moved to make room for this one.
@@ -766,9 +775,10 @@ void on_processor(qemu_plugin_id_t, unsigned number) {
     stop_without_recording("this QEMU does not show the registers of an x86 processor");
 }
 
-void register_callbacks(qemu_plugin_id_t id) {
-  qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
-  if (monitor->phase != Phase::done) qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+void register_callbacks(std::uintptr_t, std::uintptr_t) {
+  qemu_plugin_register_atexit_cb(monitor->id, on_exit, &ours);
+  if (monitor->phase != Phase::done)
+    qemu_plugin_register_vcpu_tb_trans_cb(monitor->id, on_translate, &ours);
 }
 
 }  // namespace
@@ -776,7 +786,13 @@ void register_callbacks(qemu_plugin_id_t id) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) int qemu_plugin_version = citcat::monitor::kPluginVersion;
+__attribute__((visibility("default"))) int qemu_plugin_version = citcat::monitor::kOldVersion;
+
+/// Runs before QEMU looks at the version: only a new QEMU has a function to set the PC.
+__attribute__((constructor)) static void choose_version() {
+  if (dlsym(RTLD_DEFAULT, "qemu_plugin_set_pc") != nullptr)
+    qemu_plugin_version = citcat::monitor::kNewVersion;
+}
 
 __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
                                                                const qemu_info_t* info, int argc,
@@ -819,8 +835,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     return -1;
   }
   if (monitor->options.start.kind == Trigger::Kind::reset) monitor->phase = Phase::armed;
-  qemu_plugin_register_vcpu_init_cb(id, on_processor);
-  register_callbacks(id);
+  qemu_plugin_register_vcpu_init_cb(id, on_processor, &ours);
+  register_callbacks(0, 0);
   return 0;
 }
 

@@ -1,7 +1,12 @@
 #pragma once
-// What this monitor uses of QEMU's TCG plugin interface, version 4 (QEMU 9.2 to 10.x), declared
-// here because Debian ships no header for it. Names, types and numbers are those of the interface
-// documented in QEMU's "TCG Plugins" manual; the functions are in the QEMU that loads us.
+// What this monitor uses of QEMU's TCG plugin interface, versions 4 to 7 (QEMU 9.2 to 11.x),
+// declared here because Debian ships no header for it. Names, types and numbers are those of the
+// interface documented in QEMU's "TCG Plugins" manual; the functions are in the QEMU that loads us.
+//
+// Since version 7 some functions take a word more, which QEMU hands to the callback in place of the
+// plugin's number or behind all else. One declaration serves all versions on x86-64, where these
+// arguments travel in registers: who expects fewer does not look at the others (System V ABI, AMD64
+// supplement, 3.2.3).
 
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +70,7 @@ struct qemu_plugin_mem_value {
   } data;
 };
 
+/// How it begins: later versions have more, so that elements of an array lie further apart.
 struct qemu_plugin_reg_descriptor {
   qemu_plugin_register* handle;
   const char* name;
@@ -82,18 +88,19 @@ struct GByteArray {
 };
 GByteArray* g_byte_array_new();
 GByteArray* g_byte_array_set_size(GByteArray* array, unsigned length);
+unsigned g_array_get_element_size(GArray* array);
 char* g_array_free(GArray* array, int free_segment);
 
-using qemu_plugin_simple_cb_t = void (*)(qemu_plugin_id_t);
-using qemu_plugin_udata_cb_t = void (*)(qemu_plugin_id_t, void*);
-using qemu_plugin_vcpu_simple_cb_t = void (*)(qemu_plugin_id_t, unsigned);
+/// Called with two words whose meaning depends on the version.
+using qemu_plugin_words_cb_t = void (*)(std::uintptr_t, std::uintptr_t);
 using qemu_plugin_vcpu_udata_cb_t = void (*)(unsigned, void*);
-using qemu_plugin_vcpu_tb_trans_cb_t = void (*)(qemu_plugin_id_t, qemu_plugin_tb*);
 using qemu_plugin_vcpu_mem_cb_t = void (*)(unsigned, qemu_plugin_meminfo_t, std::uint64_t, void*);
 
-void qemu_plugin_reset(qemu_plugin_id_t, qemu_plugin_simple_cb_t);
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t, qemu_plugin_vcpu_simple_cb_t);
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, qemu_plugin_vcpu_tb_trans_cb_t);
+/// The last word of these: see above. The callback gets it from version 7 on.
+void qemu_plugin_reset(qemu_plugin_id_t, qemu_plugin_words_cb_t, void*);
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t, qemu_plugin_words_cb_t, void*);
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, qemu_plugin_words_cb_t, void*);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, qemu_plugin_words_cb_t, void*);
 void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb*, qemu_plugin_vcpu_udata_cb_t,
                                           qemu_plugin_cb_flags, void*);
 void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, qemu_plugin_vcpu_udata_cb_t,
@@ -102,7 +109,6 @@ void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(qemu_plugin_insn*, qemu
                                                          qemu_plugin_u64, std::uint64_t);
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_vcpu_mem_cb_t,
                                       qemu_plugin_cb_flags, qemu_plugin_mem_rw, void*);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, qemu_plugin_udata_cb_t, void*);
 
 qemu_plugin_scoreboard* qemu_plugin_scoreboard_new(std::size_t);
 void* qemu_plugin_scoreboard_find(qemu_plugin_scoreboard*, unsigned);

@@ -83,12 +83,14 @@ bool QemuRegisters::find_registers() {
   cpu_ = get_cpu_(number_);
   buffer_ = g_byte_array_new();
   GArray* const list = qemu_plugin_get_registers();
-  const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
+  const unsigned size = g_array_get_element_size(list);
   bool wide = false;  // a processor with long mode, whatever mode it is in
   for (unsigned n = 0; n < list->len; ++n) {
-    wide |= std::string_view(entries[n].name) == "rax";
+    const auto& entry =
+        *reinterpret_cast<const qemu_plugin_reg_descriptor*>(list->data + std::size_t{n} * size);
+    wide |= std::string_view(entry.name) == "rax";
     for (unsigned k = 0; k < kRegisters; ++k)
-      if (is_named(entries[n].name, kNames[k])) handles_[k] = entries[n].handle;
+      if (is_named(entry.name, kNames[k])) handles_[k] = entry.handle;
   }
   g_array_free(list, 1);
   if (!wide) {
