@@ -115,11 +115,23 @@ void ReadMatcher::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
       if (single) taken.add(first, bytes);
       compared_ += p->parts;
       p = pending_.erase(p);
+    } else if (is_walk_passed(*p) && equals(*p, memory)) {
+      compared_ += p->parts;
+      p = pending_.erase(p);
     } else {
       ++p;
       ++looked_at;
     }
   }
+}
+
+/// A walk to a page of an earlier iteration, for which the replay has had no need: a REP over many
+/// pages would gather more of them than touch() looks at.
+bool ReadMatcher::is_walk_passed(const Pending& p) const {
+  const Position at = p.t.position;
+  return at.instruction == instruction_ && at.iteration < iteration_ &&
+         iteration_ != kAnyIteration && p.t.op == BusOp::data_read && !p.touched &&
+         is_table(p.t.address);
 }
 
 void ReadMatcher::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {

@@ -172,6 +172,7 @@ class ReadMatcher : private ReadMatcherProgress {
     return uncached_ ||
            (!pending_.empty() && pending_.front().t.position.instruction <= instruction_);
   }
+  bool is_walk_passed(const Pending& p) const;
   void look_at_code(const Memory& memory);
   void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
   void show_waiting(std::uint32_t frame);

@@ -258,6 +258,47 @@ TEST_F(RepeatOverManyLines, GivesUpNoLineWithAnotherByte) {
   }
 }
 
+/// REP MOVSD past the cache. The processor walks to its pages more often than the replay does,
+/// whose TLB holds them.
+class RepeatBesideWalks : public WriteBackComparison {
+ protected:
+  static constexpr std::uint32_t kFrom = 0x20000, kTo = 0x28000, kCount = 0x1000;
+  static constexpr std::uint64_t kRepeat = 3, kInstructions = 6;
+  RepeatBesideWalks() {
+    guest_.add({0xb9}, {kCount});  // mov ecx,kCount
+    guest_.add({0xbe}, {kFrom});   // mov esi,kFrom
+    guest_.add({0xbf}, {kTo});     // mov edi,kTo
+    guest_.add({0xf3, 0xa5});      // rep movsd
+    guest_.add({0x90, 0x90});
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      if (i % 16 == 0) {
+        read_past_the_cache(PagedGuest::kDirectory, i);
+        read_past_the_cache(PagedGuest::kTable + (kFrom + 4 * i) / kPageSize * 4, i);
+      }
+      read_past_the_cache(kFrom + 4 * i, i);
+    }
+  }
+  void read_past_the_cache(std::uint32_t address, std::uint32_t iteration) {
+    BusTransaction& t = shown(BusOp::data_read, address, 4, kRepeat, kUncacheable);
+    t.flags &= static_cast<std::uint16_t>(~kLine);
+    t.position.iteration = iteration;
+    ++recording().totals.reads;
+    ++recording().totals.line_fills;
+  }
+};
+
+TEST_F(RepeatBesideWalks, ReadsItsOperandsBehindAnyNumberOfThem) {
+  for (const bool plain : {false, true}) EXPECT_EQ(disagreement(kInstructions, plain), "");
+}
+
+TEST_F(RepeatBesideWalks, ReadsNothingElse) {
+  bus_.evidence.back().address = PhysAddr{0x30000};
+  filled(kFrom, kRepeat + 1);
+  for (const bool plain : {false, true}) {
+    EXPECT_EQ(disagreement(kInstructions, plain), "the processor reads what the replay does not");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(HalfOfTheLine, LineGivenUp, testing::Values(0u, 12u, 16u, 28u));
 
 }  // namespace
