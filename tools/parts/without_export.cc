@@ -1,5 +1,6 @@
 // Stand-ins for the tools of the part "export".
 
+#include "tools/export/exporter_list.h"
 #include "tools/parts/absent_tool.h"
 
 namespace citcat::tools {
@@ -22,5 +23,8 @@ extern const ToolRow kPprofTool = absent_tool<kExportPart>("pprof");
 extern const ToolRow kPerfettoTool = absent_tool<kExportPart>("perfetto");
 extern const ToolRow kDrcovTool = absent_tool<kExportPart>("drcov");
 extern const ToolRow kLcovTool = absent_tool<kExportPart>("lcov");
+
+/// Never called: there are no parts of a trace without its exporter.
+void join_drmemtrace(const std::vector<std::string>&, const std::string&) {}
 
 }  // namespace citcat::tools
