@@ -1,6 +1,8 @@
 // Stand-ins for the tools of the part "export".
 
-#include "tools/export/exporter_list.h"
+#include <string>
+#include <vector>
+
 #include "tools/parts/absent_tool.h"
 
 namespace citcat::tools {
@@ -25,6 +27,7 @@ extern const ToolRow kDrcovTool = absent_tool<kExportPart>("drcov");
 extern const ToolRow kLcovTool = absent_tool<kExportPart>("lcov");
 
 /// Never called: there are no parts of a trace without its exporter.
+void join_drmemtrace(const std::vector<std::string>& parts, const std::string& path);
 void join_drmemtrace(const std::vector<std::string>&, const std::string&) {}
 
 }  // namespace citcat::tools
