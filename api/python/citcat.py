@@ -11,10 +11,13 @@
     for batch in citcat.references("boot.citcat"):
         print(len(batch.address), batch.level.max())
 
+    table = pyarrow.table(citcat.references("boot.citcat"))  # or polars.from_arrow(), duckdb ...
+
     citcat.analyze("boot.citcat", "count", "bpred:entries=1024")["tools"]["count"]["instructions"]
 
-It stands on the C library (citcat.h, citcat_machine.h, citcat_references.h) and needs nothing but Python; where numpy is
-installed, batches come as its arrays. analyze() runs the program.
+It stands on the C library (citcat.h, citcat_machine.h, citcat_references.h, citcat_arrow.h) and needs nothing but
+Python; where numpy is installed, batches come as its arrays. Whoever takes Arrow's columns takes Trace, references() and
+Batch. analyze() runs the program.
 """
 
 import ctypes
@@ -118,12 +121,30 @@ _r_read = _declare("citcat_references_read", ctypes.c_size_t, _P, ctypes.c_void_
 _r_close = _declare("citcat_references_close", None, _P)
 _r_error = _declare("citcat_references_error", ctypes.c_char_p, _P)
 
+_a_references = _declare("citcat_references_arrow", ctypes.c_int, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint64,
+                         ctypes.c_uint64, ctypes.c_size_t, _P)
+_a_trace = _declare("citcat_trace_arrow", ctypes.c_int, ctypes.c_char_p, ctypes.c_uint, ctypes.c_size_t, _P)
+_a_schema = _declare("citcat_arrow_schema", ctypes.c_int, ctypes.c_int, _P)
+_a_columns = _declare("citcat_columns_arrow", ctypes.c_int, _P, ctypes.c_size_t, _P)
+_a_error = _declare("citcat_arrow_error", ctypes.c_char_p)
+_a_new = _declare("citcat_arrow_new", _P, ctypes.c_char_p)
+_a_destructor = _declare("citcat_arrow_destructor", _P, ctypes.c_char_p, _P)
+_capsule_new = ctypes.PYFUNCTYPE(ctypes.py_object, _P, ctypes.c_char_p, _P)(("PyCapsule_New", ctypes.pythonapi))
+_get_pointer = ctypes.cast(ctypes.pythonapi.PyCapsule_GetPointer, _P)
+_ARROW_REFERENCES, _ARROW_TRACE = 0, 1
+# The capsules' names, which Python keeps by their addresses: never freed.
+_SCHEMA, _ARRAY, _STREAM = b"arrow_schema", b"arrow_array", b"arrow_array_stream"
+for _name in (_SCHEMA, _ARRAY, _STREAM):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_name))
+
 _PROCESSES, _UNCHECKED, _EVENTS, _WIDE = 1, 2, 4, 8
 _KINDS = ("instruction", "process", "translation", "event")
+_EVENT = 3
+_ARROW_ROWS = 65536
 
 Record = namedtuple("Record", "instruction iteration kind address bytes data pid page frame bits event")
 Record.__doc__ = """A record of a trace (citcat_wide_record). `kind`: "instruction", "process", "translation" or
-"event"; `bytes` of the instruction; `data` the linear addresses that it used."""
+"event"; `bytes` of the instruction; `data` the linear addresses that it used, or an event's two numbers."""
 
 
 def version():
@@ -133,6 +154,45 @@ def version():
 
 def _path(path):
     return os.fsencode(path)
+
+
+def _capsule(name, fill):
+    """A capsule of Arrow's with what `fill` puts into the structure."""
+    structure = _a_new(name)
+    if not structure:
+        raise MemoryError
+    capsule = _capsule_new(structure, name, _a_destructor(name, _get_pointer))
+    if fill(structure) != 0:
+        raise Error(_a_error().decode(errors="replace"))
+    return capsule
+
+
+class _Schema(ctypes.Structure):
+    """The beginning of ArrowSchema."""
+
+    _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", _P), ("flags", ctypes.c_int64),
+                ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(_P))]
+
+
+def _column_names(capsule):
+    get = ctypes.PYFUNCTYPE(_P, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    schema = _Schema.from_address(get(capsule, _SCHEMA))
+    return [_Schema.from_address(schema.children[i]).name for i in range(schema.n_children)]
+
+
+class _Tabular:
+    """Columns that are offered as Arrow's PyCapsule interface says."""
+
+    _table = _ARROW_REFERENCES
+
+    def __arrow_c_schema__(self):
+        return _capsule(_SCHEMA, lambda structure: _a_schema(self._table, structure))
+
+    def _check_request(self, requested_schema):
+        """Other types are not offered; other columns are refused."""
+        if requested_schema is not None and (
+                _column_names(requested_schema) != _column_names(self.__arrow_c_schema__())):
+            raise Error("columns are asked for that this table does not have")
 
 
 def processors(path):
@@ -159,14 +219,18 @@ class _Closing:
         self.close()
 
 
-class Trace(_Closing):
+class Trace(_Closing, _Tabular):
     """The instructions of a recording or KT file, in order. Iterating gives Record after Record; a
-    replay that leaves the recording's evidence raises Error behind what was sure."""
+    replay that leaves the recording's evidence raises Error behind what was sure. As Arrow's stream it has a row for
+    each record, from the first one, wherever this object stands."""
+
+    _table = _ARROW_TRACE
 
     def __init__(self, path, processes=False, events=False, check=True):
         flags = _WIDE | (_PROCESSES if processes else 0) | (0 if check else _UNCHECKED)
         flags |= _EVENTS if events else 0
-        self._trace = _open(_path(path), flags)
+        self._path, self._flags = _path(path), flags
+        self._trace = _open(self._path, flags)
         if not self._trace:
             raise Error(_error(None).decode())
 
@@ -202,7 +266,11 @@ class Trace(_Closing):
         while (count := self._fill(buffer)) is not None:
             for r in buffer[:count]:
                 yield Record(r.instruction, r.iteration, _KINDS[r.kind], r.address, bytes(r.bytes[:r.length]),
-                             tuple(r.data[:r.data_count]), r.pid, r.page, r.frame, r.bits, r.event)
+                             tuple(r.data[:2 if r.kind == _EVENT else r.data_count]), r.pid, r.page, r.frame, r.bits, r.event)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        self._check_request(requested_schema)
+        return _capsule(_STREAM, lambda structure: _a_trace(self._path, self._flags, _ARROW_ROWS, structure))
 
     def batches(self, size=100_000):
         """Records by columns, up to `size` at once: a numpy structured array with the fields of
@@ -276,35 +344,90 @@ class Machine(_Closing):
         return physical.value if found else None
 
 
-Batch = namedtuple("Batch", "instruction address physical size kind process level")
-Batch.__doc__ = """Columns of references: instructions completed before, linear and physical address, bytes,
-number of the kind in KINDS, CR3 of the process, privilege level."""
+class Batch(_Tabular):
+    """Columns of references: instructions completed before, linear and physical address, bytes, number of the kind in
+    KINDS, CR3 of the process, privilege level. No tuple: who takes Arrow's columns would take it for a list of them."""
+
+    __slots__ = _fields = ("instruction", "address", "physical", "size", "kind", "process", "level")
+
+    def __init__(self, instruction, address, physical, size, kind, process, level):
+        for name, column in zip(self._fields, (instruction, address, physical, size, kind, process, level)):
+            setattr(self, name, column)
+
+    def __iter__(self):
+        return (getattr(self, name) for name in self._fields)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        self._check_request(requested_schema)
+        rows = len(self.instruction)
+        if any(len(column) != rows for column in self):
+            raise Error("the columns of a batch differ in length")
+        # Each stays until it has been copied.
+        arrays = {name: _array(getattr(self, name), kind) for name, kind in zip(_COLUMN_ORDER, _COLUMN_TYPES)}
+        columns = _columns_at(arrays)
+        return (self.__arrow_c_schema__(),
+                _capsule(_ARRAY, lambda structure: _a_columns(ctypes.byref(columns), rows, structure)))
+
+
+def _array(column, kind):
+    """The column as an array of numbers of that kind, which lie one behind the other."""
+    return numpy.ascontiguousarray(column, dtype=kind) if numpy is not None else (kind * len(column))(*column)
+
+
+def _columns_at(arrays):
+    """Which must outlive it."""
+    places = {name: a.ctypes.data if hasattr(a, "ctypes") else ctypes.addressof(a) for name, a in arrays.items()}
+    return _Columns(ctypes.sizeof(_Columns), *(places[name] if name else None for name in _STRUCTURE_ORDER))
+
 
 KINDS = ("fetch", "read", "write", "walk read", "walk write", "system read", "system write")
 
 
+class _References(_Tabular):
+    """references() as a stream of Arrow's, and to be iterated over."""
+
+    def __init__(self, path, from_, to, size, check):
+        self._arguments = (_path(path), 0 if check else _UNCHECKED, from_, 2**64 - 1 if to is None else to)
+        self._size = size
+        self._batches = self._read()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        self._check_request(requested_schema)
+        return _capsule(_STREAM, lambda structure: _a_references(*self._arguments, self._size, structure))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self._batches)
+
+    def close(self):
+        self._batches.close()
+
+    def _read(self):
+        run = _r_open(*self._arguments)
+        if not run:
+            raise Error(_r_error(None).decode())
+        try:
+            while True:
+                arrays = {name: (kind * self._size)() for name, kind in zip(_COLUMN_ORDER, _COLUMN_TYPES)}
+                count = _r_read(run, ctypes.byref(_columns_at(arrays)), self._size)
+                if count == 0:
+                    error = _r_error(run)
+                    if error:
+                        raise Error(error.decode())
+                    return
+                yield Batch(**{k: numpy.ctypeslib.as_array(a)[:count] if numpy else a[:count]
+                               for k, a in arrays.items()})
+        finally:
+            _r_close(run)
+
+
 def references(path, from_=0, to=None, size=100_000, check=True):
     """What instructions [from_, to) fetched, read and wrote, in program order: Batch after Batch of up to
-    `size` rows. Columns are numpy arrays; without numpy arrays of ctypes. Each is the caller's own."""
-    run = _r_open(_path(path), 0 if check else _UNCHECKED, from_, 2**64 - 1 if to is None else to)
-    if not run:
-        raise Error(_r_error(None).decode())
-    try:
-        while True:
-            arrays = [(kind * size)() for kind in _COLUMN_TYPES]
-            named = dict(zip(_COLUMN_ORDER, arrays))
-            columns = _Columns(ctypes.sizeof(_Columns), *(
-                ctypes.cast(named[name], ctypes.c_void_p) if name else None for name in _STRUCTURE_ORDER))
-            count = _r_read(run, ctypes.byref(columns), size)
-            if count == 0:
-                error = _r_error(run)
-                if error:
-                    raise Error(error.decode())
-                return
-            yield Batch(**{k: numpy.ctypeslib.as_array(a)[:count] if numpy else a[:count]
-                           for k, a in named.items()})
-    finally:
-        _r_close(run)
+    `size` rows. Columns are numpy arrays; without numpy arrays of ctypes. Each is the caller's own. Given to who
+    takes Arrow's streams, it is read from the beginning each time."""
+    return _References(path, from_, to, size, check)
 
 
 def table(rows):
