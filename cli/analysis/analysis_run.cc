@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -253,6 +254,10 @@ class Worker {
   pid_t process_ = 0;
 };
 
+constexpr std::array kCounts{&ReplayReport::instructions, &ReplayReport::interrupts,
+                             &ReplayReport::exceptions,   &ReplayReport::io_reads,
+                             &ReplayReport::io_writes,    &ReplayReport::external_writes};
+
 /// Kinds of what a process tells.
 enum class Piece : std::uint8_t { part, diverged, failed, bad_input };
 
@@ -275,7 +280,7 @@ void Worker::work(const RecordingFile& file, const AnalysisPlan& plan, bool begi
       put_divergence(out, *result.report.divergence);
     } else {
       out.u8(static_cast<std::uint8_t>(Piece::part));
-      out.varint(result.report.instructions);
+      for (const auto count : kCounts) out.varint(result.report.*count);
       out.u8(static_cast<std::uint8_t>(result.report.end));
       result.analysis->save(out);
     }
@@ -299,7 +304,8 @@ void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
   const auto piece = static_cast<Piece>(in.u8("kind"));
   switch (piece) {
     case Piece::part: {
-      result.report.instructions = in.varint("instructions");
+      // Checkpoints have the counts of the run before them.
+      for (const auto count : kCounts) result.report.*count = in.varint("a count");
       result.report.end = static_cast<ReplayReport::End>(in.u8("end"));
       Setup later = setup;
       later.begins = result.analysis == nullptr;

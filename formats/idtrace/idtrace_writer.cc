@@ -20,6 +20,11 @@ void IdtraceWriter::write(const IdtraceEntry& entry) {
   if (buffer_.size() >= kPiece) flush();
 }
 
+void IdtraceWriter::write_piece(std::span<const std::uint8_t> entries) {
+  flush();
+  sink_.write(entries);
+}
+
 void IdtraceWriter::flush() {
   if (buffer_.empty()) return;
   sink_.write(buffer_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "formats/idtrace/trace_entry.h"
@@ -19,6 +20,8 @@ class IdtraceWriter {
   IdtraceKind kind() const { return kind_; }
   /// An entry that traces of this kind have; any other is our own mistake.
   void write(const IdtraceEntry& entry);
+  /// Entries as another writer of the kind handed them to its sink, a piece at a time.
+  void write_piece(std::span<const std::uint8_t> entries);
   std::uint64_t entries() const { return entries_; }
   /// Hands everything to the sink. The destructor does not: call it before finishing the sink.
   void flush();

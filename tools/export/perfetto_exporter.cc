@@ -113,21 +113,20 @@ class PerfettoTool final : public StepTool {
     describe(TrackId::written, "bytes written by others", true);
   }
 
-  /// What goes on on a track from now on.
+  /// What goes on on a track from now on; `name` is the format of its name.
   void change(Running& running, TrackId track, std::uint64_t time, std::uint32_t value,
-              const std::string& name) {
+              fmt::format_string<std::uint32_t&> name) {
     if (running.value == value) return;
     if (running.value) tell(time, track, kSliceEnd);
     running.value = value;
-    tell(time, track, kSliceBegin, name);
+    tell(time, track, kSliceBegin, fmt::format(name, value));
   }
 
   void step(const Step& step) override {
     if (!described_) describe_tracks();
     const std::uint64_t time = now(step.position);
-    change(process_, TrackId::process, time, step.address_space,
-           fmt::format("{:08x}", step.address_space));
-    change(level_, TrackId::level, time, step.level, fmt::format("level {}", step.level));
+    change(process_, TrackId::process, time, step.address_space, "{:08x}");
+    change(level_, TrackId::level, time, step.level, "level {}");
     // Where level 3 runs, every delivery has returned.
     if (step.level == 3) close_deliveries(time, 0);
   }

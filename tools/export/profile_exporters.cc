@@ -2,19 +2,29 @@
 
 namespace citcat::tools {
 
-void* ProfileTool::code(const StaticBlock& block) {
-  return &pieces_.emplace_back(Piece{StepTool::code(block), follower_.code(block)});
+void BlockTotals::run(const Execution& execution, const Context& context) {
+  const Position first = execution.first();
+  settle(first.instruction);
+  const std::uint32_t count = execution.block().count();
+  // All but the last have another one behind them.
+  totals_.instructions += count - 1;
+  last_ = first.instruction + count - 1;
+  is_pending_ = true;
+  if (first.iteration != 0) {
+    totals_.further += execution.iterations();
+    return;
+  }
+  totals_.further += execution.iterations() - 1;
+  totals_.fetched += count;
+  if (context.level() == Context::kUserLevel) totals_.user += count;
 }
 
-void ProfileTool::run(void* mine, const Execution& execution, const Context& context) {
-  const Piece& piece = *static_cast<const Piece*>(mine);
-  StepTool::run(piece.stepped, execution, context);
-  follower_.run(piece.followed, execution, context);
-}
-
-void ProfileTool::event(const MachineEvent& event, const Context& context) {
-  StepTool::event(event, context);
-  follower_.event(event, context);
+void BlockTotals::event(const MachineEvent& event) {
+  // Where an interrupt is taken within a REP, that does not complete.
+  if (event.kind == MachineEvent::Kind::delivered &&
+      event.delivery.kind != DeliveredEvent::Kind::software) {
+    settle(event.position.instruction);
+  }
 }
 
 CallPath ProfileTool::began(std::uint32_t space) {
@@ -39,9 +49,15 @@ CallPath ProfileTool::entered(CallPath under, ProcedureNumber procedure, bool is
   return tree_.enter_procedure(under, procedure, !is_base);
 }
 
-void ProfileTool::end() {
-  write(CallPaths(tree_, procedures_, names_));
-  file().finish();
+void ProfileTool::report(Report& out) const {
+  auto& self = const_cast<ProfileTool&>(*this);
+  if (!written_) {
+    self.totals_.end();
+    self.write(CallPaths(tree_, procedures_, names_));
+    self.file_.finish();
+  }
+  self.written_ = true;
+  totals_.totals().report(out, false);
 }
 
 }  // namespace citcat::tools

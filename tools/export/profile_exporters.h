@@ -2,35 +2,63 @@
 // The common part of exporters of profiles: the run as a tree of call paths, written at its end.
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "formats/io/error.h"
 #include "tools/analyses/call_follower.h"
 #include "tools/analyses/call_tree.h"
 #include "tools/analyses/procedure_table.h"
 #include "tools/export/call_paths.h"
 #include "tools/export/export_file.h"
-#include "tools/export/step_stream.h"
+#include "tools/export/told_step.h"
+#include "tools/host/tool.h"
 
 namespace citcat::tools {
 
-class ProfileTool : public StepTool, private CallFollowerListener {
+/// What all exporters count, of a run that is told block by block.
+class BlockTotals {
+ public:
+  void run(const Execution& execution, const Context& context);
+  void event(const MachineEvent& event);
+  void end() { settle(last_ + 1); }
+  const StepTotals& totals() const { return totals_; }
+
+ private:
+  /// The last instruction is followed by what begins number `next` of the run.
+  void settle(std::uint64_t next) {
+    if (is_pending_ && next > last_) ++totals_.instructions;
+    is_pending_ = false;
+  }
+
+  StepTotals totals_;
+  bool is_pending_ = false;  ///< whether the last one completed is not known yet
+  std::uint64_t last_ = 0;
+};
+
+class ProfileTool : public Tool, private CallFollowerListener {
  public:
   /// `names` may be null.
   ProfileTool(ExportFile file, std::string command, const NameSource* names)
-      : StepTool(std::move(file)),
-        command_(std::move(command)),
-        names_(names),
-        procedures_(names) {}
+      : file_(std::move(file)), command_(std::move(command)), names_(names), procedures_(names) {}
 
-  void* code(const StaticBlock& block) final;
-  void run(void* mine, const Execution& execution, const Context& context) final;
-  void event(const MachineEvent& event, const Context& context) final;
+  Wants wants() const final { return CallFollower::wants(); }
+  void* code(const StaticBlock& block) final { return follower_.code(block); }
+  void run(void* mine, const Execution& execution, const Context& context) final {
+    totals_.run(execution, context);
+    follower_.run(mine, execution, context);
+  }
+  void event(const MachineEvent& event, const Context& context) final {
+    totals_.event(event);
+    follower_.event(event, context);
+  }
   /// Calls are followed from the beginning on, and so are the names of processes.
   bool merges() const final { return false; }
+  void follow(Tool&&) final { throw InternalError("parts of a profile are put together"); }
+  void save(ByteWriter&) const final {}
+  void load(ByteReader&) final {}
+  void report(Report& out) const final;
 
  protected:
   /// Writes the whole profile; the file is finished afterwards.
@@ -38,17 +66,10 @@ class ProfileTool : public StepTool, private CallFollowerListener {
   /// What was run, for formats that name it.
   const std::string& command() const { return command_; }
   const NameSource* names() const { return names_; }
+  ExportFile& file() { return file_; }
+  const ExportFile& file() const { return file_; }
 
  private:
-  /// A piece of code, to both who follow.
-  struct Piece {
-    void* stepped = nullptr;
-    void* followed = nullptr;
-  };
-
-  void step(const Step& /*step*/) final {}
-  void end() final;
-
   CallPath began(std::uint32_t space) final;
   CallPath handles(CallPath under, const KernelEntry& entry) final;
   CallPath entered(CallPath under, ProcedureNumber procedure, bool is_base) final;
@@ -63,12 +84,14 @@ class ProfileTool : public StepTool, private CallFollowerListener {
   }
   void taken_back(ProcedureNumber /*procedure*/) final { tree_.taken_back(); }
 
+  ExportFile file_;
   std::string command_;
   const NameSource* names_;
+  BlockTotals totals_;
+  bool written_ = false;
   ProcedureTable procedures_;
   CallFollower follower_{procedures_, *this};
   CallTree tree_;
-  std::deque<Piece> pieces_;
 };
 
 /// make() of a row.

@@ -65,12 +65,13 @@ void StepTotals::add(const StepTotals& more) {
   left_out += more.left_out;
 }
 
-void StepTotals::report(Report& out) const {
+void StepTotals::report(Report& out, bool accesses) const {
   out.value("instructions", "instructions completed", instructions);
   out.value("fetched", "instructions fetched", fetched);
   out.value("not_fetched", "further iterations of REP", further);
   out.value("user", "fetched at level 3", user);
   out.value("kernel", "fetched at another level", fetched - user);
+  if (!accesses) return;
   out.value("reads", "reads", reads);
   out.value("writes", "writes", writes);
 }
@@ -248,7 +249,7 @@ void StepTool::report(Report& out) const {
   self.tell_events();
   if (!ended_) self.end();
   self.ended_ = true;
-  totals_.report(out);
+  totals_.report(out, wants().references);
   report_more(out);
 }
 

@@ -71,7 +71,8 @@ struct StepTotals {
 
   void add(const Step& step);
   void add(const StepTotals& more);
-  void report(Report& out) const;
+  /// `accesses`: they were told.
+  void report(Report& out, bool accesses) const;
 };
 
 }  // namespace citcat::tools

@@ -46,6 +46,8 @@ class IdtraceBlockBuilder {
                    std::uint32_t step = 0);
   /// The run is over.
   void finish();
+  /// A jump, call or the like ran last, or nothing: what comes next begins a block.
+  bool is_between_blocks() const { return run_.instructions.empty(); }
 
  private:
   bool continues_repeat(LinearAddr linear, const DecodedInstruction& info,

@@ -32,6 +32,8 @@ class IdtraceBlockTable {
   /// The number of a block, which is added if it is not there.
   std::uint32_t number(const ExecutedRun& run);
   std::uint32_t position(std::uint32_t number) const { return positions_[number]; }
+  /// In the order of their numbers.
+  const std::vector<ExecutedRun>& runs() const { return runs_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(positions_.size()); }
 
   const IdtraceBlockWriter& blocks() const { return blocks_; }

@@ -1,5 +1,6 @@
 #include "tools/idtrace/trace_output.h"
 
+#include <cstring>
 #include <string_view>
 
 #include "formats/idtrace/count_file.h"
@@ -65,6 +66,45 @@ IdtraceOutput::IdtraceOutput(const IdtraceFiles& files, const IdtraceOptions& op
   writer_.emplace(*sink_, kind_of(options_.content));
 }
 
+IdtraceOutput::IdtraceOutput(std::unique_ptr<ByteSink> trace, const IdtraceOptions& options)
+    : options_(options), is_part_(true), sink_(std::move(trace)) {
+  if (options_.content != IdtraceContent::profile) {
+    writer_.emplace(*sink_, kind_of(options_.content));
+  }
+}
+
+IdtracePart IdtraceOutput::take_part() {
+  CITCAT_ASSERT(builder_.is_between_blocks());
+  if (writer_) writer_->flush();
+  sink_->finish();
+  return {instructions_, table_.runs(), executions_};
+}
+
+void IdtraceOutput::add_blocks(const IdtracePart& part) {
+  CITCAT_ASSERT(builder_.is_between_blocks());
+  instructions_ += part.instructions;
+  numbers_.clear();
+  for (const ExecutedRun& run : part.blocks) numbers_.push_back(table_.number(run));
+  executions_.resize(table_.size());
+  for (std::size_t i = 0; i < part.executions.size(); ++i) {
+    executions_[numbers_[i]] += part.executions[i];
+  }
+}
+
+void IdtraceOutput::add_trace(std::vector<std::uint8_t> piece) {
+  constexpr std::size_t kEntry = 5;  // all that an execution trace has
+  if (options_.content == IdtraceContent::execution) {
+    for (std::size_t at = 0; at + kEntry <= piece.size(); at += kEntry) {
+      if (piece[at] != static_cast<std::uint8_t>(IdtraceTag::block)) continue;
+      std::uint32_t value = 0;
+      std::memcpy(&value, &piece[at + 1], sizeof value);
+      value = table_.position(numbers_.at(value));
+      std::memcpy(&piece[at + 1], &value, sizeof value);
+    }
+  }
+  writer_->write_piece(piece);
+}
+
 void IdtraceOutput::open(const ExecutedRun& run, const DecodedInstruction& last) {
   IdtraceEntry entry;
   switch (options_.content) {
@@ -87,7 +127,8 @@ void IdtraceOutput::open(const ExecutedRun& run, const DecodedInstruction& last)
       return write_lines(run);
     case IdtraceContent::execution:
       entry.tag = IdtraceTag::block;
-      entry.value = table_.position(table_.number(run));
+      entry.value = table_.number(run);
+      if (!is_part_) entry.value = table_.position(entry.value);
       return writer_->write(entry);
   }
 }

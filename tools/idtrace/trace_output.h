@@ -40,10 +40,26 @@ struct IdtraceFiles {
   static IdtraceFiles beside(const std::string& path, IdtraceContent content);
 };
 
+/// What an output made of a part of the run, from the beginning of a block to the end of one.
+struct IdtracePart {
+  std::uint64_t instructions = 0;
+  std::vector<ExecutedRun> blocks;
+  std::vector<std::uint64_t> executions;  ///< of a profile, of each block
+};
+
 /// Writes the files of what it is told. Interrupted, none has its name.
 class IdtraceOutput final : private IdtraceBlockReceiver {
  public:
   IdtraceOutput(const IdtraceFiles& files, const IdtraceOptions& options);
+  /// Of a part of the run: no files; entries of blocks in the trace, if there is one, have the
+  /// blocks' numbers.
+  IdtraceOutput(std::unique_ptr<ByteSink> trace, const IdtraceOptions& options);
+  /// All that a part was told but for its trace, which the sink has. It was told whole blocks.
+  IdtracePart take_part();
+  /// As if what the part was told had been told here, between two blocks: first its blocks, then
+  /// its trace, piece by piece.
+  void add_blocks(const IdtracePart& part);
+  void add_trace(std::vector<std::uint8_t> piece);
 
   /// As of IdtraceBlockBuilder.
   void instruction(LinearAddr linear, const DecodedInstruction& info,
@@ -68,6 +84,8 @@ class IdtraceOutput final : private IdtraceBlockReceiver {
   IdtraceOptions options_;
   IdtraceBlockTable table_;
   std::vector<std::uint64_t> executions_;  ///< of a profile, of each block
+  std::vector<std::uint32_t> numbers_;     ///< here, of the blocks of the part that is added
+  bool is_part_ = false;
   std::unique_ptr<ByteSink> sink_;
   std::optional<IdtraceWriter> writer_;
   std::optional<IdtraceEntry> control_;  ///< of a branch trace: what ends the open block

@@ -1,6 +1,7 @@
 // The Linux sample in every format of others, each read by a reader of the test's own and held to
 // the KT of the same run.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "golden/process.h"
 #include "golden/samples.h"
+#include "tools/export/exporter_list.h"
 #include "unit/drmemtrace_reader.h"
 
 namespace citcat::testing {
@@ -521,36 +523,58 @@ TEST_F(Export, TotalsAreTheSameInEachFormat) {
   }
 }
 
-TEST_F(Export, PartsPutTogetherAreTheWhole) {
-  good({"checkpoint", "linux.citcat", "--every", "20000", "-q"});
-  for (const std::string ending :
-       {"drcov", "din", "lackey", "champsim", "tenet", "bb", "perfetto-trace"}) {
-    const std::string whole = exported("whole." + ending);
-    const ProcessResult parts = run_citcat(
-        {"replay", "linux.citcat", "-o", "parts." + ending, "--unchecked", "--jobs", "3"},
-        folder_->path());
-    EXPECT_EQ(parts.exit_code, 0) << parts.err;
-    EXPECT_EQ(parts.err.find("one process"), std::string::npos) << parts.err;
-    EXPECT_TRUE(load("parts." + ending) == whole) << ending;
+/// The files of a folder and those below it, by name.
+std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> all;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!file.is_regular_file()) continue;
+    all[std::filesystem::relative(file.path(), folder)] = read_file(file.path());
   }
+  return all;
 }
 
-TEST_F(Export, PartsOfAFolderPutTogetherAreTheWhole) {
-  const auto files = [&](const std::string& name) {
-    std::map<std::string, std::string> all;
-    const auto inner = folder_->path() / name / "trace";
-    for (const auto& file : std::filesystem::directory_iterator(inner)) {
-      all[file.path().filename()] = read_file(file.path());
-    }
-    return all;
-  };
+// Every exporter, and every kind of file that IDtrace has: one job and three give the same files
+// and say the same.
+TEST_F(Export, PartsPutTogetherAreTheWhole) {
   good({"checkpoint", "linux.citcat", "--every", "20000", "-q"});
-  for (const std::string jobs : {"1", "3"}) {
-    good({"replay", "linux.citcat", "-o", jobs + ".jobs.drmemtrace", "--unchecked", "--jobs", jobs,
-          "--format", "drmemtrace:chunk=1000"});
+  const std::map<std::string, std::vector<std::string>> others{
+      {"kt", {"kt"}},
+      {"idtrace",
+       {"idtrace:content=execution", "idtrace:content=branch", "idtrace:content=cache",
+        "idtrace:content=profile"}},
+      {"drmemtrace", {"drmemtrace:chunk=1000"}}};
+  const std::set<std::string> serial{"callgrind", "folded", "speedscope", "pprof"};
+  std::size_t count = 0;
+  for (const tools::ExporterRow& row : tools::exporter_list()) {
+    const std::string name = row.tool->name;
+    const auto other = others.find(name);
+    const auto formats = other != others.end() ? other->second : std::vector<std::string>{name};
+    for (const std::string& format : formats) {
+      std::map<std::string, std::string> files[2];
+      nlohmann::json said[2];
+      for (const int parts : {0, 1}) {
+        const auto folder = folder_->path() / fmt::format("matrix{}.{}", count, parts);
+        std::filesystem::create_directory(folder);
+        const bool is_profile = format.ends_with("profile");
+        const ProcessResult run = run_citcat(
+            {"replay", "../linux.citcat", "-o", is_profile ? "run.cnt" : "run", "--format", format,
+             "--unchecked", "--json", "--to", "45000", "--jobs", parts == 1 ? "3" : "1"},
+            folder);
+        ASSERT_EQ(run.exit_code, 0) << format << run.err;
+        const bool is_alone = run.err.find("one process") != std::string::npos;
+        EXPECT_EQ(is_alone, parts == 1 && serial.count(name) != 0) << format << run.err;
+        files[parts] = files_below(folder);
+        said[parts] = nlohmann::json::parse(run.out);
+        for (const char* const time : {"seconds", "mips", "opening"}) said[parts].erase(time);
+        std::filesystem::remove_all(folder);
+      }
+      EXPECT_FALSE(files[0].empty()) << format;
+      EXPECT_TRUE(files[0] == files[1]) << format;
+      EXPECT_EQ(said[0], said[1]) << format;
+      ++count;
+    }
   }
-  EXPECT_GT(files("1.jobs.drmemtrace").size(), 3U);
-  EXPECT_TRUE(files("1.jobs.drmemtrace") == files("3.jobs.drmemtrace"));
+  EXPECT_EQ(count, tools::exporter_list().size() + 3);
 }
 
 TEST_F(Export, CatWritesWhatReplayDoes) {
