@@ -167,7 +167,6 @@ const std::map<std::string, std::vector<std::vector<std::string>>> kAskWhichOne{
     {"diff", {{"two.citcat", "two.citcat@1"}, {"two.citcat@0", "two.citcat"}}},
     {"dump", {{"two.citcat"}}},
     {"session", {{"two.citcat"}}},
-    {"view", {{"two.citcat", "--export", "v.html"}, {"two.citcat", "--no-browser"}}},
     {"why", {{"two.citcat", "--register", "eax"}}},
 };
 
