@@ -51,10 +51,19 @@ fs::path folder_in(const char* variable, const char* below) {
   return value != nullptr && *value != '\0' ? fs::path(value) / below : fs::path();
 }
 
-/// Whether scripts/setup-monitor has fetched a QEMU into this folder (scripts/build-folder.sh).
+/// The suite of Debian whose QEMU is to be taken; "" where none was chosen (scripts/monitor-qemu).
+std::string chosen_suite() {
+  const char* const suite = std::getenv("CITCAT_QEMU_SUITE");
+  return suite != nullptr ? suite : "";
+}
+
+/// Whether scripts/setup-monitor has fetched the chosen QEMU into this folder
+/// (scripts/build-folder.sh).
 bool has_qemu(const fs::path& build) {
   std::error_code error;
-  return !build.empty() && fs::exists(build / "deps/qemu/usr/bin", error);
+  const std::string suite = chosen_suite();
+  const fs::path qemu = build / "deps" / (suite.empty() ? "qemu" : "qemu-" + suite);
+  return !build.empty() && fs::exists(qemu / "usr/bin", error);
 }
 
 /// The script that runs the fetched QEMU, where one has been fetched; "" otherwise.
@@ -146,9 +155,18 @@ EmulatorProgram find_emulator(const std::string& named) {
                     "qemu-system-x86_64 or qemu-system-i386",
                     named));
   if (name.find("qemu") == std::string::npos) return {named, ""};
+  const bool is_plain = named.find('/') == std::string::npos;
+  if (const std::string suite = chosen_suite(); is_plain && !suite.empty()) {
+    const std::string fetched = fetched_emulator(name.find("i386") == std::string::npos);
+    if (!fetched.empty()) return {fetched, fmt::format("{}: that of {}", named, suite)};
+    throw IoError(fmt::format(
+        "CITCAT_QEMU_SUITE: no QEMU of {} has been fetched; scripts/setup-monitor --suite {} "
+        "fetches it",
+        suite, suite));
+  }
   if (!is_there(named)) {
     const std::string fetched = fetched_emulator(name.find("i386") == std::string::npos);
-    if (fetched.empty() || named.find('/') != std::string::npos)
+    if (fetched.empty() || !is_plain)
       throw IoError(fmt::format("{}: no such program; {}", named, instead_of(named)));
     return {fetched, fmt::format("{}: there is none here; {} in its place", named, fetched)};
   }

@@ -19,7 +19,9 @@ struct EmulatorProgram {
 };
 
 /// The program as it was named, or the QEMU that scripts/setup-monitor has fetched where there is
-/// none of that name. Throws UsageError for an emulator of another architecture and for a QEMU that
+/// none of that name. Where CITCAT_QEMU_SUITE names a suite of Debian, a name without a folder
+/// stands for the QEMU of that suite, and IoError is thrown where it has not been fetched. Throws
+/// UsageError for an emulator of another architecture and for a QEMU that
 /// is too old, with what to write instead.
 EmulatorProgram find_emulator(const std::string& named);
 

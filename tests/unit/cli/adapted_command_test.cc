@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,19 @@ TEST(CheckCommand, RefusesTheDriverWithoutAWindow) {
   // What a boot loader tells the kernel is not known here.
   arguments.command = {"qemu", "-m", "1G"};
   EXPECT_NO_THROW(check_command(arguments));
+}
+
+TEST(FindEmulator, TakesNoOtherThanThatOfTheSuiteThatWasChosen) {
+  setenv("CITCAT_QEMU_SUITE", "no-such-suite", 1);
+  try {
+    find_emulator("qemu-system-x86_64");
+    ADD_FAILURE() << "expected IoError";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("no QEMU of no-such-suite has been fetched"),
+              std::string::npos)
+        << error.what();
+  }
+  unsetenv("CITCAT_QEMU_SUITE");
 }
 
 }  // namespace
