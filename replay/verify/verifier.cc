@@ -7,6 +7,7 @@
 #include "events/completed_instructions.h"
 #include "events/cpu_traits.h"
 #include "replay/machine/code_place.h"
+#include "replay/machine/string_elements.h"
 
 namespace citcat {
 
@@ -379,8 +380,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
 /// thousands of lines, which must not all be looked for behind each iteration. Behind an event
 /// nothing is known: iterations are counted from zero again.
 bool Verifier::repeats_again(const DecodedInstruction& info, Position now) const {
-  const bool ends_by_count = info.is(Operation::movs) || info.is(Operation::stos);
-  if (!ends_by_count || now.instruction == comparison_.interrupted) return false;
+  if (compares_strings(info) || now.instruction == comparison_.interrupted) return false;
   const std::uint32_t count = comparison_.machine->engine().gpr(kEcx);
   return (info.address_bits == 16 ? count & 0xffff : count) > 1;
 }
