@@ -47,18 +47,25 @@ void add_register(const std::string& name, const char* option, bool flag, SliceQ
   }
 }
 
+/// Of the names that places_named() knows.
+bool has_register(const CpuTraits& traits, const std::string& name) {
+  const auto range = places_named(name);
+  const bool is_general = range && range->first < place::kGprs + 8 * 16;
+  if (is_general && name.front() == 'r') return traits.has_long_mode;
+  if (is_general && name.front() == 'e') return !traits.sixteen_bit;
+  if (name == "fs" || name == "gs") return !traits.sixteen_bit;
+  if (name.starts_with("mm")) return traits.instructions >= InstructionSet::pentium;
+  if (name.starts_with("xmm")) return traits.instructions >= InstructionSet::p6;
+  return true;
+}
+
 /// Throws UsageError for a register that the recorded processor does not have: what is explained
 /// under its name would be another's value.
 void require_registers(const std::vector<std::string>& names, CpuModel model) {
   if (!is_known(model)) return;
   const CpuTraits& traits = cpu_traits(model);
   for (const std::string& name : names) {
-    const auto range = places_named(name);
-    const bool is_general = range && range->first < place::kGprs + 8 * 16;
-    const bool has = name.front() == 'r'   ? traits.has_long_mode
-                     : name.front() == 'e' ? !traits.sixteen_bit
-                                           : true;
-    if (is_general && !has) {
+    if (!has_register(traits, name)) {
       throw UsageError(fmt::format("--register {}: the recorded {} has no such register", name,
                                    cpu_model_name(model)));
     }

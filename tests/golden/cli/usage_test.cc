@@ -33,7 +33,7 @@ TEST_F(Usage, ARecordingIsNotImportedAgain) {
 }
 
 TEST_F(Usage, WhyNamesARegisterThatTheProcessorDoesNotHave) {
-  for (const char* const name : {"eax", "rax", "r8"}) {
+  for (const char* const name : {"eax", "rax", "r8", "fs", "gs", "mm0", "xmm0"}) {
     const ProcessResult result = run({"why", "pc.citcat", "--at", "100", "--register", name});
     EXPECT_EQ(result.exit_code, 2) << name;
     EXPECT_THAT(result.err, HasSubstr("has no such register")) << name;
