@@ -256,9 +256,7 @@ void note_format(const ReplayArguments& arguments, const Console& console) {
   const std::string& name = arguments.output;
   if (!arguments.format.empty() || name.empty()) return;
   if (output_kind(name) != OutputKind::replaced) return;
-  for (const char* const ending : {".kt", ".kt.zst", ".ktz"}) {
-    if (name.ends_with(ending)) return;
-  }
+  if (has_trace_ending(name)) return;
   console.note(name + ": a KT trace, since no format is known by this ending (see --format)");
 }
 

@@ -32,6 +32,9 @@ class TraceSink : public ByteSink {
 /// `sink` as a TraceSink; null if it is a plain byte sink.
 TraceSink* as_trace_sink(ByteSink& sink);
 
+/// Whether files of this name are known to hold KT: "*.kt", "*.kt.zst" and "*.ktz".
+bool has_trace_ending(const std::string& path);
+
 /// Opens the sink that a path names: "*.kt.zst" frames with an index (formats/kt/kt_zstd.h),
 /// "*.ktz" a stored trace (formats/kt/kt_store.h), anything else as open_sink() has it.
 std::unique_ptr<ByteSink> open_trace_sink(const std::string& path);
