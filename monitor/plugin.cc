@@ -33,7 +33,7 @@
 namespace citcat::monitor {
 namespace {
 
-/// Versions of QEMU's interface: what QEMU 9.2 to 10.x take, and what QEMU 11 wants.
+/// Versions of QEMU's interface: what QEMU 9.2 to 10.1 take, and what QEMU 11 wants.
 constexpr int kOldVersion = 4, kNewVersion = 7;
 
 /// Memory by its linear address, without a trace on the bus or in a TLB.

@@ -1,7 +1,8 @@
 #pragma once
-// What this monitor uses of QEMU's TCG plugin interface, versions 4 to 7 (QEMU 9.2 to 11.x),
-// declared here because Debian ships no header for it. Names, types and numbers are those of the
-// interface documented in QEMU's "TCG Plugins" manual; the functions are in the QEMU that loads us.
+// What this monitor uses of QEMU's TCG plugin interface, versions 4, 5 and 7 (QEMU 9.2 to 10.1, and
+// 11), declared here because Debian ships no header for it. Names, types and numbers are those of
+// the interface documented in QEMU's "TCG Plugins" manual; the functions are in the QEMU that loads
+// us.
 //
 // Since version 7 some functions take a word more, which QEMU hands to the callback in place of the
 // plugin's number or behind all else. One declaration serves all versions on x86-64, where these
