@@ -38,7 +38,7 @@ const CaptureFormat kFormats[] = {
     {"hp-listing", "HP/Agilent 16500 ASCII listing: a folder with a file a label",
      detect_hp_listing, open_hp_listing_capture},
     {"lac", "LogicAnalyzer for the Raspberry Pi Pico (.lac)", detect_lac, open_lac_capture},
-    {"sal", "Saleae Logic 2's own captures: says how to export them", detect_sal, open_sal_capture},
+    {"sal", "Saleae Logic 2's own captures, versions 1 and 3", detect_sal, open_sal_capture},
     {"columns", "text of a sniffer, a line a sample: columns:FILE, where FILE describes them",
      [](const CaptureProbe&) { return 0; }, open_columns_capture},
     {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},

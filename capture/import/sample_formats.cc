@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +11,7 @@
 #include "formats/captures/dsview.h"
 #include "formats/captures/hp_listing.h"
 #include "formats/captures/lac.h"
+#include "formats/captures/logic2.h"
 #include "formats/captures/ols.h"
 #include "formats/captures/saleae.h"
 #include "formats/captures/sample_csv.h"
@@ -124,6 +124,7 @@ const SampleFormat kSampleFormats[] = {
      nullptr},
     {"lac", [](const Paths& paths) { return open_lac(std::make_unique<InputStream>(paths[0])); },
      nullptr},
+    {"sal", [](const Paths& paths) { return open_logic2(paths[0]); }, nullptr},
     {"saleae", open_saleae_files, [](const Paths& paths) { return expanded(paths, ".bin"); }},
     {"hp-listing", open_hp_files, hp_label_files},
 };
@@ -273,16 +274,8 @@ std::unique_ptr<CaptureReader> open_columns_capture(const Paths& paths,
     throw UsageError("--format columns:FILE: FILE describes the columns (docs/formats/columns.md)");
   return open_as(options.format, paths, options);
 }
-std::unique_ptr<CaptureReader> open_sal_capture(const Paths& paths, const CaptureOptions&) {
-  const ZipReader zip(paths.front());
-  constexpr std::size_t kMostMeta = 64 << 20;
-  const auto meta = nlohmann::json::parse(zip.read_text("meta.json", kMostMeta), nullptr, false);
-  const bool known = meta.is_object() && meta.contains("version") && meta["version"].is_number();
-  throw FormatError(paths.front(), 0,
-                    "expected an export, found a capture of Logic 2 itself (.sal, version " +
-                        (known ? meta["version"].dump() : std::string("unknown")) +
-                        "), whose inside changes from one version to the next: open it in Logic 2 "
-                        "and export its raw data as binary, or as CSV (File, Export Raw Data)");
+std::unique_ptr<CaptureReader> open_sal_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("sal", paths, options);
 }
 std::unique_ptr<CaptureReader> open_hp_listing_capture(const Paths& paths,
                                                        const CaptureOptions& options) {

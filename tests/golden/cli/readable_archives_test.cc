@@ -67,8 +67,9 @@ TEST_F(ReadableArchives, OfWhatIsConvertedToEachFormat) {
 TEST_F(ReadableArchives, OfSmallAndDamagedFilesOfEachFormat) {
   write_file(file("state.json"), R"({"cpu":"386","registers":{"cs":"0","eip":"0"}})");
   unsigned files = 0;
-  for (const char* reader : {"bus_records", "byu", "dsview", "hp_listing", "lac", "moo", "native",
-                             "ols", "record_csv", "saleae", "sample_csv", "sigrok", "vcd"}) {
+  for (const char* reader :
+       {"bus_records", "byu", "dsview", "hp_listing", "lac", "logic2", "moo", "native", "ols",
+        "record_csv", "saleae", "sample_csv", "sigrok", "vcd"}) {
     std::vector<fs::path> corpus;
     for (const auto& entry :
          fs::directory_iterator(fs::path(CITCAT_SOURCE_DIR "/tests/fuzz/corpus") / reader)) {

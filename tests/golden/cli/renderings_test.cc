@@ -102,6 +102,13 @@ TEST_F(SampleRenderings, SaleaeBinaryOfBothVersions) {
   expect_same_bytes(import({"v1"}, "b"));
 }
 
+TEST_F(SampleRenderings, Logic2) {
+  test::write_logic2(samples_, file("v1.sal"), 1);
+  expect_same_bytes(import({"v1.sal"}, "a"));
+  test::write_logic2(samples_, file("v3.sal"), 3);
+  expect_same_bytes(import({"v3.sal"}, "b"));
+}
+
 TEST_F(SampleRenderings, SaleaeCsv) {
   test::write_saleae_csv(samples_, file("a.csv"));
   expect_same(import({"a.csv"}, "a"));

@@ -137,6 +137,117 @@ void write_saleae(const Samples& samples, const fs::path& folder, int version) {
   }
 }
 
+namespace {
+
+/// Bytes of one channel of a .sal, as docs/formats/saleae.md lists them.
+class Logic2Bytes {
+ public:
+  template <typename T>
+  void put(const T& value) {
+    const char* const bytes = reinterpret_cast<const char*>(&value);
+    all_.insert(all_.end(), bytes, bytes + sizeof value);
+  }
+  void put_text(const std::string& text) { all_.insert(all_.end(), text.begin(), text.end()); }
+  void put_bytes(const std::vector<char>& bytes) {
+    all_.insert(all_.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<char> take() { return std::move(all_); }
+
+ private:
+  std::vector<char> all_;
+};
+
+/// How long each level lasts in samples `from` to `to`.
+std::vector<std::uint64_t> runs_of(const Samples& samples, std::size_t channel, std::size_t from,
+                                   std::size_t to) {
+  std::vector<std::uint64_t> runs{1};
+  for (std::size_t s = from + 1; s < to; ++s) {
+    if (samples.level(s, channel) == samples.level(s - 1, channel))
+      ++runs.back();
+    else
+      runs.push_back(1);
+  }
+  return runs;
+}
+
+std::vector<char> run_bytes(const std::vector<std::uint64_t>& runs) {
+  std::vector<char> bytes;
+  for (const std::uint64_t run : runs) {
+    std::vector<unsigned> digits;  // to base 128, the lowest first
+    std::uint64_t left = run - 1;
+    for (; left >= 0x40; left >>= 7) digits.push_back(left & 0x7f);
+    const unsigned more = digits.empty() ? 0 : 0x40;
+    bytes.push_back(static_cast<char>(left | more));
+    for (std::size_t i = digits.size(); i-- != 0;)
+      bytes.push_back(static_cast<char>(digits[i] | (i != 0 ? 0x80 : 0)));
+  }
+  return bytes;
+}
+
+std::vector<char> logic2_channel(const Samples& samples, std::size_t channel, unsigned version) {
+  constexpr std::size_t kChunk = 7001, kOrigin = 5000;
+  Logic2Bytes out;
+  out.put_text("<SALEAE>");
+  out.put(std::uint32_t{version});
+  out.put(std::uint32_t{100});
+  out.put(std::uint8_t{1});
+  out.put(double{samples.rate});
+  out.put(std::uint64_t{1656096668852});
+  out.put(double{0.25});
+  const bool triggered = channel % 2 != 0;
+  for (int i = 0; i < 2; ++i) {
+    out.put(std::uint8_t{triggered});
+    if (triggered) out.put(std::uint64_t{kOrigin + 100});
+  }
+  out.put(std::uint64_t{(samples.count() + kChunk - 1) / kChunk});
+  for (std::size_t from = 0; from < samples.count(); from += kChunk) {
+    const std::size_t to = std::min(from + kChunk, samples.count());
+    const bool level = samples.level(from, channel);
+    const std::vector<char> runs = run_bytes(runs_of(samples, channel, from, to));
+    out.put(std::uint64_t{kOrigin + from});
+    out.put(std::uint64_t{kOrigin + to});
+    if (version == 3) {
+      out.put(std::uint16_t{level});
+    } else {
+      out.put(std::uint64_t{to - from});
+      out.put(static_cast<std::uint64_t>(samples.rate));
+      out.put(std::uint64_t{1});
+    }
+    out.put(std::uint64_t{runs.size()});
+    out.put_bytes(runs);
+    if (version == 3) continue;
+    const std::uint64_t places = 1 + from / kChunk % 2;
+    out.put(places);
+    for (std::uint64_t i = 0; i < places; ++i) {
+      out.put(std::uint64_t{0});
+      out.put(std::uint64_t{0});
+      out.put(std::uint32_t{level});
+    }
+  }
+  return out.take();
+}
+
+}  // namespace
+
+void write_logic2(const Samples& samples, const fs::path& path, int version) {
+  ZipMembers members;
+  std::string rows, parts;
+  for (std::size_t c = 0; c < samples.names.size(); ++c) {
+    const std::string file = "digital-" + std::to_string(c) + ".bin", comma = c == 0 ? "" : ",";
+    rows += comma + R"({"type":"channel","name":")" + samples.names[c] +
+            R"(","channel":{"category":"legacy","type":"Digital","deviceChannel":)" +
+            std::to_string(c) + "}}";
+    parts += comma + R"({"type":"Digital",")" + (version == 3 ? "deviceChannel" : "index") +
+             R"(":)" + std::to_string(c) + R"(,"file":"./)" + file + R"("})";
+    members.emplace_back(file, logic2_channel(samples, c, static_cast<unsigned>(version)));
+  }
+  const std::string meta = R"({"version":15,"data":{"rowsSettings":[{"type":"hla"},)" + rows +
+                           R"(]},"binData":[{"type":"Analog","index":0,"file":"./analog-0.bin"},)" +
+                           parts + "]}";
+  members.emplace_back("meta.json", std::vector<char>(meta.begin(), meta.end()));
+  write_zip(path, members);
+}
+
 void write_saleae_csv(const Samples& samples, const fs::path& path) {
   std::ofstream out(path);
   out << "Time [s]";

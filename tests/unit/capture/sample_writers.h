@@ -38,6 +38,9 @@ void write_dsview(const Samples& samples, const std::filesystem::path& path);
 void write_dsview_csv(const Samples& samples, const std::filesystem::path& path);
 /// A folder of one file a channel, version 0 or 1.
 void write_saleae(const Samples& samples, const std::filesystem::path& folder, int version);
+/// What Logic 2 itself saves (.sal), version 1 or 3, in chunks of 7,001 samples: the first one is
+/// Logic 2's sample 5,000.
+void write_logic2(const Samples& samples, const std::filesystem::path& path, int version);
 void write_saleae_csv(const Samples& samples, const std::filesystem::path& path);
 /// Channels lose their names; at most 64.
 void write_ols(const Samples& samples, const std::filesystem::path& path);

@@ -119,6 +119,15 @@ TEST_P(SaleaeContainers, BinaryExportHasAFileAChannel) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, SaleaeContainers, testing::Values(0, 1));
 
+class Logic2Containers : public Containers, public testing::WithParamInterface<int> {};
+
+TEST_P(Logic2Containers, ACaptureIsReadAsItWasSaved) {
+  test::write_logic2(samples_, folder_ / "capture.sal", GetParam());
+  expect_same(decode({path("capture.sal")}), true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, Logic2Containers, testing::Values(1, 3));
+
 TEST_F(Containers, SaleaeCsvHasOneRowAChange) {
   test::write_saleae_csv(samples_, folder_ / "saleae.csv");
   expect_same(decode({(folder_ / "saleae.csv").string()}), false);
@@ -176,17 +185,21 @@ TEST_F(Containers, ACutSessionIsRefused) {
   }
 }
 
-TEST_F(Containers, ACaptureOfLogic2ItselfSaysWhatToExport) {
-  const std::string meta = R"({"version": 22, "data": {}, "binData": []})";
-  test::write_zip(folder_ / "capture.sal", {{"meta.json", text(meta)}, {"digital-0.bin", {}}});
-  try {
-    open_capture({path("capture.sal")}, {});
-    FAIL() << "it is no export";
-  } catch (const FormatError& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find(".sal, version 22"), std::string::npos) << what;
-    EXPECT_NE(what.find("File, Export Raw Data"), std::string::npos) << what;
-  }
+TEST_F(Containers, ACaptureOfAnUnknownLogic2SaysWhatToExport) {
+  test::write_logic2(samples_, folder_ / "capture.sal", 2);
+  const std::string message = error_of({path("capture.sal")});
+  EXPECT_NE(message.find("digital-0.bin"), std::string::npos) << message;
+  EXPECT_NE(message.find("expected version 1 or 3 of what Logic 2 saves, found 2"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("File, Export Raw Data"), std::string::npos) << message;
+}
+
+TEST_F(Containers, ACaptureOfLogic2WithoutDigitalChannelsIsRefused) {
+  test::write_zip(folder_ / "capture.sal",
+                  {{"meta.json", text(R"({"version": 22, "data": {}, "binData": []})")}});
+  const std::string message = error_of({path("capture.sal")});
+  EXPECT_NE(message.find("expected digital channels"), std::string::npos) << message;
 }
 
 TEST_F(Containers, AnEmptyFileIsRefused) {
