@@ -214,10 +214,10 @@ TEST_F(ExplainedMachine, ALockedWriteThatCameBehindAnotherLockIsNamed) {
 TEST_F(ExplainedMachine, AnInterruptThatTheCaptureLacksIsFoundByItsProcessor) {
   if (!has_data()) GTEST_SKIP() << "without the shared captures";
   constexpr std::size_t kInterrupt = 72373;
-  constexpr std::uint8_t kApicInterrupt = 16;
+  constexpr std::uint8_t kFromApic = 16;
   std::vector<MonitorRecord> all = data().records('A');
   const MonitorRecord dropped = all.at(kInterrupt);
-  ASSERT_EQ(dropped.type, kApicInterrupt);
+  ASSERT_EQ(dropped.type, kFromApic);
   all.erase(all.begin() + kInterrupt);
   import_damaged(all);
   const Json explanation = explained();

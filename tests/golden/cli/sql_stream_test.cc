@@ -301,7 +301,7 @@ INSTANTIATE_TEST_SUITE_P(Captures, SqlStream,
                          ::testing::Values(StreamCase{"lin_procs_small"},
                                            StreamCase{"lin_kentry_tiny"},
                                            StreamCase{"bios486_tiny"}, StreamCase{"lin_user_tiny"}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace citcat::testing

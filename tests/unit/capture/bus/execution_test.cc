@@ -352,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(
                     QueueCase{CpuModel::i80188, false, false},
                     QueueCase{CpuModel::i80186, true, false},
                     QueueCase{CpuModel::v20, false, false}, QueueCase{CpuModel::v30, true, false}),
-    [](const auto& info) { return "The" + std::string(cpu_model_name(info.param.cpu)); });
+    [](const auto& tested) { return "The" + std::string(cpu_model_name(tested.param.cpu)); });
 
 TEST_P(ExecutionOf, IsFoundWithItsPositions) {
   std::uint64_t in_rep = 0;
