@@ -43,7 +43,7 @@ using tools::Scope;
 using tools::Setup;
 using tools::ToolHost;
 
-/// The scope of a plan, if it has one.
+/// The windows of a plan, if it has any.
 std::optional<tools::WindowPlan> windows_of(const AnalysisPlan& plan, std::uint64_t end,
                                             const NameSource& names) {
   if (plan.window.empty()) return std::nullopt;
@@ -138,16 +138,16 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   host_options.to = plan.range.to;
   host_options.scope = scope ? &*scope : nullptr;
   host_options.names = &names;
-  const std::uint64_t end = file.recording().instructions.value_or(0);
-  auto windows = windows_of(plan, end, names);
+  const std::uint64_t run_end = file.recording().instructions.value_or(0);
+  auto windows = windows_of(plan, run_end, names);
   if (windows) {
     windows->on_refusal([&console](const std::string& why) { console.warn(why); });
     host_options.windows = &*windows;
   }
   std::optional<tools::WindowPlan> samples;
   if (!plan.sample.empty()) {
-    samples = for_option("--sample",
-                         [&] { return tools::WindowPlan::parse_sample(plan.sample, end, names); });
+    samples = for_option(
+        "--sample", [&] { return tools::WindowPlan::parse_sample(plan.sample, run_end, names); });
     host_options.samples = &*samples;
   }
 
