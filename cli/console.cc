@@ -29,27 +29,31 @@ void say(std::string_view kind, std::string_view text) {
   throw IoError(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
-void write_out(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_stdout_failed();
-}
-
 }  // namespace
+
+void Console::write(std::string_view text) const {
+  if (collected_text_ != nullptr) {
+    collected_text_->append(text);
+  } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    throw_stdout_failed();
+  }
+}
 
 void Console::print(std::string_view text) const {
   static const bool for_people = is_terminal(STDOUT_FILENO);
-  if (!for_people) return write_out(text);
-  write_out(printable_text(text, "\n\t"));
+  if (!for_people) return write(text);
+  write(printable_text(text, "\n\t"));
 }
 
 void Console::print_line(std::string_view line) const { print(one_line(line) + "\n"); }
 
 void Console::print_verdict(bool good, std::string_view verdict, std::string_view rest) const {
-  write_out(styled(STDOUT_FILENO, good ? Style::good : Style::bad, verdict));
+  write(styled(STDOUT_FILENO, good ? Style::good : Style::bad, verdict));
   print_line(rest);
 }
 
 void Console::print_titles(std::string_view titles) const {
-  if (is_terminal(STDOUT_FILENO)) write_out(styled(STDOUT_FILENO, Style::title, titles) + "\n");
+  if (is_terminal(STDOUT_FILENO)) write(styled(STDOUT_FILENO, Style::title, titles) + "\n");
 }
 
 void Console::print_json(const nlohmann::ordered_json& value) const {

@@ -38,6 +38,13 @@ class Console {
     return its;
   }
 
+  /// The same of results that are text.
+  Console collecting_text(std::string& into) const {
+    Console its = *this;
+    its.collected_text_ = &into;
+    return its;
+  }
+
   /// Information for people, as "citcat: text" on stderr; silenced by --quiet.
   void note(std::string_view text) const;
   /// A reason to trust the result less; never silenced.
@@ -53,8 +60,11 @@ class Console {
   void flush() const;
 
  private:
+  void write(std::string_view text) const;
+
   bool quiet_;
   nlohmann::ordered_json* collected_ = nullptr;
+  std::string* collected_text_ = nullptr;
 };
 
 }  // namespace citcat

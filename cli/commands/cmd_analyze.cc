@@ -219,7 +219,7 @@ void take_processor_off(AnalyzeArguments& arguments, bool several) {
   by = others;
 }
 
-/// Each of several processors, one after the other.
+/// Each of several processors.
 ExitCode analyze_each(const MachineFile& machine, AnalyzeArguments arguments,
                       const Console& console) {
   if (!arguments.positions.from.empty() || !arguments.positions.to.empty())
@@ -228,8 +228,10 @@ ExitCode analyze_each(const MachineFile& machine, AnalyzeArguments arguments,
     throw UsageError("--shard needs --processor P, because the recording has several");
   if (arguments.format() == AnalysisFormat::csv)
     throw UsageError("--csv needs --processor P, because the recording has several");
-  return for_each_processor(machine, console, arguments.json,
-                            [&](const std::string& name, const Console& its) {
+  const auto jobs = static_cast<unsigned>(arguments.jobs);
+  arguments.jobs = jobs_of_each(arguments.jobs, machine);
+  return for_each_processor(machine, console, arguments.json, jobs,
+                            [&](std::size_t, const std::string& name, const Console& its) {
                               arguments.recording = name;
                               return analyze_one(arguments, its);
                             });

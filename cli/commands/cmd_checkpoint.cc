@@ -95,8 +95,8 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   if (!machine) return add_checkpoints(arguments, console);
   // What is allowed is for all of them.
   arguments.options.max_bytes /= machine->processors();
-  return for_each_processor(*machine, console, arguments.json,
-                            [&](const std::string& name, const Console& its) {
+  return for_each_processor(*machine, console, arguments.json, 1,
+                            [&](std::size_t, const std::string& name, const Console& its) {
                               arguments.recording = name;
                               return add_checkpoints(arguments, its);
                             });

@@ -74,8 +74,8 @@ ExitCode run_place(PlaceArguments arguments, const Console& console) {
   arguments.recording = arguments.processor.name(arguments.recording);
   const std::optional<MachineFile> machine = find_machine(arguments.recording);
   if (!machine) return place_one(arguments, console);
-  return for_each_processor(*machine, console, arguments.json,
-                            [&](const std::string& name, const Console& its) {
+  return for_each_processor(*machine, console, arguments.json, 1,
+                            [&](std::size_t, const std::string& name, const Console& its) {
                               arguments.recording = name;
                               return place_one(arguments, its);
                             });

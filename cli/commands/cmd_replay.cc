@@ -356,16 +356,18 @@ ExitCode replay_each(const MachineFile& machine, ReplayArguments arguments,
     throw UsageError("-o " + output + ": several processors need a file each: say which one with " +
                      "--processor P");
   }
-  std::size_t number = 0;
-  const ExitCode code = for_each_processor(machine, console, arguments.json,
-                                           [&](const std::string& name, const Console& its) {
-                                             arguments.recording = name;
-                                             if (has_files)
-                                               arguments.output = path_of_processor(output, number);
-                                             parts.push_back(arguments.output);
-                                             ++number;
-                                             return replay_one(arguments, its);
-                                           });
+  for (std::size_t p = 0; p < machine.processors(); ++p) {
+    parts.push_back(has_files ? path_of_processor(output, p) : output);
+  }
+  const auto jobs = static_cast<unsigned>(arguments.jobs);
+  arguments.jobs = jobs_of_each(arguments.jobs, machine);
+  const ExitCode code =
+      for_each_processor(machine, console, arguments.json, jobs,
+                         [&](std::size_t number, const std::string& name, const Console& its) {
+                           arguments.recording = name;
+                           arguments.output = parts[number];
+                           return replay_one(arguments, its);
+                         });
   if (joins && code == ExitCode::ok) exporter->join(parts, output);
   return code;
 }

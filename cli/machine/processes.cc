@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/part_failure.h"
 #include "formats/io/error.h"
+#include "formats/io/temporary.h"
 
 namespace citcat {
 namespace {
@@ -32,9 +33,10 @@ void write_all(int to, const std::string& text) {
 
 [[noreturn]] void work_in_process(const std::function<std::string(std::size_t)>& work,
                                   std::size_t number, int to) {
-  // The handlers of the process that forked look after outputs that are its own.
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Its own outputs are its own to remove; those of the process that forked are not.
+  leave_unfinished_files();
+  install_interrupt_handler();
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   std::string told;
   try {
     told = kDone + work(number);
@@ -65,7 +67,7 @@ class WorkerProcess {
   ~WorkerProcess() {
     ::close(from_);
     if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
+    ::kill(process_, SIGTERM);
     ::waitpid(process_, nullptr, 0);
   }
   WorkerProcess(const WorkerProcess&) = delete;

@@ -250,6 +250,10 @@ void tell_of_leftovers(std::function<void(const std::string&)> told) {
   leftover_listener() = std::move(told);
 }
 
+void leave_unfinished_files() noexcept {
+  for (Slot& slot : slots) slot.state = 0;
+}
+
 void remove_unfinished_files() noexcept {
   for (Slot& slot : slots) {
     if (slot.state != 2) continue;

@@ -58,6 +58,10 @@ std::string temporary_folder();
 /// begun.
 void tell_of_leftovers(std::function<void(const std::string& path)> told);
 
+/// In a process that was forked: those there are belong to the one that forked it, and are not this
+/// one's to remove.
+void leave_unfinished_files() noexcept;
+
 /// Removes the temporaries of this process, or gives those their names that are kept.
 /// Async-signal-safe: for the handler of a signal that ends the process.
 void remove_unfinished_files() noexcept;

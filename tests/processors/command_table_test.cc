@@ -100,6 +100,9 @@ class CommandTable : public ::testing::Test {
   bool exists(const std::string& name) const {
     return std::filesystem::exists(folder_.path() / name);
   }
+  void make_folder(const std::string& name) const {
+    std::filesystem::create_directory(folder_.path() / name);
+  }
   std::string content(const std::string& name) const { return read_file(folder_.path() / name); }
 
  private:
@@ -182,6 +185,36 @@ TEST_F(CommandTable, EachWritesAFileOfItsOwn) {
   EXPECT_TRUE(exists("run.drmemtrace/trace/drmemtrace.core.000001.trace.zip"));
   EXPECT_FALSE(exists("run.0.drmemtrace"));
   EXPECT_EQ(run({"replay", "two.citcat", "-o", "-"}).exit_code, 2);
+}
+
+TEST_F(CommandTable, SideBySideIsWhatOneAfterTheOtherIs) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"analyze", "two.citcat", "--tool", "count"},
+        {"analyze", "two.citcat", "--tool", "count", "--json"},
+        {"replay", "two.citcat", "--from-start", "-o", "side.kt"},
+        {"replay", "two.citcat", "-o", "side.champsim"}}) {
+    SCOPED_TRACE(::testing::PrintToString(command));
+    const ProcessResult serial = run(command);
+    std::map<std::string, std::string> files;
+    for (const char* const name : {"side.0.kt", "side.1.kt", "side.0.champsim", "side.1.champsim"})
+      if (exists(name)) files[name] = content(name);
+    std::vector<std::string> both = command;
+    both.insert(both.end(), {"--jobs", "2"});
+    const ProcessResult parallel = run(both);
+    EXPECT_EQ(parallel.exit_code, serial.exit_code) << parallel.err;
+    if (command[0] == "analyze") {
+      EXPECT_EQ(parallel.out, serial.out);
+    }
+    EXPECT_THAT(parallel.out, HasSubstr(command.back() == "--json" ? "processors" : "processor 1"));
+    for (const auto& [name, bytes] : files) EXPECT_EQ(content(name), bytes) << name;
+  }
+}
+
+TEST_F(CommandTable, WhatFailsSideBySideIsSaid) {
+  make_folder("folder.1.kt");
+  const ProcessResult result = run({"replay", "two.citcat", "-o", "folder.kt", "--jobs", "2"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("folder.1.kt"));
 }
 
 TEST_F(CommandTable, APlaceOfNoInstructionIsRefused) {
