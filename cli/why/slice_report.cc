@@ -176,10 +176,11 @@ std::vector<std::string> SliceReport::remarks() const {
     std::uint64_t bytes = 0;
     for (const SliceMemory& m : slice_.open_memory) bytes += m.size;
     const std::vector<std::string> open = place_names(slice_.open_places, width_);
-    all.push_back(fmt::format(
-        "ended after {} steps (--limit), at {}; not followed any further: {}{}{} of memory",
-        slice_.steps.size(), position_text(slice_.reached), joined(open),
-        open.empty() ? "" : " and ", bytes_text(bytes)));
+    all.push_back(
+        fmt::format("ended after {} steps (--limit), at {}; not followed any further: {}{}{}",
+                    slice_.steps.size(), position_text(slice_.reached), joined(open),
+                    open.empty() || bytes == 0 ? "" : " and ",
+                    bytes == 0 ? std::string() : bytes_text(bytes) + " of memory"));
   }
   if (!query_.addresses)
     all.emplace_back("what addresses were made of was not followed (--values)");

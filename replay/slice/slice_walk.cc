@@ -45,9 +45,8 @@ void SliceWalk::want(PlaceRange range, SliceWay way) {
 }
 
 bool SliceWalk::done() const {
-  const bool decided =
-      std::find(wants_branch_.begin(), wants_branch_.end(), true) == wants_branch_.end();
-  return live_.empty() && decided;
+  return live_.empty() &&
+         std::find(wants_branch_.begin(), wants_branch_.end(), true) == wants_branch_.end();
 }
 
 bool SliceWalk::go_back(const SliceLog& log) {

@@ -96,10 +96,12 @@ Slicer::~Slicer() = default;
 Slice Slicer::slice(const SliceQuery& query) {
   Slice slice;
   SliceWalk walk(query, file_.recording(), slice);
+  stored_.clear();
   begin(query, walk);
   Position to = query.at;
   bool whole = true;
   for (std::uint64_t stretch = kFirstStretch; whole && !walk.done() && to != Position{};) {
+    const std::size_t steps = slice.steps.size();
     const std::uint64_t end = to.instruction + (to.iteration != 0 ? 1 : 0);
     // Long stretches begin where checkpoints are laid.
     std::uint64_t from = end > stretch ? end - stretch : 0;
@@ -107,6 +109,12 @@ Slice Slicer::slice(const SliceQuery& query) {
     whole = go_back({from, 0}, to, walk);
     to = {from, 0};
     stretch = std::min(stretch * 4, kLongestStretch);
+    const bool is_sparse = stretch == kLongestStretch && slice.steps.size() == steps;
+    if (!whole || walk.done() || !is_sparse || query.control) continue;
+    if (const std::optional<Position> stored = last_store(to, walk)) {
+      to = *stored;
+      stretch = kFirstStretch;
+    }
   }
   if (whole) {
     take_beginning(walk, slice);
@@ -157,6 +165,41 @@ void Slicer::want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const 
     }
     walk.live().want_memory(*place, SliceWay::value);
   }
+}
+
+/// Where nothing but memory is looked for, in few pieces: behind the last store to it at or before
+/// `to`, or the beginning of the run. That is found without writing down what runs.
+std::optional<Position> Slicer::last_store(Position to, const SliceWalk& walk) {
+  // A run for each, several times as fast as one that is written down.
+  constexpr std::size_t kMostPieces = 4;
+  if (walk.live().places().any()) return std::nullopt;
+  std::map<PhysAddr, SliceWay> bytes;
+  walk.live().each_byte([&](PhysAddr a, SliceWay way) { bytes.emplace(a, way); });
+  std::vector<MemoryWatch> pieces;
+  for (const auto& [address, way] : bytes) {
+    if (!pieces.empty() && address.offset_in_page() != 0 &&
+        pieces.back().address.value + pieces.back().size == address.value) {
+      ++pieces.back().size;
+    } else {
+      pieces.push_back({address, 1, false, true});
+    }
+  }
+  if (pieces.size() > kMostPieces) return std::nullopt;
+  Position last;
+  for (const MemoryWatch& piece : pieces) {
+    Stored& known = stored_[piece.address];
+    if (known.size != piece.size || known.behind > to) known = {piece.size, last_store(to, piece)};
+    last = std::max(last, known.behind);
+  }
+  return last;
+}
+
+Position Slicer::last_store(Position to, const MemoryWatch& watch) {
+  log_->skip_to(~std::uint64_t{0});
+  timeline_->seek(to);
+  const ReplayTimeline::Stop stop = timeline_->run_back_to_stop({{}, {watch}});
+  if (stop.why == ReplayTimeline::Stop::Why::end) return {};
+  return std::min(to, Position{timeline_->position().instruction + 1, 0});
 }
 
 /// Replays a stretch, and goes back through it.

@@ -3,8 +3,11 @@
 // from a checkpoint and looked through from its end. Memory is that of one stretch, of what is
 // looked for, and of the steps that were found.
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "events/archive/recording_file.h"
 #include "replay/run/replay_timeline.h"
@@ -31,6 +34,8 @@ class Slicer {
   void want_mmx(const SliceQuery& query, SliceWalk& walk) const;
   void want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const;
   bool go_back(Position from, Position to, SliceWalk& walk);
+  std::optional<Position> last_store(Position to, const SliceWalk& walk);
+  Position last_store(Position to, const MemoryWatch& watch);
   void take_beginning(SliceWalk& walk, Slice& slice) const;
   void take_memory_at_beginning(SliceWalk& walk, Slice& slice) const;
   void take_registers_at_beginning(const SliceWalk& walk, Slice& slice) const;
@@ -38,7 +43,14 @@ class Slicer {
   void name_clocks(Slice& slice) const;
   static void connect(const SliceQuery& query, Slice& slice);
 
+  /// What a search for stores found: the same is found from any place behind it.
+  struct Stored {
+    std::uint32_t size = 0;
+    Position behind;  ///< the store; the beginning of the run where there is none
+  };
+
   const RecordingFile& file_;
+  std::map<PhysAddr, Stored> stored_;
   std::unique_ptr<SliceLog> log_;
   std::unique_ptr<ReplayTimeline> timeline_;
 };

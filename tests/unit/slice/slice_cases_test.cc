@@ -271,6 +271,34 @@ TEST_F(SliceOfReturns, ParametersGoThroughACallGate) {
                {static_cast<int>(kA)});
 }
 
+// ---- far back
+
+// Behind the last stretch that is written down, what is looked for is memory alone.
+TEST_F(SliceCases, StoresFarBackAreFound) {
+  constexpr std::uint32_t kRounds = 0x30000;
+  const auto loop = [&] {
+    guest.add({0xb9}, {kRounds});  // mov ecx
+    guest.add({0x49});             // dec ecx
+    guest.add({0x75, 0xfd});       // jnz
+  };
+  guest.add({0xa1}, {kA});  // mov eax,[a]
+  guest.add({0xa3}, {kC});  // mov [c],eax
+  loop();
+  guest.add({0xa3}, {kC});  // the same value again
+  loop();
+  guest.add({0x90});
+  constexpr std::uint64_t kLoop = 1 + 2 * kRounds;
+  SmallRun tried = run(3 + 2 * kLoop);
+  tried.expect(tried.memory(kC, 4), dword(kC), {kA}, {kB});
+  const Slice slice = tried.slice(tried.memory(kC, 4));
+  ASSERT_EQ(slice.steps.size(), 2u);
+  EXPECT_EQ(slice.steps[0].position, (Position{2 + kLoop, 0}));
+  EXPECT_EQ(slice.steps[1].position, (Position{0, 0}));
+  // What nothing stored to.
+  EXPECT_TRUE(tried.slice(tried.memory(kB, 4)).steps.empty());
+  tried.expect(tried.memory(kB, 4), dword(kB), {kB}, {kA});
+}
+
 // ---- strings, flags, exceptions
 
 TEST_F(SliceCases, StringsThatGoDownAreAtTheirAddresses) {

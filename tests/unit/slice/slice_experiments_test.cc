@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "capture/import/import.h"
+#include "capture/processors/machine_import.h"
 #include "formats/io/hash.h"
 #include "replay/slice/slicer.h"
 #include "unit/replay/machine/random_guest.h"
@@ -400,6 +403,75 @@ TEST_F(SliceExperiments, OfLinux) {
   EXPECT_GT(count.named, 3u);
   EXPECT_GE(count.changed * 10, count.named * 8) << count.changed << " of " << count.named;
 }
+
+/// A capture of ../shared/data, and the recording of its that is tried out.
+struct TriedCapture {
+  const char* name;  ///< folder and form
+  const char* of = "";
+  unsigned processors = 1;
+};
+
+class SliceExperimentsOfCaptures : public SliceExperiments,
+                                   public testing::WithParamInterface<TriedCapture> {};
+
+// Real mode, protected mode, programs of 32 bits and their system calls, x87, DMA, SSE2, long mode,
+// each of two processors.
+TEST_P(SliceExperimentsOfCaptures, WhatIsNotNamedDoesNotCount) {
+  const std::string name = GetParam().name;
+  const fs::path bus = fs::path(CITCAT_SOURCE_DIR) / "../shared/data" / (name + ".bin.zst");
+  if (!fs::exists(bus)) GTEST_SKIP() << "shared/data is not there";
+  const fs::path folder = bus.parent_path();
+  if (GetParam().processors == 1) {
+    ImportOptions options;
+    options.capture.internal_path = folder / "side.csv.zst";
+    import_capture({bus}, options, path("r.citcat"));
+  } else {
+    MachineImportOptions options;
+    for (unsigned p = 0; p < GetParam().processors; ++p) {
+      options.internal_paths.push_back(folder / ("side." + std::to_string(p) + ".csv.zst"));
+    }
+    import_machine({bus}, options, path("r.citcat"));
+  }
+  // As many moments as CITCAT_EXPERIMENTS says, farther into the run; else one.
+  const char* const wanted = std::getenv("CITCAT_EXPERIMENTS");
+  const Plan plan = wanted != nullptr
+                        ? Plan{20'000, static_cast<unsigned>(std::atoi(wanted)), 16, 11}
+                        : Plan{1500, 1, 6, 11};
+  const Count count = Experiment(path("r.citcat") + GetParam().of, plan).run();
+  EXPECT_EQ(count.missed, 0u) << count.first_missed;
+  if (wanted == nullptr) return;
+  std::printf("%u values on the same path, %u of %u named bytes change what they made\n",
+              count.same_path, count.changed, count.named);
+  EXPECT_GT(count.same_path, 100u);
+}
+
+/// All, or short ones where the run is an ordinary one.
+std::vector<TriedCapture> tried_captures() {
+  std::vector<TriedCapture> captures{{"machine/p3_post_tiny/busA"},
+                                     {"machine/lin_user_tiny/busB"},
+                                     {"machine64/k64_procs_tiny/busC"},
+                                     {"smp/smp_spin32_tiny/busA", "@1", 2}};
+  if (std::getenv("CITCAT_EXPERIMENTS") == nullptr) return captures;
+  for (const char* const name :
+       {"machine/bios486_small/busC", "machine/lin_procs_small/busC", "machine/lin_fpu_small/busC",
+        "machine/lin_disk_small/busC", "machine/p4_user_tiny/busC", "machine64/k64_amd_small/busC",
+        "machine64/k64_lme_tiny/busA", "machine64/k64_disk_small/busC"}) {
+    captures.push_back({name});
+  }
+  for (const char* const of : {"@0", "@1"}) {
+    captures.push_back({"smp/smp_lin64_threads/busA", of, 2});
+    captures.push_back({"smp/smp_lin64_procs/busC", of, 2});
+  }
+  return captures;
+}
+
+INSTANTIATE_TEST_SUITE_P(Captures, SliceExperimentsOfCaptures, testing::ValuesIn(tried_captures()),
+                         [](const auto& tested) {
+                           std::string name = std::string(tested.param.name) + tested.param.of;
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace citcat::test
