@@ -19,7 +19,7 @@ struct LogDifference {
 
 /// The run from `from` on, and the log from the first entry with the address of that instruction
 /// on. A handler of an interrupt that the log does not enter at the same place is passed over in
-/// the run.
+/// the run; one that it enters is compared.
 LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorLog& log);
 
 }  // namespace citcat::sql

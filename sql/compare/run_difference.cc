@@ -18,12 +18,6 @@ constexpr std::uint64_t kLookedBack = 64;
 /// Bytes that are told at most.
 constexpr std::size_t kMostBytes = 64;
 
-ComparedInstruction told(const PlainRun& run) {
-  const CodeText& text = run.text();
-  return {run.position(), run.instruction().linear, text.bytes,
-          text.text,      *run.context().process,   run.context().level};
-}
-
 bool is_same(const tools::StaticInstruction& a, const tools::StaticInstruction& b) {
   return a.linear == b.linear && a.info.length == b.info.length &&
          std::equal(a.info.bytes.begin(), a.info.bytes.begin() + a.info.length,
@@ -77,6 +71,12 @@ std::optional<std::uint64_t> byte_of(const ReplayTimeline& timeline, std::uint64
 
 }  // namespace
 
+ComparedInstruction compared_instruction(const PlainRun& run) {
+  const CodeText& text = run.text();
+  return {run.position(), run.instruction().linear, text.bytes,
+          text.text,      *run.context().process,   run.context().level};
+}
+
 RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource& source_b,
                             std::uint64_t from_b) {
   RunDifference found;
@@ -100,12 +100,12 @@ RunDifference difference_of(RowSource& source_a, std::uint64_t from_a, RowSource
       a.advance();
       b.advance();
     }
-    if (!a.ended()) found.a = told(a);
-    if (!b.ended()) found.b = told(b);
+    if (!a.ended()) found.a = compared_instruction(a);
+    if (!b.ended()) found.b = compared_instruction(b);
   }
   if (!found.differs || !found.last_a) return found;
-  found.last_a = told(PlainRun(source_a, found.last_a->position));
-  found.last_b = told(PlainRun(source_b, found.last_b->position));
+  found.last_a = compared_instruction(PlainRun(source_a, found.last_a->position));
+  found.last_b = compared_instruction(PlainRun(source_b, found.last_b->position));
   const std::uint64_t at_a = found.last_a->position, at_b = found.last_b->position;
   const auto addresses = accessed(source_a, at_a > kLookedBack ? at_a - kLookedBack : 0, at_a);
   source_a.timeline().seek({at_a, 0});

@@ -20,6 +20,10 @@ struct ComparedInstruction {
   std::uint32_t level = 0;
 };
 
+class PlainRun;
+/// The current one of a run.
+ComparedInstruction compared_instruction(const PlainRun& run);
+
 /// Something that has another value in the one than in the other.
 struct ComparedValue {
   std::string name;  ///< register, or the linear address of a byte

@@ -170,7 +170,10 @@ TEST_F(RunDifference, HandlersOfALogAreComparedWhereItHasThem) {
   write_file(file("wrong"), before + "2000: inc\n2002: nop\n" + behind);
   EXPECT_EQ(json({"compare", "r.citcat", "with"}, 0).at("compared"), 10);
   EXPECT_EQ(json({"compare", "r.citcat", "without"}, 0).at("compared"), 8);
-  EXPECT_EQ(json({"compare", "r.citcat", "wrong"}, 1).at("b").at("line"), 5);
+  const Json wrong = json({"compare", "r.citcat", "wrong"}, 1);
+  EXPECT_EQ(wrong.at("b").at("line"), 5);
+  // Where the handlers part, and not behind them.
+  EXPECT_EQ(wrong.at("a").at("address"), "00002001");
 }
 
 TEST_F(RunDifference, FilesThatAreNoLogsAreRefused) {
