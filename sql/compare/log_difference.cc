@@ -1,5 +1,8 @@
 #include "sql/compare/log_difference.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "sql/compare/plain_run.h"
 
 namespace citcat::sql {
@@ -11,67 +14,105 @@ std::uint64_t address_of(const PlainRun& run, const LogForm& form) {
   return form.offsets ? i.offset : i.linear.value;
 }
 
-/// Of what lies behind an instruction.
-std::uint64_t behind(const PlainRun& run, const LogForm& form) {
+/// Where the run may stand behind an entry of the log.
+struct LogPlace {
+  PlainRun run;
+  std::optional<std::uint64_t> next = {};      ///< address at which its block goes on
+  std::optional<std::uint64_t> repeated = {};  ///< the entry, where it is a REP
+  bool in_handler = false;                     ///< the entry is of an interrupt's handler
+  /// Of a place that no entry follows: where a handler was left that the log has the beginning of.
+  std::optional<ComparedInstruction> left = {};
+
+  std::uint64_t position() const { return run.ended() ? ~std::uint64_t{0} : run.position(); }
+};
+
+/// Where the block of the current instruction goes on, if it does: none goes on behind a branch.
+std::optional<std::uint64_t> next_in_block(const PlainRun& run, const LogForm& form) {
   const tools::StaticInstruction& i = run.instruction();
-  return form.offsets ? i.offset + i.info.length : i.behind().value;
+  if (!form.blocks || i.info.control_flow) return std::nullopt;
+  return i.behind().value;
 }
 
-/// Goes on to where the run executes `address`: at once; where the log names blocks, behind
-/// instructions that lie one behind the other; or behind a handler that the log does not have, or
-/// has the beginning of: `left` is where that was left.
-bool go_to(PlainRun& run, std::uint64_t address, std::optional<std::uint64_t> next,
-           const LogForm& form, std::optional<ComparedInstruction>& left) {
-  for (;;) {
-    if (run.ended()) return false;
-    if (address_of(run, form) == address) return true;
-    if (run.in_interrupt()) {
-      left = compared_instruction(run);
-      run.leave_interrupt();
-      continue;
-    }
-    if (!form.blocks || next != address_of(run, form)) return false;
-    next = behind(run, form);
-    run.advance();
+LogPlace behind_entry(PlainRun run, const LogForm& form) {
+  const bool repeated = run.instruction().info.is_repeated(), in_handler = run.in_interrupt();
+  const std::uint64_t address = address_of(run, form);
+  const auto next = next_in_block(run, form);
+  run.advance();
+  return {run, next, repeated ? std::optional(address) : std::nullopt, in_handler};
+}
+
+/// Goes on from `place` to where the run executes the entry: at once; where the log names blocks,
+/// behind instructions that lie one behind the other; or behind a handler that the log does not
+/// have. A block may end before the entry or go on with it, to come back to it by a jump: then
+/// there are two places. Where there is none, `place` is where the run and the log part.
+bool follow(LogPlace& place, std::uint64_t entry, const LogForm& form, std::vector<LogPlace>& to) {
+  PlainRun& run = place.run;
+  // Some logs have an entry for each iteration of a REP.
+  if (place.repeated == entry && (run.ended() || address_of(run, form) != entry)) {
+    to.push_back(place);
+    return false;
   }
+  while (!run.ended()) {
+    const bool goes_on = place.next == address_of(run, form);
+    if (address_of(run, form) == entry) {
+      to.push_back(behind_entry(run, form));
+      if (!goes_on) break;
+    }
+    if (goes_on) {
+      place.next = next_in_block(run, form);
+      run.advance();
+    } else if (run.in_interrupt()) {
+      if (place.in_handler && !place.left) place.left = compared_instruction(run);
+      run.leave_interrupt();
+    } else {
+      break;
+    }
+  }
+  return true;
 }
 
 }  // namespace
 
 LogDifference difference_of(RowSource& source, std::uint64_t from, EmulatorLog& log) {
+  constexpr std::size_t kMostPlaces = 16;
   LogDifference found;
-  PlainRun run(source, from);
+  std::vector<LogPlace> places;
+  {
+    PlainRun run(source, from);
+    if (run.ended()) return found;
+    places.push_back({run});
+  }
   EmulatorLogEntry entry;
   bool more = log.next(entry);
-  if (run.ended()) return found;
-  while (more && entry.at != address_of(run, log.form())) more = log.next(entry);
+  const std::uint64_t first = address_of(places[0].run, log.form());
+  while (more && entry.at != first) more = log.next(entry);
   found.began = more;
-  std::optional<std::uint64_t> next, repeated;
-  std::optional<ComparedInstruction> left;
-  bool in_handler = false;  ///< the log has the beginning of the handler that runs
   while (more) {
-    // Some logs have an entry for each iteration of a REP.
-    if (repeated == entry.at && (run.ended() || address_of(run, log.form()) != entry.at)) {
-      more = log.next(entry);
-      continue;
+    std::vector<LogPlace> to;
+    bool goes_on = false;
+    for (LogPlace& place : places) goes_on |= follow(place, entry.at, log.form(), to);
+    if (to.empty()) break;
+    std::vector<LogPlace> different;
+    for (const LogPlace& place : to) {
+      const bool known = std::any_of(different.begin(), different.end(), [&](const LogPlace& p) {
+        return p.position() == place.position();
+      });
+      if (!known && different.size() < kMostPlaces) different.push_back(place);
     }
-    left.reset();
-    if (!go_to(run, entry.at, next, log.form(), left)) break;
-    in_handler = run.in_interrupt();
-    ++found.compared;
-    next = behind(run, log.form());
-    repeated = run.instruction().info.is_repeated() ? std::optional(entry.at) : std::nullopt;
-    run.advance();
+    places.swap(different);
+    if (goes_on) ++found.compared;
     more = log.next(entry);
   }
-  // Within a handler that both have, and not behind it.
-  if (!in_handler || !more) left.reset();
-  found.differs = more && (left.has_value() || !run.ended());
+  // The place that the run came farthest to.
+  const auto last = std::max_element(
+      places.begin(), places.end(),
+      [](const LogPlace& a, const LogPlace& b) { return a.position() < b.position(); });
+  found.differs = more && (last->left || !last->run.ended());
   if (more) found.log = entry;
-  if (left) {
-    found.run = left;
-  } else if (!run.ended()) {
-    found.run = compared_instruction(run);
+  if (more && last->left) {
+    found.run = last->left;
+  } else if (!last->run.ended()) {
+    found.run = compared_instruction(last->run);
   }
   return found;
 }

@@ -14,7 +14,15 @@ class PlainRun {
   /// the object.
   PlainRun(RowSource& source, std::uint64_t from);
   ~PlainRun() { source_.remove_reader(); }
-  PlainRun(const PlainRun&) = delete;
+  PlainRun(const PlainRun& other)
+      : source_(other.source_),
+        stretch_(other.stretch_),
+        run_(other.run_),
+        end_(other.end_),
+        in_run_(other.in_run_),
+        ended_(other.ended_) {
+    source_.add_reader();
+  }
   PlainRun& operator=(const PlainRun&) = delete;
 
   bool ended() const { return ended_; }

@@ -176,6 +176,30 @@ TEST_F(RunDifference, HandlersOfALogAreComparedWhereItHasThem) {
   EXPECT_EQ(wrong.at("a").at("address"), "00002001");
 }
 
+// A block goes on to what is jumped back to later: which of the two an entry is only later ones
+// say.
+TEST_F(RunDifference, BlocksThatFallIntoLoopsAreRead) {
+  record("r.citcat", 3, 3);
+  const auto block = [](const char* address) {
+    return "Trace 0: 0x7f1000000100 [00000000/0000" + std::string(address) +
+           "/00000000/ff000000]\n";
+  };
+  const std::string handler = block("2000"), behind = block("1004") + block("1004") + block("1007");
+  // The first block has the first iteration in it, or not; the handler is in the log, or not.
+  for (const std::string& before : {block("1000"), block("1000") + block("1004")}) {
+    for (const std::string& between : {std::string(), handler}) {
+      write_file(file("log"), before + between + behind);
+      EXPECT_EQ(json({"compare", "r.citcat", "log"}, 0).at("verdict"), "equal");
+      // An iteration too many, unless the first block ends before the first one.
+      const bool fits = before == block("1000") && between.empty();
+      write_file(file("log"), before + between + block("1004") + behind);
+      EXPECT_EQ(json({"compare", "r.citcat", "log"}, fits ? 0 : 1).at("verdict"),
+                fits ? "equal" : "differ")
+          << before << between;
+    }
+  }
+}
+
 TEST_F(RunDifference, FilesThatAreNoLogsAreRefused) {
   record("r.citcat", 3, 0);
   write_file(file("log"), "nothing\nof the kind\n");
