@@ -224,7 +224,9 @@ Json Adapter::data_breakpoint_info(const Arguments& arguments) {
     return {{"dataId", nullptr},
             {"description", "registers cannot be watched; memory can, by its address"}};
   } else {
-    at = its.target().address(dap::evaluate(its, name).value);
+    const Evaluated found = dap::evaluate(its, name);
+    at = found.place.value_or(its.target().address(found.value));
+    if (found.place && bytes == 0) size = found.bytes;
   }
   return {{"dataId", data_name(at, size)},
           {"description", fmt::format("{} bytes at {}", size, memory_reference(at))},

@@ -69,6 +69,7 @@ class Expression {
       const Evaluated more = part();
       total.value = plus ? total.value + more.value : total.value - more.value;
       total.symbol.clear();
+      total.place.reset();
     }
     --depth_;
     return total;
@@ -78,7 +79,7 @@ class Expression {
     const LinearAddr at = debuggee_.target().address(address);
     const auto value = number_at(debuggee_.target().machine(), at, bytes);
     if (!value) throw UsageError(fmt::format("nobody knows what lies at {:#x}", at.value));
-    return {*value, bytes, ""};
+    return {*value, bytes, "", at};
   }
   unsigned word_bytes() const {
     const int bits = debuggee_.target().code_bits();

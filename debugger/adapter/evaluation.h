@@ -14,6 +14,8 @@ struct Evaluated {
   std::uint64_t value = 0;
   unsigned bytes = 8;
   std::string symbol;  ///< of what lies there, where it has a name
+  /// Where the value itself lies, of an expression that is nothing but memory.
+  std::optional<LinearAddr> place = {};
 };
 
 /// sum := part (("+" | "-") part)*; part := number | "$"? register | name | "*" part |

@@ -145,6 +145,19 @@ TEST_F(DapCommand, DataBreakpointsFindWhoStored) {
   EXPECT_EQ(pc(editor), hex(Program::kStore));
 }
 
+TEST_F(DapCommand, DataBreakpointsOfExpressionsAreWhereTheValueLies) {
+  DapClient editor = client({"watched.citcat", "--unchecked"});
+  run(editor, {{"recording", "watched.citcat"}});
+  const auto watched = [&](const Json& arguments) {
+    return editor.body("dataBreakpointInfo", arguments).at("dataId");
+  };
+  const std::string at = hex(Program::kCount);
+  EXPECT_EQ(watched({{"name", "[" + at + "]:2"}}), "0x600/2");
+  EXPECT_EQ(watched({{"name", "(*" + at + ")"}, {"bytes", 4}}), "0x600/4");
+  EXPECT_EQ(watched({{"name", at}}), "0x600/4");
+  EXPECT_EQ(watched({{"name", at + " + 4"}, {"bytes", 1}}), "0x604/1");
+}
+
 TEST_F(DapCommand, StepsOverCallsAndOutOfThem) {
   DapClient editor = client({"watched.citcat", "--unchecked"});
   begin(editor);
