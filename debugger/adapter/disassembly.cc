@@ -15,8 +15,10 @@ DisassembledLine line_at(const Debuggee& debuggee, LinearAddr at) {
     line.text = debuggee.text_at(at, info);
     return line;
   }
-  line.bytes = debuggee.target().read(at, 1);
-  line.text = line.bytes.empty() ? "(unknown)" : "(bad)";
+  // What lies behind it may be unknown, too.
+  line.bytes = debuggee.target().read(at, kMaxInstructionBytes);
+  line.text = line.bytes.size() < kMaxInstructionBytes ? "(unknown)" : "(bad)";
+  line.bytes.resize(std::min<std::size_t>(line.bytes.size(), 1));
   return line;
 }
 

@@ -340,5 +340,49 @@ TEST_F(DapCommand, RecordedSessionIsWhatIsSaid) {
   EXPECT_EQ(editor.log(), read_file(kept));
 }
 
+/// The same of a machine with two processors, whose queue has its head at 100b40 (queue.map).
+TEST_F(DapCommand, RecordedSessionOfProcessorsIsWhatIsSaid) {
+  const std::string sample = CITCAT_SOURCE_DIR "/samples/two-processors/queue";
+  good({"import", sample + ".bin.zst", "--internal", "0=" + sample + ".side.0.csv", "--internal",
+        "1=" + sample + ".side.1.csv", "-o", "queue.citcat", "-q"});
+  DapClient editor = client({"queue.citcat", "--unchecked", "--at", "end"});
+  begin(editor);
+  editor.body("configurationDone");
+  editor.event("stopped");
+  EXPECT_EQ(editor.body("threads").at("threads").size(), 2u);
+  const Json data = editor.body("dataBreakpointInfo", {{"name", "[0x100b40]:4"}});
+  editor.body(
+      "setDataBreakpoints",
+      {{"breakpoints", Json::array({{{"dataId", data.at("dataId")}, {"accessType", "write"}}})}});
+  // The store of the last thing that was put there, by the processor that did, and the one before.
+  const Json stop = editor.move("reverseContinue");
+  EXPECT_EQ(stop.at("reason"), "data breakpoint");
+  const int writer = stop.at("threadId");
+  for (const int thread : {1, 2}) {
+    editor.body("stackTrace", {{"threadId", thread}, {"levels", 2}});
+    editor.body("readMemory", {{"memoryReference", "0x100b40"}, {"count", 4}});
+  }
+  // Code of the processor that stopped, and of the other one: it knows only part of that.
+  for (const char* const code : {"0x100145", "0x1000f9"}) {
+    editor.body("disassemble", {{"memoryReference", code}, {"instructionCount", 4}});
+  }
+  EXPECT_EQ(editor.move("reverseContinue", {{"threadId", writer}}).at("threadId"), writer);
+  editor.body("setDataBreakpoints", {{"breakpoints", Json::array()}});
+  // Each by itself, and back to where it was.
+  for (const int thread : {1, 2}) {
+    const auto here = frame(editor, thread).at("instructionPointerReference");
+    const Json alone{{"threadId", thread}, {"singleThread", true}, {"granularity", "instruction"}};
+    editor.move("stepBack", alone);
+    EXPECT_NE(frame(editor, thread).at("instructionPointerReference"), here);
+    editor.move("stepIn", alone);
+    EXPECT_EQ(frame(editor, thread).at("instructionPointerReference"), here);
+  }
+  editor.body("disconnect");
+  EXPECT_EQ(editor.finish(), 0);
+  const std::filesystem::path kept = CITCAT_SOURCE_DIR "/tests/golden/dap/processors.log";
+  if (is_rebasing()) write_file(kept, editor.log());
+  EXPECT_EQ(editor.log(), read_file(kept));
+}
+
 }  // namespace
 }  // namespace citcat::testing
