@@ -482,6 +482,7 @@ void Recorder::finish(const LoggedState* after) {
       break;
     case InsnKind::wrmsr:
       say_internal("WRMSR");
+      refuse_wrong_address();
       if (several_ && static_cast<std::uint32_t>(registers_.gpr(1)) == kCommandMsr)
         send_message(static_cast<std::uint32_t>(registers_.gpr(0)),
                      static_cast<std::uint32_t>(registers_.gpr(2)));

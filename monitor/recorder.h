@@ -296,6 +296,7 @@ class Recorder : private WayInMemory {
   void refuse_wrong_delivery(const LoggedEvent& event, const Refusal& refusal);
   void refuse_wrong_gate(const WayIn& way);
   void refuse_wrong_exception(const LoggedEvent& event);
+  void refuse_wrong_address();
   void refuse_wrong_transfer(const LoggedState* after);
   void refuse_two_traps(const LoggedEvent& first, const LoggedEvent& second);
   void refuse_wrapped_return(const Insn& insn);

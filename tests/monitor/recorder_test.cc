@@ -411,5 +411,32 @@ TEST_F(FaultOfMmx, EndsTheRecordingWhereX87CodeWouldGoByIt) {
   EXPECT_FALSE(recorder_->active());
 }
 
+// Intel SDM vol. 2, WRMSR.
+TEST_F(RecorderTest, EndsWhereAnAddressIsWrittenThatProcessorsRefuse) {
+  struct Written {
+    std::uint64_t msr, value;
+    bool long_mode, goes_on;
+  };
+  for (const Written& w : {Written{0xc0000100, 0x0000aaaaaaaaaaaa, true, false},
+                           {0xc0000082, 0x8000000000000000, true, false},
+                           {0x176, 0xffff7fffffffffff, true, false},
+                           {0xc0000101, 0xffff800000000000, true, true},
+                           {0xc0000102, 0x00007fffffffffff, true, true},
+                           {0x10, 0x0000aaaaaaaaaaaa, true, true},
+                           {0x176, 0x0000aaaaaaaaaaaa, false, true}}) {
+    SCOPED_TRACE(w.msr);
+    recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
+    following_.clear();
+    registers_.long_mode_.reset();
+    if (w.long_mode) registers_.long_mode_.emplace();
+    registers_.state_.gpr[0] = static_cast<std::uint32_t>(w.value);
+    registers_.state_.gpr[1] = w.msr;
+    registers_.state_.gpr[2] = w.value >> 32;
+    begin({0x0f, 0x30});
+    next({0x90});
+    EXPECT_EQ(recorder_->active(), w.goes_on);
+  }
+}
+
 }  // namespace
 }  // namespace citcat::monitor
