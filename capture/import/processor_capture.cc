@@ -18,10 +18,13 @@ namespace {
 
 constexpr const char* kMonitorsFormat = "machine-smp";
 
-/// The processor that a format names behind a colon.
+/// The processor that a format of several names behind a colon. Other formats have something else
+/// there.
 std::optional<unsigned> named_processor(const std::string& format) {
   const std::size_t colon = format.find(':');
   if (colon == std::string::npos) return std::nullopt;
+  const std::string name = format.substr(0, colon);
+  if (name != kMonitorsFormat && name != "native") return std::nullopt;
   unsigned number = 0;
   const char* const end = format.data() + format.size();
   const auto parsed = std::from_chars(format.data() + colon + 1, end, number);

@@ -102,6 +102,21 @@ TEST_F(SampleRenderings, SaleaeBinaryOfBothVersions) {
   expect_same_bytes(import({"v1"}, "b"));
 }
 
+TEST_F(SampleRenderings, ColumnsThatAFileDescribes) {
+  std::string text, columns;
+  for (const std::string& name : samples_.names) {
+    columns += (columns.empty() ? "" : ",") + std::string(R"({"name":")") + name + R"("})";
+  }
+  for (std::size_t s = 0; s < samples_.count(); ++s) {
+    for (std::size_t c = 0; c < samples_.names.size(); ++c)
+      text += samples_.level(s, c) ? "1 " : "0 ";
+    text += '\n';
+  }
+  write_file(file("a.txt"), text);
+  write_file(file("a.json"), R"({"sample_rate":"10 MHz","columns":[)" + columns + "]}");
+  expect_same_bytes(import({"a.txt", "--format", "columns:a.json"}, "a"));
+}
+
 TEST_F(SampleRenderings, Logic2) {
   test::write_logic2(samples_, file("v1.sal"), 1);
   expect_same_bytes(import({"v1.sal"}, "a"));
