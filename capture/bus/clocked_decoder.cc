@@ -9,6 +9,7 @@ ClockedDecoder::ClockedDecoder(const SampleInfo& samples, const PinSet& pins,
     : name_(samples.name),
       unit_(samples.unit_bytes),
       every_(pins.assignment.edge == ClockEdge::every),
+      before_(samples.unit_bytes),
       first_(samples.unit_bytes),
       last_(samples.unit_bytes) {
   if (every_) return;
@@ -25,12 +26,12 @@ void ClockedDecoder::decode(const SampleBlock& block) {
   if (every_) {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint8_t* sample = block.bytes.data() + i * unit_;
-      clock({sample, sample, number_of(i), number_of(i)});
+      clock({sample, sample, sample, number_of(i), number_of(i)});
     }
     return;
   }
   // The phase under way may have begun in an earlier block: its ends were copied then.
-  const std::uint8_t* first = first_.data();
+  const std::uint8_t *before = before_.data(), *first = first_.data();
   const std::uint8_t* sample = block.bytes.data();
   // In registers, which a call that may change anything would else keep them from.
   const PinLevel is_active = clock_;
@@ -41,21 +42,25 @@ void ClockedDecoder::decode(const SampleBlock& block) {
     active = !active;
     if (active) {
       begin_ = number_of(i);
+      before = i == 0 ? last_.data() : sample - unit;
       first = sample;
     } else {
-      clock({first, i == 0 ? last_.data() : sample - unit, begin_, number_of(i)});
+      clock({before, first, i == 0 ? last_.data() : sample - unit, begin_, number_of(i)});
     }
   }
   active_ = active;
   if (count == 0) return;
   last_number_ = number_of(count - 1);
-  if (!active_) return;
-  std::copy_n(first, unit_, first_.begin());
+  if (active_) {
+    std::copy_n(before, unit_, before_.begin());
+    std::copy_n(first, unit_, first_.begin());
+  }
   std::copy_n(sample - unit, unit, last_.begin());
 }
 
 void ClockedDecoder::finish() {
-  if (active_ && !every_) clock({first_.data(), last_.data(), begin_, last_number_ + 1});
+  if (active_ && !every_)
+    clock({before_.data(), first_.data(), last_.data(), begin_, last_number_ + 1});
   active_ = false;
   end();
 }

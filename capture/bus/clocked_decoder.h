@@ -19,10 +19,11 @@ class ClockedDecoder : public BusDecoder {
   /// The pin named `clock_pin` cuts the periods, unless the assignment wants every sample.
   ClockedDecoder(const SampleInfo& samples, const PinSet& pins, const std::string& clock_pin);
 
-  /// One clock period: `first` and `last` are the first and the last sample of its active phase
-  /// (they are the same for one sample a clock), `begin` the number of the first, `end` that of the
-  /// first sample after the phase.
+  /// One clock period: `before` is the last sample of its inactive phase, `first` and `last` are
+  /// the first and the last one of its active phase (all three are the same for one sample a
+  /// clock), `begin` is the number of the first, `end` that of the first sample after the phase.
   struct Period {
+    const std::uint8_t* before;
     const std::uint8_t* first;
     const std::uint8_t* last;
     std::uint64_t begin;
@@ -41,8 +42,9 @@ class ClockedDecoder : public BusDecoder {
   PinLevel clock_;  ///< high in the active phase
   bool active_ = false;
   std::uint64_t begin_ = 0, last_number_ = 0;
-  // The first and last sample of a phase that reaches into the next block.
-  std::vector<std::uint8_t> first_, last_;
+  // Samples of a phase that reaches into the next block; `last_` is the block's last one in any
+  // case.
+  std::vector<std::uint8_t> before_, first_, last_;
 };
 
 }  // namespace citcat

@@ -60,7 +60,10 @@ class Decoder8086Min final : public ClockedDecoder {
   void clock(const Period& period) override {
     const std::uint64_t control = control_(period.last);
     const auto low = [&](unsigned pin) { return ((control >> pin) & 1) == 0; };
-    if (!low(kAleMin)) {
+    // ALE is as wide as the low half of T1, and may end as soon as CLK rises (8086 data sheet, A.C.
+    // characteristics: TLHLL, TCHLL).
+    const std::uint64_t latch = control_(period.before) | control_(period.first) | control;
+    if (((latch >> kAleMin) & 1) != 0) {
       end_cycle();
       begin(period, control);
       return;

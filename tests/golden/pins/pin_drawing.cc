@@ -80,6 +80,8 @@ std::unique_ptr<Wave> draw_strobe_pins(const BusUnit& unit, unsigned bus_bytes, 
   auto wave = std::make_unique<Wave>(names, "CLK", false, random);
   BusLines lines(unit, bus_bytes, *wave, random);
   const auto set = [&](const char* name, bool level) { wave->set(wave->channel(name), level); };
+  // ALE ends when CLK rises, or after it (8086 data sheet, TCHLL).
+  if ((random() & 1) != 0) wave->fall_in_second_half(wave->channel("ALE"));
   for (const PinClock& clock : unit.clocks) {
     lines.draw(clock);
     for (const char* strobe : {"RD#", "WR#", "INTA#"}) set(strobe, true);

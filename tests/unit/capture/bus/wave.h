@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -46,12 +47,16 @@ class Wave final : public SampleSource {
   /// These channels show anything outside the half of the clock in which they count.
   void float_in_first_half(std::size_t first, unsigned count) { floating_ = {first, count}; }
 
+  /// This channel is low in the second half of the clock, whatever it is set to.
+  void fall_in_second_half(std::size_t channel) { falling_ = channel; }
+
   /// One clock period, one to three samples each half.
   void tick() {
     const auto saved = levels_;
     for (unsigned i = 0; i < floating_.second; ++i) set(floating_.first + i, (random_() & 1) != 0);
     half(high_first_);
     levels_ = saved;
+    if (falling_) set(*falling_, false);
     half(!high_first_);
   }
 
@@ -81,6 +86,7 @@ class Wave final : public SampleSource {
   std::map<std::string, std::size_t> index_;
   std::size_t clock_ = 0;
   std::pair<std::size_t, unsigned> floating_{0, 0};
+  std::optional<std::size_t> falling_;
   std::vector<std::uint8_t> levels_, bytes_;
   std::size_t read_ = 0;
 };
