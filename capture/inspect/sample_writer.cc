@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/text/printable_text.h"
+
 namespace citcat {
 namespace {
 
@@ -171,7 +173,7 @@ class CsvSampleWriter final : public SampleWriter {
  public:
   CsvSampleWriter(const SampleInfo& info, TextOut& out) : info_(info), out_(out) {
     for (std::size_t i = 0; i < info.channels.size(); ++i)
-      out_.add((i == 0 ? "" : ",") + channel_name(info, i));
+      out_.add((i == 0 ? "" : ",") + csv_field(channel_name(info, i)));
     out_.add("\n");
   }
   /// Samples left out because nothing changed are written again.
