@@ -129,7 +129,9 @@ int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t*
     if (!found)
       throw citcat::UsageError(std::string("expected the name of a register, found ") + name);
     *value = *found;
-    return citcat::is_unknown(state, listed_name(name)) ? 0 : 1;
+    // Once it has another value than it began with, a program has written it.
+    const auto begun = citcat::get_register(machine->file.recording().initial, name);
+    return citcat::is_unknown(state, listed_name(name)) && found == begun ? 0 : 1;
   });
 }
 
