@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/interrupt.h"
 #include "cli/machine/machine_verdict.h"
 #include "cli/machine/processor_argument.h"
 #include "formats/io/error.h"
@@ -58,6 +59,7 @@ class SeveralListeners final : public MachineListener {
  public:
   void add(MachineListener& listener) { all_.push_back(&listener); }
   void access(const ProcessorAccess& access) override {
+    check_interrupt();
     for (MachineListener* each : all_) each->access(access);
   }
   void called(std::uint8_t processor, LinearAddr from) override {
