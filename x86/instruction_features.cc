@@ -28,10 +28,9 @@ constexpr Feature kSse3{"SSE3", 1, ecx, 0, true}, kMonitor{"MONITOR", 1, ecx, 3,
     kSha{"SHA", 7, ebx, 29, false}, kWaitpkg{"WAITPKG", 7, ecx, 5, false},
     kRdpid{"RDPID", 7, ecx, 22, true},
     kLahf{"LAHF and SAHF in 64-bit mode", kExtended, ecx, 0, true},
-    kSvm{"SVM", kExtended, ecx, 2, false}, kSse4a{"SSE4A", kExtended, ecx, 6, false},
-    kXop{"XOP", kExtended, ecx, 11, false}, kRdtscp{"RDTSCP", kExtended, edx, 27, true},
-    k3dNow{"3DNow!", kExtended, edx, 31, false}, kRtm{"RTM", 7, ebx, 11, false},
-    kGfni{"GFNI", 7, ecx, 8, false};
+    kSse4a{"SSE4A", kExtended, ecx, 6, false}, kXop{"XOP", kExtended, ecx, 11, false},
+    kRdtscp{"RDTSCP", kExtended, edx, 27, true}, k3dNow{"3DNow!", kExtended, edx, 31, false},
+    kRtm{"RTM", 7, ebx, 11, false}, kGfni{"GFNI", 7, ecx, 8, false};
 
 const Feature* feature_of_38(const DecodedInstruction& info) {
   const std::uint8_t opcode = info.opcode;
@@ -165,7 +164,7 @@ constexpr Unexecuted kUnexecuted[] = {
     {0x01, within, 0xcf, 0xcf, pNone, {"SGX", 7, ebx, 2, false}},
     {0x01, within, 0xd5, 0xd6, pNone, kRtm},
     {0x01, within, 0xd7, 0xd7, pNone, {"SGX", 7, ebx, 2, false}},
-    {0x01, within, 0xd8, 0xdf, pAny, kSvm},
+    {0x01, within, 0xd8, 0xdf, pAny, kFeatureSvm},
     {0x01, within, 0xe8, 0xe8, pNone, {"SERIALIZE", 7, edx, 14, false}},
     {0x01, within, 0xe8, 0xe9, pF2, {"TSXLDTRK", 7, edx, 16, false}},
     {0x01, within, 0xfa, 0xfb, pNone, {"MONITORX", kExtended, ecx, 29, false}},

@@ -26,6 +26,7 @@ inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature
                                                   true},
     kFeatureFsGsBase{"FSGSBASE", 7, InstructionFeature::Register::ebx, 0, true},
     kFeatureSmap{"SMAP (STAC, CLAC)", 7, InstructionFeature::Register::ebx, 20, true},
+    kFeatureSvm{"SVM", kExtendedFeatureLeaf, InstructionFeature::Register::ecx, 2, false},
     kFeatureBmi1{"BMI1 (TZCNT)", 7, InstructionFeature::Register::ebx, 3, true},
     kFeatureLzcnt{"LZCNT", kExtendedFeatureLeaf, InstructionFeature::Register::ecx, 5, true},
     kFeatureAvx{"AVX", 1, InstructionFeature::Register::ecx, 28, false},

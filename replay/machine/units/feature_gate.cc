@@ -41,7 +41,15 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
     refuse_untold(*feature, "which is not executed and undefined on a processor without it");
   if (!told.value_or(feature->executed)) throw CpuException{6, std::nullopt, 0};
   if (feature->executed) return;
+  if (feature->name == kFeatureSvm.name && !has_guests()) throw CpuException{6, std::nullopt, 0};
   refuse(std::string("an instruction of ") + feature->name);
+}
+
+/// Whether EFER.SVME is set, without which SVM's instructions are #UD. So is VMMCALL outside a
+/// guest (AMD APM vol. 3, VMRUN and VMMCALL).
+bool FeatureGate::has_guests() const {
+  constexpr std::uint64_t kSvme = 1u << 12;
+  return (cpu_.engine.efer() & kSvme) != 0;
 }
 
 std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info) const {

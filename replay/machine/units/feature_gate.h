@@ -59,6 +59,7 @@ class FeatureGate {
   void check_umip(const DecodedInstruction& info) const;
   void check_segments(const DecodedInstruction& info) const;
   [[noreturn]] void refuse(const std::string& what) const;
+  bool has_guests() const;
   [[noreturn]] void refuse_untold(const InstructionFeature& feature, const char* otherwise) const;
 
   CpuContext& cpu_;
