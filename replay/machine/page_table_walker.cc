@@ -159,7 +159,8 @@ void PageTableWalker::finish_table_walk(Walk& walk, const Request& want, PhysAdd
   if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.rights)) {
     write_entry(pde_at, pde | kAccessed);
   }
-  finish_walk(walk, want, rights, pte_at, pte);
+  // A directory that names itself has one entry for both levels.
+  finish_walk(walk, want, rights, pte_at, pte_at == pde_at ? pte | kAccessed : pte);
   walk.marks |= (pde & kAccessed) == 0;
 }
 
@@ -251,9 +252,13 @@ PageTableWalker::Walk PageTableWalker::walk_four_level(const Request& want) {
     if (page) break;
     table = place_of(MachineAddr{entry & kEntryAddress}, at[level], "page table beyond 4 GiB");
   }
-  // Every level is marked, but not for an access that is refused.
+  // Every level is marked, but not for an access that is refused. A table that names itself has one
+  // entry for several levels.
   if (!permitted(rights, want.access, want.rights)) {
     fault(want, true);
+  }
+  for (unsigned i = 1; i <= level; ++i) {
+    if (std::find(at.begin(), at.begin() + i, at[i]) != at.begin() + i) entries[i] |= kAccessed;
   }
   for (unsigned i = 0; i < level; ++i) {
     if ((entries[i] & kAccessed) != 0) continue;

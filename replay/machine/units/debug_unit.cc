@@ -63,11 +63,21 @@ std::uint32_t DebugUnit::met_breakpoints(std::uint32_t access, LinearAddr addres
   return enabled ? met : 0;
 }
 
+/// #DB is raised, and DR6 gets these bits. It keeps what it has, but for B0 to B3 of earlier ones
+/// in later processors: "certain debug exceptions may clear bits 0-3" (SDM vol. 3, 17.2.3, since
+/// 2008), and x86/debug.c of kvm-unit-tests, which is run on processors with long mode, expects
+/// that they do. The Pentium III's manual says that a processor never clears DR6.
+void DebugUnit::tell(std::uint32_t bits) {
+  constexpr std::uint64_t kBreakpoints = 0xf;
+  if (cpu_.traits.has_long_mode) dr_[6] &= ~kBreakpoints;
+  dr_[6] |= bits;
+}
+
 void DebugUnit::check_code(LinearAddr linear) {
   if (cpu_.resume_flag || cpu_.position.iteration != 0 || in_stack_shadow()) return;
   const std::uint32_t met = met_breakpoints(kOnExecution, linear, 1);
   if (met == 0) return;
-  dr_[6] |= met;
+  tell(met);
   throw CpuException{kDebug, std::nullopt, 0};
 }
 

@@ -47,7 +47,7 @@ class DebugUnit {
   void add_pending(std::uint32_t bits) { pending_ |= bits; }
   /// The pending bits are in DR6, and no longer pending.
   void take_pending() {
-    dr_[6] |= pending_;
+    tell(pending_);
     pending_ = 0;
   }
   /// Instruction number `instruction` comes behind a load of SS: traps wait until it has completed.
@@ -75,6 +75,7 @@ class DebugUnit {
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
+  void tell(std::uint32_t bits);
   std::uint32_t met_breakpoints(std::uint32_t access, LinearAddr address, std::uint32_t size) const;
   bool meets(LinearAddr address, std::uint32_t size, LinearAddr watched, std::uint32_t bytes) const;
   void check_general_detect();

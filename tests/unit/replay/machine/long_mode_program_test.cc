@@ -56,6 +56,54 @@ TEST_F(LongModeGuest, ALoadReadsTheUpperHalfOfADescriptorOfTheRightTypeAlone) {
   for (const std::uint64_t refused : {kTable, kBusy}) EXPECT_FALSE(reads_all(refused, kLtr));
 }
 
+// x86/debug.c of kvm-unit-tests expects this of processors; SDM vol. 3, 17.2.3, says that bits 0-3
+// may be cleared, and that nothing else is.
+TEST_F(LongModeGuest, ABreakpointClearsThoseOfAnEarlierOneInDr6) {
+  put_quad(kIdt + 16, 0x00018e0000080000 | (kHandler & 0xffff));
+  for (const std::uint64_t earlier : {0xffff0ff2, 0xffff4ff8}) {
+    set_register(recording_.initial, "dr2", kCode + 1);
+    set_register(recording_.initial, "dr6", earlier);
+    set_register(recording_.initial, "dr7", 0x420);
+    put(kCode, {0x90, 0x90});
+    EXPECT_EQ(run(2).exceptions, 1u);
+    EXPECT_EQ(after("dr6"), (earlier & ~std::uint64_t{0xf}) | 4);
+  }
+}
+
+/// Entry 510 names its own table, so that it is the entry of each level for an address there.
+TEST_F(LongModeGuest, AnEntryOfSeveralLevelsIsMarkedOnceAndMadeDirtyByTheLast) {
+  struct WalkWrites final : Observer {
+    Interest interest() const override { return Interest::changes(); }
+    void write(PhysAddr at, std::span<const std::uint8_t> bytes, AccessKind kind,
+               Position) override {
+      if (kind == AccessKind::walk && at.value == kTables + 8 * 510) list.push_back(bytes[0]);
+    }
+    std::vector<unsigned> list;
+  };
+  put_quad(kTables + 8 * 510, kTables | 0x03);
+  set_register(recording_.initial, "rbx", 0xffffff7fbfdfe000);
+  for (const bool store : {false, true}) {
+    put(kCode, {0x48, store ? 0x89 : 0x8b, 0x43, 0x10});  // mov [rbx+0x10], rax or back
+    WalkWrites writes;
+    ReplayOptions options;
+    options.to = 1;
+    Replayer replayer(recording_, &writes, options);
+    replayer.run();
+    EXPECT_EQ(writes.list, (store ? std::vector{0x23u, 0x63u} : std::vector{0x23u}));
+  }
+}
+
+TEST_F(LongModeGuest, InstructionsOfSvmAreUndefinedWhereItIsNotEnabled) {
+  for (const int last : {0xd8, 0xd9, 0xda, 0xdf}) {  // VMRUN, VMMCALL, VMLOAD, INVLPGA
+    put(kCode, {0x0f, 0x01, last});
+    for (const bool enabled : {false, true}) {
+      set_register(recording_.initial, "efer", enabled ? 0x1d01 : 0xd01);
+      recording_.initial.cpuid = {CpuidLeaf{0x80000001, 0, 0, 4, 0}};
+      EXPECT_EQ(run(1).exceptions, enabled ? 0u : 1u) << last;
+    }
+  }
+}
+
 /// What the base of DS is for compatibility mode is nothing to 64-bit mode, also where the engine
 /// is given other prefixes than the program has.
 TEST_F(LongModeGuest, APrefixThatTheEngineIsGivenAddsNoBase) {
