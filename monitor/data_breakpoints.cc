@@ -14,7 +14,8 @@ bool is_of_data(unsigned condition) { return condition == kOnWrite || condition 
 
 }  // namespace
 
-void DataBreakpoints::load(const LoggedState& state) {
+void DataBreakpoints::load(const LoggedState& state, bool clears) {
+  clears_ = clears;
   control_ = state.dr[7];
   bits_ = state.dr[6] & kBits;
   watch_data_ = false;
@@ -42,9 +43,10 @@ void DataBreakpoints::note(std::uint64_t linear, unsigned size, bool store) {
   if (enabled) met_ |= met;
 }
 
-void DataBreakpoints::raised(std::uint64_t dr6) {
+void DataBreakpoints::raised(std::uint64_t dr6, bool stepping) {
   // A code breakpoint comes alone, before its instruction.
-  bits_ |= met_ != 0 || (dr6 & kStep) != 0 ? met_ : dr6 & kBits;
+  if (clears_) bits_ = 0;
+  bits_ |= met_ != 0 || (stepping && (dr6 & kStep) != 0) ? met_ : dr6 & kBits;
   met_ = 0;
 }
 

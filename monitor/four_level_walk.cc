@@ -30,9 +30,9 @@ std::uint32_t within_page(unsigned level) {
 
 /// A present entry. It is written as a whole where it is marked, as on the buses of machines that
 /// were recorded.
-std::optional<std::uint64_t> PageWalker::read_long_entry(std::uint32_t address,
-                                                         std::uint32_t sets) {
-  const auto entry = read_entry_of(address & a20_mask_, 8, sets);
+std::optional<std::uint64_t> PageWalker::read_long_entry(std::uint32_t address, std::uint32_t sets,
+                                                         Names names) {
+  const auto entry = read_entry_of(address & a20_mask_, 8, sets, names);
   return entry && (*entry & kPresent) != 0 ? entry : std::nullopt;
 }
 
@@ -42,7 +42,7 @@ std::optional<PageWalker::Entry> PageWalker::walk_four_levels(std::uint64_t line
   for (unsigned level = 0;; ++level) {
     const std::uint32_t at = entry_address(table, linear, level);
     const bool last = level == kLevels - 1 || (may_be_large(level) && (peek(at) & kLarge) != 0);
-    const auto read = read_long_entry(at, last ? sets : 0);
+    const auto read = read_long_entry(at, last ? sets : 0, last ? Names::page : Names::table);
     if (!read) return std::nullopt;
     const std::uint64_t within = last ? within_page(level) : 0;
     const auto named = named_by((*read & kAddress & ~within) | (linear & within));

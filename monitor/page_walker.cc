@@ -21,7 +21,7 @@ void PageWalker::set_a20(bool open) {
 void PageWalker::load_pointers() {
   take_back_pointer_marks();
   for (unsigned n = 0; n < pointers_.size(); ++n)
-    pointers_[n] = read_pae_entry(pointers_at() + 8 * n, 0).value_or(0);
+    pointers_[n] = read_pae_entry(pointers_at() + 8 * n, 0, Names::table).value_or(0);
 }
 
 void PageWalker::flush() {
@@ -61,14 +61,16 @@ std::uint64_t PageWalker::mark(std::uint32_t address, unsigned size, std::uint32
 
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
 /// last looked, the bus shows the entry read as it was, then written.
-std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets) {
-  const auto entry = read_entry_of(address & a20_mask_, 4, sets);
+std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets,
+                                                    Names names) {
+  const auto entry = read_entry_of(address & a20_mask_, 4, sets, names);
   return entry ? std::optional(static_cast<std::uint32_t>(*entry)) : std::nullopt;
 }
 
-/// The same for an entry of 4 or 8 bytes. Marks are in the lowest one.
+/// The same for an entry of 4 or 8 bytes. Marks are in the lowest one. A table may name itself, so
+/// that one entry is of several levels: only where it names a page does a store make it dirty.
 std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, unsigned size,
-                                                       std::uint32_t sets) {
+                                                       std::uint32_t sets, Names names) {
   if (!memory_.is_ram(address, size)) return std::nullopt;
   std::uint64_t now = 0;
   std::memcpy(&now, memory_.live(address), size);
@@ -87,6 +89,7 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, un
   std::array<std::uint8_t, 8> bytes{};
   std::memcpy(bytes.data(), memory_.live(address), size);
   std::memcpy(bytes.data(), memory_.shadow(address), 4);
+  if (names == Names::table && (bytes[0] & kDirty) == 0) now &= ~std::uint64_t{kDirty};
   const auto entry = std::span(bytes).first(size);
   bus_.read(address, entry);
   std::memcpy(bytes.data(), &now, size);
@@ -109,7 +112,9 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   const auto linear = static_cast<std::uint32_t>(address);
   if (pae()) return walk_pae(linear, sets);
   const std::uint32_t directory_at = directory_base() + (linear >> 22) * 4;
-  const auto directory = read_entry(directory_at, is_large(directory_at, 0x10) ? sets : 0);
+  const bool large = is_large(directory_at, 0x10);
+  const auto directory =
+      read_entry(directory_at, large ? sets : 0, large ? Names::page : Names::table);
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
@@ -124,8 +129,9 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
 }
 
 /// An entry of 8 bytes that is present.
-std::optional<std::uint64_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets) {
-  const auto low = read_entry(address, sets);
+std::optional<std::uint64_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets,
+                                                        Names names) {
+  const auto low = read_entry(address, sets, names);
   const auto high = low ? read_entry(address + 4) : std::nullopt;
   if (!high || (*low & kPresent) == 0) return std::nullopt;
   const std::uint64_t entry = std::uint64_t{*high} << 32 | *low;
@@ -141,7 +147,9 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   const auto directory = named_by(pointer);
   if (!directory) return std::nullopt;
   const std::uint32_t directory_at = *directory + ((linear >> 21) & 0x1ff) * 8;
-  const auto named = read_pae_entry(directory_at, is_large(directory_at, 0x20) ? sets : 0);
+  const bool large = is_large(directory_at, 0x20);
+  const auto named =
+      read_pae_entry(directory_at, large ? sets : 0, large ? Names::page : Names::table);
   if (!named) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*named & kLarge) != 0) {
@@ -152,7 +160,7 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   const auto table = named_by(*named);
   if (!table) return std::nullopt;
   const std::uint32_t table_at = *table + ((linear >> 12) & 0x1ff) * 8;
-  const auto last = read_pae_entry(table_at, sets);
+  const auto last = read_pae_entry(table_at, sets, Names::page);
   const auto frame = last ? named_by(*last) : std::nullopt;
   if (!frame) return std::nullopt;
   return entry(page, *frame, static_cast<std::uint32_t>(*last), table_at);

@@ -148,17 +148,22 @@ class PageWalker {
     const unsigned set_since = *held->live & ~*held->shadow;
     return (set_since & (kAccessed | kDirty)) == 0 ? held : nullptr;
   }
+  /// What an entry names.
+  enum class Names : std::uint8_t { table, page };
   /// `sets`: bits that the walk is known to set in the last entry.
   std::optional<Entry> walk(std::uint64_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
   std::optional<Entry> walk_four_levels(std::uint64_t linear, std::uint32_t sets);
-  std::optional<std::uint64_t> read_long_entry(std::uint32_t address, std::uint32_t sets);
-  std::optional<std::uint64_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
+  std::optional<std::uint64_t> read_long_entry(std::uint32_t address, std::uint32_t sets,
+                                               Names names);
+  std::optional<std::uint64_t> read_pae_entry(std::uint32_t address, std::uint32_t sets,
+                                              Names names);
   void load_pointers();
   void take_back_kept_marks();
-  std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
+  std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0,
+                                          Names names = Names::page);
   std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
-                                             std::uint32_t sets);
+                                             std::uint32_t sets, Names names);
   std::uint64_t mark(std::uint32_t address, unsigned size, std::uint32_t bits);
   std::uint32_t peek(std::uint32_t address) const;
   std::uint64_t peek_wide(std::uint32_t address) const;

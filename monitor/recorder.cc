@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "driver-kmod/uapi/citcat_dump.h"
+#include "monitor/address_msrs.h"
 
 namespace citcat::monitor {
 namespace {
@@ -78,7 +79,7 @@ void Recorder::take_control() {
   // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
   walker_.set_control(registers_.control(), true);
   refuse_unheld();
-  breakpoints_.load(registers_.state());
+  breakpoints_.load(registers_.state(), registers_.long_mode_registers().has_value());
 }
 
 /// What the driver has stored in its window.
@@ -482,7 +483,11 @@ void Recorder::finish(const LoggedState* after) {
       break;
     case InsnKind::wrmsr:
       say_internal("WRMSR");
-      refuse_wrong_address();
+      if (registers_.long_mode_registers() &&
+          is_refused_address(static_cast<std::uint32_t>(left(1)),
+                             left(2) << 32 | static_cast<std::uint32_t>(left(0))))
+        give_up(
+            "WRMSR wrote an address that is not canonical, which processors refuse with #GP(0)");
       if (several_ && static_cast<std::uint32_t>(registers_.gpr(1)) == kCommandMsr)
         send_message(static_cast<std::uint32_t>(registers_.gpr(0)),
                      static_cast<std::uint32_t>(registers_.gpr(2)));
@@ -507,7 +512,8 @@ void Recorder::finish(const LoggedState* after) {
       break;
     }
     case InsnKind::debug_register:
-      if (writes_debug_register(insn)) breakpoints_.load(registers_.state());
+      if (writes_debug_register(insn))
+        breakpoints_.load(registers_.state(), registers_.long_mode_registers().has_value());
       break;
     case InsnKind::descriptor_table:
     case InsnKind::local_table:

@@ -32,7 +32,7 @@
 
 namespace citcat::monitor {
 
-inline constexpr std::uint32_t kResume = 0x10000;  // EFLAGS.RF
+inline constexpr std::uint32_t kStepping = 0x100, kResume = 0x10000;  // EFLAGS.TF and RF
 
 /// The first four bytes of `value`, or as many as it has.
 inline std::uint32_t dword_of(std::span<const std::uint8_t> value) {
@@ -296,7 +296,6 @@ class Recorder : private WayInMemory {
   void refuse_wrong_delivery(const LoggedEvent& event, const Refusal& refusal);
   void refuse_wrong_gate(const WayIn& way);
   void refuse_wrong_exception(const LoggedEvent& event);
-  void refuse_wrong_address();
   void refuse_wrong_transfer(const LoggedState* after);
   void refuse_two_traps(const LoggedEvent& first, const LoggedEvent& second);
   void refuse_wrapped_return(const Insn& insn);

@@ -85,7 +85,7 @@ void Recorder::deliver(const LoggedEvent& event, LoggedEvent* second) {
   if (!traps)
     breakpoints_.abandon();
   else if (!own)
-    breakpoints_.raised(event.before.dr[6]);
+    breakpoints_.raised(event.before.dr[6], (event.before.eflags & kStepping) != 0);
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
   if (!event.real_mode && event.before.cr0 != walker_.cr0())

@@ -2,9 +2,6 @@
 // recording ends there by name. What it does is told of QEMU 10.0, target/i386/tcg/seg_helper.c and
 // emit.c.inc.
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <cstdio>
 #include <optional>
 
@@ -152,31 +149,6 @@ void Recorder::refuse_wrong_exception(const LoggedEvent& event) {
   // So is a code segment behind the gate of a JMP #NP.
   if (named.is_code() && event.vector == kProtection && transfer_.gate)
     give_up("a code segment that is not present, behind a call gate, did not raise #NP");
-}
-
-/// WRMSR wrote an address that is not canonical, which processors with long mode refuse (Intel SDM
-/// vol. 2, WRMSR; CSTAR: AMD APM vol. 2, 6.1.1).
-void Recorder::refuse_wrong_address() {
-  constexpr std::array<std::uint32_t, 7> kAddressMsrs = {
-      0x175,      0x176,                   // SYSENTER_ESP, SYSENTER_EIP
-      0xc0000082, 0xc0000083,              // LSTAR, CSTAR
-      0xc0000100, 0xc0000101, 0xc0000102,  // the bases of FS and GS, and that of SWAPGS
-  };
-  if (!registers_.long_mode_registers()) return;
-  const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(left(n)); };
-  const std::uint64_t value = std::uint64_t{low(2)} << 32 | low(0);
-  constexpr unsigned kUnused = 16;
-  const auto kept =
-      static_cast<std::uint64_t>(static_cast<std::int64_t>(value << kUnused) >> kUnused);
-  if (kept == value ||
-      std::find(kAddressMsrs.begin(), kAddressMsrs.end(), low(1)) == kAddressMsrs.end())
-    return;
-  char text[96];
-  std::snprintf(text, sizeof text,
-                "WRMSR wrote an address that is not canonical to MSR %xh, which processors refuse "
-                "with #GP(0)",
-                low(1));
-  give_up(text);
 }
 
 /// The far transfer in flight has ended where on a processor it would not have, or elsewhere.

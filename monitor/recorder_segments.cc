@@ -88,7 +88,7 @@ void Recorder::finish_transfer(const LoggedState* after) {
   if (switched) {
     tables_.reset();
     known_base_ = {};
-    breakpoints_.load(registers_.state());
+    breakpoints_.load(registers_.state(), registers_.long_mode_registers().has_value());
     const ControlRegisters control = registers_.control();
     walker_.set_control(control, control.cr3 != walker_.cr3());
   }

@@ -7,12 +7,13 @@
 #   freedos.img     a floppy or disk with FreeDOS         https://www.freedos.org/download/
 #   mikeos.flp      MikeOS's floppy                       https://mikeos.sourceforge.net/
 #   xv6.img         xv6's disk, and fs.img beside it      https://github.com/mit-pdos/xv6-public
-#   *.flat, *.elf   of kvm-unit-tests, each a guest       https://gitlab.com/kvm-unit-tests/kvm-unit-tests
+#   *.flat          of kvm-unit-tests, each a guest       https://gitlab.com/kvm-unit-tests/kvm-unit-tests
 
 readonly guests_dir=$deps_dir/guests
 readonly given_guests=${CITCAT_GUESTS:-}
 # Of guests that do not end by themselves. The whole way of OVMF to its shell takes half a thousand millions.
 readonly guest_instructions=${CITCAT_GUEST_INSTRUCTIONS:-20000000}
+readonly guest_seconds=${CITCAT_GUEST_SECONDS:-1800}
 
 # guest_package PACKAGE: unpacked into $guests_dir/PACKAGE
 guest_package() {
@@ -31,7 +32,7 @@ guest() {
   shift 4
   [[ -z $start ]] || asked+=(--start "$start")
   [[ -z $stop ]] || asked+=(--stop "$stop")
-  timeout 1800 "$citcat" record --json --quit-at-stop --cache "$cache" "${asked[@]}" \
+  timeout "$guest_seconds" "$citcat" record --json --quit-at-stop --cache "$cache" "${asked[@]}" \
     -o "$work/$name.bin.zst" -- "$@" </dev/null >"$work/$name.record" 2>"$work/$name.errors" || status=$?
   # Where the emulator does otherwise than processors, the recording ends and says why.
   ended=$(sed -n 's/.*the monitor: //p' "$work/$name.errors")
@@ -187,9 +188,10 @@ guest_of_others() {
   ! given xv6 xv6.img https://github.com/mit-pdos/xv6-public ||
     bare xv6 pentium -m 512 -smp 1 -drive "file=$given_guests/xv6.img,index=0,media=disk,format=raw" \
       -drive "file=$given_guests/fs.img,index=1,media=disk,format=raw"
-  for test in "$given_guests"/*.flat "$given_guests"/*.elf; do
-    [[ -e $test ]] || { given kvm-unit-tests '*.flat' https://gitlab.com/kvm-unit-tests/kvm-unit-tests; break; }
-    bare "kvm-unit-tests-$(basename "${test%.*}")" none -m 128 -nodefaults -serial null \
+  local tests=("$given_guests"/*.flat)
+  [[ -e ${tests[0]} ]] || { given kvm-unit-tests '*.flat' https://gitlab.com/kvm-unit-tests/kvm-unit-tests; return; }
+  for test in "${tests[@]}"; do
+    bare "kvm-unit-tests-$(basename "${test%.flat}")" none -m 128 -nodefaults -serial null \
       -device isa-debug-exit,iobase=0xf4 -kernel "$test"
   done
 }

@@ -125,6 +125,26 @@ TEST_F(FourLevelWalk, WritesAMarkedEntryAsAWhole) {
   EXPECT_EQ(bus_->external_changes(), 0u);
 }
 
+/// Entry 510 names its own table: the four levels of a walk through it are one entry, of which the
+/// last is what a store makes dirty.
+TEST_F(FourLevelWalk, AnEntryOfSeveralLevelsIsDirtyInTheLastOneAlone) {
+  constexpr std::uint32_t kSelf = kTop + 8 * 510;
+  constexpr std::uint64_t kItself = 0xffffff7fbfdfe000;
+  entry(kSelf, kTop | 0x03);
+  start();
+  ram_[kSelf] = 0x63;  // the emulator has made the store
+  EXPECT_EQ(walker_->translate(kItself + 0x10, true), kTop + 0x10);
+  std::string marks;
+  for (const Seen& s : seen()) {
+    if (s.address != kSelf) continue;
+    marks += s.type == 3 ? "w" : "r";
+    marks += std::to_string(s.data[0] >> 4);
+  }
+  EXPECT_EQ(marks, "r0w2r2r2r2w6");
+  EXPECT_EQ(ram_[kSelf], 0x63);
+  EXPECT_EQ(bus_->external_changes(), 0u);
+}
+
 TEST_F(FourLevelWalk, EndsAtALargePage) {
   start();
   EXPECT_EQ(walker_->translate(kHigh + 0x345678, true), 0x345678u);
