@@ -29,6 +29,7 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
 
 const JointInterest& Audience::ask(std::uint64_t instruction, bool keeps_stores) {
   joint_ = {};
+  asked_at_ = instruction;
   for (Follower& f : followers_) {
     Interest interest = f.observer->interest_from(instruction);
     // Nobody else can receive what is written as records.

@@ -67,6 +67,14 @@ class Audience {
   bool wants_references() const { return wants_references_; }
   /// Whether those that somebody wants are stores alone, and nobody receives blocks but for them.
   bool wants_only_stores() const { return wants_references_ && !wants_more_than_stores_; }
+  /// Whether somebody wants to know what code at this instruction reads or stores. Where that may
+  /// have changed since ask(), somebody may.
+  bool wants_references_at(std::uint64_t instruction) const {
+    const bool is_known = instruction >= asked_at_ && instruction < joint_.until;
+    return wants_references_ && (!is_known || joint_.references() || joint_.stores());
+  }
+  /// The run goes on elsewhere, or for others.
+  void forget_answer() { asked_at_ = ~std::uint64_t{0}; }
 
   /// Asks all observers what they want of plain code from the instruction on. `keeps_stores`:
   /// stored() may be called in place of ran().
@@ -167,6 +175,7 @@ class Audience {
   std::vector<Follower> followers_;
   std::vector<std::size_t> told_;  ///< numbers of those that receive blocks for now
   JointInterest joint_;
+  std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< ask() was called for this instruction last
   bool each_access_ = false;
   bool wants_reads_ = false;
   bool wants_references_ = false;

@@ -22,6 +22,7 @@ namespace citcat {
 void RunLoop::run(Position until) {
   cpu_.until = until;
   cpu_.audience.control().settle();
+  cpu_.audience.forget_answer();
   cpu_.find_block_limit();
   if (expectation_.compares) expectation_.update();
   try {

@@ -137,7 +137,7 @@ bool StringRunner::repeat() {
 
 /// How many of the iterations `left` can be made before one that is to be told alone; 0: the next.
 std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
-  if (cpu_.audience.wants_references()) {
+  if (cpu_.audience.wants_references_at(cpu_.position.instruction)) {
     if (expectation_.compares && !prepared && expectation_.is_now()) expectation_.update();
     return 0;
   }
