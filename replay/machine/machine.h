@@ -47,7 +47,7 @@ class Machine {
   struct Snapshot {
     CpuState cpu;
     Position position;
-    std::vector<Memory::SavedPage> pages;
+    Memory::SavedPages pages;
     std::shared_ptr<const Mmu::State> tlb;
     std::uint64_t model_specific_results = 0;
     bool resume_flag = false;

@@ -118,33 +118,42 @@ std::vector<std::uint32_t> Memory::changed_frames() const {
   return changed;
 }
 
-std::vector<Memory::SavedPage> Memory::save_changed() const {
-  std::vector<SavedPage> saved;
+Memory::SavedPages Memory::save_changed() const {
+  SavedPages saved;
   saved.reserve(static_cast<std::size_t>(
       std::count_if(mapped_.begin(), mapped_.end(),
                     [&](std::uint32_t number) { return states_[number].changed; })));
+  auto last = last_saved_.begin();
   for (const std::uint32_t number : mapped_) {
     const PageState& state = states_[number];
     if (!state.changed) continue;
-    SavedPage& page = saved.emplace_back();
-    page.number = number;
-    std::memcpy(page.data.data(), engine_.host_page(number), kPageSize);
-    if (state.all_defined) {
-      page.defined.set();
-    } else if (state.defined) {
-      page.defined = *state.defined;
+    while (last != last_saved_.end() && (*last)->number < number) ++last;
+    if (last != last_saved_.end() && (*last)->number == number &&
+        is_now(number, (*last)->data.data(), (*last)->defined)) {
+      saved.push_back(*last);
+      continue;
     }
+    auto page = std::make_shared<SavedPage>();
+    page->number = number;
+    std::memcpy(page->data.data(), engine_.host_page(number), kPageSize);
+    if (state.all_defined) {
+      page->defined.set();
+    } else if (state.defined) {
+      page->defined = *state.defined;
+    }
+    saved.push_back(std::move(page));
   }
+  last_saved_ = saved;
   return saved;
 }
 
-void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pages) {
+void Memory::restore(const MemoryImage& image, const SavedPages& pages) {
   constexpr std::array<std::uint8_t, kPageSize> kZeros{};
   auto saved = pages.begin();
   for (const std::uint32_t number : mapped_) {
-    while (saved != pages.end() && saved->number < number) ++saved;
+    while (saved != pages.end() && (*saved)->number < number) ++saved;
     PageState& state = states_[number];
-    if (!state.changed || (saved != pages.end() && saved->number == number)) continue;
+    if (!state.changed || (saved != pages.end() && (*saved)->number == number)) continue;
     state.changed = false;
     const MemoryImage::Page* base = image.find(captured(PhysAddr{number * kPageSize}).page());
     if (base != nullptr) {
@@ -153,25 +162,30 @@ void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pag
       put_back(number, kZeros.data(), ByteMask{});
     }
   }
-  for (const SavedPage& page : pages) {
-    ensure_mapped(page.number);
-    put_back(page.number, page.data.data(), page.defined);
-    states_[page.number].changed = true;
+  for (const auto& page : pages) {
+    ensure_mapped(page->number);
+    put_back(page->number, page->data.data(), page->defined);
+    states_[page->number].changed = true;
   }
+  last_saved_ = pages;
+}
+
+/// The page holds these bytes, and the same of them are defined.
+bool Memory::is_now(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) const {
+  const PageState& state = states_[number];
+  return std::memcmp(engine_.host_page(number), data, kPageSize) == 0 &&
+         (state.all_defined
+              ? defined.all()
+              : (state.defined != nullptr ? *state.defined == defined : defined.none()));
 }
 
 /// Sets a page and drops what was translated from it, when it holds something else or other bytes
 /// of it are defined.
 void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
-  const PageState& state = states_[number];
-  const bool same =
-      std::memcmp(engine_.host_page(number), data, kPageSize) == 0 &&
-      (state.all_defined ? defined.all()
-                         : (state.defined != nullptr ? *state.defined == defined : defined.none()));
-  if (same) return;
+  if (is_now(number, data, defined)) return;
   set_page(number, data, defined);
   tell_watcher(PhysAddr{number * kPageSize}, kPageSize);
-  if (state.code) engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
+  if (states_[number].code) engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
 }
 
 void Memory::mark_partly(PageState& state, PhysAddr address, std::uint32_t size) {

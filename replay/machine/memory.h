@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -90,13 +91,17 @@ class Memory {
     std::array<std::uint8_t, kPageSize> data;
     ByteMask defined;
   };
-  /// All frames written since load().
-  std::vector<SavedPage> save_changed() const;
+  /// In ascending order. Several moments may have the same frames: what has not changed is kept
+  /// once.
+  using SavedPages = std::vector<std::shared_ptr<const SavedPage>>;
+  /// All frames written since load(). Those that are as they were saved or restored last are the
+  /// same objects.
+  SavedPages save_changed() const;
   /// Numbers of these frames.
   std::vector<std::uint32_t> changed_frames() const;
   /// Takes memory back to what it was when `pages` were saved: frames changed since load() and not
   /// among them become what `image` says. Code translated from frames that change is dropped.
-  void restore(const MemoryImage& image, const std::vector<SavedPage>& pages);
+  void restore(const MemoryImage& image, const SavedPages& pages);
 
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
   void note_code(std::uint32_t page) { states_[page].code = true; }
@@ -170,6 +175,7 @@ class Memory {
   void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
   void set_mask(PageState& state, const ByteMask& mask);
   void drop_mask(PageState& state);
+  bool is_now(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) const;
   void put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
@@ -188,6 +194,7 @@ class Memory {
   std::uint32_t mask_epoch_ = 0;
   std::vector<ByteMask*> free_masks_;
   std::vector<std::uint32_t> mapped_;
+  mutable SavedPages last_saved_;  ///< or restored
 };
 
 }  // namespace citcat

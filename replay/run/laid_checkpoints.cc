@@ -11,19 +11,21 @@ bool LaidCheckpoints::lay(const Replayer& replayer) {
   const Moment moment = replayer.moment();
   const auto behind = laid_.lower_bound(moment);
   if (behind != laid_.end() && behind->first == moment) return false;
-  Laid laid{replayer.checkpoint(), {}};
-  const std::vector<Memory::SavedPage> pages = std::exchange(laid.rest.machine.pages, {});
-  const std::vector<Frame> none;
-  const std::vector<Frame>& known =
-      behind == laid_.begin() ? none : std::prev(behind)->second.frames;
-  laid.frames.reserve(pages.size());
+  Replayer::Checkpoint laid = replayer.checkpoint();
+  const Memory::SavedPages none;
+  const Memory::SavedPages& known =
+      behind == laid_.begin() ? none : std::prev(behind)->second.machine.pages;
   auto same = known.begin();
-  for (const Memory::SavedPage& page : pages) {
-    while (same != known.end() && (*same)->number < page.number) ++same;
-    const bool kept = same != known.end() && (*same)->number == page.number &&
-                      (*same)->data == page.data && (*same)->defined == page.defined;
-    if (!kept) ++added_;
-    laid.frames.push_back(kept ? *same : std::make_shared<const Memory::SavedPage>(page));
+  for (auto& page : laid.machine.pages) {
+    while (same != known.end() && (*same)->number < page->number) ++same;
+    const bool kept =
+        same != known.end() && (*same)->number == page->number &&
+        (*same == page || ((*same)->data == page->data && (*same)->defined == page->defined));
+    if (kept) {
+      page = *same;
+    } else {
+      ++added_;
+    }
   }
   laid_.emplace(moment, std::move(laid));
   return thin_out();
@@ -32,7 +34,7 @@ bool LaidCheckpoints::lay(const Replayer& replayer) {
 std::size_t LaidCheckpoints::frames() const {
   std::unordered_set<const Memory::SavedPage*> held;
   for (const auto& [moment, laid] : laid_) {
-    for (const Frame& frame : laid.frames) held.insert(frame.get());
+    for (const auto& page : laid.machine.pages) held.insert(page.get());
   }
   return held.size();
 }
@@ -65,14 +67,6 @@ std::optional<Moment> LaidCheckpoints::before_instruction(std::uint64_t instruct
     last = moment;
   }
   return last;
-}
-
-Replayer::Checkpoint LaidCheckpoints::at(Moment moment) const {
-  const Laid& laid = laid_.at(moment);
-  Replayer::Checkpoint checkpoint = laid.rest;
-  checkpoint.machine.pages.reserve(laid.frames.size());
-  for (const Frame& frame : laid.frames) checkpoint.machine.pages.push_back(*frame);
-  return checkpoint;
 }
 
 }  // namespace citcat

@@ -25,9 +25,9 @@ class LaidCheckpoints {
   std::optional<Moment> before(Moment moment) const;
   /// The last one before instruction `instruction`; nullopt where there is none.
   std::optional<Moment> before_instruction(std::uint64_t instruction) const;
-  /// A copy of the one at `moment`, which must be there; and of the first of all.
-  Replayer::Checkpoint at(Moment moment) const;
-  Replayer::Checkpoint first() const { return at(first_moment()); }
+  /// The one at `moment`, which must be there; and the first of all.
+  const Replayer::Checkpoint& at(Moment moment) const { return laid_.at(moment); }
+  const Replayer::Checkpoint& first() const { return laid_.begin()->second; }
   Moment first_moment() const { return laid_.begin()->first; }
   void clear() { laid_.clear(); }
   std::size_t size() const { return laid_.size(); }
@@ -35,15 +35,10 @@ class LaidCheckpoints {
   std::size_t frames() const;
 
  private:
-  using Frame = std::shared_ptr<const Memory::SavedPage>;
-  struct Laid {
-    Replayer::Checkpoint rest;  ///< without pages
-    std::vector<Frame> frames;  ///< in ascending order
-  };
   bool thin_out();
 
   std::size_t max_frames_;
-  std::map<Moment, Laid> laid_;
+  std::map<Moment, Replayer::Checkpoint> laid_;
   std::size_t added_ = 0;  ///< frames since frames() was counted last
   std::size_t counted_ = 0;
 };

@@ -168,19 +168,22 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
 
 SavedPageMap stored_pages(const Replayer::Checkpoint& checkpoint) {
   SavedPageMap pages;
-  for (const Memory::SavedPage& saved : checkpoint.machine.pages) {
+  for (const auto& saved : checkpoint.machine.pages) {
     auto page = std::make_shared<MemoryImage::Page>();
-    page->data = saved.data;
-    page->valid = saved.defined;
-    pages.emplace_hint(pages.end(), saved.number, std::move(page));
+    page->data = saved->data;
+    page->valid = saved->defined;
+    pages.emplace_hint(pages.end(), saved->number, std::move(page));
   }
   return pages;
 }
 
-std::vector<Memory::SavedPage> saved_pages(const SavedPageMap& pages) {
-  std::vector<Memory::SavedPage> saved;
+Memory::SavedPages saved_pages(const SavedPageMap& pages) {
+  Memory::SavedPages saved;
   saved.reserve(pages.size());
-  for (const auto& [number, page] : pages) saved.push_back({number, page->data, page->valid});
+  for (const auto& [number, page] : pages) {
+    saved.push_back(std::make_shared<const Memory::SavedPage>(
+        Memory::SavedPage{number, page->data, page->valid}));
+  }
   return saved;
 }
 

@@ -18,6 +18,6 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
 
 /// Memory of a checkpoint.
 SavedPageMap stored_pages(const Replayer::Checkpoint& checkpoint);
-std::vector<Memory::SavedPage> saved_pages(const SavedPageMap& pages);
+Memory::SavedPages saved_pages(const SavedPageMap& pages);
 
 }  // namespace citcat

@@ -242,10 +242,11 @@ void LockStep::begin(const CpuState& state) {
   start.cpu = state;
   for (std::uint32_t at = 0; at < kGuestRam; at += kPageSize) {
     if (std::memcmp(&ram[at], &base_[at], kPageSize) == 0) continue;
-    Memory::SavedPage& page = start.pages.emplace_back();
-    page.number = at / kPageSize;
-    std::memcpy(page.data.data(), &ram[at], kPageSize);
-    page.defined.set();
+    const auto page = std::make_shared<Memory::SavedPage>();
+    page->number = at / kPageSize;
+    std::memcpy(page->data.data(), &ram[at], kPageSize);
+    page->defined.set();
+    start.pages.push_back(page);
   }
   machine_->restore(start, image_);
   repair_memory();

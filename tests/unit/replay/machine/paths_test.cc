@@ -115,7 +115,7 @@ struct Outcome {
   std::vector<std::uint8_t> trace;
   std::vector<std::vector<std::uint64_t>> deliveries;
   CpuState cpu;
-  std::vector<Memory::SavedPage> pages;
+  Memory::SavedPages pages;
 };
 
 Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
@@ -144,17 +144,17 @@ Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
 
 std::string memory_difference(const Recording& recording, const Outcome& a, const Outcome& b) {
   const auto byte_of = [&](const Outcome& o, std::uint32_t page, std::uint32_t i) -> int {
-    for (const Memory::SavedPage& p : o.pages) {
-      if (p.number == page) return p.data[i];
+    for (const auto& p : o.pages) {
+      if (p->number == page) return p->data[i];
     }
     const auto image = recording.image.byte(PhysAddr{page * kPageSize + i});
     return image ? *image : 0;
   };
   for (const Outcome* o : {&a, &b}) {
-    for (const Memory::SavedPage& p : o->pages) {
+    for (const auto& p : o->pages) {
       for (std::uint32_t i = 0; i < kPageSize; ++i) {
-        if (byte_of(a, p.number, i) != byte_of(b, p.number, i)) {
-          return "memory differs at " + std::to_string(p.number * kPageSize + i);
+        if (byte_of(a, p->number, i) != byte_of(b, p->number, i)) {
+          return "memory differs at " + std::to_string(p->number * kPageSize + i);
         }
       }
     }

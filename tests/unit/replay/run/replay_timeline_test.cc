@@ -26,7 +26,7 @@ constexpr std::uint64_t kLength = 20'000;
 void expect_same_memory(const Memory& a, const Memory& b) {
   std::set<std::uint32_t> pages;
   for (const Memory* memory : {&a, &b}) {
-    for (const Memory::SavedPage& page : memory->save_changed()) pages.insert(page.number);
+    for (const auto& page : memory->save_changed()) pages.insert(page->number);
   }
   for (const std::uint32_t page : pages) {
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
