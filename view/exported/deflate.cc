@@ -10,7 +10,8 @@ namespace citcat::view {
 
 namespace {
 
-constexpr int kSmallest = 12;
+/// Of libdeflate's 1 to 12. The smallest take 6 % less, and eighteen times as long.
+constexpr int kLevel = 7;
 constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 struct FreeCompressor {
@@ -21,7 +22,7 @@ struct FreeCompressor {
 
 std::vector<std::uint8_t> deflated(std::span<const std::uint8_t> plain) {
   const std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(
-      libdeflate_alloc_compressor(kSmallest));
+      libdeflate_alloc_compressor(kLevel));
   if (!compressor) throw std::bad_alloc();
   std::vector<std::uint8_t> out(libdeflate_zlib_compress_bound(compressor.get(), plain.size()));
   const std::size_t size = libdeflate_zlib_compress(compressor.get(), plain.data(), plain.size(),

@@ -7,6 +7,7 @@
 
 #include "events/address_space.h"
 #include "events/cpu_place.h"
+#include "formats/io/byte_reader.h"
 #include "view/model/answer_text.h"
 #include "x86/disassembler.h"
 
@@ -63,6 +64,7 @@ struct ExportedStretch::Shape {
 
   struct AccessColumns {
     Column address, value, page;
+    std::uint64_t last_address = 0, last_value = 0;  ///< of the steps that wait
   };
   std::vector<AccessColumns> access_columns;
   std::vector<Column> port_columns;
@@ -72,17 +74,32 @@ struct ExportedStretch::Shape {
   std::map<std::size_t, RegisterColumns> registers;  ///< that it changes, by number in the table
 };
 
-class ExportedStretch::Pass final : public StepSink {
+/// The numbers of one step.
+struct ExportedStretch::Values {
+  struct Access {
+    std::uint64_t address = 0;
+    std::uint64_t frame = 0;  ///< less the one that its page had last
+    std::uint64_t value = 0;
+  };
+  std::vector<Access> accesses;
+  std::vector<std::uint64_t> ports;  ///< of each its number and its value
+  struct Change {
+    std::size_t number = 0;  ///< in the table of registers
+    RegisterValue now;
+  };
+  std::vector<Change> changes;
+};
+
+class ExportedStretch::Steps final : public StepSink {
  public:
-  Pass(ExportedStretch& stretch, bool writes) : stretch_(stretch), writes_(writes) {}
+  explicit Steps(ExportedStretch& stretch) : stretch_(stretch) {}
   void begins(const Moment& moment, const CpuState& state) override {
-    stretch_.begin_pass(moment, state, writes_);
+    stretch_.begin_at(moment, state);
   }
-  void step(const RecordedStep& step) override { stretch_.take_step(step, writes_); }
+  void step(const RecordedStep& step) override { stretch_.take_step(step); }
 
  private:
   ExportedStretch& stretch_;
-  bool writes_;
 };
 
 ExportedStretch::ExportedStretch(RunView& view) : view_(view) {
@@ -95,49 +112,50 @@ ExportedStretch::ExportedStretch(RunView& view) : view_(view) {
 ExportedStretch::~ExportedStretch() = default;
 
 bool ExportedStretch::take(std::uint64_t from, std::uint64_t to) {
-  for (const bool writes : {false, true}) {
-    Pass pass(*this, writes);
-    // However long that takes: a page that ends early would say that the run does.
-    if (!view_.record(WantedMoment{{from, 0}, std::nullopt}, {to, 0}, pass,
-                      view_.options().interrupted)) {
-      return false;
-    }
-    for (const auto& shape : shapes_) {
-      if (writes) break;
-      for (Shape::AccessColumns& c : shape->access_columns) {
-        c.address.choose();
-        c.value.choose();
-        c.page.choose();
-      }
-      for (Column& c : shape->port_columns) c.choose();
-      for (auto& [i, c] : shape->registers) {
-        c.low.choose();
-        c.high.choose();
-      }
-    }
+  Steps steps(*this);
+  // However long that takes: a page that ends early would say that the run does.
+  const bool whole = view_.record(WantedMoment{{from, 0}, std::nullopt}, {to, 0}, steps,
+                                  view_.options().interrupted);
+  if (whole) {
+    for (const auto& shape : shapes_) choose(*shape);
+    write_steps();
+    view_.timeline().return_to(beginning_);
+    copy_frames();
   }
-  return true;
+  view_.timeline().forget(beginning_);
+  return whole;
+}
+
+void ExportedStretch::choose(Shape& shape) {
+  for (Shape::AccessColumns& c : shape.access_columns) {
+    c.address.choose();
+    c.value.choose();
+    c.page.choose();
+    c.last_address = c.last_value = 0;
+  }
+  for (Column& c : shape.port_columns) c.choose();
+  for (auto& [i, c] : shape.registers) {
+    c.low.choose();
+    c.high.choose();
+  }
 }
 
 // ---------------------------------------------------------------------------------------------
 // The beginning
 
-void ExportedStretch::begin_pass(const Moment& moment, const CpuState& state, bool writes) {
+void ExportedStretch::begin_at(const Moment& moment, const CpuState& state) {
   begin_ = end_ = moment;
   state_ = state;
-  steps_ = 0;
-  last_shape_ = 0;
-  pages_.clear();
-  for (const auto& shape : shapes_) shape->follower = 0;
-  if (!writes) return;
+  beginning_ = view_.timeline().mark();
   const RegisterTable& table = view_.registers();
   const CpuState known = view_.state();
   registers_ = Json::array();
   for (std::size_t i = 0; i < table.count(); ++i) {
+    values_.push_back(table.value(i, state));
     registers_.push_back({table.name(i), RegisterTable::group_name(table.group(i)), table.digits(i),
-                          table.text(i, table.value(i, state)), table.unknown(i, known) ? 1 : 0});
+                          table.text(i, values_[i]), table.unknown(i, known) ? 1 : 0});
   }
-  copy_frames();
+  values_at_beginning_ = values_;
 }
 
 /// Of each frame that is touched its number, which of its bytes are known, and these.
@@ -166,8 +184,8 @@ void ExportedStretch::copy_frames() {
 // ---------------------------------------------------------------------------------------------
 // Steps
 
-ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step) {
-  const std::vector<StepAccess> accesses = kept_accesses(step);
+ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step,
+                                                  std::span<const StepAccess> accesses) {
   const std::uint64_t instructions =
       step.after.position.instruction - step.before.position.instruction;
   const std::uint64_t deliveries = step.after.deliveries - step.before.deliveries;
@@ -208,7 +226,7 @@ ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step) {
   shape->deliveries = deliveries;
   shape->iterates = iterates;
   shape->has_events = !step.events.empty();
-  shape->accesses = accesses;
+  shape->accesses.assign(accesses.begin(), accesses.end());
   shape->ports.assign(step.ports.begin(), step.ports.end());
   shape->access_columns.resize(accesses.size());
   shape->port_columns.resize(2 * step.ports.size());
@@ -216,108 +234,165 @@ ExportedStretch::Shape& ExportedStretch::shape_of(const RecordedStep& step) {
   return *shapes_.back();
 }
 
-void ExportedStretch::put(Column& column, std::uint64_t value, bool writes) {
-  if (writes) {
-    column.write(value, inputs_);
-  } else {
-    column.weigh(value, inputs_);
-  }
-}
-
-void ExportedStretch::take_path(Shape& shape, bool writes) {
+void ExportedStretch::take_path(Shape& shape) {
   if (steps_ == 0) {
-    if (writes) path_.varint(shape.number + 1);
+    path_.varint(shape.number + 1);
   } else {
     Shape& before = *shapes_[last_shape_];
     const std::size_t token = shape.number + 1;
-    if (writes) path_.varint(before.follower == token ? 0 : token);
+    path_.varint(before.follower == token ? 0 : token);
     before.follower = token;
   }
   last_shape_ = shape.number;
 }
 
-void ExportedStretch::take_access(Shape& shape, std::size_t i, const RecordedStep& step,
-                                  bool writes) {
-  const StepAccess access = kept_accesses(step)[i];
-  Shape::AccessColumns& columns = shape.access_columns[i];
+void ExportedStretch::take_access(const StepAccess& access, const RecordedStep& step,
+                                  Values& taken) {
+  Values::Access values;
   const std::uint64_t physical = access.physical.value;
   for (std::uint64_t page = physical / kPageSize;
        page <= (physical + std::max(access.size, 1u) - 1) / kPageSize; ++page) {
     frames_.insert(static_cast<std::uint32_t>(page));
   }
+  values.address = physical;
   if (has_linear(access)) {
-    put(columns.address, access.linear.value, writes);
-    const std::uint64_t page = access.linear.value / kPageSize;
-    std::uint64_t& frame = pages_[page];
+    values.address = access.linear.value;
+    std::uint64_t& frame = pages_[access.linear.value / kPageSize];
     const std::uint64_t now = physical / kPageSize;
-    const std::uint64_t difference = now - frame;
-    const std::vector<std::uint64_t> none;
-    if (writes) {
-      columns.page.write(difference, none);
-    } else {
-      columns.page.weigh(difference, none);
-    }
+    values.frame = now - frame;
     frame = now;
-  } else {
-    put(columns.address, physical, writes);
   }
   const auto bytes = step.bytes.subspan(access.bytes, access.size);
-  if (has_value(access)) {
-    if (access.size <= kNumberBytes) {
-      put(columns.value, number_of(bytes), writes);
-    } else if (writes) {
-      bytes_.bytes(bytes);
+  if (access.size <= kNumberBytes) {
+    values.value = number_of(bytes);
+  } else if (has_value(access)) {
+    bytes_.bytes(bytes);
+  }
+  taken.accesses.push_back(values);
+}
+
+void ExportedStretch::take_events(const RecordedStep& step) {
+  for (const StepEvent& event : step.events) {
+    Json json = {steps_, event_text(event)};
+    if (event.kind == StepEvent::Kind::delivered) {
+      json.push_back(static_cast<unsigned>(event.delivery.kind));
+      json.push_back(event.delivery.vector);
     }
-  }
-  if (access.size <= kNumberBytes && inputs_.size() < numbers_in_table_.size() + kMostValues) {
-    inputs_.push_back(number_of(bytes));
+    events_.push_back(std::move(json));
   }
 }
 
-void ExportedStretch::take_registers(Shape& shape, const CpuState& after, bool writes) {
-  const RegisterTable& table = view_.registers();
-  if (!writes) {
-    table.for_each_change(state_, after, [&](std::size_t i) {
-      if (table.name(i) != "eip" && table.name(i) != "rip" && table.name(i) != "ip") {
-        shape.registers[i];
-      }
-    });
-  }
-  for (auto& [i, columns] : shape.registers) {
-    const RegisterValue value = table.value(i, after);
-    put(columns.low, value.low, writes);
-    if (table.digits(i) > 16) put(columns.high, value.high, writes);
-  }
-}
-
-void ExportedStretch::take_step(const RecordedStep& step, bool writes) {
-  Shape& shape = shape_of(step);
+void ExportedStretch::take_step(const RecordedStep& step) {
+  const std::vector<StepAccess> accesses = kept_accesses(step);
+  Shape& shape = shape_of(step, accesses);
   frames_.insert(step.physical.page());
-  take_path(shape, writes);
+  take_path(shape);
+  take_events(step);
+  Values values;
+  for (const StepAccess& access : accesses) take_access(access, step, values);
+  for (const StepPort& port : step.ports) {
+    values.ports.insert(values.ports.end(), {port.port, port.value});
+  }
   const RegisterTable& table = view_.registers();
-  inputs_.clear();
-  for (const std::size_t i : numbers_in_table_) {
-    inputs_.push_back(table.value(i, state_).low);
-  }
-  for (std::size_t i = 0; i < shape.accesses.size(); ++i) take_access(shape, i, step, writes);
-  for (std::size_t i = 0; i < step.ports.size(); ++i) {
-    put(shape.port_columns[2 * i], step.ports[i].port, writes);
-    put(shape.port_columns[2 * i + 1], step.ports[i].value, writes);
-  }
-  take_registers(shape, *step.state_after, writes);
-  if (writes) {
-    for (const StepEvent& event : step.events) {
-      Json json = {steps_, event_text(event)};
-      if (event.kind == StepEvent::Kind::delivered) {
-        json.push_back(static_cast<unsigned>(event.delivery.kind));
-        json.push_back(event.delivery.vector);
-      }
-      events_.push_back(std::move(json));
-    }
-  }
+  table.for_each_change(state_, *step.state_after, [&](std::size_t i) {
+    values.changes.push_back({i, table.value(i, *step.state_after)});
+    const std::string& name = table.name(i);
+    if (name != "eip" && name != "rip" && name != "ip") shape.registers[i];
+  });
+  keep_waiting(shape, values);
+  put(shape, values, false);
   state_ = *step.state_after;
   end_ = step.after;
   ++steps_;
+}
+
+/// Gives each number of a step to its column.
+void ExportedStretch::put(Shape& shape, const Values& values, bool writes) {
+  const auto put_one = [writes](Column& column, std::uint64_t value,
+                                std::span<const std::uint64_t> inputs) {
+    if (writes) {
+      column.write(value, inputs);
+    } else {
+      column.weigh(value, inputs);
+    }
+  };
+  inputs_.clear();
+  for (const std::size_t i : numbers_in_table_) inputs_.push_back(values_[i].low);
+  for (std::size_t i = 0; i < shape.accesses.size(); ++i) {
+    const StepAccess& access = shape.accesses[i];
+    Shape::AccessColumns& columns = shape.access_columns[i];
+    put_one(columns.address, values.accesses[i].address, inputs_);
+    if (has_linear(access)) put_one(columns.page, values.accesses[i].frame, {});
+    if (access.size > kNumberBytes) continue;
+    if (has_value(access)) put_one(columns.value, values.accesses[i].value, inputs_);
+    if (inputs_.size() < numbers_in_table_.size() + kMostValues) {
+      inputs_.push_back(values.accesses[i].value);
+    }
+  }
+  for (std::size_t i = 0; i < values.ports.size(); ++i) {
+    put_one(shape.port_columns[i], values.ports[i], inputs_);
+  }
+  for (const Values::Change& change : values.changes) values_[change.number] = change.now;
+  for (auto& [i, columns] : shape.registers) {
+    put_one(columns.low, values_[i].low, inputs_);
+    if (view_.registers().digits(i) > 16) put_one(columns.high, values_[i].high, inputs_);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Steps that wait until it is known what foresees their numbers: each number as far from where it
+// was last.
+
+void ExportedStretch::keep_waiting(Shape& shape, const Values& values) {
+  const auto keep = [this](std::uint64_t value, std::uint64_t last) {
+    waiting_.signed_varint(static_cast<std::int64_t>(value - last));
+    return value;
+  };
+  waiting_.varint(shape.number);
+  for (std::size_t i = 0; i < values.accesses.size(); ++i) {
+    const Values::Access& access = values.accesses[i];
+    Shape::AccessColumns& columns = shape.access_columns[i];
+    columns.last_address = keep(access.address, columns.last_address);
+    keep(access.frame, 0);
+    columns.last_value = keep(access.value, columns.last_value);
+  }
+  for (const std::uint64_t number : values.ports) keep(number, 0);
+  waiting_.varint(values.changes.size());
+  for (const Values::Change& change : values.changes) {
+    waiting_.varint(change.number);
+    keep(change.now.low, values_[change.number].low);
+    keep(change.now.high, values_[change.number].high);
+  }
+}
+
+void ExportedStretch::write_steps() {
+  const std::vector<std::uint8_t> waiting = waiting_.take();
+  ByteReader in(waiting, "steps");
+  const auto next = [&in](std::uint64_t last) {
+    return last + static_cast<std::uint64_t>(in.signed_varint("number"));
+  };
+  values_ = values_at_beginning_;
+  Values values;
+  while (!in.at_end()) {
+    Shape& shape = *shapes_[in.varint("shape")];
+    values.accesses.resize(shape.accesses.size());
+    for (std::size_t i = 0; i < values.accesses.size(); ++i) {
+      Values::Access& access = values.accesses[i];
+      Shape::AccessColumns& columns = shape.access_columns[i];
+      access.address = columns.last_address = next(columns.last_address);
+      access.frame = next(0);
+      access.value = columns.last_value = next(columns.last_value);
+    }
+    values.ports.resize(shape.port_columns.size());
+    for (std::uint64_t& number : values.ports) number = next(0);
+    values.changes.resize(in.varint("changes"));
+    for (Values::Change& change : values.changes) {
+      change.number = in.varint("register");
+      change.now.low = next(values_[change.number].low);
+      change.now.high = next(values_[change.number].high);
+    }
+    put(shape, values, true);
+  }
 }
 
 // ---------------------------------------------------------------------------------------------

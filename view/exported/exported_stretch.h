@@ -1,6 +1,6 @@
 #pragma once
-// A stretch of a run, step by step, as an exported page has it: made in two passes over the
-// stretch, the first of which learns what foresees each column.
+// A stretch of a run, step by step, as an exported page has it. What foresees each column is known
+// only behind the last step: until then the steps wait in a short form.
 
 #include <cstdint>
 #include <map>
@@ -20,7 +20,7 @@ class ExportedStretch {
   explicit ExportedStretch(RunView& view);
   ~ExportedStretch();
 
-  /// Replays [from, to) twice. False where RunViewOptions::interrupted ended that.
+  /// Replays [from, to). False where RunViewOptions::interrupted ended that.
   bool take(std::uint64_t from, std::uint64_t to);
 
   std::uint64_t steps() const { return steps_; }
@@ -33,17 +33,21 @@ class ExportedStretch {
   std::vector<std::uint8_t> columns() const;
 
  private:
-  class Pass;
+  class Steps;
   struct Shape;
+  struct Values;
   using ShapeKey = std::vector<std::uint64_t>;
 
-  Shape& shape_of(const RecordedStep& step);
-  void take_step(const RecordedStep& step, bool writes);
-  void take_path(Shape& shape, bool writes);
-  void take_access(Shape& shape, std::size_t i, const RecordedStep& step, bool writes);
-  void take_registers(Shape& shape, const CpuState& after, bool writes);
-  void begin_pass(const Moment& moment, const CpuState& state, bool writes);
-  void put(Column& column, std::uint64_t value, bool writes);
+  void begin_at(const Moment& moment, const CpuState& state);
+  Shape& shape_of(const RecordedStep& step, std::span<const StepAccess> accesses);
+  void take_step(const RecordedStep& step);
+  void take_path(Shape& shape);
+  void take_access(const StepAccess& access, const RecordedStep& step, Values& values);
+  void take_events(const RecordedStep& step);
+  void put(Shape& shape, const Values& values, bool writes);
+  void keep_waiting(Shape& shape, const Values& values);
+  void write_steps();
+  static void choose(Shape& shape);
   void copy_frames();
   nlohmann::ordered_json shape_json(const Shape& shape) const;
 
@@ -52,12 +56,15 @@ class ExportedStretch {
   std::vector<std::unique_ptr<Shape>> shapes_;
   std::set<std::uint32_t> frames_;
   ByteWriter path_, bytes_, memory_;
+  ByteWriter waiting_;  ///< the steps, until they are written
   nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json registers_;              ///< at the beginning
   std::map<std::uint64_t, std::uint64_t> pages_;  ///< frame of each linear page, as met last
   std::vector<std::size_t> numbers_in_table_;     ///< of the registers that foresee others
   CpuState state_;
   std::vector<std::uint64_t> inputs_;
+  std::size_t beginning_ = 0;                                ///< mark of the timeline
+  std::vector<RegisterValue> values_, values_at_beginning_;  ///< of registers, by number
   std::size_t last_shape_ = 0;
   std::uint64_t steps_ = 0;
   Moment begin_, end_;

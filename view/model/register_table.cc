@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <tuple>
 
 #include "events/cpu_place.h"
 #include "events/cpu_traits.h"
@@ -227,6 +228,21 @@ RegisterValue RegisterTable::value(std::size_t i, const CpuState& state) const {
       return bytes_value(state, fx_image::kMxcsr, 4);
   }
   return {};
+}
+
+bool RegisterTable::has_same_system(const CpuState& a, const CpuState& b) {
+  const auto wide_system = [](const CpuState& state) {
+    LongModeState wide = state.long_mode.value_or(LongModeState{});
+    wide.gpr_high = {};
+    wide.r = {};
+    wide.rip_high = wide.rflags_high = 0;
+    return wide;
+  };
+  const auto system = [](const CpuState& s) {
+    return std::tie(s.segment, s.ldtr, s.tr, s.gdtr, s.idtr, s.cr0, s.cr2, s.cr3, s.cr4, s.dr,
+                    s.a20_mask, s.smbase, s.tsc);
+  };
+  return system(a) == system(b) && (!a.long_mode || wide_system(a) == wide_system(b));
 }
 
 std::string RegisterTable::text(std::size_t i, const RegisterValue& value) const {

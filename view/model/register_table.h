@@ -41,14 +41,17 @@ class RegisterTable {
   /// Calls visit(i) for each whose value differs in the two states.
   template <class F>
   void for_each_change(const CpuState& before, const CpuState& after, F&& visit) const {
-    const bool same_fx = before.fx == after.fx;
+    const bool same_fx = before.fx == after.fx, same_system = has_same_system(before, after);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (same_fx && rows_[i].group >= Group::x87) continue;
+      const Group group = rows_[i].group;
+      if (group >= Group::x87 ? same_fx : group >= Group::segment && same_system) continue;
       if (value(i, before) != value(i, after)) visit(i);
     }
   }
 
  private:
+  /// All segment, control and debug registers are the same.
+  static bool has_same_system(const CpuState& a, const CpuState& b);
   enum class Source : std::uint8_t {
     gpr,
     extended,
