@@ -29,6 +29,7 @@
 #include "replay/run/replay_session.h"
 #include "replay/run/replay_timeline.h"
 #include "tools/guest/recording_symbols.h"
+#include "tools/host/joined_observer.h"
 #include "tools/host/tool_host.h"
 #include "tools/list/tool_list.h"
 
@@ -152,12 +153,15 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   }
 
   std::unique_ptr<ToolHost> host;
+  std::unique_ptr<tools::JoinedObserver> joined;
   const auto start_over = [&]() -> Observer* {
     host.reset();
     names.restart();
     result.analysis = make_analysis(plan, setup);
     host = std::make_unique<ToolHost>(*result.analysis, host_options);
-    return host.get();
+    if (!plan.beside) return host.get();
+    joined = std::make_unique<tools::JoinedObserver>(*host, *plan.beside());
+    return joined.get();
   };
   Observer* const observer = start_over();
 

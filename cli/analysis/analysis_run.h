@@ -24,6 +24,7 @@ namespace citcat {
 
 struct CacheDescriptor;
 
+class Observer;
 class ReplaySession;
 
 /// What is asked of a run.
@@ -46,6 +47,9 @@ struct AnalysisPlan {
   bool use_checkpoints = true;
   /// SessionOptions::cache: of a whole run from its beginning on.
   const CacheDescriptor* cache = nullptr;
+  /// Makes an observer that receives what the tools do (tools::JoinedObserver), for each replay
+  /// from the beginning anew; may be empty.
+  std::function<Observer*()> beside;
   /// Called when the replay has ended, with its session; may be empty.
   std::function<void(ReplaySession&, const ReplayReport&)> ended;
   /// SessionOptions::pause: where it says so the run is over. May be empty.

@@ -161,18 +161,24 @@ ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
   plan.cache = cache_of(file, what, options, console);
   Json verdict = nullptr;
   std::optional<bool> match;
+  bool is_cut = false;  // an instruction took longer than it may
   ReportedRun run;
   TimeBudget in_repeat(options.repeat_seconds, TimeBudget::Counts::since_gain);
   plan.pause = [&, at = std::uint64_t{0}](Position now) mutable {
     if (std::exchange(at, now.instruction) != now.instruction) in_repeat.gained();
     return in_repeat.spent();
   };
+  plan.beside = [&run] {
+    run.index = view::RunIndex::from_beginning();
+    return run.index.get();
+  };
   plan.ended = [&](ReplaySession& session, const ReplayReport& report) {
     run.end = report.divergence ? report.divergence->position : session.position();
-    run.is_cut = has_ended(&in_repeat);
+    run.index->end(run.end.instruction);
+    is_cut = has_ended(&in_repeat);
     run.compared = session.verifier() != nullptr || file.meta().evidence == EvidenceMode::digests;
     run.adopts = session.verifier() != nullptr && session.verifier()->totals().adopted != 0;
-    if (run.is_cut) {
+    if (is_cut) {
       return console.warn(fmt::format(
           "instruction {} takes longer than {} s (--repeat-time): the page shows the run up to it",
           position_text(session.position()), options.repeat_seconds));
@@ -197,7 +203,7 @@ ReportedRun report_run(const PlacedRecording& placed, const ReportedRange& what,
   run.agrees = match.value_or(result.sure());
   run.divergence = result.report.divergence;
   run.data["name"] = std::filesystem::path(what.recording).filename().string();
-  run.data["whole"] = what.whole() && !run.is_cut;
+  run.data["whole"] = what.whole() && !is_cut;
   run.data["info"] = recording_info(file);
   run.data["verify"] = std::move(verdict);
   run.data["analyze_command"] = analyze_command(what, options, plan);

@@ -3,6 +3,7 @@
 // and, after a divergence, `explain`, from one replay.
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "replay/session/checkpoint_start.h"
 #include "replay/session/replay_report.h"
 #include "replay/verify/comparison_policy.h"
+#include "view/model/run_index.h"
 
 namespace citcat {
 
@@ -50,9 +52,9 @@ struct ReportedRun {
   bool agrees = false;    ///< the replay agreed with everything that it was compared with
   bool compared = false;  ///< with evidence or digests
   bool adopts = false;    ///< some results were taken over from the bus
-  bool is_cut = false;    ///< an instruction took longer than it may
   Position end;           ///< of what was replayed
   std::optional<Divergence> divergence;
+  std::unique_ptr<view::RunIndex> index;  ///< of all that was replayed
 };
 
 /// Replays and asks. Throws what replaying a recording throws.

@@ -87,8 +87,9 @@ Json page_divergence(const ReportedRecording& reported, const Json& verdict) {
           {"command", "citcat explain " + shell_word(reported.what.recording)}};
 }
 
-view::RunViewOptions options_of(const ReportedRun& run, const ReportOptions& options) {
+view::RunViewOptions options_of(ReportedRun& run, const ReportOptions& options) {
   view::RunViewOptions view;
+  view.known = std::move(run.index);
   view.policy = options.policy;
   view.checkpoint_every = kHardlyEver;
   // What the comparison took over from the bus is there only where it is made again.
@@ -115,10 +116,6 @@ void write_report(const std::string& path, std::vector<ReportedRecording> report
     viewed.push_back(std::make_unique<ViewedRecording>(
         std::move(one.placed), one.what.recording, options.symbols, options_of(one.run, options)));
     const view::ExportRange all = told_range(one);
-    // An instruction that does not end must not be executed; otherwise what happens at the end of a
-    // run belongs to it.
-    const bool goes_on = one.run.is_cut || one.what.range.to != ReplayRange{}.to;
-    viewed.back()->look_to(goes_on ? all.to : ~std::uint64_t{0});
     view::RunView& view = viewed.back()->view();
     const Json verdict = page_verdict(one);
     exported.push_back({&view, held_range(one, view.index(), options), all, verdict,

@@ -183,7 +183,8 @@ Json answer_listing(RunView& view, const Query& query) {
 }  // namespace
 
 std::vector<Question> code_questions() {
-  return {{"code", answer_code}, {"listing", answer_listing}};
+  return {{"code", {"at", "before", "after"}, answer_code},
+          {"listing", {"at", "address", "count"}, answer_listing}};
 }
 
 }  // namespace citcat::view

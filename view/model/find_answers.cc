@@ -216,7 +216,9 @@ Json answer_bus(RunView& view, const Query& query) {
 }  // namespace
 
 std::vector<Question> find_questions() {
-  return {{"find", answer_find}, {"nth", answer_nth}, {"bus", answer_bus}};
+  return {{"find", {"text", "at"}, answer_find},
+          {"nth", {"function", "n", "at"}, answer_nth},
+          {"bus", {"at", "count"}, answer_bus}};
 }
 
 }  // namespace citcat::view

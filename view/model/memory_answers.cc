@@ -141,7 +141,8 @@ Json answer_access(RunView& view, const Query& query) {
 }  // namespace
 
 std::vector<Question> memory_questions() {
-  return {{"memory", answer_memory}, {"access", answer_access}};
+  return {{"memory", {"at", "space", "address", "size"}, answer_memory},
+          {"access", {"at", "space", "address", "size", "kind", "direction"}, answer_access}};
 }
 
 }  // namespace citcat::view

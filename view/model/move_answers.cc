@@ -159,6 +159,6 @@ Json answer_move(RunView& view, const Query& query) {
 
 }  // namespace
 
-std::vector<Question> move_questions() { return {{"move", answer_move}}; }
+std::vector<Question> move_questions() { return {{"move", {"at", "how", "address"}, answer_move}}; }
 
 }  // namespace citcat::view

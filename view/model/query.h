@@ -17,6 +17,7 @@ class Query {
   Query() = default;
   explicit Query(Values values) : values_(std::move(values)) {}
 
+  const Values& values() const { return values_; }
   bool has(const std::string& name) const { return values_.contains(name); }
   /// Empty where it is not given.
   std::string text(const std::string& name) const;

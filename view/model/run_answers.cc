@@ -165,6 +165,9 @@ Json answer_run(RunView& view, const Query&) {
 
 // ---- the timeline
 
+/// Instructions that are replayed to know more of them than the index does.
+constexpr std::uint64_t kMostReplayed = 1 << 20;
+
 struct Column {
   const char* name;
   std::uint32_t RunBucket::*member;
@@ -231,10 +234,11 @@ Json answer_timeline(RunView& view, const Query& query) {
   const RunIndex& all = view.index();
   std::uint64_t width = std::max<std::uint64_t>((to - from + most - 1) / most, 1);
   // Parts of the run that are known already are put together whole.
-  if (all.width() <= width) width = (width + all.width() - 1) / all.width() * all.width();
+  const bool is_known = all.width() <= width || to - from > kMostReplayed;
+  if (is_known) width = (width + all.width() - 1) / all.width() * all.width();
   const auto count = static_cast<std::size_t>((to - from + width - 1) / width);
   Json json = {{"from", from}, {"to", to}, {"width", width}, {"known_to", known_to(view)}};
-  if (all.width() <= width) {
+  if (is_known) {
     json["columns"] =
         columns_of(gathered(all, from, width, count), [](std::uint32_t number) { return number; });
   } else {
@@ -301,12 +305,15 @@ Json answer_events(RunView& view, const Query& query) {
   const std::uint64_t to = query.number("to", kEverything, kEverything);
   const std::uint64_t limit = query.number("limit", 200, 5000);
   const std::string kinds = "," + query.text("kinds") + ",";
+  const bool has_processes = !cpu_traits(view.file().recording().initial.model)
+                                  .sixteen_bit;  // page tables tell them apart
   const auto& events = view.index().events();
   auto event = std::partition_point(events.begin(), events.end(),
                                     [&](const RunEvent& e) { return e.instruction < from; });
   Json list = Json::array();
   bool more = false;
   for (; event != events.end() && event->instruction < to; ++event) {
+    if (event->kind == RunEvent::Kind::process && !has_processes) continue;
     if (kinds != ",," &&
         kinds.find("," + std::string(kind_name(event->kind)) + ",") == std::string::npos) {
       continue;
@@ -410,9 +417,12 @@ Json answer_console(RunView& view, const Query& query) {
 }  // namespace
 
 std::vector<Question> run_questions() {
-  return {{"run", answer_run},           {"timeline", answer_timeline},
-          {"events", answer_events},     {"processes", answer_processes},
-          {"syscalls", answer_syscalls}, {"console", answer_console}};
+  return {{"run", {}, answer_run},
+          {"timeline", {"from", "to", "count"}, answer_timeline},
+          {"events", {"from", "to", "kinds", "limit"}, answer_events},
+          {"processes", {}, answer_processes},
+          {"syscalls", {"from", "to", "text", "limit"}, answer_syscalls},
+          {"console", {"at", "limit"}, answer_console}};
 }
 
 }  // namespace citcat::view

@@ -49,6 +49,12 @@ void RunBucket::add(const RunBucket& other) {
 RunIndex::RunIndex(std::uint64_t from, std::uint64_t width, std::size_t most)
     : from_(from), told_to_(from), width_(std::max<std::uint64_t>(width, 1)), most_(most) {}
 
+std::unique_ptr<RunIndex> RunIndex::from_beginning() {
+  constexpr std::size_t kMostBuckets = std::size_t{1} << 17;
+  constexpr std::uint64_t kFirstWidth = 64;
+  return std::make_unique<RunIndex>(0, kFirstWidth, kMostBuckets);
+}
+
 void RunIndex::listen_to(const Machine& machine) {
   machine_ = &machine;
   guest_.watch(machine);

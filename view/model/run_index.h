@@ -74,6 +74,8 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
  public:
   /// `from`: where what it is told begins; `most`: buckets, of `width` instructions at first.
   RunIndex(std::uint64_t from, std::uint64_t width, std::size_t most);
+  /// Of a whole run, however long.
+  static std::unique_ptr<RunIndex> from_beginning();
   RunIndex(const RunIndex&) = delete;
   RunIndex& operator=(const RunIndex&) = delete;
 
@@ -102,6 +104,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::string process_label(std::size_t number) const;
 
   citcat::Interest interest() const override { return {.code = Detail::blocks}; }
+  void watch(const Machine& machine) override { listen_to(machine); }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;

@@ -14,9 +14,6 @@ namespace citcat::view {
 namespace {
 
 constexpr Position kEndOfAll{~std::uint64_t{0} - 1, 0};
-/// Buckets of the whole run, and how wide they are at first.
-constexpr std::size_t kMostBuckets = std::size_t{1} << 15;
-constexpr std::uint64_t kFirstWidth = 64;
 /// Moments of one position, or iterations of a REP, that are gone through to find one.
 constexpr std::uint32_t kMostSteps = 1 << 20;
 
@@ -47,24 +44,29 @@ RunView::RunView(const RecordingFile& file, const Symbols& symbols, RunViewOptio
       registers_(file.recording().initial),
       known_registers_(file.recording()),
       timeline_(std::make_unique<ReplayTimeline>(file, &observer_, timeline_options(options_))),
-      index_(std::make_unique<RunIndex>(0, kFirstWidth, kMostBuckets)),
+      index_(std::move(options_.known)),
+      knows_all_(index_ != nullptr),
       began_(std::chrono::steady_clock::now()) {
+  if (knows_all_) return;
+  index_ = RunIndex::from_beginning();
   index_->listen_to(timeline_->machine());
 }
 
 RunView::~RunView() = default;
 
-std::vector<std::string> RunView::questions() {
-  std::vector<std::string> names;
-  for (const Question& question : all_questions()) names.emplace_back(question.name);
-  return names;
+const std::vector<Question>& RunView::questions() {
+  static const std::vector<Question> all = all_questions();
+  return all;
 }
 
 Json RunView::answer(const std::string& what, const Query& query) {
-  static const std::vector<Question> all = all_questions();
   began_ = std::chrono::steady_clock::now();
-  for (const Question& question : all) {
+  for (const Question& question : questions()) {
     if (what != question.name) continue;
+    for (const auto& [name, value] : query.values()) {
+      if (std::ranges::find(question.parameters, name) != question.parameters.end()) continue;
+      throw UsageError(fmt::format("'{}' has no parameter '{}'", what, name));
+    }
     Json json = question.answer(*this, query);
     make_printable(json);
     return json;
@@ -222,13 +224,14 @@ bool RunView::look_further(std::uint64_t instructions) {
 
 bool RunView::record(const WantedMoment& from, Position to, StepSink& sink,
                      const ReplayTimeline::Interrupt& interrupt) {
-  const Moment here = timeline_->moment();
+  const std::size_t here = timeline_->mark();
   arrive(from, interrupt);
   sink.begins(timeline_->moment(), machine().save());
   StepRecorder recorder(machine(), timeline_->moment(), sink);
   const bool whole = timeline_->tell_on({0, to}, recorder, true, interrupt);
   recorder.finish(timeline_->moment());
-  arrive(WantedMoment{here.position, here.deliveries});
+  timeline_->return_to(here);
+  timeline_->forget(here);
   return whole;
 }
 

@@ -42,10 +42,21 @@ struct RunViewOptions {
   /// Without `check`: how the whole run was found to agree with its evidence before; empty: it was
   /// not compared.
   std::string compared_before;
+  /// What a replay of the whole run has told; null: the object gets to know it by look_further().
+  std::unique_ptr<RunIndex> known;
   /// Asked now and then; true ends what is being answered.
   std::function<bool()> interrupted;
   /// The longest that one answer may take.
   std::chrono::milliseconds longest{20'000};
+};
+
+class RunView;
+
+/// A question, what may be said with it, and what answers it.
+struct Question {
+  std::string name;
+  std::vector<std::string> parameters;
+  Json (*answer)(RunView& view, const Query& query);
 };
 
 class RunView {
@@ -56,8 +67,7 @@ class RunView {
 
   /// The answer to a question (docs/formats/view-interface.md). Throws UsageError for what is none.
   Json answer(const std::string& what, const Query& query);
-  /// The names of all questions.
-  static std::vector<std::string> questions();
+  static const std::vector<Question>& questions();
 
   /// Gets to know another `instructions` of the run; false where all of it is known.
   bool look_further(std::uint64_t instructions);
@@ -130,11 +140,6 @@ class RunView {
   std::chrono::steady_clock::time_point began_;
 };
 
-/// A question and what answers it.
-struct Question {
-  const char* name;
-  Json (*answer)(RunView& view, const Query& query);
-};
 // Each a part of the list, in a file of its own.
 std::vector<Question> state_questions();
 std::vector<Question> code_questions();

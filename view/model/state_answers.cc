@@ -229,10 +229,10 @@ Json answer_setter(RunView& view, const Query& query) {
 }  // namespace
 
 std::vector<Question> state_questions() {
-  return {{"moment", answer_moment},
-          {"state", answer_state},
-          {"setter", answer_setter},
-          {"calls", answer_calls}};
+  return {{"moment", {"at"}, answer_moment},
+          {"state", {"at"}, answer_state},
+          {"setter", {"at", "register"}, answer_setter},
+          {"calls", {"at", "reach"}, answer_calls}};
 }
 
 }  // namespace citcat::view

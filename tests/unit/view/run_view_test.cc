@@ -27,7 +27,12 @@ class RunViewTest : public test::TemporaryFolder {
     file_.emplace(RecordingFile::open(path("r.citcat")));
     RunViewOptions options;
     options.name = "r.citcat";
-    view_.emplace(*file_, symbols_, options);
+    view_.emplace(*file_, symbols_, std::move(options));
+  }
+  static RunViewOptions hasty_options() {
+    RunViewOptions options;
+    options.longest = std::chrono::milliseconds(0);
+    return options;
   }
   Json ask(const std::string& question, Query::Values values = {}) {
     return view_->answer(question, Query(std::move(values)));
@@ -184,9 +189,7 @@ TEST_F(RunViewTest, RefusesQuestionsThatMakeNoSense) {
 }
 
 TEST_F(RunViewTest, ASearchEndsWhenItsTimeIsOver) {
-  RunViewOptions options;
-  options.longest = std::chrono::milliseconds(0);
-  RunView hasty(*file_, symbols_, options);
+  RunView hasty(*file_, symbols_, hasty_options());
   const Json answer =
       hasty.answer("access", Query({{"at", "end"}, {"address", "9999"}, {"kind", "read"}}));
   EXPECT_FALSE(answer["found"]);
@@ -202,16 +205,15 @@ TEST_F(RunViewTest, ASearchEndsWhenItsTimeIsOver) {
 }
 
 TEST_F(RunViewTest, AnExportTakesAllOfItsStretchHoweverLongThatIs) {
-  RunViewOptions options;
-  options.longest = std::chrono::milliseconds(0);
-  RunView hasty(*file_, symbols_, options);
+  RunView hasty(*file_, symbols_, hasty_options());
   const auto page_of = [](RunView& view) {
     const ExportedRun run{&view, {0, P::kInstructions}, std::nullopt, nullptr, nullptr};
     return exported_page(std::span(&run, 1), Json::object(), nullptr);
   };
   EXPECT_TRUE(page_of(hasty).has_value());
+  RunViewOptions options = hasty_options();
   options.interrupted = [] { return true; };
-  RunView ended(*file_, symbols_, options);
+  RunView ended(*file_, symbols_, std::move(options));
   EXPECT_FALSE(page_of(ended).has_value());
 }
 
