@@ -102,6 +102,7 @@ struct ViewServer::Impl {
 
   void open();
   void accept();
+  void make_room();
   std::optional<Response> immediate(const Request& request, Job& job) const;
   bool post(Job job);
   void run_job(Job job) const;
@@ -127,6 +128,7 @@ class ViewServer::Impl::Session : public std::enable_shared_from_this<Session> {
   Session(Impl& server, tcp::socket socket) : server_(server), stream_(std::move(socket)) {}
 
   void read() {
+    waits_since_ = std::chrono::steady_clock::now();
     parser_.emplace();
     parser_->header_limit(kHeaderLimit);
     parser_->body_limit(0);
@@ -137,6 +139,10 @@ class ViewServer::Impl::Session : public std::enable_shared_from_this<Session> {
                        self->handle();
                      });
   }
+  /// For a request; nullopt while one is answered.
+  const std::optional<std::chrono::steady_clock::time_point>& waits_since() const {
+    return waits_since_;
+  }
   void close() {
     beast::error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
@@ -146,6 +152,7 @@ class ViewServer::Impl::Session : public std::enable_shared_from_this<Session> {
 
  private:
   void handle() {
+    waits_since_.reset();
     request_ = parser_->release();
     Job job;
     if (auto response = server_.immediate(request_, job)) return write(std::move(*response));
@@ -177,6 +184,7 @@ class ViewServer::Impl::Session : public std::enable_shared_from_this<Session> {
   beast::flat_buffer buffer_{kHeaderLimit + 4096};
   std::optional<http::request_parser<http::empty_body>> parser_;
   Request request_;
+  std::optional<std::chrono::steady_clock::time_point> waits_since_;
   std::shared_ptr<Response> response_;
 };
 
@@ -196,6 +204,7 @@ void ViewServer::Impl::open() {
 void ViewServer::Impl::accept() {
   acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
     if (error == net::error::operation_aborted) return;
+    if (!error) make_room();
     if (!error && sessions.size() < options.most_connections) {
       const auto session = std::make_shared<Session>(*this, std::move(socket));
       sessions.insert(session);
@@ -203,6 +212,18 @@ void ViewServer::Impl::accept() {
     }
     accept();
   });
+}
+
+/// Who opens connections and says nothing must not keep others out: the one that has said nothing
+/// for longest goes.
+void ViewServer::Impl::make_room() {
+  if (sessions.size() < options.most_connections) return;
+  std::shared_ptr<Session> silent;
+  for (const auto& session : sessions) {
+    if (!session->waits_since()) continue;
+    if (!silent || *session->waits_since() < *silent->waits_since()) silent = session;
+  }
+  if (silent) silent->close();
 }
 
 /// A page of elsewhere whose name somebody lets point here comes with that name.
