@@ -113,7 +113,7 @@ def walk(page, browser, url, function):
            "the call set the stack pointer")
     # Who wrote the first byte of its return address?
     stack = page.evaluate("""[...document.querySelectorAll('#registers [data-register]')]
-        .find((r) => ['esp', 'rsp'].includes(r.dataset.register))?.querySelector('.value a').getAttribute('href')""")
+        .find((r) => ['sp', 'esp', 'rsp'].includes(r.dataset.register))?.querySelector('.value a').getAttribute('href')""")
     expect(stack, "a link from the stack pointer to memory")
     page.evaluate(f"location.hash = {stack!r}")
     page.wait("document.querySelector('[data-kind=write][data-direction=back]')")

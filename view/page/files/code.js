@@ -1,17 +1,22 @@
 // What ran around the moment: instructions in the order in which they ran, with what each read and
 // wrote.
 
-import { element, fill } from "./dom.js";
+import { element, fill, move_by_arrows } from "./dom.js";
 import { memory_link, moment_link, position_of } from "./links.js";
 import { link_to } from "./place.js";
 
+/// Accesses of one line that are shown one by one: those of a REP are as many as it has iterations.
+const SHOWN_ACCESSES = 6;
+
 /// Links to the memory that a step accessed.
 function accesses(line, name, sign, run) {
-  return (line[name] ?? []).map((a) => element("span", { class: name },
+  const all = line[name] ?? [];
+  const shown = all.slice(0, SHOWN_ACCESSES).map((a) => element("span", { class: name },
     `${sign} `,
     a.address !== undefined ? memory_link(a.address, a.address, "linear", run) : memory_link(a.physical, a.physical, "physical", run),
     a.value === undefined ? " ?" : ` = ${a.value}`,
     a.by === undefined ? "" : ` (${a.by})`));
+  return shown.length < all.length ? [...shown, element("span", { class: name }, `${sign} more ...`)] : shown;
 }
 
 function effects(line, run) {
@@ -50,9 +55,11 @@ export function show_code(target, answer, run) {
       element("td", { class: "position" }, position_of(answer.moment)),
       element("td", { colspan: 3 }, answer.why ?? "the run ends here")));
   }
-  fill(target, element("table", { class: "code" },
+  const table = element("table", { class: "code", "aria-label": "Code, as it ran" },
     element("thead", {}, element("tr", {}, ["Instruction", "Address", "Code", "What it did"].map((t) => element("th", { scope: "col" }, t)))),
-    element("tbody", {}, rows)));
+    element("tbody", {}, rows));
+  fill(target, table);
+  move_by_arrows(table, (link) => link.closest("tr").classList.contains("here"));
   const current = target.querySelector(".here");
   if (current !== null) target.scrollTop = current.offsetTop - target.clientHeight / 3;
 }
@@ -71,7 +78,7 @@ export function show_listing(target, answer) {
       element("td", { class: "bytes" }, line.bytes),
       element("td", { class: "instruction" }, line.text)));
   }
-  fill(target, element("div", { class: "scroll" }, element("table", { class: "code" },
+  fill(target, element("div", { class: "scroll" }, element("table", { class: "code", "aria-label": "Code in memory" },
     element("thead", {}, element("tr", {}, ["Address", "Bytes", "Code"].map((t) => element("th", { scope: "col" }, t)))),
     element("tbody", {}, rows))));
 }

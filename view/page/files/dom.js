@@ -31,8 +31,31 @@ export function fill(target, ...children) {
   target.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
 }
 
+/// Lets arrow keys go from link to link of a table, so that Tab goes past it: it stops only at those
+/// that `is_stop` names, or at the first.
+export function move_by_arrows(table, is_stop) {
+  const links_of = (row) => [...row.querySelectorAll("a")];
+  const links = links_of(table), stops = links.filter(is_stop);
+  for (const link of links) link.tabIndex = stops.includes(link) || (stops.length === 0 && link === links[0]) ? 0 : -1;
+  table.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key];
+    let row = event.target.closest("tr");
+    if (by === undefined || row === null) return;
+    const at = Math.max(links_of(row).indexOf(event.target), 0);
+    let to = links_of(row)[at + by];
+    if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      do row = by < 0 ? row.previousElementSibling : row.nextElementSibling;
+      while (row !== null && links_of(row).length === 0);
+      to = row === null ? undefined : links_of(row)[at] ?? links_of(row).pop();
+    }
+    if (to === undefined) return;
+    event.preventDefault();
+    to.focus();
+  });
+}
+
 /// A table with titles; rows are lists of cells.
-export function table(titles, rows, attributes = {}) {
+export function table(titles, rows, attributes = { "aria-label": titles.filter((t) => t !== "").join(", ") }) {
   const cell = (content) => element("td", {}, ...(Array.isArray(content) ? content : [content]));
   return element("div", { class: "scroll" },
     element("table", attributes,

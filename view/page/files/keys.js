@@ -22,6 +22,9 @@ export const OTHER_KEYS = [
   ["+", "zoom in"],
   ["-", "zoom out"],
   ["0", "show the whole run"],
+  ["<", "move the timeline to what was earlier"],
+  [">", "move the timeline to what was later"],
+  ["arrows", "from link to link in code and memory"],
   ["?", "this help"],
 ];
 

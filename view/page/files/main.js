@@ -46,8 +46,11 @@ const panes = () => (together.compared ? sources.map((_, i) => i + 1) : [chosen(
 
 function verdict_of(run, number) {
   const { verdict } = run;
+  // In other texts digits may be an address.
+  const counts = verdict.state === "match" || verdict.state === "comparing";
+  const text = counts ? verdict.text.replace(/\b\d{4,}\b/g, number_text) : verdict.text;
   const name = sources.length > 1 ? element("span", { class: "run-name" }, `${together.runs[number - 1]}: `) : "";
-  return element("span", { class: `verdict ${verdict.state.replaceAll(" ", "-")}` }, name, element("strong", {}, verdict.state), `: ${verdict.text}`,
+  return element("span", { class: `verdict ${verdict.state.replaceAll(" ", "-")}` }, name, element("strong", {}, verdict.state), `: ${text}`,
     verdict.state === "diverged" ? [" ", element("a", { href: link_to({ run: number, at: "divergence" }) }, "go there")] : "");
 }
 
@@ -245,6 +248,8 @@ function press(key) {
     f: () => figures !== null && go_to({ screen: "figures" }),
     "+": () => timeline.zoom(0.25, middle),
     "-": () => timeline.zoom(4, middle),
+    "<": () => timeline.pan(-0.25),
+    ">": () => timeline.pan(0.25),
     0: () => { replace_place({ from: null, to: null }); guarded(show_timelines); },
     "?": () => by_id("help").showModal(),
   };

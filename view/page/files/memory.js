@@ -1,6 +1,6 @@
 // Memory at the moment, and who accessed a byte of it.
 
-import { element, fill, hex } from "./dom.js";
+import { element, fill, hex, move_by_arrows } from "./dom.js";
 import { moment_link } from "./links.js";
 import { current_place, go_to, link_to } from "./place.js";
 
@@ -37,13 +37,15 @@ export async function show_memory(target, source, moment) {
   const rows = [];
   for (let i = 0; i < BYTES; i += ROW) rows.push(memory_row(answer, before, first, i, wanted, space));
   const go = (by) => link_to({ address: BigInt.asUintN(64, first + BigInt(by) < 0n ? 0n : first + BigInt(by)).toString(16) });
+  const table = element("table", { class: "memory", "aria-label": `Memory from ${hex(first, answer.at.length)} on` },
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Address"),
+      element("th", { scope: "col", colspan: ROW }, "Bytes"), element("th", { scope: "col" }, "Text"))),
+    element("tbody", {}, rows));
+  move_by_arrows(table, (link) => link.getAttribute("aria-current") === "true");
   fill(target, form,
     element("p", { class: "line" }, element("a", { href: go(-BYTES) }, "Before"), element("a", { href: go(BYTES) }, "Behind"),
       answer.pages[0] === null ? element("span", {}, "Nothing is mapped here.") : space === "linear" ? element("span", {}, `physical ${answer.pages[0]}`) : ""),
-    element("div", { class: "scroll" }, element("table", { class: "memory" },
-      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Address"),
-        element("th", { scope: "col", colspan: ROW }, "Bytes"), element("th", { scope: "col" }, "Text"))),
-      element("tbody", {}, rows))),
+    element("div", { class: "scroll" }, table),
     byte_questions(source, moment, space, wanted, answer.at.length, results), results);
 }
 
@@ -58,7 +60,7 @@ function memory_row(answer, before, first, offset, wanted, space) {
     text += byte === "??" ? " " : code >= 32 && code < 127 ? String.fromCharCode(code) : "·";
     const kind = [byte === "??" ? "unknown" : "", changed ? "changed" : "", at === wanted ? "chosen" : ""].join(" ").trim();
     cells.push(element("td", { class: kind }, byte === "??" ? element("span", { title: "not known" }, "··")
-      : element("a", { href: link_to({ address: at.toString(16), space }), "aria-current": at === wanted ? "true" : false, tabindex: at === wanted ? 0 : -1 }, byte)));
+      : element("a", { href: link_to({ address: at.toString(16), space }), "aria-current": at === wanted ? "true" : false }, byte)));
   }
   return element("tr", {}, element("th", { scope: "row" }, hex(first + BigInt(offset), answer.at.length)), cells, element("td", { class: "text" }, text));
 }

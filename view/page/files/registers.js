@@ -1,6 +1,6 @@
 // The registers at the moment, with what the last step changed.
 
-import { element, fill } from "./dom.js";
+import { element, fill, hex } from "./dom.js";
 import { memory_link, moment_link, position_of } from "./links.js";
 
 const GROUPS = [
@@ -30,10 +30,21 @@ async function tell_setter(source, moment, name, target, run) {
   }
 }
 
-function row(register, source, moment, run) {
+/// Where the value of a general register lies as an offset, as instructions use it: with the stack's
+/// segment, or that of data. Segments of 64-bit code begin at 0.
+function address_in(state, register) {
+  const of_stack = /^[er]?[sb]p$/.test(register.name);
+  const base = state.registers.find((r) => r.name === (of_stack ? "ss.base" : "ds.base"))?.value;
+  if (base === undefined || base === null || state.mode?.includes("64-bit")) return register.value;
+  const digits = state.address.length;
+  return hex(BigInt.asUintN(4 * digits, BigInt(`0x${base}`) + BigInt(`0x${register.value}`)), digits);
+}
+
+function row(register, source, state, run) {
+  const { moment } = state;
   const changed = register.before !== undefined;
   const value = register.value === null ? element("span", { class: "unknown" }, "not known")
-    : register.group === "general" && register.name !== "ip" ? memory_link(register.value, register.value, "linear", run) : register.value;
+    : register.group === "general" && register.name !== "ip" ? memory_link(address_in(state, register), register.value, "linear", run) : register.value;
   const told = element("td", { class: "before", "aria-live": "polite" }, changed ? `was ${register.before}` : "");
   const ask = register.value === null || register.name.endsWith("ip") ? "" : element("button", { type: "button", class: "ask",
     title: `What gave ${register.name} this value?`, "aria-label": `What gave ${register.name} this value?`,
@@ -58,7 +69,7 @@ export function show_registers(target, state, source, run) {
     const details = element("details", { open: opened.has(name), "data-group": name,
       toggle: () => { if (details.open) opened.add(name); else opened.delete(name); } },
     element("summary", {}, name === "flags" ? `${title}: ${state.flags || "none set"}` : title),
-    element("table", { class: "registers" }, element("tbody", {}, registers.map((r) => row(r, source, state.moment, run)))));
+    element("table", { class: "registers", "aria-label": title }, element("tbody", {}, registers.map((r) => row(r, source, state, run)))));
     groups.push(details);
   }
   fill(target, element("p", { class: "facts" }, facts.map((f) => element("span", {}, f))), ...groups);
