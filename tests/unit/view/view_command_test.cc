@@ -18,6 +18,7 @@ class ViewCommand : public CitcatTest {
     const ProcessResult result = run_shell(
         R"(
 set -m
+rm -f address
 "$CITCAT" view pc.citcat --no-browser >address 2>/dev/null &
 for i in $(seq 300); do [ -s address ] && break; sleep 0.1; done
 url=$(head -1 address); host=${url#http://}; host=${host%%/*}; token=${url#http://*/}; token=${token%/}
