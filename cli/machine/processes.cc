@@ -1,5 +1,6 @@
 #include "cli/machine/processes.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,7 +78,11 @@ class WorkerProcess {
     std::string told;
     std::array<char, 65536> some;
     for (;;) {
+      // A signal does not end a read, which is begun again.
+      constexpr int kMilliseconds = 50;
+      pollfd ready{from_, POLLIN, 0};
       check_interrupt();
+      if (::poll(&ready, 1, kMilliseconds) == 0) continue;
       const ssize_t n = ::read(from_, some.data(), some.size());
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
