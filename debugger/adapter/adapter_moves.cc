@@ -78,11 +78,11 @@ Json Adapter::move(const Arguments& arguments, const char* reason, Move move) {
 
 /// A move that any of the processors may end.
 Json Adapter::move_all(const Arguments& arguments,
-                       MachineMoveEnd (Adapter::*move)(std::size_t, bool)) {
+                       MachineMoveEnd (Adapter::*how)(std::size_t, bool)) {
   const std::size_t p = processor_of(arguments);
   debuggee(p);
   const bool alone = !together_ || arguments.flag("singleThread");
-  pending_ = Pending{p, "step", [this, p, alone, move] { return (this->*move)(p, alone); }};
+  pending_ = Pending{p, "step", [this, p, alone, how] { return (this->*how)(p, alone); }};
   return {{"allThreadsContinued", !alone}};
 }
 

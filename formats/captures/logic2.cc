@@ -256,6 +256,8 @@ struct NamedMember {
 
 std::vector<NamedMember> digital_members(const ZipReader& zip) {
   const Json meta = Json::parse(zip.read_text("meta.json", kMostMetaBytes), nullptr, false);
+  if (!meta.is_object())
+    throw FormatError(zip.name(), 0, "expected a JSON object in meta.json, found something else");
   const std::map<std::uint64_t, std::string> names = given_names(meta);
   std::vector<NamedMember> members;
   for (const Json& part : member_of(meta, "binData")) {

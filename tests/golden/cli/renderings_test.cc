@@ -117,6 +117,17 @@ TEST_F(SampleRenderings, ColumnsThatAFileDescribes) {
   expect_same_bytes(import({"a.txt", "--format", "columns:a.json"}, "a"));
 }
 
+TEST_F(SampleRenderings, ThatTheyShowNoBusCycleIsSaid) {
+  for (const char* const status : {"S0", "S1", "S2", "QS0", "QS1"}) {
+    for (std::size_t s = 0; s < samples_.count(); ++s)
+      samples_.set(s, samples_.channel(status), status[0] == 'S');
+  }
+  test::write_sigrok(samples_, file("idle.sr"));
+  const ProcessResult result = run_citcat(
+      {"import", "idle.sr", "--initial-state", "state.json", "-o", "idle.citcat"}, folder_.path());
+  EXPECT_NE(result.err.find("the capture shows no transaction"), std::string::npos) << result.err;
+}
+
 TEST_F(SampleRenderings, Logic2) {
   test::write_logic2(samples_, file("v1.sal"), 1);
   expect_same_bytes(import({"v1.sal"}, "a"));

@@ -195,6 +195,12 @@ TEST_F(Containers, ACaptureOfAnUnknownLogic2SaysWhatToExport) {
   EXPECT_NE(message.find("File, Export Raw Data"), std::string::npos) << message;
 }
 
+TEST_F(Containers, ACaptureOfLogic2WithoutADescriptionIsRefused) {
+  test::write_zip(folder_ / "capture.sal", {{"meta.json", text("{")}});
+  const std::string message = error_of({path("capture.sal")});
+  EXPECT_NE(message.find("expected a JSON object in meta.json"), std::string::npos) << message;
+}
+
 TEST_F(Containers, ACaptureOfLogic2WithoutDigitalChannelsIsRefused) {
   test::write_zip(folder_ / "capture.sal",
                   {{"meta.json", text(R"({"version": 22, "data": {}, "binData": []})")}});
