@@ -185,9 +185,9 @@ TEST_P(CheckedPaths, ReachTheSameStatesOnTheWay) {
     EXPECT_TRUE(a.cpu == b.cpu);
     ASSERT_EQ(a.pages.size(), b.pages.size());
     for (std::size_t p = 0; p < a.pages.size(); ++p) {
-      ASSERT_EQ(a.pages[p].number, b.pages[p].number);
-      EXPECT_TRUE(a.pages[p].data == b.pages[p].data) << "page " << a.pages[p].number;
-      EXPECT_TRUE(a.pages[p].defined == b.pages[p].defined) << "page " << a.pages[p].number;
+      ASSERT_EQ(a.pages[p]->number, b.pages[p]->number);
+      EXPECT_TRUE(a.pages[p]->data == b.pages[p]->data) << "page " << a.pages[p]->number;
+      EXPECT_TRUE(a.pages[p]->defined == b.pages[p]->defined) << "page " << a.pages[p]->number;
     }
   }
 }
