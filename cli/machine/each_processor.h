@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// What is done for one processor: its number, the name of its recording, and where it prints.
+/// The work for one processor. Takes its number, the name of its recording, and where it prints.
 using WorkOfProcessor =
     std::function<ExitCode(std::size_t number, const std::string& name, const Console& console)>;
 

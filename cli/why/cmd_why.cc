@@ -47,7 +47,7 @@ void add_register(const std::string& name, const char* option, bool flag, SliceQ
   }
 }
 
-/// Of the names that places_named() knows.
+/// Whether the processor has the register of this name, which places_named() knows.
 bool has_register(const CpuTraits& traits, const std::string& name) {
   const auto range = places_named(name);
   const bool is_general = range && range->first < place::kGprs + 8 * 16;

@@ -24,7 +24,7 @@ class ChannelChanges {
   /// The number of the sample that shows the next change; nullopt when there is none. Numbers never
   /// fall.
   virtual std::optional<std::uint64_t> next() = 0;
-  /// What was odd in what has been read so far; "" for nothing.
+  /// An oddity of what has been read so far; "" where there is none.
   virtual std::string warning() const { return ""; }
 };
 

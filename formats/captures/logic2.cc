@@ -239,7 +239,7 @@ std::optional<std::uint64_t> channel_number(const Json& channel) {
 
 bool is_digital(const Json& channel) { return text_of(member_of(channel, "type")) == "Digital"; }
 
-/// What somebody called the channels, by their numbers.
+/// The names that somebody gave the channels, by their numbers.
 std::map<std::uint64_t, std::string> given_names(const Json& meta) {
   std::map<std::uint64_t, std::string> names;
   for (const Json& row : member_of(member_of(meta, "data"), "rowsSettings")) {

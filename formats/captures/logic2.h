@@ -17,7 +17,7 @@ namespace citcat {
 /// form is not known, and for data that contradict themselves; the message says how to export the
 /// capture instead.
 std::unique_ptr<SampleSource> open_logic2(const std::string& path);
-/// Of a file in memory, which must outlive the source; `name` is for messages.
+/// The same from a file in memory, which must outlive the source; `name` is for messages.
 std::unique_ptr<SampleSource> open_logic2(std::string name, std::span<const std::uint8_t> bytes);
 
 }  // namespace citcat

@@ -20,7 +20,7 @@ struct LogPlace {
   std::optional<std::uint64_t> next = {};      ///< address at which its block goes on
   std::optional<std::uint64_t> repeated = {};  ///< the entry, where it is a REP
   bool in_handler = false;                     ///< the entry is of an interrupt's handler
-  /// Of a place that no entry follows: where a handler was left that the log has the beginning of.
+  /// For a place that no entry follows: where a handler was left that the log has the beginning of.
   std::optional<ComparedInstruction> left = {};
 
   std::uint64_t position() const { return run.ended() ? ~std::uint64_t{0} : run.position(); }
