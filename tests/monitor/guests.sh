@@ -85,15 +85,21 @@ guest_grub() {
   boot grub pentium address:7c00 grub.img
 }
 
-# virtio_files ARCH: the modules of virtio's disk and network, in the order in which they are loaded, as
-# make-initramfs takes files
+# The modules of virtio's disk and network, in the order in which they are loaded.
+readonly virtio_modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk
+  failover net_failover virtio_net)
+
+# virtio_files ARCH: those that the kernel has, and their names in order, as make-initramfs takes files
 virtio_files() {
   local module path
-  for module in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk failover \
-    net_failover virtio_net; do
+  : >"$work/order"
+  for module in "${virtio_modules[@]}"; do
     path=$(find "$deps_dir/kernel-$1"/lib/modules/*/kernel -name "$module.ko" | head -n 1)
-    [[ -z $path ]] || printf '%s:/virtio/%s\n' "$path" "$module.ko"
+    [[ -n $path ]] || continue
+    echo "$module.ko" >>"$work/order"
+    printf '%s:/virtio/%s\n' "$path" "$module.ko"
   done
+  printf '%s:/virtio/order\n' "$work/order"
 }
 
 # Debian's kernel with a virtio disk, and a client on the network that asks what answers on the host's side.
@@ -104,10 +110,7 @@ guest_debian() {
     { echo "skip $name: run scripts/setup-monitor --amd64"; return; }
   cat >"$work/$name.sh" <<'GUEST'
 #!/bin/sh
-for module in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk failover \
-  net_failover virtio_net; do
-  [ ! -e /virtio/$module.ko ] || insmod /virtio/$module.ko
-done
+while read -r module; do insmod /virtio/$module; done </virtio/order
 dd if=/dev/vda of=/tmp/x bs=64k count=8 2>/dev/null && md5sum /tmp/x
 ifconfig eth0 10.0.2.15 up
 [ "$(wget -q -O - http://10.0.2.100/ | tail -n 1)" = 3000 ] && [ -s /tmp/x ] && echo "$(cat /arch) has an answer"
