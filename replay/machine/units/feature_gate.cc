@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "replay/machine/replay_stopped.h"
@@ -41,7 +42,8 @@ void FeatureGate::check_feature(const DecodedInstruction& info) const {
     refuse_untold(*feature, "which is not executed and undefined on a processor without it");
   if (!told.value_or(feature->executed)) throw CpuException{6, std::nullopt, 0};
   if (feature->executed) return;
-  if (feature->name == kFeatureSvm.name && !has_guests()) throw CpuException{6, std::nullopt, 0};
+  const bool is_svm = std::string_view(feature->name) == kFeatureSvm.name;
+  if (is_svm && !has_guests()) throw CpuException{6, std::nullopt, 0};
   refuse(std::string("an instruction of ") + feature->name);
 }
 
