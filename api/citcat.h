@@ -1,5 +1,5 @@
-/* Reading instruction traces from C: a recording or a KT file, record by record, as if the trace
-   were stored. Link with `pkg-config --cflags --libs citcat-c`.
+/* Reads instruction traces from C, record by record: from a KT file or from a recording.
+   Link with `pkg-config --cflags --libs citcat-c`.
 
      citcat_trace *trace = citcat_open("boot.citcat", 0);
      if (!trace) { fprintf(stderr, "%s\n", citcat_error(NULL)); exit(1); }

@@ -1,5 +1,5 @@
-/* Traces and references for programs that take columns by the Arrow C data interface and the Arrow C stream
-   interface. Link with `pkg-config --cflags --libs citcat-c`.
+/* Traces and references as columns, by the Arrow C data interface and the Arrow C stream interface.
+   Link with `pkg-config --cflags --libs citcat-c`.
 
      struct ArrowArrayStream stream;
      if (citcat_references_arrow("boot.citcat", 0, 0, UINT64_MAX, 65536, &stream) != 0) ...citcat_arrow_error()

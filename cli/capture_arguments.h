@@ -1,5 +1,5 @@
 #pragma once
-// The options by which every command that reads captures is told how.
+// The options of every command that reads captures: they say how to read them.
 
 #include <string>
 

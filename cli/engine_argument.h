@@ -1,5 +1,5 @@
 #pragma once
-// The option by which a command that replays is told what makes plain code.
+// The option --engine of commands that replay: it says what executes ordinary code.
 
 #include "cli/parsing/command_parser.h"
 #include "replay/run/replay_session.h"

@@ -2,9 +2,9 @@
 
 namespace citcat {
 
-/// Memory that is allocated from now on lies in pages of 2 MiB as far as the system has such, is
-/// large enough for what an import keeps at hand, and stays the program's: fewer and cheaper first
-/// touches, fewer misses of the processor's TLB. Does nothing where that cannot be had.
+/// Makes the allocator use pages of 2 MiB from now on, enough for the data of an import, and keep
+/// freed memory: first touches are fewer and cheaper, and the processor's TLB misses less. Does
+/// nothing if the system has no such pages.
 void use_large_pages();
 
 }  // namespace citcat

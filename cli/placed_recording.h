@@ -1,5 +1,5 @@
 #pragma once
-// Recordings whose interrupts nobody counted to: the commands that replay search for the positions
+// Recordings whose interrupts have no counts: the commands that replay search for the positions
 // first.
 
 #include <optional>

@@ -1,6 +1,7 @@
 #pragma once
 // A trace made in shares by programs that know nothing of each other, as on a cluster: share K of N
-// is a file with a description beside it, and `merge` joins them when they prove to be one trace.
+// is a file with a description beside it, and `merge` checks that they make up one trace, and joins
+// them.
 
 #include <cstdint>
 #include <optional>

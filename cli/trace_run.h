@@ -1,5 +1,5 @@
 #pragma once
-// A replay that writes a trace, begun over where a plain comparison did not suffice.
+// A replay that writes a trace, begun again if the plain comparison did not suffice.
 
 #include <cstdint>
 #include <functional>

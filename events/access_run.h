@@ -1,6 +1,6 @@
 #pragma once
-// Accesses to memory that follow each other, looked at where a monitor's records of them stand: to
-// make a BusTransaction of each would take as long as all that is done with it.
+// Runs of memory accesses, read in place from a monitor's records: making a BusTransaction of each
+// would take as long as everything else that is done with it.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// How many instructions a recording has: one number, whatever command is asked.
+// How many instructions a recording has: the same number in every command.
 
 #include <cstdint>
 #include <optional>

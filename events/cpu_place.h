@@ -1,5 +1,5 @@
 #pragma once
-// Where a processor's state stands in the code.
+// The place in the code at which a processor's state is.
 
 #include "events/address.h"
 #include "events/cpu_state.h"

@@ -1,5 +1,5 @@
 #pragma once
-// Code as something else than the capture has it.
+// Code from another source than the capture: a program's file, the image of a ROM.
 
 #include <cstdint>
 #include <string>

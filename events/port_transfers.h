@@ -1,5 +1,5 @@
 #pragma once
-// How an access to a port shows on a bus that is narrower than it, or that it is not aligned to.
+// How a bus shows a port access that is wider than the bus, or not aligned to it.
 //
 // I/O transfers are at most four bytes wide and never cross an aligned dword, on wider buses
 // either. The parts of an access, and their order:

@@ -1,5 +1,5 @@
 #pragma once
-// A bus does not name an SMI, but it shows what comes of one: the processor saves its state below
+// A bus does not name an SMI, but it shows the effects of one: the processor saves its state below
 // SMBASE + 10000h and fetches from SMBASE + 8000h, all within one instruction boundary (Intel SDM
 // vol. 3, 34.4 and 34.5). Nothing else a processor does looks like that.
 

@@ -1,4 +1,4 @@
-// Where a memory operand is that the emulator tells nothing of.
+// The addresses of memory operands that the emulator does not report.
 
 #include <algorithm>
 #include <array>

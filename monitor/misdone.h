@@ -1,7 +1,7 @@
 #pragma once
-// Instructions with which QEMU 10 is not a processor: it executes what processors refuse, refuses
-// what they execute, or computes something else. Found by executing every opcode of one and two
-// bytes, with each ModRM byte and prefix, at level 0 (docs/monitor.md).
+// Instructions that QEMU 10 does not execute as a processor does: it executes what processors
+// refuse, refuses what they execute, or computes something else. Found by executing every opcode of
+// one and two bytes, with each ModRM byte and prefix, at level 0 (docs/monitor.md).
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// Turns what the emulator tells of its run into what a bus monitor would have seen.
+// Turns what the emulator reports about its run into what a bus monitor would have seen.
 //
 // Positions: an instruction counts when it has ended. The emulator tells when one starts, so each
 // start ends the one before it, except where the same instruction simply starts again: the next

@@ -1,6 +1,6 @@
-// Where the emulator is not a processor and what it did cannot be shown as a processor does it: the
-// recording ends there by name. What it does is told of QEMU 10.0, target/i386/tcg/seg_helper.c and
-// emit.c.inc.
+// Ends the recording, and names the reason, where the emulator does what no processor does and the
+// monitor cannot show what a processor would do. What it does is told of QEMU 10.0,
+// target/i386/tcg/seg_helper.c and emit.c.inc.
 
 #include <cstdio>
 #include <optional>

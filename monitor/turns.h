@@ -1,6 +1,6 @@
 #pragma once
-// Which of several processors an event in the emulator's log is of. The log names none: what it
-// shows of the processor tells, since each has tables of its own once interrupts are of use.
+// Which of several processors an event in the emulator's log belongs to. The log names none: what
+// it shows of the processor tells, since each has tables of its own once interrupts are of use.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// Where things are in the FXSAVE image, as memory has it and as HostFpu keeps its state in.
+// Where things are in the FXSAVE image. HostFpu keeps its state in the same form.
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// Instructions that the 8086 and 8088 make by microcode, step by step: multiplication, division,
+// Instructions that the 8086 and 8088 execute by microcode, step by step: multiplication, division,
 // shifts, and the adjustments of decimal numbers. The steps decide what no manual tells: flags left
 // undefined, what a REP prefix does to a product or quotient, and when a quotient is refused.
 //

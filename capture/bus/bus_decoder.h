@@ -1,5 +1,5 @@
 #pragma once
-// From pin levels to bus transactions: one decoder a processor bus, chosen from a table.
+// From pin levels to bus transactions: one decoder for each processor bus, chosen from a table.
 
 #include <array>
 #include <cstdint>

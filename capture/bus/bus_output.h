@@ -1,5 +1,5 @@
 #pragma once
-// Where the decoders of the 80286 and its successors put what they understood.
+// The transactions that the decoders of the 80286 and its successors have decoded.
 
 #include <cstdint>
 #include <optional>

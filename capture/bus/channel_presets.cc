@@ -1,4 +1,4 @@
-// Channel maps that come with the program: one row a probe set-up that people use.
+// Channel maps that come with the program: one row for each probe set-up that people use.
 
 #include "capture/bus/channel_map.h"
 

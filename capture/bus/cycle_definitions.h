@@ -1,5 +1,5 @@
 #pragma once
-// Which code on the status or cycle-definition pins asks for which bus cycle: one table a
+// Which code on the status or cycle-definition pins asks for which bus cycle: one table for each
 // processor.
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// State listings: an analyser that was clocked by the bus shows one line a completed cycle, with
-// address, data and status together. Every sample is a transaction.
+// State listings: an analyser that was clocked by the bus shows one line for each completed cycle,
+// with address, data and status together. Every sample is a transaction.
 
 #include <span>
 

@@ -1,5 +1,6 @@
 #pragma once
-// Transactions between the capture, which shows a part of their addresses, and whoever wants all.
+// Transactions on their way from the capture, which shows a part of their addresses, to a reader
+// that needs whole addresses.
 
 #include <cstddef>
 #include <cstdint>

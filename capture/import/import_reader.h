@@ -1,5 +1,6 @@
 #pragma once
-// import_capture() of a capture that somebody has opened, and may have put something in front of.
+// import_capture() for a capture that is already open, possibly behind a reader that completes its
+// transactions.
 
 #include <string>
 

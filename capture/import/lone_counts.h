@@ -1,7 +1,7 @@
 #pragma once
-// Counts of instructions that stand alone: a record between two of the same processor that counts
-// far beyond the one behind it, or falls far behind the one before it, was counted by somebody
-// else. Its count is not believed; those of all others are.
+// Counts of instructions that do not fit their neighbours: a record whose count is far above that
+// of the next record of its processor, or far below that of the previous one, may be another
+// processor's. Its count is not believed; those of all others are.
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,6 @@
 #pragma once
 // Accesses to the registers of the local APIC, which stay within the processor's chip (Intel SDM
-// vol. 3, 10.4.1): a monitor that knows them tells them beside the bus.
+// vol. 3, 10.4.1): a monitor that knows them reports them beside the bus.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// How the channels of a capture move from clock to clock: the ground on which channels whose names
-// say nothing are told apart.
+// How the channels of a capture move from clock to clock: by this, channels whose names say nothing
+// can be distinguished.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// How well the code fetches of a capture follow one another: a fetch goes on where the one before
-// ended, or is where a jump leads that was fetched last. With a wrong channel fewer do.
+// How well the code fetches of a capture follow one another: a fetch continues where the one before
+// ended, or is at the target of the jump that was fetched last. With a wrong channel fewer do.
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,6 @@
 #pragma once
-// Signals that stand beside the pins in a value change dump: what a replay knows of the run that
-// the pins show.
+// Signals beside the pins in a value change dump: facts that a replay knows about the run that the
+// pins show.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Looks over a capture for what a sound one cannot show: a probe that fell off is found in seconds
-// here, in hours by a replay that diverged.
+// Looks for signs that a sound capture cannot show: a probe that fell off is found in seconds here,
+// in hours by a replay that diverged.
 
 #include <cstdint>
 #include <functional>

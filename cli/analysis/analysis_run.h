@@ -1,5 +1,5 @@
 #pragma once
-// A replay whose tools are told of it, in one process or several.
+// A replay that tools observe, in one process or several.
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// citcat analyze: asks a recorded run, by any number of tools in one pass; and short names of some.
+// citcat analyze: analyses a recorded run with any number of tools in one pass; also the short
+// names of some tools.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// citcat explain: why a replay leaves its evidence, and what would repair it.
+// citcat explain: why a replay diverges from its evidence, and what would repair it.
 
 #include <fmt/format.h>
 

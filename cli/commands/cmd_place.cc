@@ -1,4 +1,5 @@
-// citcat place: finds where interrupts fall that nobody counted to, and keeps it in the archive.
+// citcat place: finds the positions of interrupts that have no counts, and adds them to the
+// archive.
 
 #include <fmt/format.h>
 

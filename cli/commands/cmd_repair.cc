@@ -1,4 +1,4 @@
-// citcat repair: what is whole of a damaged archive, as a new one.
+// citcat repair: saves the intact parts of a damaged archive as a new one.
 
 #include <fmt/format.h>
 

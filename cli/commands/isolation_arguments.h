@@ -1,5 +1,5 @@
 #pragma once
-// --isolate, of commands that run tools of shared objects.
+// --isolate, for commands that run tools in shared objects.
 
 #include <chrono>
 #include <optional>

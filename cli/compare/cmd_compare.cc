@@ -1,4 +1,4 @@
-// citcat compare: where a recorded run and an emulator's log part.
+// citcat compare: where a recorded run and an emulator's log separate.
 
 #include <fmt/format.h>
 

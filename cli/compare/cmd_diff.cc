@@ -1,4 +1,4 @@
-// citcat diff: where two recorded runs part.
+// citcat diff: where two recorded runs separate.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where two recorded runs part first, as a page shows it.
+// The place where two recorded runs separate, as a page shows it.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,6 @@
 #pragma once
-// The files of IDtrace's that belong to one: beside it, unless the command line names them.
+// The other files that belong to an IDtrace file: they are beside it, unless the command line names
+// them.
 
 #include <memory>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// `--internal FILE`, or of several processors `--internal P=FILE` for each.
+// `--internal FILE`, or `--internal P=FILE` for each of several processors.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// --processor: which of several a command is about.
+// --processor: which of several processors a command is about.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// An emulator's command line as it can be recorded: what cannot be is replaced by the nearest that
-// can, and each change is told.
+// An emulator's command line as it can be recorded: options that cannot be recorded are replaced by
+// the nearest ones that can, and each change is reported.
 
 #include <string>
 #include <vector>

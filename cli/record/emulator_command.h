@@ -1,6 +1,6 @@
 #pragma once
-// The command line of an emulator that is recorded: what is checked of it, and what the monitor
-// adds.
+// The command line of an emulator that is recorded: what is checked in it, and what the monitor
+// adds to it.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,5 @@
 #pragma once
-// The program that emulates: found, and one whose plugin interface the monitor can use.
+// Finds the emulator, and checks that the monitor can use its plugin interface.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// QEMU's record/replay log, as far as it tells what somebody wants to begin with: how long the run
-// was, and when the machine and the outside world said something.
+// QEMU's record/replay log, as far as citcat reads it: how long the run was, and when the machine
+// and the outside world sent something.
 //
 // Format (QEMU, replay/): u32 version, u64, then events of one byte and its data, big-endian.
 // Between them, instructions that were executed. Checked with the logs of QEMU 10.0.

@@ -1,5 +1,5 @@
 #pragma once
-// "symbol:NAME" as a place where `record` starts or stops: the monitor knows addresses alone.
+// "symbol:NAME" as a place where `record` starts or stops: the monitor knows only addresses.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Why a replay left its evidence, as `explain --json` tells it.
+// Why a replay diverged from its evidence, as `explain --json` prints it.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,5 +1,5 @@
 #pragma once
-// A run written in a format of others: what `replay -o` and `cat` have in common.
+// A run written in a format of other programs: what `replay -o` and `cat` have in common.
 
 #include <nlohmann/json.hpp>
 #include <string>

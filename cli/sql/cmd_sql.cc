@@ -1,4 +1,4 @@
-// citcat sql: asks a recorded run in SQL.
+// citcat sql: queries a recorded run in SQL.
 
 #include <fmt/format.h>
 #include <unistd.h>

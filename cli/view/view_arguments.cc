@@ -1,4 +1,4 @@
-// The options of citcat view that are of recordings.
+// The options of citcat view for recordings.
 
 #include "cli/comparison_arguments.h"
 #include "cli/parsing/command_description.h"

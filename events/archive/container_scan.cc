@@ -1,4 +1,4 @@
-// Archives that may be damaged: what is intact of them, and keeping it.
+// Finds the intact chunks of an archive that may be damaged, and saves them.
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 #pragma once
-// The events of a recording as payloads of archive chunks (docs/formats/archive.md, section 3): as
-// those of recording_codec.h.
+// The events of a recording as payloads of archive chunks (docs/formats/archive.md, section 3),
+// like those of recording_codec.h.
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
-// How much memory what an archive holds may take. Rows of one value take next to nothing in a file,
-// so that what a chunk becomes in memory has nothing to do with its size there.
+// How much memory the contents of an archive may take. Rows of one value take next to nothing in a
+// file, so the memory that a chunk needs has nothing to do with its size there.
 
 #include <cstdint>
 

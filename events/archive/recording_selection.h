@@ -1,5 +1,5 @@
 #pragma once
-// SLCT chunks: which of the recordings of an archive the chunks behind them belong to
+// SLCT chunks: which recording of an archive the following chunks belong to
 // (docs/formats/archive.md).
 
 #include <cstddef>

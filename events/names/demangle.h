@@ -4,9 +4,9 @@
 
 namespace citcat {
 
-/// What a name of the Itanium C++ ABI means ("_ZN3Foo3barEi" is "Foo::bar(int)"); any other name as
-/// it is, and so what is no such name although it begins like one, or is longer than
-/// kMaxDemangled.
+/// The meaning of a name of the Itanium C++ ABI: "_ZN3Foo3barEi" is "Foo::bar(int)". Any other name
+/// is returned unchanged, and so is one that is longer than kMaxDemangled or only begins like such
+/// a name.
 std::string demangled(const std::string& name);
 
 /// A short name can stand for one that fills the memory; those that compilers make of programs are

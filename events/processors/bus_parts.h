@@ -1,5 +1,5 @@
 #pragma once
-// Parts of memory that a pass over a bus keeps something of.
+// Parts of memory about which a pass over a bus keeps data.
 
 #include <algorithm>
 #include <cstddef>

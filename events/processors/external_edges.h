@@ -1,6 +1,7 @@
 #pragma once
 // External writes that other processors made need not be kept: where a processor reads what another
-// one wrote last, the other's recording has the value, and the order of the bus says that it is it.
+// one wrote last, the other's recording has the value, and the order of the bus says which value it
+// was.
 
 #include <cstdint>
 #include <vector>

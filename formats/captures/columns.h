@@ -1,6 +1,6 @@
 #pragma once
-// Text of home-made sniffers, a line a sample, read by a small description of its columns. See
-// docs/formats/columns.md.
+// Text of home-made sniffers, a line for each sample, read by a small description of its columns.
+// See docs/formats/columns.md.
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
-// ASCII listings of the HP/Agilent 16500, 1660 and 1670 analysers: a directory with one text file a
-// label, the label's name in the first line and one value a line after it (HP 1670A user's guide,
-// "Saving listings in ASCII format").
+// ASCII listings of the HP/Agilent 16500, 1660 and 1670 analysers: a directory with one text file
+// for each label, the label's name in the first line and one value a line after it (HP 1670A user's
+// guide, "Saving listings in ASCII format").
 
 #include <memory>
 #include <string>

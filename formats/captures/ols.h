@@ -1,5 +1,5 @@
 #pragma once
-// Files of the "Logic Sniffer" clients (OLS, SUMP): text, one line a sample or a change.
+// Files of the "Logic Sniffer" clients (OLS, SUMP): text, one line for each sample or change.
 
 #include <memory>
 

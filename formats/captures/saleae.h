@@ -1,6 +1,6 @@
 #pragma once
-// Binary exports of Saleae Logic 2, versions 0 and 1: one file a channel, with the times at which
-// it changed ("Binary Export Format - Logic 2", support.saleae.com).
+// Binary exports of Saleae Logic 2, versions 0 and 1: one file for each channel, with the times at
+// which it changed ("Binary Export Format - Logic 2", support.saleae.com).
 
 #include <memory>
 #include <string>

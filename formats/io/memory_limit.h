@@ -1,5 +1,6 @@
 #pragma once
-// How much memory what files say may take: a file of some kilobytes can claim to hold gigabytes.
+// How much memory the contents of files may take: a file of some kilobytes can claim to hold
+// gigabytes.
 
 #include <cstdint>
 #include <string>

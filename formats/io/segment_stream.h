@@ -1,5 +1,5 @@
 #pragma once
-// The segments of a stored trace, one behind the other, as the plain KT that they hold.
+// The segments of a stored trace, one after the other, as the plain KT that they hold.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// How long a record is and what counts in it, for whoever passes over records without reading them.
+// The length of a record and what it counts for, for code that skips records without reading them.
 
 #include <cstddef>
 #include <cstdint>

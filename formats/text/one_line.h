@@ -1,5 +1,5 @@
 #pragma once
-// Texts from elsewhere that stay in their line, and are as they are otherwise.
+// Keeps a text from another source on one line, and otherwise leaves it unchanged.
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #pragma once
-// Texts that somebody else made - names of files and symbols, strings of a recorded machine, what
-// a capture says of itself - as they may stand where we write them. Nothing in them can command a
-// terminal, turn the order of what is read, or begin a line or a field of its own.
+// Texts that somebody else made - names of files and symbols, strings of a recorded machine, what a
+// capture says of itself - made harmless for our outputs. Nothing in them can command a terminal,
+// turn the order of what is read, or begin a line or a field of its own.
 
 #include <cstdint>
 #include <string>

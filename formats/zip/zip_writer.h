@@ -1,5 +1,5 @@
 #pragma once
-// Writes a ZIP file, one member behind the other.
+// Writes a ZIP file, one member after the other.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the evidence of a recording, and tells up to which instruction of the replay it is known.
+// Reads the evidence of a recording, and says up to which instruction of the replay it is known.
 
 #include <cstdint>
 #include <span>

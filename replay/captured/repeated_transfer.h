@@ -1,5 +1,5 @@
 #pragma once
-// Finds transfers that stand in a capture twice.
+// Finds transfers that a capture contains twice.
 //
 // Once a line has been filled, or written back, or a piece of code fetched, the same instruction
 // does not move it again, unless something else took it away meanwhile: another line in its place,

@@ -1,4 +1,4 @@
-// An SMI of which the capture lacks the stores.
+// An SMI whose stores the capture lacks.
 
 #include <fmt/format.h>
 

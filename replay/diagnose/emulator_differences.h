@@ -1,6 +1,6 @@
 #pragma once
-// Where QEMU 10, with the monitor inside, is not a processor: docs/monitor.md, "Where replays part"
-// and "Where QEMU is not a processor".
+// Where QEMU 10, with the monitor inside, differs from a processor: docs/monitor.md, "Where replays
+// may diverge" and "Where QEMU is not a processor".
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// Why a replay left its evidence: candidate causes, each tried, the ones that work ranked.
+// Why a replay diverged from its evidence: candidate causes, each tried, the ones that work ranked.
 
 #include <cstdint>
 #include <functional>

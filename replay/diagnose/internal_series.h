@@ -1,5 +1,5 @@
 #pragma once
-// Values that cross no bus, as series in time: what those before and after one say of it.
+// Values that cross no bus, as series in time: what the values before and after one say about it.
 
 #include <cstddef>
 #include <cstdint>

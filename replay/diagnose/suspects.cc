@@ -59,7 +59,8 @@ Cause difference_of_emulator(std::string_view what) {
   cause.kind = CauseKind::emulator_difference;
   cause.price = kSuspected;
   cause.text = fmt::format(
-      "the emulator differs from processors here: {} (docs/monitor.md, Where replays part)", what);
+      "the emulator differs from processors here: {} (docs/monitor.md, Where replays may diverge)",
+      what);
   return cause;
 }
 

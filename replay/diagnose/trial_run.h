@@ -1,6 +1,6 @@
 #pragma once
-// A recording replayed up to where it leaves its evidence, and then again from places before that,
-// each time with something changed: which change makes the two agree?
+// A recording replayed up to where it diverges from its evidence, and then again from places before
+// that, each time with something changed: which change makes the two agree?
 
 #include <cstdint>
 #include <functional>

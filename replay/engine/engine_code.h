@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// Where the engine was told last that pages of code lie: what it still believes, unless it forgot
-/// and will ask.
+/// The places of code pages that the engine was last given. It still uses them, unless it has
+/// dropped them and will ask again.
 class EngineCode {
  public:
   /// The engine is told that code of the page lies in `frame`.

@@ -1,4 +1,4 @@
-// How the engine's client is asked about code that is about to be translated (docs/engine.md, "What
+// How the engine asks its client about code that is about to be translated (docs/engine.md, "What
 // the library never sees").
 
 #include <array>

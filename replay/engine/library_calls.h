@@ -1,5 +1,5 @@
 #pragma once
-// The engine's library ends the process when it lacks memory, and tells nobody where it maps any.
+// The engine's library ends the process when it lacks memory, and does not say where it maps any.
 // Both go through functions of the C library, which it is given ours of.
 
 #include <atomic>

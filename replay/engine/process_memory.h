@@ -1,5 +1,5 @@
 #pragma once
-// This process's own memory: the engine's library does not tell where it keeps things.
+// This process's own memory: the engine's library does not say where it keeps its data.
 
 #include <array>
 #include <bit>

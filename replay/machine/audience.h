@@ -1,6 +1,7 @@
 #pragma once
 // The one place from which a machine reports what it does: first to observers that want it
-// unjudged, then to the judge; then corrections are made, and then all other observers are told.
+// unjudged, then to the judge; then corrections are made, and then all other observers are
+// notified.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// Where the engine stands in the code, and how wide that code is.
+// The engine's place in the code, and the size of that code.
 
 #include "events/address.h"
 #include "replay/engine/engine.h"

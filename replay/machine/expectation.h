@@ -1,5 +1,5 @@
 #pragma once
-// When the judge of the run next wants to be asked.
+// When the judge of the run next needs to be called.
 
 #include <algorithm>
 #include <cstdint>

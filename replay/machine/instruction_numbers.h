@@ -1,5 +1,5 @@
 #pragma once
-// Some of the instructions that are judged as one.
+// A set of numbers of instructions that are judged together.
 
 #include <algorithm>
 #include <array>

@@ -17,7 +17,7 @@
 
 namespace citcat {
 
-/// Wants to know of stores to frames that it names (Memory::watch()).
+/// Is notified of stores to the frames that it names (Memory::watch()).
 class StoreWatcher {
  public:
   virtual ~StoreWatcher() = default;

@@ -1,5 +1,5 @@
 #pragma once
-// A replay that stops for want of memory, and can go on.
+// Stops a replay that reads memory which no evidence defines; the replay can continue afterwards.
 
 #include <cstdint>
 

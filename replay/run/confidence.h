@@ -1,5 +1,5 @@
 #pragma once
-// How does one know? Which inputs of a verified replay nothing that was compared depends on.
+// Finds the inputs of a verified replay on which nothing that was compared depends.
 
 #include <array>
 #include <bitset>

@@ -1,5 +1,5 @@
 #pragma once
-// Whether to end a replay early that somebody waits for; asked now and then while it runs.
+// Says whether to end a replay early; called from time to time while the replay runs.
 
 #include <functional>
 

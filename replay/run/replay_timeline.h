@@ -1,6 +1,6 @@
 #pragma once
-// A recorded run that one moves in, to any position and in both directions: what a debugger stands
-// on.
+// A recorded run in which one can move to any position, in both directions: the basis of a
+// debugger.
 
 #include <cstddef>
 #include <cstdint>

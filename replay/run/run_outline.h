@@ -1,6 +1,6 @@
 #pragma once
-// A run in outline, to tell whether two replays that were given the same are the same, at the cost
-// of neither: registers now and then, and everything at the end.
+// The outline of a run, which shows cheaply whether two replays of the same input are the same:
+// registers from time to time, and everything at the end.
 
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Where a session stands, to come back to.
+// A place of a session, to which it can return.
 
 #include <cstdint>
 #include <optional>

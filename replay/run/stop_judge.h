@@ -1,6 +1,6 @@
 #pragma once
-// Where a run meets breakpoints and watchpoints, found at the speed of blocks: what runs as a block
-// is looked through as a whole, with all that it read and stored, and nothing is judged of it.
+// Where a run meets breakpoints and watchpoints, found at the speed of blocks: a block that ran is
+// examined as a whole, with everything that it read and stored, and nothing in it is judged.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// The run as it is compared with its evidence, once, as far as anybody has wanted to see of it.
+// Compares a run with its evidence, once, as far as somebody has asked for it.
 
 #include <cstdint>
 #include <functional>

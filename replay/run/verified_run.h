@@ -1,6 +1,6 @@
 #pragma once
-// A recording is compared with its evidence once, and what came of it is remembered: whoever
-// streams its trace afterwards need not do it again.
+// A recording is compared with its evidence once, and the result is kept, so that later streams of
+// its trace need no comparison.
 
 #include <cstdint>
 #include <functional>

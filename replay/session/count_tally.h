@@ -1,6 +1,6 @@
 #pragma once
-// Counts a run as a monitor would that does not count instructions, to find the boundaries at which
-// an interrupt with such a count may be.
+// Counts a run as a monitor does that counts something other than instructions, to find the
+// boundaries at which an interrupt with such a count may be.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// The bytes that one execution of an instruction read, or stored, one behind the other, as flows
+// The bytes that one execution of an instruction read, or stored, one after the other, as flows
 // number them.
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Far calls, jumps and returns whose flow only the run tells: through gates to other levels, and to
+// Far calls, jumps and returns whose flow only the run shows: through gates to other levels, and to
 // other tasks.
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Which branches decided that the steps of a slice ran, as far as that is asked for.
+// Which branches decided that the steps of a slice ran, if requested.
 
 #include "replay/slice/slice_walk.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// When the bus showed what a replay does: told by the comparison as it goes on, for whoever puts a
-// time beside an instruction.
+// When the bus showed what a replay does: the comparison reports it as it goes on, for output that
+// has a time beside each instruction.
 
 #include <cstdint>
 #include <deque>

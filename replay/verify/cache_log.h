@@ -7,7 +7,7 @@
 
 namespace citcat {
 
-/// Something that a cache hears of, kept to be done again with a cache in another state.
+/// One event that a cache processes, kept so that it can be repeated with a cache in another state.
 struct CacheOp {
   enum class Kind : std::uint8_t {
     fetch,

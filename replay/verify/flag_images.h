@@ -1,6 +1,6 @@
 #pragma once
 // Images of EFLAGS in memory that a plain comparison allows to differ from the bus: those with
-// flags that no manual tells, until a line shows them.
+// flags that no manual defines, until a line shows them.
 
 #include <cstdint>
 #include <optional>

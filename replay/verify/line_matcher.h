@@ -1,7 +1,7 @@
 #pragma once
-// Write-backs that wait to be found in memory: the bus shows a line as it was when the cache gave
-// it up. Where the capture counts instructions, that was within one instruction; without counts,
-// between two events.
+// Write-backs that wait to be found in memory: the bus shows a line as it was when the cache
+// evicted it. Where the capture counts instructions, that was within one instruction; without
+// counts, between two events.
 //
 // As the replay goes on, each byte of a line is noted once memory has held it.
 

@@ -1,5 +1,5 @@
 #pragma once
-// Data reads in the order of the bus, where pins report every instruction but nobody counts.
+// Data reads in the order of the bus, for pins that report every instruction without counting.
 //
 // An 8086, which has no cache, reads each operand on the bus, and its status pins tell such a read
 // from a fetch (Intel 8086 data sheet, table "Status"). A read too many, too few or of another

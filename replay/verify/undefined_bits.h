@@ -1,5 +1,5 @@
 #pragma once
-// Bits of what the replay stores whose values no manual tells - results of one model of a
+// Bits of what the replay stores whose values no manual defines - results of one model of a
 // processor, undefined flags in images of EFLAGS - and where memory holds them until the bus shows
 // them.
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where a recorded run and the log of an emulator part.
+// Where a recorded run and the log of an emulator separate.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// Where two recorded runs part, by control flow: the first instruction that one executes and the
-// other does not, handlers of interrupts from outside left out, because these come at other
+// Where two recorded runs separate, by control flow: the first instruction that one executes and
+// the other does not, handlers of interrupts from outside left out, because these come at other
 // moments.
 
 #include <cstdint>

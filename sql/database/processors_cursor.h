@@ -1,5 +1,5 @@
 #pragma once
-// The rows of a table for all processors of a machine, one processor behind the other.
+// The rows of a table for all processors of a machine, one processor after the other.
 
 #include <cstddef>
 #include <memory>

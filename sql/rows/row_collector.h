@@ -1,5 +1,5 @@
 #pragma once
-// The tool that collects rows of what it is told.
+// The tool that makes rows of what it observes.
 
 #include <cstdint>
 #include <deque>

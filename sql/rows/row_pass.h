@@ -1,5 +1,5 @@
 #pragma once
-// One replay that is told to a collector of rows or counts.
+// One replay, observed by a collector of rows or counts.
 
 #include <cstdint>
 #include <memory>

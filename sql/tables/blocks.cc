@@ -1,4 +1,4 @@
-// blocks: instructions that lie one behind the other and ran equally often.
+// blocks: adjacent instructions that ran equally often.
 
 #include <algorithm>
 #include <map>

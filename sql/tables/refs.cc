@@ -1,4 +1,4 @@
-// refs: one row for each access to memory, but for instruction fetches and page walks.
+// refs: one row for each access to memory, except instruction fetches and page walks.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Flags, and branches that go by them.
+// Flags, and branches that depend on them.
 
 #include <utility>
 

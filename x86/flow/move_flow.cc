@@ -1,4 +1,4 @@
-// Moves and what is nearly one.
+// Moves, and instructions that are nearly moves.
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Which bytes an instruction makes of which: for every byte of a register, every flag and every
-// byte of memory that it writes, what its value depends on. Partial registers, implied operands
-// and the register stack of the x87 are told apart.
+// From which bytes an instruction makes each of its results: for every byte of a register, every
+// flag and every byte of memory that it writes, what its value depends on. Partial registers,
+// implied operands and the register stack of the x87 are told apart.
 
 #include <cstdint>
 #include <vector>

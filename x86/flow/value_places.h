@@ -1,5 +1,6 @@
 #pragma once
-// Where a value may be inside the processor, numbered through: bytes of registers and single flags.
+// Where a value may be inside the processor, each with a number: bytes of registers and single
+// flags.
 
 #include <bitset>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Where a replay stands among the transactions that it makes in order, for interrupts that nobody
-// counted to.
+// The place that a replay has reached among the transactions that it makes in order, for interrupts
+// without a count.
 
 #include <cstdint>
 #include <functional>

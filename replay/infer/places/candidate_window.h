@@ -1,6 +1,6 @@
 #pragma once
-// Which boundaries fit what stands before an interrupt: the run goes through the window between the
-// transactions that the interrupt is between, and keeps those that pass every filter.
+// Finds the boundaries that fit the traffic before an interrupt: runs through the window between
+// the transactions before and after the interrupt, and keeps the boundaries that pass every filter.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // Behind a write-back cache nobody sees what an interrupt pushes and its handler stores, until
-// lines give way. Then a line shows where the interrupt was, as far as nothing has been stored over
-// it.
+// lines are evicted. Then a line shows where the interrupt was, as far as nothing has been stored
+// over it.
 
 #include <cstddef>
 #include <cstdint>

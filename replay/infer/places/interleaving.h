@@ -1,5 +1,5 @@
 #pragma once
-// Which of many places an interrupt may be at, as far as the lines on the bus tell.
+// Which of many places an interrupt may be at, as far as the lines on the bus show it.
 //
 // Wherever in a stretch of code the handler runs, it makes the same accesses; the stretch does too.
 // So one run tells the accesses, and a model of the cache tells for every place which lines they

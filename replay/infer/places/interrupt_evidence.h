@@ -1,5 +1,5 @@
 #pragma once
-// The evidence of the bus around an interrupt that nobody counted to: the bytes stored after its
+// The evidence of the bus around an interrupt without a count: the bytes stored after its
 // acknowledge, which include the frame, and the reads before it.
 
 #include <cstdint>

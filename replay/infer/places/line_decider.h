@@ -1,7 +1,7 @@
 #pragma once
-// Which of several boundaries an interrupt was at, as far as the lines of a write-back cache tell:
-// one run of the handler from the first of them gives the accesses, and a model of the cache moves
-// lines for each.
+// Which of several boundaries an interrupt was at, as far as the lines of a write-back cache show
+// it: one run of the handler from the first of them gives the accesses, and a model of the cache
+// moves lines for each.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// The search of replay/infer/places/event_placer.h: one interrupt after the other, with everything
-// that it comes back to. Which boundaries fit what stands before an interrupt: CandidateWindow.
+// The search of replay/infer/places/event_placer.h: one interrupt after the other, with the places
+// to which it can return. Which boundaries fit what stands before an interrupt: CandidateWindow.
 // Which of them fit what follows: TrialDecider, and behind a write-back cache LineDecider and
 // PushedFrames. Interrupts that the bus does not show themselves: HiddenInterrupts. What was taken
 // of several, to be taken back: Backtracker.

@@ -1,5 +1,6 @@
 #pragma once
-// Behind a write-back cache: what lines that leave it tell, later, of the places that were taken.
+// Behind a write-back cache: what lines that are evicted later say about the places that were
+// chosen.
 
 #include <cstddef>
 #include <cstdint>

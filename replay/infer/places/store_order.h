@@ -1,6 +1,6 @@
 #pragma once
-// The stores of a capture by their number in bus order, for interrupts of which nothing else is on
-// the bus: what they push begins at one of them.
+// The stores of a capture by their number in bus order, for interrupts that show nothing else on
+// the bus: their frame begins at one of these stores.
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,6 @@
 #pragma once
-// Which of several boundaries an interrupt was at, as far as the traffic that follows tells: each
-// is tried from a checkpoint, further and further.
+// Which of several boundaries an interrupt was at, as far as the traffic that follows shows it:
+// each is tried from a checkpoint, further and further.
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
-// The traffic of taking an interrupt, from its acknowledge to the first code of the handler, by
-// what is where: for the readers of its frame.
+// The traffic of taking an interrupt, from its acknowledge to the first code of the handler, sorted
+// by address, for the readers of its frame.
 
 #include <algorithm>
 #include <cstddef>

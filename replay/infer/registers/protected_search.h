@@ -1,6 +1,6 @@
 #pragma once
-// The search behind protected_recovery.h: a state is guessed and replayed; where it leaves the bus
-// something in it is changed.
+// The search behind protected_recovery.h: a state is guessed and replayed; where it diverges from
+// the bus, something in the state is changed.
 
 #include <cstdint>
 #include <functional>

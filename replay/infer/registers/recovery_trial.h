@@ -1,7 +1,7 @@
 #pragma once
 // One replay from a guessed state, for working out the registers of a processor in protected or
 // long mode: how far it agrees with the bus, what handlers saved on the way, and what the bus shows
-// where the two part.
+// where the two diverge.
 
 #include <array>
 #include <bitset>

@@ -1,5 +1,5 @@
 #pragma once
-// The fast tier: plain code runs in an interpreter of our own.
+// The fast tier: ordinary code runs in an interpreter of our own.
 //
 // It takes the processor's state from the engine, runs as many instructions as it can, and gives it
 // back exactly as it is before the next one. What it does not make - rare instructions, whatever

@@ -1,5 +1,5 @@
 #pragma once
-// Which handler makes an operation: a table for each policy and mode.
+// Which handler executes an operation: a table for each policy and mode.
 
 #include <array>
 

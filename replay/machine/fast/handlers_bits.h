@@ -1,5 +1,5 @@
 #pragma once
-// Handlers by conditions, of bits, exchanges, flags and single registers.
+// Handlers of conditional operations, bits, exchanges, flags and operations on one register.
 
 #include <bit>
 #include <cstdint>

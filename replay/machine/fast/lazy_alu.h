@@ -1,5 +1,5 @@
 #pragma once
-// Arithmetic with flags that are not computed before somebody asks (LazyFlags).
+// Arithmetic with flags that are computed only when something reads them (LazyFlags).
 
 #include <cstdint>
 #include <type_traits>

@@ -1,5 +1,5 @@
 #pragma once
-// Hands what the engine tells while it runs to the units of the machine.
+// Passes what the engine reports while it runs to the units of the machine.
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,5 @@
-// The processor's face: hands what it is asked to the units, and takes their state as a value.
+// The processor's interface: passes each call on to a unit, and saves the state of the units as a
+// value.
 
 #include "replay/machine/machine.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// The run loop: runs the engine, and does between its runs what was asked for inside.
+// The run loop: runs the engine, and does between its runs what was requested during them.
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"

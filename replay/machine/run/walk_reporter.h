@@ -1,5 +1,5 @@
 #pragma once
-// Tells the listeners of page walks.
+// Reports page walks to the listeners.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// Far returns and IRET: those that the engine makes otherwise than the processor, or looks at too
-// late (Intel SDM vol. 2, RET and IRET).
+// Far returns and IRET: those that the engine executes differently from the processor, or checks
+// too late (Intel SDM vol. 2, RET and IRET).
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// x87, MMX and SSE instructions that are made on the host's unit (HostFpu).
+// x87, MMX and SSE instructions that run on the host's unit (HostFpu).
 
 #include <cstdint>
 #include <memory>

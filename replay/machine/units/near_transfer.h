@@ -1,5 +1,5 @@
 #pragma once
-// Near jumps, calls and returns, and ENTER: what the engine looks at too late or not at all (Intel
+// Near jumps, calls and returns, and ENTER: what the engine checks too late or not at all (Intel
 // SDM vol. 2, CALL and JMP).
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// The integer instructions of BMI1, BMI2, LZCNT, MOVBE and ADX: the engine has some of them, none
-// with the flags that these leave alone.
+// The integer instructions of BMI1, BMI2, LZCNT, MOVBE and ADX: the engine has some of them, but
+// changes flags that they leave alone.
 
 #include <cstdint>
 

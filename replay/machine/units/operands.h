@@ -1,6 +1,6 @@
 #pragma once
-// Operands in memory: looked at before the instruction runs, and read and written where it is made
-// here.
+// Operands in memory: examined before an instruction runs, and read and written when a unit
+// executes it.
 
 #include <cstdint>
 #include <span>

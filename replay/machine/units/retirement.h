@@ -1,5 +1,5 @@
 #pragma once
-// The end of an instruction: it is told to the listeners, and position moves behind it.
+// The end of an instruction: reports it to the listeners, and moves the position past it.
 
 #include <cstdint>
 

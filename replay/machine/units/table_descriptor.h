@@ -1,6 +1,6 @@
 #pragma once
-// A segment or system descriptor as it stands in a descriptor table (Intel SDM vol. 3, 3.4.5), and
-// the vectors that its checks end in. Shared by the units that load descriptors.
+// A segment or system descriptor as it is in a descriptor table (Intel SDM vol. 3, 3.4.5), and the
+// vectors that its checks end in. Shared by the units that load descriptors.
 
 #include <cstdint>
 

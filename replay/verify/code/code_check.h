@@ -1,6 +1,6 @@
 #pragma once
-// Executed code against what files say of it. A bit of a code read that was captured wrongly may
-// change nothing that the bus shows; where somebody has the file that the code is of, it shows.
+// Compares executed code with files that contain it. A bit of a code read that was captured wrongly
+// may change nothing that the bus shows; where somebody has the file that the code is of, it shows.
 
 #include <cstdint>
 #include <span>
