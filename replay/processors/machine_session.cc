@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "replay/machine/code_place.h"
+#include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "x86/decode/decoded_instruction.h"
 
@@ -34,6 +36,7 @@ class MachineSession::Teller final : public Observer {
       : processor_(processor), listener_(listener) {}
   Interest interest() const override { return Interest::everything(); }
 
+  void watch(const Machine& machine) override { machine_ = &machine; }
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
     keep(a, size, false, kind, now);
   }
@@ -42,18 +45,14 @@ class MachineSession::Teller final : public Observer {
     keep(a, static_cast<std::uint32_t>(bytes.size()), true, kind, now);
   }
   void instruction(const ExecutedInstruction& e, Position) override {
-    const bool locked = !kept_.empty() && locks(*e.info);
-    for (ProcessorAccess& access : kept_) {
-      access.locked = locked;
-      access.instruction = e.linear;
-      listener_.access(access);
-    }
-    kept_.clear();
+    tell(e.linear, !kept_.empty() && locks(*e.info));
     if (e.info->kind == InstructionClass::call) listener_.called(processor_, e.linear);
     if (e.info->kind == InstructionClass::ret) listener_.returned(processor_);
   }
+  /// What the delivery itself accesses is told with the first instruction of its handler.
   void delivered(const DeliveredEvent& event, Position) override {
-    kept_.clear();  // of the delivery, or of an instruction that begins anew
+    // Of an instruction that begins anew, or of a delivery that fails.
+    tell(code_address(machine_->engine()), false);
     if (event.kind == DeliveredEvent::Kind::external || event.kind == DeliveredEvent::Kind::nmi)
       listener_.interrupted(processor_, event.vector);
   }
@@ -62,9 +61,10 @@ class MachineSession::Teller final : public Observer {
   void keep(PhysAddr a, std::uint32_t size, bool write, AccessKind kind, Position now) {
     // The registers of its APIC are on the processor's own chip, at the address of all others'.
     constexpr std::uint32_t kLocalApic = 0xfee00000, kLocalApicBytes = 0x1000;
-    if (kind != AccessKind::data || a.is_within32(PhysAddr{kLocalApic}, kLocalApicBytes)) return;
+    if (a.is_within32(PhysAddr{kLocalApic}, kLocalApicBytes)) return;
     ProcessorAccess access;
     access.processor = processor_;
+    access.kind = kind;
     access.write = write;
     access.size = static_cast<std::uint16_t>(size);
     access.address = a;
@@ -72,6 +72,16 @@ class MachineSession::Teller final : public Observer {
     kept_.push_back(access);
   }
 
+  void tell(LinearAddr instruction, bool locked) {
+    for (ProcessorAccess& access : kept_) {
+      access.locked = locked && access.kind == AccessKind::data;
+      access.instruction = instruction;
+      listener_.access(access);
+    }
+    kept_.clear();
+  }
+
+  const Machine* machine_ = nullptr;
   std::uint8_t processor_;
   MachineListener& listener_;
   std::vector<ProcessorAccess> kept_;

@@ -10,6 +10,7 @@
 #include "events/address.h"
 #include "events/archive/machine_file.h"
 #include "events/position.h"
+#include "replay/machine/observer.h"
 #include "replay/run/replay_session.h"
 
 namespace citcat {
@@ -17,11 +18,13 @@ namespace citcat {
 /// An access to memory by one of several processors.
 struct ProcessorAccess {
   std::uint8_t processor = 0;
+  AccessKind kind = AccessKind::data;
   bool write = false;
   bool locked = false;  ///< by an instruction that locks the bus, or its line
   std::uint16_t size = 0;
   PhysAddr address;
-  LinearAddr instruction;  ///< of its first byte
+  /// Of its first byte; of the delivery of an interrupt the first one of the handler.
+  LinearAddr instruction;
   Position position;
 };
 

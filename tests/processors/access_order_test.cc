@@ -42,10 +42,11 @@ class AccessSteps final : public MachineListener {
 
 std::vector<AccessStep> steps_of_simulator(const std::string& path) {
   constexpr std::uint8_t kOperands = 0;  // and what deliveries of interrupts do
+  constexpr std::uint8_t kWalks = 1;
   constexpr std::size_t kIterations = 32;
   std::vector<AccessStep> steps;
   for (const SharedStreamRecord& r : read_shared_stream(path)) {
-    if (!r.is_access() || r.c != kOperands) continue;
+    if (!r.is_access() || (r.c != kOperands && r.c != kWalks)) continue;
     std::uint32_t iteration = 0;
     std::memcpy(&iteration, r.x + kIterations, sizeof iteration);
     add_step(steps, {r.processor(), r.instruction, iteration});

@@ -60,6 +60,7 @@ void RaceTool::compare(const Place& before, const ProcessorAccess& a, bool befor
 }
 
 void RaceTool::access(const ProcessorAccess& a) {
+  if (a.kind == AccessKind::walk) return;  // no instruction's own
   constexpr std::uint32_t kDwordBytes = 4;
   const std::uint32_t begin = a.address.low32() / kDwordBytes;
   const std::uint32_t end = (a.address.low32() + a.size - 1) / kDwordBytes;
