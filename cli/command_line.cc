@@ -77,7 +77,7 @@ std::string reason(const CLI::ParseError& error) {
   const std::string text = error.what();
   if (error.get_name() != "ArgumentMismatch") return text;
   const std::string option = text.substr(0, text.find(':'));
-  if (text.ends_with("missing")) return option + ": expected a value behind it, found none";
+  if (text.ends_with("missing")) return option + ": expected a value after it, found none";
   return text.find("At Most") == std::string::npos ? text : option + " is given more than once";
 }
 
@@ -154,7 +154,8 @@ void CommandLine::define(std::string name) {
   sub->add_flag("-q,--quiet", quiet_, "Print no notes and no progress, only warnings and errors");
   parser
       .add_option("--memory-limit", memory_limit_,
-                  "Bytes of memory that files and what a replay writes may take (default: 2G)")
+                  "Bytes of memory that the contents of files, and the data that a replay writes, "
+                  "may take (default: 2G)")
       .as_size();
   sub->callback([this, run, sub] {
     check_outputs(*sub);

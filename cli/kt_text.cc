@@ -72,9 +72,9 @@ int told_bits(const TraceRecord& record) {
 }
 
 constexpr const char* kWithoutNotes =
-    "; The trace does not tell the size of its code, nor where it begins: the former is guessed "
-    "(--bits sets\n; it), positions count from the first record, and iterations of REP are told by "
-    "its repetition.\n";
+    "; The trace does not say whether its code is 16-bit or 32-bit, nor where it begins: the size "
+    "is guessed (--bits\n; sets it), positions count from the first record, and iterations of a "
+    "REP are recognised by their repetition.\n";
 
 }  // namespace
 

@@ -45,7 +45,7 @@ ExitCode run_program(int argc, char** argv) {
   set_memory_limit(line.memory_limit());
   const Console console(line.quiet());
   tell_of_leftovers([console](const std::string& path) {
-    console.note(path + ": removed, an earlier run that was ended left it unfinished");
+    console.note(path + ": removed; an earlier run was interrupted and left it unfinished");
   });
   return run(console);
 }

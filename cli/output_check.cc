@@ -61,7 +61,8 @@ void check_outputs(const CLI::App& command) {
     if (output.name.empty()) throw UsageError(output.option + ": the name is empty");
     const auto file = identity_of_file(output.name);
     if (file && is_read(command, *file)) {
-      throw UsageError(output.option + ": " + output.name + " is an input, which would be gone");
+      throw UsageError(output.option + ": " + output.name +
+                       " is also an input of the command and would be lost");
     }
   }
 }

@@ -282,7 +282,7 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
   }
   if (parts.size() <= 1) {
     console.warn(
-        "one process does it all: the archive has no checkpoints to part the trace at "
+        "one process does it all: the archive has no checkpoints at which to divide the trace "
         "(see citcat checkpoint)");
     KtSink trace(writer, kt);
     const TraceRunResult result = run_trace(file, &trace, options, console);

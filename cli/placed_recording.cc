@@ -30,15 +30,17 @@ void tell(const PlacementReport& report, const Console& console) {
   console.note("interrupts without a count: " + placements_text(report.events));
   const std::uint64_t ambiguous = count_of(report.events, Placement::ambiguous);
   if (ambiguous != 0) {
-    console.warn(fmt::format(
-        "{} interrupts may be at more places than the one taken: the capture does not tell which",
-        ambiguous));
+    console.warn(
+        fmt::format("{} interrupts fit at several places, of which the first was taken: the "
+                    "capture does not say which is right",
+                    ambiguous));
   }
   const std::uint64_t absent = count_of(report.events, Placement::absent);
   if (absent != 0) {
-    console.warn(fmt::format(
-        "{} times the program came to the marker of an interrupt by itself: there was none",
-        absent));
+    console.warn(
+        fmt::format("{} times the program itself wrote or read the marker of an interrupt: there "
+                    "was no interrupt",
+                    absent));
   }
   if (!report.divergence) return;
   const Divergence& d = *report.divergence;
@@ -46,7 +48,7 @@ void tell(const PlacementReport& report, const Console& console) {
                            count_of(report.events, Placement::none), d.position.instruction,
                            d.reason));
   if (!report.given_up.empty()) {
-    console.warn("the search can be given another time: citcat place --time SECONDS, 0 for any");
+    console.warn("to give the search another limit: citcat place --time SECONDS, 0 for none");
   }
 }
 

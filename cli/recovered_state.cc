@@ -65,7 +65,7 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   if (!recovered.divergence) return recovered;
   for (const std::string& line : divergence_lines(*recovered.divergence)) console.warn(line);
   if (!recovered.given_up.empty()) {
-    console.warn("registers as far as they were found by then:");
+    console.warn("registers found until then:");
     for (const std::string& line : recovered_lines(recovered)) console.warn(line);
     check_interrupt();
     throw FormatError(captures.front(), 0,
@@ -75,7 +75,7 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   }
   throw FormatError(captures.front(), 0,
                     "expected an interrupt at which the registers can be recovered, found one "
-                    "where no values of the registers left give what the bus shows");
+                    "at which no values of the remaining registers explain the bus");
 }
 
 nlohmann::ordered_json recovered_json(const RecoveredState& recovered) {

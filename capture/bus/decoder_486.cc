@@ -263,7 +263,7 @@ const std::vector<PinDescription>& pins_486() {
     require("BRDY");
     optional("RDY", "cycles that end with RDY# do not end, unless the board has BRDY# only");
     optional("BLAST", "bursts are taken for single transfers");
-    optional("KEN", "line fills are not told from other reads");
+    optional("KEN", "line fills cannot be distinguished from other reads");
     optional("BS8", "8-bit devices are taken for 32-bit ones");
     optional("BS16", "16-bit devices are taken for 32-bit ones");
     optional("BOFF", "cycles that are backed off show twice");

@@ -158,7 +158,7 @@ const std::vector<PinDescription>& pins_8088_min() {
   static const std::vector<PinDescription> kPins = [] {
     auto pins = min_mode_pins(8);
     pins.push_back({"IOM", "", true, "", -1});
-    const std::string cost = "code fetches are told from data by S3 and S4 alone";
+    const std::string cost = "only S3 and S4 distinguish code fetches from data";
     pins.push_back({"DTR", "", false, cost, -1});
     pins.push_back({"SSO", "SS0", false, cost, -1});
     return pins;

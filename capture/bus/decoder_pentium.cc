@@ -286,7 +286,7 @@ const std::vector<PinDescription>& pins_pentium() {
     optional("KEN", "every read that asks for a line is believed to get it");
     optional("NA", "KEN# of pipelined cycles is looked at too late");
     optional("BOFF", "cycles that are backed off confuse the following ones");
-    optional("HITM", "write-backs by snoops are not told from others");
+    optional("HITM", "write-backs by snoops cannot be distinguished from others");
     for (const char* name : kTargetPins)
       optional(name, "branch trace messages tell their target to 8 bytes only");
     for (const char* name : PulseCounter::kPins)

@@ -429,7 +429,7 @@ std::vector<std::string> ExecutionTracker::warnings() const {
   if (unsynchronised_reports_ != 0)
     lines.push_back(std::to_string(unsynchronised_reports_) +
                     " queue reports before the queue was first emptied: the instructions they "
-                    "belong to are not known, positions count from the first one that is");
+                    "belong to are not known, and positions count from the first known one");
   if (unsynchronised_interrupts_ != 0)
     lines.push_back(std::to_string(unsynchronised_interrupts_) +
                     " interrupts have no known position");

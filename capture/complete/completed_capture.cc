@@ -57,7 +57,7 @@ class CompletedCapture final : public CaptureReader {
         text.replace(text.size() - cost.size(), cost.size(),
                      "addresses are completed by running the processor");
     std::erase_if(info_.warnings, [](const std::string& text) {
-      return text.find("never rises: taken as not captured") != std::string::npos;
+      return text.find("never rises: assumed not to be captured") != std::string::npos;
     });
   }
 

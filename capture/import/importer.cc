@@ -198,8 +198,8 @@ std::string Importer::missing_dump() const {
   const std::string& share = stream_.info().share;
   if (!share.empty()) return "expected a state dump of " + share + ", found none";
   return "expected a state dump, found none in " + std::to_string(stream_.read()) +
-         " transactions: give the processor's state with --initial-state, or where there is an "
-         "interrupt have it worked out from the bus with --start interrupt:0 --recover-state";
+         " transactions: give the processor's state with --initial-state, or, if there is an "
+         "interrupt, let citcat work it out from the bus with --start interrupt:0 --recover-state";
 }
 
 /// Called when nothing was written into the window for a while: was that the dump?

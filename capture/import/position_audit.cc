@@ -33,7 +33,8 @@ void PositionAudit::judge(std::span<const BusTransaction> first, bool at_end) {
   if (last == nullptr || moves) return;
   if (boundary < kMaxAccesses && !runs_back && !(interrupt_counted && at_end)) return;
   counting_ = Counting::interrupts;
-  warnings_.push_back("instruction counts stand still: they are believed at interrupts only");
+  warnings_.push_back(
+      "instruction counts do not change with each instruction: only those at interrupts are used");
 }
 
 void PositionAudit::apply_slow(BusTransaction& t) {

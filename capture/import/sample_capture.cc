@@ -234,7 +234,8 @@ class SampleCapture final : public CaptureReader {
       dead_bit_ = std::uint32_t{1} << pin.pin->address_bit;
       assignment_.address_mask &= ~dead_bit_;
       info_.warnings.push_back(
-          pin.pin->name + " never rises: taken as not captured, addresses are known modulo " +
+          pin.pin->name +
+          " never rises: assumed not to be captured, so addresses are known modulo " +
           hex(assignment_.address_mask + 1, 5) + " (a channel map that names it overrides this)");
     }
   }

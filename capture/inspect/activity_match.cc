@@ -77,7 +77,8 @@ class Matching {
             "goes low and back with the others of S0-S2");
       if (!status->sure)
         out_.doubts.push_back(
-            "no interrupt tells S0 from S1: taken so that there are more reads than writes");
+            "no interrupt distinguishes S0 from S1: chosen so that there are more reads than "
+            "writes");
       cycles_ = cycles_of(activity_, status->lines);
       return;
     }

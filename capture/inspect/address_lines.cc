@@ -324,8 +324,8 @@ class AddressFinder {
     }
     if (!by_order.empty())
       out_.doubts.push_back(by_order +
-                            ": the capture tells only that they are address lines; "
-                            "taken in the order of their channels");
+                            ": the capture shows only that they are address lines; "
+                            "assigned in the order of their channels");
   }
 
   const ChannelActivity& activity_;

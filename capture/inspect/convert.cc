@@ -47,7 +47,7 @@ Range clocks_of(const ConvertRange& range, double rate, const std::string& path)
     if (!seconds) continue;
     if (rate <= 0)
       throw UsageError("--from, --until: expected a number, found a time, and " + path +
-                       " does not tell its sample rate");
+                       " does not give its sample rate");
     *clock = clock_at(*seconds, rate);
   }
   return clocks;

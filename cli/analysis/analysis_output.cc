@@ -125,7 +125,7 @@ void describe(const std::string& name, const std::string& summary, const std::st
   }
   console.print(fmt::format(
       "\n{}\n\nExample\n  {}\n",
-      merges ? "Parts of a run can be analysed apart, with the same result (--jobs, --shard)."
+      merges ? "Parts of a run can be analysed separately, with the same result (--jobs, --shard)."
              : "This tool follows the run as a whole: --jobs has no effect.",
       example));
 }

@@ -99,29 +99,29 @@ std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& s
 }
 
 std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
-  if (!plan.sample.empty()) return "samples are told in one go";
+  if (!plan.sample.empty()) return "samples need one replay of the whole run";
   const auto analysis = make_analysis(plan, setup);
-  if (analysis->walks()) return "a processor's TLB is followed from the beginning on";
+  if (analysis->walks()) return "a processor's TLB must be followed from the beginning";
   CITCAT_ASSERT(setup.names != nullptr);
   const auto scope = scope_of(plan, *setup.names);
   const auto& by = analysis->by();
   if (setup.names->names_processes() &&
       (std::find(by.begin(), by.end(), tools::Split::process) != by.end() ||
        (scope && scope->names_processes()))) {
-    return "names of processes are followed from the beginning on";
+    return "names of processes must be followed from the beginning";
   }
   const bool splits = std::find(by.begin(), by.end(), tools::Split::interrupt) != by.end();
   if (splits || (scope && scope->needs_history())) {
-    return "interrupts and system calls that are open are followed from the beginning on";
+    return "open interrupts and system calls must be followed from the beginning";
   }
   const auto windows = windows_of(plan, ~std::uint64_t{0}, *setup.names);
   if (windows && windows->is_controlled())
     return "another process opens and closes windows as the run goes on";
   if (windows && !windows->by_position()) {
-    return "the events that open and close windows are counted from the beginning on";
+    return "the events that open and close windows must be counted from the beginning";
   }
   const std::vector<std::string> serial = analysis->serial_tools();
-  if (!serial.empty()) return serial.front() + " cannot put parts together";
+  if (!serial.empty()) return serial.front() + " cannot join the results of parts";
   return "";
 }
 
@@ -355,7 +355,7 @@ AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPl
   if (why.empty()) {
     parts = part_at_checkpoints(checkpoints, plan.range, plan.policy.strict, processes);
     if (parts.size() <= 1) {
-      why = "the archive has no checkpoints to part the run at (see citcat checkpoint)";
+      why = "the archive has no checkpoints at which to divide the run (see citcat checkpoint)";
     }
   }
   if (!why.empty()) {

@@ -113,7 +113,7 @@ CommandRun define_checkpoint(const CommandParser& parser) {
       .positive();
   parser
       .add_option("--max-size", arguments->options.max_bytes,
-                  "Most bytes of all checkpoints together; above it every second one is dropped "
+                  "Largest size of all checkpoints together; beyond it every second one is dropped "
                   "(default: 64M)")
       .as_size();
   parser.add_flag("--json", arguments->json, "Print one line of JSON");

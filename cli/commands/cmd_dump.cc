@@ -171,7 +171,7 @@ struct CaptureRange {
       if (!seconds) continue;
       if (clock_hz <= 0)
         throw UsageError("--from, --to: expected a transaction, found a time, and " + options.file +
-                         " does not tell its sample rate");
+                         " does not give its sample rate");
       *clock = clock_at(*seconds, clock_hz);
     }
     if (from_clock > to_clock) throw UsageError("--from must come before --to");

@@ -58,8 +58,8 @@ void print_round(const ExplainedDivergence& round, double clock_hz, const Consol
     console.print_line("  " + lineage.source);
     for (const ContextLine& line : lineage.path) console.print(line_text(line));
   }
-  console.print(fmt::format("\ncauses: {} tried, {} instructions replayed for it\n", round.tried,
-                            round.instructions));
+  console.print(fmt::format("\ncauses: {} tried, {} instructions replayed to try them\n",
+                            round.tried, round.instructions));
   if (round.causes.empty() || round.causes.front().suspected)
     console.print("  none of them makes the replay go on\n");
   int rank = 0;

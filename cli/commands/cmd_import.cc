@@ -319,7 +319,7 @@ ExitCode run_import(ImportArguments arguments, const Console& console) {
   if (internal.single != "none") warn_of_missing_values(options, result);
   for (const std::string& text : result.warnings) console.warn(text);
   if (result.transactions == 0)
-    console.warn("the capture shows no transaction; citcat lint says what speaks against it");
+    console.warn("the capture shows no transaction; citcat lint looks for the reason");
   if (recovered) add_recovered_memory(*recovered, output.path());
   if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
   if (!symbols.empty()) add_symbols(symbols, output.path(), console);

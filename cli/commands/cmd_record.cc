@@ -146,7 +146,7 @@ void refuse_what_is_there(const RecordArguments& capture, const RecordArguments&
       require_own_side_file(capture.output, path);
     else if (fs::exists(fs::symlink_status(path, ignored)))
       throw IoError(fmt::format(
-          "{}: is there already, of a recording that was not imported; import it (citcat import {} "
+          "{}: exists already, from a recording that was not imported; import it (citcat import {} "
           "-o FILE.citcat) or remove it",
           path, capture.output));
   }
@@ -346,7 +346,7 @@ RecordArguments as_recordable(RecordArguments arguments, const Console& console)
   arguments.processors = adapted.processors;
   if (arguments.output.empty() && !arguments.live) arguments.output = default_recording();
   if (chosen && !arguments.live) {
-    console.note(fmt::format("--start {}: the recording begins there, since nothing else is said",
+    console.note(fmt::format("--start {}: the recording begins there, because no --start was given",
                              arguments.start));
   }
   check_command(arguments);
@@ -397,7 +397,7 @@ RecordArguments as_repeated(RecordArguments arguments, const LiveSession& sessio
   arguments.repeats = true;
   if (arguments.start.empty()) {
     arguments.start = likely_start(arguments.command, arguments.stop);
-    console.note(fmt::format("--start {}: the recording begins there, since nothing else is said",
+    console.note(fmt::format("--start {}: the recording begins there, because no --start was given",
                              arguments.start));
   }
   if (arguments.output.empty()) arguments.output = default_recording();

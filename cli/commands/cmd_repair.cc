@@ -94,7 +94,7 @@ CommandRun define_repair(const CommandParser& parser) {
 
 }  // namespace
 
-extern const Command kRepairCommand{"repair", "Save what is intact of a damaged recording",
+extern const Command kRepairCommand{"repair", "Save the intact parts of a damaged recording",
                                     "citcat repair damaged.citcat -o saved.citcat", define_repair};
 
 }  // namespace citcat

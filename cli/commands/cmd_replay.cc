@@ -405,10 +405,9 @@ CommandRun define_replay(const CommandParser& parser) {
   parser.add_option(
       "--shard", arguments->shard,
       "Write only share K of N, which `merge` joins: K/N, or auto, which asks the batch system");
-  parser.add_option(
-      "--format", arguments->format,
-      "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
-          exporter_names());
+  parser.add_option("--format", arguments->format,
+                    "NAME or NAME:key=value,...: kt (default, unless the ending says otherwise), " +
+                        exporter_names());
   arguments->scope.define(parser);
   parser
       .add_option("--addresses", arguments->addresses,

@@ -103,9 +103,10 @@ CommandRun define_report(const CommandParser& parser) {
                     "Parts of the run that figures of caches, translation buffers, branches, calls "
                     "and accesses are made from, such as 'every 1M for 10k, warm 10k'; none: the "
                     "whole run (default: parts only of long runs)");
-  parser.add_option("--steps", arguments->options.steps,
-                    "Most instructions of which the page holds each step (default: 1000000, of "
-                    "longer runs 100000)");
+  parser.add_option(
+      "--steps", arguments->options.steps,
+      "Largest number of instructions for which the page holds every step (default: 1000000, in "
+      "longer runs 100000)");
   define_comparison(parser, arguments->options.policy);
   return [arguments](const Console& console) { return run_report(*arguments, console); };
 }

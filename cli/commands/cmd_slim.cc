@@ -49,7 +49,7 @@ SlimRun write_slim_of_machine(const MachineFile& machine, const StagedOutput& ou
   if (!cross_check(machine, files, check).clean()) {
     throw UsageError(machine.path() +
                      ": its processors contradict each other on their bus: only a verified "
-                     "recording can do without its evidence (see citcat verify)");
+                     "recording can go without its evidence (see citcat verify)");
   }
   SlimRun run = write_slim_of_all(machine.path(), machine.processors(), output, console);
   MachineInfo info = machine.info();

@@ -4,9 +4,9 @@ namespace citcat {
 
 void IsolationArguments::define(const CommandParser& parser) {
   constexpr double kLeast = 0.1, kMost = 86400;
-  const ParserOption flag = parser.add_flag(
-      "--isolate", isolate,
-      "Run each tool of a shared object in a process of its own, so that it may crash");
+  const ParserOption flag = parser.add_flag("--isolate", isolate,
+                                            "Run each tool in a shared object as a process of its "
+                                            "own, so that a crash does not end citcat");
   parser
       .add_option("--isolate-limit", seconds,
                   "With --isolate: seconds that such a process may take to answer, 10 by default")

@@ -198,7 +198,7 @@ Recording write_confirmed(const RecordingFile& full, const SlimRun& verified,
   }
   // The replay of the full recording could consult the evidence; this one cannot.
   throw UsageError(full.container().path() +
-                   " needs its evidence to replay: without it the run is another");
+                   " needs its evidence to replay: without it the replay runs differently");
 }
 
 /// First the one, then the other with what the first had to take from the evidence.

@@ -38,8 +38,9 @@ bool is_of_all(std::string_view tool) {
 
 Request parse_request(const std::string& tool) {
   if (!is_of_all(tool)) {
-    throw UsageError("--tool " + tool + ": is of one processor, and sharing and races are of all " +
-                     "of them: ask one after the other");
+    throw UsageError("--tool " + tool +
+                     ": analyses one processor, sharing and races analyse all of " +
+                     "them: use two commands");
   }
   Request request;
   request.name = name_of(tool);
@@ -50,7 +51,7 @@ Request parse_request(const std::string& tool) {
   const char* const begin = option.data() + std::min(kTop.size(), option.size());
   const auto parsed = std::from_chars(begin, end, request.top);
   if (!option.starts_with(kTop) || parsed.ec != std::errc() || parsed.ptr != end || begin == end)
-    throw UsageError("--tool " + tool + ": expected top=N behind the colon");
+    throw UsageError("--tool " + tool + ": expected top=N after the colon");
   return request;
 }
 
@@ -101,7 +102,7 @@ bool describe_tool_of_all(const std::string& name, const Console& console) {
   const bool sharing = name == kSharing;
   console.print(
       fmt::format("{}: {}\n\nOptions\n  top=N  rows of a table (20)\n\n"
-                  "Of a whole recording of several processors, which are replayed together.\n\n"
+                  "It needs a whole recording of several processors, and replays them together.\n\n"
                   "Example\n  citcat analyze two.citcat --tool {}:top=50\n",
                   name,
                   sharing ? "what several processors communicate, and which lines move between them"
@@ -115,7 +116,7 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
   const std::optional<MachineFile> machine = find_machine(arguments.recording);
   if (!machine) {
     throw UsageError("--tool " + names.front() +
-                     ": is of several processors together, and the recording is of one");
+                     ": needs a recording of several processors, and this one has one");
   }
   const RecordingFile first = machine->open(0);
   const std::uint32_t line_bytes = shared_line_bytes(first.recording());

@@ -75,10 +75,10 @@ void print_machine_explanation(const MachineExplanation& explanation, const Cons
   if (explanation.causes.empty()) console.print_line("  none of them leaves less wrong");
   int rank = 0;
   for (const TriedMachineCause& tried : explanation.causes) {
-    console.print(fmt::format(
-        "{:>3}. {:<20} {}\n{:26}{}\n", ++rank, machine_cause_name(tried.cause.kind),
-        tried.cause.text, "",
-        tried.repairs ? "everything then agrees, to the end" : "less is then wrong, not nothing"));
+    console.print(fmt::format("{:>3}. {:<20} {}\n{:26}{}\n", ++rank,
+                              machine_cause_name(tried.cause.kind), tried.cause.text, "",
+                              tried.repairs ? "everything then agrees, to the end"
+                                            : "fewer things are then wrong, but not none"));
   }
 }
 

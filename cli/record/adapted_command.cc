@@ -168,8 +168,8 @@ class Adaptation {
     const std::string model = recordable_processor(value, wide_);
     put("cpu", model);
     if (model != value)
-      tell(
-          fmt::format("-cpu {}: -cpu {} in its place, without what no replay holds", value, model));
+      tell(fmt::format("-cpu {}: replaced by -cpu {}, without features that citcat cannot replay",
+                       value, model));
   }
 
   void take_processors(const std::string& value) {
@@ -181,7 +181,7 @@ class Adaptation {
     if (all) return;
     const std::string why = asked.may_be_more && out_.processors == *asked.count
                                 ? "none can be added while it is recorded"
-                            : most_processors_ == 1 ? "the driver tells of one processor"
+                            : most_processors_ == 1 ? "the driver dumps one processor"
                                                     : "no more of them can share a bus";
     tell(fmt::format("-smp {}: -smp {} in its place, since {}", value, out_.processors, why));
   }
@@ -220,9 +220,9 @@ class Adaptation {
   void take_memory_of_several() {
     constexpr std::uint64_t kMostLow = std::uint64_t{2} << 30;
     if (memory_at_ == 0 || ram_bytes({"", "-m", out_.command[memory_at_]}) <= kMostLow) return;
-    tell(
-        fmt::format("-m {}: -m 2G in its place, the most that several processors are recorded with",
-                    out_.command[memory_at_]));
+    tell(fmt::format(
+        "-m {}: -m 2G in its place, the most that can be recorded with several processors",
+        out_.command[memory_at_]));
     out_.command[memory_at_] = "2G";
   }
 

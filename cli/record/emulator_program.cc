@@ -168,12 +168,12 @@ EmulatorProgram find_emulator(const std::string& named) {
     const std::string fetched = fetched_emulator(name.find("i386") == std::string::npos);
     if (fetched.empty() || !is_plain)
       throw IoError(fmt::format("{}: no such program; {}", named, instead_of(named)));
-    return {fetched, fmt::format("{}: there is none here; {} in its place", named, fetched)};
+    return {fetched, fmt::format("{}: not found; using {} instead", named, fetched)};
   }
   const auto version = emulator_version(printed_version(named));
   if (version && *version < kOldestQemu)
     throw UsageError(fmt::format(
-        "{}: expected QEMU {}.{} or newer, whose plugins are told of registers and values, found "
+        "{}: expected QEMU {}.{} or newer, whose plugins can read registers and values, found "
         "{}.{}; {}",
         named, kOldestQemu.first, kOldestQemu.second, version->first, version->second,
         instead_of(named)));

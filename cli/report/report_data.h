@@ -43,7 +43,8 @@ struct ReportOptions {
   /// That one instruction may take, a REP that goes on and on; 0: any.
   unsigned repeat_seconds = 60;
   ComparisonPolicy policy;
-  /// Most instructions of which the page holds each step; nothing: what suits the length.
+  /// Largest number of instructions for which the page holds every step; nothing: what suits the
+  /// length.
   std::optional<std::uint64_t> steps;
 };
 

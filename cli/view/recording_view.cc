@@ -108,7 +108,7 @@ void open_browser(const std::string& url, const Console& console) {
     _exit(0);
   }
   if (child > 0) waitpid(child, nullptr, 0);
-  console.note("open this address in a browser where none opens by itself; Ctrl-C ends");
+  console.note("if no browser opens by itself, open this address in one; Ctrl-C ends the server");
 }
 
 void serve(const ViewedRuns& runs, const RecordingViewArguments& arguments,

@@ -183,8 +183,9 @@ CommandRun define_why(const CommandParser& parser) {
   parser.add_flag("--stack-pointer", arguments->stack_pointer,
                   "Follow the stack pointer, too, even where it is only an address");
   parser
-      .add_option("--limit", arguments->limit,
-                  "Most steps to print; what is not followed further is named. 0: no limit")
+      .add_option(
+          "--limit", arguments->limit,
+          "Largest number of steps to print; the output names what it leaves out. 0: no limit")
       .show_default();
   define_symbols(parser, arguments->symbols);
   define_hints(parser, arguments->hints);

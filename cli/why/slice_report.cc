@@ -201,10 +201,10 @@ std::vector<std::string> SliceReport::remarks() const {
                   undefined);
   }
   if (slice_.exceptions_given != 0) {
-    all.push_back(fmt::format(
-        "that {} {} raised was taken as given: what made the instruction fault is not followed",
-        slice_.exceptions_given,
-        slice_.exceptions_given == 1 ? "exception was" : "exceptions were"));
+    all.push_back(
+        fmt::format("it was taken as given that {} {} raised: the cause of a fault is not followed",
+                    slice_.exceptions_given,
+                    slice_.exceptions_given == 1 ? "exception was" : "exceptions were"));
   }
   all.emplace_back("page tables, and descriptors of protected mode, are taken as given");
   return all;

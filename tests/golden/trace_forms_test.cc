@@ -203,7 +203,8 @@ TEST_F(TraceForms, TellTheSizeOfCodeThatPlainKtLeavesToAGuess) {
     EXPECT_THAT(json, HasSubstr(R"("mode":"16","mode_source":"recorded")"));
     EXPECT_THAT(json, HasSubstr(R"("mode":"32","mode_source":"recorded")"));
   }
-  EXPECT_THAT(good({"dump", "t.kt"}), HasSubstr("; The trace does not tell the size of its code"));
+  EXPECT_THAT(good({"dump", "t.kt"}),
+              HasSubstr("; The trace does not say whether its code is 16-bit"));
   EXPECT_THAT(good({"dump", "t.kt", "--format", "json"}), HasSubstr(R"("mode_source":"guessed")"));
   EXPECT_THAT(good({"dump", "t.kt", "--format", "json", "--bits", "16"}),
               HasSubstr(R"("mode":"16","mode_source":"given")"));

@@ -125,9 +125,9 @@ void BpredTool::report_table(const PredictorTable& table, Report& out) const {
 void BpredTool::report(Report& out) const {
   if (tables_.size() == 1) out.value("entries", "entries", std::uint64_t{tables_[0].entries()});
   out.value("branches", "conditional branches", branches_);
-  out.value("distinct", "different ones", std::uint64_t{distinct_.size()});
+  out.value("distinct", "distinct branches", std::uint64_t{distinct_.size()});
   out.value("taken", "taken", taken_);
-  out.value("unseen", "not seen to go on", unseen_);
+  out.value("unseen", "without a visible outcome", unseen_);
   if (tables_.size() == 1) return report_table(tables_[0], out);
   Table& sizes = out.table("sizes", "predicted correctly",
                            {{"entries", "entries", ""},

@@ -200,13 +200,13 @@ void BranchesTool::report(const Branches& found, Report& out) const {
                               {"taken", "taken", ""},
                               {"backward", "of these backward", ""},
                               {"indirect", "indirect", ""},
-                              {"unseen", "not seen to go on", ""}});
+                              {"unseen", "outcome unknown", ""}});
   for (std::size_t c = 0; c < std::size(kClasses); ++c) {
     const ClassCounts& k = found.classes[c];
     classes.row({std::string(kClasses[c]), k.executions, different[c], k.taken, k.backward,
                  k.indirect, k.unseen});
   }
-  Table& distances = out.table("distances", "how far those go that are taken",
+  Table& distances = out.table("distances", "distances of taken branches",
                                {{"below", "below", "bytes"}, {"count", "count", ""}});
   for (std::size_t i = 0; i < found.distances.size(); ++i) {
     if (found.distances[i] != 0) distances.row({std::uint64_t{1} << i, found.distances[i]});

@@ -117,7 +117,7 @@ std::unique_ptr<Tool> make_syscalls(ToolOptions& options, const Setup& setup) {
 }  // namespace
 
 extern const ToolRow kSyscallsTool{"syscalls",
-                                   "List system calls of Linux on i386 with arguments and results",
+                                   "List system calls of Linux with arguments and results",
                                    "list=N  list the first N calls that ended (10000)\n",
                                    "citcat analyze boot.citcat --tool syscalls",
                                    ToolRow::Merging::serial,

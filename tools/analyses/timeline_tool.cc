@@ -267,7 +267,8 @@ extern const ToolRow kTimelineTool{
     "timeline",
     "Count what happens in each stretch of the run",
     "every=N      instructions of a stretch (100000; 1 with stretches=)\n"
-    "stretches=N  most stretches; their length doubles until they suffice (0: no limit)\n",
+    "stretches=N  largest number of stretches; their length doubles until they suffice (0: no "
+    "limit)\n",
     "citcat analyze boot.citcat --tool timeline:every=1M --csv",
     ToolRow::Merging::exact,
     make_timeline};

@@ -91,7 +91,7 @@ extern const ToolRow kDinTool{"din",
                               make_din<DinTool>};
 
 extern const ToolRow kLackeyTool{"lackey",
-                                 "Write references as Valgrind's lackey traces memory",
+                                 "Write references in the form of Valgrind's lackey",
                                  "to=FILE  output file",
                                  "citcat replay boot.citcat -o boot.lackey",
                                  ToolRow::Merging::exact,

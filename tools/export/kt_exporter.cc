@@ -138,7 +138,7 @@ std::unique_ptr<Tool> make_kt(ToolOptions& options, const Setup& setup) {
 }  // namespace
 
 extern const ToolRow kKtTool{"kt",
-                             "Write a trace as citcat's own",
+                             "Write KT, citcat's own trace format",
                              "to=FILE  output file\n"
                              "addresses=linear|offset  addresses of instructions (linear)\n"
                              "processes  write records of address spaces, too\n",

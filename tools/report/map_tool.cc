@@ -282,7 +282,7 @@ std::unique_ptr<Tool> make_map(ToolOptions& options, const Setup& setup) {
 extern const ToolRow kMapTool{
     "map",
     "Map the physical memory that the run uses, with what touched it",
-    "regions=N  most regions; their size doubles until they suffice (1024)\n",
+    "regions=N  largest number of regions; their size doubles until they suffice (1024)\n",
     "citcat analyze boot.citcat --tool map:regions=256",
     ToolRow::Merging::serial,
     make_map};

@@ -87,12 +87,12 @@ bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
 void FeatureGate::refuse_untold(const InstructionFeature& feature, const char* otherwise) const {
   char leaf[16];
   std::snprintf(leaf, sizeof leaf, "%" PRIx32 "h", feature.leaf);
-  throw ReplayStopped{cpu_.position,
-                      std::string("an instruction of ") + feature.name + ", " + otherwise +
-                          ": leaf " + leaf +
-                          " of CPUID tells, which neither the state nor the recording has (import "
-                          "with \"cpuid\" in --initial-state, or with --internal FILE)",
-                      kNoTransaction, "CPUID", "nothing"};
+  throw ReplayStopped{
+      cpu_.position,
+      std::string("an instruction of ") + feature.name + ", " + otherwise + ": leaf " + leaf +
+          " of CPUID decides, and neither the state nor the recording has it (import "
+          "with \"cpuid\" in --initial-state, or with --internal FILE)",
+      kNoTransaction, "CPUID", "nothing"};
 }
 
 void FeatureGate::check_refused(const DecodedInstruction& info) const {

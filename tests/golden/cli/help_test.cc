@@ -96,7 +96,7 @@ TEST_F(HelpTest, SaysWhatAValueShouldBe) {
 
 TEST_F(HelpTest, SaysWhichWordDoesNotFit) {
   EXPECT_THAT(refused({"replay", "r.citcat", "-o"}),
-              HasSubstr("--output: expected a value behind it, found none"));
+              HasSubstr("--output: expected a value after it, found none"));
   EXPECT_THAT(refused({"replay", "r.citcat", "-o", "a.kt", "-o", "b.kt"}),
               HasSubstr("--output is given more than once"));
   EXPECT_THAT(refused({"record", "--cache", "l2", "--", "true"}),

@@ -245,7 +245,8 @@ TEST_F(Outputs, WhatAKilledRunLeftIsRemovedByTheNextWhichSaysSo) {
     const ProcessResult result = shell("\"$CITCAT\" " + writer.command + "out");
     EXPECT_EQ(result.exit_code, 0) << writer.name << result.err;
     if (left) {
-      EXPECT_THAT(result.err, HasSubstr("an earlier run that was ended left it")) << writer.name;
+      EXPECT_THAT(result.err, HasSubstr("an earlier run was interrupted and left it"))
+          << writer.name;
     }
     std::filesystem::remove(file("out"));
     EXPECT_EQ(files(), before_) << writer.name;

@@ -54,8 +54,8 @@ TEST(AdaptedCommand, KeepsSeveralProcessorsThatShareABus) {
   EXPECT_EQ(one.processors, 1u);
   EXPECT_EQ(one.command.back(), "1");
   EXPECT_EQ(one.changes, std::vector<std::string>{
-                             "-smp sockets=2,cores=2: -smp 1 in its place, since the driver tells "
-                             "of one processor"});
+                             "-smp sockets=2,cores=2: -smp 1 in its place, since the driver dumps "
+                             "one processor"});
 }
 
 TEST(AdaptedCommand, GivesSeveralProcessorsNoMemoryBeyond4GiB) {
