@@ -48,7 +48,7 @@ auto guarded(citcat_machine* machine, Act&& act) -> decltype(act()) {
   }
 }
 
-/// -1 with the reason where the last move left the evidence.
+/// -1 with the reason where the last move diverged from the evidence.
 int after_move(citcat_machine& machine, int answer) {
   const auto& divergence = machine.timeline->report().divergence;
   if (!divergence) return answer;

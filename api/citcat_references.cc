@@ -38,7 +38,7 @@ struct Row {
 class Rows {
  public:
   void add(const Row& row) { rows_.push_back(row); }
-  /// The rows behind the last call are repeated so often, each time `step` bytes higher.
+  /// The rows after the last call are repeated so often, each time `step` bytes higher.
   void end(std::uint32_t times, std::uint32_t step) {
     if (rows_.size() != begun_) runs_.push_back({begun_, rows_.size(), times, step});
     begun_ = rows_.size();

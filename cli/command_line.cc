@@ -203,7 +203,7 @@ const CLI::App& CommandLine::app() {
 }
 
 CommandRun CommandLine::parse(int argc, const char* const* argv) {
-  // Wherever it stands: behind `help`, too.
+  // Wherever it is: after `help`, too.
   for (int i = 1; i < argc; ++i) define(argv[i]);
   try {
     app_->parse(argc, argv);

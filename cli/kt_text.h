@@ -35,13 +35,13 @@ class TraceText {
     clocks_ = true;
     clock_hz_ = clock_hz;
   }
-  /// What stands above the columns of text on a terminal, without clocks.
+  /// What is above the columns of text on a terminal, without clocks.
   static std::string_view titles();
-  /// What stands before all records, with its line end; may be empty.
+  /// What is before all records, with its line end; may be empty.
   std::string head() const;
   /// Disassembled; of a record that is an instruction.
   std::string instruction(const TraceRecord& record) { return disassemble(record).text; }
-  /// The next record or event as a line with its end, behind what has to be said first: in text,
+  /// The next record or event as a line with its end, after what has to be said first: in text,
   /// that a trace without notes tells neither the size of its code nor exact positions.
   std::string line(const TraceRecord& record);
 

@@ -107,7 +107,7 @@ class PieceWriter final : public TraceSink {
     tell(PieceHeader::Kind::note, bytes_of(told));
   }
   void finish() override {}
-  /// The records behind so many bytes are of the next part.
+  /// The records after so many bytes are of the next part.
   void begin_part(std::uint64_t bytes) { part_ = bytes; }
   void text(const std::string& text) {
     tell(PieceHeader::Kind::text,

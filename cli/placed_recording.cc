@@ -127,8 +127,8 @@ void require_file_to_add_to(const std::string& recording) {
 }
 
 bool keep_placements(const std::string& path, const PlacedRecording& placed) {
-  // Positions up to where the replay left the evidence would make every later replay diverge there
-  // without saying why.
+  // Positions up to where the replay diverged from the evidence would make every later replay
+  // diverge there without saying why.
   if (!placed.search || needs_placement(placed.file.recording())) return false;
   RecordingAppender archive(path, placed.file.identity());
   archive.add_placements(placed.search->events);

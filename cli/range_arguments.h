@@ -15,10 +15,10 @@ namespace citcat {
 struct RangeArguments {
   std::string from, to;
 
-  /// Both throw UsageError for what is no position. Without --to it lies behind any run.
+  /// Both throw UsageError for what is no position. Without --to it lies after any run.
   Position first() const;
   Position end() const;
-  /// The instructions that have to be replayed. Throws UsageError when --from lies behind --to.
+  /// The instructions that have to be replayed. Throws UsageError when --from lies after --to.
   ReplayRange instructions() const;
   /// --to where it lies within a REP.
   std::optional<Position> end_within() const;

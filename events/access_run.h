@@ -24,7 +24,7 @@ struct RunKind {
   std::uint16_t flags = 0;     ///< as of a BusTransaction, without kPositionKnown
   std::uint8_t kept_data = 0;  ///< bytes of data that are evidence: those of writes
   /// 16 zeros, `size` bytes FFh, zeros: what an access at offset n of 16 aligned bytes covers of
-  /// them stands n bytes before the middle.
+  /// them is n bytes before the middle.
   std::array<std::uint8_t, 2 * kBusRecordData> cover{};
   std::array<std::uint64_t, 2> reads{};  ///< all ones where memory is read
   /// What it adds to counts, 16 bits each: RunTotal; and to the bytes that processors write.

@@ -10,7 +10,7 @@ namespace citcat {
 
 /// Instructions that the capture shows to complete, where it counts them. One more may have begun,
 /// which the evidence ends within (Recording::end): a REP that goes on when the capture ends, or
-/// an instruction behind which pins show no other to start.
+/// an instruction after which pins show no other to start.
 inline std::optional<std::uint64_t> completed_instructions(const Recording& recording) {
   if (!recording.instructions || !recording.end) return recording.instructions;
   return recording.end->instruction < *recording.instructions

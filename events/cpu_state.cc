@@ -492,7 +492,7 @@ class StateFile {
     return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   }
 
-  /// Points at the first place where the key stands in quotes; escapes inside keys are not
+  /// Points at the first place where the key is in quotes; escapes inside keys are not
   /// followed.
   [[noreturn]] void fail(const std::string& key, const std::string& message) const {
     const std::size_t at = text_.find('"' + key + '"');

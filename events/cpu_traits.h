@@ -57,7 +57,7 @@ struct CpuTraits {
   bool shift_6_sets_bits = false;           ///< D0/6 to D3/6 set all bits (seen)
   bool keeps_one_prefix = false;            ///< of an interrupted REP the last prefix [1, 2.7]
   bool wraps_words = false;                 ///< a word at FFFF has its second byte at 0 [1]
-  bool divide_error_points_past = false;    ///< #DE returns behind the instruction [1]
+  bool divide_error_points_past = false;    ///< #DE returns after the instruction [1]
   bool aam_zero_keeps_parity = false;       ///< AAM 0 leaves flags but PF clear (seen)
   bool coprocessor_by_ports = false;        ///< operands pass by I/O cycles at F8h to FEh [2]
   bool pushes_all_upward = false;           ///< PUSHA stores from DI up to AX (seen)
@@ -78,7 +78,7 @@ struct CpuTraits {
   bool reads_for_coprocessor = false;   ///< without one ESC reads a word, nothing else (seen)
   bool shifts_by_steps = false;         ///< of that, shifts alone: the count is whole [7]
   bool refuses_least_quotient = false;  ///< of that, IDIV: 80h and 8000h are errors [7]
-  bool has_nec_opcodes = false;         ///< behind 0F, prefixes 64 and 65, ESC 66 and 67 [7]
+  bool has_nec_opcodes = false;         ///< after 0F, prefixes 64 and 65, ESC 66 and 67 [7]
   bool ignores_reg_field = false;       ///< of 8C and 8E its upper bit, of C6 and C7 all [7]
   bool has_f1_prefix = false;           ///< F1 is F0, or without effect (seen)
 };

@@ -178,7 +178,7 @@ std::function<void(Schedule&)> change_interrupt(const Hint& hint, Schedule& sche
   return [i, before](Schedule& r) { r.interrupts[i] = before; };
 }
 
-/// What stands behind `transaction` has so many bytes written and interrupts before it more, or
+/// What is after `transaction` has so many bytes written and interrupts before it more, or
 /// with numbers that wrap around, less.
 std::function<void(Schedule&)> shift_anchors(Schedule& schedule, std::uint64_t transaction,
                                              std::uint64_t writes, std::uint64_t interrupts) {

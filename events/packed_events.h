@@ -140,7 +140,7 @@ class PackedEvents {
     friend class PackedEvents;
     const PackedEvents* events_ = nullptr;
     std::size_t index_ = 0;
-    std::size_t next_ = 0;  ///< byte at which the element behind this one begins, or kNotPacked
+    std::size_t next_ = 0;  ///< byte at which the element after this one begins, or kNotPacked
     Event event_;
   };
 

@@ -51,7 +51,7 @@ class PortAccess {
 
   /// The next transaction of the same direction, with its address on the bus: the offset of its
   /// bytes in the access, or nothing where it is no part of the access that can come here. A part
-  /// behind port FFFF is at 10000, as an 80286 shows it, or at 0.
+  /// after port FFFF is at 10000, as an 80286 shows it, or at 0.
   std::optional<std::uint32_t> take(PhysAddr address, std::uint32_t size);
   bool complete() const { return taken_ == size_; }
   /// Some of it has been taken.

@@ -18,7 +18,7 @@ struct ProcessorPlace {
   std::optional<unsigned> processor;
   std::string place;
 };
-/// nullopt where a colon has no number before it, or nothing behind it.
+/// nullopt where a colon has no number before it, or nothing after it.
 std::optional<ProcessorPlace> split_processor(std::string_view text);
 
 }  // namespace citcat

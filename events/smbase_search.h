@@ -15,7 +15,7 @@ class SmbaseSearch {
  public:
   void begin();
   bool active() const { return left_ != 0; }
-  /// Takes the next transaction behind the SMI; returns SMBASE at the handler's first fetch. Gives
+  /// Takes the next transaction after the SMI; returns SMBASE at the handler's first fetch. Gives
   /// up where something else than a saved state is stored, where another interrupt comes, and after
   /// a while.
   std::optional<std::uint32_t> add(const BusTransaction& t);

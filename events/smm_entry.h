@@ -25,7 +25,7 @@ class SmmEntryDetector {
     std::optional<std::uint8_t> revision;  ///< low byte of it, where the stores are on the bus
   };
 
-  /// Takes the next transaction, with its position in the recording and what stands before it.
+  /// Takes the next transaction, with its position in the recording and what is before it.
   /// Returns an entry at the first fetch of its handler.
   std::optional<Entry> add(const BusTransaction& t, const Position& position,
                            const BusAnchor& before) {

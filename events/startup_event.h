@@ -17,7 +17,7 @@ inline bool is_startup(const BusTransaction& t) {
   return t.op == BusOp::interrupt_acknowledge && t.size == 2 && t.data[1] == kStartupMode;
 }
 
-/// The kind of a reset behind which the recording goes on. Its vector is what the monitor's record
+/// The kind of a reset after which the recording goes on. Its vector is what the monitor's record
 /// says: a processor was reset that runs or waits, or that a third fault has shut down. What EDX
 /// holds then, its signature, crosses no bus: the recording may have it as an answer of CPUID at
 /// this place (InternalRead).

@@ -13,7 +13,7 @@ struct TakenLine {
   PhysAddr line;             ///< an address within it
 };
 
-/// Gives the next one, in the order of the bus; false behind the last.
+/// Gives the next one, in the order of the bus; false after the last.
 using TakenLineReader = std::function<bool(TakenLine&)>;
 
 }  // namespace citcat

@@ -63,7 +63,7 @@ void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) 
   std::copy(bytes.begin(), bytes.end(), known);
 }
 
-/// Software reads bytes that the emulator has stored otherwise than a processor: the reads show
+/// Software reads bytes that the emulator has stored differently from a processor: the reads show
 /// them like another bus master's doing, and this says whose it is.
 void BusModel::say_left(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   for (std::size_t n = 0; n < bytes.size(); ++n) {
@@ -260,7 +260,7 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
 
 void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  // Differences, not sums: behind the last address comes 0.
+  // Differences, not sums: after the last address comes 0.
   if (fetched_dword_ - address < size || address - fetched_dword_ < 4) fetched_dword_ = kNoLine;
   if (cacheable(address, size) && writes_back()) {
     while (!bytes.empty()) {
@@ -287,7 +287,7 @@ void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_
   while (!bytes.empty()) {
     const std::uint32_t from = address, dword = from & ~3u;
     const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 4 - (from - dword)));
-    address += static_cast<std::uint32_t>(part.size());  // 0 behind the last dword of 4 GiB
+    address += static_cast<std::uint32_t>(part.size());  // 0 after the last dword of 4 GiB
     bytes = bytes.subspan(part.size());
     if (!memory_.is_readable(dword, 4)) {
       // Only the executed bytes are known of a device's memory.

@@ -101,7 +101,7 @@ class BusModel {
     fetched_line_ = address >> line_shift_;
     return true;
   }
-  /// Reads RAM for the processor itself (page tables, descriptors): the value that stands there.
+  /// Reads RAM for the processor itself (page tables, descriptors): the value that is there.
   void read_ram(std::uint32_t address, std::uint32_t size) {
     read(address, {memory_.live(address), size});
   }

@@ -18,7 +18,7 @@ std::uint32_t entry_address(std::uint32_t table, std::uint64_t linear, unsigned 
          8 * (static_cast<std::uint32_t>(linear >> shift_of(level)) & kIndexMask);
 }
 
-/// At the second and the third level a page may stand in a table's place.
+/// At the second and the third level a page may be in a table's place.
 bool may_be_large(unsigned level) { return level == 1 || level == 2; }
 
 /// The bits of an address within a page that an entry of this level maps.

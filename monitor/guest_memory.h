@@ -5,7 +5,7 @@
 // each time.
 //
 // Addresses have 32 bits, and are those at which memory is shown: beyond 4 GiB that is elsewhere
-// (stand_ins.h). The emulator has all RAM in one piece, what lies beyond 4 GiB behind the rest.
+// (stand_ins.h). The emulator has all RAM in one piece, what lies beyond 4 GiB after the rest.
 
 #include <cstdint>
 #include <cstring>
@@ -16,7 +16,7 @@
 
 namespace citcat::monitor {
 
-/// Whether a guest notices what the emulator stores otherwise than a processor.
+/// Whether a guest notices what the emulator stores differently from a processor.
 enum class Notice : std::uint8_t {
   taken,
   // Only where software reads it, not where the processor does for itself:
@@ -43,7 +43,7 @@ class GuestMemory {
   using Map = void* (*)(std::uint64_t address, std::uint64_t* size, bool store);
   using Unmap = void (*)(void* host, std::uint64_t size, bool store, std::uint64_t accessed);
   /// Finds out how much of RAM lies beyond 4 GiB. Needs find() to have succeeded; only from the
-  /// processor's own thread. False where that cannot be told.
+  /// processor's own thread. False where that cannot be known.
   bool find_high(Map map, Unmap unmap);
   /// The shadow takes RAM as it is now. Needs find() to have succeeded.
   bool snapshot();
@@ -119,7 +119,7 @@ class GuestMemory {
     std::memcpy(shadow_ + offset, ram_ + offset, size);
   }
   /// From now on RAM stays as the emulator has it: the machine repeats a run, and must not notice
-  /// that it is looked at. What the emulator stores otherwise than a processor is then shown as
+  /// that it is looked at. What the emulator stores differently from a processor is then shown as
   /// another bus master's doing, when the guest reads it.
   void only_observe() { observes_ = true; }
   /// Makes RAM hold what a processor would have stored where the emulator stored something else, so
@@ -138,7 +138,7 @@ class GuestMemory {
     else
       take_back(address, size);
   }
-  /// Whether, in a repeated run, RAM holds what the emulator itself has stored otherwise than the
+  /// Whether, in a repeated run, RAM holds what the emulator itself has stored differently from the
   /// bus has shown. Software that reads it must be shown what is there.
   bool is_left(std::uint32_t address) const {
     return !left_.empty() && left_at(address) != nullptr;
@@ -177,7 +177,7 @@ class GuestMemory {
   static constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
   static constexpr std::uint32_t kPageBytes = 4096;
   static constexpr std::uint32_t kHoleBegin = 0xa0000, kHoleEnd = 0x100000;
-  // Behind the screen's memory there are ROMs up to 1 MiB. The processor starts at the end of 4
+  // After the screen's memory there are ROMs up to 1 MiB. The processor starts at the end of 4
   // GiB.
   static constexpr std::uint32_t kFirmwareBegin = 0xc0000, kResetFirmwareBegin = 0xfff00000;
 

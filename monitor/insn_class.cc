@@ -186,7 +186,7 @@ std::uint8_t operand_bytes(const DecodedInstruction& info, InsnKind kind) {
   return info.kind == Class::x87 && info.operand_bytes == 2 ? 2 : 4;
 }
 
-/// Where a return finds the outer SS: IRET behind EIP, CS, EFLAGS and ESP; far RET behind EIP, CS,
+/// Where a return finds the outer SS: IRET after EIP, CS, EFLAGS and ESP; far RET after EIP, CS,
 /// what it releases, and ESP (Intel SDM vol. 2).
 std::uint16_t stack_segment_at(const DecodedInstruction& info, InsnKind kind) {
   const unsigned word = info.operand_bytes;

@@ -69,7 +69,7 @@ enum class InsnKind : std::uint8_t {
 };
 
 /// Whether an instruction is one of MMX, which puts all x87 registers in use when it is executed:
-/// for the emulator before its operand is accessed, or behind that.
+/// for the emulator before its operand is accessed, or after that.
 enum class MmxUse : std::uint8_t { none, before_operand, behind_operand };
 
 struct InsnClass {
@@ -88,7 +88,7 @@ struct InsnClass {
   std::uint8_t data_segment = 3;   ///< of x87: encoding order ES CS SS DS FS GS
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
   std::uint16_t fpu_opcode = 0;        ///< of x87: what FOP becomes
-  std::uint8_t modrm_offset = 0;       ///< where bytes behind the opcode begin
+  std::uint8_t modrm_offset = 0;       ///< where bytes after the opcode begin
   std::uint8_t rex = 0;                ///< the REX prefix, 0 without
   std::uint8_t address_bytes = 4;      ///< of an effective address: 2, 4 or 8
   std::int8_t segment_override = -1;   ///< encoding order ES CS SS DS FS GS, -1: there is none

@@ -15,7 +15,7 @@
 namespace citcat::monitor {
 namespace {
 
-/// Finds "key" in the line and parses the hexadecimal number behind it.
+/// Finds "key" in the line and parses the hexadecimal number after it.
 template <typename T>
 bool hex_after(std::string_view line, std::string_view key, T& value) {
   const std::size_t at = line.find(key);

@@ -11,7 +11,7 @@ constexpr char kWithPrefix[] =
 
 bool names_register(std::uint8_t modrm) { return modrm >= 0xc0; }
 
-/// Opcodes behind 0F.
+/// Opcodes after 0F.
 void note_misdone_0f(std::uint8_t opcode, std::uint8_t modrm, OpcodePrefixes prefixes,
                      CodeSize size, InsnClass& out) {
   const unsigned reg = modrm >> 3 & 7;

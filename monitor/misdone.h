@@ -10,12 +10,12 @@
 
 namespace citcat::monitor {
 
-/// What stands before an opcode, as far as it counts here.
+/// What is before an opcode, as far as it counts here.
 struct OpcodePrefixes {
   bool operand = false, repeat = false;  ///< 66; F2 or F3
 };
 
-/// Sets `misdone` and `unknown` of an instruction that is one of them. `opcode`: its bytes behind
+/// Sets `misdone` and `unknown` of an instruction that is one of them. `opcode`: its bytes after
 /// the prefixes.
 void note_misdone(std::span<const std::uint8_t> opcode, OpcodePrefixes prefixes, CodeSize size,
                   InsnClass& out);

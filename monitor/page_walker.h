@@ -35,9 +35,9 @@ class PageWalker {
   std::uint64_t cr3() const { return control_.cr3; }
   /// EFER.LMA: four levels of tables, and linear addresses of 64 bits.
   bool long_mode() const { return (control_.efer & 0x400) != 0; }
-  /// The part of a linear address that counts: behind the last one of 32 bits comes 0.
+  /// The part of a linear address that counts: after the last one of 32 bits comes 0.
   std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
-  /// How far `linear` lies behind `base`, which may be at the end of the address space.
+  /// How far `linear` lies after `base`, which may be at the end of the address space.
   std::uint64_t behind(std::uint64_t linear, std::uint64_t base) const {
     return reach(linear - base);
   }

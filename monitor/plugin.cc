@@ -508,7 +508,7 @@ bool ends_before(const Insn& insn) {
   return true;
 }
 
-/// Looks whether the recording goes on behind the beginning of an instruction.
+/// Looks whether the recording goes on after the beginning of an instruction.
 void check_end(const Insn& insn) {
   if (!monitor->now->recorder.active() || monitor->sink.failed()) {
     finish("error");

@@ -160,8 +160,8 @@ LoggedState QemuRegisters::state() {
   return state;
 }
 
-/// EIP stands behind the general registers in the emulator's state of a processor (QEMU 10,
-/// target/i386/cpu.h, CPUArchState), which lies somewhere behind what is common to all
+/// EIP is after the general registers in the emulator's state of a processor (QEMU 10,
+/// target/i386/cpu.h, CPUArchState), which lies somewhere after what is common to all
 /// architectures.
 void QemuRegisters::find_ip() {
   constexpr std::size_t kMostBytes = std::size_t{256} << 10, kPage = 4096;

@@ -560,7 +560,7 @@ void Recorder::finish(const LoggedState* after) {
   in_flight_ = nullptr;
 }
 
-/// EAX, EBX, ECX and EDX behind the instruction.
+/// EAX, EBX, ECX and EDX after the instruction.
 void Recorder::say_internal(const char* op) {
   const auto low = [this](unsigned n) { return static_cast<std::uint32_t>(left(n)); };
   say_value(op, {low(0), low(3), low(1), low(2)});

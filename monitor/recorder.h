@@ -104,7 +104,7 @@ struct Insn {
   bool waits_for_stop : 1 = false;  ///< the recording may end before it for what it is
   /// What is seen of its accesses is what the caches let through.
   bool accesses_unseen : 1 = false;
-  /// So many behind it in its block continue its line and wait.
+  /// So many after it in its block continue its line and wait.
   std::uint8_t alike_behind = 0;
   InsnClass what;
   std::array<std::uint8_t, 15> bytes{};
@@ -170,7 +170,7 @@ class Recorder : private WayInMemory {
   bool arrive(const Insn& insn);
   /// The second half: it is fetched.
   void enter(const Insn& insn);
-  /// The next one of a block starts, behind one that ends plainly: nothing has come between them.
+  /// The next one of a block starts, after one that ends plainly: nothing has come between them.
   void follow(const Insn& insn) {
     if (arrive_behind()) enter_behind(insn);
   }
@@ -371,7 +371,7 @@ class Recorder : private WayInMemory {
                       bool device, std::span<const std::uint8_t> value);
   void note_stop_marker(std::uint32_t physical, std::span<const std::uint8_t> value);
   void set_position() { sink_.set_position(completed_, iterations_); }
-  /// A general register behind the instruction that ends.
+  /// A general register after the instruction that ends.
   std::uint64_t left(unsigned n) const {
     return left_ != nullptr ? left_->gpr[n] : registers_.gpr(n);
   }
@@ -467,7 +467,7 @@ class Recorder : private WayInMemory {
     bool known = false;
     bool hidden = true;  ///< real mode has not loaded CS: its selector does not tell
   } code_segment_;
-  std::uint64_t next_linear_ = 0;  ///< behind the instruction before, for sequential fetches
+  std::uint64_t next_linear_ = 0;  ///< after the instruction before, for sequential fetches
 
   // What an instruction in flight needs when it has ended.
   struct PortAccess {

@@ -48,7 +48,7 @@ void Recorder::take_new_log(const Insn& next) {
     std::swap(event, following);
   }
   if (!active_) return;
-  // What real mode delivered right before these can be told no more: the registers are others.
+  // What real mode delivered right before these can be known no more: the registers are others.
   if (item == LogItem::system_management)
     give_up(
         "system management mode was entered, which this monitor does not record; leave it out of "
@@ -288,7 +288,7 @@ void Recorder::end_by_second(const LoggedEvent& event, const WayIn& way, LoggedE
 
 /// Pushes the frame from the top on. `faulting`: an address in the page that refuses a part of it,
 /// where it ends. It is shown as a processor has it: RF is pushed as it is, while the emulator sets
-/// it for interrupts, as for faults, and behind a REP (Intel SDM vol. 3, 17.3.1.1).
+/// it for interrupts, as for faults, and after a REP (Intel SDM vol. 3, 17.3.1.1).
 void Recorder::push_frame(const LoggedEvent& event, const WayIn& way, const Correction& correction,
                           std::optional<std::uint64_t> faulting) {
   const LoggedState& state = event.before;

@@ -15,7 +15,7 @@ constexpr char kMmxFaulted[] =
     "an MMX instruction faulted, behind which this emulator has x87 registers in use that a "
     "processor has not";
 
-/// Behind REX.W: pointers of 64 bits, without selectors.
+/// After REX.W: pointers of 64 bits, without selectors.
 bool is_wide_image(const Insn& insn) { return (insn.what.rex & kRexW) != 0; }
 
 }  // namespace
@@ -49,7 +49,7 @@ EnvironmentForm Recorder::environment_form(const Insn& insn) {
 }
 
 /// Whether the access is of the environment, and not of the registers that FNSAVE and FRSTOR move
-/// behind it.
+/// after it.
 bool Recorder::is_environment(const Insn& insn, std::uint64_t linear) {
   return walker_.behind(linear, *environment_) < environment_form(insn).bytes();
 }
@@ -92,7 +92,7 @@ std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
 }
 
 // FXSAVE and FXRSTOR. The emulator reports the fields it keeps. A processor moves the whole image,
-// with the fields that the emulator has not: they are shown with what stands in memory.
+// with the fields that the emulator has not: they are shown with what is in memory.
 
 /// The pointers are in the first two blocks of an image, which may lie in two pages.
 void Recorder::load_fpu_image(const Insn& insn) {
@@ -159,7 +159,7 @@ void Recorder::fpu_image(const Insn& insn, bool store) {
   bus_.expect_writes({}, {});
 }
 
-/// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit
+/// A block of the image as a processor stores it. The emulator leaves the bytes after each 80-bit
 /// register alone, where a processor stores zeros, and does not store the pointers.
 std::array<std::uint8_t, 16> Recorder::stored_fpu_block(const Insn& insn, unsigned offset,
                                                         const std::uint8_t* emulated) {

@@ -83,7 +83,7 @@ bool Recorder::goes_on_at(std::uint32_t place) {
   return in_segment || loads_code_segment(insn.what.kind);
 }
 
-/// Whether an NMI is the last that has been delivered, behind `events`. Nothing tells of it: the
+/// Whether an NMI is the last that has been delivered, after `events`. Nothing tells of it: the
 /// handler of vector 2 is about to run, with a frame as an NMI pushes it, which leads to where the
 /// program would have gone on.
 bool Recorder::nmi_taken(std::span<const LoggedEvent> events) {

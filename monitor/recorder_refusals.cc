@@ -42,7 +42,7 @@ bool is_far_call(const Insn& insn) {
 
 }  // namespace
 
-/// In real and in virtual-8086 mode the emulator takes CS from behind the stack segment where a
+/// In real and in virtual-8086 mode the emulator takes CS from after the stack segment where a
 /// processor takes it from its beginning (QEMU 10, target/i386/tcg/emit.c.inc, gen_RETF()).
 void Recorder::refuse_wrapped_return(const Insn& insn) {
   if (!in_real_mode() && !registers_.in_virtual8086()) return;
@@ -102,7 +102,8 @@ void Recorder::refuse_two_traps(const LoggedEvent& first, const LoggedEvent& sec
   give_up("one instruction raised two #DB, of which a processor makes one");
 }
 
-/// An interrupt, an exception or INT n went on otherwise than by what a processor refuses it with.
+/// An interrupt, an exception or INT n went on differently from by what a processor refuses it
+/// with.
 void Recorder::refuse_wrong_delivery(const LoggedEvent& event, const Refusal& refusal) {
   char text[160];
   std::snprintf(text, sizeof text,
@@ -146,7 +147,7 @@ void Recorder::refuse_wrong_exception(const LoggedEvent& event) {
   // A stack that is not present is #SS (Intel SDM vol. 2, IRET and CALL).
   if (named.is_writable_data() && (event.vector == kTaskSegment || event.vector == kNotPresent))
     give_up("a stack segment that is not present raised an exception other than #SS");
-  // So is a code segment behind the gate of a JMP #NP.
+  // So is a code segment after the gate of a JMP #NP.
   if (named.is_code() && event.vector == kProtection && transfer_.gate)
     give_up("a code segment that is not present, behind a call gate, did not raise #NP");
 }

@@ -11,7 +11,7 @@ namespace {
 // What a RESET record says (docs/formats/capture.md).
 constexpr std::uint8_t kGoesOn = 1, kGoesOnBehindShutdown = 2;
 
-/// What EDX holds behind a reset (Intel SDM vol. 3, table 9-1), as CPUID would tell it.
+/// What EDX holds after a reset (Intel SDM vol. 3, table 9-1), as CPUID would tell it.
 void say_signature(RecordSink& sink, std::uint64_t instruction, std::uint64_t edx) {
   char text[96];
   std::snprintf(text, sizeof text, "value %llu,CPUID,0000fff0,%08x,00000000,00000000,00000000",

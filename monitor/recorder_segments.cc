@@ -104,7 +104,7 @@ void Recorder::finish_transfer(const LoggedState* after) {
     if (switched || n == kCs || (n == kSs && loads_stack)) mark_loaded(selector(n));
 }
 
-/// An instruction of 16 or 32 bits is about to run, behind one that has loaded segment registers.
+/// An instruction of 16 or 32 bits is about to run, after one that has loaded segment registers.
 void Recorder::learn_segments() {
   const SegmentMode mode = in_real_mode()                ? SegmentMode::real
                            : registers_.in_virtual8086() ? SegmentMode::virtual8086

@@ -69,7 +69,7 @@ void Recorder::initialised() {
   sink_.select(driver);
 }
 
-/// The first instruction behind INIT and SIPI is about to start: CS tells the vector.
+/// The first instruction after INIT and SIPI is about to start: CS tells the vector.
 void Recorder::take_start() {
   waits_ = false;
   set_position();

@@ -29,7 +29,7 @@ struct TableEntry {
   std::uint16_t selector() const { return static_cast<std::uint16_t>(low >> 16); }
   /// In long mode: which stack of the interrupt stack table, 0 for none.
   unsigned interrupt_stack() const { return high & 7; }
-  /// What stands where gates of 32 bits have the upper half of their offset.
+  /// What is where gates of 32 bits have the upper half of their offset.
   std::uint16_t upper_offset() const { return static_cast<std::uint16_t>(high >> 16); }
 };
 

@@ -18,7 +18,7 @@ const DecodedInstruction& DecodeCache::decode(std::span<const std::uint8_t> byte
   if (bytes.size() < 2) return decode_anew(bytes, mode);
   std::uint8_t& guess = lengths_[bytes[0] | std::size_t{bytes[1]} << 8];
   if (guess != 0 && guess <= bytes.size()) {
-    // An instruction's bytes say where it ends: those behind it change nothing.
+    // An instruction's bytes say where it ends: those after it change nothing.
     const Entry& known = entry(bytes, guess);
     if (known.info.length == guess && known.mode == mode &&
         std::equal(bytes.begin(), bytes.begin() + guess, known.info.bytes.begin())) {

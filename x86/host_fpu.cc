@@ -196,7 +196,7 @@ std::uint8_t kept_rex(const DecodedInstruction& info, GprPlace place) {
   return rex == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(0x40 | rex);
 }
 
-/// Instruction of one of the maps behind 0F with its memory operand at [rdi] and its general
+/// Instruction of one of the maps after 0F with its memory operand at [rdi] and its general
 /// register in rax.
 std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace place) {
   std::vector<std::uint8_t> code;

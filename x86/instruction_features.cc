@@ -134,14 +134,14 @@ const Feature* feature_of_row(const DecodedInstruction& info) {
 
 /// Prefixes that select an instruction, as a set.
 enum : unsigned { pNone = 1, p66 = 2, pF2 = 4, pF3 = 8, pAny = 15 };
-/// What the byte behind the opcode is.
+/// What the byte after the opcode is.
 enum class Behind : std::uint8_t {
   within,     ///< between two values: ModRM, or the opcode of a third map
   registers,  ///< ModRM of registers, by its field reg
   memory,     ///< ModRM of memory, by its field reg
 };
 
-/// Opcodes behind 0F without a row of their own, and what newer processors take them for.
+/// Opcodes after 0F without a row of their own, and what newer processors take them for.
 struct Unexecuted {
   std::uint8_t opcode;
   Behind behind;
@@ -201,7 +201,7 @@ unsigned as_set(std::uint8_t prefix) {
   return prefix == 0x66 ? p66 : prefix == 0xf2 ? pF2 : pF3;
 }
 
-/// Behind 0F; `code` begins behind that, `prefix`: 66, F2 or F3 among the prefixes.
+/// After 0F; `code` begins after that, `prefix`: 66, F2 or F3 among the prefixes.
 const Feature* feature_of_0f(std::span<const std::uint8_t> code, std::uint8_t prefix) {
   // FEMMS is all of two bytes.
   const std::uint8_t behind = code.size() < 2 ? 0 : code[1];

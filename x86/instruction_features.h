@@ -40,7 +40,7 @@ inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature
 
 /// The set that the instruction is in; null for what every processor with long mode has, or what is
 /// in no set that is known here. `info` may be an undefined opcode, whose bytes tell what newer
-/// processors take it for. Of BSF and BSR behind F3, which these take for TZCNT and LZCNT, that.
+/// processors take it for. Of BSF and BSR after F3, which these take for TZCNT and LZCNT, that.
 const InstructionFeature* feature_of(const DecodedInstruction& info);
 
 /// XSAVES and XRSTORS, which are XSAVEC and XRSTOR of the supervisor.

@@ -7,7 +7,7 @@
 
 namespace citcat {
 
-/// Of BT, BTS, BTR or BTC of a register behind LOCK, as `bytes` begin with for a 386: how many
+/// Of BT, BTS, BTR or BTC of a register after LOCK, as `bytes` begin with for a 386: how many
 /// bytes its prefixes are. 0 where `bytes` begin with anything else.
 std::size_t prefixes_of_locked_bit_test(std::span<const std::uint8_t> bytes, bool bits64 = false);
 

@@ -26,7 +26,7 @@ struct MicrocodeInput {
   bool is_behind_repeat = false;  ///< F1 is set at first
 };
 
-/// F2 or F3 stands before it.
+/// F2 or F3 is before it.
 bool is_behind_repeat(const DecodedInstruction& info);
 
 /// What it leaves.

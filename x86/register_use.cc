@@ -63,7 +63,7 @@ RegisterUse register_use(std::span<const std::uint8_t> bytes, int bits) {
     return use;
   }
   for (std::size_t i = 0; i < instruction.operand_count; ++i) add(operands[i], use);
-  // Flags are told apart from the other operands, which name EFLAGS as both for all of them.
+  // Flags are distinguished from the other operands, which name EFLAGS as both for all of them.
   use.read &= ~kUsesFlags;
   use.written &= ~kUsesFlags;
   if (instruction.cpu_flags != nullptr) {

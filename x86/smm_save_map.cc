@@ -119,7 +119,7 @@ constexpr std::array<SmmField, 45> kAmd64Fields = {{
 
 constexpr auto kLongModeFields = [] {
   // What a processor with long mode has besides. The hidden parts of segments are read and written
-  // whole, with their lower halves: the upper ones come behind those.
+  // whole, with their lower halves: the upper ones come after those.
   constexpr SmmField kBesides[] = {
       {0x7ed0, SmmItem::efer},    {0x7fb8, SmmItem::gpr, 8},  {0x7fb0, SmmItem::gpr, 9},
       {0x7fa8, SmmItem::gpr, 10}, {0x7fa0, SmmItem::gpr, 11}, {0x7f98, SmmItem::gpr, 12},

@@ -12,7 +12,7 @@ namespace citcat {
 enum class CycleKind : std::uint8_t {
   none,  ///< a code the processor does not use
   interrupt_acknowledge,
-  special,  ///< halt, shutdown, flush: told apart by address or byte enables
+  special,  ///< halt, shutdown, flush: distinguished by address or byte enables
   io_read,
   io_write,
   code_read,

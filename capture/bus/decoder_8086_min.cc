@@ -21,7 +21,7 @@ constexpr Kind kStatus8088Min[8] = {
 // data sheet, table "S4, S3").
 constexpr std::uint64_t kCodeSegment = 2;
 
-// Strobes go low in T2, the clock behind ALE's (8086 data sheet, "Bus timing - minimum mode
+// Strobes go low in T2, the clock after ALE's (8086 data sheet, "Bus timing - minimum mode
 // system"); one more is allowed for samples near the edge. What comes later is another master's: a
 // halted processor gives the bus away, and its lines RD# and WR# with it.
 constexpr unsigned kClocksToStrobe = 2;
@@ -136,7 +136,7 @@ class Decoder8086Min final : public ClockedDecoder {
   bool has_sso_ = false;
   PinGather address_, data_, control_, enable_;
   bool open_ = false, strobed_ = false, high_lane_ = false, io_ = false;
-  unsigned clocks_without_strobe_ = 0;  ///< behind ALE
+  unsigned clocks_without_strobe_ = 0;  ///< after ALE
   Kind kind_ = Kind::none, status_kind_ = Kind::none;
   std::uint64_t begin_ = 0, data_value_ = 0;
   PhysAddr place_;

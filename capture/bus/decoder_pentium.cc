@@ -248,7 +248,7 @@ class DecoderPentium final : public ClockedDecoder {
   }
 
   /// No instruction completes between the two cycles of an interrupt's acknowledge, so that what is
-  /// counted before the first ADS# and behind the second BRDY# must be the same. Where it is not,
+  /// counted before the first ADS# and after the second BRDY# must be the same. Where it is not,
   /// the pins were late, and the count is not known.
   void acknowledge(const Cycle& cycle, std::uint8_t data) {
     if (!output_.acknowledging()) before_acknowledge_ = cycle.counted;

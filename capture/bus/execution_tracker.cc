@@ -47,7 +47,7 @@ std::uint32_t ExecutionTracker::completed_iterations() const {
   return static_cast<std::uint32_t>(bytes / per_iteration);
 }
 
-/// Where an access stands that the instruction in progress makes.
+/// Where an access is that the instruction in progress makes.
 Position ExecutionTracker::position_now() const {
   if (entry_position_) return *entry_position_;
   if (!current_ || in_prefix_) return {started_, 0};

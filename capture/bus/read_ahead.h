@@ -28,7 +28,7 @@ class ReadAhead {
   /// at its end. Throws what the reader throws, after the transactions before it.
   /// At most `most` of them, where this thread reads.
   std::span<BusTransaction> next(std::size_t most = ~std::size_t{0});
-  /// CaptureReader::run() and take_run(), where the reader has runs. next() goes on behind them.
+  /// CaptureReader::run() and take_run(), where the reader has runs. next() goes on after them.
   AccessRun run() { return has_runs() ? reader_.run() : AccessRun{}; }
   void take_run(const AccessRun& run) { reader_.take_run(run); }
   bool has_runs() const { return !thread_ && !at_end_ && reader_.has_runs(); }
@@ -47,7 +47,7 @@ class ReadAhead {
     std::size_t size = 0;  ///< of `transactions`, which is longer
     CaptureInfo info;
     bool last = false;         ///< of the segment
-    std::exception_ptr error;  ///< what came behind them, if they are the last
+    std::exception_ptr error;  ///< what came after them, if they are the last
   };
 
   std::span<BusTransaction> read_here(std::size_t most);

@@ -18,7 +18,7 @@ namespace citcat {
 /// instruction are hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
 ///
-/// Accesses to registers of the local APIC stand among them, as APICRD and APICWR, and bytes that
+/// Accesses to registers of the local APIC are among them, as APICRD and APICWR, and bytes that
 /// the emulator has stored, as STORED; they are left out here.
 InternalReads load_side_values(const std::string& path);
 InternalReads read_side_values(std::unique_ptr<InputStream> input);
@@ -35,7 +35,7 @@ struct RegisterAccess {
 /// Those of such a file, without the other values. Throws FormatError with the line number.
 std::vector<RegisterAccess> load_register_accesses(const std::string& path);
 
-/// A byte that an emulator has stored otherwise than a processor, and which the instruction then
+/// A byte that an emulator has stored differently from a processor, and which the instruction then
 /// reads: `eax` is its value, `ecx` its physical address.
 struct EmulatorStore {
   std::uint64_t instruction = 0;

@@ -165,7 +165,7 @@ bool AddressCompleter::is_interrupted() {
   std::vector<std::uint64_t> ways = ways_to_enter(*number);
   if (repeats && ways.empty()) ways.push_back(kEnter);
   if (ways.empty()) return false;
-  // A loop stands at its first instruction more than once.
+  // A loop is at its first instruction more than once.
   const auto fetch = pending_.find(CycleOrder::code, fetches_.next_transaction());
   if (!repeats && !starts_known_ && fetch && *fetch < *number) ways.push_back(kStay);
   const std::uint64_t way = choose(Choice::Kind::interrupt, std::move(ways));

@@ -19,12 +19,12 @@ namespace citcat {
 
 class AddressCompleter final : private GuidingBus {
  public:
-  /// `next` gives the transactions from the place on where the processor stands. All must outlive
+  /// `next` gives the transactions from the place on where the processor is. All must outlive
   /// the completer.
   AddressCompleter(std::function<bool(BusTransaction&)> next, const FetchSetup& setup,
                    GuidedProcessor& processor);
 
-  /// The next transaction, with its whole address. False at the end of the capture, and behind the
+  /// The next transaction, with its whole address. False at the end of the capture, and after the
   /// last one before what the processor denies.
   bool next(BusTransaction& out);
 

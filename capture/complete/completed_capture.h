@@ -21,7 +21,7 @@ struct CompletionOptions {
   std::uint32_t queue_bytes = 4;
 };
 
-/// Transactions before the start are handed out as far as they show no memory. Behind the last
+/// Transactions before the start are handed out as far as they show no memory. After the last
 /// transaction before what the processor denies the capture ends, with a warning.
 std::unique_ptr<CaptureReader> complete_addresses(std::unique_ptr<CaptureReader> capture,
                                                   CompletionOptions options);

@@ -20,7 +20,7 @@ std::optional<FetchRuns::Fetch> FetchRuns::fetch_from(std::uint64_t number, Code
 }
 
 /// At the begin of the capture the queue may have held the next bytes already: the first fetch goes
-/// on behind them.
+/// on after them.
 void FetchRuns::find_place_in_queue() {
   const auto first = fetch_from(number_, next_);
   if (!first) return;

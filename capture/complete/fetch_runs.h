@@ -22,13 +22,13 @@ struct FetchSetup {
   }
 };
 
-/// Follows the fetches of a capture, in which it stands at the next byte that was not executed.
+/// Follows the fetches of a capture, in which it is at the next byte that was not executed.
 class FetchRuns {
  public:
   FetchRuns(PendingTransactions& pending, const FetchSetup& setup)
       : pending_(pending), setup_(setup) {}
 
-  /// The processor stands at `place`, and nothing is known of the queue. `first`: the transaction
+  /// The processor is at `place`, and nothing is known of the queue. `first`: the transaction
   /// that the capture is followed from.
   void begin(CodePlace place, std::uint64_t first);
 
@@ -47,7 +47,7 @@ class FetchRuns {
     return only_queued(place, from, number, most_ahead());
   }
 
-  /// The byte `offset` behind the next one. Throws Contradiction.
+  /// The byte `offset` after the next one. Throws Contradiction.
   std::uint8_t byte(std::uint32_t offset);
   /// So many bytes were executed.
   void execute(std::uint32_t bytes);

@@ -67,7 +67,7 @@ class GuidedProcessor {
     bool begun = false;              ///< its code was read now: not a further iteration
     bool completed = false;          ///< not between two iterations
     bool halted = false;
-    Jump jump = Jump::no;  ///< perhaps: a conditional one to the instruction behind it
+    Jump jump = Jump::no;  ///< perhaps: a conditional one to the instruction after it
   };
   /// Executes the next instruction, or one iteration of it, with whatever exception it raises.
   virtual Step step(GuidingBus& bus) = 0;

@@ -27,7 +27,7 @@ class PendingTransactions {
   explicit PendingTransactions(std::function<bool(BusTransaction&)> next)
       : next_(std::move(next)) {}
 
-  /// The transaction, which is read if need be; null behind the end of the capture. Valid until the
+  /// The transaction, which is read if need be; null after the end of the capture. Valid until the
   /// next call.
   const BusTransaction* at(std::uint64_t number);
   /// The first one of an order from `from` on; nullopt when the capture has none.

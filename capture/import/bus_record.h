@@ -36,7 +36,7 @@ enum class BusRecordType : std::uint8_t {
   instruction_start = 13,
   cut = 14,       ///< last of a capture that was interrupted; data[0] says why, no transaction
   stand_in = 15,  ///< `address` stands for the page in the data from here on; no transaction
-  reached = 21,   ///< behind the last transaction: how far the processor has come by the end
+  reached = 21,   ///< after the last transaction: how far the processor has come by the end
   end = 255,      ///< native format only: the last record, see docs/formats/capture.md
 };
 
@@ -48,7 +48,7 @@ std::uint8_t bus_record_type_of(BusOp op);
 /// The flags of a record of the transaction.
 std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 
-/// What stands in data[0] of a `cut` record for an interrupted ending, and back (`unknown` for no
+/// What is in data[0] of a `cut` record for an interrupted ending, and back (`unknown` for no
 /// known code).
 std::uint8_t cut_code(Ending ending);
 Ending ending_of_cut(std::uint8_t code);

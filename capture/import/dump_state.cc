@@ -247,7 +247,7 @@ void read_system_64(DumpWords& in, const WideOffsets& at, CpuState& s) {
 }
 
 /// The driver executes FXSAVE without REX.W: the upper halves of the x87 pointers are not there,
-/// and selectors stand in their place (SDM vol. 1, 10.5.1).
+/// and selectors are in their place (SDM vol. 1, 10.5.1).
 void widen_fx(CpuState& s, std::vector<std::string>& warnings) {
   for (const std::size_t at : {std::size_t{12}, std::size_t{20}}) {
     std::fill_n(s.fx.begin() + static_cast<std::ptrdiff_t>(at), 4, std::uint8_t{0});

@@ -40,7 +40,7 @@ std::optional<std::uint32_t> DumpFinder::word(PhysAddr base, std::uint32_t offse
   return value;
 }
 
-/// The layout that the dump says it has, or by the counts of which the end word stands where it
+/// The layout that the dump says it has, or by the counts of which the end word is where it
 /// belongs.
 std::optional<DumpLayout> DumpFinder::told_layout(PhysAddr base) const {
   if (const auto said = word(base, CITCAT_STATE_VERSION_OFFSET)) return dump_layout(*said);
@@ -71,7 +71,7 @@ std::optional<std::uint32_t> DumpFinder::end_by_counts(PhysAddr base, const Dump
   return end < CITCAT_STATE_MAX_BYTES ? std::optional(end) : std::nullopt;
 }
 
-/// Where an end word stands that fits some counts which the dump does not contradict.
+/// Where an end word is that fits some counts which the dump does not contradict.
 std::optional<std::uint32_t> DumpFinder::end_by_magic(PhysAddr base, const DumpLayout& its) const {
   const auto said_leaves = word(base, its.cpuid_count);
   for (std::uint32_t leaves = 0; leaves <= kMaxCpuid; ++leaves) {

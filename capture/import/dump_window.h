@@ -25,7 +25,7 @@ struct DumpedState {
 };
 
 /// Watches the writes of a capture for a state dump. Writes may come in any order and size, and
-/// other traffic may stand before and between them. Memory grows with the distinct bytes written
+/// other traffic may be before and between them. Memory grows with the distinct bytes written
 /// until the dump is found.
 class DumpFinder {
  public:
@@ -50,7 +50,7 @@ class DumpFinder {
   /// All words of a dump have been written.
   bool complete() const { return complete_.has_value(); }
   /// Enough was written to say that there is a dump, though words may still be missing: the monitor
-  /// marked it, or both magic words stand where they belong.
+  /// marked it, or both magic words are where they belong.
   bool found() const;
 
   /// What was written beside the state shows a driver that ends its dump with the start marker.
@@ -83,7 +83,7 @@ class DumpFinder {
   bool update(Candidate& candidate, const BusTransaction& t);
   const Candidate* best() const;
 
-  /// The page of the dump and the markers behind it.
+  /// The page of the dump and the markers after it.
   static constexpr std::uint32_t kWatchedBytes = 2 * kPageSize;
 
   MemoryImage written_;

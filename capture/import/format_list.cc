@@ -73,7 +73,7 @@ std::span<const CaptureFormat> capture_formats() { return kFormats; }
 
 const CaptureFormat* find_capture_format(std::string_view id) {
   if (id == "csv") id = "samples-csv";
-  // Behind a colon stands what describes the columns, or the processor whose share is read.
+  // After a colon is what describes the columns, or the processor whose share is read.
   for (const std::string_view with : {"columns", "machine-smp", "native"}) {
     if (id.starts_with(with) && id.substr(with.size()).starts_with(':')) id = with;
   }

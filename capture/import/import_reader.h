@@ -1,5 +1,5 @@
 #pragma once
-// import_capture() for a capture that is already open, possibly behind a reader that completes its
+// import_capture() for a capture that is already open, possibly after a reader that completes its
 // transactions.
 
 #include <string>

@@ -252,7 +252,7 @@ std::optional<Position> Importer::base_of_start() const {
   };
   const std::uint64_t first = ahead_.front().index;
   if (const auto here = known([&](const auto& t) { return t.index == first; })) return here;
-  // The first instruction that starts behind the place is the first of the recording.
+  // The first instruction that starts after the place is the first of the recording.
   return known([](const auto& t) { return t.op == BusOp::instruction_start; });
 }
 
@@ -420,7 +420,7 @@ bool Importer::stopped_by(const BusTransaction& t) {
   return true;
 }
 
-/// Whether the processor is reset here, behind instructions of the recording, and nothing says that
+/// Whether the processor is reset here, after instructions of the recording, and nothing says that
 /// they are counted on: what follows is another run, which no replay comes to.
 bool Importer::reset_by(const BusTransaction& t) {
   if (t.op != BusOp::reset || !t.has(kPositionKnown)) return false;
@@ -533,7 +533,7 @@ bool Importer::ends_where_told() const {
          audit_.counting() == Counting::all;
 }
 
-/// Instructions that show nothing on the bus may have completed behind the last that does, which
+/// Instructions that show nothing on the bus may have completed after the last that does, which
 /// itself may only have begun: a fault is delivered before the next one.
 void Importer::reach(Recording& recording, const Position& told) const {
   if (recording.end) return;  // pins and shutdowns show it themselves

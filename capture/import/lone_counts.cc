@@ -8,7 +8,7 @@ namespace {
 
 /// Parts of a line, which go in several records.
 constexpr std::size_t kMostParts = 2;
-/// Counts of neighbours may stand in either order (position_audit.h).
+/// Counts of neighbours may be in either order (position_audit.h).
 constexpr std::uint64_t kDisorder = 64;
 
 bool is_counted(const ProcessorRecord& record) {
@@ -32,7 +32,7 @@ std::size_t LoneCounts::same_count() const {
   return n;
 }
 
-/// `parts` records of one count stand between what was believed and the next one.
+/// `parts` records of one count are between what was believed and the next one.
 bool LoneCounts::is_lone(std::size_t parts) const {
   if (parts >= held_.size() || !is_counted(held_[parts].record)) return false;
   const std::uint64_t here = held_.front().record.record.instructions;

@@ -107,7 +107,7 @@ class MooExecution {
          (cycle.pins1 & kPinHighByte) == 0);
   }
 
-  /// The first row shows a later state of a cycle: the one that fetches what comes behind the
+  /// The first row shows a later state of a cycle: the one that fetches what comes after the
   /// queue.
   void begin_before(const MooCycle& cycle) {
     if (kMooOps[cycle.bus_status] != BusOp::code_read) {
@@ -181,7 +181,7 @@ class MooExecution {
   std::size_t row_ = 0;
   bool open_ = false;
   BusTransaction opened_;
-  std::size_t fetched_last_ = 0;  ///< bytes that would enter the queue behind the last row
+  std::size_t fetched_last_ = 0;  ///< bytes that would enter the queue after the last row
   PhysAddr next_code_;
 };
 

@@ -13,7 +13,7 @@
 namespace citcat {
 
 /// Fetches of what the queue holds at first, then cycles and instruction starts of the rows, and
-/// the start of the instruction behind the one that is tested: the test ends where its first byte
+/// the start of the instruction after the one that is tested: the test ends where its first byte
 /// is taken. Throws FormatError, with the row as offset, for rows that no bus shows, and where the
 /// queue does not end with the contents that the test has.
 std::vector<BusTransaction> executed_transactions(const MooTest& test, CpuModel cpu,

@@ -124,7 +124,7 @@ class NativeRecordFile final : public RecordFile {
                       "the sum over the header differs, the capture is damaged");
   }
 
-  /// Returns how many records stand before the end record.
+  /// Returns how many records are before the end record.
   std::size_t add_to_sums(std::span<const std::uint8_t> block) {
     const std::size_t wide =
         has_simd_vectors() ? SimdRecords::add_rows(block, kEndType, column_, behind_) : 0;
@@ -144,7 +144,7 @@ class NativeRecordFile final : public RecordFile {
     const std::size_t in_pairs = records / 2 * 2 * kBusRecordBytes;
     add_rows<2 * kBusRecordBytes / sizeof(Words)>(block.first(in_pairs));
     if (records % 2 != 0) {
-      // A sixth word would count as one of the sums: zeros stand before the five.
+      // A sixth word would count as one of the sums: zeros are before the five.
       std::array<std::uint8_t, kBusRecordBytes + sizeof(std::uint64_t)> last{};
       std::copy_n(block.begin() + static_cast<std::ptrdiff_t>(in_pairs), kBusRecordBytes,
                   last.end() - kBusRecordBytes);
@@ -159,7 +159,7 @@ class NativeRecordFile final : public RecordFile {
 
   /// Rows of kPairs pairs of words, whose columns go into the sums. To add each word to the sum,
   /// and then the sum to that of the sums, is to add up columns: of n rows each word goes into the
-  /// second sum once for itself and for each word behind it, and the first sum as often as there
+  /// second sum once for itself and for each word after it, and the first sum as often as there
   /// are words.
   template <std::size_t kPairs>
   void add_rows(std::span<const std::uint8_t> rows) {

@@ -15,7 +15,7 @@
 namespace citcat {
 
 inline constexpr std::array<std::uint8_t, 8> kNativeMagic{0x93, 'C', 'I', 'T', 'C', 'A', 'P', '\n'};
-// History: 1 is the first, whose header is under no sum; 2 adds one behind it.
+// History: 1 is the first, whose header is under no sum; 2 adds one after it.
 inline constexpr std::uint16_t kNativeVersion = 2;
 /// Of captures of several processors, whose records say who drove them.
 inline constexpr std::uint16_t kNativeProcessorsVersion = 3;

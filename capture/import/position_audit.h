@@ -53,7 +53,7 @@ class PositionAudit {
 
  private:
   // Processors with queues and buffers let a write reach the bus after the next instructions
-  // began; counts of such neighbours may stand in either order.
+  // began; counts of such neighbours may be in either order.
   static constexpr std::uint64_t kDisorder = 64;
 
   void apply_slow(BusTransaction& t);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kMonitorsFormat = "machine-smp";
 
-/// The processor that a format of several names behind a colon. Other formats have something else
+/// The processor that a format of several names after a colon. Other formats have something else
 /// there.
 std::optional<unsigned> named_processor(const std::string& format) {
   const std::size_t colon = format.find(':');
@@ -251,7 +251,7 @@ void ProcessorCapture::give(BusTransaction t) {
   ready_.push_back(t);
 }
 
-/// What comes behind the last transaction: of the same instruction; or of a processor that works on
+/// What comes after the last transaction: of the same instruction; or of a processor that works on
 /// within its caches while the bus goes on.
 void ProcessorCapture::give_rest() {
   while (const BusTransaction* const access = accesses_.rest()) {
@@ -277,14 +277,14 @@ bool ProcessorCapture::next(BusTransaction& out) {
 }
 
 /// The last instruction that may have been made before the capture ended: at most one in each clock
-/// of the bus, so that nothing is taken for captured that came behind the end.
+/// of the bus, so that nothing is taken for captured that came after the end.
 std::uint64_t ProcessorCapture::reach() const {
   if (info_.reached && info_.reached->instruction != 0) return info_.reached->instruction - 1;
   const bool hidden =
       info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
   if (!hidden) return last_instruction_;
   const std::uint64_t most = last_instruction_ + clock_ + last_clock_ - own_clock_;
-  // Values from behind that tell that the capture was cut, and not where.
+  // Values from after that tell that the capture was cut, and not where.
   const BusTransaction* const last = accesses_.last();
   return last != nullptr && last->position.instruction > most ? last_instruction_ : most;
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kAgentShift = 4, kBurstMask = 15;
 constexpr std::uint8_t kRecordShared = 64, kRecordLocked = 128;
-/// Types behind those of one processor.
+/// Types after those of one processor.
 constexpr std::uint8_t kInterrupt = 16, kMessage = 17, kInit = 18, kStartup = 19, kInvalidate = 20;
 constexpr std::uint8_t kMonitorsInvalidate = 12;
 /// Delivery mode of an interrupt that is an NMI (Intel SDM vol. 3, 10.6.1).

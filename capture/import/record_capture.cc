@@ -11,7 +11,7 @@ namespace {
 
 class RecordCapture final : public CaptureReader {
  public:
-  /// `paths` are the segments behind `first`.
+  /// `paths` are the segments after `first`.
   RecordCapture(std::string format, std::unique_ptr<InputStream> first,
                 std::vector<std::string> paths, const CaptureOptions& options, RecordFileMaker make)
       : paths_(std::move(paths)), options_(options), make_(std::move(make)) {

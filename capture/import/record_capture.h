@@ -42,7 +42,7 @@ class RecordFile {
   /// For messages: offset or line of the `index`-th record that next() returned last.
   virtual std::uint64_t where(std::size_t index) const = 0;
 
-  /// Whether next() returns what stands in the file.
+  /// Whether next() returns what is in the file.
   virtual bool is_stored_so() const { return input_->compression() == Compression::none; }
 
   const RecordDeclaration& declaration() const { return declaration_; }

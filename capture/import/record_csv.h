@@ -21,7 +21,7 @@ int detect_record_csv(const CaptureProbe& probe);
 std::unique_ptr<CaptureReader> open_record_csv(const std::vector<std::string>& paths,
                                                const CaptureOptions& options);
 
-/// How the line begins that may stand before the header and declares what it can as " key=value".
+/// How the line begins that may be before the header and declares what it can as " key=value".
 inline constexpr std::string_view kRecordCsvDeclaration = "#citcat-capture 1";
 /// What it declares of rows without data.
 inline constexpr std::string_view kRecordCsvWithoutData = " data=none";

@@ -24,7 +24,7 @@ class RegisterAccesses {
   const BusTransaction* before(const BusTransaction& t) const;
   /// The next access, behind everything else; null when there is none.
   const BusTransaction* rest() const { return next_ < all_.size() ? &all_[next_] : nullptr; }
-  /// The one behind all others; null where there is none.
+  /// The one after all others; null where there is none.
   const BusTransaction* last() const { return all_.empty() ? nullptr : &all_.back(); }
   void take() { ++next_; }
 

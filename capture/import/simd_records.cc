@@ -63,7 +63,7 @@ CITCAT_WIDE inline __attribute__((always_inline)) Eight load_eight(const std::ui
   return all;
 }
 
-/// Where words `kWord` + 5 k, those of the same field of eight records, stand in five rows: lanes
+/// Where words `kWord` + 5 k, those of the same field of eight records, are in five rows: lanes
 /// of the first two rows, of the next two and of the last, and which lanes come from these.
 template <int kWord>
 struct Places {
@@ -189,7 +189,7 @@ CITCAT_WIDE std::size_t SimdRecords::take(std::span<const std::uint8_t> records,
     if (good < kAtOnce) [[unlikely]]
       shape = _mm512_maskz_mov_epi32(static_cast<__mmask16>((1U << good) - 1), shape);
 
-    // What is written behind the good ones is written again or not looked at.
+    // What is written after the good ones is written again or not looked at.
     _mm512_storeu_si512(&columns.instructions[at + i], a_first);
     _mm512_storeu_si512(&columns.instructions[at + i] + 8, b_first);
     _mm512_storeu_si512(&columns.clock[at + i], clock);
@@ -214,7 +214,7 @@ CITCAT_WIDE std::size_t SimdRecords::take(std::span<const std::uint8_t> records,
 CITCAT_WIDE std::size_t SimdRecords::add_rows(std::span<const std::uint8_t> records,
                                               std::uint8_t end, Row& column, Row& behind) {
   constexpr std::size_t kTypeAt = offsetof(BusRecord, type);
-  // Where types stand among the 64 bytes of each vector of a row.
+  // Where types are among the 64 bytes of each vector of a row.
   std::array<__mmask64, 5> types{};
   for (std::size_t i = 0; i < kRowRecords; ++i) {
     const std::size_t byte = i * kBusRecordBytes + kTypeAt;

@@ -29,7 +29,7 @@ class SimdRecords {
   /// There was room for all: no record that take() stopped at would do by its kind.
   bool has_all() const { return has_all_; }
 
-  /// State behind the last record that was taken.
+  /// State after the last record that was taken.
   struct Last {
     std::uint64_t instructions = 0;
     std::uint32_t clock = 0;

@@ -32,7 +32,7 @@ class WhereFinder {
   /// Nothing: a place that is never reached.
   explicit WhereFinder(const std::optional<Where>& where) : where_(where) {}
 
-  /// Takes the next transaction of the capture; true when it is at the place or behind it.
+  /// Takes the next transaction of the capture; true when it is at the place or after it.
   bool reached(const BusTransaction& t) { return where_ && reached_place(t); }
 
  private:

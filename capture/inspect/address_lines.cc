@@ -177,7 +177,7 @@ class AddressFinder {
   static bool is_address(const Motion& m) { return m.changes > 0 && is_few(m.odd_steps, m.steps); }
 
   /// Whether T3 shows something else than T1, as slow signals do not: an address changes more often
-  /// than the status behind it, or most cycles have both levels and the status does change.
+  /// than the status after it, or most cycles have both levels and the status does change.
   static bool has_phases(const Motion& m) {
     return (m.changes > 0 && m.late_changes * 4 <= m.changes) ||
            (m.late_changes > 0 && !is_few(m.within, m.cycles));

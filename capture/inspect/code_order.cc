@@ -3,7 +3,7 @@
 namespace citcat {
 namespace {
 
-/// A jump and what lies in the queue behind it: 16 bytes of a 386SX, and five of the jump.
+/// A jump and what lies in the queue after it: 16 bytes of a 386SX, and five of the jump.
 constexpr std::size_t kBytesKept = 24;
 /// Code is fetched from the beginning of a double word at most.
 constexpr std::uint64_t kFetchAlignment = 4;

@@ -42,13 +42,13 @@ struct ConvertRange {
 
 struct ConvertOptions {
   ConvertRange range;
-  ExtraSignals* extra = nullptr;  ///< of pins as vcd: what stands beside them; may be null
+  ExtraSignals* extra = nullptr;  ///< of pins as vcd: what is beside them; may be null
   std::function<void(std::uint64_t)> progress;  ///< may be empty
 };
 
 /// Converts to `target` (an id of the table; "csv" is short for "record-csv"). Several segments
 /// become one file, which says so in warnings. Throws UsageError for an unknown target, for
-/// samples wanted from a capture that has none, for a range behind its end and for times where no
+/// samples wanted from a capture that has none, for a range after its end and for times where no
 /// rate is known, and what open_capture() throws.
 ConvertResult convert_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                               std::string_view target, std::unique_ptr<ByteSink> sink,

@@ -19,7 +19,7 @@ class SampleWriter {
   /// `number` is the sample's; `previous` is empty for the first one.
   virtual void sample(std::uint64_t number, std::span<const std::uint8_t> levels,
                       std::span<const std::uint8_t> previous) = 0;
-  /// Behind the last one: what there is to say of times before `end`.
+  /// After the last one: what there is to say of times before `end`.
   virtual void finish(std::uint64_t /*end*/) {}
 };
 

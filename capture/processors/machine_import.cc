@@ -40,7 +40,7 @@ class MachineImport {
     return std::move(result_);
   }
 
-  /// What goes with it behind the recordings, of more than one processor.
+  /// What goes with it after the recordings, of more than one processor.
   void add_machine(const std::string& path) {
     machine_.processors = processors_;
     if (machine_.processors < 2) return;
@@ -85,7 +85,7 @@ class MachineImport {
     std::uint64_t reached = *recording.instructions;
     for (const InternalRead& read : recording.internal_reads) {
       if (!read.position_known) continue;
-      // Those that go on behind that are of a longer run, from which the capture was cut: which of
+      // Those that go on after that are of a longer run, from which the capture was cut: which of
       // them it still reached is not known.
       if (read.position.instruction > reach) return;
       reached = std::max(reached, read.position.instruction + 1);

@@ -58,7 +58,7 @@ nlohmann::ordered_json analysis_json(const tools::Analysis& analysis, std::uint6
   json["divergence"] = divergence_json(report.divergence);
   const nlohmann::ordered_json tools = tools::report_json(found);
   json.update(tools);
-  // With a single tool its keys also stand at the top level.
+  // With a single tool its keys also are at the top level.
   if (analysis.only_tool() != nullptr) {
     for (const auto& [key, value] : tools["tools"].front().items()) {
       if (!json.contains(key)) json[key] = value;

@@ -97,8 +97,8 @@ struct Looker {
   Monitor monitor;
 };
 
-/// The processor that leaves its evidence first in the order of the bus, at that place. Throws
-/// UsageError where none does.
+/// The processor that diverges from its evidence first in the order of the bus, at that place.
+/// Throws UsageError where none does.
 std::size_t seek_divergence(const std::vector<std::unique_ptr<Looker>>& lookers,
                             const BusTurns& turns) {
   std::optional<std::size_t> first;
@@ -180,7 +180,7 @@ std::string server_command(const DebugArguments& arguments) {
       arguments.gdb,
       // What takes long is not to be taken for a line that is down.
       "-iex", "set remotetimeout 3600",
-      // Behind `monitor seek` registers are others than gdb remembers.
+      // After `monitor seek` registers are others than gdb remembers.
       "-iex",
       "python gdb.execute('define hookpost-monitor\\nmaintenance flush register-cache\\nend', "
       "to_string=True)",

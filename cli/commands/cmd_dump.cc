@@ -59,7 +59,7 @@ struct DumpOptions {
   bool wants(std::uint64_t number) const { return number >= from && number < to; }
 };
 
-/// Throws UsageError when --from lies behind the last of `count` records.
+/// Throws UsageError when --from lies after the last of `count` records.
 void require_records(const DumpOptions& options, std::uint64_t count, std::string_view records) {
   if (options.from == 0 || options.from >= options.to || options.from < count) return;
   throw UsageError(
@@ -398,7 +398,7 @@ void dump_evidence(const RecordingFile& file, const DumpOptions& options, const 
   require_records(options, next, "transactions");
 }
 
-/// The index behind the last transaction; nothing where the evidence is not there to tell.
+/// The index after the last transaction; nothing where the evidence is not there to tell.
 std::optional<std::uint64_t> end_of(const RecordingFile& file) {
   if (file.meta().evidence != EvidenceMode::full) return std::nullopt;
   const std::unique_ptr<EvidenceReader> evidence = file.evidence();

@@ -180,8 +180,8 @@ void print_found(const ExplainedRecording& found, const ExplainArguments& argume
              found.advice, found.clock_hz, console);
 }
 
-/// Each processor whose replay leaves the evidence, by itself. `repaired`: with its own causes each
-/// of them agrees.
+/// Each processor whose replay diverges from the evidence, by itself. `repaired`: with its own
+/// causes each of them agrees.
 nlohmann::ordered_json explain_each(const MachineFile& machine, const MachineOutcome& outcome,
                                     ExplainArguments arguments, TimeBudget& time,
                                     const Console& console, bool& repaired) {

@@ -102,7 +102,7 @@ std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
   return shares;
 }
 
-/// Hands on what the share notes of its records, which come behind `before` bytes. One that is
+/// Hands on what the share notes of its records, which come after `before` bytes. One that is
 /// plain KT says where it begins, by its description.
 void append_notes(const Share& share, std::uint64_t before, TraceSink& out) {
   KtNoteReader reader(share.path);

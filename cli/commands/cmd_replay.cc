@@ -328,8 +328,8 @@ ExitCode replay_one(ReplayArguments arguments, const Console& console) {
       !(arguments.output.empty() && report.instructions == arguments.range.from)) {
     arguments.positions.require_reached(arguments.recording, report.instructions);
   }
-  // A trace that left the evidence does not get the name asked for: what was sure until then stays
-  // beside it as `.partial`.
+  // A trace that diverged from the evidence does not get the name asked for: what was sure until
+  // then stays beside it as `.partial`.
   if (result.sure()) keep_trace(*output, shard, arguments.output);
   print_result(result, opening, seconds, arguments, console);
   result.warn(console);

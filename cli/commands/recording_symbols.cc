@@ -9,7 +9,7 @@
 namespace citcat {
 namespace {
 
-/// Moves the kernel among the modules to where the recorded one lay, if it can be told.
+/// Moves the kernel among the modules to where the recorded one lay, if it can be known.
 void place_kernel(std::vector<SymbolModule>& modules, const RecordingFile& file,
                   const Console& console) {
   for (SymbolModule& module : modules) {

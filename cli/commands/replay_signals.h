@@ -14,8 +14,8 @@
 namespace citcat {
 
 /// Instruction, its address and position, process, interrupt in progress, and where the replay
-/// leaves its evidence. What no transaction belongs to is spread evenly between its neighbours in
-/// time.
+/// diverges from its evidence. What no transaction belongs to is spread evenly between its
+/// neighbours in time.
 class ReplaySignals final : public ExtraSignals {
  public:
   /// Throws UsageError where the recording's evidence tells no clocks.
@@ -23,7 +23,7 @@ class ReplaySignals final : public ExtraSignals {
 
   std::vector<Signal> signals() const override;
   bool next(Change& out) override;
-  /// Where the replay left its evidence, once next() has given all; else empty.
+  /// Where the replay diverged from its evidence, once next() has given all; else empty.
   const std::string& divergence() const { return divergence_; }
 
  private:

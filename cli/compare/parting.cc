@@ -28,7 +28,7 @@ Json values_of(const std::vector<sql::ComparedValue>& values) {
 }  // namespace
 
 Json parting_json(const ComparedSide& a, const ComparedSide& b, const Console& console) {
-  // Behind a divergence there is no run to compare.
+  // After a divergence there is no run to compare.
   ComparedRecording first(a.recording, true, console), second(b.recording, true, console);
   const sql::RunDifference found =
       sql::difference_of(first.source(), a.from, second.source(), b.from);

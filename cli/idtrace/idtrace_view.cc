@@ -34,7 +34,7 @@ void print_head(const char* columns, const IdtraceView& view, const Console& con
   if (view.form == TextForm::csv) console.print(std::string(columns) + "\n");
 }
 
-/// Throws UsageError where `from` lies behind all `count` rows.
+/// Throws UsageError where `from` lies after all `count` rows.
 void require_reached(const IdtraceView& view, std::uint64_t count) {
   if (view.from == 0 || view.from < count) return;
   throw UsageError(fmt::format("--from {}: {} ends after {}", view.from, view.file, count));

@@ -21,7 +21,7 @@ struct IdtraceView {
   bool wants(std::uint64_t number) const { return number >= from && number < to; }
 };
 
-/// Prints them. Throws UsageError where `from` lies behind the last, FormatError where `kind` is
+/// Prints them. Throws UsageError where `from` lies after the last, FormatError where `kind` is
 /// none of the three or the file is not what it says.
 void print_idtrace_file(const IdtraceView& view, FileKind kind, const Console& console);
 

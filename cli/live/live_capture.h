@@ -15,7 +15,7 @@ namespace citcat {
 /// Whether the name is that of an analyser and not of a file.
 bool is_live_source(std::string_view name);
 
-/// The arguments of sigrok-cli for a source: its driver, and the options behind it, separated by
+/// The arguments of sigrok-cli for a source: its driver, and the options after it, separated by
 /// blanks. Throws UsageError where they do not say how long to capture.
 std::vector<std::string> live_arguments(const std::string& source);
 

@@ -17,7 +17,7 @@ using WorkOfProcessor =
 
 /// Runs `work` for each processor, in their order or, with more than one job, side by side in
 /// processes of their own. What it prints as JSON becomes an item of one line
-/// {"processors": [...]}; text stands below "processor P". Returns the first exit code that is not
+/// {"processors": [...]}; text is below "processor P". Returns the first exit code that is not
 /// ok.
 ExitCode for_each_processor(const MachineFile& machine, const Console& console, bool json,
                             unsigned jobs, const WorkOfProcessor& work);

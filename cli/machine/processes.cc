@@ -20,7 +20,7 @@
 namespace citcat {
 namespace {
 
-/// What stands before a result: how the work ended.
+/// What is before a result: how the work ended.
 constexpr char kDone = 'd', kBadInput = 'b', kFailed = 'f';
 
 void write_all(int to, const std::string& text) {

@@ -131,7 +131,7 @@ std::string program_page(const std::vector<CommandDescription>& commands) {
   std::string others;
   for (const CommandDescription& command : commands) {
     page += ".TP\n.BR citcat\\-" + roff(command.name) + " (1)\n" + roff_line(command.summary + ".");
-    // A comma behind a cross reference is part of the macro's last argument.
+    // A comma after a cross reference is part of the macro's last argument.
     if (!others.empty()) others += ",\n";
     others += ".BR citcat\\-" + roff(command.name) + " (1)";
   }

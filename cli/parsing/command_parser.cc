@@ -82,7 +82,7 @@ ParserOption ParserOption::type_name(const std::string& name) const {
 }
 
 ParserOption ParserOption::repeated() const {
-  // Without the last of these the first occurrence would take the arguments behind it, too.
+  // Without the last of these the first occurrence would take the arguments after it, too.
   option_->expected(1)->take_all()->allow_extra_args(false);
   return *this;
 }

@@ -65,7 +65,7 @@ class CommandParser {
                          const std::string& text) const;
   ParserOption on_flag(const std::string& names, const std::function<void()>& act,
                        const std::string& text) const;
-  /// Whatever else stands on the command line is accepted and left alone.
+  /// Whatever else is on the command line is accepted and left alone.
   void take_anything() const;
   /// One that was added.
   ParserOption option(const std::string& name) const;

@@ -34,7 +34,7 @@ constexpr std::array kWithoutValue = {"h",
                                       "xen-attach",
                                       "enable-sync-profile"};
 
-/// Up to the next single comma; `at` goes behind it.
+/// Up to the next single comma; `at` goes after it.
 std::string next_part(const std::string& text, std::size_t& at) {
   std::string part;
   for (; at < text.size(); ++at) {

@@ -30,8 +30,8 @@ view::ExportRange told_range(const ReportedRecording& reported) {
   return {std::min(reported.what.range.from, end), end};
 }
 
-/// Of a long run its beginning, or what leads to where the replay left its evidence, or to a
-/// shutdown.
+/// Of a long run its beginning, or what leads to where the replay diverged from its evidence, or to
+/// a shutdown.
 view::ExportRange held_range(const ReportedRecording& reported, const view::RunIndex& index,
                              const ReportOptions& options) {
   view::ExportRange all = told_range(reported);
@@ -71,8 +71,8 @@ Json page_verdict(const ReportedRecording& reported) {
                                                all.from, all.to)}};
 }
 
-/// Why the replay left its evidence, with the likeliest cause that a search found; null where it
-/// did not.
+/// Why the replay diverged from its evidence, with the likeliest cause that a search found; null
+/// where it did not.
 Json page_divergence(const ReportedRecording& reported, const Json& verdict) {
   if (reported.run.agrees) return nullptr;
   std::string text = "the replay leaves its evidence: " + verdict["text"].get<std::string>();

@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// The exporter that writes `path`: what `format` names, with options behind a colon, else by the
+/// The exporter that writes `path`: what `format` names, with options after a colon, else by the
 /// path's ending. Null for KT, which is `format` kt or empty. Throws UsageError where there is no
 /// such format.
 const tools::ExporterRow* exporter_for(const std::string& format, const std::string& path);
@@ -41,7 +41,7 @@ struct ExportResult {
   bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
 };
 
-/// Replays and writes. A run that left the evidence does not get its name.
+/// Replays and writes. A run that diverged from the evidence does not get its name.
 ExportResult run_export(const RecordingFile& file, ExportRequest request, const Console& console);
 
 }  // namespace citcat

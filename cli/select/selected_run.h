@@ -27,8 +27,8 @@ struct SelectedExport {
   ExitCode exit_code() const { return result.sure() ? ExitCode::ok : ExitCode::answer_is_no; }
 };
 
-/// Writes it to `path` by `exporter`, whose options `format` has. A run that left its evidence is
-/// warned of.
+/// Writes it to `path` by `exporter`, whose options `format` has. A run that diverged from its
+/// evidence is warned of.
 SelectedExport export_selected(const SelectedRun& run, const tools::ExporterRow& exporter,
                                const std::string& format, const std::string& path,
                                const Console& console);

@@ -36,7 +36,7 @@ class ResultPieces {
   std::string text_;
 };
 
-/// As SQLite writes numbers with a point: 15 digits, and always one behind the point.
+/// As SQLite writes numbers with a point: 15 digits, and always one after the point.
 std::string real_text(double value) {
   std::string text = fmt::format("{:.15g}", value);
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";

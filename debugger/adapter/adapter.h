@@ -32,7 +32,7 @@ struct OpenedMachine {
     std::string name;
     std::unique_ptr<Debuggee> debuggee;
   };
-  std::shared_ptr<void> holds;  ///< what the debuggees stand on
+  std::shared_ptr<void> holds;  ///< what the debuggees are on
   std::vector<Processor> processors;
   /// Where the bus that they share tells their order; otherwise each moves by itself.
   std::optional<BusTurns> turns;
@@ -132,7 +132,7 @@ class Adapter {
     std::function<MachineMoveEnd()> move;
   };
   std::optional<Pending> pending_;
-  std::vector<std::pair<const char*, Json>> later_;  ///< events behind the answer
+  std::vector<std::pair<const char*, Json>> later_;  ///< events after the answer
 };
 
 }  // namespace citcat::dap

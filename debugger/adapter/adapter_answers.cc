@@ -114,7 +114,7 @@ Json Adapter::registers_json(std::size_t processor, std::size_t group) {
   return variables;
 }
 
-/// Where the run stands, or where a call was.
+/// Where the run is, or where a call was.
 Json Adapter::call_json(std::size_t processor, std::size_t level) {
   Debuggee& its = debuggee(processor);
   const std::vector<StackLevel>& levels = its.stack_levels(interrupt_);
@@ -200,7 +200,7 @@ Json Adapter::evaluate(const Arguments& arguments) {
   } catch (const UsageError&) {
     if (!asks_monitor) throw;
   }
-  // The commands that gdb has behind `monitor`; branches are gdb's alone.
+  // The commands that gdb has after `monitor`; branches are gdb's alone.
   if (expression.starts_with("fork")) throw UsageError("fork: branches are gdb's (citcat debug)");
   const Moment before = its.target().timeline().moment();
   const std::string text = its.monitor().run(expression, interrupt_);

@@ -15,7 +15,7 @@ DisassembledLine line_at(const Debuggee& debuggee, LinearAddr at) {
     line.text = debuggee.text_at(at, info);
     return line;
   }
-  // What lies behind it may be unknown, too.
+  // What lies after it may be unknown, too.
   line.bytes = debuggee.target().read(at, kMaxInstructionBytes);
   line.text = line.bytes.size() < kMaxInstructionBytes ? "(unknown)" : "(bad)";
   line.bytes.resize(std::min<std::size_t>(line.bytes.size(), 1));

@@ -16,7 +16,7 @@ struct DisassembledLine {
   bool valid = false;  ///< it is an instruction
 };
 
-/// `count` lines from the one that lies `offset` instructions behind `at` on, before it where that
+/// `count` lines from the one that lies `offset` instructions after `at` on, before it where that
 /// is negative. Backwards, code is taken for what leads up to `at` from as far back as can be:
 /// before it, nobody knows for sure where an instruction begins.
 std::vector<DisassembledLine> disassemble(const Debuggee& debuggee, LinearAddr at,

@@ -21,7 +21,7 @@ class Stepper {
   MoveEnd over(Unit unit);
   /// The same, into what is called.
   MoveEnd into(Unit unit);
-  /// To behind the call of the procedure that runs, or to where the interrupt came.
+  /// To after the call of the procedure that runs, or to where the interrupt came.
   MoveEnd out();
   /// Back by an instruction, or to the beginning of the line before, over what was called.
   MoveEnd back(Unit unit);

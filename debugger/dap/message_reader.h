@@ -17,7 +17,7 @@ class MessageReader {
 
   void add(std::string_view bytes) { buffer_ += bytes; }
   /// The body of the next message; nullopt where it has not come whole yet. Throws FormatError for
-  /// what is no message: nothing behind it can be found any more.
+  /// what is no message: nothing after it can be found any more.
   std::optional<std::string> take();
   /// Bytes that wait, all of no message that take() gave.
   bool empty() const { return buffer_.empty(); }

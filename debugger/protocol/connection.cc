@@ -52,7 +52,7 @@ bool Connection::is_interrupted() {
     for (Incoming incoming; !has_waiting_ && reader_.take(incoming);) {
       interrupt_ |= incoming.kind == Incoming::Kind::interrupt;
       if (incoming.kind != Incoming::Kind::packet) continue;
-      // Nobody sends one before the answer to the last; it is answered behind that.
+      // Nobody sends one before the answer to the last; it is answered after that.
       if (acknowledges_) line_.write("+");
       waiting_ = std::move(incoming.data);
       has_waiting_ = true;

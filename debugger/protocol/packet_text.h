@@ -14,7 +14,7 @@ namespace citcat::gdb {
 /// The longest packet that is taken, and told to gdb as PacketSize.
 inline constexpr std::size_t kMaxPacketBytes = 0x4000;
 
-/// The sum that ends a packet, of what stands in it.
+/// The sum that ends a packet, of what is in it.
 std::uint8_t packet_sum(std::string_view body);
 /// The packet of `data`, in which what has a meaning of its own is escaped.
 std::string packet_of(std::string_view data);

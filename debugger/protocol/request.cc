@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Request::Kind;
 
-/// Takes what stands before `end`, and `end` itself; everything where it is not there.
+/// Takes what is before `end`, and `end` itself; everything where it is not there.
 std::string_view take_until(std::string_view& rest, char end) {
   const std::size_t at = rest.find(end);
   const std::string_view taken = rest.substr(0, at);

@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// `count` transactions before the place where `target` stands and as many from it on, and as many
+/// `count` transactions before the place where `target` is and as many from it on, and as many
 /// of the replay's accesses, in one list in the order of positions. A capture without counts is
 /// shown around the transaction that the schedule names next. Throws UsageError where the archive
 /// holds no evidence.

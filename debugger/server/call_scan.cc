@@ -70,7 +70,7 @@ void CallScan::look_at(const ExecutedBlock& block, Position first) {
   arrive(block.linear(0));
   const std::uint32_t last = block.count() - 1;
   const InstructionClass kind = block.decoded(last).kind;
-  // Instructions that leave or enter a level never stand in blocks.
+  // Instructions that leave or enter a level never are in blocks.
   if (!is_call(kind) && !is_return(kind)) return;
   look_at(block.instruction(last), {first.instruction + last, 0});
 }

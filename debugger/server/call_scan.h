@@ -1,5 +1,5 @@
 #pragma once
-// The calls, interrupts, exceptions and system calls that have not returned where the run stands,
+// The calls, interrupts, exceptions and system calls that have not returned where the run is,
 // as far as they began in the stretch that is listened to. A call is held to the stack: its return
 // address must still lie there.
 
@@ -18,7 +18,7 @@ struct OpenCall {
   Position at;                      ///< of the call
   LinearAddr call;                  ///< the instruction
   LinearAddr target;                ///< where the procedure begins
-  LinearAddr return_to;             ///< behind the call
+  LinearAddr return_to;             ///< after the call
   LinearAddr slot;                  ///< of the return address
   std::uint64_t return_offset = 0;  ///< what lies there: an offset in CS
   unsigned slot_bytes = 4;
@@ -34,7 +34,7 @@ class CallScan final : public Observer {
   /// The machine that is told of; it must outlive the object.
   explicit CallScan(const Machine& machine) : machine_(machine), nest_(machine) {}
 
-  /// What is open where the machine stands.
+  /// What is open where the machine is.
   OpenNest open() const { return {open_calls(), nest_.entered()}; }
 
   Interest interest() const override { return {.code = Detail::blocks}; }

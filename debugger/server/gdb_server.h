@@ -62,7 +62,7 @@ class GdbServer {
   std::function<void(const std::string&)> tell_;
   std::size_t looked_at_ = 0;  ///< whose registers and memory gdb asks for
   std::size_t moves_ = 0;      ///< what a packet without a thread moves
-  std::string stop_;           ///< why it stands where it stands
+  std::string stop_;           ///< why it is where it is
   std::string description_;
   bool says_kind_of_breakpoint_ = false;  ///< gdb understands swbreak and hwbreak
 };

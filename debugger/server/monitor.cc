@@ -251,7 +251,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   const BusModel bus = target_.machine().bus();
   const auto lies = physical ? bus.held(MachineAddr{at}) : target_.machine().find(LinearAddr{at});
   if (!lies) throw UsageError(fmt::format("last-write: nothing is mapped at {:08x}", at));
-  // Within one frame: what lies behind it is elsewhere.
+  // Within one frame: what lies after it is elsewhere.
   const auto bytes = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(*size, kPageSize - lies->offset_in_page()));
   StopSet stops;

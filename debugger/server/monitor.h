@@ -25,7 +25,7 @@ class Monitor {
   /// "where" as words of the command line and of `seek`: N, N+K, begin, end or divergence. Throws
   /// UsageError. Goes there, and says where it came to.
   std::string seek(const std::string& where, const Interrupt& interrupt = {});
-  /// Where and why the run leaves its evidence; empty as long as nobody knows that it does.
+  /// Where and why the run diverges from its evidence; empty as long as nobody knows that it does.
   std::string divergence_text() const;
 
  private:

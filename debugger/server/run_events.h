@@ -60,7 +60,7 @@ class InterruptNest final : public Observer {
   void delivered(const DeliveredEvent& event, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
 
-  /// Those whose handlers have not returned where the machine stands.
+  /// Those whose handlers have not returned where the machine is.
   std::vector<Entered> entered() const;
   /// Handlers that returned and had been entered before the stretch began.
   std::uint64_t entered_before() const { return entered_before_; }

@@ -75,7 +75,7 @@ class DebugTarget {
   /// The breakpoint at the instruction that is to run next.
   std::optional<MoveEnd> breakpoint_here() const;
 
-  // A move ends with a watchpoint behind the instruction that meets it, a move back before it. An
+  // A move ends with a watchpoint after the instruction that meets it, a move back before it. An
   // answer names one address. Where an instruction meets watchpoints that have none in common,
   // the next move in the same direction ends at once, with the next of them.
   MoveEnd step();

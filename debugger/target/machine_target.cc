@@ -145,7 +145,7 @@ MachineMoveEnd MachineTarget::go_on(std::size_t p, bool alone, const Interrupt& 
     return told({*found[*first].met, *first});
   }
   if (!interrupted) {
-    // Behind the last turn each goes to its end.
+    // After the last turn each goes to its end.
     for (std::size_t q = 0; q < size(); ++q) {
       Found& its = found[q];
       if (its.met || its.searched_out) continue;

@@ -22,7 +22,7 @@ constexpr std::array<const char*, 4> kFeatures{"org.gnu.gdb.i386.core", "org.gnu
 
 constexpr std::uint32_t kMsrKernelGsBase = 0xc0000102;  // AMD64 APM vol. 2, SWAPGS
 
-/// What the run tells of the place where it stands.
+/// What the run tells of the place where it is.
 enum : std::size_t { kInstruction, kIteration, kDeliveries, kHalted, kSmm };
 
 constexpr std::string_view kFlagsType = R"(<flags id="i386_eflags" size="4">

@@ -8,7 +8,7 @@ namespace citcat {
 
 class RunObserver final : public Observer {
  public:
-  /// Null: nobody listens, and plain code passes at full speed. `code`: how it receives plain
+  /// Null: nobody listens, and ordinary code passes at full speed. `code`: how it receives plain
   /// code.
   void set_listener(Observer* listener, Detail code) {
     listener_ = listener;

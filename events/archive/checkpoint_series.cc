@@ -108,7 +108,7 @@ void write_frame(ByteWriter& out, std::span<const std::uint8_t> plain) {
   out.bytes(frame);
 }
 
-/// Differences of up to kGroupPages frames: all data, then all masks, so that like stands by like.
+/// Differences of up to kGroupPages frames: all data, then all masks, so that like is by like.
 std::vector<std::uint8_t> flat_group(std::span<const Difference> group) {
   std::vector<std::uint8_t> plain;
   plain.reserve(group.size() * kFlatBytes);

@@ -30,7 +30,7 @@ struct EncodedChunk {
   std::vector<std::uint8_t> payload;
 };
 
-/// `stored` is the payload as it will stand in the file; gives the chunk its place after what
+/// `stored` is the payload as it will be in the file; gives the chunk its place after what
 /// `layout` holds. Index and end chunks are not listed in the index.
 template <typename Layout>
 EncodedChunk place_chunk(Layout& layout, ChunkKind kind, std::vector<std::uint8_t> stored,

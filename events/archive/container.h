@@ -40,7 +40,7 @@ inline constexpr ChunkKind kEndChunk = chunk_kind("END ");
 inline constexpr ChunkKind kLostChunk = chunk_kind("LOST");
 
 /// Appends chunks to a file being written. Compression runs on threads beside the caller; chunks
-/// stand in the file in the order in which they were added.
+/// are in the file in the order in which they were added.
 class ContainerWriter {
  public:
   /// Writes a new file, visible under `path` after finish().
@@ -90,7 +90,7 @@ class ContainerWriter {
   AtomicFile file_;
   Layout layout_;
   Recycler<ZstdCompressor> compressors_;
-  std::deque<Pending> pending_;  ///< behind compressors_, which their threads use
+  std::deque<Pending> pending_;  ///< after compressors_, which their threads use
 };
 
 /// Whether a file that begins with `prefix` is a container, possibly a damaged one.
@@ -114,7 +114,7 @@ class ContainerReader {
   std::uint16_t version() const { return version_; }
   const std::string& path() const { return file_.path(); }
   std::uint64_t file_bytes() const { return file_.size(); }
-  /// Offset of bytes behind the last complete end chunk, when there are any.
+  /// Offset of bytes after the last complete end chunk, when there are any.
   std::optional<std::uint64_t> unfinished_append() const { return unfinished_append_; }
 
  private:

@@ -45,7 +45,7 @@ std::vector<std::uint8_t> read_payload(const RandomAccessFile& file, const Chunk
 
 Hash128 content_hash_of(const std::vector<ChunkInfo>& chunks);
 std::vector<std::uint8_t> encode_index(const std::vector<ChunkInfo>& chunks);
-/// `name` and `offset` are for messages: the file, and where `bytes` stand in it.
+/// `name` and `offset` are for messages: the file, and where `bytes` are in it.
 std::vector<ChunkInfo> decode_index(std::span<const std::uint8_t> bytes, const std::string& name,
                                     std::uint64_t offset);
 

@@ -144,7 +144,7 @@ class Scanner {
 
   void report(std::uint64_t offset, std::uint64_t bytes, std::optional<ChunkInfo> chunk,
               std::string message) {
-    // Messages of FormatError begin with file and offset, which stand beside the message here.
+    // Messages of FormatError begin with file and offset, which are beside the message here.
     if (message.starts_with(file_.path() + ":")) {
       message.erase(0, message.find(": ", file_.path().size()) + 2);
     }

@@ -85,7 +85,7 @@ class EvidenceChunk {
   explicit EvidenceChunk(ByteReader& in);
 
   std::size_t size() const { return number_.size(); }
-  /// The next transactions in order, as many as fit; returns how many, 0 behind the last.
+  /// The next transactions in order, as many as fit; returns how many, 0 after the last.
   std::size_t next_block(std::span<BusTransaction> out);
   /// The same with lines joined as EvidenceReader::next_line() has them; `parts`, as long as `out`:
   /// how many transactions each is.

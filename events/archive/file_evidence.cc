@@ -29,7 +29,7 @@ bool FileEvidenceReader::load_next_chunk() {
     return kind == kEvidenceChunk || kind == kLostChunk || kind == kMetaChunk;
   };
   while (at_ < chunks_.size() && !ends_evidence(chunks_[at_].kind)) ++at_;
-  // All evidence stands before META, because it is written while the capture is read.
+  // All evidence is before META, because it is written while the capture is read.
   if (at_ == chunks_.size() || chunks_[at_].kind == kMetaChunk) return false;
   const ChunkInfo& info = chunks_[at_++];
   const std::vector<std::uint8_t> payload = container_->read(info);

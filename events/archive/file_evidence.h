@@ -41,7 +41,7 @@ class FileEvidenceReader final : public EvidenceReader {
   static constexpr std::size_t kBlock = 128;
   std::array<BusTransaction, kBlock> block_;  ///< decoded ahead
   std::array<std::uint8_t, kBlock> parts_{};  ///< of next_line(): transactions that each of them is
-  std::size_t next_ = 0, decoded_ = 0;        ///< of block_: the next to give, behind the last
+  std::size_t next_ = 0, decoded_ = 0;        ///< of block_: the next to give, after the last
 };
 
 }  // namespace citcat

@@ -195,7 +195,7 @@ class RecordingAppender {
   void add_placements(std::span<const PlacedEvent> events);
   /// Corrections that a person has reviewed; opening the archive applies them.
   void add_hints(const HintFile& hints);
-  /// Names for addresses, behind those that are there.
+  /// Names for addresses, after those that are there.
   void add_symbols(std::span<const SymbolModule> modules);
   void finish();
 

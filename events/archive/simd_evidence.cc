@@ -65,7 +65,7 @@ CITCAT_WIDE void SimdEvidence::pack(const AccessRun& run, std::uint32_t shape_fl
         static_cast<__mmask16>(run.size() - i >= kAtOnce ? 0xffffU : (1U << (run.size() - i)) - 1);
     const auto live_high = static_cast<__mmask8>(live >> 8);
 
-    // Packs the bytes that each folded address difference needs, one behind the other.
+    // Packs the bytes that each folded address difference needs, one after the other.
     const __m512i shape = _mm512_maskz_loadu_epi32(live, &columns.shape[at]);
     const __m512i op = _mm512_and_si512(shape, all_of(3));
     const __m512i size = _mm512_and_si512(_mm512_srli_epi32(shape, kShapeSizeShift), all_of(31));

@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// Where in a step (EvidenceEncoder) stands how the transaction goes on from those before it; all
+/// Where in a step (EvidenceEncoder) is how the transaction goes on from those before it; all
 /// are zero where it has no such thing. docs/formats/archive.md, EVD2, `how`.
 struct StepLayout {
   static constexpr unsigned kAddressShift = 0;      ///< two bits: 0, 1, 2 or 4 bytes of difference
@@ -26,7 +26,7 @@ struct StepLayout {
 /// What of a run goes into evidence.
 struct SimdEvidence {
   static constexpr std::size_t kMax = AccessRun::kMax;
-  /// Vectors are written whole: so many elements behind the last may be written too.
+  /// Vectors are written whole: so many elements after the last may be written too.
   static constexpr std::size_t kBehind = 64;
 
   // In: from the transactions before the run.

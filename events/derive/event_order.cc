@@ -3,7 +3,7 @@
 namespace citcat {
 
 void number_events_by_order(Recording& recording) {
-  // External write k gets 2k + 1 and an interrupt the even number behind the writes before it, so
+  // External write k gets 2k + 1 and an interrupt the even number after the writes before it, so
   // that both columns are steady.
   std::uint64_t before = 0;
   auto interrupt = recording.interrupts.begin();

@@ -134,7 +134,7 @@ void RecordingBuilder::note_start(const BusTransaction& t) {
 }
 
 /// A fetch shows other bytes than those that an instruction begun before was made of: it was
-/// somebody else who wrote them behind that instruction. Returns where the next one begins.
+/// somebody else who wrote them after that instruction. Returns where the next one begins.
 std::optional<Position> RecordingBuilder::begun_from(const BusTransaction& t, std::uint32_t first,
                                                      std::uint32_t last) const {
   if (begun_.counts != counts_) return std::nullopt;
@@ -376,7 +376,7 @@ std::optional<std::size_t> RecordingBuilder::last_of_chunk(std::size_t added) co
 
 namespace {
 
-/// Takes the first `count` out of `events`, where the one behind them is of the transaction
+/// Takes the first `count` out of `events`, where the one after them is of the transaction
 /// `index` or an earlier one.
 std::vector<Interrupt> take_first(std::vector<Interrupt>& events, std::size_t count,
                                   std::uint64_t index) {

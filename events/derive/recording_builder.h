@@ -64,7 +64,7 @@ class RecordingBuilder {
   void add(std::span<BusTransaction> transactions);
 
   /// Whether a run may be given to add(): where access times are kept by words, nothing marks
-  /// interrupts, and all of it lies behind the instruction of start().
+  /// interrupts, and all of it lies after the instruction of start().
   bool takes(const AccessRun& run) const {
     return model_.keeps_words() && options_.on_chip.empty() &&
            (!run.counted || run.lowest > base_.instruction);
@@ -143,7 +143,7 @@ class RecordingBuilder {
   AccessClock clock_;
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;
-  SmbaseSearch smbase_search_;  ///< goes on behind the first SMI that the monitor named
+  SmbaseSearch smbase_search_;  ///< goes on after the first SMI that the monitor named
   std::optional<std::uint32_t> smbase_;
   std::uint64_t smis_ = 0;
   bool saw_smi_ = false;  ///< the monitor names SMIs itself

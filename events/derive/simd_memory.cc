@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// Where in [first, end) the first stands that is watched; `end` when none is.
+/// Where in [first, end) the first is that is watched; `end` when none is.
 std::size_t SimdMemory::before_watched(std::size_t first, std::size_t end) const {
   for (std::size_t at = first / 16 * 16; at < end; at += 16) {
     const unsigned here = at < first ? ~0U << (first - at) : ~0U;

@@ -21,7 +21,7 @@ constexpr std::size_t kSetupSectors = 0x1f1, kMagicAt = 0x202, kVersionAt = 0x20
                       kPayloadOffset = 0x248;
 constexpr std::uint16_t kFirstWithPayload = 0x208;
 constexpr std::size_t kSectorBytes = 512, kDefaultSetupSectors = 4;
-/// Behind what is compressed, by all but gzip: the size of what it was.
+/// After what is compressed, by all but gzip: the size of what it was.
 constexpr std::size_t kSizeBytes = 4;
 /// A kernel with everything that a debugger needs has some 500 MB.
 constexpr std::uint64_t kMaxKernelBytes = std::uint64_t{1} << 30;
@@ -70,7 +70,7 @@ class Kallsyms {
     return true;
   }
 
-  /// The tokens, each with a zero behind it, lie before their index. Digits, of which every kernel
+  /// The tokens, each with a zero after it, lie before their index. Digits, of which every kernel
   /// has names, stand for themselves.
   bool find_tokens(std::size_t index) {
     const std::size_t last = u16(image_, index + 2 * (kTokens - 1));
@@ -163,7 +163,7 @@ class Kallsyms {
     return aligned(at, 8) >= markers;
   }
 
-  /// Addresses are differences to a base: before the names, or behind the tokens' index.
+  /// Addresses are differences to a base: before the names, or after the tokens' index.
   bool find_addresses(std::size_t word) {
     const std::size_t size = std::size_t{symbols_} * 4;
     const std::size_t behind = aligned(index_at_ + 2 * kTokens, word);

@@ -15,7 +15,7 @@ bool is_boot_image(std::span<const std::uint8_t> head);
 inline constexpr std::size_t kBootImageHead = 0x250;
 
 /// The kernel within, an ELF file. Throws FormatError with `source` for what is no such file, or is
-/// compressed otherwise than by gzip, xz or zstd. Source: Linux, Documentation/arch/x86/boot.rst.
+/// compressed differently from by gzip, xz or zstd. Source: Linux, Documentation/arch/x86/boot.rst.
 std::vector<std::uint8_t> unpack_boot_image(std::span<const std::uint8_t> file,
                                             const std::string& source);
 
@@ -26,7 +26,7 @@ std::vector<std::uint8_t> unpack_boot_image(std::span<const std::uint8_t> file,
 /// The tables have no symbols that would tell where they are; each is found by what it must look
 /// like and by what the others say of it, and taken only if they all agree. Source: Linux,
 /// scripts/kallsyms.c and kernel/kallsyms.c, from version 4.6 on (base-relative addresses), in both
-/// orders (since 6.4 the addresses stand last).
+/// orders (since 6.4 the addresses are last).
 std::string kallsyms_of_image(std::span<const std::uint8_t> image);
 
 }  // namespace citcat

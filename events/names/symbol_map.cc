@@ -17,7 +17,7 @@ struct Row {
   std::string_view name, module;  ///< the latter empty for none
 };
 
-/// Takes what stands before the next blank off `rest`, and the blanks.
+/// Takes what is before the next blank off `rest`, and the blanks.
 std::string_view next_word(std::string_view& rest) {
   const std::size_t end = std::min(rest.find_first_of(" \t"), rest.size());
   const std::string_view word = rest.substr(0, end);

@@ -76,7 +76,7 @@ Symbols::Stretches Symbols::stretches_of(const SymbolModule& module) {
     if (stretches.empty() || stretches.back().symbol != symbol) stretches.push_back({at, symbol});
   };
   Nest nest(module);
-  // Closes what ends before `limit`; what lies behind a symbol that says where it ends is nobody's.
+  // Closes what ends before `limit`; what lies after a symbol that says where it ends is nobody's.
   const auto close_before = [&](std::uint64_t limit) {
     while (!nest.empty() && nest.last() < limit) {
       const std::uint64_t end = nest.last() + 1;

@@ -4,7 +4,7 @@
 // Several modules may have names for one address: the program of the process that runs, and the
 // kernel. Those of the process are asked first. In one module the innermost symbol that says how
 // long it is counts; one that does not say goes on to the next symbol of its module, or to the end
-// of its page behind the last one, but never into or beyond one that says so.
+// of its page after the last one, but never into or beyond one that says so.
 
 #include <cstdint>
 #include <optional>
@@ -47,7 +47,7 @@ class Symbols {
 
   /// What lies at the address while `process` runs; its name may be empty where it is not known.
   std::optional<SymbolPlace> find(LinearAddr at, std::string_view process = {}) const;
-  /// The code of all symbols with a name like `procedure`, as it stands or demangled, in modules
+  /// The code of all symbols with a name like `procedure`, as it is or demangled, in modules
   /// with a name like `module`: patterns of fnmatch(3), of which a plain name is one. In the order
   /// of modules and addresses; several names of one place each give a range.
   std::vector<SymbolRange> code(const std::string& module, const std::string& procedure) const;

@@ -17,7 +17,7 @@ struct BusNote {
   std::uint8_t processor = 0;  ///< of a message: kNoProcessor where the I/O APIC sends it
   bool locked = false;
   std::uint8_t size = 0;
-  std::uint64_t clock = 0;  ///< says among which transactions it stands
+  std::uint64_t clock = 0;  ///< says among which transactions it is
   PhysAddr address;
   std::uint64_t data = 0;
   bool operator==(const BusNote&) const = default;

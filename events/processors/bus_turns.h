@@ -18,24 +18,24 @@ class BusTurns {
   /// Takes all of `bus`, which `processors` share. FormatError where the evidence is damaged.
   BusTurns(SharedBus bus, std::size_t processors);
 
-  /// Turns that the bus shows. What a processor does behind its last one comes in a turn of its
-  /// own, behind all of these.
+  /// Turns that the bus shows. What a processor does after its last one comes in a turn of its
+  /// own, after all of these.
   std::uint64_t count() const { return count_; }
   /// The turn in which the processor's instruction at `at` runs.
   std::uint64_t turn_of(std::size_t processor, Position at) const;
   /// When the processor's instruction at `at` runs, by the clock of the bus: between two turns of
-  /// its own spread evenly over its instructions, behind its last one an instruction a clock.
+  /// its own spread evenly over its instructions, after its last one an instruction a clock.
   std::uint64_t clock_of(std::size_t processor, Position at) const;
-  /// The instruction at which the processor stands when `turn` begins; within a REP, its own.
+  /// The instruction at which the processor is when `turn` begins; within a REP, its own.
   std::uint64_t before(std::size_t processor, std::uint64_t turn) const;
 
  private:
   struct End {
     std::uint64_t turn = 0;
-    Position position;        ///< of what comes behind it: N+1 behind instruction N that is no REP
+    Position position;        ///< of what comes after it: N+1 after instruction N that is no REP
     std::uint64_t clock = 0;  ///< when the bus first shows its last instruction or iteration
   };
-  /// The first end behind `at`.
+  /// The first end after `at`.
   std::vector<End>::const_iterator end_behind(std::size_t processor, Position at) const;
 
   std::vector<std::vector<End>> ends_;  ///< by processor, in the order of time

@@ -38,12 +38,12 @@ struct CrossCheckResult {
 class CrossCheck {
  public:
   /// `ram_bytes`: what lies above is no memory; 0: not known. `shows_sharing`: the bus shows HIT#,
-  /// LOCK# and invalidations, so that it can be told who had which line, of `line_bytes`.
+  /// LOCK# and invalidations, so that it can be known who had which line, of `line_bytes`.
   CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool shows_sharing,
              std::uint32_t line_bytes);
 
   void take(const SharedEvent& event);
-  /// Behind the last event.
+  /// After the last event.
   void finish();
   const CrossCheckResult& result() const { return result_; }
   /// By processor: external writes that another processor made, by their ordinals, ascending.

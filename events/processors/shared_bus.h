@@ -33,7 +33,7 @@ struct SharedEvent {
   /// The external write of the processor's recording that this read is the first to show.
   std::optional<std::size_t> external;
   /// The same of one that the recording leaves out. It goes on the one that the processor's read
-  /// before showed when it lies right behind it.
+  /// before showed when it lies right after it.
   std::optional<ExternalWrite> derived;
 };
 

@@ -16,7 +16,7 @@ class TakenLines {
   /// From the cache of `processor`.
   TakenLines(SharedBus bus, std::uint8_t processor) : bus_(std::move(bus)), processor_(processor) {}
 
-  /// False behind the last. Throws as SharedBus::next() does.
+  /// False after the last. Throws as SharedBus::next() does.
   bool next(TakenLine& out);
 
  private:

@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kNoCount = ~std::uint64_t{0};
 /// Data bytes in one record: half a 32-byte line.
 inline constexpr std::size_t kBusRecordData = 16;
 
-/// A record as it stands in a file, not yet judged.
+/// A record as it is in a file, not yet judged.
 struct BusRecord {
   std::uint64_t instructions = 0;  ///< completed before it, or kNoCount
   std::uint32_t clock = 0;         ///< wraps

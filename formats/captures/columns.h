@@ -28,7 +28,7 @@ struct TextColumns {
   std::uint64_t skip_lines = 0;       ///< at the beginning
   char separator = ' ';               ///< a blank: any number of blanks
   double sample_rate_hz = 0;
-  bool more_columns = false;  ///< what stands behind the last column is passed over
+  bool more_columns = false;  ///< what is after the last column is passed over
 };
 
 /// Reads a description, JSON. FormatError naming `name` for what is none.

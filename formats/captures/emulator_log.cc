@@ -17,7 +17,7 @@ LoggedAddress hexadecimal_number(std::string_view text) {
 }
 
 /// "Trace 0: 0x7f10c0000100 [00000000/000f0000/00000040/ff000200]": between the first two slashes
-/// stands the linear address (QEMU, accel/tcg/cpu-exec.c, log_cpu_exec()).
+/// is the linear address (QEMU, accel/tcg/cpu-exec.c, log_cpu_exec()).
 LoggedAddress qemu_exec_address(std::string_view line) {
   if (!line.starts_with("Trace ")) return std::nullopt;
   const std::size_t bracket = line.find('[');
@@ -43,7 +43,7 @@ LoggedAddress qemu_execlog_address(std::string_view line) {
 }
 
 /// "(0).[16893] [0x0000fffffff0] f000:fff0 (unk. ctxt): jmpf 0xf000:e05b ; ea5be000f0": the offset
-/// behind CS (Bochs, bx_debug/dbg_main.cc, `trace on`).
+/// after CS (Bochs, bx_debug/dbg_main.cc, `trace on`).
 LoggedAddress bochs_address(std::string_view line) {
   if (!line.starts_with("(")) return std::nullopt;
   const std::size_t second = line.find("] [");

@@ -26,7 +26,7 @@ struct LogForm {
   /// The address in a line; nullopt where the line is about something else.
   std::optional<std::uint64_t> (*address)(std::string_view line);
   bool offsets = false;  ///< addresses are offsets in CS
-  bool blocks = false;   ///< an entry may stand for the instructions behind it, too
+  bool blocks = false;   ///< an entry may stand for the instructions after it, too
   /// Options with which the emulator leaves nothing out of its log; null: none are needed.
   const char* whole_with = nullptr;
 };
@@ -42,7 +42,7 @@ class EmulatorLog {
       : EmulatorLog(std::make_unique<InputStream>(path), form) {}
   EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form);
   const LogForm& form() const { return *form_; }
-  /// False behind the last entry.
+  /// False after the last entry.
   bool next(EmulatorLogEntry& entry);
 
  private:

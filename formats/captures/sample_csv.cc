@@ -19,7 +19,7 @@ bool begins_with(std::string_view text, std::string_view begin) {
   return text.substr(0, begin.size()) == begin;
 }
 
-/// The fields of a row; without the empty one behind a last separator, where `columns` is not 0 and
+/// The fields of a row; without the empty one after a last separator, where `columns` is not 0 and
 /// says that it is one too many.
 std::vector<std::string_view> fields_of(std::string_view row, char separator, std::size_t columns) {
   std::vector<std::string_view> fields = split_row(row, separator);
@@ -41,7 +41,7 @@ bool is_row_of_units(const std::vector<std::string_view>& fields) {
                       [](std::string_view field) { return field.empty(); });
 }
 
-/// "sep=;": tells Excel the separator, and stands in the first line.
+/// "sep=;": tells Excel the separator, and is in the first line.
 std::optional<char> declared_separator(std::string_view line) {
   constexpr std::string_view kWord = "sep=";
   if (line.size() != kWord.size() + 1 || lower_case(line.substr(0, kWord.size())) != kWord)
@@ -216,7 +216,7 @@ class CsvSource final : public SampleSource {
       columns_.push_back(column);
     }
     if (time_column_ >= 0 && seconds_per_unit_ == 0) seconds_per_unit_ = horizontal_unit_;
-    // Behind libsigrok's channels may stand whether the trigger was met (output/csv.c of 0.5.2).
+    // After libsigrok's channels may be whether the trigger was met (output/csv.c of 0.5.2).
     if (time_column_ == 0 && columns_.back().name == "Trigger" &&
         columns_.size() == listed_.size() + 2)
       columns_.back().time = true;
@@ -317,7 +317,7 @@ class CsvSource final : public SampleSource {
     clock_.learn(times, resolution);
   }
 
-  /// The words of a row as far as they can be told apart: a time may be two, text any number.
+  /// The words of a row as far as they can be distinguished: a time may be two, text any number.
   std::vector<std::string_view> align_words(const std::vector<std::string_view>& words) {
     std::vector<std::string_view> fields;
     std::size_t word = 0;
@@ -350,7 +350,7 @@ class CsvSource final : public SampleSource {
     const bool numbers = std::any_of(first.begin(), first.end(), [&](std::string_view field) {
       return field.size() > 1 && parse_hexadecimal(field, value);
     });
-    // A table of levels stays one, whatever damage stands in it.
+    // A table of levels stays one, whatever damage is in it.
     if (!numbers) return digits;
     std::string_view text = head_;
     for (std::uint64_t line = 1;; ++line) {
@@ -456,7 +456,7 @@ class CsvSource final : public SampleSource {
                     std::to_string(i + 1));
       more = !last;
     }
-    // A last separator may stand behind the last value.
+    // A last separator may be after the last value.
     if (more && !trimmed(line).empty())
       lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found more");
     buffer_.add(sample_, changes_only_ ? number_of(time) : 0);
@@ -509,7 +509,7 @@ class CsvSource final : public SampleSource {
   std::vector<Column> columns_;
   int time_column_ = -1;         ///< -1: none
   std::size_t text_column_ = 0;  ///< first column that words do not delimit; all if none
-  std::string left_out_;         ///< names of the columns of values behind it
+  std::string left_out_;         ///< names of the columns of values after it
   bool changes_only_ = false;
   std::string_view row_;
   bool row_pending_ = false;

@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// The number of the line with the names of the columns, where settings stand above it; 0 where
+/// The number of the line with the names of the columns, where settings are above it; 0 where
 /// none do. `head` is the beginning of a file.
 std::uint64_t line_of_names(std::string_view head, char separator);
 
@@ -24,7 +24,7 @@ std::optional<double> sample_interval(const std::vector<std::string_view>& field
 /// The unit of the times, of a setting "Horizontal Units,s"; 0: it is none.
 double horizontal_unit(const std::vector<std::string_view>& fields);
 
-/// Below "X,D0,D1,Start,Increment" stands "Sequence,,,-1e-07,2e-08" (Rigol).
+/// Below "X,D0,D1,Start,Increment" is "Sequence,,,-1e-07,2e-08" (Rigol).
 bool is_row_of_steps(const std::vector<std::string_view>& fields);
 /// Names of columns of which that row alone has values.
 bool names_a_step(std::string_view column);

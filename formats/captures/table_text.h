@@ -13,7 +13,7 @@ namespace citcat {
 
 /// Takes the next word off the front of `line`; empty when there is none.
 std::string_view take_word(std::string_view& line);
-/// Takes the next field off the front of `line`, blanks at its ends and quotes removed; what stands
+/// Takes the next field off the front of `line`, blanks at its ends and quotes removed; what is
 /// between quotes may hold separators (RFC 4180, 2.6). `last`: no separator follows.
 std::string_view take_field(std::string_view& line, char separator, bool& last);
 /// The fields of a row; a blank as the separator stands for any number of them.
@@ -32,7 +32,7 @@ std::optional<bool> level_in_words(std::string_view field);
 bool is_table_number(std::string_view field);
 
 /// The separator of the table that `head`, the beginning of a file, holds. A semicolon or a tab
-/// that stands in every line goes before a comma, which may be the decimal sign. A blank for tables
+/// that is in every line goes before a comma, which may be the decimal sign. A blank for tables
 /// that are printed in columns.
 char separator_of(std::string_view head);
 

@@ -20,7 +20,7 @@ std::string_view without_brackets(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kAroundUnits) - begin + 1);
 }
 
-/// What stands behind the word for a time that a lower-case name begins with.
+/// What is after the word for a time that a lower-case name begins with.
 std::optional<std::string_view> behind_time(std::string_view name) {
   // The longer words first.
   for (const std::string_view word : {"timestamp", "time stamp", "time"})
@@ -37,7 +37,7 @@ struct Written {
   double unit = 0;
 };
 
-/// The last sign of the two is the decimal one, where it stands once; the others part thousands.
+/// The last sign of the two is the decimal one, where it is once; the others part thousands.
 std::string with_decimal_point(std::string_view number) {
   const auto last = number.find_last_of(",.");
   if (last == std::string_view::npos) return std::string(number);

@@ -42,7 +42,7 @@ class RowClock {
   void learn(std::span<const double> times, double resolution);
   /// What learn() found; 0 for nothing.
   double rate_found() const { return step_ > 0 ? 1 / step_ : 0; }
-  /// Rows that were not a whole number of such steps behind the row before.
+  /// Rows that were not a whole number of such steps after the row before.
   std::uint64_t uneven() const { return uneven_; }
 
   /// The sample number of the next row, more than that of the row before; nullopt when its time is

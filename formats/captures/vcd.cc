@@ -83,7 +83,7 @@ Bit bit_of(char digit) {
   }
 }
 
-/// A time behind '#'. In whole units, and what is left of one.
+/// A time after '#'. In whole units, and what is left of one.
 struct VcdTime {
   bool negative = false;
   std::uint64_t units = 0;
@@ -366,7 +366,7 @@ class VcdSource final : public SampleSource {
   SampleBuffer buffer_{1, true};
   std::string vector_, key_;
   std::uint64_t time_ = 0, number_ = 0, unknown_ = 0;
-  double fraction_ = 0;            ///< of a unit, behind time_
+  double fraction_ = 0;            ///< of a unit, after time_
   std::uint64_t before_zero_ = 0;  ///< how far below zero the first time is
   std::string last_time_;          ///< as written
   std::uint64_t fractions_ = 0, offs_ = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Columns of numbers inside a chunk. Numbers of one kind stand together, in the form that makes the
+// Columns of numbers inside a chunk. Numbers of one kind are together, in the form that makes the
 // chunk's zstd frame smallest.
 
 #include <cstddef>

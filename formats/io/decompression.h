@@ -16,7 +16,7 @@ namespace citcat {
 ///
 /// A file that ends inside a member, frame or block, fails its checksum or is followed by something
 /// else throws FormatError. The offset is that of the compressed file: its end where it ends too
-/// early; otherwise how far it was read, which is up to two buffers (128 KiB) behind the damage.
+/// early; otherwise how far it was read, which is up to two buffers (128 KiB) after the damage.
 /// Memory: three buffers of 64 KiB and the decompressor's window, of which zstd is refused more
 /// than 128 MiB and xz more than 100 MiB (what boost::iostreams and the tools allow by themselves).
 class Decompression {
@@ -28,7 +28,7 @@ class Decompression {
   Decompression(const Decompression&) = delete;
   Decompression& operator=(const Decompression&) = delete;
 
-  /// From now on a zstd stream that is cut ends there, a stored trace behind its last whole
+  /// From now on a zstd stream that is cut ends there, a stored trace after its last whole
   /// segment; neither is an error.
   void allow_cut();
   /// Fills `out`; returns less only before the end, where it returns 0 from then on.

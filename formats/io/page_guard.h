@@ -7,7 +7,7 @@
 namespace citcat {
 
 /// While it lives, pages of a mapping that cannot be read (SIGBUS: others have cut the file short,
-/// or its disk fails) do not end the program: that page and those behind it become zeros, and
+/// or its disk fails) do not end the program: that page and those after it become zeros, and
 /// lost() says so. The first guard installs a handler of SIGBUS for good, which passes other
 /// faults on to the handler there was.
 class PageGuard {

@@ -92,7 +92,7 @@ class RangeEncoder {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Reads decisions. Behind the last byte it reads zeros: the caller knows how many decisions there
+/// Reads decisions. After the last byte it reads zeros: the caller knows how many decisions there
 /// are and checks what came out.
 class RangeDecoder {
  public:

@@ -38,7 +38,7 @@ class SegmentStream {
   /// `check_totals`: the stream begins with the trace, so that the size at its end is that of all.
   SegmentStream(std::string name, bool check_totals, Fail fail);
 
-  /// From now on a stream that is cut ends behind its last whole segment, and is no error.
+  /// From now on a stream that is cut ends after its last whole segment, and is no error.
   void allow_cut() { may_be_cut_ = true; }
   /// The next bytes of KT; 0 at the end.
   std::size_t read(const Pull& pull, std::span<std::uint8_t> out);

@@ -1,6 +1,6 @@
 #pragma once
 // The operations on wide vectors, for the files that are written with them. Only for these: the
-// warnings stay off behind it.
+// warnings stay off after it.
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -39,7 +39,7 @@ class StoredBytes {
 
   /// What is not compressed can be handed out where it lies: memory, or a file that can be mapped.
   bool lies_still();
-  /// Returns `unread`, which was returned last, and more bytes behind it; no more at the end.
+  /// Returns `unread`, which was returned last, and more bytes after it; no more at the end.
   /// Nothing at first returns all that was looked at to find the compression.
   std::span<const std::uint8_t> extend(std::span<const std::uint8_t> unread);
 

@@ -180,7 +180,7 @@ void ZipReader::Archive::open(const std::string& name) {
   if (source.error != 0) {
     throw IoError(name + ": cannot read: " + std::generic_category().message(source.error));
   }
-  // Without its end a ZIP file cannot be told from something else.
+  // Without its end a ZIP file cannot be known from something else.
   if (!zip) {
     throw FormatError(name, 0,
                       "expected a whole ZIP file (its directory stands at its end), found no such "
@@ -259,7 +259,7 @@ void ZipReader::Member::State::expect_end() {
 }
 
 ZipReader::ZipReader(const std::string& path) : name_(path), archive_(new Archive) {
-  // The directory of a ZIP file stands at its end.
+  // The directory of a ZIP file is at its end.
   make_rereadable(path);
   Source& source = archive_->source;
   source.file = FileDescriptor(::open(system_path(path).c_str(), O_RDONLY | O_CLOEXEC));

@@ -108,7 +108,7 @@ class KtWriter {
   bool is_wide() const { return form_ == KtForm::wide; }
 
   /// Where whole records, kMaxPiece bytes at most, may be put and then handed over with commit(),
-  /// as long as has_room(). What is behind those handed over may be anything.
+  /// as long as has_room(). What is after those handed over may be anything.
   std::uint8_t* next() { return buffer_.data() + used_; }
   bool has_room() const { return used_ < kBufferBytes; }
   /// Bytes in which a piece may begin as long as has_room().
@@ -128,7 +128,7 @@ class KtWriter {
 
   /// Whether the sink keeps notes.
   bool keeps_notes() const { return trace_ != nullptr && trace_->keeps_notes(); }
-  /// A note that stands before the next record, or `ahead` bytes behind the last one.
+  /// A note that is before the next record, or `ahead` bytes after the last one.
   void note(KtNote note, std::uint64_t ahead = 0) {
     note.at = size() + ahead;
     if (trace_ != nullptr) trace_->note(note);
@@ -183,7 +183,7 @@ class KtReader {
     form_ = form;
     begun_ = true;
   }
-  /// The form of the trace, at the beginning of which it stands.
+  /// The form of the trace, at the beginning of which it is.
   KtForm form() {
     take_mark();
     return form_;

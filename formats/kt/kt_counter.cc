@@ -6,7 +6,7 @@ namespace citcat {
 
 namespace {
 
-/// Prefixes that may stand before a string instruction, the repeat prefixes apart.
+/// Prefixes that may be before a string instruction, the repeat prefixes apart.
 bool is_other_prefix(std::uint8_t byte) {
   switch (byte) {
     case 0x26:

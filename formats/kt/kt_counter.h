@@ -9,9 +9,9 @@
 
 namespace citcat {
 
-/// Whether these are the bytes of a string instruction behind a repeat prefix (SDM vol. 2, REP): KT
+/// Whether these are the bytes of a string instruction after a repeat prefix (SDM vol. 2, REP): KT
 /// has a record for each of its iterations.
-/// `bits64`: in 64-bit mode, where REX may stand before the opcode.
+/// `bits64`: in 64-bit mode, where REX may be before the opcode.
 bool is_repeated_string(std::span<const std::uint8_t> code, bool bits64 = false);
 
 /// Counts instructions record by record, a whole REP as one.

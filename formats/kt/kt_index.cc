@@ -102,7 +102,7 @@ void read_place(ByteReader& in, KtSegment& segment) {
   segment.notes_bytes = in.u64("bytes of notes");
 }
 
-/// The rows of the index, which lies behind the segments' frames.
+/// The rows of the index, which lies after the segments' frames.
 std::vector<KtSegment> read_rows(ByteReader& in, std::uint64_t index_offset, bool with_places) {
   std::vector<KtSegment> result;
   KtSegment segment;

@@ -547,7 +547,7 @@ template <class Form>
 KtModel::Coded KtFormModel<Form>::encode(RangeEncoder& coder, std::span<const std::uint8_t> records,
                                          std::size_t size, std::uint64_t most) {
   Coded done;
-  // Nothing that is read of a record that begins there lies behind the end.
+  // Nothing that is read of a record that begins there lies after the end.
   const Window begin = records.first(size + kSlack).data();
   while (done.bytes < size && done.instructions < most && !full_) {
     const Window window = begin + done.bytes;

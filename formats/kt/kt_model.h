@@ -43,12 +43,12 @@ class KtModel {
     std::uint64_t records = 0, instructions = 0;
   };
   /// Codes records, the first at the beginning of `records`, as long as they begin among its first
-  /// `size` bytes, behind which there are kSlack more, `most` of them are not instructions yet, and
+  /// `size` bytes, after which there are kSlack more, `most` of them are not instructions yet, and
   /// there is room for another instruction's template.
   virtual Coded encode(RangeEncoder& coder, std::span<const std::uint8_t> records, std::size_t size,
                        std::uint64_t most) = 0;
-  /// Decodes records to `room`, the next one behind the bytes that are `done`, until that are
-  /// `most` records, or `size` bytes, behind which there are kSlack more. Throws DamagedSegment for
+  /// Decodes records to `room`, the next one after the bytes that are `done`, until that are
+  /// `most` records, or `size` bytes, after which there are kSlack more. Throws DamagedSegment for
   /// what no encoder writes: until there, it is done.
   virtual void decode(RangeDecoder& coder, std::span<std::uint8_t> room, std::size_t size,
                       std::uint64_t most, Coded& done) = 0;

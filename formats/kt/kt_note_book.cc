@@ -6,7 +6,7 @@
 
 namespace citcat {
 
-/// A note that is there by now tells where the record at `at` stands.
+/// A note that is there by now tells where the record at `at` is.
 bool KtNoteBook::is_placed(std::uint64_t at) const {
   for (const KtNote& note : coming_) {
     if (note.at > at) return false;
@@ -15,7 +15,7 @@ bool KtNoteBook::is_placed(std::uint64_t at) const {
   return false;
 }
 
-/// Those that stand before the record at `at`, or earlier.
+/// Those that are before the record at `at`, or earlier.
 void KtNoteBook::pass_notes(std::uint64_t at) {
   while (!coming_.empty() && coming_.front().at <= at) {
     const KtNote& note = coming_.front();

@@ -17,15 +17,15 @@ class KtNoteBook {
  public:
   /// Sets the form of the records that follow; the mark of the wide form does so too.
   void set_form(KtForm form) { form_ = form; }
-  /// In the order of `at`; before the records behind it are passed.
+  /// In the order of `at`; before the records after it are passed.
   void add(const KtNote& note) { coming_.push_back(note); }
-  /// The next records, whole ones. Returns where the first instruction among them stands. They are
-  /// not looked at where notes tell both that and where those behind them begin.
+  /// The next records, whole ones. Returns where the first instruction among them is. They are
+  /// not looked at where notes tell both that and where those after them begin.
   KtPlace pass(std::span<const std::uint8_t> records);
   /// What was noted within the records passed since the last call, as a frame; empty when nothing
   /// was.
   std::vector<std::uint8_t> take();
-  /// The same with what is noted behind the last record.
+  /// The same with what is noted after the last record.
   std::vector<std::uint8_t> take_all();
   /// Whether there are notes that take() has not returned yet.
   bool has_rest() const { return !coming_.empty() || !passed_.empty(); }

@@ -23,7 +23,7 @@ class KtNoteReader {
   /// The last segment that begins at or before the position; null where there is none such, or the
   /// file does not say. Its notes are the next ones.
   const KtSegment* seek(std::uint64_t instruction, std::uint32_t iteration);
-  /// The next note that stands before the record `at` bytes from the beginning, or earlier; null:
+  /// The next note that is before the record `at` bytes from the beginning, or earlier; null:
   /// none does. Valid until the next call. Throws FormatError for damaged notes.
   const KtNote* next(std::uint64_t at);
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint8_t kEspRegister = 4;
 constexpr std::uint8_t kEbpRegister = 5;
 
-/// Reads the bytes of one instruction; behind them, zeros.
+/// Reads the bytes of one instruction; after them, zeros.
 class CodeCursor {
  public:
   explicit CodeCursor(std::span<const std::uint8_t> code) : code_(code) {}

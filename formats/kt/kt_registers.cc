@@ -61,7 +61,7 @@ void KtRegisters<Word>::change(const KtOperands& o, Word address) {
       r[kEsp] = address + 32;
       break;
     case KtEffect::iret:
-      r[kEsp] += o.width == 8 ? Word{40} : Word{12};  // of 64-bit mode behind REX.W
+      r[kEsp] += o.width == 8 ? Word{40} : Word{12};  // of 64-bit mode after REX.W
       break;
     case KtEffect::leave:
       r[kEsp] = address + width;

@@ -21,7 +21,7 @@ struct KtShape {
 };
 
 /// What `records` begins with. `offset`: of that in the trace, at whose beginning the mark may
-/// stand, which `form` then becomes. Throws FormatError for what is no record.
+/// are, which `form` then becomes. Throws FormatError for what is no record.
 KtShape kt_shape(std::span<const std::uint8_t> records, std::uint64_t offset, KtForm& form);
 
 }  // namespace citcat

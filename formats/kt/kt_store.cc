@@ -15,11 +15,11 @@ namespace citcat {
 namespace {
 
 constexpr std::array<std::uint8_t, 8> kHeaderText{'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
-/// 1: first version. 2: frames of notes behind those of segments, and the second version of the
+/// 1: first version. 2: frames of notes after those of segments, and the second version of the
 /// index; both lie in skippable frames, and what a reader of version 1 decodes is the same. 3:
 /// records of the wide form.
 constexpr std::uint32_t kStoreVersion = 2, kWideVersion = 3;
-/// In the number of a segment's records: they are of the wide form; and its mark stands before
+/// In the number of a segment's records: they are of the wide form; and its mark is before
 /// them.
 constexpr std::uint64_t kWideRecords = std::uint64_t{1} << 40,
                         kMarkedRecords = std::uint64_t{1} << 41;
@@ -322,7 +322,7 @@ void StoredKtSink::finish() {
   if (!rest_.empty()) {
     throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");
   }
-  if (!encoder_ && book_.has_rest()) {  // what happened behind the last record
+  if (!encoder_ && book_.has_rest()) {  // what happened after the last record
     encoder_ = std::make_unique<KtSegmentEncoder>(form_);
     place_ = book_.pass({});
   }

@@ -30,10 +30,10 @@ inline constexpr std::uint64_t kKtSegmentInstructions = std::uint64_t{1} << 24;
 /// Encodes one segment.
 class KtSegmentEncoder {
  public:
-  /// `begins`: the trace, at whose beginning a mark may stand.
+  /// `begins`: the trace, at whose beginning a mark may be.
   explicit KtSegmentEncoder(KtForm form = KtForm::narrow, bool begins = false);
   ~KtSegmentEncoder();
-  /// The next records. `records` has whole records and, behind them, KtModel::kSlack more bytes;
+  /// The next records. `records` has whole records and, after them, KtModel::kSlack more bytes;
   /// `size` counts the records only. Returns what it took, less than `size` when the segment is
   /// full. Throws FormatError for what is no KT.
   std::size_t add(std::span<const std::uint8_t> records, std::size_t size);
@@ -96,7 +96,7 @@ class StoredKtSink final : public TraceSink {
   void finish() override;
 
  private:
-  /// What the caller hands to the worker: KT, and what was noted of it or is behind it.
+  /// What the caller hands to the worker: KT, and what was noted of it or is after it.
   struct Block {
     std::vector<std::uint8_t> records;
     std::vector<KtNote> notes;

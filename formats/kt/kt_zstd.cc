@@ -36,7 +36,7 @@ class SeekableKtSink::Compressor {
  public:
   Compressor() : context_(ZSTD_createCCtx()) {
     if (!context_) throw std::bad_alloc();
-    // Most of a frame stands elsewhere in it already: a window of all of it leaves half of what the
+    // Most of a frame is elsewhere in it already: a window of all of it leaves half of what the
     // level's own leaves, in less time. Smaller tables than the level's stay in the processor's
     // cache (docs/performance.md).
     set(ZSTD_c_compressionLevel, 3);
@@ -171,7 +171,7 @@ void SeekableKtSink::finish() {
   if (!records_.empty()) {
     throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");
   }
-  // What happened behind the last record.
+  // What happened after the last record.
   if (book_.has_rest()) {
     const KtPlace place = book_.pass({});
     begin_frame(book_.take_all(), place);

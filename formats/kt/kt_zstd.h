@@ -19,7 +19,7 @@
 namespace citcat {
 
 /// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and
-/// with a checksum, compressed beside the caller; behind each what was noted of it. Destroyed
+/// with a checksum, compressed beside the caller; after each what was noted of it. Destroyed
 /// before finish(), it still writes the records it was given: a shorter trace without index. Bytes
 /// that are no KT throw FormatError.
 class SeekableKtSink final : public TraceSink {

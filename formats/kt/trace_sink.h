@@ -25,7 +25,7 @@ class TraceSink : public ByteSink {
   virtual bool takes_wide() { return false; }
   /// Whether note() has any effect.
   virtual bool keeps_notes() const { return false; }
-  /// A note on KT: before the bytes behind `at` are written, in the order of `at`.
+  /// A note on KT: before the bytes after `at` are written, in the order of `at`.
   virtual void note(const KtNote&) {}
 };
 

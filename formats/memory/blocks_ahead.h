@@ -37,7 +37,7 @@ class BlocksAhead {
   BlocksAhead(const BlocksAhead&) = delete;
   BlocksAhead& operator=(const BlocksAhead&) = delete;
 
-  /// The next block, in their order; dropping it gives it back. Not to be called behind the last.
+  /// The next block, in their order; dropping it gives it back. Not to be called after the last.
   std::shared_ptr<Block> next() { return std::move(*filled_.take()); }
 
  private:

@@ -17,7 +17,7 @@ class ZipWriter {
   ~ZipWriter();
   ZipWriter(ZipWriter&&) noexcept;
 
-  /// A new member, behind the one that was written until now.
+  /// A new member, after the one that was written until now.
   void begin(const std::string& member);
   /// Appends to the member.
   void write(std::span<const std::uint8_t> bytes);

@@ -1,6 +1,6 @@
 #pragma once
 // Takes the evidence in on a second thread while the first replays: decompresses and decodes it,
-// joins the parts of lines, and finds what memory held where the bus shows a read. Behind a
+// joins the parts of lines, and finds what memory held where the bus shows a read. After a
 // write-back cache that is an eighth of what the replay and its comparison take
 // (docs/measurements/2026-11-26-evidence-ahead.md).
 
@@ -53,7 +53,7 @@ class EvidenceAhead final : public EvidenceReader {
     std::vector<CapturedContext> contexts;
     std::size_t size = 0;      ///< of both, which are longer
     bool last = false;         ///< of the evidence
-    std::exception_ptr error;  ///< what came behind them, if they are the last
+    std::exception_ptr error;  ///< what came after them, if they are the last
   };
 
   void fill(Block& block, std::size_t most);

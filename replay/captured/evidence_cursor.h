@@ -30,7 +30,7 @@ class EvidenceCursor {
     return known_;
   }
   const BusTransaction& next() const { return next_; }
-  /// What comes behind it, as far as that is known already; valid until the next read().
+  /// What comes after it, as far as that is known already; valid until the next read().
   std::span<const BusTransaction> upcoming() const { return reader_->upcoming(); }
   /// The next transaction is memory traffic that was counted before what was taken last.
   bool goes_back() const {
@@ -69,7 +69,7 @@ class EvidenceCursor {
   /// processor does not delay accesses to memory past later accesses to ports (Intel SDM vol. 1,
   /// 18.6). Without this all of a program that only polls a port would be read ahead.
   static constexpr std::uint64_t kManyPorts = std::uint64_t{1} << 12;
-  /// The capture ends, and there is none of an instruction behind this one.
+  /// The capture ends, and there is none of an instruction after this one.
   bool ends_within(Position now) const {
     return at_end_ && counted_ && now.instruction >= taken_.instruction;
   }

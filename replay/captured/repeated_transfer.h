@@ -22,7 +22,7 @@ class RepeatedTransfer {
   bool observe(const BusTransaction& t);
 
  private:
-  /// What was moved last: transfers of the same sort one behind the other, as parts of a line are.
+  /// What was moved last: transfers of the same sort one after the other, as parts of a line are.
   bool moving_ = false;
   BusOp op_ = BusOp::code_read;
   bool line_ = false;

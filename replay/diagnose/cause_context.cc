@@ -35,7 +35,7 @@ bool decides(InstructionClass c) {
 }
 
 /// Accesses of the replay's last steps that are compared with what the bus shows; transactions
-/// behind the divergence with which.
+/// after the divergence with which.
 constexpr std::size_t kStepsCompared = 3, kUpcoming = 64;
 
 std::optional<InternalRead::Op> op_of(InstructionClass c) {

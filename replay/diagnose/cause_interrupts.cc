@@ -66,7 +66,7 @@ void InterruptCauses::move_interrupt(std::size_t number) {
     if (by == 0 || was + by < 0) continue;
     Hint hint = interrupt_hint(Hint::Kind::interrupt, i);
     hint.position = {static_cast<std::uint64_t>(was + by), 0};
-    // Behind the end it would be none.
+    // After the end it would be none.
     if (c_.recording().instructions && hint.position.instruction >= *c_.recording().instructions)
       break;
     const Position earlier = std::min(hint.position, Position{i.position.instruction, 0});

@@ -19,7 +19,7 @@ constexpr const char* kSmbase = "smbase";
 /// processor may have fetched what it did not execute, so that only the handler's first store need
 /// be the difference.
 constexpr std::size_t kLookedBack = 64, kLookedAt = 4;
-/// Instructions before it that an SMI may stand at where no count tells.
+/// Instructions before it that an SMI may be at where no count tells.
 constexpr std::size_t kMaxPlaces = 8;
 constexpr double kSmi = 1.2;
 

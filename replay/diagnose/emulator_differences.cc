@@ -5,7 +5,7 @@
 namespace citcat {
 namespace {
 
-/// Instructions by opcode, those behind 0F with 0F00h added.
+/// Instructions by opcode, those after 0F with 0F00h added.
 struct EmulatorDifference {
   std::uint16_t first, last;
   int reg;      ///< of ModRM, -1 for any

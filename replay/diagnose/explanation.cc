@@ -89,7 +89,7 @@ class Ranking {
       ++first.other_values;
       if (outcome.complete && !outcome.divergence) ++first.equivalent_values;
     }
-    // What cannot be told from it is no other cause.
+    // What cannot be known from it is no other cause.
     const auto rival = [&](const TriedCause& t) {
       return t.repairs && blamed_internal_read(t.cause) == number;
     };

@@ -31,7 +31,7 @@ struct TriedCause {
   Cause cause;
   bool repairs = false;            ///< the run then agrees with everything, to its end
   std::uint64_t agrees_until = 0;  ///< instruction up to which it was seen to agree
-  std::optional<Divergence> next;  ///< where it then left the evidence
+  std::optional<Divergence> next;  ///< where it then diverged from the evidence
   /// It reaches as far as the first cause and asks one to believe no more: the capture does not
   /// tell which of them it was.
   bool tied = false;

@@ -194,7 +194,7 @@ class UnplacedExplainer {
     search_ = place();
   }
 
-  /// What stands before a transaction: what stands before a later interrupt without what is
+  /// What is before a transaction: what is before a later interrupt without what is
   /// between.
   BusAnchor anchor_before(std::uint64_t transaction, const Interrupt& later) const {
     BusAnchor anchor = later.anchor;

@@ -62,7 +62,7 @@ void TrialRun::keep_place() {
   places_.push_back(replay_->here());
 }
 
-/// Without counts the replay cannot tell the end of the run from the end of a stretch behind the
+/// Without counts the replay cannot tell the end of the run from the end of a stretch after the
 /// last interrupt and port read: there only the evidence says which it is.
 ReplayReport TrialRun::go(std::uint64_t to) {
   ReplayReport report = replay_->run_to({to, 0});

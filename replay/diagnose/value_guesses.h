@@ -13,7 +13,7 @@ struct ShownDifference {
 };
 
 /// Values of `bits` bits from which what the bus shows comes, where moves, additions, subtractions,
-/// exclusive ORs, shifts or parts of a register stand between: likeliest first, `value` not among
+/// exclusive ORs, shifts or parts of a register are between: likeliest first, `value` not among
 /// them.
 std::vector<std::uint64_t> solved_values(std::uint64_t value, unsigned bits,
                                          const std::vector<ShownDifference>& differences);

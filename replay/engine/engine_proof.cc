@@ -115,7 +115,7 @@ void prove_second_address(Proof& on) {
          "patched code is not noticed where stores went unchecked before");
 }
 
-/// The direction of strings can be told inside a run.
+/// The direction of strings can be known inside a run.
 void prove_strings(Proof& on) {
   on.poke(kCode, {0xfd, 0xcd, 0x21});
   on.start(kCode);

@@ -118,7 +118,7 @@ class EngineRegisters {
   std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
   void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
   /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid; of
-  /// processors with long mode 16 whole ones, and RIP behind them.
+  /// processors with long mode 16 whole ones, and RIP after them.
   const std::uint64_t* gprs() const { return reinterpret_cast<const std::uint64_t*>(env_); }
   std::uint32_t eip() const { return get<std::uint32_t>(env_layout::kEip); }
   void set_eip(std::uint32_t v) { put<std::uint64_t>(env_layout::kEip, v); }

@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// Has the library behind `handle` (dlopen) call functions of ours where it calls mmap(), exit(),
+/// Has the library after `handle` (dlopen) call functions of ours where it calls mmap(), exit(),
 /// abort() and what a failed assertion calls: they do the same, unless an object below lives in the
 /// calling thread. Throws InternalError when the library calls none of the first three by a table.
 void redirect_library_calls(void* handle);

@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-/// Addresses of this process that are mapped as one, in bytes; `end` is the first behind.
+/// Addresses of this process that are mapped as one, in bytes; `end` is the first after.
 struct HostMapping {
   std::uintptr_t begin = 0, end = 0;
   bool operator==(const HostMapping&) const = default;
@@ -24,7 +24,7 @@ std::vector<HostMapping> host_mappings(std::string_view permissions);
 
 /// Whether the `size` bytes at `at` lie in `mappings`, in one or in several that touch. What was
 /// allocated at once may lie in two: the heap of a forked process grows in a mapping of its own
-/// behind the one that it has from its parent.
+/// after the one that it has from its parent.
 bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::size_t size);
 
 /// Copies the bytes at `at`; false where they cannot be read, because another thread has unmapped

@@ -16,7 +16,7 @@
 
 namespace citcat {
 
-/// What several observers want of plain code, taken together.
+/// What several observers want of ordinary code, taken together.
 class JointInterest {
  public:
   void add(const Interest& interest) {
@@ -61,7 +61,7 @@ class Audience {
   /// Corrections are made in `memory`, which must outlive the object, as what is listed must.
   Audience(const Listeners& listeners, Memory& memory);
 
-  /// Plain code must be reported access by access.
+  /// Ordinary code must be reported access by access.
   bool wants_each_access() const { return each_access_; }
   bool wants_reads() const { return wants_reads_; }
   /// Whether somebody wants to know what blocks read and store.
@@ -77,7 +77,7 @@ class Audience {
   /// The run goes on elsewhere, or for others.
   void forget_answer() { asked_at_ = ~std::uint64_t{0}; }
 
-  /// Asks all observers what they want of plain code from the instruction on. `keeps_stores`:
+  /// Asks all observers what they want of ordinary code from the instruction on. `keeps_stores`:
   /// stored() may be called in place of ran().
   const JointInterest& ask(std::uint64_t instruction, bool keeps_stores);
   /// The last answer.
@@ -111,8 +111,8 @@ class Audience {
                   Position now);
   /// One of those, where each is told.
   void iteration(const ExecutedInstruction& e, Position now);
-  // What became of plain code, as Observer has it: each to those who have asked for it, and not to
-  // the judge.
+  // What became of ordinary code, as Observer has it: each to those who have asked for it, and not
+  // to the judge.
   void ran(std::span<ExecutedBlock> blocks, Position first, std::uint32_t count) {
     for (const std::size_t i : told_) {
       for (ExecutedBlock& b : blocks) b.use_notes_of(i);
@@ -156,7 +156,7 @@ class Audience {
     Observer* observer = nullptr;
     Interest interest;
   };
-  /// One who receives plain code.
+  /// One who receives ordinary code.
   struct Follower {
     Observer* observer = nullptr;
     Detail now = Detail::references;  ///< what it wants
@@ -172,7 +172,7 @@ class Audience {
   Listeners listeners_;
   Memory& memory_;
   BlockJudge* judge_;
-  std::vector<Listener> early_, late_;  ///< called before the judge, and behind it
+  std::vector<Listener> early_, late_;  ///< called before the judge, and after it
   std::vector<Follower> followers_;
   std::vector<std::size_t> told_;  ///< numbers of those that receive blocks for now
   JointInterest joint_;

@@ -23,7 +23,7 @@ class BlockCode {
   /// `linear`: of its first byte, which lies in `frame`; `code_base`: of CS.
   BlockCode(LinearAddr linear, std::uint32_t code_base, PhysAddr frame)
       : linear_(linear), code_base_(code_base), frame_(frame) {}
-  /// Where the bytes behind its first page lie.
+  /// Where the bytes after its first page lie.
   void set_second_frame(PhysAddr frame) { second_frame_ = frame; }
   void add(const DecodedInstruction& info) {
     const std::uint32_t addresses = instructions_.empty() ? 0

@@ -28,7 +28,7 @@ class BlockJudge : public Observer {
   /// Where it sets a trap at times; always the same. Null: nowhere.
   virtual StoreTrap* store_trap() { return nullptr; }
 
-  /// The first position at which something is expected, as far as is known. Never goes back behind
+  /// The first position at which something is expected, as far as is known. Never goes back after
   /// what has been reported since.
   virtual Position expected() { return {}; }
   /// Whether every store is expected: then blocks with stores are always judged.
@@ -41,7 +41,7 @@ class BlockJudge : public Observer {
   virtual bool may_run_block(Position /*first*/, std::uint32_t /*count*/) { return true; }
   struct BatchRoom {
     std::uint32_t may_run = 0;  ///< instructions, at most
-    std::uint32_t due = 0;      ///< behind so many of them nothing is expected
+    std::uint32_t due = 0;      ///< after so many of them nothing is expected
   };
   /// How many of the next `most` instructions may run, in whole blocks, before it is asked about
   /// them all at once. None: it wants to be asked block by block. Those that run may be less.

@@ -13,7 +13,7 @@ namespace citcat {
 class Corrector {
  public:
   virtual ~Corrector() = default;
-  /// Where the next one is due; the greatest position where none is left. Nothing at or behind it
+  /// Where the next one is due; the greatest position where none is left. Nothing at or after it
   /// runs as part of a block.
   virtual Position due() const = 0;
   /// The next correction if it is due right after the store at `now` of `size` bytes at `address`

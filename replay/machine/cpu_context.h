@@ -79,7 +79,7 @@ struct CpuContext {
   const BusModel bus;
   Environment& environment;
   Audience audience;
-  const bool by_blocks;    ///< plain code runs unreported
+  const bool by_blocks;    ///< ordinary code runs unreported
   const bool wants_reads;  ///< somebody does
 
   Engine engine;
@@ -155,7 +155,7 @@ struct CpuContext {
     for (int i = 0; i < 6; ++i) all[static_cast<std::size_t>(i)] = base_of(i);
     return all;
   }
-  /// `bytes` behind an address of a program: in 64-bit mode the address space does not end at 4
+  /// `bytes` after an address of a program: in 64-bit mode the address space does not end at 4
   /// GiB.
   LinearAddr onward(LinearAddr at, std::uint64_t bytes) const {
     return bits64() ? LinearAddr{at.value + bytes} : at.plus32(static_cast<std::uint32_t>(bytes));

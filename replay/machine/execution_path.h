@@ -5,10 +5,10 @@
 
 namespace citcat {
 
-/// How the machine runs plain code.
+/// How the machine runs ordinary code.
 enum class ExecutionPath : std::uint8_t {
   instructions,  ///< the engine runs each instruction, after every access was checked
-  blocks,        ///< plain code runs in the fast tier, block by block, if no observer wants more
+  blocks,        ///< ordinary code runs in the fast tier, block by block, if no observer wants more
 };
 
 /// Whether this build can run code in blocks: the part "fast" (cmake/CITCATParts.cmake). Without it

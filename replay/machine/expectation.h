@@ -11,7 +11,7 @@
 namespace citcat {
 
 /// What is expected of a machine whose judge judges blocks. For any other, `compares` is false and
-/// nothing is expected. Before `next` the judge need not be told of plain code.
+/// nothing is expected. Before `next` the judge need not be told of ordinary code.
 class Expectation {
  public:
   /// `cpu` must outlive the object.

@@ -1,7 +1,7 @@
 #pragma once
 // The replayed processor: Unicorn's execution, completed to what the architecture says.
 //
-// Plain code runs in the fast tier (fast/fast_tier.h). Every other instruction passes
+// Ordinary code runs in the fast tier (fast/fast_tier.h). Every other instruction passes
 // InstructionRunner::meet() before the engine executes it. There our own Mmu translates and checks
 // its memory operands, so that faults, accessed bits and the order of accesses are the processor's;
 // what the engine gets wrong is executed by units of ours (emulator.h); and the listeners are told

@@ -27,7 +27,7 @@ struct PageFault {
 };
 
 /// Thrown when a translation or read needs memory that no evidence defines, or that does not
-/// exist: the replay has left the evidence.
+/// exist: the replay has diverged from the evidence.
 struct UndefinedMemory {
   PhysAddr address;
   std::uint32_t size = 0;

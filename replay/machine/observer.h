@@ -58,15 +58,15 @@ struct DeliveredEvent {
   std::uint32_t eflags = 0;
 };
 
-/// A store by plain code, within one page frame.
+/// A store by ordinary code, within one page frame.
 struct PlainStore {
   PhysAddr physical;
   std::uint64_t value = 0;  ///< its bytes, the first lowest
   std::uint32_t size = 0;   ///< bytes: 1, 2, 4 or 8
 };
 
-/// How plain code is reported to an observer. Plain code changes only memory and registers, and is
-/// no event. Later values cost more than earlier ones.
+/// How ordinary code is reported to an observer. Ordinary code changes only memory and registers,
+/// and is no event. Later values cost more than earlier ones.
 enum class Detail : std::uint8_t {
   nothing,     ///< only passed()
   stores,      ///< passed() and stored(); or ran(), if other observers need blocks
@@ -80,7 +80,7 @@ enum class Detail : std::uint8_t {
 /// What an observer wants to know of a run. All observers receive events: port accesses,
 /// deliveries, halts, external writes, loads of CR3, cache flushes, the shutdown.
 struct Interest {
-  /// How the observer receives plain code. With Detail::nothing throughout, it does not receive
+  /// How the observer receives ordinary code. With Detail::nothing throughout, it does not receive
   /// instruction() and iterations() either.
   Detail code = Detail::nothing;
   /// Call write(). This and the next two make the run go instruction by instruction, which is slow.
@@ -109,7 +109,7 @@ struct Interest {
     i.unjudged = true;
     return i;
   }
-  /// True if plain code must be reported access by access.
+  /// True if ordinary code must be reported access by access.
   constexpr bool each_access() const { return stores || mappings || reads; }
 };
 
@@ -135,9 +135,9 @@ class Observer {
   /// write(), fetch() and read(), before its instruction(). Page walks that code causes are among
   /// its references, in order.
   virtual Interest interest() const { return Interest::changes(); }
-  /// What the observer wants of plain code (`code`, `trail`) from this instruction on; called again
-  /// and again. Whatever it returns, the observer receives code that does not run in blocks: single
-  /// instructions and strings.
+  /// What the observer wants of ordinary code (`code`, `trail`) from this instruction on; called
+  /// again and again. Whatever it returns, the observer receives code that does not run in blocks:
+  /// single instructions and strings.
   virtual Interest interest_from(std::uint64_t /*instruction*/) { return interest(); }
   /// Called once with the loaded machine, which stays valid as long as it reports.
   virtual void watch(const Machine& /*machine*/) {}
@@ -148,10 +148,10 @@ class Observer {
   /// instruction().
   virtual void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                           Position now);
-  /// Blocks of plain code that ran one after the other, at one level and in one address space. The
-  /// first instruction is at `first`, and they have `count` instructions together. By default each
-  /// is passed to instruction(). With Detail::trail these are the last instructions that ran, as
-  /// many as Interest::trail or a few more; passed() reports those before them, counted() all.
+  /// Blocks of ordinary code that ran one after the other, at one level and in one address space.
+  /// The first instruction is at `first`, and they have `count` instructions together. By default
+  /// each is passed to instruction(). With Detail::trail these are the last instructions that ran,
+  /// as many as Interest::trail or a few more; passed() reports those before them, counted() all.
   virtual void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count);
   /// The block ran completely this many more times. Calls come in any order, at the latest in
   /// Machine::tell_counts(). Addresses and references are not known.
@@ -159,7 +159,7 @@ class Observer {
   /// Instructions [from, to) completed and are not reported by ran(). All are plain, at one level
   /// and in one address space. Called before anything after them is reported.
   virtual void passed(std::uint64_t /*from*/, std::uint64_t /*to*/) {}
-  /// All stores of plain code from `from` on, in order; none after Interest::until.
+  /// All stores of ordinary code from `from` on, in order; none after Interest::until.
   virtual void stored(std::span<const PlainStore>, Position /*from*/) {}
   /// The buffer for records of instructions from `now` on.
   virtual RecordRoom record_room(Position /*now*/) { return {}; }

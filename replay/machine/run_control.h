@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// Where the run of one machine ends. What is at or behind the place where the run ends does not
+/// Where the run of one machine ends. What is at or after the place where the run ends does not
 /// complete: the instruction there may have been begun, and its stores may have been made.
 class RunControl {
  public:

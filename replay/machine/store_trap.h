@@ -14,7 +14,7 @@ namespace citcat {
 struct StoreTrap {
   PhysAddr address;
   std::uint32_t size = 0;  ///< 0: none
-  bool met = false;        ///< or may have been, where that cannot be told
+  bool met = false;        ///< or may have been, where that cannot be known
 };
 
 }  // namespace citcat

@@ -19,7 +19,7 @@ class Tlb {
   static constexpr std::size_t kCodeEntries = 1024, kDataEntries = 2048;
 
   /// The tag is the page's address, or odd when the entry is empty. Its upper 12 bits, which are
-  /// alike in an address, are told apart by the process-context identifier.
+  /// alike in an address, are distinguished by the process-context identifier.
   struct Entry {
     std::uint64_t tag = kInvalid;
     std::uint32_t frame = 0;

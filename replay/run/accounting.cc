@@ -14,7 +14,7 @@ constexpr std::uint64_t kLongestStartRoutine = 200'000;
 /// Notices when the routine that was running at the start of the replay has returned.
 class ReturnWatch final : public Observer {
  public:
-  /// The first instruction behind it.
+  /// The first instruction after it.
   std::optional<std::uint64_t> returned() const { return returned_; }
   Interest interest() const override { return {.code = Detail::blocks}; }
   void instruction(const ExecutedInstruction& e, Position now) override {

@@ -19,7 +19,7 @@ class LaidCheckpoints {
   /// goes, but for the first two.
   explicit LaidCheckpoints(std::size_t max_frames) : max_frames_(max_frames) {}
 
-  /// Keeps where the replayer stands. True where others had to go for it.
+  /// Keeps where the replayer is. True where others had to go for it.
   bool lay(const Replayer& replayer);
   /// The last one before `moment`; nullopt where there is none.
   std::optional<Moment> before(Moment moment) const;

@@ -68,7 +68,7 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
   parts_->checkpoints = std::move(checkpoints);
   if (compared_before || file.meta().evidence != EvidenceMode::full) options_.check = false;
   options_.to = parts_->digests.stop(options_.to);
-  // An observer that cannot be told anew must not be told of a run that may be given up.
+  // An observer that cannot be known anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
   const bool plain =
       options_.plain_first && can_start_over && options_.path == ExecutionPath::blocks;
@@ -112,7 +112,7 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   listeners.add(*parts_->cache);
 }
 
-/// Puts a replay together that stands at its beginning. `plain`: as in VerifierOptions.
+/// Puts a replay together that is at its beginning. `plain`: as in VerifierOptions.
 void ReplaySession::set_up(bool plain) {
   const Recording& recording = file_.recording();
   parts_->replayer.reset();

@@ -244,7 +244,7 @@ bool ReplayTimeline::step(const StopSet& stops, std::vector<StopHit>& met) {
   judge_.end();
   if (further) return true;
   if (!end_ || report_.divergence) note_end();
-  // What comes behind the instruction may be what goes wrong: an interrupt that cannot be
+  // What comes after the instruction may be what goes wrong: an interrupt that cannot be
   // delivered.
   const bool moved = moment() != before;
   if (!moved) met.clear();
@@ -286,7 +286,7 @@ void ReplayTimeline::skip_iterations(Moment bound) {
   }
 }
 
-/// Goes to the last place before `bound` where the replay can stand; something is before it.
+/// Goes to the last place before `bound` where the replay can be; something is before it.
 void ReplayTimeline::go_to_last_before(Moment bound) {
   const Interruption::Asking nobody(interruption_);
   const auto begin = [&] {
@@ -344,7 +344,7 @@ std::vector<StopHit> ReplayTimeline::met_by_next_step(const StopSet& stops) {
   return met;
 }
 
-/// Before the instruction, or behind what it accesses.
+/// Before the instruction, or after what it accesses.
 void ReplayTimeline::go_to_hit(const StopHit& hit) {
   const bool is_first = hit.outside && hit.at == laid_.first_moment();
   if (is_first) {
@@ -392,7 +392,7 @@ void ReplayTimeline::search_up_to(Moment bound) {
 }
 
 /// Replays the last `span` instructions before `bound` and looks for nothing but whether something
-/// is stored to `watched`. Moves `bound` back to where nothing is from there on: behind the last
+/// is stored to `watched`. Moves `bound` back to where nothing is from there on: after the last
 /// stretch in which something may be, or to the beginning of them all.
 ReplayTimeline::Stored ReplayTimeline::narrow(const MemoryWatch& watched, std::uint64_t span,
                                               Moment& bound) {
@@ -458,7 +458,7 @@ ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
       search_up_to(bound);
     }
     const std::optional<StopHit> hit = judge_.end();
-    // The last one may be behind.
+    // The last one may be after.
     if (interruption_.happened()) return interrupted();
     if (hit) {
       go_to_hit(*hit);
@@ -496,7 +496,7 @@ bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool eac
   const std::size_t here = mark();
   const Position before = boundary_before(from);
   if (in_branch() || before == Position{}) {
-    // Whoever seeks the first position arrives behind what is delivered there.
+    // Whoever seeks the first position arrives after what is delivered there.
     restore(laid_.first());
   } else {
     seek(before);

@@ -85,15 +85,15 @@ class ReplayTimeline {
     std::vector<StopHit> met = {};
   };
   /// Goes on to where the run meets one of `stops`: before an instruction with a breakpoint, other
-  /// than the one about to run; behind what accesses watched memory.
+  /// than the one about to run; after what accesses watched memory.
   Stop run_to_stop(const StopSet& stops, const Interrupt& interrupt = {});
   /// Goes back to where the run met one of `stops` last: before the instruction that did.
   Stop run_back_to_stop(const StopSet& stops, const Interrupt& interrupt = {});
-  /// Replays from `from` to `to` and tells `observer` of what StopJudge::tell() says; then stands
+  /// Replays from `from` to `to` and tells `observer` of what StopJudge::tell() says; then is
   /// where it stood. False where it was interrupted.
   bool tell(Position from, Moment to, Observer& observer, bool each = false,
             const Interrupt& interrupt = {});
-  /// The same from where it stands, without what was delivered there; then stands at `to`, or where
+  /// The same from where it is, without what was delivered there; then is at `to`, or where
   /// it was interrupted.
   bool tell_on(Moment to, Observer& observer, bool each, const Interrupt& interrupt = {}) {
     return tell_up_to(to, observer, position(), each, interrupt);
@@ -188,7 +188,7 @@ struct ReplayPart {
   ReplayRange range;
   Checkpoints::Start start;
 };
-/// Parts the range just behind checkpoints, each of so many instructions at least that it is worth
+/// Parts the range just after checkpoints, each of so many instructions at least that it is worth
 /// a process, for `processes` of them; empty where there are none to begin at. `strict`: as in
 /// Checkpoints::start_for().
 std::vector<ReplayPart> part_at_checkpoints(const Checkpoints& checkpoints,

@@ -25,7 +25,7 @@ struct RunOutline {
   bool operator==(const RunOutline&) const = default;
 };
 
-/// Replays `session`, which stands at its beginning, to its end; nullopt where it diverges or
+/// Replays `session`, which is at its beginning, to its end; nullopt where it diverges or
 /// `stop` becomes true on the way.
 std::optional<RunOutline> run_in_outline(ReplaySession& session, const std::atomic<bool>& stop);
 

@@ -32,7 +32,7 @@ struct StopSet {
 /// One place where a run meets a StopSet.
 struct StopHit {
   enum class Kind : std::uint8_t { code, read, write } kind = Kind::code;
-  /// Before what meets it: the last place at or before this one where a replay can stand. With
+  /// Before what meets it: the last place at or before this one where a replay can be. With
   /// `outside` strictly before it.
   Moment at;
   bool outside = false;  ///< another bus master wrote
@@ -45,10 +45,10 @@ struct StopHit {
 /// The judge of an uncompared run. At first it looks for nothing, which costs nothing.
 class StopJudge final : public BlockJudge {
  public:
-  /// A search from where the replay stands.
+  /// A search from where the replay is.
   struct Search {
     const StopSet* stops = nullptr;  ///< must outlive it
-    Moment from;        ///< where the replay stands; code that is about to run there does not count
+    Moment from;        ///< where the replay is; code that is about to run there does not count
     bool last = false;  ///< find the last one, else the first
     Moment before{~std::uint64_t{0}, {}};  ///< nothing from here on counts
     /// Takes every access to watched memory, in the order of time; no code counts then.

@@ -16,7 +16,7 @@ class VerifiedFront {
   struct Options {
     ComparisonPolicy policy;
     std::uint64_t every = 0;  ///< instructions between two calls of `passed`
-    /// Told of the replay where it stands, in the order of the run: at the beginning, at multiples
+    /// Told of the replay where it is, in the order of the run: at the beginning, at multiples
     /// of `every`, and where it ends.
     std::function<void(const Replayer&)> passed;
     /// What was told so far was of a run that cannot be relied on; it is told again.
@@ -32,7 +32,7 @@ class VerifiedFront {
   void advance(Position to);
   void set_every(std::uint64_t every) { options_.every = every; }
   Position position() const { return session_->position(); }
-  /// It has come to the end of the run, or to where it leaves its evidence.
+  /// It has come to the end of the run, or to where it diverges from its evidence.
   bool ended() const { return ended_; }
   const std::optional<Divergence>& divergence() const { return report_.divergence; }
   const ReplayReport& report() const { return report_; }

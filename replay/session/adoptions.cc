@@ -30,7 +30,7 @@ const Adoption* Adoptions::after_store(PhysAddr address, std::size_t size, Posit
 }
 
 const Adoption* Adoptions::after_instruction(Position now) {
-  // What was stored otherwise than foreseen is made up for here, too: no later moment is right.
+  // What was stored differently from foreseen is made up for here, too: no later moment is right.
   if (next_ == adoptions_.size() || adoptions_[next_].position > now) return nullptr;
   if (adoptions_[next_].at_store && adoptions_[next_].position == now) return nullptr;
   return &adoptions_[next_++];

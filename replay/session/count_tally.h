@@ -15,7 +15,7 @@ namespace citcat {
 
 class CountTally final : public Observer {
  public:
-  /// Where it stands, to come back to.
+  /// Where it is, to come back to.
   struct State {
     bool known = false;  ///< what the monitor counted before `begin` is known: `base`
     std::uint64_t base = 0;
@@ -39,7 +39,7 @@ class CountTally final : public Observer {
   Interest interest() const override { return Interest::changes().before_judged(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
 
-  /// Whether the monitor may have shown `count` at the boundary where the machine stands.
+  /// Whether the monitor may have shown `count` at the boundary where the machine is.
   bool may_be(const EventCount& count) const;
   /// Whether it has shown `count` there if it never counted what is doubtful.
   bool is_plainly(const EventCount& count) const {

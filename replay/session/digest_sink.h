@@ -24,7 +24,7 @@ class DigestSink final : public Observer {
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
   void watch(const Machine& machine) override { machine_ = &machine; }
-  /// From plain code digests take stores and nothing else.
+  /// From ordinary code digests take stores and nothing else.
   Interest interest() const override { return {.code = Detail::stores}; }
   Interest interest_from(std::uint64_t instruction) override;
   void ran(std::span<const ExecutedBlock> blocks, Position first, std::uint32_t count) override;

@@ -58,10 +58,10 @@ class Replayer final : private Environment {
   ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
   /// The same, up to a boundary between two iterations.
   ReplayReport run_to(Position to);
-  /// The same, up to the next place where the replay can stand: behind one instruction or
+  /// The same, up to the next place where the replay can be: after one instruction or
   /// iteration, or at the first instruction of the handler of a fault.
   ReplayReport step();
-  /// Where the replay stands between two calls of run(), with what is due there delivered.
+  /// Where the replay is between two calls of run(), with what is due there delivered.
   Moment moment() const;
 
   /// The replay between two calls of run(), to come back to: machine, memory and how far the

@@ -24,7 +24,7 @@ Span placed(PlaceRange range) { return {Span::Of::places, range.first, range.cou
 
 // ---- tasks
 
-/// EIP, EFLAGS and eight registers lie one behind the other in a task segment.
+/// EIP, EFLAGS and eight registers lie one after the other in a task segment.
 constexpr std::size_t kTaskWords = 10, kFirstRegister = 2;
 
 /// Where that begins among accesses of one direction; nullopt where nothing is so.

@@ -32,7 +32,7 @@ void SliceWalk::leave_to_caller() {
   if (wanted) wants_branch_.back() = true;
 }
 
-/// Whether the steps behind it ran was decided here.
+/// Whether the steps after it ran was decided here.
 void SliceWalk::decision(const Execution& e) {
   const bool known = !slice_.steps.empty() && slice_.steps.back().position == e.position &&
                      slice_.steps.back().linear == e.code->linear;

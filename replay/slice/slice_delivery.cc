@@ -78,7 +78,7 @@ void SliceDelivery::meet_frame() {
   }
 }
 
-/// System management mode: which byte is of which register is not told apart.
+/// System management mode: which byte is of which register is not distinguished.
 void SliceDelivery::meet_whole() {
   for (const LoggedAccess& a : accesses_) {
     for (std::uint32_t i = 0; a.write && i < a.size; ++i) {

@@ -34,7 +34,7 @@ struct LoggedCode {
   PhysAddr physical;
 };
 
-/// Instructions that ran one behind the other, each execution of which is one entry.
+/// Instructions that ran one after the other, each execution of which is one entry.
 class CodePiece {
  public:
   std::vector<LoggedCode> code;

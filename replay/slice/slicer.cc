@@ -167,7 +167,7 @@ void Slicer::want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const 
   }
 }
 
-/// Where nothing but memory is looked for, in few pieces: behind the last store to it at or before
+/// Where nothing but memory is looked for, in few pieces: after the last store to it at or before
 /// `to`, or the beginning of the run. That is found without writing down what runs.
 std::optional<Position> Slicer::last_store(Position to, const SliceWalk& walk) {
   // A run for each, several times as fast as one that is written down.

@@ -43,7 +43,7 @@ class Slicer {
   void name_clocks(Slice& slice) const;
   static void connect(const SliceQuery& query, Slice& slice);
 
-  /// What a search for stores found: the same is found from any place behind it.
+  /// What a search for stores found: the same is found from any place after it.
   struct Stored {
     std::uint32_t size = 0;
     Position behind;  ///< the store; the beginning of the run where there is none

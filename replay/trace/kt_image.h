@@ -26,7 +26,7 @@ class KtImage final : public BlockNote {
   /// Bytes of the records.
   std::size_t size() const { return size_; }
   /// The records of one execution, with ExecutedBlock::addresses(). `out` has room for them,
-  /// rounded up to a multiple of kStep; what is behind them there may be anything then.
+  /// rounded up to a multiple of kStep; what is after them there may be anything then.
   void write(std::uint8_t* out, const LinearAddr* addresses) const {
     // What is written might be this object, as far as the compiler knows.
     const std::size_t size = size_;
@@ -45,8 +45,8 @@ class KtImage final : public BlockNote {
   }
 
   std::uint32_t size_ = 0;
-  std::uint32_t holes_ = 0;    ///< places of addresses in the records; they lie behind this object
-  std::uint32_t records_ = 0;  ///< where the records lie, behind them
+  std::uint32_t holes_ = 0;    ///< places of addresses in the records; they lie after this object
+  std::uint32_t records_ = 0;  ///< where the records lie, after them
 };
 
 }  // namespace citcat

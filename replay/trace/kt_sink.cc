@@ -10,7 +10,7 @@ namespace citcat {
 
 namespace {
 
-/// What comes behind it is code of 64-bit mode again, unless an event is told.
+/// What comes after it is code of 64-bit mode again, unless an event is told.
 bool stays_in_64_bit_mode(const DecodedInstruction& info) {
   using Kind = InstructionClass;
   const bool plain = info.kind == Kind::plain || (info.kind >= Kind::jcc && info.kind <= Kind::ret);
@@ -98,7 +98,7 @@ void KtSink::begin() {
   }
 }
 
-/// Notes where the next record stands if the last one does not tell: see KtCounter.
+/// Notes where the next record is if the last one does not tell: see KtCounter.
 void KtSink::look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                          Position now) {
   if (!look_) return;
@@ -192,7 +192,7 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   look_after(*first.info, eip, first.ea_count, last);
 }
 
-/// Where the next record stands as the last one suggests, within the part that is wanted.
+/// Where the next record is as the last one suggests, within the part that is wanted.
 RecordRoom KtSink::record_room(Position now) {
   if (now.instruction < blocks_from_ || now.instruction >= blocks_to_) return {};
   make_room(now);

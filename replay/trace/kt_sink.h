@@ -159,7 +159,7 @@ class KtSink final : public Observer {
   /// Blocks from here to there are written without a closer look; kNone while the next record is to
   /// be looked at.
   std::uint64_t blocks_from_ = kNone, blocks_to_;
-  bool look_ = true;  ///< at the next record: it may stand elsewhere than the last one suggests
+  bool look_ = true;       ///< at the next record: it may be elsewhere than the last one suggests
   bool displaced_ = true;  ///< it does
   bool repeats_ = false;   ///< the last one was of a REP, and `repeat_` has counted it
   KtCounter repeat_;

@@ -113,7 +113,7 @@ class RecordingSource final : public TraceReader::Source {
     session_.emplace(file_, &sink_, std::move(session));
   }
 
-  /// Makes a replay ready that stands at the beginning or at a checkpoint.
+  /// Makes a replay ready that is at the beginning or at a checkpoint.
   void begin(const std::optional<Checkpoints::Start>& start) {
     make_session(start);
     sink_.begin_at({});
@@ -123,7 +123,7 @@ class RecordingSource final : public TraceReader::Source {
   }
 
   /// Whoever has read so much goes on: all of the recording is verified, and the replay made anew
-  /// up to where it stands, to go on without comparison. One that diverges is compared as before.
+  /// up to where it is, to go on without comparison. One that diverges is compared as before.
   void stop_comparing() {
     compared_ = false;
     const std::uint64_t here = reached();
@@ -250,7 +250,7 @@ class KtFileSource final : public TraceReader::Source {
  private:
   /// The next event or record, wherever it is.
   bool next_of_any(TraceRecord& out) {
-    reader_->form();  // what is noted of the first record stands behind the mark
+    reader_->form();  // what is noted of the first record is after the mark
     if (next_event(out)) return true;
     if (!reader_->next(out.record)) return false;
     if (reader_->is_wide() && !wide_) {

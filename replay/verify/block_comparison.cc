@@ -43,7 +43,7 @@ std::uint32_t known_iterations(Comparison& c, const StringIterations& run, Posit
 
 constexpr Position kNever{~std::uint64_t{0}, 0};
 
-/// Port accesses read ahead of the memory traffic behind them.
+/// Port accesses read ahead of the memory traffic after them.
 constexpr std::size_t kMaxPorts = std::size_t{1} << 16;
 
 }  // namespace
@@ -132,7 +132,7 @@ std::uint32_t BlockComparison::due_within(Position first, std::uint32_t count) c
 }
 
 /// Pulls what belongs to the next `most` instructions, the first number `first`, as long as it is
-/// plain, and lines given up just before the one behind them, which show what these leave. Of so
+/// plain, and lines given up just before the one after them, which show what these leave. Of so
 /// many, the result, all is known and plain.
 std::uint32_t BlockComparison::pull_plain(std::uint64_t first, std::uint32_t most) {
   const std::uint64_t last = first + most - 1;
@@ -271,7 +271,7 @@ void BlockComparison::take_writes(std::size_t count) {
 // ---------------------------------------------------------------------------------------------
 // Iterations of repeated strings, compared many at a time where each of their stores is on the bus:
 // those of a processor without a write-back cache, and of any to where there is no memory to keep.
-// The iteration behind that is told alone.
+// The iteration after that is told alone.
 
 std::uint32_t BlockComparison::agreed_iterations(const StringIterations& run, Position first) {
   if (!may_take_iterations(first)) return 0;

@@ -26,7 +26,7 @@ class BlockComparison {
   bool may_run_block(Position first, std::uint32_t count) { return may_run(first, count) == count; }
   /// How many of the next `most` instructions may run as one: of those all is known, and plain.
   std::uint32_t may_run(Position first, std::uint32_t most);
-  /// Behind so many of the next `count` instructions nothing is expected, as far as is known.
+  /// After so many of the next `count` instructions nothing is expected, as far as is known.
   std::uint32_t due_within(Position first, std::uint32_t count) const;
   InstructionNumbers reads_of_interest(Position first) const {
     return c_.reads != nullptr ? c_.reads->pending_data(first.instruction) : InstructionNumbers{};

@@ -42,7 +42,7 @@ std::optional<Mismatch> BranchMatcher::observe(const Reported& byte, ComparisonR
 }
 
 std::optional<Mismatch> BranchMatcher::goes_on_elsewhere(Position end, PhysAddr next) const {
-  // Behind POP CS and MOV CS the queue still has what was fetched from the old segment.
+  // After POP CS and MOV CS the queue still has what was fetched from the old segment.
   constexpr std::uint8_t kPopCs = 0x0f, kMovSegment = 0x8e;
   if (starts_.empty() || last_opcode_ == kPopCs || last_opcode_ == kMovSegment) return std::nullopt;
   const BusTransaction& t = starts_.front();
@@ -70,7 +70,7 @@ void BranchMatcher::match(ComparisonResult& result) {
   }
 }
 
-/// The next instruction begins here: notes it where that is not behind the one before.
+/// The next instruction begins here: notes it where that is not after the one before.
 void BranchMatcher::note(LinearAddr linear, std::uint32_t eip) {
   if (linear == next_linear_ && !after_branch_) return;
   if (taken_.size() == kMaxBranches) taken_.pop_front();

@@ -33,7 +33,7 @@ bool BusOrderCheck::pull() {
       break;
     case BusOp::io_read:
     case BusOp::io_write:
-      // A part behind port FFFF is at 10000 on some buses.
+      // A part after port FFFF is at 10000 on some buses.
       t.address = t.address.masked32(0xffff);
       take(Kind::port, true);
       break;

@@ -45,7 +45,7 @@ class CacheFollower final : public CacheAccesses {
   void stop_log() { log_ = nullptr; }
   /// Stops comparing: what the run moves from here on may be wrong.
   void ignore_bus(bool ignore) { ignores_bus_ = ignore; }
-  /// The lines that come next, at most `most`, none behind the transaction `end`.
+  /// The lines that come next, at most `most`, none after the transaction `end`.
   std::vector<Line> next_lines(std::size_t most, std::uint64_t end);
 
   /// The first line that is not among those predicted, or shown, as many on either side; nullopt

@@ -35,7 +35,7 @@ class CodeLines {
   std::uint32_t touches() const { return touches_; }
   /// Calls fetch(a byte of the line, number of the line) for each line in the order of fetching,
   /// and refer(reference, number of the instruction) for the references in between. What is fetched
-  /// directly behind the same line is left out as far as that is known beforehand.
+  /// directly after the same line is left out as far as that is known beforehand.
   template <class Reference, class Fetch, class Refer>
   void run(std::span<const Reference> references, Fetch&& fetch, Refer&& refer) const {
     const PhysAddr* const lines = lines_.data();
@@ -43,7 +43,7 @@ class CodeLines {
     const auto fetch_before = [&](const PhysAddr* line, const PhysAddr* behind) {
       for (; line < behind; ++line) fetch(*line, static_cast<std::uint32_t>(line - lines));
     };
-    const PhysAddr* next = lines;  ///< behind the one that was used last
+    const PhysAddr* next = lines;  ///< after the one that was used last
     const Reference* r = references.data();
     const Reference* const end = r + references.size();
     while (r != end) {
@@ -70,7 +70,7 @@ class CodeLines {
   }
 
  private:
-  /// The lines of an instruction, as numbers in `lines_`: its first one, and that behind its last.
+  /// The lines of an instruction, as numbers in `lines_`: its first one, and that after its last.
   struct Lines {
     std::uint16_t first, behind;
   };

@@ -43,7 +43,7 @@ const Schedule& schedule_of(const Recording& recording, const VerifierOptions& o
   return options.schedule != nullptr ? *options.schedule : recording.schedule();
 }
 
-/// Behind which there is no RAM; 0 where nobody says, or where pages beyond 4 GiB are held there.
+/// After which there is no RAM; 0 where nobody says, or where pages beyond 4 GiB are held there.
 std::uint32_t ram_end(const Recording& recording) {
   return recording.bus.stand_ins == nullptr ? recording.initial.ram_bytes : 0;
 }
@@ -119,7 +119,7 @@ bool Comparison::pull() {
     stop_with({"counts of instructions that go back", cursor.next(), ""}, machine->position());
   }
   const BusTransaction& t = cursor.take();
-  // At pins a processor is seen to fetch what it has just fetched ahead, behind a jump to it.
+  // At pins a processor is seen to fetch what it has just fetched ahead, after a jump to it.
   const bool by_monitor = recording.instructions && recording.totals.instruction_starts == 0;
   if (by_monitor && (ahead != nullptr ? ahead->context().repeated : repeated.observe(t))) {
     stop_with({RepeatedTransfer::kReason, t, ""}, machine->position());

@@ -103,7 +103,7 @@ struct Comparison : ComparisonProgress {
   bool look_ahead() { return cursor.is_known() || read_ahead(); }
   /// Hands the next transaction to its matcher, where it waits. False at the end.
   bool pull();
-  /// All that belongs to `position` or before, as far as that can be told.
+  /// All that belongs to `position` or before, as far as that can be known.
   void pull_through(Position position);
   /// Without counts, behind a write-back cache: write-backs from here on are of the time after the
   /// next port access or interrupt.
@@ -134,7 +134,7 @@ struct Comparison : ComparisonProgress {
   /// The instruction or iteration at `now` is complete: so must its lines be.
   void expire_lines(Position now, bool in_repeat);
   /// Takes over bits that no manual tells, of lines that instructions up to `last` have given up,
-  /// before the reads behind those lines are looked at.
+  /// before the reads after those lines are looked at.
   void adopt_lines(std::uint64_t last);
   /// Without counts: those of a window, as memory is now. True where some agree.
   bool check_window(std::uint32_t window);

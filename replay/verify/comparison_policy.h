@@ -13,7 +13,7 @@ inline constexpr std::uint64_t kMaxIdle = 10'000'000;
 
 struct ComparisonPolicy {
   bool strict = false;  ///< adopt no result from the bus
-  /// Accept a change of one bit by another bus master. Without this option a change that stands
+  /// Accept a change of one bit by another bus master. Without this option a change that is
   /// alone (see LoneChanges) is a divergence, because a wrongly captured bit looks the same.
   bool bit_changes = false;
   /// Transactions that somebody has reviewed, ascending: captured writes whose bytes replace those

@@ -16,7 +16,7 @@ void Doubts::start_over() {
   lay_stretches();
 }
 
-/// A doubt is noticed one instruction behind its line at most.
+/// A doubt is noticed one instruction after its line at most.
 void Doubts::lay_stretches() {
   std::vector<Stretch> each;
   for (const Doubt& doubt : doubts_) each.push_back({doubt.first(), doubt.instruction + 2});

@@ -63,7 +63,7 @@ class FinalMemoryCheck {
   // What the replay does.
   /// It stores to a line that the bus does not show now.
   void stored(PhysAddr a) { progress_.unconfirmed_lines.insert(line_of(a)); }
-  /// It stores what lies behind the end of the capture, within the instruction that it ends in.
+  /// It stores what lies after the end of the capture, within the instruction that it ends in.
   void stored_beyond_end(PhysAddr a) { progress_.beyond_end.insert(a.low32()); }
 
   /// Something was stored to the line, and not given up since.

@@ -64,7 +64,7 @@ class LineMatcher {
   }
   /// How many, the first ones, were given up by the end of the instruction or iteration
   /// `completed`. `in_repeat`: an interrupted REP counts its iterations from zero again, and a line
-  /// of it may have been given up behind those that are still to come.
+  /// of it may have been given up after those that are still to come.
   std::size_t due(Position completed, bool in_repeat) const;
   /// How many, the first ones, were given up by instructions up to this one.
   std::size_t through(std::uint64_t instruction) const {

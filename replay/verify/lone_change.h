@@ -19,7 +19,7 @@ class LoneChanges {
 
   /// No external write of the recording, at any time, goes to another dword of the page frame of
   /// `address`, and that is memory or ROM: not the video memory and adapters from A0000h to DFFFFh,
-  /// whose reads need not return what was written, not behind the RAM, where nothing keeps it, and
+  /// whose reads need not return what was written, not after the RAM, where nothing keeps it, and
   /// not above 2 GiB, where PCs have devices.
   bool stands_alone(PhysAddr address);
 

@@ -8,7 +8,7 @@
 // freedom: stores become visible in program order (SDM vol. 3, 8.2.2).
 //
 // The accessed and dirty bits of page tables are written at a time of the processor's choice, but
-// before what they are marked for (80386 Programmer's Reference Manual, 5.2.4.3): not behind the
+// before what they are marked for (80386 Programmer's Reference Manual, 5.2.4.3): not after the
 // last store.
 
 #include <cstdint>

@@ -137,7 +137,7 @@ class ReadMatcher : private ReadMatcherProgress {
   /// Which instructions from number `first` on reads of data wait for: as
   /// BlockJudge::reads_of_interest().
   InstructionNumbers pending_data(std::uint64_t first) const;
-  /// Behind the last instruction before `end` for which something waits; 0 where nothing does.
+  /// After the last instruction before `end` for which something waits; 0 where nothing does.
   std::uint64_t last_due_before(std::uint64_t end) const {
     for (std::size_t i = pending_.size(); i != 0; --i) {
       const std::uint64_t instruction = pending_[i - 1].t.position.instruction;

@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// How many iterations behind number `n` access, one by one, the same lines as that. `references`:
+/// How many iterations after number `n` access, one by one, the same lines as that. `references`:
 /// of number 0; those of each further one are `step` bytes higher, modulo 2^32. `line_bytes`: a
 /// power of two.
 inline std::uint32_t iterations_in_lines(std::span<const DataReference> references,

@@ -54,7 +54,7 @@ ReplayReport Verifier::finish(ReplayReport report) {
                                   report.instructions == recording.end->instruction;
   if (lacks_what_follows) {
     // The run ends within this instruction. Where all that the bus shows was made, what the replay
-    // lacks is of what comes behind the end.
+    // lacks is of what comes after the end.
     ReplayReport whole = report;
     whole.end = ReplayReport::End::complete;
     whole.divergence.reset();
@@ -377,7 +377,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
 }
 
 /// True only where iteration `now` of a REP is not the last one. A copy of a megabyte gives up
-/// thousands of lines, which must not all be looked for behind each iteration. Behind an event
+/// thousands of lines, which must not all be looked for after each iteration. After an event
 /// nothing is known: iterations are counted from zero again.
 bool Verifier::repeats_again(const DecodedInstruction& info, Position now) const {
   if (compares_strings(info) || now.instruction == comparison_.interrupted) return false;
@@ -423,7 +423,7 @@ bool Verifier::begin_port(Position now) {
 }
 
 /// Has the next transaction of a port come, where there is one. `begun`: it is another part of an
-/// access. False where the capture ends behind the part that agreed last.
+/// access. False where the capture ends after the part that agreed last.
 bool Verifier::expect_port(bool begun) {
   Comparison& c = comparison_;
   while (c.ports.waiting() == 0) {

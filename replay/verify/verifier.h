@@ -1,7 +1,7 @@
 #pragma once
 // Checks a replay against everything the bus showed: each captured write in address, bytes and
 // order, each port access, each special cycle, each write-back of a line, reads where they can be
-// told apart, the hardware's own instruction stream where pins gave one.
+// distinguished, the hardware's own instruction stream where pins gave one.
 //
 // The order must be that of the bus, with two freedoms: posted writes may pass port accesses, and
 // bytes of one instruction may come in another order where the processor's own is not known; where

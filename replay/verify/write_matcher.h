@@ -37,7 +37,7 @@ class WriteMatcher {
   const Pending& operator[](std::size_t i) const { return writes_[i]; }
   /// Whether part of a later write has been made while the first still waits.
   bool out_of_order() const { return out_of_order_; }
-  /// A write that waits, not of an instruction behind the one at `now`, goes to this byte.
+  /// A write that waits, not of an instruction after the one at `now`, goes to this byte.
   bool covers(PhysAddr a, Position now) const;
   /// Whether the replay has made all writes that waited.
   bool all_made() const;

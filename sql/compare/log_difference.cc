@@ -14,7 +14,7 @@ std::uint64_t address_of(const PlainRun& run, const LogForm& form) {
   return form.offsets ? i.offset : i.linear.value;
 }
 
-/// Where the run may stand behind an entry of the log.
+/// Where the run may be after an entry of the log.
 struct LogPlace {
   PlainRun run;
   std::optional<std::uint64_t> next = {};      ///< address at which its block goes on
@@ -26,7 +26,7 @@ struct LogPlace {
   std::uint64_t position() const { return run.ended() ? ~std::uint64_t{0} : run.position(); }
 };
 
-/// Where the block of the current instruction goes on, if it does: none goes on behind a branch.
+/// Where the block of the current instruction goes on, if it does: none goes on after a branch.
 std::optional<std::uint64_t> next_in_block(const PlainRun& run, const LogForm& form) {
   const tools::StaticInstruction& i = run.instruction();
   if (!form.blocks || i.info.control_flow) return std::nullopt;
@@ -42,7 +42,7 @@ LogPlace behind_entry(PlainRun run, const LogForm& form) {
 }
 
 /// Goes on from `place` to where the run executes the entry: at once; where the log names blocks,
-/// behind instructions that lie one behind the other; or behind a handler that the log does not
+/// after instructions that lie one after the other; or after a handler that the log does not
 /// have. A block may end before the entry or go on with it, to come back to it by a jump: then
 /// there are two places. Where there is none, `place` is where the run and the log part.
 bool follow(LogPlace& place, std::uint64_t entry, const LogForm& form, std::vector<LogPlace>& to) {

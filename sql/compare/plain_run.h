@@ -10,7 +10,7 @@ namespace citcat::sql {
 
 class PlainRun {
  public:
-  /// From the first instruction at or behind `from`, which is current then. `source` must outlive
+  /// From the first instruction at or after `from`, which is current then. `source` must outlive
   /// the object.
   PlainRun(RowSource& source, std::uint64_t from);
   ~PlainRun() { source_.remove_reader(); }

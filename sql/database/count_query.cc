@@ -84,7 +84,7 @@ std::string column_name(const std::string& word, const Table& table) {
   return word.starts_with(prefix) ? word.substr(prefix.size()) : word;
 }
 
-/// The only table that is named behind FROM; null where there is another one beside it.
+/// The only table that is named after FROM; null where there is another one beside it.
 const Table* table_of(const std::vector<Token>& tokens) {
   constexpr std::array kBehind = {"where", "group", "order", "limit", "having"};
   const auto from =

@@ -16,7 +16,7 @@
 
 namespace citcat::sql {
 
-/// What counts are told apart by.
+/// What counts are distinguished by.
 struct CountNeeds {
   bool instructions = false;  ///< else accesses
   bool code = false;          ///< by instruction
@@ -44,7 +44,7 @@ class CountCollector final : public tools::Tool {
   CountCollector(const CountNeeds& needs, const RowFilter& filter, const tools::NameSource& names,
                  ContextTable& contexts);
 
-  /// Behind the run.
+  /// After the run.
   std::vector<InstructionCount> instruction_counts() const;
   std::vector<AccessCount> access_counts() const;
 

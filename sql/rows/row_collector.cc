@@ -117,7 +117,7 @@ void RowCollector::add_accesses(const tools::Execution& execution) {
   add_run(run);
 }
 
-/// What no completed instruction accessed: by a delivery, behind its event, or by an instruction
+/// What no completed instruction accessed: by a delivery, after its event, or by an instruction
 /// that was refused.
 void RowCollector::accesses(std::span<const tools::OtherAccess> accesses,
                             const tools::Context& context) {

@@ -18,7 +18,7 @@ constexpr std::size_t kRecent = 3;
 /// Up to this many instructions the careful comparison is cheaper than verifying first.
 constexpr std::uint64_t kFewInstructions = std::uint64_t{1} << 21;
 
-/// The first instruction behind the positions of the filter.
+/// The first instruction after the positions of the filter.
 std::uint64_t end_of(const RowFilter& filter) {
   const std::int64_t last = filter.positions.last;
   if (last == std::numeric_limits<std::int64_t>::max()) return kNoEnd;

@@ -83,7 +83,7 @@ class RowSource {
   void add_reader() { ++readers_; }
   void remove_reader() { --readers_; }
 
-  /// The stretch with that instruction; null behind the end of the run. At least the rows that the
+  /// The stretch with that instruction; null after the end of the run. At least the rows that the
   /// filter leaves are in it.
   std::shared_ptr<const Stretch> stretch_at(std::uint64_t instruction, const RowFilter& filter);
   /// What the statement needs of the run as a whole.

@@ -15,7 +15,7 @@
 
 namespace citcat::sql {
 
-/// Instructions that completed one behind the other.
+/// Instructions that completed one after the other.
 struct InstructionRun {
   const CodePiece* code = nullptr;
   std::uint64_t first = 0;  ///< position of the first one

@@ -37,7 +37,7 @@ class Cursor {
   /// To before the first row. At least the rows that satisfy the constraints come; of columns of
   /// Use::exact, no others.
   virtual void filter(const Constraints& constraints) = 0;
-  /// To the next row; false behind the last one.
+  /// To the next row; false after the last one.
   virtual bool next() = 0;
   /// Of the row.
   virtual Cell cell(int column) = 0;
@@ -53,7 +53,7 @@ class Table {
   const char* meaning() const { return meaning_; }
   std::span<const Column> columns() const { return columns_; }
 
-  /// Its rows are of a processor's run: they come with its number, in a column behind the others.
+  /// Its rows are of a processor's run: they come with its number, in a column after the others.
   virtual bool of_run() const { return true; }
   /// Number of that column; -1: there is none.
   int processor_column() const { return of_run() ? static_cast<int>(columns_.size()) : -1; }

@@ -76,7 +76,7 @@ class BbvTool final : public Tool {
   std::deque<Piece> pieces_;
   std::optional<LinearAddr> first_;   ///< that ran
   std::optional<LinearAddr> leader_;  ///< of the block that runs
-  LinearAddr next_;                   ///< behind what ran last
+  LinearAddr next_;                   ///< after what ran last
   bool transferred_ = false;          ///< that may have gone elsewhere
   std::map<std::uint64_t, Vector> intervals_;
   std::map<std::uint64_t, std::uint64_t> unknown_;

@@ -14,7 +14,7 @@ namespace citcat::tools {
 /// A branch of which is known where it may go.
 struct FollowedBranch {
   LinearAddr address;  ///< of its first byte
-  LinearAddr next;     ///< of the instruction behind it
+  LinearAddr next;     ///< of the instruction after it
   LinearAddr target;   ///< of one that names it, else not used
   InstructionClass kind = InstructionClass::jcc;
   bool indirect = false;  ///< it goes where a register or memory says
@@ -27,7 +27,7 @@ struct FollowedBranch {
 bool is_followed(InstructionClass kind);
 
 /// Follows one stream of executions. An outcome is seen where what completes next lies where the
-/// branch may have gone. One that an interrupt was delivered behind is not seen: that of a
+/// branch may have gone. One that an interrupt was delivered after is not seen: that of a
 /// conditional branch shows in where the handler lies; of others delivered() has to be called.
 class BranchFollower {
  public:

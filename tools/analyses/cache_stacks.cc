@@ -77,7 +77,7 @@ CacheFills CacheStacks::fills(unsigned sets_log2, unsigned ways, unsigned part) 
 
 CacheCauses CacheStacks::causes(unsigned sets_log2, unsigned ways) const {
   CacheCauses causes{first_, taken_away_, 0, 0};
-  // A line behind 2^k others or more has at least k + 1 bits of distance.
+  // A line after 2^k others or more has at least k + 1 bits of distance.
   const auto lines_log2 = sets_log2 + static_cast<unsigned>(std::bit_width(ways)) - 1;
   for (std::size_t bits = lines_log2 + 1; bits < distances_.size(); ++bits) {
     causes.capacity += distances_[bits];

@@ -57,7 +57,7 @@ class CacheStacks {
   struct Level {
     std::uint32_t mask = 0;
     std::vector<Set> sets;  ///< lines of each, the latest first
-    /// Accesses whose line was behind so many others of its set, or behind all.
+    /// Accesses whose line was after so many others of its set, or after all.
     std::array<Sides, kMaxWays + 1> at_depth;
   };
 

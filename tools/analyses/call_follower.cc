@@ -30,13 +30,13 @@ unsigned slot_address(const DecodedInstruction& call) {
   return near_indirect ? 0 : 1;
 }
 
-/// Nothing but a jump out of the procedure, behind a mark for indirect branches or not: to where
+/// Nothing but a jump out of the procedure, after a mark for indirect branches or not: to where
 /// memory or a register says, or farther than what compilers make of one procedure.
 bool jumps_on(const StaticBlock& block) {
   constexpr std::int64_t kFar = 1 << 16;
   const auto is_mark = [](const DecodedInstruction& i) {
     constexpr std::uint8_t kEndbranch[] = {0xf3, 0x0f,
-                                           0x1e};  // ENDBR64 and ENDBR32: FA or FB behind it
+                                           0x1e};  // ENDBR64 and ENDBR32: FA or FB after it
     return i.length == 4 &&
            std::equal(std::begin(kEndbranch), std::end(kEndbranch), i.bytes.begin());
   };
@@ -83,7 +83,7 @@ void* CallFollower::code(const StaticBlock& block) {
 ProcedureNumber CallFollower::procedure_met(const Code& code, bool is_lost,
                                             const Context& context) {
   if (code.called) return *code.called;
-  // Behind a gap it may be anywhere in one that is known: as it ran before.
+  // After a gap it may be anywhere in one that is known: as it ran before.
   if (is_lost && !code.place.named) return code.ran_as;
   return procedures_.called(code.begin, context);
 }
@@ -135,7 +135,7 @@ void CallFollower::gap() {
   arrival_ = Arrival::other;
 }
 
-/// Behind a gap: of the calls that were open those may still be within which this code runs. It
+/// After a gap: of the calls that were open those may still be within which this code runs. It
 /// runs as what it ran as before.
 void CallFollower::find_again(const Code& code) {
   lost_ = false;

@@ -54,7 +54,7 @@ class CallFollower {
     LinearAddr begin;
     bool looked_up = false;
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
-    bool stays = false;        ///< behind it the same calls are open as before
+    bool stays = false;        ///< after it the same calls are open as before
     bool jumps_on = false;     ///< it is nothing but a jump: what a call of it goes to is elsewhere
     bool enters = false;       ///< it ends with a software interrupt
     ProcedureTable::Place place;
@@ -95,8 +95,7 @@ class CallFollower {
   ProcedureNumber innermost_ = ProcedureTable::kUnknown;  ///< of the innermost call then
   bool warming_ = false;
   bool lost_ = false;  ///< calls that are open may not be known, nor whether those known still are
-  bool enters_ =
-      false;  ///< a software interrupt was delivered: its instruction is told behind that
+  bool enters_ = false;  ///< a software interrupt was delivered: its instruction is told after that
   std::uint64_t last_instruction_ = 0;  ///< position of what was told last
 };
 

@@ -31,7 +31,7 @@ CallPath CallTree::enter_procedure(CallPath under, ProcedureNumber procedure, bo
   return path;
 }
 
-/// Code of another procedure than the one that was called, as where that jumped on, stands in the
+/// Code of another procedure than the one that was called, as where that jumped on, is in the
 /// place of it.
 void CallTree::executed(const CallStacks& stacks, ProcedureNumber procedure,
                         std::uint64_t instructions) {

@@ -16,7 +16,7 @@ namespace {
 
 struct Counts {
   std::uint64_t executions = 0;  ///< of a REP: begun, again after an interruption too
-  std::uint64_t further = 0;     ///< iterations of a REP behind the first
+  std::uint64_t further = 0;     ///< iterations of a REP after the first
   Counts& operator+=(const Counts& o) {
     executions += o.executions;
     further += o.further;
@@ -24,7 +24,7 @@ struct Counts {
   }
 };
 
-/// Instructions that lie one behind the other and ran equally often; only the last may transfer
+/// Instructions that lie one after the other and ran equally often; only the last may transfer
 /// control. Defined by these counts alone, it does not depend on where a run was cut.
 struct Block {
   LinearAddr begin;

@@ -65,7 +65,7 @@ class EventsTool final : public Tool {
     std::uint64_t count = 0, from_user = 0, first = 0, last = 0;
   };
   /// The level that an entry to the system came from. A delivery is told before it takes place,
-  /// SYSENTER and SYSCALL behind it.
+  /// SYSENTER and SYSCALL after it.
   static std::optional<std::uint32_t> level_left(const MachineEvent& event,
                                                  const Context& context) {
     if (event.kind == MachineEvent::Kind::delivered) return context.level();

@@ -21,7 +21,7 @@ struct InstructionKey {
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   auto operator<=>(const InstructionKey&) const = default;
 
-  /// Behind its last byte; outside 64-bit mode 0 follows the last address of 32 bits.
+  /// After its last byte; outside 64-bit mode 0 follows the last address of 32 bits.
   LinearAddr behind() const {
     return bits == 64 ? LinearAddr{linear.value + length} : linear.plus32(length);
   }

@@ -15,7 +15,7 @@ namespace citcat::tools {
 namespace {
 
 constexpr const char* kRegisters[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
-/// By the number that decoding gives them: RIP stands behind R15.
+/// By the number that decoding gives them: RIP is after R15.
 constexpr const char* kWideRegisters[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
                                           "rsi", "rdi", "r8",  "r9",  "r10", "r11",
                                           "r12", "r13", "r14", "r15", "rip"};

@@ -37,7 +37,7 @@ class PredictorTable {
   PredictorTable(std::size_t entries, bool known);
 
   std::size_t entries() const { return mask_ + 1; }
-  /// A conditional branch went on. `next`: of the instruction behind it. `counts`: whether it was
+  /// A conditional branch went on. `next`: of the instruction after it. `counts`: whether it was
   /// predicted right.
   void step(LinearAddr next, bool taken, bool counts) {
     // By the address of its last byte, as in IDtrace's branch traces.

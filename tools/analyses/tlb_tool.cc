@@ -239,7 +239,7 @@ class TlbTool final : public Tool {
       for (; r < references.size() && references[r].instruction == i; ++r) look(references[r], 0);
     }
   }
-  /// Iterations behind the first. Where all lie in the pages of the first, they leave the buffers
+  /// Iterations after the first. Where all lie in the pages of the first, they leave the buffers
   /// as the second does.
   void run_further(const Execution& execution) {
     const std::uint32_t further = execution.iterations() - 1;

@@ -12,7 +12,7 @@
 namespace citcat::tools {
 namespace {
 
-/// Functions are told apart by their names, not by who called them.
+/// Functions are distinguished by their names, not by who called them.
 using Function = std::string;
 
 struct Call {
@@ -23,7 +23,7 @@ struct Cost {
   std::map<Function, Call> calls;
 };
 
-/// A name behind "fn=": one that begins like the number of another, "(12)", would be that one.
+/// A name after "fn=": one that begins like the number of another, "(12)", would be that one.
 /// Source: Valgrind's "Callgrind Format Specification", name compression.
 std::string function_text(const Function& name) {
   const std::size_t digits = name.find_first_not_of("0123456789", 1);

@@ -17,7 +17,7 @@ class DrmemtraceContexts {
   explicit DrmemtraceContexts(bool hardware) : hardware_(hardware) {}
 
   /// Code was interrupted at `at`. `returns_anywhere`: DynamoRIO does not ask where this one
-  /// returns to, as behind SYSENTER.
+  /// returns to, as after SYSENTER.
   void interrupt(LinearAddr at, bool returns_anywhere, DrmemtraceEntries& out);
   /// Goes on at `to`, with `open` interruptions open. What goes on elsewhere than where it was
   /// interrupted (a signal, another task, code that mends a fault) does so by a kernel's event.

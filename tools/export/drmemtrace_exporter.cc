@@ -102,7 +102,7 @@ class DrmemtraceTool final : public StepTool {
   DrmemtraceStream* stream_ = nullptr;                 ///< of the last step that was written
   std::uint32_t address_space_ = 0;                    ///< of it
   std::uint64_t time_ = 0;                             ///< that was written last
-  /// Where there are several processors: branches with what happened behind them, which get the
+  /// Where there are several processors: branches with what happened after them, which get the
   /// time of what they lead to.
   struct Held {
     Step step;

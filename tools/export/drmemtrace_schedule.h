@@ -10,7 +10,7 @@ namespace citcat::tools {
 
 class DrmemtraceSchedule {
  public:
-  /// At that time the thread runs on that processor, behind so many instructions of its file.
+  /// At that time the thread runs on that processor, after so many instructions of its file.
   void add(std::uint64_t thread, std::uint64_t time, std::uint64_t processor,
            std::uint64_t instructions);
   void append(const DrmemtraceSchedule& other);

@@ -79,7 +79,7 @@ bool is_decoded_right(const Step& step) {
          step.behind().value + displacement == step.next.value;
 }
 
-/// `b` lies right behind `a`, as the selector of a far pointer does.
+/// `b` lies right after `a`, as the selector of a far pointer does.
 bool lies_behind(const MemoryOperand& a, const MemoryOperand& b) {
   return a.kind == b.kind && a.base == b.base && a.index == b.index && a.segment == b.segment &&
          a.read == b.read && a.write == b.write && a.displacement + a.size == b.displacement;

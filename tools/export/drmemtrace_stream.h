@@ -39,13 +39,13 @@ class DrmemtraceStream {
   /// else of 32.
   static bool is_decodable(const StaticInstruction& code, CpuModel model);
 
-  /// DynamoRIO wants what follows right behind it, with no time in between.
+  /// DynamoRIO wants what follows right after it, with no time in between.
   static bool is_branch(const Step& step);
 
   /// The run goes on in a thread of this file, with `step`, at `time`, which counts from 0.
   void enter(const Step& step, std::uint64_t time);
   void step(const Step& step);
-  /// Behind a step of it.
+  /// After a step of it.
   void happened(const StepEvent& h);
   void end(std::uint64_t time);
   const DrmemtraceSchedule& schedule() const { return schedule_; }
@@ -75,10 +75,10 @@ class DrmemtraceStream {
   std::unordered_map<std::uint64_t, std::uint64_t> pages_;  ///< physical, by linear, as told
   std::uint64_t foreign_ = 0;
   bool behind_branch_ = false;          ///< the last step was one
-  std::optional<std::uint64_t> later_;  ///< a time that is told behind the next step
+  std::optional<std::uint64_t> later_;  ///< a time that is told after the next step
   bool is_told_where_ = true;  ///< an event was told since the last step, or nothing before
   LinearAddr last_next_;       ///< where the last step went on
-  LinearAddr last_behind_;     ///< the address behind it
+  LinearAddr last_behind_;     ///< the address after it
   bool last_is_sysenter_ = false;
   bool returned_ = false;  ///< an IRET, SYSEXIT or SYSRET was the last step
   /// Where a thread goes on, unless the system makes it go on elsewhere.

@@ -9,7 +9,7 @@ namespace citcat::tools {
 namespace {
 
 /// The name of a node as one frame of a line. A semicolon would end the frame. Where two
-/// numbers stand at the end of a line, flamegraph.pl takes it for one of differential stacks, so
+/// numbers are at the end of a line, flamegraph.pl takes it for one of differential stacks, so
 /// that the last name ends in no word of digits; a procedure's never does, so that it has one name
 /// in all lines.
 std::string frame_text(const CallPaths& paths, CallPath node, bool is_last) {

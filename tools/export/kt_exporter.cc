@@ -103,12 +103,12 @@ class KtTool final : public Tool {
     writer_ = std::make_unique<KtWriter>(*output_, form_);
     sink_ = std::make_unique<KtSink>(*writer_, options_);
   }
-  /// The sink, which knows where what is told stands: behind what was told last, or elsewhere.
+  /// The sink, which knows where what is told is: after what was told last, or elsewhere.
   KtSink& sink_at(Position now, const Context& context) {
     open();
     const bool begins = expected_ == kNowhere;
     if (begins) sink_->watch(context.machine());
-    // Behind an iteration of a REP the next one follows, or the next instruction.
+    // After an iteration of a REP the next one follows, or the next instruction.
     const bool follows = now == expected_ || (!begins && expected_.iteration != 0 &&
                                               now == Position{expected_.instruction + 1, 0});
     if (!follows) sink_->set_range(now, kEnd, begins && options_.begins_trace);

@@ -6,7 +6,7 @@ void BlockTotals::run(const Execution& execution, const Context& context) {
   const Position first = execution.first();
   settle(first.instruction);
   const std::uint32_t count = execution.block().count();
-  // All but the last have another one behind them.
+  // All but the last have another one after them.
   totals_.instructions += count - 1;
   last_ = first.instruction + count - 1;
   is_pending_ = true;

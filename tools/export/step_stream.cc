@@ -9,13 +9,13 @@
 namespace citcat::tools {
 namespace {
 
-/// Pieces of one access lie one behind the other, in two pages.
+/// Pieces of one access lie one after the other, in two pages.
 bool continues(const StepAccess& access, const Reference& r) {
   return access.write == r.write && r.linear.offset_in_page() == 0 && r.linear != LinearAddr{0} &&
          access.linear.value + access.size == r.linear.value;
 }
 
-/// Where the run would have gone on behind `code`: the delivery has offsets in the code segment.
+/// Where the run would have gone on after `code`: the delivery has offsets in the code segment.
 LinearAddr going_on(const StaticInstruction& code, const ToldEvent& event) {
   const DeliveredEvent& delivery = event.event.event.delivery;
   if (event.bits64) return LinearAddr{delivery.eip};
@@ -197,7 +197,7 @@ void StepTool::told_event(const ToldEvent& event) {
     return;
   }
   // Only a delivery says where the run would have gone on. A step before another event is settled
-  // by the instruction behind that.
+  // by the instruction after that.
   if (is_pending_ && is_delivery(event)) {
     settle(going_on(*pending_.code, event), event.event.event.position.instruction);
   }
@@ -210,7 +210,7 @@ void StepTool::told_written(LinearAddr first, std::uint64_t instruction, const S
   totals_.add(totals);
 }
 
-/// What was written of a part, and what its last step and the events behind it are.
+/// What was written of a part, and what its last step and the events after it are.
 void StepTool::keep_text() {
   if (!writes_) return;
   writes_ = false;

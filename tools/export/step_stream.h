@@ -39,7 +39,7 @@ class StepTool : public Tool, private StepLogListener {
   /// The run is over.
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
-  /// What step() and happened() have to know besides, from the machine behind what is told.
+  /// What step() and happened() have to know besides, from the machine after what is told.
   virtual std::string facts(const Execution&, const Context&) const { return {}; }
   virtual std::string facts(const MachineEvent&, const Context&) const { return {}; }
   /// What is written of a step follows from the step alone, so that parts of the run are written
@@ -69,7 +69,7 @@ class StepTool : public Tool, private StepLogListener {
   bool is_pending_ = false;
   std::vector<StepAccess> accesses_;  ///< of the pending one
   std::vector<StepAccess> scratch_;
-  std::vector<ToldEvent> events_;     ///< behind the pending one
+  std::vector<ToldEvent> events_;     ///< after the pending one
   std::vector<ToldEvent> asked_for_;  ///< by the next step, a software interrupt, and told before
   StepTotals totals_;
   bool isolated_ = false;  ///< page tables are; parts of a run learn that late

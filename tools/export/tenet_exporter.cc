@@ -69,7 +69,7 @@ class TenetTool final : public StepTool {
 
  private:
   /// Registers, then the text of the accesses. It is told one instruction at a time, the machine
-  /// right behind it.
+  /// right after it.
   std::string facts(const Execution& execution, const Context& context) const override {
     return text_of(context) + accesses_text(execution.references(), context.machine().memory());
   }
@@ -89,7 +89,7 @@ class TenetTool final : public StepTool {
     const Registers behind = registers_in(step.facts);
     // Where the run begins, and where a stretch is left out.
     if (step.code->linear != ip_) line(step.code->linear, {}, {});
-    // The engine may still stand at a REP whose last iteration it has made; of the last step of all
+    // The engine may still be at a REP whose last iteration it has made; of the last step of all
     // nobody else knows.
     line(step.is_last ? behind.ip : step.next, behind, step.facts.substr(sizeof behind));
   }

@@ -40,7 +40,7 @@ struct Step : ToldStep {
   /// With it an instruction has completed. Not so of iterations but the last, nor of a REP that an
   /// interrupt was taken in: it is begun anew.
   bool completes = true;
-  bool is_last = false;  ///< nothing is told behind it, and `next` is not known
+  bool is_last = false;  ///< nothing is told after it, and `next` is not known
 
   LinearAddr behind() const { return code->behind(); }
 };
@@ -48,10 +48,10 @@ struct Step : ToldStep {
 /// An event where the steps around it are known.
 struct StepEvent {
   MachineEvent event;
-  std::uint32_t level = 0;          ///< behind it
+  std::uint32_t level = 0;          ///< after it
   std::uint32_t address_space = 0;  ///< the same
   std::uint32_t eax = 0;            ///< at it: of a system call, its number
-  LinearAddr stack;                 ///< the stack pointer behind it
+  LinearAddr stack;                 ///< the stack pointer after it
 };
 
 struct ToldEvent {

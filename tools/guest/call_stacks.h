@@ -8,7 +8,7 @@
 // stack of its own above what it interrupts, and its IRET ends it. Handlers of signals lie above
 // what they interrupt, at lower addresses, and go as they came.
 //
-// The kernel's stacks lie one behind the other, each in a region of its own: eight kilobytes of
+// The kernel's stacks lie one after the other, each in a region of its own: eight kilobytes of
 // Linux on i386, sixteen on amd64. A call whose slot lies in another region than the last one's
 // goes on there, as handlers do on the stack for interrupts.
 //
@@ -112,8 +112,8 @@ class CallStacks {
   std::uint32_t space() const { return current_->space; }
   /// Calls that are open on this stack.
   std::size_t depth() const { return current_->calls(); }
-  /// Instructions that the thread that runs has executed. Threads are told apart by it: it lives as
-  /// long as anything is known of the thread.
+  /// Instructions that the thread that runs has executed. Threads are distinguished by it: it lives
+  /// as long as anything is known of the thread.
   using Clock = std::shared_ptr<const std::uint64_t>;
   Clock thread() const { return current_->clock; }
   /// The same of the thread whose call ended, within CallListener::left().

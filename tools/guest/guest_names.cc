@@ -91,7 +91,7 @@ std::vector<LinearRange> GuestNames::procedures(const std::string& module,
                                                 const std::string& pattern) const {
   std::vector<LinearRange> ranges;
   for (const SymbolRange& range : symbols_.code(module, procedure)) {
-    // A range ends before the last address: no code can be told that ends behind it.
+    // A range ends before the last address: no code can be known that ends after it.
     LinearAddr end = range.last;
     if (end.value != kLastSymbolAddress) ++end.value;
     ranges.push_back({range.first, end});

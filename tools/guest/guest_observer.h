@@ -26,7 +26,7 @@ class GuestObserver final : public Observer, private SystemCallListener {
   citcat::Interest interest() const override { return {.code = Detail::blocks}; }
   void watch(const Machine& machine) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
-  /// Instructions that leave or enter a level never stand in blocks.
+  /// Instructions that leave or enter a level never are in blocks.
   void ran(std::span<const ExecutedBlock> /*blocks*/, Position /*first*/,
            std::uint32_t /*count*/) override {}
   void iterations(const ExecutedInstruction& /*first*/, std::uint32_t /*count*/,

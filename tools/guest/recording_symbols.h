@@ -9,7 +9,7 @@
 namespace citcat::tools {
 
 /// The names that a command knows: of the files given to it with --symbols
-/// (events/names/symbol_file.h), and behind them those that the recording keeps.
+/// (events/names/symbol_file.h), and after them those that the recording keeps.
 Symbols known_symbols(const RecordingFile& file, const std::vector<std::string>& files);
 
 }  // namespace citcat::tools

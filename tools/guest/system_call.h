@@ -47,7 +47,7 @@ inline std::int64_t signed_result(const SystemCall& call) {
 /// "open"; "system_call_1000" where the number has no name.
 std::string system_call_name(std::uint32_t number,
                              SystemCallInterface of = SystemCallInterface::i386);
-/// "open(\"/etc/passwd\", 0x8000, 0)": addresses stand where the texts are not known. A call
+/// "open(\"/etc/passwd\", 0x8000, 0)": addresses are where the texts are not known. A call
 /// without a name has all six arguments, hexadecimal.
 std::string system_call_text(const SystemCall& call);
 /// "3", "-1 ENOENT", "0x804b000" where an address is returned, "?" where nothing was.
@@ -55,16 +55,16 @@ std::string result_text(const SystemCall& call);
 
 bool is_error(const SystemCall& call);
 /// Between quotes, what cannot be printed as \xHH; at most `most` bytes of it, and then "..."
-/// behind.
+/// after.
 std::string quoted_text(const std::string& text, std::size_t most = ~std::size_t{0});
 /// Reads the texts of the arguments that are not known yet; `ended` also what was read into memory.
-/// Texts are cut, with "..." behind them, after kShownText bytes, paths after kPathMax.
+/// Texts are cut, with "..." after them, after kShownText bytes, paths after kPathMax.
 void read_texts(SystemCall& call, const Guest& guest, bool ended);
 /// Some text that the call began with is not known yet: its page may not have been there.
 bool wants_texts(const SystemCall& call);
 
 inline constexpr std::size_t kShownText = 32;
-/// Longest path that Linux takes, with the zero behind it (include/uapi/linux/limits.h).
+/// Longest path that Linux takes, with the zero after it (include/uapi/linux/limits.h).
 inline constexpr std::size_t kPathMax = 4096;
 
 }  // namespace citcat::tools

@@ -50,7 +50,7 @@ void SystemCallFollower::delivered(const DeliveredEvent& event, Position now) {
   if (event.kind == DeliveredEvent::Kind::software && event.vector == kSystemCallVector) {
     return begin(Way::interrupt, now);
   }
-  // INT n pushes the address behind it; every other one where it came.
+  // INT n pushes the address after it; every other one where it came.
   if (event.kind == DeliveredEvent::Kind::software) return;
   if (interrupted_.size() == kMostInterrupted) interrupted_.erase(interrupted_.begin());
   interrupted_.push_back(here());
@@ -146,8 +146,8 @@ bool SystemCallFollower::is_behind(const Place& place, const Place& call, bool f
   return place.eip == call.eip || place.eip == call.eip - kCallBytes;
 }
 
-/// The kernel has the call made anew: it goes back to the INT 80h that made it, or that stands
-/// behind SYSENTER for this.
+/// The kernel has the call made anew: it goes back to the INT 80h that made it, or that is
+/// after SYSENTER for this.
 bool SystemCallFollower::goes_back_to_call(const Place& place, const Pending& pending) const {
   if (!pending.fast) return place.eip != pending.place.eip;
   const auto code = guest_->bytes(LinearAddr{place.eip}, kCallBytes);

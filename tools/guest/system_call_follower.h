@@ -3,10 +3,10 @@
 // in the machine was asked or changed.
 //
 // A call begins where a program at level 3 executes INT 80h or SYSENTER. It ends where the
-// processor comes back to level 3 in the same address space with the same stack pointer, behind the
+// processor comes back to level 3 in the same address space with the same stack pointer, after the
 // call. What lies between - other processes, interrupts, faults, handlers of signals - does not
 // matter. Three ends are different: the child of a fork begins in an address space of its own,
-// behind the same call, with 0 in EAX; a program that execve() began starts with zeros in all
+// after the same call, with 0 in EAX; a program that execve() began starts with zeros in all
 // general registers but ESP (Linux, arch/x86/include/asm/elf.h, ELF_PLAT_INIT), and with the names
 // it was called by on its stack (AT_EXECFN of getauxval(3)); and a signal may have the call made
 // anew, by going back to it. Sources: Linux, arch/x86/entry/entry_32.S and
@@ -48,7 +48,7 @@ class SystemCallFollower {
 
   /// Whose events are going to be told; outlives them.
   void watch(const Guest& guest) { guest_ = &guest; }
-  /// The guest stands before the delivery.
+  /// The guest is before the delivery.
   void delivered(const DeliveredEvent& event, Position now);
   /// SYSENTER, or `wide` SYSCALL: the registers are those of the program.
   void fast_call(Position now, bool wide = false);
@@ -70,7 +70,7 @@ class SystemCallFollower {
   };
   struct Pending {
     SystemCall call;
-    Place place;  ///< with the EIP behind INT 80h or SYSCALL; of SYSENTER itself where `fast`
+    Place place;  ///< with the EIP after INT 80h or SYSCALL; of SYSENTER itself where `fast`
     bool fast = false;
   };
   /// A call that makes a process, of which the child has not run yet.

@@ -49,7 +49,7 @@ inline Execution execution_of(const ExecutedBlock& block, const KnownCode& code,
 class CodeLibrary {
  public:
   KnownCode& block(const BlockCode& code);
-  /// `rest`: where its bytes lie that are behind the end of the page; 0 where that is not known.
+  /// `rest`: where its bytes lie that are after the end of the page; 0 where that is not known.
   KnownCode& single(const ExecutedInstruction& e, PhysAddr rest);
   KnownCode& single(const StaticInstruction& instruction);
   std::deque<KnownCode>& all() { return pieces_; }

@@ -36,7 +36,7 @@ class Context {
     std::shared_ptr<const Open> outer;  ///< open when it was delivered; may be null
   };
 
-  /// The machine at the moment that is told of: behind the instruction or block, or at the event.
+  /// The machine at the moment that is told of: after the instruction or block, or at the event.
   const Machine& machine() const { return *machine_; }
   /// CR3, which stands for the process; of isolated tables that of the kernel's.
   std::uint32_t address_space() const { return address_space_; }
@@ -68,7 +68,7 @@ class Context {
   static constexpr std::uint8_t kSystemCallVector = 0x80;
 
   // For the host.
-  /// Where the machine is going to stand when something is told first, it need not stand yet.
+  /// Where the machine is going to be when something is told first, it need not be yet.
   void watch(const Machine& machine) { machine_ = &machine; }
   /// refresh() was called.
   bool begun() const { return begun_; }
@@ -82,7 +82,7 @@ class Context {
     return true;
   }
   void address_space_loaded(std::uint32_t cr3);
-  /// The machine stands before the delivery.
+  /// The machine is before the delivery.
   void delivered(const DeliveredEvent& event);
   // Told of instructions that complete just now; the machine may not have gone on yet.
   void fast_call(bool wide);  ///< SYSENTER, or SYSCALL in 64-bit mode
@@ -99,9 +99,9 @@ class Context {
     settle(machine_is_before ? machine_level() : 0);
     return true;
   }
-  /// The level may be another one behind what was told just now.
+  /// The level may be another one after what was told just now.
   void level_changes() { level_ = kUnknownLevel; }
-  /// Before the last delivery; INT n is told behind it. Swaps the two.
+  /// Before the last delivery; INT n is told after it. Swaps the two.
   void swap_with_interrupted() {
     std::swap(level_, interrupted_level_);
     std::swap(open_, interrupted_open_);
@@ -122,7 +122,7 @@ class Context {
   std::uint32_t level_ = kUnknownLevel;
   bool begun_ = false;
   std::shared_ptr<const Open> open_;
-  std::uint64_t entered_at_ = 0;  ///< the instruction behind which the last program was left
+  std::uint64_t entered_at_ = 0;  ///< the instruction after which the last program was left
   bool entered_ = false;
   bool isolated_ = false;
   std::uint32_t interrupted_level_ = 0;

@@ -39,12 +39,12 @@ struct Wants {
   bool executions = false;  ///< run(), in program order
   bool references = false;  ///< Execution::references(), without page walks
   bool walks = false;       ///< page walks among them
-  /// run() is told one instruction at a time, and Context::machine() stands right behind it. Slow.
+  /// run() is told one instruction at a time, and Context::machine() is right after it. Slow.
   bool registers = false;
   /// Reference::value is there. Slow.
   bool values = false;
   bool events = false;  ///< event()
-  /// With `executions` alone: plain code may be told by Tool::passed() in place of run().
+  /// With `executions` alone: ordinary code may be told by Tool::passed() in place of run().
   bool passes = false;
   /// The last so many passed instructions before anything else come by run() all the same;
   /// Interest::kMostTrail at most.
@@ -67,7 +67,7 @@ struct StaticInstruction {
   LinearAddr linear;         ///< of its first byte
   std::uint64_t offset = 0;  ///< in CS, of its first byte: segments of 64-bit mode begin at 0
   PhysAddr physical;         ///< of its first byte
-  PhysAddr physical_rest;    ///< of its bytes behind the end of the page, if there are any
+  PhysAddr physical_rest;    ///< of its bytes after the end of the page, if there are any
   std::uint32_t addresses_before = 0;  ///< Execution::addresses of the instructions before it
   /// Bytes of it that lie in the page of its first.
   std::uint32_t bytes_in_first_page() const;
@@ -136,7 +136,7 @@ class Execution {
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
     return addresses_[(*block_)[i].addresses_before + number];
   }
-  /// All of them, one instruction behind the other, appended to `to`, to be kept for later; none of
+  /// All of them, one instruction after the other, appended to `to`, to be kept for later; none of
   /// does_nothing().
   void append_addresses(std::vector<LinearAddr>& to) const {
     if (does_nothing_ || addresses_ == nullptr) return;
@@ -329,14 +329,14 @@ class Tool {
   virtual void load(ByteReader&) = 0;
   /// Results. Called once, at the end.
   virtual void report(Report&) const = 0;
-  /// Why it has not done what it was to do, in one line; asked behind report(). Empty where it has.
+  /// Why it has not done what it was to do, in one line; asked after report(). Empty where it has.
   virtual std::string failure() const { return {}; }
 };
 
 /// One tool of the list.
 struct ToolRow {
   enum class Merging : std::uint8_t {
-    exact,   ///< parts of the run can be told to parts of the tool
+    exact,   ///< parts of the run can be known to parts of the tool
     serial,  ///< the run must be told as a whole
   };
   const char* name;

@@ -19,7 +19,7 @@ struct CodeNote final : BlockNote {
 
 namespace {
 
-/// It is told behind its own delivery.
+/// It is told after its own delivery.
 bool is_software_interrupt(InstructionClass kind) {
   return kind == InstructionClass::int_n || kind == InstructionClass::int3 ||
          kind == InstructionClass::into || kind == InstructionClass::icebp;
@@ -442,7 +442,7 @@ void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations
   follow_context(e, now);
 }
 
-/// The context behind an instruction.
+/// The context after an instruction.
 void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
   switch (e.info->kind) {
     case InstructionClass::iret:
@@ -496,7 +496,7 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   tell(code, Execution(code.block, now, addresses, further, iterations - 1, step));
 }
 
-/// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and
+/// Iterations of a string one by one, with what memory holds after them: each wrote elsewhere, and
 /// what MOVS read is what it wrote.
 void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
                                 std::span<const Reference> told, std::uint32_t iterations,

@@ -162,7 +162,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   std::string process_;                     ///< what runs, where windows ask for it
   Phase phase_ = Phase::window;
   std::uint64_t phase_begin_ = 0, phase_end_ = 0;  ///< instructions of it, as far as that is known
-  std::vector<std::size_t> pass_;    ///< tools that need not be told of all plain code by run()
+  std::vector<std::size_t> pass_;    ///< tools that need not be told of all ordinary code by run()
   ToolCode* last_repeat_ = nullptr;  ///< of the REP that was told last
   PendingAccesses pending_;
   std::vector<Reference> claimed_;

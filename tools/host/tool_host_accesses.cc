@@ -7,7 +7,7 @@
 
 namespace citcat::tools {
 
-// Accesses before the first instruction of interest are nobody's; where those behind the last
+// Accesses before the first instruction of interest are nobody's; where those after the last
 // belong shows with the instruction that claims them.
 
 void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {

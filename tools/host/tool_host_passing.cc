@@ -1,4 +1,4 @@
-// How much of plain code the host has to be told: windows and samples of instructions, and code
+// How much of ordinary code the host has to be told: windows and samples of instructions, and code
 // that passes because it only needs to be counted.
 
 #include <algorithm>

@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   }
 }
 
-/// Decimal, hexadecimal after 0x, with k, M or G behind it for powers of 1024.
+/// Decimal, hexadecimal after 0x, with k, M or G after it for powers of 1024.
 std::optional<std::uint64_t> parse_size(const std::string& text) {
   const bool hex = text.starts_with("0x");
   const char* const begin = text.data() + (hex ? 2 : 0);

@@ -17,7 +17,7 @@ std::string tool_output(ToolOptions& options, const Setup& setup);
 void require_place_beside(const std::string& path, const std::string& tool);
 
 /// The file of one group among several: "boot.kt.zst" becomes "boot.process=sh,level=3.kt.zst".
-/// What has no place in the name of a file stands there as in a URL: "%2F". Different groups have
+/// What has no place in the name of a file is there as in a URL: "%2F". Different groups have
 /// different files.
 std::string grouped_path(const std::string& path, const std::string& group);
 

@@ -2,7 +2,7 @@
 // --window control:PIPE: another process opens and closes windows while the run is told (calvin's
 // mode of shared memory). It writes lines:
 //
-//   open [N]     from instruction N on; without one, or where N is behind, from where the run is
+//   open [N]     from instruction N on; without one, or where N is after, from where the run is
 //   close [N]    instruction N is not told any more
 //
 // A machine that asked for every block whether somebody has written would be slow, and where it

@@ -7,7 +7,7 @@ namespace citcat::tools {
 
 namespace {
 
-/// Whether a value stands behind the word.
+/// Whether a value is after the word.
 enum class Value : std::uint8_t { none, perhaps, always };
 
 struct Word {

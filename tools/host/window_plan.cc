@@ -36,7 +36,7 @@ std::uint64_t warm_in(WindowWords& words) {
 
 using Range = std::pair<std::uint64_t, std::uint64_t>;
 
-/// FROM-TO, behind those before.
+/// FROM-TO, after those before.
 void add_range(const std::string& word, std::vector<Range>& ranges) {
   const std::size_t dash = word.find('-');
   if (dash == std::string::npos)
@@ -222,7 +222,7 @@ std::uint64_t WindowPlan::begin_behind(std::uint64_t instruction) const {
   return at != ranges_.end() ? at->first : kNone;
 }
 
-/// The first one behind the window that it is in.
+/// The first one after the window that it is in.
 std::uint64_t WindowPlan::end_of(std::uint64_t instruction) const {
   if (opens_.number != 0) {
     if (opens_.number == closes_[0].number) return kNone;

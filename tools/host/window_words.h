@@ -12,13 +12,13 @@ class WindowWords {
  public:
   explicit WindowWords(const std::string& text);
 
-  /// The next one, or one behind it; empty behind the last.
+  /// The next one, or one after it; empty after the last.
   std::string peek(std::size_t ahead = 0) const {
     return at_ + ahead < words_.size() ? words_[at_ + ahead] : "";
   }
   std::string next();
   bool take(const std::string& word);
-  /// These throw UsageError where something else stands there.
+  /// These throw UsageError where something else is there.
   void expect(const std::string& word);
   void expect_end() const;
   std::uint64_t number();

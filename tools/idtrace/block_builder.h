@@ -1,6 +1,6 @@
 #pragma once
 // Cuts a run of instructions into IDtrace's blocks. What is told need not be all that ran: the run
-// is cut where it goes on elsewhere than behind the last instruction, so that a block in which an
+// is cut where it goes on elsewhere than after the last instruction, so that a block in which an
 // interrupt was taken is whole again where nobody tells of the handler, and is two where another
 // program ran in between.
 
@@ -66,7 +66,7 @@ class IdtraceBlockBuilder {
   ExecutedRun run_;
   std::vector<IdtraceBlockEntry> entries_;
   DecodedInstruction last_;
-  LinearAddr next_;         ///< behind the last instruction
+  LinearAddr next_;         ///< after the last instruction
   bool repeating_ = false;  ///< the last one is a REP that may go on
   bool opened_ = false;     ///< the receiver has been told of the block
 };

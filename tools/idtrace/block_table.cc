@@ -5,8 +5,8 @@
 namespace citcat::tools {
 namespace {
 
-/// Instructions are told apart by their bytes; how many there are is part of the bytes' number only
-/// where each is decoded alike, and so is compared beside it.
+/// Instructions are distinguished by their bytes; how many there are is part of the bytes' number
+/// only where each is decoded alike, and so is compared beside it.
 std::uint64_t hash_of(const ExecutedRun& run) {
   return hash64(run.code) ^ (run.linear.value << 32 | run.instructions.size());
 }

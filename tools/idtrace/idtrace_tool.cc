@@ -105,7 +105,7 @@ IdtracePart load_part(ByteReader& in) {
 }
 
 /// A process that replays a part of the run knows no block before the first jump that it is told
-/// of, nor where the last block ends. It makes the trace of what lies between, which stands in a
+/// of, nor where the last block ends. It makes the trace of what lies between, which is in a
 /// spool, and keeps the rest as it was told.
 class IdtraceTool final : public Tool {
  public:
@@ -240,7 +240,7 @@ class IdtraceTool final : public Tool {
   bool joins_ = false;             ///< parts were loaded, to be put together
   bool has_head_ = false;          ///< a jump was told
   std::vector<IdtraceCall> head_;  ///< up to the first jump
-  std::vector<IdtraceCall> open_;  ///< behind the last one
+  std::vector<IdtraceCall> open_;  ///< after the last one
   std::vector<PartSpool::Piece> text_;
   IdtracePart part_;
   std::deque<StaticInstruction> code_;  ///< of calls that were loaded

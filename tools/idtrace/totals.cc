@@ -15,7 +15,7 @@ std::string text_of(std::span<const std::uint8_t> code, unsigned bits) {
   return Disassembler(static_cast<int>(bits)).text(code, 0);
 }
 
-/// "rep movsd": what stands before the operands.
+/// "rep movsd": what is before the operands.
 std::string repeat_of(std::span<const std::uint8_t> code, unsigned bits) {
   const std::string text = text_of(code, bits);
   std::size_t end = text.find(' ');

@@ -19,7 +19,7 @@ namespace citcat::tools {
 /// vcount: instructions by their number, mix, blocks.
 struct IdtraceTotals {
   std::uint64_t executions = 0;  ///< of instructions; a REP counts once
-  /// Of REPs, behind the first; nothing where the file does not tell iterations.
+  /// Of REPs, after the first; nothing where the file does not tell iterations.
   std::optional<std::uint64_t> iterations;
   std::map<std::string, std::uint64_t> mix;  ///< by mnemonic, or number where there is no code
   struct Block {
@@ -42,7 +42,7 @@ struct IdtraceEntryTotals {
   std::uint64_t entries = 0;
   std::array<std::array<std::uint64_t, kIdtraceMaxSizeCode + 1>, 12> by_tag{};  ///< by tag >> 4
   std::uint64_t of(IdtraceTag tag) const;
-  std::uint64_t taken = 0, not_taken = 0;  ///< control instructions behind which a block follows
+  std::uint64_t taken = 0, not_taken = 0;  ///< control instructions after which a block follows
 
   static IdtraceEntryTotals of(IdtraceReader& trace);
 };

@@ -123,7 +123,7 @@ void Compiler::request(const Statement& s, const Scope& scope) {
   if (at.kind != Meaning::Kind::points) {
     scope.source->refuse(s.subject->at, "points such as func.entry");
   }
-  // Those of a call are two: behind it is where what was called came back.
+  // Those of a call are two: after it is where what was called came back.
   PointKind point = at.points.front();
   if (at.points.size() == 2 && s.post) point = at.points.back();
   Attachment a;

@@ -14,7 +14,7 @@ constexpr unsigned kMostOperators = 1000;
 struct Operator {
   unsigned precedence;  ///< the higher, the closer it binds
   const char* sign;
-  const char* unless;  ///< characters of which none may stand right behind it
+  const char* unless;  ///< characters of which none may be right after it
 };
 
 /// A sign before those that it begins.

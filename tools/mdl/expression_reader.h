@@ -33,7 +33,7 @@ class ExpressionReader {
  public:
   explicit ExpressionReader(TextCursor& in) : in_(in) {}
 
-  /// The expression that stands here. Throws TextError where there is none; `expected` says what
+  /// The expression that is here. Throws TextError where there is none; `expected` says what
   /// would be right.
   Expression expression(const std::string& expected = "an expression");
 

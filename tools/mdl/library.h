@@ -1,5 +1,5 @@
 #pragma once
-// The definitions that a run knows: those of its texts, and behind them the program's own.
+// The definitions that a run knows: those of its texts, and after them the program's own.
 
 #include <deque>
 #include <string>

@@ -27,7 +27,7 @@ class Source {
   Source(std::string name, std::string text) : name_(std::move(name)), text_(std::move(text)) {}
 
   const std::string& text() const { return text_; }
-  /// Throws TextError. `found` empty: what stands there.
+  /// Throws TextError. `found` empty: what is there.
   [[noreturn]] void refuse(Place at, const std::string& expected, std::string found = {}) const;
 
  private:

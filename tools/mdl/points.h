@@ -15,7 +15,7 @@ enum class PointKind : std::uint8_t {
   call_returned,     ///< what it called came back
   run_begins,        ///< for each thread, where it is first told of
   run_ends,          ///< for each thread
-  block,             ///< first of all, and behind each transfer of control and each delivery
+  block,             ///< first of all, and after each transfer of control and each delivery
   instruction,
   branch,
   jump,

@@ -31,7 +31,7 @@ class SessionMetrics {
   /// The run is going to stop before instruction `to`. What happens there before the instruction
   /// belongs to what comes then: metrics are told of it when the run goes on.
   void go_to(std::uint64_t to);
-  /// Reports everything that ever counted; `position` is where the run stands.
+  /// Reports everything that ever counted; `position` is where the run is.
   void report(tools::Report& report, std::uint64_t position) const;
 
   // What a tool passes on.

@@ -59,7 +59,7 @@ struct Statement {
   std::vector<Statement> body;
   // For a request:
   bool prepend = false;      ///< before what is at the points already
-  bool post = false;         ///< behind the instruction of the point
+  bool post = false;         ///< after the instruction of the point
   bool constrained = false;  ///< only where the constraints of the focus hold
   std::vector<CodeLine> code;
 };

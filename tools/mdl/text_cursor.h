@@ -1,6 +1,6 @@
 #pragma once
 // A place in a text in MDL that moves on over its words and signs. Blanks, line ends and comments,
-// which go from // to the end of the line, may stand between any two of them.
+// which go from // to the end of the line, may be between any two of them.
 //
 // Facts of the language: the paper (syntax.h), and the tokens of Paradyn's own scanner
 // (paradyn/src/met/metScanner.l in the history of Dyninst).
@@ -22,19 +22,19 @@ class TextCursor {
   Place place() const { return {line_, offset_ - line_begin_ + 1}; }
   bool at_end() const { return offset_ == text().size(); }
 
-  // Each of these moves on, if what it names stands here.
-  /// A sign; not where one of `unless` stands right behind it.
+  // Each of these moves on, if what it names is here.
+  /// A sign; not where one of `unless` is right after it.
   bool take(std::string_view sign, std::string_view unless = {});
   /// A word that is not the beginning of a longer one.
   bool take_word(std::string_view word);
-  /// Letters, digits and underscores, not a digit first; a dollar sign may stand before them.
+  /// Letters, digits and underscores, not a digit first; a dollar sign may be before them.
   std::optional<std::string> take_name();
   /// Decimal, or hexadecimal with 0x. Throws TextError for one of 10^18 or more.
   std::optional<std::uint64_t> take_number();
   /// Without its quotation marks. Throws TextError where it does not end on its line.
   std::optional<std::string> take_text();
 
-  // The same for what must stand here: throws TextError, with what was expected, where it does not.
+  // The same for what must be here: throws TextError, with what was expected, where it does not.
   void expect(std::string_view sign, const std::string& expected);
   void expect_word(std::string_view word);
   std::string name(const std::string& expected = "a name");
@@ -66,7 +66,7 @@ struct Word {
   Value value;
 };
 
-/// The value of the word of `words` that stands here. Throws TextError, with all of them, where
+/// The value of the word of `words` that is here. Throws TextError, with all of them, where
 /// none does.
 template <class Value, std::size_t kCount>
 Value one_of(TextCursor& in, const Word<Value> (&words)[kCount]) {

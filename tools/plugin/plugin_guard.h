@@ -1,6 +1,6 @@
 #pragma once
-// Between the host and a tool stands a process that knows no tool: it begins the tool's process,
-// ends as that ended, and leaves nothing behind that the tool began, wherever that hid.
+// Between the host and a tool is a process that knows no tool: it begins the tool's process,
+// ends as that ended, and leaves nothing after that the tool began, wherever that hid.
 
 namespace citcat::tools {
 

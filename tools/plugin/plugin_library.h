@@ -12,7 +12,7 @@ namespace citcat::tools {
 struct PluginDescription {
   std::string name, summary, options;
   std::uint32_t wants = 0;  ///< of enum citcat_wants
-  bool merges = false;      ///< parts of a run can be told to parts of it
+  bool merges = false;      ///< parts of a run can be known to parts of it
 };
 
 /// Throws IoError where `path` cannot be opened, FormatError where it is no ELF file.

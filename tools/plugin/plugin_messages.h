@@ -46,7 +46,7 @@ enum class PluginMessage : std::uint32_t {
 /// Before each message, which is padded to a multiple of eight bytes.
 struct MessageHeader {
   PluginMessage kind;
-  std::uint32_t bytes;  ///< behind this, without the padding
+  std::uint32_t bytes;  ///< after this, without the padding
 };
 
 /// Instead of citcat_instruction::mnemonic, which points into the host. Ends with zeros.

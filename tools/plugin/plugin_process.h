@@ -37,12 +37,12 @@ class PluginProcess {
   /// refused, PluginFailure.
   PluginDescription description();
 
-  /// Puts a message, made of these pieces, behind the others. Throws PluginFailure.
+  /// Puts a message, made of these pieces, after the others. Throws PluginFailure.
   void send(PluginMessage kind, std::initializer_list<std::span<const std::uint8_t>> pieces);
   /// Sends what asks, and waits for the answer. Throws PluginFailure.
   std::vector<std::uint8_t> ask(PluginMessage kind, PluginAnswer expected);
   /// Says that there is nothing more, and waits for it to end. Throws PluginFailure where it does
-  /// not, or otherwise than by returning.
+  /// not, or differently from by returning.
   void finish();
 
  private:

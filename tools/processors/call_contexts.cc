@@ -3,7 +3,7 @@
 namespace citcat::tools {
 
 void CallContexts::called(std::uint8_t processor, LinearAddr from) {
-  // Whoever calls deeper than that has left procedures otherwise than by returning.
+  // Whoever calls deeper than that has left procedures differently from by returning.
   constexpr std::uint32_t kDeepest = 256;
   Context& now = now_[processor];
   if (ways_[now].depth == kDeepest) now = 0;

@@ -10,7 +10,7 @@ namespace citcat::tools {
 
 /// "put+0x1c" where there is a name for the address, else the address.
 std::string code_name(const Symbols& symbols, LinearAddr at);
-/// The address, and behind it the name where there is one.
+/// The address, and after it the name where there is one.
 std::string code_place(const Symbols& symbols, LinearAddr at);
 
 }  // namespace citcat::tools

@@ -56,7 +56,7 @@ void KeptMoments::append(const Told& told, std::uint64_t from, std::uint64_t unt
   }
 }
 
-/// What was told behind the first `from` records, which the ring still holds.
+/// What was told after the first `from` records, which the ring still holds.
 void KeptMoments::append_ring(KeptStretch& to, std::uint64_t from) const {
   const std::uint64_t held = std::min<std::uint64_t>(next_, ring_.size());
   for (std::uint64_t n = next_ - held; n < next_; ++n) {

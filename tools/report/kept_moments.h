@@ -93,7 +93,7 @@ class KeptMoments {
   };
   Told& next_told(std::uint64_t records);
   std::optional<std::uint32_t> step_to(const Execution& execution) const;
-  /// Appends those of its records that are behind the first `from` of the run.
+  /// Appends those of its records that are after the first `from` of the run.
   static void append(const Told& told, std::uint64_t from, std::uint64_t until,
                      std::vector<ToldRecord>& to);
   void append_ring(KeptStretch& to, std::uint64_t from) const;

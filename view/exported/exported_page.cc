@@ -16,7 +16,7 @@ namespace citcat::view {
 
 namespace {
 
-/// The modules of the page, each behind those that it imports.
+/// The modules of the page, each after those that it imports.
 constexpr std::array<std::string_view, 16> kModules{
     "dom.js",         "place.js",          "links.js",
     "live_source.js", "packed_stretch.js", "exported_source.js",

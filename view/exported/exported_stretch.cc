@@ -19,7 +19,7 @@ namespace {
 
 /// Values of one step that foresee others, at most.
 constexpr std::size_t kMostValues = 6;
-/// Numbers of more bytes stand as they are.
+/// Numbers of more bytes are as they are.
 constexpr std::uint32_t kNumberBytes = 8;
 
 std::uint64_t number_of(std::span<const std::uint8_t> bytes) {
@@ -60,7 +60,7 @@ struct ExportedStretch::Shape {
   bool has_events = false;
   std::vector<StepAccess> accesses;
   std::vector<StepPort> ports;
-  std::size_t follower = 0;  ///< what ran behind it last
+  std::size_t follower = 0;  ///< what ran after it last
 
   struct AccessColumns {
     Column address, value, page;

@@ -186,7 +186,7 @@ Json transaction_json(const RunView& view, const BusTransaction& t, bool passed)
   return json;
 }
 
-/// Transactions of the capture before and behind a moment.
+/// Transactions of the capture before and after a moment.
 Json answer_bus(RunView& view, const Query& query) {
   const std::uint64_t count = query.number("count", 20, 500);
   const Moment moment = view.go_to(query);

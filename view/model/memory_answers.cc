@@ -71,7 +71,7 @@ AccessWanted access_wanted(RunView& view, const Query& query) {
   const auto lies = lies_at(view, is_physical(query), address);
   if (!lies) throw UsageError(fmt::format("address: nothing is mapped at {:08x}", address));
   wanted.at = *lies;
-  // Within one frame: what lies behind it is elsewhere.
+  // Within one frame: what lies after it is elsewhere.
   wanted.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       query.number("size", 1, kPageSize), kPageSize - lies->offset_in_page()));
   const std::string kind = query.has("kind") ? query.text("kind") : "write";

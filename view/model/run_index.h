@@ -79,7 +79,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   RunIndex(const RunIndex&) = delete;
   RunIndex& operator=(const RunIndex&) = delete;
 
-  /// The machine that is told of; it stands where the index begins.
+  /// The machine that is told of; it is where the index begins.
   void listen_to(const Machine& machine);
   /// Told up to here.
   void end(std::uint64_t instruction);

@@ -90,7 +90,7 @@ class RunView {
   /// Throws UsageError where there is none.
   Moment go_to(const Query& query);
   void go_to(const WantedMoment& wanted);
-  /// Somebody is going to ask about the moment where the run stands.
+  /// Somebody is going to ask about the moment where the run is.
   void settle_here() { remember(); }
   /// The state there, with what nobody knows named as such.
   CpuState state() const;
@@ -98,17 +98,17 @@ class RunView {
   std::string process_here() const;
   std::string place(LinearAddr at) const;
   std::string place_in(LinearAddr at, const std::string& process) const;
-  /// Has `listener` told of the run from where it stands up to `to`. False where `interrupt` ended
+  /// Has `listener` told of the run from where it is up to `to`. False where `interrupt` ended
   /// that on the way.
   bool listen(Observer& listener, Detail code, Moment to,
               const ReplayTimeline::Interrupt& interrupt = {});
   /// What ends a search: the time that an answer may take, or who asked for the end.
   ReplayTimeline::Interrupt limit() const;
   bool timed_out() const;
-  /// What has not returned where the run stands, looked for `reach` instructions back; nullopt
+  /// What has not returned where the run is, looked for `reach` instructions back; nullopt
   /// where that took too long.
   std::optional<OpenNest> open_nest(std::uint64_t reach);
-  /// Tells `sink` the steps of a stretch, and comes back to where the run stands. False where
+  /// Tells `sink` the steps of a stretch, and comes back to where the run is. False where
   /// `interrupt` ended that on the way: then the last steps are missing.
   bool record(const WantedMoment& from, Position to, StepSink& sink,
               const ReplayTimeline::Interrupt& interrupt);

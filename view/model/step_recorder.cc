@@ -19,7 +19,7 @@ void StepRecorder::begin(Position now) {
   accesses_ = std::exchange(pending_, {});
 }
 
-/// The machine stands behind the step.
+/// The machine is after the step.
 void StepRecorder::close(Moment after) {
   after_ = machine_.save();
   std::vector<std::uint8_t> bytes;

@@ -3,8 +3,8 @@
 // wrote: made of what ReplayTimeline::tell_on() tells access by access.
 //
 // A step is an instruction that completes, an iteration of a REP, or an instruction that faults and
-// the delivery of its exception. What is delivered behind it from outside belongs to it, because
-// the next moment is behind that.
+// the delivery of its exception. What is delivered after it from outside belongs to it, because
+// the next moment is after that.
 
 #include <array>
 #include <cstdint>
@@ -70,10 +70,10 @@ class StepSink {
 
 class StepRecorder final : public Observer {
  public:
-  /// The machine stands at `begin`. All must outlive the object.
+  /// The machine is at `begin`. All must outlive the object.
   StepRecorder(const Machine& machine, Moment begin, StepSink& sink)
       : machine_(machine), sink_(sink), deliveries_(begin.deliveries) {}
-  /// The machine stands at `end`, where the stretch ends.
+  /// The machine is at `end`, where the stretch ends.
   void finish(Moment end);
 
   Interest interest() const override { return Interest::everything(); }

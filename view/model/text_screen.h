@@ -7,7 +7,7 @@
 
 namespace citcat::view {
 
-/// {"columns", "rows", "lines"} as the screen stands at the moment where the run is; null where
+/// {"columns", "rows", "lines"} as the screen is at the moment where the run is; null where
 /// memory holds no text there that is known.
 Json text_screen(const RunView& view);
 

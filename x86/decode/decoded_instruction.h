@@ -2,7 +2,7 @@
 // One instruction, decoded once: what it is to the replayer and which memory it touches.
 //
 // The replayer meets the same few thousand instructions millions of times. Decoding may therefore
-// be slow, but what it leaves behind must be enough to compute every data address from the
+// be slow, but what it leaves after must be enough to compute every data address from the
 // registers before the instruction with a few additions: that is what MemoryOperand holds.
 
 #include <array>
@@ -22,8 +22,8 @@ struct CodeMode {
   bool bits32 = false;      ///< CS.D: default operand and address size is 32 bits
   bool real_or_v86 = true;  ///< CR0.PE clear or EFLAGS.VM set
   bool bits64 = false;      ///< 64-bit mode: EFER.LMA and CS.L set, whatever bits32 says
-  bool has_tzcnt = false;   ///< BSF behind F3 is TZCNT
-  bool has_lzcnt = false;   ///< BSR behind F3 is LZCNT
+  bool has_tzcnt = false;   ///< BSF after F3 is TZCNT
+  bool has_lzcnt = false;   ///< BSR after F3 is LZCNT
   bool escapes = false;     ///< no coprocessor takes ESC: of processors before the 286
   bool operator==(const CodeMode&) const = default;
 };
@@ -58,7 +58,7 @@ enum class OperandKind : std::uint8_t {
 };
 
 inline constexpr std::int8_t kNoRegister = -1;
-/// As a base: where the instruction itself begins, which the engine keeps behind R15. Only in
+/// As a base: where the instruction itself begins, which the engine keeps after R15. Only in
 /// 64-bit mode, where displacements count from there and not from the next instruction.
 inline constexpr std::int8_t kRip = 16;
 

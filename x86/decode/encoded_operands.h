@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// What the bytes behind the opcode say.
+/// What the bytes after the opcode say.
 struct EncodedOperands {
   std::uint8_t word = 4;   ///< 2, 4 or 8: the operand size of forms of v
   bool in_memory = false;  ///< `address` is that of the operand of ModRM or moffs
@@ -20,7 +20,7 @@ struct EncodedOperands {
 };
 
 /// Reads ModRM.rm, SIB, displacement and immediates of `info`, whose row, opcode, prefixes and
-/// ModRM are filled in, from `bytes`, which begin behind the opcode. The number of bytes they take,
+/// ModRM are filled in, from `bytes`, which begin after the opcode. The number of bytes they take,
 /// or nothing where `bytes` end before.
 std::optional<std::size_t> read_operands(const DecodedInstruction& info,
                                          std::span<const std::uint8_t> bytes,

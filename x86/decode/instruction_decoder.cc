@@ -35,7 +35,7 @@ struct Prefixes {
 };
 
 /// The same in 64-bit mode: only FS and GS are taken (Intel SDM vol. 1, 3.3.7.1), and REX counts
-/// where it stands last (vol. 2, 2.2.1).
+/// where it is last (vol. 2, 2.2.1).
 bool take_prefix_64(std::uint8_t byte, Prefixes& prefixes) {
   constexpr std::uint8_t kRex = 0x40;
   if ((byte & 0xf0) == kRex) {
@@ -235,7 +235,7 @@ class InstructionDecoder {
     if ((code_[0] & 0xf8) != 0xd8) return false;
     return mode_.escapes || (match.row == nullptr && !match.needs_modrm);
   }
-  /// BSF and BSR behind F3.
+  /// BSF and BSR after F3.
   bool has_newer_meaning(const OpcodeRow& row) const {
     return prefixes_.repeat == 0xf3 && ((row.operation == Operation::bsf && mode_.has_tzcnt) ||
                                         (row.operation == Operation::bsr && mode_.has_lzcnt));
@@ -320,7 +320,7 @@ class InstructionDecoder {
     return mode_.bits64 || (!mode_.real_or_v86 && whole_code_.size() > 1 && whole_code_[1] >= 0xc0);
   }
 
-  /// Nothing that selects, locks or extends may stand before it (2.3.2 to 2.3.4). False where the
+  /// Nothing that selects, locks or extends may be before it (2.3.2 to 2.3.4). False where the
   /// bytes end before the opcode.
   bool take_vex() {
     const std::optional<VexPrefix> vex = read_vex_prefix(whole_code_, mode_.bits64);
@@ -544,7 +544,7 @@ class InstructionDecoder {
   }
 
   /// Prefixes that the engine does not take as processors in 64-bit mode do: ES, CS, SS and DS
-  /// behind FS or GS are without effect, and LAHF and SAHF have AH whatever REX says. Found on a
+  /// after FS or GS are without effect, and LAHF and SAHF have AH whatever REX says. Found on a
   /// host (docs/silicon.md).
   void avoid_engine_prefixes() {
     const auto put = [this](std::size_t at, SegmentRegister segment) {
@@ -558,7 +558,7 @@ class InstructionDecoder {
       if (ignored && overridden) put(i, static_cast<SegmentRegister>(prefixes_.segment));
       overridden |= b == 0x64 || b == 0x65;
     }
-    // POPCNT of 64 bits, which the engine makes of 16 behind an operand-size prefix.
+    // POPCNT of 64 bits, which the engine makes of 16 after an operand-size prefix.
     const bool counts = (prefixes_.rex & kRexW) != 0 && info_.is(Operation::popcnt);
     for (std::size_t i = 0; counts && i < prefixes_.count; ++i) {
       if (bytes_[i] == 0x66) put(i, engine_segment(harmless_segment()));
@@ -574,8 +574,8 @@ class InstructionDecoder {
     }
   }
 
-  /// The engine counts a displacement from RIP behind its own bytes where SHLD and SHRD have an
-  /// immediate byte behind them.
+  /// The engine counts a displacement from RIP after its own bytes where SHLD and SHRD have an
+  /// immediate byte after them.
   void avoid_engine_displacement() {
     constexpr std::uint8_t kModRmRip = 0x05, kModAndRm = 0xc7;
     const bool shifts = info_.is(Operation::shld) || info_.is(Operation::shrd);
@@ -593,11 +593,11 @@ class InstructionDecoder {
   Prefixes prefixes_;
   DecodedInstruction info_;
   std::array<std::uint8_t, kMaxInstructionBytes> stripped_{};
-  std::span<std::uint8_t> whole_code_;  ///< of stripped_, behind the prefixes
+  std::span<std::uint8_t> whole_code_;  ///< of stripped_, after the prefixes
   std::span<std::uint8_t> code_;        ///< from the last byte of the opcode on
   OpcodeMap map_ = OpcodeMap::one;
   VexPrefix vex_;
-  bool vex_refused_ = false;  ///< it, or what stands before it, means nothing here
+  bool vex_refused_ = false;  ///< it, or what is before it, means nothing here
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-/// After which bytes the opcode stands: none, 0F, 0F 38, 0F 3A; a VEX prefix that stands for the
+/// After which bytes the opcode is: none, 0F, 0F 38, 0F 3A; a VEX prefix that stands for the
 /// latter two. `escape`: none, and it is for a coprocessor that is not there, or has no such one.
 /// `n0F`: 0F of NEC's processors.
 enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A, v38, v3A, escape, n0F };
@@ -119,7 +119,7 @@ enum OpcodeTrait : std::uint8_t {
   kProtectedMode = 16,  ///< #UD in real and virtual-8086 mode
   kOnly64BitMode = 32,
   kLongModeAlone = 64,  ///< which processors without long mode have not got
-  kNewerMeaning = 128,  ///< of the row before it behind F3, where CPUID says so
+  kNewerMeaning = 128,  ///< of the row before it after F3, where CPUID says so
 };
 
 struct OpcodeRow {

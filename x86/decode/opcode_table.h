@@ -13,7 +13,7 @@ namespace citcat {
 /// compiler checks it.
 std::span<const OpcodeRow> opcode_rows();
 
-/// What newer processors make of it behind F3: the row behind it, which there must be.
+/// What newer processors make of it after F3: the row after it, which there must be.
 const OpcodeRow& newer_meaning(const OpcodeRow& row);
 
 struct OpcodeMatch {
@@ -22,7 +22,7 @@ struct OpcodeMatch {
 };
 
 /// The row for an opcode. `prefix` is the last of F2 and F3, else 66, else np; `modrm` the byte
-/// behind the opcode if there is one. No processor is asked for: OpcodeRow::processors. `bits64`:
+/// after the opcode if there is one. No processor is asked for: OpcodeRow::processors. `bits64`:
 /// in 64-bit mode, where some opcodes mean nothing, or something else.
 OpcodeMatch find_opcode(OpcodeMap map, std::uint8_t opcode, MandatoryPrefix prefix,
                         std::optional<std::uint8_t> modrm, bool bits64 = false);

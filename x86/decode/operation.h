@@ -5,7 +5,7 @@
 
 namespace citcat {
 
-/// Mnemonics of the Intel SDM vol. 2, in small letters; `_` behind those that are words of C++.
+/// Mnemonics of the Intel SDM vol. 2, in small letters; `_` after those that are words of C++.
 /// Far branches are `_far`, MOV of any kind is `mov`, the strings are without their width.
 enum class Operation : std::uint16_t {
   aaa,

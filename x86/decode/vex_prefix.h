@@ -18,7 +18,7 @@ struct VexPrefix {
   std::uint8_t rex = 0;          ///< the REX prefix that it has in it; 0 outside 64-bit mode
   std::uint8_t register_ = 0;    ///< that it names: vvvv
   bool names_register = false;   ///< vvvv is not 1111
-  bool of_vectors_only = false;  ///< no integer instruction is behind it: the rest is not filled in
+  bool of_vectors_only = false;  ///< no integer instruction is after it: the rest is not filled in
 };
 
 /// The prefix that `code` begins with, its first byte C4 or C5; nothing where it ends before the

@@ -8,8 +8,8 @@
 namespace citcat {
 
 enum class WideSize : std::uint8_t {
-  encoded,      ///< 4 bytes, 2 behind 66h, 8 behind REX.W
-  stack,        ///< 8 bytes, 2 behind 66h (Intel SDM vol. 1, 6.2.5)
+  encoded,      ///< 4 bytes, 2 after 66h, 8 after REX.W
+  stack,        ///< 8 bytes, 2 after 66h (Intel SDM vol. 1, 6.2.5)
   near_branch,  ///< always 8 (Intel SDM vol. 2, 2.2.1.7)
   port,         ///< at most 4 (Intel SDM vol. 2, IN, INS, OUT, OUTS)
 };

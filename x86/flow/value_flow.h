@@ -1,7 +1,7 @@
 #pragma once
 // From which bytes an instruction makes each of its results: for every byte of a register, every
 // flag and every byte of memory that it writes, what its value depends on. Partial registers,
-// implied operands and the register stack of the x87 are told apart.
+// implied operands and the register stack of the x87 are distinguished.
 
 #include <cstdint>
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace citcat {
 
-/// Bytes that an instruction reads or writes, one behind the other.
+/// Bytes that an instruction reads or writes, one after the other.
 struct ValueSpan {
   enum class Of : std::uint8_t {
     places,  ///< of registers, and flags
-    loads,   ///< what it reads from memory, all accesses in their order one behind the other
+    loads,   ///< what it reads from memory, all accesses in their order one after the other
     stores,  ///< what it stores, likewise
     input,   ///< what comes from a port, a clock, or otherwise from outside without memory
   };
@@ -40,7 +40,7 @@ struct ValueFlow {
   std::vector<PlaceRange> addresses;  ///< registers that its addresses are made of
   std::vector<PlaceRange> decides;    ///< where it is a branch: what it goes by
   bool branch = false;                ///< it may go on elsewhere, by what it reads
-  /// By how much the register stack moves: what is ST(i) behind it was ST(i - moves) before.
+  /// By how much the register stack moves: what is ST(i) after it was ST(i - moves) before.
   std::int8_t stack_moves = 0;
   bool uses_stack = false;  ///< it takes the registers by their number from the top
   bool uses_mmx = false;    ///< it takes the same registers by fixed numbers, and sets the top to 0

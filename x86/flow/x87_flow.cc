@@ -1,5 +1,5 @@
 // By opcode and ModRM, as the tables of the Intel SDM have them (vol. 2, appendix A.5). Registers
-// written are numbered as they are behind the instruction, registers read as they are before it.
+// written are numbered as they are after the instruction, registers read as they are before it.
 
 #include "x86/flow/x87_flow.h"
 
@@ -30,7 +30,7 @@ class X87Flow {
  private:
   void push() { flow_.stack_moves = 1; }
   void pop(int count = 1) { flow_.stack_moves = static_cast<std::int8_t>(-count); }
-  /// Register `to` behind the instruction takes the value of `from`.
+  /// Register `to` after the instruction takes the value of `from`.
   void copy(ValueSpan to, ValueSpan from) { flow_.effects.push_back({{to}, {from}, {}}); }
   void constant(ValueSpan to) { flow_.effects.push_back({{to}, {}, {}}); }
   /// A result that is rounded, and the exceptions that it may leave.

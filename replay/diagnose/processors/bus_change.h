@@ -23,8 +23,8 @@ struct BusChange {
   enum class Kind : std::uint8_t {
     give,  ///< `what` was another processor's: `to`, at `position` where that is known
     drop,  ///< `what` was not
-    hold,  ///< `what`, and what its processor did until then, came right behind `behind`
-    add,   ///< `note` came right behind `what`
+    hold,  ///< `what`, and what its processor did until then, came right after `behind`
+    add,   ///< `note` came right after `what`
     turn,  ///< `flags` of `what` were the other way round
     line,  ///< `what` was of the line of `note`
   };

@@ -8,7 +8,7 @@
 namespace citcat {
 namespace {
 
-/// Events that are kept before a trouble and behind it.
+/// Events that are kept before a trouble and after it.
 constexpr std::size_t kBefore = 96, kBehind = 48, kOfLine = 64;
 /// Events that are looked through for turns, and the turns that are kept.
 constexpr std::size_t kFar = 2048, kMostTurns = 12;
@@ -44,7 +44,7 @@ std::optional<std::uint64_t> clock_of(const RecordingFile& file, const Divergenc
   return clock;
 }
 
-/// What others do behind a contradiction.
+/// What others do after a contradiction.
 class Followers {
  public:
   Followers(const BusTrouble& trouble, BusNeighbourhood& near) : trouble_(trouble), near_(near) {}

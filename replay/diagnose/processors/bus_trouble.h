@@ -17,7 +17,7 @@ struct BusTrouble {
   std::uint64_t clock = 0;
   std::optional<Position> position;  ///< of its processor
   std::optional<PhysAddr> address;   ///< that two disagree on
-  /// A contradiction on the bus; otherwise a replay that leaves the evidence.
+  /// A contradiction on the bus; otherwise a replay that diverges from the evidence.
   bool is_contradiction = false;
 };
 
@@ -32,7 +32,7 @@ struct BusNeighbourhood {
   std::vector<ShownEvent> events;
   /// The same on the line of the trouble's address alone, from farther back.
   std::vector<ShownEvent> line;
-  /// Behind a contradiction, however far: where others have done something and the trouble's
+  /// After a contradiction, however far: where others have done something and the trouble's
   /// processor goes on, the last thing that they did.
   std::vector<ShownEvent> turns;
   /// The same: the write by which another processor ends a locked access (LOCK#), and the last

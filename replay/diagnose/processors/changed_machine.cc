@@ -196,7 +196,7 @@ CrossCheckResult check_changed_bus(const MachineFile& machine,
   CrossCheck check = cross_check_of(machine, files.front().recording());
   ChangedBus bus(change, [&](const SharedEvent& event, std::uint8_t, std::uint64_t) {
     SharedEvent plain = event;
-    plain.external.reset();  // whose it then is cannot be told from its number
+    plain.external.reset();  // whose it then is cannot be known from its number
     check.take(plain);
   });
   bus.run(shared_bus_of(machine, files));

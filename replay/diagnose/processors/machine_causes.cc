@@ -136,7 +136,7 @@ void MachineCauses::look(std::size_t p) {
   view.accesses = replayed_accesses(files_[p], view.from, view.to, kMostAccesses);
 }
 
-/// Where processor `p` was when the bus showed an event of another one: behind this, before that.
+/// Where processor `p` was when the bus showed an event of another one: after this, before that.
 Position MachineCauses::before(std::size_t p, const std::vector<ShownEvent>& events,
                                std::size_t i) const {
   while (i-- > 0) {
@@ -317,7 +317,7 @@ void MachineCauses::filled(std::size_t i) {
   }
 }
 
-/// What one processor did on the line came behind what another one did there.
+/// What one processor did on the line came after what another one did there.
 void MachineCauses::held(std::size_t i) {
   const ShownEvent& first = near_.line[i];
   constexpr std::size_t kNear = 16;
@@ -355,8 +355,8 @@ void MachineCauses::held(std::size_t i) {
   }
 }
 
-/// What contradicts the bus came later: behind what others did next, or behind the end of the
-/// locked access that it lies in. Or that access began behind it.
+/// What contradicts the bus came later: after what others did next, or after the end of the
+/// locked access that it lies in. Or that access began after it.
 void MachineCauses::held_anywhere() {
   const ShownEvent* lock_begin = nullptr;
   for (const ShownEvent& its : near_.events) {
@@ -377,7 +377,7 @@ void MachineCauses::held_anywhere() {
     hold(*lock_begin, *near_.inside_lock, 1.3);
 }
 
-/// `its` came behind another transaction.
+/// `its` came after another transaction.
 void MachineCauses::hold(const ShownEvent& its, const ShownEvent& behind, double price) {
   MachineCause cause;
   cause.kind = MachineCauseKind::wrong_order;
@@ -406,7 +406,7 @@ void MachineCauses::invalidated(std::size_t i) {
   for (const ReplayedAccess& a : views_[p].accesses) {
     if (a.op != BusOp::data_write || a.position < from || until < a.position) continue;
     if (!overlap(line, line_bytes_, a.address, a.size)) continue;
-    // Behind the last that the bus shows of it before its store.
+    // After the last that the bus shows of it before its store.
     const ShownEvent* behind_it = &shared;
     for (const ShownEvent& its : near_.events) {
       const SharedEvent& event = its.event;

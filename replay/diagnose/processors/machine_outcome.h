@@ -14,7 +14,7 @@ namespace citcat {
 struct MachineOutcome {
   std::vector<ReplayReport> replays;  ///< of each processor alone
   CrossCheckResult bus;
-  /// Processors whose replay leaves the evidence.
+  /// Processors whose replay diverges from the evidence.
   std::size_t diverged() const;
   bool agrees() const { return bus.clean() && diverged() == 0; }
   /// Less is wrong than in `other`.

@@ -20,7 +20,7 @@
 namespace citcat {
 
 /// Counts the transactions that anchors are made of, and ends a run before the first access that
-/// belongs behind a given anchor. Where there is a cache, this observer passes everything on to it,
+/// belongs after a given anchor. Where there is a cache, this observer passes everything on to it,
 /// because it must ask whether a store goes to the bus before the cache learns of the store.
 class AnchorGate final : public Observer {
  public:
@@ -119,7 +119,7 @@ class AnchorGate final : public Observer {
     progress_.io += ports_.of(port, size);
     may_go_on(now);
   }
-  /// False where the access just counted is behind the limit.
+  /// False where the access just counted is after the limit.
   bool may_go_on(Position now) {
     if (limit_ == nullptr) return true;
     if (progress_.writes <= limit_->writes && progress_.io <= limit_->io) return true;

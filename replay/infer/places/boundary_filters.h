@@ -72,7 +72,7 @@ class ReadFilter {
       : run_(run), surroundings_(surroundings) {}
   /// Begins with another interrupt; nothing is asked until expect().
   void begin() { asks_ = false; }
-  /// The replay stands at the beginning of the window, and does so again afterwards.
+  /// The replay is at the beginning of the window, and does so again afterwards.
   void expect(std::size_t interrupt, const PlacementRun::Place& window);
   bool asks() const { return asks_; }
   void forget() { asks_ = false; }

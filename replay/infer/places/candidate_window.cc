@@ -57,7 +57,7 @@ void CandidateWindow::run_again() {
   run_through();
 }
 
-/// True at a boundary to be looked at, and behind the last one.
+/// True at a boundary to be looked at, and after the last one.
 bool CandidateWindow::watch(Position now) {
   const std::size_t interrupt = found_.interrupt;
   if (!run_.in_window(interrupt) || stopped_at_ == now) return false;
@@ -74,7 +74,7 @@ bool CandidateWindow::watch(Position now) {
   return true;
 }
 
-/// There is no boundary of the window where the run ended, or none behind it.
+/// There is no boundary of the window where the run ended, or none after it.
 bool CandidateWindow::has_ended(const ReplayReport& report) const {
   if (run_.closed() || run_.interrupted() || over_) return true;
   if (report.end != ReplayReport::End::stopped) return true;
@@ -108,7 +108,7 @@ std::size_t CandidateWindow::boundaries_passed() {
   return passed_boundaries_;
 }
 
-/// The boundary the replay stands at fits. False when there are too many to look at.
+/// The boundary the replay is at fits. False when there are too many to look at.
 bool CandidateWindow::add_boundary() {
   // Behind a cache a window is long, and what keeps its boundaries apart is looked at cheaply.
   const std::size_t most = run_.has_cache() ? 1 << 14 : 1 << 11;

@@ -48,7 +48,7 @@ class CandidateWindow {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> index_;  ///< in found_.groups
   std::size_t passed_counted_ = 0, passed_boundaries_ = 0;             ///< of found_.passed
   std::optional<Position> stopped_at_;                                 ///< boundary looked at last
-  bool over_ = false;                                                  ///< behind the window
+  bool over_ = false;                                                  ///< after the window
 };
 
 }  // namespace citcat

@@ -13,7 +13,7 @@
 
 namespace citcat {
 
-/// Boundaries that fit what stands before them, all with the processor in one state. Copying one is
+/// Boundaries that fit what is before them, all with the processor in one state. Copying one is
 /// compiled once, in candidates.cc: many sources make, shorten and sort lists of them.
 struct BoundaryGroup {
   BoundaryGroup();
@@ -51,7 +51,7 @@ struct Candidates {
   bool too_many = false;           ///< not all were looked at
   bool followed_far = false;       ///< behind a cache: lines were compared as far as is worth it
   bool exhausted = false;          ///< none explains what a line shows
-  std::optional<Divergence> left;  ///< where the run to the window left the evidence
+  std::optional<Divergence> left;  ///< where the run to the window diverged from the evidence
 };
 
 /// Describes the event by the first of several groups.

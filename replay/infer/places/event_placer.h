@@ -29,7 +29,7 @@ class TimeBudget;
 struct PlacementReport {
   Schedule schedule;                ///< the recording's, with the positions found
   std::vector<PlacedEvent> events;  ///< those without a count, in order
-  /// Where the replay left the evidence before everything was placed.
+  /// Where the replay diverged from the evidence before everything was placed.
   std::optional<Divergence> divergence;
   std::uint64_t tried = 0;         ///< boundaries tried from a checkpoint
   std::uint64_t instructions = 0;  ///< executed, also for trials

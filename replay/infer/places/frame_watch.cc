@@ -55,7 +55,7 @@ void FrameWatch::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKi
     const bool over_eip = f.eip_at && f.eip_at->is_within32(at, bytes.size());
     if (over_eip && (!s_.delivering || &f != &s_.frames.back())) f.eip_at.reset();
   }
-  // EIP is pushed last; behind it come single bytes at most, accessed bits of descriptors.
+  // EIP is pushed last; after it come single bytes at most, accessed bits of descriptors.
   const bool is_word = bytes.size() == 2 || bytes.size() == 4 || bytes.size() == 8;
   if (s_.delivering && kind == AccessKind::system && is_word) {
     s_.frames.back().eip_at = at;

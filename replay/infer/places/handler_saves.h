@@ -27,7 +27,7 @@ class HandlerSaves final : public Observer {
   void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets everything and waits for the next interrupt from outside.
   void begin();
-  /// Goes on behind conditional and indirect jumps, too: for a replay that is compared with the
+  /// Goes on after conditional and indirect jumps, too: for a replay that is compared with the
   /// bus. `keeps_stack`: the interrupt does not change SS.
   void follow_branches(bool keeps_stack) {
     follows_branches_ = true;

@@ -1,7 +1,8 @@
 #pragma once
 // Interrupts whose place the bus does not show: of a device on the processor's chip, which is known
 // by its handler's marker only, and NMI, which the processor may take later than its pin rises. The
-// replay runs on without it; where it then leaves the evidence, the processor had begun to push.
+// replay runs on without it; where it then diverges from the evidence, the processor had begun to
+// push.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,8 @@ class HiddenInterrupts {
     Candidates candidates;  ///< those tried last; of a place, what is left of them
     Placement placement = Placement::none;
   };
-  /// Looks for the place of this one, from where the replay stands. Where the program comes to the
-  /// marker by itself there was none, and the replay stands there.
+  /// Looks for the place of this one, from where the replay is. Where the program comes to the
+  /// marker by itself there was none, and the replay is there.
   Found find(std::size_t interrupt);
   /// What comes next may lie before what was asked for last.
   void restart() {
@@ -57,7 +58,7 @@ class HiddenInterrupts {
   LoopDetector loop_;
   std::size_t interrupt_ = 0;
   std::vector<PlacementRun::Place> places_;  ///< the beginning and the latest on the way
-  std::optional<Divergence> left_;           ///< where the run without it left the evidence
+  std::optional<Divergence> left_;           ///< where the run without it diverged
   std::uint64_t next_place_ = 0;             ///< instruction
   std::uint64_t quiet_since_ = 0;            ///< instruction without stores and port accesses since
   std::uint64_t accesses_ = 0;               ///< stores and port accesses by then

@@ -32,7 +32,7 @@ class LineDecider {
  private:
   /// Until when a handler is followed.
   struct End {
-    std::uint64_t instructions = 0;  ///< behind the boundary, at most
+    std::uint64_t instructions = 0;  ///< after the boundary, at most
     bool with_frame = false;         ///< until its frame has returned, or
     std::uint64_t age = 0;           ///< has this age
   };

@@ -112,8 +112,8 @@ void PlaceSearch::dismiss(std::size_t interrupt) {
   run_.effort().set_placed(report_.events.size());
 }
 
-/// The run that followed the places taken left the evidence, or a line has shown one of them to be
-/// another: takes the next one. False when there is none.
+/// The run that followed the places taken diverged from the evidence, or a line has shown one of
+/// them to be another: takes the next one. False when there is none.
 bool PlaceSearch::try_another() {
   if (frames_.found_wrong()) {
     choices_.correct(frames_.take_wrong(), [this](const FrameWatch::Found& found) {

@@ -1,6 +1,6 @@
 #pragma once
 // The search of replay/infer/places/event_placer.h: one interrupt after the other, with the places
-// to which it can return. Which boundaries fit what stands before an interrupt: CandidateWindow.
+// to which it can return. Which boundaries fit what is before an interrupt: CandidateWindow.
 // Which of them fit what follows: TrialDecider, and behind a write-back cache LineDecider and
 // PushedFrames. Interrupts that the bus does not show themselves: HiddenInterrupts. What was taken
 // of several, to be taken back: Backtracker.
@@ -57,7 +57,7 @@ class PlaceSearch {
   PlacementReport report_;
   PushedFrames frames_{run_, report_.events, choices_};
   Candidates now_;                  ///< of the interrupt looked for
-  std::optional<Divergence> left_;  ///< where the run left the evidence
+  std::optional<Divergence> left_;  ///< where the run diverged from the evidence
 };
 
 }  // namespace citcat

@@ -46,9 +46,9 @@ class PlacementRun {
 
   /// Asked at every boundary, before the instruction there: true ends the run there.
   using Watch = std::function<bool(Position)>;
-  /// Goes on from where the replay stands. Once interrupted() it does not run any more.
+  /// Goes on from where the replay is. Once interrupted() it does not run any more.
   ReplayReport go(const Watch& watch);
-  /// Lets the interrupt happen at a boundary behind `window`, and what follows, until `writes`
+  /// Lets the interrupt happen at a boundary after `window`, and what follows, until `writes`
   /// bytes were written, the next interrupt that the bus shows is there, or it takes too long.
   ReplayReport run_with(std::size_t interrupt, Position at, const Place& window,
                         std::uint64_t writes);
@@ -66,9 +66,9 @@ class PlacementRun {
   /// Nothing says how far a run may go before the interrupt after this one is missing.
   bool next_is_hidden(std::size_t interrupt) const;
 
-  /// Whether the replay stands between the transactions that the interrupt is between.
+  /// Whether the replay is between the transactions that the interrupt is between.
   bool in_window(std::size_t interrupt);
-  /// The run was ended by what the bus shows behind the limit of its window.
+  /// The run was ended by what the bus shows after the limit of its window.
   bool closed() const { return gate_.closed() || (cache_ && cache_->closed()); }
   /// Where the window of the interrupt ends, or nowhere.
   void set_limits(std::optional<std::size_t> interrupt);

@@ -94,7 +94,7 @@ void PushedFrames::narrowed(std::size_t event) {
   choices_.narrow(event, {groups.begin() + 1, groups.end()});
 }
 
-/// The place that was taken is not the right one, and which is, cannot be told: the run goes on
+/// The place that was taken is not the right one, and which is, cannot be known: the run goes on
 /// with what the bus shows.
 void PushedFrames::believe(const FrameWatch::Found& found) {
   uncertain_.clear();

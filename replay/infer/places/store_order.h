@@ -26,9 +26,9 @@ class StoreOrder {
     BusAnchor anchor;
   };
   /// The first one that is not before `transaction`, then the stores before it, last first, at most
-  /// `most` in all. Empty behind the end of the evidence.
+  /// `most` in all. Empty after the end of the evidence.
   std::vector<Access> from(std::uint64_t transaction, std::size_t most);
-  /// The first one that is behind so many bytes written to memory and moved through ports.
+  /// The first one that is after so many bytes written to memory and moved through ports.
   std::optional<Access> behind(std::uint64_t writes, std::uint64_t io);
   /// What the bus shows around an interrupt whose first store is at `transaction`.
   InterruptEvidence around(std::uint64_t transaction);

@@ -1,5 +1,5 @@
 #pragma once
-// The search behind protected_recovery.h: a state is guessed and replayed; where it diverges from
+// The search after protected_recovery.h: a state is guessed and replayed; where it diverges from
 // the bus, something in the state is changed.
 
 #include <cstdint>

@@ -193,7 +193,7 @@ void ProtectedRecovery::prepare_unknowns() {
 }
 
 /// STAR: SYSCALL loads the handler's CS; SYSRET the user's code segment of 64 bits, which is 16
-/// above what STAR has, behind the one of 32 bits and that for data (SDM vol. 2, SYSRET).
+/// above what STAR has, after the one of 32 bits and that for data (SDM vol. 2, SYSRET).
 std::uint64_t ProtectedRecovery::system_call_selectors() const {
   const std::uint64_t entered = entry_.handler_cs & 0xfffcu;
   const auto star = [entered](std::uint64_t user) { return (user - 16) << 48 | entered << 32; };

@@ -37,7 +37,7 @@ struct SavedFx {
 };
 inline constexpr std::size_t kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
 
-/// An image that the replay stores otherwise than the bus shows.
+/// An image that the replay stores differently from the bus shows.
 struct DifferentFx {
   std::bitset<kFxBytes> stored;  ///< bytes that the bus shows being stored
   FxImage shown{}, replayed{};

@@ -40,7 +40,7 @@ class BlockStore::Maker {
  private:
   using Tail = Block::Tail;
 
-  /// The bytes at `offset`, those behind the page as far as they are known.
+  /// The bytes at `offset`, those after the page as far as they are known.
   std::span<const std::uint8_t> bytes_at(std::uint32_t offset) {
     const std::uint32_t in_page = place_.linear.offset_in_page() + offset;
     const Memory& memory = store_.memory_;
@@ -138,7 +138,7 @@ class BlockStore::Maker {
     std::copy_n(ops_.begin(), count_, ops);
     ops[count_] = Op{};
     ops[count_].handler = table_[tail_ == Tail::branch ? kFall : kLeave].in_registers[0];
-    // Behind FFFF too: what is there is refused, unless the segment goes on.
+    // After FFFF too: what is there is refused, unless the segment goes on.
     ops[count_].immediate = offset_in_mode(place_.eip + begins_[count_], mode_.bits64);
     b->eip = b->first_eip = place_.eip;
     b->linear = place_.linear;

@@ -26,7 +26,7 @@ struct CodePlace {
   std::uint64_t eip = 0;
   LinearAddr linear;
   PhysAddr frame;           ///< of its page
-  PhysAddr second_frame;    ///< of the page behind it
+  PhysAddr second_frame;    ///< of the page after it
   bool has_second = false;  ///< which may be executed
 };
 
@@ -46,7 +46,7 @@ class BlockStore {
   /// that has Block::code.
   FlagEffect flags_of(const Block& block, std::uint32_t count,
                       std::span<const std::uint8_t> counts);
-  /// What memory holds behind the last instruction of a block. Valid until the next call.
+  /// What memory holds after the last instruction of a block. Valid until the next call.
   const DecodedInstruction& decode_tail(const Block& block);
 
   /// Bytes of memory have changed. True when blocks were dropped.

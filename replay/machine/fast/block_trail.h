@@ -12,7 +12,7 @@ namespace citcat::fast {
 
 class BlockTrail {
  public:
-  /// Instructions [from, to) have passed, right behind those before, or after tell().
+  /// Instructions [from, to) have passed, right after those before, or after tell().
   void pass(std::uint64_t from, std::uint64_t to);
   /// The first `count` instructions of a block, which are going to pass, with their addresses.
   /// `once`: it is not kept.

@@ -105,7 +105,7 @@ struct Block {
   bool counts_shifts = false;           ///< shifts by CL are among them (Policy::exact)
   const std::uint8_t* image = nullptr;  ///< records before addresses are put in, or null
   const Op* ops = nullptr;
-  mutable std::array<const Block*, 2> next{};   ///< found behind it last: branch taken, and not
+  mutable std::array<const Block*, 2> next{};   ///< found after it last: branch taken, and not
   mutable std::uint64_t executions = 0;         ///< not told yet (Policy::counts())
   mutable const Block* next_counted = nullptr;  ///< State::counted
   FlagEffect flags;                             ///< of all its instructions, shifts by CL aside
@@ -119,7 +119,7 @@ struct Block {
   bool crosses = false;         ///< it does
   CodeMode mode;                ///< what its code was decoded as
   std::uint32_t bytes = 0;      ///< of code
-  /// What must be made elsewhere: the instruction behind the last of `count`.
+  /// What must be made elsewhere: the instruction after the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
   const BlockCode* code = nullptr;        ///< as observers see it; may be null (BlockStore)
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
@@ -145,7 +145,7 @@ struct Overwritten {
   std::uint8_t was_defined = 0;  ///< bit i, byte i was
 };
 
-/// One of the blocks that are compared as one, or told one behind the other, in their order.
+/// One of the blocks that are compared as one, or told one after the other, in their order.
 struct BatchedBlock {
   const Block* block = nullptr;
   std::uint32_t first = 0;   ///< instructions before it
@@ -182,7 +182,7 @@ struct State {
   const Block* block = nullptr;  ///< in progress
   std::int64_t left = 0;         ///< instructions before the limit, those of `block` taken off
   std::int64_t least_left = 0;   ///< no block follows that leaves fewer: kStop stops at the next
-  std::uint8_t* area_limit = nullptr;  ///< no area begins behind it
+  std::uint8_t* area_limit = nullptr;  ///< no area begins after it
 
   // Each store looks at the first of these in a comparison, and elsewhere at `next_store`.
   const std::uint8_t* trap = nullptr;  ///< bytes of a StoreTrap; null: there is none
@@ -230,7 +230,7 @@ struct State {
   std::uint64_t trailed = 0;  ///< blocks that were put there
   std::uint8_t* area_begin = nullptr;
   const Op* one_op = nullptr;  ///< stands for this one while an operation is made alone
-  std::array<Op, 2> alone;     ///< it, and what stops behind it
+  std::array<Op, 2> alone;     ///< it, and what stops after it
   class MissResolver* resolver = nullptr;
 
   /// Where blocks that indirect branches lead to were found last.

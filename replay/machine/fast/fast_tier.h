@@ -35,7 +35,7 @@ class FastTier final : public StoreWatcher {
   /// Runs from where the processor is, up to CpuContext::until, as far as it can.
   void run();
 
-  /// Memory has changed otherwise than by what runs here.
+  /// Memory has changed differently from by what runs here.
   void stored(PhysAddr at, std::uint32_t size) override;
   /// The Mmu lost a translation, or may answer otherwise from now on.
   void forget_translations() { pages_.forget_translations(); }

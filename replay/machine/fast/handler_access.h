@@ -32,7 +32,7 @@ inline constexpr std::uint8_t kEaxAt = 0, kAhAt = 1, kEcxAt = 8, kEdxAt = 16, kE
 /// An offset in a segment, or a linear address.
 template <class A>
 using Offset = std::conditional_t<A::kWide, std::uint64_t, std::uint32_t>;
-/// Bits of an offset behind an address-size prefix (Op::kNarrow).
+/// Bits of an offset after an address-size prefix (Op::kNarrow).
 template <class A>
 inline constexpr Offset<A> kNarrowMask = A::kWide ? 0xffffffff : 0xffff;
 
@@ -123,7 +123,7 @@ inline void set_stack_pointer(State* s, Offset<A> pointer) {
   }
 }
 
-/// An effective address of the operation: the first, or one `further` bytes behind it. Outside
+/// An effective address of the operation: the first, or one `further` bytes after it. Outside
 /// 64-bit mode the upper halves of addresses stay 0 in the area (BlockRunner::area()), and records
 /// have none.
 template <class A>

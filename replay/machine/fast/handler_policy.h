@@ -10,7 +10,7 @@
 #include "replay/machine/fast/fast_state.h"
 #include "replay/machine/fast/policy.h"
 
-// Sanitizers would keep something alive behind the call of the next handler, and the stack would
+// Sanitizers would keep something alive after the call of the next handler, and the stack would
 // grow with each instruction.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CITCAT_FAST_HANDLER \

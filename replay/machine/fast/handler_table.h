@@ -32,7 +32,7 @@ constexpr unsigned operand_size(unsigned bytes) {
   return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-/// Rows of a table. Behind each stand those of the other operations that are made alike.
+/// Rows of a table. After each are those of the other operations that are made alike.
 enum Row : unsigned {
   // Handlers for registers, and for a memory operand.
   kAluWithRegister,
@@ -66,7 +66,7 @@ enum Row : unsigned {
   kStoreAh,
   kReadSelector,
   kNothing,
-  // Handlers of the stack; behind each, the same for a flat stack.
+  // Handlers of the stack; after each, the same for a flat stack.
   kPush,
   kPushImmediate = kPush + 2,
   kPushFlags = kPushImmediate + 2,

@@ -18,7 +18,7 @@ namespace citcat::fast {
 
 namespace {
 
-/// Stands behind an operation that is made alone.
+/// Stands after an operation that is made alone.
 CITCAT_FAST_HANDLER void stop_alone(FAST_PARAMETERS) {
   s->save(Exit::branch, op, area, {fz, fs, fc});
 }

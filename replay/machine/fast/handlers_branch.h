@@ -48,12 +48,12 @@ template <class F>
   s->save(Exit::branch, op, area, {fz, fs, fc});
 }
 
-/// Behind the last operation of a block that transfers nothing.
+/// After the last operation of a block that transfers nothing.
 template <class F>
 CITCAT_FAST_HANDLER void fall(FAST_PARAMETERS) {
   return go<F>(op, s, area, fz, fs, fc, op->immediate, 1);
 }
-/// What stands here is made elsewhere.
+/// What is here is made elsewhere.
 CITCAT_FAST_HANDLER inline void leave(FAST_PARAMETERS) {
   s->save(Exit::tail, op, area, {fz, fs, fc});
 }

@@ -85,7 +85,7 @@ class Lowering {
            (info_.is(Operation::bsf) || info_.is(Operation::bsr));
   }
 
-  /// What goes on behind it. False where it is to be made elsewhere.
+  /// What goes on after it. False where it is to be made elsewhere.
   bool operate(FastForm form) {
     out_.kind = Kind::plain;
     switch (form.way) {
@@ -173,7 +173,7 @@ class Lowering {
     }
   }
 
-  /// How far behind the first row of an operation the one is that it needs.
+  /// How far after the first row of an operation the one is that it needs.
   static unsigned rows_if(bool needed, unsigned rows) { return needed ? rows : 0; }
 
   // Handlers.
@@ -261,7 +261,7 @@ class Lowering {
     return !narrow && (shape_.flat >> operand.segment & 1) != 0;
   }
 
-  /// By CL, where that is operand `number`: `by_cl` rows behind. By 0 nothing happens, but perhaps
+  /// By CL, where that is operand `number`: `by_cl` rows after. By 0 nothing happens, but perhaps
   /// a read.
   bool shift(unsigned row, unsigned number, unsigned by_cl) {
     if (operand(number) == Form::CL) return plain(row + by_cl);

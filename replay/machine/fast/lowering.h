@@ -36,7 +36,7 @@ struct CodeShape {
 /// What becomes of one instruction.
 struct Lowered {
   enum class Kind : std::uint8_t {
-    plain,    ///< `op` makes it, and goes on behind it
+    plain,    ///< `op` makes it, and goes on after it
     branch,   ///< `op` makes it, and the block ends
     string,   ///< a string instruction: made by the tier
     careful,  ///< to be made elsewhere

@@ -13,7 +13,7 @@ enum class Keep : std::uint8_t {
   counts,        ///< how often each block ran
   trail,         ///< that, and the last blocks with their effective addresses
   stores_trail,  ///< that and what is stored; not in a comparison
-  kt_records,    ///< KT records of all blocks, one behind the other (RecordRoom)
+  kt_records,    ///< KT records of all blocks, one after the other (RecordRoom)
   addresses,     ///< effective addresses; blocks run in batches
   references,    ///< that, and each access with its value
 };

@@ -17,7 +17,7 @@ class CodeBytes {
  public:
   /// `memory` must outlive the object.
   CodeBytes(const Memory& memory, PhysAddr begin) : memory_(memory), begin_(begin) {}
-  /// Where it goes on behind the frame it begins in; without, it ends there.
+  /// Where it goes on after the frame it begins in; without, it ends there.
   void set_second_frame(PhysAddr frame) { second_ = frame; }
 
   /// Bytes before the end of the frame it begins in.

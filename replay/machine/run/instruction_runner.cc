@@ -224,7 +224,7 @@ void InstructionRunner::look_within_repeat() {
   cpu_.until = lowered_ = {now.instruction, now.iteration + kIterations};
 }
 
-/// It has ended before that. Behind a long one it is looked all the same.
+/// It has ended before that. After a long one it is looked all the same.
 void InstructionRunner::leave_repeat() {
   constexpr std::uint32_t kLong = 1u << 16;
   if (cpu_.until == lowered_ && cpu_.position.iteration < kLong) cpu_.until = behind_;

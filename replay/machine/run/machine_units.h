@@ -44,7 +44,7 @@
 namespace citcat {
 
 /// In the order in which they are made: a unit calls those above it. Only what the engine and the
-/// MMU call back stands before what it calls.
+/// MMU call back is before what it calls.
 struct MachineUnits {
   MachineUnits(CpuModel model, const BusModel& bus, Environment& environment,
                const Listeners& listeners, ExecutionPath path)

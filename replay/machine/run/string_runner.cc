@@ -13,7 +13,7 @@ namespace citcat {
 
 namespace {
 
-/// By whole registers: not those behind 67h in 64-bit mode.
+/// By whole registers: not those after 67h in 64-bit mode.
 bool is_string_made_here(const DecodedInstruction& info) {
   const bool moves = info.is(Operation::movs) || info.is(Operation::stos);
   return info.address_bits == (info.bits64 ? 64 : 32) && (moves || compares_strings(info));

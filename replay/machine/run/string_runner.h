@@ -24,7 +24,7 @@ namespace citcat {
 class DebugUnit;
 class Retirement;
 
-/// Inside on_instruction, with an iteration prepared. repeat() moves registers and position behind
+/// Inside on_instruction, with an iteration prepared. repeat() moves registers and position after
 /// the iterations it made; the engine goes on from there.
 class StringRunner {
  public:

@@ -22,7 +22,7 @@ class TranslationWatch {
 
   /// A block is about to be translated.
   void begins();
-  /// The engine ends the process where it translates BT, BTS, BTR or BTC of a register behind LOCK,
+  /// The engine ends the process where it translates BT, BTS, BTR or BTC of a register after LOCK,
   /// which is undefined (SDM vol. 2, LOCK). Without LOCK it does not.
   std::span<const PhysAddr> hides(LinearAddr linear);
   /// Has the engine forget all code.

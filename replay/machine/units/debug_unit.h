@@ -28,7 +28,7 @@ class DebugUnit {
     find_breakpoints();
   }
   std::uint32_t value(unsigned number) const { return static_cast<std::uint32_t>(dr_[number]); }
-  /// find_breakpoints() is due behind a change of DR7.
+  /// find_breakpoints() is due after a change of DR7.
   void set(unsigned number, std::uint32_t value) { dr_[number] = value; }
   /// SDM vol. 3, 17.2.4: a task switch clears the local enable flags.
   void drop_local_breakpoints();
@@ -50,7 +50,7 @@ class DebugUnit {
     tell(pending_);
     pending_ = 0;
   }
-  /// Instruction number `instruction` comes behind a load of SS: traps wait until it has completed.
+  /// Instruction number `instruction` comes after a load of SS: traps wait until it has completed.
   void shade(std::uint64_t instruction) { stack_shadow_ = instruction; }
   /// No instruction does.
   void shade_nothing() { stack_shadow_ = kNever; }
@@ -66,7 +66,7 @@ class DebugUnit {
   void check_port(std::uint16_t port, std::uint32_t size);
   /// The handler of #DB may use the debug registers.
   void clear_general_detect();
-  /// The instruction at the current position comes behind a load of SS.
+  /// The instruction at the current position comes after a load of SS.
   bool in_stack_shadow() const;
   /// MOV from and to a debug register, as its encoding numbers it.
   std::uint64_t read(unsigned encoded);

@@ -221,7 +221,7 @@ void EarlyCpuQuirks::run_microcode() {
   retirement_.complete_emulated();
 }
 
-/// The division is over, as it is behind INT: the handler returns behind it (8086 Family User's
+/// The division is over, as it is after INT: the handler returns after it (8086 Family User's
 /// Manual, 2-26), and the processor's queue status counts it.
 void EarlyCpuQuirks::raise_divide_error() {
   const std::uint64_t next = retirement_.next_ip();

@@ -40,7 +40,7 @@ class EarlyCpuQuirks {
   bool emulated_on_8088() const;
   /// Makes and retires that.
   void emulate();
-  /// The division in flight on a processor that returns behind it, which retires it.
+  /// The division in flight on a processor that returns after it, which retires it.
   void raise_divide_error();
   /// Makes and retires an x87 instruction of an 80286, whose coprocessor does not answer.
   void emulate_coprocessor_cycles();

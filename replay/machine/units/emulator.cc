@@ -282,12 +282,12 @@ bool Emulator::wraps() const { return operands_.wraps_between_parts(); }
 
 bool Emulator::pushes_before_a_page() const { return preparation_.pushes_before_a_page(); }
 
-/// Where plain code runs in the fast tier, the engine has to translate what it makes in between:
+/// Where ordinary code runs in the fast tier, the engine has to translate what it makes in between:
 /// some 150,000 instructions of the host's for one that runs once. With everything on the engine of
 /// record it makes these itself, and is what they are held to.
 bool Emulator::spares_engine() const { return cpu_.by_blocks; }
 
-/// Not SS: interrupts wait behind it, which the engine keeps. Nor a slot across pages, of which two
+/// Not SS: interrupts wait after it, which the engine keeps. Nor a slot across pages, of which two
 /// bytes are told and all are asked for.
 bool Emulator::loads_segment() const {
   const DecodedInstruction& info = *flight_.info;

@@ -64,7 +64,7 @@ void FarReturn::return_to_segment(std::uint16_t selector, std::uint32_t target,
   for (const int s : {kEs, kFs, kGs, kDs}) segments_.drop_inner(s, level);
 }
 
-/// The stack of an outer level, whose selector lies behind the `released` bytes and its pointer.
+/// The stack of an outer level, whose selector lies after the `released` bytes and its pointer.
 Segment FarReturn::outer_stack(std::uint32_t level, std::uint32_t released) {
   const auto selector =
       static_cast<std::uint16_t>(stacked(released + flight_.info->operand_bytes, 2));
@@ -112,7 +112,7 @@ bool FarReturn::code_admits_return(const Descriptor& code) const {
   return code.is_code_of(level) && code.present() && level >= (cpu_.engine.hflags() & kHfCpl);
 }
 
-/// The stack may be changed for that of an outer level, which lies behind the `released` bytes.
+/// The stack may be changed for that of an outer level, which lies after the `released` bytes.
 bool FarReturn::stack_admits_return(std::uint32_t level, std::uint32_t released) {
   const auto selector =
       static_cast<std::uint16_t>(stacked(released + flight_.info->operand_bytes, 2));

@@ -73,7 +73,7 @@ std::optional<std::uint64_t> FeatureGate::scanned(const DecodedInstruction& info
 }
 
 /// Both give the number of the lowest 1 where there is one. Of 0 BSF leaves the destination alone,
-/// and TZCNT gives the width (SDM vol. 2, BSF and TZCNT). ZF behind an odd number is 0 by BSF and 1
+/// and TZCNT gives the width (SDM vol. 2, BSF and TZCNT). ZF after an odd number is 0 by BSF and 1
 /// by TZCNT: both leave the same where code asks for no ZF before it has another value. LZCNT
 /// counts from the other end than BSR.
 bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
@@ -107,7 +107,7 @@ void FeatureGate::refuse(const std::string& what) const {
       what + ", which is not executed (docs/long-mode.md says which processor to record)"};
 }
 
-/// What AMD's processors take otherwise than Intel's: near branches behind an operand-size prefix,
+/// What AMD's processors take differently from Intel's: near branches after an operand-size prefix,
 /// and SYSRET outside 64-bit mode.
 void FeatureGate::check_vendor(const DecodedInstruction& info) const {
   constexpr std::uint8_t kOperandSize = 0x66;

@@ -17,7 +17,7 @@ namespace citcat {
 
 /// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
 /// not tell, an instruction that means one thing alone is executed: a processor without it raises
-/// an exception, which the bus shows. BSF and BSR behind F3 mean two: they go on where both leave
+/// an exception, which the bus shows. BSF and BSR after F3 mean two: they go on where both leave
 /// the same, and are refused elsewhere, as is what nobody here executes. Processors before long
 /// mode have the rest of what the P6 has, where nothing tells; those before it have no F3 scans.
 class FeatureGate {
@@ -26,7 +26,7 @@ class FeatureGate {
   FeatureGate(CpuContext& cpu, const ModelRegisters& model_registers)
       : cpu_(cpu), model_registers_(model_registers) {}
 
-  /// Tells the decoder what CPUID makes of BSF and BSR behind F3, and the MMU what of entries.
+  /// Tells the decoder what CPUID makes of BSF and BSR after F3, and the MMU what of entries.
   void take() const {
     if (cpu_.traits.has_long_mode) take_limits();
     const std::optional<bool> tzcnt = model_registers_.tells(kFeatureBmi1);
@@ -51,7 +51,7 @@ class FeatureGate {
   void check_feature(const DecodedInstruction& info) const;
   /// A processor of this kind may have TZCNT and LZCNT: an emulator's P6 does.
   bool may_count_zeros() const { return cpu_.traits.instructions >= InstructionSet::p6; }
-  /// BSF behind F3: BSF and TZCNT leave the same for this operand, as far as the code behind looks.
+  /// BSF after F3: BSF and TZCNT leave the same for this operand, as far as the code after looks.
   bool scans_alike(const DecodedInstruction& info) const;
   /// The source of a bit scan; nullopt where memory is not known to hold it.
   std::optional<std::uint64_t> scanned(const DecodedInstruction& info) const;

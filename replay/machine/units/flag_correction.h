@@ -13,7 +13,7 @@ namespace citcat {
 
 class Operands;
 
-/// begin() before each instruction that the engine executes; correct() behind it, which asks for
+/// begin() before each instruction that the engine executes; correct() after it, which asks for
 /// AfterStop::fix_flags where the engine left others.
 class FlagCorrection {
  public:
@@ -31,7 +31,7 @@ class FlagCorrection {
   /// AfterStop::fix_flags.
   void apply() { cpu_.engine.set_eflags(fix_flags_); }
 
-  /// Behind it.
+  /// After it.
   void correct(const DecodedInstruction& info);
 
  private:

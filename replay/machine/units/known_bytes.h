@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// Puts what lies at `at` and behind it into `bytes`. Returns how many of them are known: those
+/// Puts what lies at `at` and after it into `bytes`. Returns how many of them are known: those
 /// before the first that is not mapped for `access`, or that no evidence defines.
 std::size_t known_bytes(CpuContext& cpu, LinearAddr at, Access access,
                         std::span<std::uint8_t> bytes);

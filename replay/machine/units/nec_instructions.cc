@@ -136,7 +136,7 @@ void NecInstructions::add_decimals() {
 
 /// INS puts the lower bits of AX (AW) into a field of memory, EXT takes such a field to AX. Of a
 /// word at ES:DI or DS:SI the field begins at bit `offset`, and may reach into the next; its length
-/// is one more than the second operand says. Behind it the next field may follow.
+/// is one more than the second operand says. After it the next field may follow.
 std::uint16_t NecInstructions::move_field(std::uint16_t offset) {
   const DecodedInstruction& info = *flight_.info;
   const bool inserts = info.is(Operation::ins_bits);

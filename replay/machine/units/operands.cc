@@ -146,7 +146,7 @@ void Operands::check_segment(const DataAccess& a, const MemoryOperand& operand, 
   const bool expand_down = (flags & 0x1c00) == 0x1400;  // S, data, E
   bool good;
   if (!expand_down) {
-    // What goes on at 0 behind a segment of 4 GiB is left to the implementation (SDM vol. 3, 5.3):
+    // What goes on at 0 after a segment of 4 GiB is left to the implementation (SDM vol. 3, 5.3):
     // by blocks the engine lets it pass.
     good = a.offset <= limit && (limit - a.offset >= a.size - 1u || limit == 0xffffffff);
   } else {

@@ -108,7 +108,7 @@ void PortAccesses::move_a20_gate() {
 }
 
 /// From the 486 on the processor itself masks the bit. Before, the pins show it, and the gate
-/// behind them is followed only where the dump has it closed. An 8088 has no such bit.
+/// after them is followed only where the dump has it closed. An 8088 has no such bit.
 bool PortAccesses::follows_a20_gate(const CpuState& state) const {
   if (!cpu_.traits.has_a20()) return false;
   return !cpu_.traits.a20_outside || (state.a20_mask & A20Gate::kBit) == 0;

@@ -40,12 +40,12 @@ class Retirement {
   void report_completed();
   /// The instruction or iteration in flight, as observers see it.
   ExecutedInstruction executed() const;
-  /// Behind the last iteration, or any other instruction.
+  /// After the last iteration, or any other instruction.
   void retire();
-  /// Behind the instruction. From the 386 on EIP goes on from FFFF to 10000, where the next fetch
+  /// After the instruction. From the 386 on EIP goes on from FFFF to 10000, where the next fetch
   /// is refused, in 16-bit code too.
   std::uint64_t next_ip() const;
-  /// Both, of an instruction that was made here and goes on behind itself.
+  /// Both, of an instruction that was made here and goes on after itself.
   void complete_emulated();
   /// After one that was made here and was told has led elsewhere. `flags_before`: EFLAGS as TF in
   /// them was before it.

@@ -32,8 +32,8 @@ class SegmentLoader {
   /// Reads a descriptor, and tells so. Throws vector `fault` where its table has none; `ext`: that
   /// bit of the error code.
   Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
-  /// Reads the upper half of the base or offset of a 16-byte descriptor. The dword behind it must
-  /// be 0 where a type would stand. Throws #GP where it is not, or lies beyond the table.
+  /// Reads the upper half of the base or offset of a 16-byte descriptor. The dword after it must
+  /// be 0 where a type would be. Throws #GP where it is not, or lies beyond the table.
   std::uint64_t read_upper_half(const Descriptor& d);
   /// Sets and tells the accessed bit, where it is not set.
   void mark_accessed(const Descriptor& d);
@@ -51,9 +51,9 @@ class SegmentLoader {
   void tell_looked_up();
   /// Before the instruction in flight loads a selector.
   void watch();
-  /// And behind it.
+  /// And after it.
   void report_watched();
-  /// Behind a far transfer that the engine made.
+  /// After a far transfer that the engine made.
   void mark_transfer_accessed();
   /// LES and its like. What OperandPreparation::prepare() looks at and watches has been looked at.
   void load_far_pointer();

@@ -250,7 +250,7 @@ void SystemManagement::restore_saved_segment(SmmField field, std::uint32_t word)
   set_saved_segment(field.index, s);
 }
 
-/// Behind the lower half, which has cleared it. CR3 is the machine's until all is restored.
+/// After the lower half, which has cleared it. CR3 is the machine's until all is restored.
 void SystemManagement::restore_upper(SmmField field, std::uint32_t word) {
   WideRegisters wide = cpu_.engine.wide();
   const std::uint64_t lower =

@@ -16,7 +16,7 @@ class StackPusher;
 class SystemMemory;
 
 /// Checks, stores and loads in the order of SDM vol. 3, 7.3. What is thrown before the commit point
-/// leaves the old task; behind it (entered()) faults belong to the new one.
+/// leaves the old task; after it (entered()) faults belong to the new one.
 class TaskSwitch {
  public:
   /// All must outlive the object.

@@ -24,7 +24,7 @@ bool ZeroFlagSearch::may_ask(Way way) {
     if ((next.row->flags.read & kZf) != 0) return true;
     // A shift by CL, which may be 0, leaves the flags alone.
     if ((flag_effect_of(next, 0).written & kZf) != 0) return false;
-    // An interrupt alone goes on behind it, and pushes the flags for the bus to see.
+    // An interrupt alone goes on after it, and pushes the flags for the bus to see.
     if (next.is(Operation::hlt)) return false;
     way.at = cpu_.onward(way.at, next.length);
     const LinearAddr target =

@@ -19,8 +19,8 @@ class ZeroFlagSearch {
   /// `cpu` must outlive the object.
   explicit ZeroFlagSearch(CpuContext& cpu) : cpu_(cpu) {}
 
-  /// True where the code behind `info`, the instruction in flight, asks for ZF, or where that
-  /// cannot be told: behind an indirect branch, a change of privilege, or too many instructions.
+  /// True where the code after `info`, the instruction in flight, asks for ZF, or where that
+  /// cannot be known: after an indirect branch, a change of privilege, or too many instructions.
   /// False where it goes on with what no memory holds: nothing is executed there.
   bool may_ask_behind(const DecodedInstruction& info);
 
@@ -35,7 +35,7 @@ class ZeroFlagSearch {
     std::vector<std::pair<std::uint64_t, LinearAddr>> returns;
   };
   bool may_ask(Way way);
-  /// Moves `way` behind `info`; false where that is not known.
+  /// Moves `way` after `info`; false where that is not known.
   bool go_on(Way& way, const DecodedInstruction& info, LinearAddr target) const;
   void move_stack(Way& way, const DecodedInstruction& info) const;
   /// Follows a RET: what comes of the way.
