@@ -58,7 +58,7 @@ int after_move(citcat_machine& machine, int answer) {
   return -1;
 }
 
-/// Of 32 bits; with long mode bits 47 to 63 are equal.
+/// True for an address of 32 bits; with long mode, for one whose bits 47 to 63 are equal.
 bool is_address(const citcat_machine& machine, std::uint64_t linear) {
   const citcat::Engine& engine = machine.timeline->machine().engine();
   if ((engine.hflags() & citcat::kHfLma) == 0) return linear >> 32 == 0;

@@ -27,9 +27,9 @@ class CommandLine {
   /// asked for and has been printed. Throws UsageError, which names what is nearest to a command
   /// or option that there is none of.
   CommandRun parse(int argc, const char* const* argv);
-  /// Of `parse`: no notes and no progress.
+  /// As given to parse(): print no notes and no progress.
   bool quiet() const { return quiet_; }
-  /// Of `parse`: bytes of memory that what files hold may take.
+  /// As given to parse(): bytes of memory that the contents of files may take.
   std::uint64_t memory_limit() const { return memory_limit_; }
 
   /// With the options of all commands.

@@ -13,7 +13,7 @@ enum class ExitCode {
   interrupted = 130,  ///< by Ctrl-C, as shells report it: 128 + SIGINT
 };
 
-/// An exit status as it is told to people.
+/// An exit status, with its explanation for people.
 struct ExitMeaning {
   ExitCode code;
   const char* meaning;

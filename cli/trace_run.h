@@ -44,7 +44,7 @@ struct TraceRunResult {
   void warn(const Console& console) const;
 };
 
-/// Replays what is needed for `range`; `trace` may be null and is told more than the range.
+/// Replays what is needed for `range`; `trace` may be null, and may receive more than the range.
 TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console);
 

@@ -5,7 +5,7 @@
 // Manual (1979), [2] 80286 Hardware Reference and Programmer's Reference Manual, [3] 386 DX
 // Programmer's Reference Manual and data sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel
 // SDM, [6] iAPX 86/88, 186/188 User's Manual (1985) and application note AP-186, [7] NEC V20/V30
-// User's Manual and what the README of SingleStepTests/v20 tells of a V20. "Seen": in the
+// User's Manual and what the README of SingleStepTests/v20 says about a V20. "Seen": in the
 // single-step suites (docs/silicon.md).
 
 #include <array>
@@ -47,25 +47,26 @@ struct CpuTraits {
 
   // Instructions.
   std::uint8_t longest = 15;  ///< bytes beyond which #GP is raised: 10 on the 80286 [2, int. 13]
-  std::uint8_t shift_mask = 0x1f;   ///< of a count in CL; the 8088 takes all of it [1]
+  std::uint8_t shift_mask = 0x1f;   ///< for counts in CL; the 8088 uses all bits [1]
   bool has_invalid_opcodes = true;  ///< the 8088 executes something for every opcode
   bool has_80286_loadall = false, has_80386_loadall = false;
   bool has_pop_cs = false;                  ///< 0F is POP CS [1], and 8E may load CS
   bool has_opcode_aliases = false;          ///< 60 to 6F and others are aliases (seen on the 8088)
   bool pushes_sp_after = false;             ///< PUSH SP stores what SP is afterwards [1]
-  bool segment_loads_shadow = false;        ///< of every segment register, not of SS alone [1, 2.6]
+  bool segment_loads_shadow = false;        ///< also loads of others than SS [1, 2.6]
   bool shift_6_sets_bits = false;           ///< D0/6 to D3/6 set all bits (seen)
-  bool keeps_one_prefix = false;            ///< of an interrupted REP the last prefix [1, 2.7]
+  bool keeps_one_prefix = false;            ///< an interrupted REP: the last [1, 2.7]
   bool wraps_words = false;                 ///< a word at FFFF has its second byte at 0 [1]
   bool divide_error_points_past = false;    ///< #DE returns after the instruction [1]
-  bool aam_zero_keeps_parity = false;       ///< AAM 0 leaves flags but PF clear (seen)
+  bool aam_zero_keeps_parity = false;       ///< AAM 0 clears all flags but PF (seen)
   bool coprocessor_by_ports = false;        ///< operands pass by I/O cycles at F8h to FEh [2]
   bool pushes_all_upward = false;           ///< PUSHA stores from DI up to AX (seen)
   bool pops_ax_first = false;               ///< POPA reads its last word before the others (seen)
   bool returns_flags_first = false;         ///< IRET reads FLAGS before IP and CS (seen)
   bool compares_destination_first = false;  ///< CMPS reads ES:DI before DS:SI (seen)
-  bool checks_segment_end = false;  ///< of whole operands before anything else (seen on the 80286)
-  /// Flags that the manuals leave undefined: none told, those of the 80286, those of later ones.
+  bool checks_segment_end = false;          ///< before anything else (seen on the 80286)
+  /// Flags that the manuals leave undefined: left to the engine, those of the 80286, those of later
+  /// ones.
   enum class UndefinedFlags : std::uint8_t {
     none,
     i286,
@@ -73,13 +74,13 @@ struct CpuTraits {
   } undefined_flags = UndefinedFlags::later;
 
   // More of processors before the 286.
-  bool stores_unshifted = false;        ///< what is shifted by 0 is written back (seen)
+  bool stores_unshifted = false;        ///< a shift by 0 writes its operand back (seen)
   bool has_microcode_8086 = false;      ///< x86/microcode_8086.h
-  bool reads_for_coprocessor = false;   ///< without one ESC reads a word, nothing else (seen)
-  bool shifts_by_steps = false;         ///< of that, shifts alone: the count is whole [7]
-  bool refuses_least_quotient = false;  ///< of that, IDIV: 80h and 8000h are errors [7]
-  bool has_nec_opcodes = false;         ///< after 0F, prefixes 64 and 65, ESC 66 and 67 [7]
-  bool ignores_reg_field = false;       ///< of 8C and 8E its upper bit, of C6 and C7 all [7]
+  bool reads_for_coprocessor = false;   ///< ESC without one reads a word, no more (seen)
+  bool shifts_by_steps = false;         ///< only shifts as in microcode, whole counts [7]
+  bool refuses_least_quotient = false;  ///< IDIV: quotients 80h, 8000h are errors [7]
+  bool has_nec_opcodes = false;         ///< after 0F; prefixes 64 and 65; ESC 66, 67 [7]
+  bool ignores_reg_field = false;       ///< upper bit in 8C and 8E, all in C6 and C7 [7]
   bool has_f1_prefix = false;           ///< F1 is F0, or without effect (seen)
 };
 

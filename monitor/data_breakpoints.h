@@ -14,7 +14,7 @@ class DataBreakpoints {
   /// Takes DR0 to DR3, DR6 and DR7. `clears`: whether #DB clears bits of earlier ones, as it does
   /// in processors with long mode.
   void load(const LoggedState& state, bool clears);
-  /// Whether accesses have to be told of.
+  /// Whether accesses have to be reported.
   bool watch_data() const { return watch_data_; }
   /// An instruction has made an access of `size` bytes.
   void note(std::uint64_t linear, unsigned size, bool store);

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kCr4OsXsave = 1u << 18;
 inline constexpr std::uint64_t kX87State = 1, kSseState = 2;
 
 /// Offsets in the image: MXCSR with its mask, the x87 registers in slots of 16 bytes, those of SSE.
-/// Of the area: the header, which begins with XSTATE_BV.
+/// Places in the area. The header begins with XSTATE_BV.
 inline constexpr unsigned kMxcsrAt = 24, kX87RegistersAt = 32, kXmmAt = 160, kHeaderAt = 512;
 inline constexpr unsigned kX87RegisterBytes = 10, kSlotBytes = 16;
 inline constexpr unsigned kAreaBytes = kHeaderAt + 8;  ///< as far as it is stored

@@ -477,7 +477,7 @@ class Recorder : private WayInMemory {
   std::optional<std::uint64_t> block_address_;
   std::optional<std::uint64_t> environment_;  ///< linear address of the one that x87 code moves
   std::array<std::uint8_t, 4> field_{};       ///< of it, as a processor stores it
-  /// Of XSAVE and its like, of XGETBV and XSETBV.
+  /// What XSAVE and its like, XGETBV and XSETBV work with.
   struct ExtendedState {
     std::uint64_t operand = 0;                    ///< EDX:EAX
     std::uint32_t number = 0;                     ///< ECX

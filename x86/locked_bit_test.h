@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// Of BT, BTS, BTR or BTC of a register after LOCK, as `bytes` begin with for a 386: how many
-/// bytes its prefixes are. 0 where `bytes` begin with anything else.
+/// The number of prefix bytes if `bytes` begin with BT, BTS, BTR or BTC of a register after LOCK,
+/// as a 386 decodes them; 0 if they begin with anything else.
 std::size_t prefixes_of_locked_bit_test(std::span<const std::uint8_t> bytes, bool bits64 = false);
 
 }  // namespace citcat

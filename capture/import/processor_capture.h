@@ -42,7 +42,7 @@ class ProcessorCapture final : public CaptureReader {
 
   const CaptureInfo& info() const override { return info_; }
   bool next(BusTransaction& out) override;
-  /// Of a processor that INIT and SIPI start, without an instruction before them.
+  /// The state after INIT and SIPI, for a processor that they start before its first instruction.
   std::optional<CpuState> initial_state() const override { return state_; }
 
   /// Complete when next() has returned false.

@@ -24,7 +24,7 @@ struct RecordDeclaration {
   bool has_clock = true;
   double clock_hz = 0;   ///< clocks a second; 0: not known
   bool has_data = true;  ///< false: the data of the records are no data
-  /// Of several processors: HIT#, LOCK# and invalidations of lines are shown.
+  /// For several processors: HIT#, LOCK# and invalidations of lines are shown.
   bool shows_sharing = false;
 };
 

@@ -73,8 +73,8 @@ enum citcat_record_type {
   /* The last record of a capture that was interrupted; data[0] is enum citcat_cut */
   CITCAT_CUT = 14,
   CITCAT_STAND_IN = 15, /* see citcat_capture_stand_in() */
-  /* Behind the last transaction: record.instructions were complete by then, whatever of them the
-     bus has shown; and record.iterations of the one in progress */
+  /* Comes after the last transaction: record.instructions were complete by then, whether or not the
+     bus has shown them, and record.iterations of the one in progress */
   CITCAT_REACHED = 21
 };
 

@@ -33,7 +33,7 @@ struct AnalysisPlan {
   const char* tools_option = "--tool";  ///< the option that named them, for messages
   std::string where, by;                ///< empty: everything, nothing
   std::string window;                   ///< empty: one, of it all
-  /// Where tools that need executions in their order are told of them; empty: everywhere.
+  /// The windows in which tools that need executions in order receive them; empty: everywhere.
   std::string sample;
   std::vector<std::string> symbols;         ///< files of names, besides those of the recording
   std::string output;                       ///< Setup::output
@@ -76,11 +76,11 @@ struct AnalysisResult {
 
 /// The tools of the plan, told nothing. Throws UsageError for what the plan has wrong.
 std::unique_ptr<tools::Analysis> make_analysis(const AnalysisPlan& plan, const tools::Setup& setup);
-/// Why the run must be told as a whole from its beginning on; empty: it need not. `setup` has
+/// Why the tools must see the run as a whole from its beginning; empty: they need not. `setup` has
 /// names.
 std::string why_serial(const AnalysisPlan& plan, const tools::Setup& setup);
 
-/// In this process. `begins`: nothing of the analysis is told before.
+/// Runs the analysis in this process. `begins`: nothing of the run was observed before.
 AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan, bool begins,
                             const Console& console);
 /// In so many processes, each from a checkpoint; in one where that cannot be, with a note why.

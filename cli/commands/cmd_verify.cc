@@ -292,8 +292,8 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
   return all.match ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-/// Of several processors one alone. Of `captured` it is compared with the lines that it may have
-/// changed last, in its cache.
+/// Verifies one of several processors. Compares with `captured` only the lines that this processor
+/// may have changed last, in its cache.
 ProcessorVerdict verify_processor(RecordingFile file, const MemoryImage* captured,
                                   const CrossCheck& check, const VerifyArguments& arguments,
                                   const Console& console) {

@@ -8,13 +8,13 @@
 
 namespace citcat {
 
-/// Of `count`: {"instructions","executions","iterations","mix","blocks"} of a profile or an
+/// For `count`: {"instructions","executions","iterations","mix","blocks"} of a profile or an
 /// execution trace, with the `top` blocks; {"kind","entries",...} of other traces.
 nlohmann::ordered_json idtrace_count_json(const std::string& path, const IdtraceArguments& files,
                                           std::size_t top);
-/// Of `rep`: {"repeats"}.
+/// For `rep`: {"repeats"}.
 nlohmann::ordered_json idtrace_repeats_json(const std::string& path, const IdtraceArguments& files);
-/// Of `info`: what a trace, `.blk` or `.cnt` holds.
+/// For `info`: the contents of a trace, a `.blk` or a `.cnt`.
 nlohmann::ordered_json idtrace_trace_info(const std::string& path);
 nlohmann::ordered_json idtrace_blocks_info(const std::string& path);
 nlohmann::ordered_json idtrace_counts_info(const std::string& path);

@@ -15,8 +15,7 @@ class Option;
 
 namespace citcat {
 
-/// An option, flag or argument that a CommandParser was told of. A handle, good while the parser
-/// is.
+/// A handle for an option, flag or argument of a CommandParser; valid as long as the parser.
 class ParserOption {
  public:
   explicit ParserOption(CLI::Option& option) : option_(&option) {}

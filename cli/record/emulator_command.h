@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// What `record` is told.
+/// The arguments of `record`.
 struct RecordArguments {
   std::string output, internal, cache = "i486", start, stop, monitor;
   std::vector<std::string> command;  ///< the emulator and its options

@@ -9,11 +9,11 @@ namespace citcat {
 /// Whether `record` is to make a recording of that name, and not a capture.
 bool makes_recording(const std::string& output);
 
-/// The recording that `record` makes unless it is told, in the current folder: "recording.citcat",
+/// The recording that `record` makes if none is named, in the current folder: "recording.citcat",
 /// or the first of "recording-2.citcat" and so on of which nothing is there.
 std::string default_recording();
 
-/// Where `record` puts them unless it is told: "boot.side.csv" for the captures "boot.bin" and
+/// Where `record` puts them if no file is named: "boot.side.csv" for the captures "boot.bin" and
 /// "boot.bin.zst", also where an interrupted recording left "boot.bin.zst.partial".
 std::string side_file_name(const std::string& capture);
 

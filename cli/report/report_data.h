@@ -26,8 +26,8 @@ struct ReportedRange {
   ReplayRange range;
   bool whole() const { return range.from == 0 && range.to == ReplayRange{}.to; }
 };
-/// Of "FILE" or "FILE:FROM-TO", positions as those of --from and --to (RangeArguments), of which TO
-/// may be missing. Throws UsageError.
+/// Parses "FILE" or "FILE:FROM-TO". Positions are as for --from and --to (RangeArguments); TO may
+/// be missing. Throws UsageError.
 ReportedRange parse_reported_range(const std::string& text);
 
 struct ReportOptions {

@@ -30,8 +30,8 @@ view::ExportRange told_range(const ReportedRecording& reported) {
   return {std::min(reported.what.range.from, end), end};
 }
 
-/// Of a long run its beginning, or what leads to where the replay diverged from its evidence, or to
-/// a shutdown.
+/// The instructions that the page holds: of a long run the first ones, or those that lead to the
+/// place where the replay diverged from its evidence, or to a shutdown.
 view::ExportRange held_range(const ReportedRecording& reported, const view::RunIndex& index,
                              const ReportOptions& options) {
   view::ExportRange all = told_range(reported);

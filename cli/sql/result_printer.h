@@ -17,7 +17,7 @@ enum class ResultForm : std::uint8_t {
   json,     ///< one line for each statement: an array of objects
 };
 
-/// Of columns and boxes, the widths are those of the first rows; addresses are hexadecimal.
+/// Columns and boxes have the widths of the first rows, and hexadecimal addresses.
 std::unique_ptr<sql::ResultSink> make_result_printer(ResultForm form,
                                                      std::function<void(std::string_view)> print);
 

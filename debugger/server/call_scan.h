@@ -31,7 +31,7 @@ struct OpenNest {
 
 class CallScan final : public Observer {
  public:
-  /// The machine that is told of; it must outlive the object.
+  /// The machine whose run is followed; it must outlive the object.
   explicit CallScan(const Machine& machine) : machine_(machine), nest_(machine) {}
 
   /// What is open where the machine is.

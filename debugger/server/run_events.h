@@ -35,15 +35,15 @@ class EventLog final : public Observer {
 };
 
 /// Deliveries whose handler has not returned, the one entered first in front. Handlers of other
-/// processes may wait among them: which one an IRET ends is told by where the frame lies that it
-/// takes. In real mode handlers return by RETF 2 or IRET, or go on elsewhere with the stack put
+/// processes may wait among them: the place of the frame that an IRET takes shows which one it
+/// ends. In real mode handlers return by RETF 2 or IRET, or go on elsewhere with the stack put
 /// right: one is over when the stack has its frame no longer. A task that an interrupt entered
 /// through a task gate is not followed. SYSENTER and SYSCALL enter a handler, too, where whoever
 /// tells of the run tells them (StopJudge does not): it is over where the processor goes back to
 /// the stack that the program had.
 class InterruptNest final : public Observer {
  public:
-  /// The machine that is told of; it must outlive the object.
+  /// The machine whose run is followed; it must outlive the object.
   explicit InterruptNest(const Machine& machine) : machine_(machine) {}
 
   struct Entered {

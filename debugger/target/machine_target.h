@@ -81,7 +81,7 @@ class MachineTarget {
 
   std::vector<DebugTarget*> processors_;
   BusTurns turns_;
-  /// By processor: where a stop was told last, so that it is not told again.
+  /// By processor: where a stop was reported last, so that it is not reported again.
   std::vector<std::optional<Moment>> told_;
 };
 

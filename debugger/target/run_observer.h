@@ -1,5 +1,5 @@
 #pragma once
-// The observer of the timeline's session: hands what it is told to whoever listens just now.
+// The observer of the timeline's session: passes what it receives to whoever listens at the moment.
 
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"

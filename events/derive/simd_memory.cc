@@ -117,7 +117,7 @@ CITCAT_WIDE std::size_t SimdMemory::put(const AccessRun& run,
                                         std::size_t first, std::size_t count, std::uint32_t epoch,
                                         bool keeps) const {
   CITCAT_ASSERT(first + count <= run.size() && run.size() <= lines.size());
-  // Of each word of a line the bits of its note that say which of its bytes are known.
+  // For each word of a line: the bits of its note that say which of its bytes are known.
   const __m256i place = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
   const __m256i whole = _mm256_set1_epi32(static_cast<int>(MemoryModel::kWholeWord));
   const __m256i touched = _mm256_set1_epi32(static_cast<int>(MemoryModel::kWholeWord | epoch));

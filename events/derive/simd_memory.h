@@ -31,7 +31,7 @@ class SimdMemory {
   std::size_t put(const AccessRun& run, std::span<MemoryModel::Line* const> lines,
                   std::size_t first, std::size_t count, std::uint32_t epoch, bool keeps) const;
 
-  /// Of `count` accesses from `first` on.
+  /// The totals of `count` accesses from `first` on.
   AccessTotals totals(const AccessRun& run, std::size_t first, std::size_t count) const;
 
  private:

@@ -186,7 +186,7 @@ SharedBus::~SharedBus() = default;
 
 bool SharedBus::next(SharedEvent& out) {
   out = {};
-  // Of two at one clock the processor goes on that was at it.
+  // If two are at one clock, the processor whose turn it is continues.
   std::size_t first = shares_.size();
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (shares_[i]->at_end()) continue;

@@ -28,7 +28,8 @@ struct ProcessorShare {
 struct SharedEvent {
   std::uint8_t processor = 0;
   std::optional<BusNote> note;
-  /// Of a read with its data, which the evidence does not have: as the processor's recording says.
+  /// The transaction. A read has its data, which come from the processor's recording, because the
+  /// evidence has none.
   BusTransaction t;
   /// The external write of the processor's recording that this read is the first to show.
   std::optional<std::size_t> external;
@@ -41,7 +42,7 @@ class SharedBus {
  public:
   /// `notes` in the order of their clocks.
   SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> notes);
-  /// Of recordings that leave out the external writes which follow from what others wrote.
+  /// For recordings that leave out external writes which follow from what other processors wrote.
   /// `ram_bytes` as for is_device().
   SharedBus(std::vector<ProcessorShare> shares, std::vector<BusNote> notes,
             std::uint32_t ram_bytes);

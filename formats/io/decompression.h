@@ -21,8 +21,8 @@ namespace citcat {
 /// than 128 MiB and xz more than 100 MiB (what boost::iostreams and the tools allow by themselves).
 class Decompression {
  public:
-  /// Of `stored`, which must outlive it. `from_beginning` is false when a stored trace is read from
-  /// one of its later segments on.
+  /// Decompresses `stored`, which must outlive it. `from_beginning` is false when a stored trace is
+  /// read from one of its later segments on.
   Decompression(StoredBytes& stored, Compression compression, bool from_beginning);
   ~Decompression();
   Decompression(const Decompression&) = delete;

@@ -20,8 +20,8 @@ namespace citcat {
 /// an error.
 class MappedFile {
  public:
-  /// From now on open() maps files. Not before: a page that cannot be read is told by a signal,
-  /// whose handler (PageGuard) is the whole process's, and that is its owner's to decide, not a
+  /// From now on open() maps files. Not before: a page that cannot be read raises a signal, whose
+  /// handler (PageGuard) is the whole process's, and that is its owner's to decide, not a
   /// library's.
   static void allow();
   /// Takes an open descriptor, which the caller keeps; `name` is for messages. Null when it is not

@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// What a process may hold of what it decoded, unless it is told otherwise.
+/// How much decoded data a process may hold by default.
 inline constexpr std::uint64_t kDefaultMemoryLimit = std::uint64_t{2} << 30;
 
 /// In bytes; of the whole process. To be set before threads are begun.

@@ -14,7 +14,7 @@ namespace citcat {
 struct KtPlace {
   std::uint64_t instruction = 0;
   std::uint32_t iteration = 0;
-  std::uint8_t bits = 0;  ///< 16 or 32: default size of the code segment; 0: nobody knows
+  std::uint8_t bits = 0;  ///< 16 or 32: default size of the code segment; 0: not known
   bool same_position(const KtPlace& other) const {
     return instruction == other.instruction && iteration == other.iteration;
   }

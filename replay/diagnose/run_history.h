@@ -52,7 +52,7 @@ struct HistoryStep {
   std::span<const std::uint8_t> code() const { return {bytes.data(), length}; }
 };
 
-/// Records while it is told to: what the judge refuses, too.
+/// Records while it is switched on, including what the judge refuses.
 class RunHistory final : public Observer {
  public:
   /// Longest history, in steps: some 100 MB.

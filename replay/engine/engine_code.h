@@ -13,7 +13,7 @@ namespace citcat {
 /// dropped them and will ask again.
 class EngineCode {
  public:
-  /// The engine is told that code of the page lies in `frame`.
+  /// Notes that the engine got `frame` for code of the page.
   void note(LinearAddr page, PhysAddr frame) {
     (is_low(page) ? told_[page.page()] : told_above_[page.page()]) = frame.page() + 1;
   }
@@ -25,7 +25,7 @@ class EngineCode {
       told_above_.erase(page.page());
     }
   }
-  /// The only frame that the engine may have for the page; nullopt where it was told none.
+  /// The only frame that the engine may have for the page; nullopt if it got none.
   std::optional<PhysAddr> frame_of(LinearAddr page) const {
     const std::uint32_t told = is_low(page) ? told_[page.page()] : found_above(page);
     if (told == 0) return std::nullopt;

@@ -91,7 +91,7 @@ class Audience {
   bool hears_instructions() const { return !followers_.empty(); }
   /// Null where there is none, or while nothing is judged.
   BlockJudge* judge() const { return judge_; }
-  /// The judge is told nothing as long as `on` is false. Only for one that does not judge blocks.
+  /// The judge is not called as long as `on` is false. Only for one that does not judge blocks.
   void set_judged(bool on) { judge_ = on ? listeners_.judge() : nullptr; }
   RunControl& control() { return control_; }
   const RunControl& control() const { return control_; }
@@ -105,11 +105,12 @@ class Audience {
     memory_.external_write(captured, bytes);
   }
 
-  /// An instruction or iteration is complete but not counted yet. `judged`: the judge is told, too.
+  /// An instruction or iteration is complete but not counted yet. `judged`: the judge is called,
+  /// too.
   void instruction(const ExecutedInstruction& e, Position now, bool judged);
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now);
-  /// One of those, where each is told.
+  /// One of those, if each is reported by itself.
   void iteration(const ExecutedInstruction& e, Position now);
   // What became of ordinary code, as Observer has it: each to those who have asked for it, and not
   // to the judge.
@@ -129,12 +130,12 @@ class Audience {
   void recorded(std::size_t bytes, std::uint64_t instructions) {
     followers_.front().observer->recorded(bytes, instructions);
   }
-  /// `judged`: the judge is told, if it wants reads.
+  /// `judged`: the judge is called, if it wants reads.
   void fetch(PhysAddr a, std::uint32_t size, Position now, bool judged = true);
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now, bool judged = true);
   /// To the judge alone.
   void read_to_judge(PhysAddr a, std::uint32_t size, AccessKind kind, Position now);
-  /// `judged`: the judge is told.
+  /// `judged`: the judge is called.
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position now,
              bool judged = true);
   void mapping(LinearAddr page, PhysAddr frame, Position now);

@@ -14,7 +14,7 @@
 
 namespace citcat {
 
-/// Several instructions that completed one after another. Valid while it is told.
+/// Several instructions that completed one after another. Valid during the call.
 class ExecutedBlock {
  public:
   /// `addresses`: of the first operands of all instructions, ExecutedInstruction::ea_count of each,
@@ -62,7 +62,7 @@ struct BlockStore {
   std::uint32_t size = 0;
   std::uint32_t instruction = 0;  ///< number in the block
   std::uint8_t was_defined = 0;   ///< bit i: byte i was, before it
-  /// Of `size` bytes each: what was stored, and what was there before.
+  /// The bytes that were stored, and those that were there before: `size` of each.
   std::array<std::uint8_t, 8> value{}, before{};
   std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }
 };

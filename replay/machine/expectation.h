@@ -11,7 +11,7 @@
 namespace citcat {
 
 /// What is expected of a machine whose judge judges blocks. For any other, `compares` is false and
-/// nothing is expected. Before `next` the judge need not be told of ordinary code.
+/// nothing is expected. Before `next` the judge need not see ordinary code.
 class Expectation {
  public:
   /// `cpu` must outlive the object.
@@ -35,11 +35,11 @@ class Expectation {
   /// Asks the judge anew from where on something is expected.
   void update() { next = judge->expected(); }
   bool is_now() const { return cpu_.position >= next; }
-  /// fetch() and read() are told of what runs alone.
+  /// fetch() and read() are called for what runs alone.
   bool tells_reads() const {
     return cpu_.wants_reads && (!compares || is_now() || cpu_.audience.wants_references());
   }
-  /// And the judge is among those who are told.
+  /// And the judge is among those that are notified.
   bool judges_reads() const { return !compares || is_now(); }
 
  private:

@@ -4,8 +4,8 @@
 // Ordinary code runs in the fast tier (fast/fast_tier.h). Every other instruction passes
 // InstructionRunner::meet() before the engine executes it. There our own Mmu translates and checks
 // its memory operands, so that faults, accessed bits and the order of accesses are the processor's;
-// what the engine gets wrong is executed by units of ours (emulator.h); and the listeners are told
-// what has completed since (audience.h).
+// what the engine gets wrong is executed by units of ours (emulator.h); and the listeners are
+// notified of what has completed since (audience.h).
 
 #include <cstdint>
 #include <memory>
@@ -112,7 +112,7 @@ class Machine {
   /// For the judge, and for whoever drives the run.
   RunControl& control() { return cpu_.audience.control(); }
   const RunControl& control() const { return cpu_.audience.control(); }
-  /// Whether the judge is told anything. Only for a judge that does not judge blocks.
+  /// Whether the judge is called at all. Only for a judge that does not judge blocks.
   void set_judged(bool on) { cpu_.audience.set_judged(on); }
   /// Null while nothing is judged.
   BlockJudge* judge() const { return cpu_.audience.judge(); }

@@ -121,9 +121,9 @@ class Memory {
     }
     return whole;
   }
-  /// Who is told of changes of the frames named to watch(); must outlive the object.
+  /// Who is notified of changes of the frames named to watch(); must outlive the object.
   void set_watcher(StoreWatcher& watcher) { watcher_ = &watcher; }
-  /// From now on the watcher is told whenever bytes of the frame may have changed.
+  /// From now on the watcher is notified whenever bytes of the frame may have changed.
   void watch(std::uint32_t page) { states_[page].watched = true; }
 
   /// Writes from outside the processor (DMA, devices), at every address the captured one may

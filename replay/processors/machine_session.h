@@ -53,7 +53,7 @@ class MachineSession {
 
   /// To the end. Returns the processors whose replay did not come to its end.
   std::vector<std::size_t> run();
-  /// Of the transaction that is shown.
+  /// The clock of the transaction that is shown.
   std::uint64_t clock() const { return clock_; }
 
  private:

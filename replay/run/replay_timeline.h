@@ -43,9 +43,10 @@ struct TimelineOptions {
 /// go from each to the next.
 class ReplayTimeline {
  public:
-  /// `file` must outlive the timeline, as must the observer, which may be null. It is told of what
-  /// is replayed on the way, again wherever one comes a second time. Interrupts must have their
-  /// places. Throws UsageError where the recording does not allow what is asked for.
+  /// `file` must outlive the timeline, as must the observer, which may be null. It observes
+  /// everything that is replayed on the way, and again what is replayed a second time. Interrupts
+  /// must have their places. Throws UsageError where the recording does not allow what is asked
+  /// for.
   ReplayTimeline(const RecordingFile& file, Observer* observer, TimelineOptions options);
   ReplayTimeline(const ReplayTimeline&) = delete;
   ReplayTimeline& operator=(const ReplayTimeline&) = delete;
@@ -60,7 +61,7 @@ class ReplayTimeline {
   /// Goes to the beginning, before whatever is delivered there.
   void rewind();
   /// Goes on from here to `to`, or as far towards it as the run goes, and leaves nothing out: the
-  /// observer is told of all of it.
+  /// observer receives all of it.
   void go_on(Position to) { run_to(to); }
   /// One instruction or iteration further, or to the handler of the fault that the instruction
   /// raises. False at the end of the run.

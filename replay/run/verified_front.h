@@ -19,7 +19,8 @@ class VerifiedFront {
     /// Told of the replay where it is, in the order of the run: at the beginning, at multiples
     /// of `every`, and where it ends.
     std::function<void(const Replayer&)> passed;
-    /// What was told so far was of a run that cannot be relied on; it is told again.
+    /// What was reported so far belongs to a run that cannot be relied on; everything is reported
+    /// again.
     std::function<void()> over_again;
     std::function<void(Position)> progress;  ///< called now and then; may be empty
     /// Asked now and then, within a REP too: whether to come no further for now.

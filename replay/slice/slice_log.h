@@ -83,7 +83,7 @@ struct LogEntry {
   std::uint64_t number = 0;  ///< of another master's write, among the recording's
 };
 
-/// The observer that writes it. It is told of everything and takes what is run between begin() and
+/// The observer that writes it. It receives everything and keeps what runs between begin() and
 /// end().
 class SliceLog final : public Observer {
  public:

@@ -60,7 +60,7 @@ class TraceRange {
  public:
   TraceRange() = default;
   TraceRange(Position from, Position to) : from_(from), to_(to) {}
-  /// Whether what is told at `now` belongs to the part; to be asked in program order.
+  /// Whether what is reported at `now` belongs to the part; must be called in program order.
   bool has(Position now) {
     if (!begun_) begun_ = now >= from_;
     if (begun_ && !ended_) ended_ = now >= to_;

@@ -18,7 +18,7 @@ namespace citcat {
 class CacheAccesses : public Observer {
  public:
   CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor);
-  /// The machine whose accesses are told; call before the replay starts.
+  /// The machine whose accesses are passed on; call before the replay starts.
   void watch(const Machine& machine) override;
 
   Interest interest() const override { return Interest::everything(); }
@@ -46,7 +46,7 @@ class CacheAccesses : public Observer {
   };
 
  protected:
-  /// Called before the model is told an access. Nothing is due before the instruction that it
+  /// Called before the model receives an access. Nothing is due before the instruction that it
   /// returns: until there it need not be called, and moved() is where an access moves lines.
   virtual std::uint64_t before_access(Position now) = 0;
   /// True where the accesses of `count` instructions may come without before_access(), because

@@ -36,7 +36,7 @@ struct CacheTotals {
   std::optional<CacheDisagreement> first;
 };
 
-/// After a disagreement the model is told what the bus showed, and the comparison goes on.
+/// After a disagreement the model takes over what the bus showed, and the comparison goes on.
 ///
 /// Where the capture counts instructions, both sides are compared instruction by instruction, in
 /// any order within one. Without counts their order counts, and a line may be early or late by as

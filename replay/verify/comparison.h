@@ -2,8 +2,8 @@
 // One comparison: the evidence as it is read, the matchers in which it waits for the replay, and
 // what they have found.
 //
-// The Verifier, which is told instructions, and the BlockComparison, which is told blocks, read as
-// much evidence as they need and tell the matchers what the replay does.
+// The Verifier, which receives instructions, and the BlockComparison, which receives blocks, read
+// as much evidence as they need and pass to the matchers what the replay does.
 
 #include <cstdint>
 #include <memory>

@@ -58,7 +58,7 @@ class UndefinedBits {
     bytes_.clear();
     lines_ = {};
   }
-  /// Null where all its bits are told.
+  /// Null if all its bits are defined.
   const Byte* find(PhysAddr a) const;
   /// MOVS at `now` reads from here.
   void copying(PhysAddr from, Position now) {

@@ -34,7 +34,7 @@ class PlainRun {
     while (!ended_ && run_->in_interrupt) advance();
   }
 
-  // Of the current one.
+  // The current instruction.
   std::uint64_t position() const { return run_->first + in_run_; }
   const tools::StaticInstruction& instruction() const { return run_->code->block()[in_run_]; }
   const CodeText& text() const { return run_->code->text(in_run_); }

@@ -30,7 +30,7 @@ class CodePiece {
 
   /// What else is kept with it by whoever follows calls.
   void* follower = nullptr;
-  /// Of each context: how often it ran; where executions are counted by context.
+  /// How often it ran in each context, if executions are counted by context.
   std::vector<std::uint64_t> executions;
   std::uint64_t counted = 0;  ///< where they are counted without contexts
 

@@ -87,7 +87,7 @@ class CountCollector final : public tools::Tool {
   std::vector<std::uint64_t> by_context_;
   using AccessKey = std::tuple<ContextNumber, std::uint16_t, AccessClass, bool>;
   std::map<AccessKey, std::uint64_t> accesses_;
-  /// Of the context that runs, those of up to 16 bytes: by size, class and direction.
+  /// Accesses of up to 16 bytes in the current context, by size, class and direction.
   std::vector<std::uint64_t> small_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace citcat::sql {
 
-/// Follows calls for a collector of rows, which passes on what it is told.
+/// Follows calls for a collector of rows, which passes on what it receives.
 class ProcedureCalls final : private tools::CallFollowerListener {
  public:
   /// Both must outlive the object.

@@ -19,7 +19,7 @@ class RowPass {
   RowPass(const Symbols& symbols, ContextTable& contexts, RowFilter filter)
       : names_(symbols), contexts_(contexts), filter_(std::move(filter)) {}
 
-  /// Makes what is going to be told anew: a collector of these rows, or of these counts, of the
+  /// Makes the observer of the next replay: a collector of these rows, or of these counts, of the
   /// instructions [begin, end).
   Observer* collect(const RowNeeds& needs, std::uint64_t begin, std::uint64_t end);
   Observer* collect(const CountNeeds& needs, std::uint64_t begin, std::uint64_t end);

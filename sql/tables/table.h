@@ -39,7 +39,7 @@ class Cursor {
   virtual void filter(const Constraints& constraints) = 0;
   /// To the next row; false after the last one.
   virtual bool next() = 0;
-  /// Of the row.
+  /// The value of a column in the current row.
   virtual Cell cell(int column) = 0;
 };
 

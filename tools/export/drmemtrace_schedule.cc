@@ -46,7 +46,7 @@ void DrmemtraceSchedule::write(const std::string& folder) const {
   AtomicFile serial(folder + kSerialFile);
   serial.write(bytes_of_all(all));
   serial.commit();
-  // Of each processor, only where another thread begins to run.
+  // For each processor: only the places at which another thread begins to run.
   std::map<std::uint64_t, std::vector<Entry>> of_processors;
   for (const Entry& entry : all) {
     std::vector<Entry>& its = of_processors[entry.processor];

@@ -16,7 +16,7 @@ class DrmemtraceSchedule {
   void append(const DrmemtraceSchedule& other);
   /// Writes the schedule files of a trace into `folder`. Throws IoError.
   void write(const std::string& folder) const;
-  /// Of the files in `folder`. Throws IoError.
+  /// Reads the schedule of the files in `folder`. Throws IoError.
   static DrmemtraceSchedule read(const std::string& folder);
 
  private:

@@ -44,7 +44,7 @@ DrEntry entry_type(const Step& step) {
     case InstructionClass::sysenter:
       return DrEntry::sysenter;
     case InstructionClass::syscall:
-      // Of 32 bits it goes on where the system wants it to, as SYSENTER does.
+      // With 32 bits, SYSCALL continues where the system wants it to, as SYSENTER does.
       return info.bits64 ? DrEntry::instruction : DrEntry::sysenter;
     default:
       return DrEntry::instruction;
@@ -353,7 +353,7 @@ void DrmemtraceStream::happened(const StepEvent& h) {
 void DrmemtraceStream::end(std::uint64_t time) {
   contexts_.end(out_);
   tell_time(time);
-  // Of those that a processor ran earlier nobody knows whether they have ended.
+  // Whether threads that the processor ran earlier have ended is not known.
   out_.entry(DrEntry::thread_exit, 4, thread_);
   out_.entry(DrEntry::footer, 0, 0);
   out_.finish();

@@ -23,7 +23,7 @@ class DrmemtraceStream {
     std::size_t address_bytes = 8;  ///< of an entry
     bool encodings = true;
     bool physical = false;  ///< where pages lie is told
-    /// What is told of pages holds until another file goes on.
+    /// The places of pages are valid until another file goes on.
     bool among_others = false;
     bool all_threads = false;   ///< they are in one file
     std::size_t processor = 0;  ///< that they run on

@@ -24,10 +24,10 @@ class ExportFile {
   ExportFile anew() const;
 
   const std::string& path() const { return path_; }
-  /// Of a part of the run: what is written is kept for who puts the parts together.
+  /// True for a part of the run: the output is kept for the process that joins the parts.
   bool is_kept() const { return is_kept_; }
   void keep(bool kept) { is_kept_ = kept; }
-  /// Of a part; else null.
+  /// Where the output of a part is kept; null for a whole run.
   const std::shared_ptr<PartSpool>& spool() const { return spool_; }
   /// Nothing of the run comes before this part.
   bool begins() const { return begins_; }

@@ -17,7 +17,7 @@
 
 namespace citcat::tools {
 
-/// What all exporters count, of a run that is told block by block.
+/// What all exporters count in a run that is reported block by block.
 class BlockTotals {
  public:
   void run(const Execution& execution, const Context& context);

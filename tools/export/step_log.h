@@ -43,7 +43,7 @@ class StepLog {
   /// Where all of it lies.
   void save(ByteWriter& out);
   void load(ByteReader& in);
-  /// Of one that was loaded. Code that it tells of lives as long as the log.
+  /// For a log that was loaded. The code that it reports lives as long as the log.
   void tell(StepLogListener& listener);
 
  private:

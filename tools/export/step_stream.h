@@ -1,6 +1,6 @@
 #pragma once
-// A tool that is told the run instruction by instruction, each with what it accessed and with where
-// the run goes on, which is known when the next one is.
+// A tool that receives the run instruction by instruction, each with what it accessed and with
+// where the run goes on, which is known when the next one is.
 
 #include <cstdint>
 #include <memory>
@@ -15,8 +15,9 @@
 
 namespace citcat::tools {
 
-/// A tool that is told steps. A process that replays a part of the run keeps what the tool is told
-/// (step_log.h); the one that puts the parts together tells the tool as if it had replayed them.
+/// A tool that receives steps. A process that replays a part of the run keeps what the tool
+/// receives (step_log.h); the one that joins the parts passes it to the tool as if it had replayed
+/// them.
 class StepTool : public Tool, private StepLogListener {
  public:
   explicit StepTool(ExportFile file);
@@ -75,7 +76,7 @@ class StepTool : public Tool, private StepLogListener {
   bool isolated_ = false;  ///< page tables are; parts of a run learn that late
   bool ended_ = false;
 
-  // Of a part of the run.
+  // For a part of the run.
   std::unique_ptr<StepLog> log_;  ///< where what is told is kept
   bool writes_ = false;           ///< steps are written, to be kept as text
   LinearAddr first_;              ///< of the text

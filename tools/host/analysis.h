@@ -16,7 +16,7 @@ namespace citcat::tools {
 
 /// What `--by` splits tables by.
 enum class Split : std::uint8_t { process, level, interrupt };
-/// Of "process,level". Throws UsageError for what is none of them, or twice the same.
+/// Parses "process,level". Throws UsageError for an unknown or repeated word.
 std::vector<Split> parse_splits(const std::string& text);
 const char* split_name(Split split);
 

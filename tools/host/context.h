@@ -64,7 +64,8 @@ class Context {
   std::uint32_t interrupt_depth() const;
 
   static constexpr std::uint32_t kUserLevel = 3;
-  /// Of Linux on i386 (arch/x86/include/asm/irq_vectors.h: IA32_SYSCALL_VECTOR).
+  /// The vector of system calls of Linux on i386 (arch/x86/include/asm/irq_vectors.h:
+  /// IA32_SYSCALL_VECTOR).
   static constexpr std::uint8_t kSystemCallVector = 0x80;
 
   // For the host.

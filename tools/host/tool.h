@@ -253,8 +253,8 @@ struct Setup {
   std::string output;  ///< where a tool whose result is a file puts it (tool_output.h)
   /// The group it is one tool of several for, as "process=sh,level=3"; empty without --by.
   std::string group;
-  /// Of a part of the run: where a tool that writes a stream keeps what it is told, for who puts
-  /// the parts together. Null where the run is told as a whole.
+  /// For a part of the run: where a tool that writes a stream keeps what it receives, for the
+  /// process that joins the parts. Null if the tool sees the run as a whole.
   std::shared_ptr<PartSpool> spool;
   /// Tools of shared objects run in processes of their own, which may take so long to answer.
   std::optional<std::chrono::milliseconds> isolate;

@@ -234,7 +234,7 @@ class IdtraceTool final : public Tool {
   std::optional<IdtraceOutput> output_;
   bool finished_ = false;
 
-  // Of a part of the run.
+  // For a part of the run.
   std::shared_ptr<PartSpool> spool_;
   bool begins_;
   bool joins_ = false;             ///< parts were loaded, to be put together

@@ -19,7 +19,7 @@ namespace citcat::tools {
 /// vcount: instructions by their number, mix, blocks.
 struct IdtraceTotals {
   std::uint64_t executions = 0;  ///< of instructions; a REP counts once
-  /// Of REPs, after the first; nothing where the file does not tell iterations.
+  /// Iterations of REPs after the first; nullopt if the file does not show iterations.
   std::optional<std::uint64_t> iterations;
   std::map<std::string, std::uint64_t> mix;  ///< by mnemonic, or number where there is no code
   struct Block {

@@ -51,8 +51,8 @@ struct IdtracePart {
 class IdtraceOutput final : private IdtraceBlockReceiver {
  public:
   IdtraceOutput(const IdtraceFiles& files, const IdtraceOptions& options);
-  /// Of a part of the run: no files; entries of blocks in the trace, if there is one, have the
-  /// blocks' numbers.
+  /// For a part of the run: writes no files. Entries of blocks in the trace, if there is one, have
+  /// the blocks' numbers.
   IdtraceOutput(std::unique_ptr<ByteSink> trace, const IdtraceOptions& options);
   /// All that a part was told but for its trace, which the sink has. It was told whole blocks.
   IdtracePart take_part();

@@ -1,5 +1,5 @@
 #pragma once
-// Metrics while a run is told: follows calls and events, and reaches the points of all metrics.
+// Metrics during a run: follows calls and events, and reaches the points of all metrics.
 
 #include <array>
 #include <cstdint>
@@ -36,7 +36,7 @@ class MdlRun final : private tools::CallFollowerListener {
   void run(void* mine, const tools::Execution& execution, const tools::Context& context);
   void accesses(std::span<const tools::OtherAccess> all, const tools::Context& context);
   void event(const tools::MachineEvent& event, const tools::Context& context);
-  /// The end of what is told.
+  /// The run has ended.
   void end();
   void report(tools::Table& table) const;
 

@@ -1,6 +1,6 @@
 #pragma once
-// A metric at a focus while the run is told: its values, for each process and each resource that
-// the focus matches.
+// A metric at a focus during a run: its values, for each process and each resource that the focus
+// matches.
 
 #include <cstdint>
 #include <map>

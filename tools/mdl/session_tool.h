@@ -1,6 +1,6 @@
 #pragma once
-// Metrics that come and go while a run is told. What one has found is what a run that is told from
-// where it came up to where it went would have given.
+// Metrics that are added and removed during a run. Each gives the result that a run from the place
+// where it was added to the place where it was removed would have given.
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,7 @@
 #pragma once
 // Stretches of a run kept instruction by instruction: the beginning, the end, and what lies around
-// chosen events. What is told goes through a ring of the last instructions, so that those *before*
-// an event can be kept when it is known to be one.
+// chosen events. Everything goes through a ring of the last instructions, so that those *before* an
+// event can be kept when it is known to be one.
 
 #include <cstdint>
 #include <deque>
@@ -71,9 +71,9 @@ class KeptMoments {
   /// So many records were not told. Not while goes_on(); what is told next, up to an event, is at
   /// least what is kept before one.
   void skipped(std::uint64_t records);
-  /// What is told next is kept.
+  /// What is reported next is kept.
   bool goes_on() const { return kept_ < keep_until_; }
-  /// Keep what lies around what was told last.
+  /// Keep what lies around what was reported last.
   void keep(const MomentReason& reason);
   /// Those of `kind` whose ordinal is no multiple of `stride` need not be kept any longer.
   void thin(std::size_t kind, std::uint64_t stride);
@@ -81,7 +81,7 @@ class KeptMoments {
   std::vector<KeptStretch> all() const;
 
  private:
-  /// What was told at once: a block, or an event (`block` is null).
+  /// What was reported at once: a block, or an event (`block` is null).
   struct Told {
     const StaticBlock* block = nullptr;
     Position first;

@@ -158,7 +158,7 @@ void ExportedStretch::begin_at(const Moment& moment, const CpuState& state) {
   values_at_beginning_ = values_;
 }
 
-/// Of each frame that is touched its number, which of its bytes are known, and these.
+/// For each frame that is touched: its number, which of its bytes are known, and these bytes.
 void ExportedStretch::copy_frames() {
   const Memory& memory = view_.machine().memory();
   for (const std::uint32_t frame : frames_) {

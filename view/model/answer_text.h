@@ -14,7 +14,7 @@ namespace citcat::view {
 std::string linear_text(const RunView& view, LinearAddr at);
 /// The machine's own physical address.
 std::string physical_text(const RunView& view, PhysAddr at);
-/// Of up to eight bytes the number that they are, of more each byte in the order of addresses.
+/// Up to eight bytes as one number; more bytes one by one, in the order of addresses.
 std::string value_text(std::span<const std::uint8_t> bytes);
 std::string bytes_text(std::span<const std::uint8_t> bytes);
 /// The instruction that lies at `at` just now.

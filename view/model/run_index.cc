@@ -22,7 +22,7 @@ constexpr std::uint64_t kStreakDistance = 64;
 /// ports that QEMU and Bochs take texts at (their options debugcon and port_e9_hack).
 constexpr std::array<std::uint16_t, 4> kSerialPorts{0x3f8, 0x2f8, 0x3e8, 0x2e8};
 constexpr std::array<std::uint16_t, 2> kDebugPorts{0xe9, 0x402};
-/// Of a 16550: its line control register, and the bit that puts the divisor in the data's place.
+/// The line control register of a 16550, and the bit that replaces the data by the divisor.
 constexpr std::uint16_t kLineControl = 3;
 constexpr std::uint32_t kDivisorLatch = 0x80;
 

@@ -74,7 +74,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
  public:
   /// `from`: where what it is told begins; `most`: buckets, of `width` instructions at first.
   RunIndex(std::uint64_t from, std::uint64_t width, std::size_t most);
-  /// Of a whole run, however long.
+  /// An index of a whole run, however long.
   static std::unique_ptr<RunIndex> from_beginning();
   RunIndex(const RunIndex&) = delete;
   RunIndex& operator=(const RunIndex&) = delete;

@@ -34,7 +34,7 @@ struct RunViewOptions {
   std::string name;  ///< of the recording, for people
   bool check = false;
   ComparisonPolicy policy;
-  /// Of checkpoints in memory, in frames of 4 KiB: what the object holds beside the machine.
+  /// The size of checkpoints in memory, in frames of 4 KiB.
   std::size_t max_frames = std::size_t{1} << 16;
   /// Instructions between them. Whoever looks through a run once, and goes to few places, needs
   /// none: to lay them takes several times as long as to replay.

@@ -28,8 +28,8 @@ class Backtracker {
   Backtracker(PlacementRun& run, LineDecider& lines) : run_(run), lines_(lines) {}
 
   bool empty() const { return choices_.empty(); }
-  /// Of `candidates` the first was taken for the event. Of many choices the latest are kept, which
-  /// are the likeliest to be wrong.
+  /// Notes that the first of `candidates` was taken for the event. If there are many choices, the
+  /// latest are kept, because they are the likeliest to be wrong.
   void add(std::size_t event, const Candidates& candidates);
   /// The choice made for an event; null where none was, or it is no longer kept.
   const Choice* of(std::size_t event) const;

@@ -5,8 +5,8 @@
 // boundary between the instructions that caused them. There all stores and port accesses before it
 // have been made and none after it, interrupts are enabled, and the address of the next instruction
 // is among what is stored right afterwards. If a loop leaves several such boundaries, each is tried
-// from a checkpoint against the traffic that follows: what the handler saves tells most of them
-// apart. Behind a write-back cache, lines on the bus take the place of stores and reads.
+// from a checkpoint against the traffic that follows: what the handler saves distinguishes most of
+// them. Behind a write-back cache, lines on the bus take the place of stores and reads.
 // docs/placement.md says which cases remain.
 
 #include <cstdint>

@@ -37,7 +37,7 @@ class FrameWatch final : public Observer {
     /// Bits of the return address among them.
     std::uint64_t eip_mask = 0, eip = 0;
   };
-  /// What is told by a line that leaves the cache.
+  /// What a line that leaves the cache shows.
   std::vector<Found> written_back(PhysAddr line, std::span<const std::uint8_t> data) const;
 
   struct Frame {

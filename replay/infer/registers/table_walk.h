@@ -14,7 +14,7 @@ namespace citcat {
 
 class TableWalk {
  public:
-  /// What entries hold is told by `image`.
+  /// `image` has the contents of entries.
   TableWalk(const PageTables& tables, const MemoryImage& image) : tables_(tables), image_(image) {}
 
   /// The next transaction of the bus.

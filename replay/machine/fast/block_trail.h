@@ -18,8 +18,9 @@ class BlockTrail {
   /// `once`: it is not kept.
   void keep(const BlockCode& code, bool once, std::uint32_t count, std::uint64_t first,
             const std::uint8_t* area, std::size_t area_bytes);
-  /// Tells those who listen what has passed since it was told last, and of the last of it the
-  /// trail. Before the code is gone, and before they want something else.
+  /// Reports to the observers what has passed since the last report, and the trail of its last
+  /// instructions. To be called before the code is gone, and before the observers want something
+  /// else.
   void tell(Audience& audience) {
     if (from_ != kNothing) tell_all(audience);
   }

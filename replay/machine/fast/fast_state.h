@@ -268,7 +268,7 @@ struct State {
     const BatchedBlock& last = batch[batched - 1];
     batch[batched++] = {&b, last.first + last.block->count, logged, where};
   }
-  /// Of `block`, instructions that were made before it was left.
+  /// The number of instructions of `block` that were executed before it was left.
   std::uint32_t done_of_last() const {
     return exit == Exit::branch || exit == Exit::tail ? block->count : block->number_of(at);
   }
@@ -299,7 +299,7 @@ class MissResolver {
     alone,    ///< by this operation alone (State::alone); then store_made() has to be called
     careful,  ///< not here
   };
-  /// Of State::miss_linear and so on, by `op` of the block in progress.
+  /// Resolves the access in State::miss_linear and so on, made by `op` of the block in progress.
   virtual Answer resolve(State& s, const Op* op) = 0;
   /// The store was made. False: the block in progress is no more.
   virtual bool store_made(State& s) = 0;

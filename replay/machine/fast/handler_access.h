@@ -21,7 +21,7 @@ inline T get(const State* s, std::uint8_t at) {
   std::memcpy(&value, reinterpret_cast<const std::uint8_t*>(s->r.data()) + at, sizeof value);
   return value;
 }
-/// Of 32 bits it clears the upper half, as in 64-bit mode; elsewhere there is nothing in it.
+/// A value of 32 bits clears the upper half, as in 64-bit mode; in other modes that half is zero.
 template <class T>
 inline void put(State* s, std::uint8_t at, T value) {
   const std::conditional_t<sizeof(T) == 4, std::uint64_t, T> whole = value;

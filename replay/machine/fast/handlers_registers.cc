@@ -47,7 +47,7 @@ void add_word(HandlerTable& t) {
   for_each_number<kConditionCount>(
       [&](auto c) { t[kMoveIf + c].in_registers[kSize] = move_register_if<c, T>; });
   t[kReadSelector].in_registers[kSize] = read_selector<T>;
-  // Of 16 bits their results are undefined: made elsewhere.
+  // With 16 bits their results are undefined, so these are executed elsewhere.
   if constexpr (kSize != operand_size(2)) {
     t[kSwapBytes].in_registers[kSize] = swap_bytes<T>;
     for_each_number<2>([&](auto right) {

@@ -107,7 +107,7 @@ std::uint32_t StringLoop::make(State& s, std::uint32_t count) {
   const std::uint8_t operation = info_->opcode & 0xfe;
   const std::size_t bytes = std::size_t{count} * size_;
   if (operation == 0xac) {  // LODS
-    // Of 32 bits it clears the upper half, in which outside 64-bit mode there is nothing.
+    // A load of 32 bits clears the upper half, which is always zero outside 64-bit mode.
     const std::uint64_t kept = size_ >= 4 ? 0 : ~((std::uint64_t{1} << 8 * size_) - 1);
     const auto last = static_cast<std::ptrdiff_t>(count - 1) * static_cast<std::ptrdiff_t>(size_);
     const std::uint64_t value = element(sides_[0].page.host + (down_ ? -last : last), size_);

@@ -97,7 +97,7 @@ std::uint32_t StringRunner::count_quick_iterations() {
   return count;
 }
 
-/// Of `count` comparisons, how many at the beginning let the repetition go on.
+/// How many of the next `count` comparisons let the repetition go on.
 std::uint32_t StringRunner::count_equal_or_different(std::uint32_t count) const {
   const std::size_t size = flight_.info->operand_bytes;
   const bool while_equal = flight_.info->repeat == RepeatPrefix::rep;

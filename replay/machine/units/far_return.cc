@@ -155,7 +155,7 @@ void FarReturn::return_from_interrupt() {
   retirement_.finish_mode_switch(flags);
 }
 
-/// Of EFLAGS, what IRET at level `cpl` may load (SDM vol. 2, IRET).
+/// Loads the bits of EFLAGS that IRET may load at level `cpl` (SDM vol. 2, IRET).
 void FarReturn::load_flags(std::uint32_t image, std::uint32_t cpl) {
   constexpr std::uint32_t kArithmetic = 0xcd5, kIopl = 3u << 12, kId = 1u << 21;
   std::uint32_t loaded = kArithmetic | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;

@@ -174,8 +174,8 @@ void SegmentLoader::watch() {
   watched_.before = *cpu_.memory.host(watched_.physical);
   if (cpu_.long_mode() && (local_table || task) &&
       (watched_.before & kPresentType) == (task ? kFreeTask : kLocalTable)) {
-    // Of 16 bytes, with the upper half of the base (SDM vol. 3, figure 7-4); of what is refused
-    // by its type no more than that is looked at.
+    // The descriptor has 16 bytes, with the upper half of the base (SDM vol. 3, figure 7-4). If its
+    // type is refused, the upper half is not examined.
     const LinearAddr entry = *entry_of(selector);
     system_.read(cpu_.onward_in_system(entry, 8), 4);
     system_.read(cpu_.onward_in_system(entry, 12), 4);

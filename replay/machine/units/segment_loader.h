@@ -16,8 +16,9 @@ class ModelRegisters;
 class Operands;
 class SystemMemory;
 
-/// Reads of descriptors are told as the processor makes them. The engine sets accessed and busy
-/// bits of what it loads by itself: those are found and told when the instruction has completed.
+/// Reads of descriptors are reported as the processor makes them. The engine sets accessed and busy
+/// bits of what it loads by itself: those are found and reported when the instruction has
+/// completed.
 class SegmentLoader {
  public:
   /// All must outlive the object.

@@ -12,9 +12,8 @@
 
 namespace citcat {
 
-/// Accesses are made with supervisor rights but for pushes, are told as
-/// AccessKind::system, and throw PageFault or UndefinedMemory. Sizes are 1 to 4 bytes, of what is
-/// wide up to 8.
+/// Accesses are made with supervisor rights except for pushes, are reported as AccessKind::system,
+/// and throw PageFault or UndefinedMemory. Sizes are 1 to 4 bytes, of what is wide up to 8.
 class SystemMemory {
  public:
   /// All must outlive the object.

@@ -1,6 +1,6 @@
 #pragma once
 // Task switches (Intel SDM vol. 3, chapter 7). The engine would make their memory accesses
-// unobserved; here each is told like any other.
+// unobserved; here each is reported like any other.
 
 #include <cstdint>
 
