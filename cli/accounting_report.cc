@@ -79,12 +79,12 @@ void add_unconstrained(const std::vector<UnconstrainedInput>& inputs,
       row("unconstrained",
           inputs.empty() ? std::string("nothing that the trace depends on")
                          : fmt::format("{} bytes of the image, {} registers and {} port reads that "
-                                       "the trace depends on, and nothing compared does",
+                                       "the trace depends on, and no compared value does",
                                        count_of(inputs, Kind::memory), count_of(inputs, Kind::reg),
                                        count_of(inputs, Kind::port_read))));
   for (const UnconstrainedInput& input :
        std::span(inputs).first(std::min(inputs.size(), kMostListed))) {
-    lines.push_back(fmt::format("    {:<16} {} lines, the first of instruction {} at {:08x}",
+    lines.push_back(fmt::format("    {:<16} lines: {}, the first of instruction {} at {:08x}",
                                 input_name(input), input.lines, input.first.instruction,
                                 input.linear.value));
   }

@@ -7,7 +7,7 @@ constexpr char kMemoryOnly[] =
     "an instruction that has a form of memory only was executed with a register, which processors "
     "refuse with #UD";
 constexpr char kWithPrefix[] =
-    "an instruction was executed behind a prefix with which processors refuse it with #UD";
+    "an instruction was executed after a prefix with which processors refuse it with #UD";
 
 bool names_register(std::uint8_t modrm) { return modrm >= 0xc0; }
 
@@ -38,7 +38,7 @@ void note_misdone_0f(std::uint8_t opcode, std::uint8_t modrm, OpcodePrefixes pre
             "an undefined form of CMPXCHG8B was executed, which processors refuse with #UD";
       if (reg == 1 && prefixes.operand)
         out.unknown =
-            "CMPXCHG8B behind an operand-size prefix was refused, which processors execute";
+            "CMPXCHG8B after an operand-size prefix was refused, which processors execute";
       break;
     case 0xe7:  // MOVNTQ, MOVNTDQ
       if (!prefixes.repeat && names_register(modrm)) out.misdone = kMemoryOnly;

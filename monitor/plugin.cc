@@ -209,7 +209,7 @@ void share_log() {
     const auto number = item == LogItem::event ? whose(event, candidates) : 0;
     if (!number) {
       monitor->now->recorder.refuse(
-          "the emulator does not tell which processor an interrupt or exception is of");
+          "the emulator does not say which processor an interrupt or exception belongs to");
       return;
     }
     monitor->processors[*number]->part->give(item, event);
@@ -731,7 +731,7 @@ void on_translate(std::uintptr_t first, std::uintptr_t second) {
   if (monitor->phase == Phase::done) return;
   if (!find_high_memory())
     return stop_without_recording(
-        "this QEMU does not tell where its RAM is; choose no more than 2 GiB of it");
+        "this QEMU does not say where its RAM is; choose no more than 2 GiB of it");
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
   QemuRegisters& registers = running().registers;
@@ -813,7 +813,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     return -1;
   }
   if (count > 1 && options.start.kind == Trigger::Kind::driver) {
-    std::fprintf(stderr, "citcat-monitor: error: the driver tells of one processor alone\n");
+    std::fprintf(stderr, "citcat-monitor: error: the driver dumps only one processor\n");
     return -1;
   }
   monitor = new Monitor(std::move(options), static_cast<unsigned>(count));

@@ -55,7 +55,7 @@ void Recorder::take_new_log(const Insn& next) {
         "the machine with -machine pc,smm=off");
   else if (item == LogItem::shutdown || item == LogItem::reset)
     real.empty() ? take_reset(item, fails ? following : event, fails ? &event : nullptr)
-                 : give_up("a reset came right behind an interrupt of real mode");
+                 : give_up("a reset came right after an interrupt of real mode");
   else if (may_have_interrupted || !real.empty())
     take_real_events(std::move(real), next);
 }

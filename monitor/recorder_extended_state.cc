@@ -39,7 +39,7 @@ void Recorder::check_dumped_components(std::span<const std::uint32_t> words) {
   if ((registers_.control().cr4 & kCr4OsXsave) == 0 || !registers_.long_mode_registers()) return;
   if (facts_.xcr0 != dumped_components(words))
     give_up(
-        "XCR0 leaves out components that the processor has, which the driver's dump does not tell; "
+        "XCR0 leaves out components that the processor has, which the driver's dump does not show; "
         "begin with another trigger");
 }
 

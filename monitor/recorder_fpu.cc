@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kCr0Em = 4;
 
 constexpr char kMmxFaulted[] =
-    "an MMX instruction faulted, behind which this emulator has x87 registers in use that a "
+    "an MMX instruction faulted, after which this emulator has x87 registers in use that a "
     "processor has not";
 
 /// After REX.W: pointers of 64 bits, without selectors.

@@ -115,7 +115,7 @@ void Recorder::refuse_unexplained() {
   if (registers_.ip() > 0xffff || place == again || goes_on_at(place)) return;
   char text[128];
   std::snprintf(text, sizeof text,
-                "the emulator went on at %04x:%04x for a reason that it does not tell", place >> 16,
+                "the emulator went on at %04x:%04x for a reason that it does not show", place >> 16,
                 place & 0xffff);
   give_up(text);
 }

@@ -149,7 +149,7 @@ void Recorder::refuse_wrong_exception(const LoggedEvent& event) {
     give_up("a stack segment that is not present raised an exception other than #SS");
   // So is a code segment after the gate of a JMP #NP.
   if (named.is_code() && event.vector == kProtection && transfer_.gate)
-    give_up("a code segment that is not present, behind a call gate, did not raise #NP");
+    give_up("a code segment that is not present, named by a call gate, did not raise #NP");
 }
 
 /// The far transfer in flight has ended where on a processor it would not have, or elsewhere.
@@ -170,7 +170,7 @@ void Recorder::refuse_wrong_transfer(const LoggedState* after) {
   }
   const std::uint64_t ip = after != nullptr ? after->ip : registers_.ip();
   if (ip > code.limit())
-    give_up("a far transfer went behind the end of its code segment, which processors refuse");
+    give_up("a far transfer went beyond the end of its code segment, which processors refuse");
 }
 
 }  // namespace citcat::monitor

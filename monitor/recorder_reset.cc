@@ -31,7 +31,7 @@ void Recorder::take_reset(LogItem item, const LoggedEvent& found, LoggedEvent* f
         "the processors were reset, through which a recording of several does not go; with "
         "-no-reboot the emulator ends there");
   if (shut_down && log_.next(reset) != LogItem::reset)
-    return give_up("the processor shut down, and the emulator does not tell of a reset behind it");
+    return give_up("the processor shut down, and the emulator reports no reset after it");
   if (failed != nullptr) {
     LoggedEvent third = found;
     third.before = reset.before;
@@ -59,7 +59,7 @@ void Recorder::take_reset(LogItem item, const LoggedEvent& found, LoggedEvent* f
   LogItem behind = LogItem::reset;
   while (behind == LogItem::reset) behind = log_.next(reset);
   if (active_ && behind != LogItem::nothing)
-    give_up("the emulator tells of an event between a reset and the first instruction behind it");
+    give_up("the emulator reports an event between a reset and the first instruction after it");
 }
 
 /// The instruction in flight has ended, unless it is about to go on. The emulator's registers are
@@ -68,7 +68,7 @@ void Recorder::end_before_reset(const LoggedState& before) {
   if (in_flight_ == nullptr) return;
   const Insn& insn = *in_flight_;
   if (in_real_mode() && delivers_itself(insn.what.kind))
-    return give_up("a reset came right behind INT n of real mode: nobody tells what it pushed");
+    return give_up("a reset came right after INT n of real mode: what it pushed is not known");
   const std::uint64_t base = before.code64 ? 0 : before.segment[1].base;
   const bool stays = !insn.what.branch && narrowed(insn, before.ip + base) == in_flight_linear_;
   if (stays && !repeat_used_up(before)) return;

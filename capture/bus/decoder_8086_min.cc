@@ -47,11 +47,12 @@ class Decoder8086Min final : public ClockedDecoder {
     if (wide_) enable_ = pins.gather({"BHE"});
     has_sso_ = !wide_ && pins.has("SSO") && pins.has("DTR");
     if (!has_sso_ && !(pins.has("A16") && pins.has("A17")))
-      throw FormatError(name(), 0,
-                        wide_ ? "expected A16 and A17, whose S3 and S4 tell code from data, found "
-                                "one of them missing"
-                              : "expected A16 and A17, or SSO and DTR, which tell code from data, "
-                                "found neither pair whole");
+      throw FormatError(
+          name(), 0,
+          wide_ ? "expected A16 and A17, whose S3 and S4 distinguish code from data, found "
+                  "one of them missing"
+                : "expected A16 and A17, or SSO and DTR, which distinguish code from data, "
+                  "found neither pair whole");
   }
 
   bool take(BusTransaction& out) override { return output_.take(out); }

@@ -288,7 +288,7 @@ const std::vector<PinDescription>& pins_pentium() {
     optional("BOFF", "cycles that are backed off confuse the following ones");
     optional("HITM", "write-backs by snoops cannot be distinguished from others");
     for (const char* name : kTargetPins)
-      optional(name, "branch trace messages tell their target to 8 bytes only");
+      optional(name, "branch trace messages give their target only to 8 bytes");
     for (const char* name : PulseCounter::kPins)
       optional(name, "nothing counts instructions or branches");
     return pins;

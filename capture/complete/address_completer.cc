@@ -282,7 +282,7 @@ void AddressCompleter::use_halt() {
   if (pending_.at(*number)->op == BusOp::halt) {
     data_ = *number + 1;
   } else if (pending_.at(*number)->op != BusOp::interrupt_acknowledge) {
-    throw Contradiction{"expected nothing but an interrupt behind a halt", *number};
+    throw Contradiction{"expected nothing but an interrupt after a halt", *number};
   }
 }
 

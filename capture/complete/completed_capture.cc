@@ -67,7 +67,7 @@ class CompletedCapture final : public CaptureReader {
     copy_info();
     if (!completer_) return false;
     if (const auto& why = completer_->contradiction()) {
-      const std::string where = fmt::format("behind transaction {}", last_index());
+      const std::string where = fmt::format("after transaction {}", last_index());
       if (completed_ == 0)
         throw FormatError(name(), 0,
                           "the addresses cannot be completed from this state: " + why->text);

@@ -500,8 +500,8 @@ void Importer::require_width(const CpuState& state) const {
   const bool has_long_mode = cpu_traits(state.model).has_long_mode;
   if (!has_long_mode && options_.recovers_state && !options_.initial_state_path.empty()) {
     throw UsageError(
-        "--recover-state and --initial-state exclude each other, but of a processor with long "
-        "mode, of which the state tells what the bus does not show");
+        "--recover-state and --initial-state exclude each other, except for a processor with long "
+        "mode, whose state may give what the bus does not show");
   }
   if (!state.long_mode && (has_long_mode || was_in_long_mode(state))) {
     throw FormatError(name(), 0,
@@ -541,7 +541,7 @@ void Importer::reach(Recording& recording, const Position& told) const {
   const std::uint64_t shown = recording.instructions.value_or(0);
   if (shown > complete + 1) {
     throw FormatError(name(), 0,
-                      "expected no transaction behind instruction " + std::to_string(complete) +
+                      "expected no transaction after instruction " + std::to_string(complete) +
                           ", where the capture says that it ends, found one of instruction " +
                           std::to_string(shown - 1));
   }

@@ -30,7 +30,7 @@ std::optional<unsigned> named_processor(const std::string& format) {
   const auto parsed = std::from_chars(format.data() + colon + 1, end, number);
   if (parsed.ec != std::errc() || parsed.ptr != end || number >= kMostProcessors) {
     throw UsageError("--format " + format + ": expected the number of a processor below " +
-                     std::to_string(kMostProcessors) + " behind the colon");
+                     std::to_string(kMostProcessors) + " after the colon");
   }
   return number;
 }
@@ -295,7 +295,7 @@ void ProcessorCapture::close() {
   settle();
   if (lone_counts_ != 0) {
     info_.warnings.push_back(
-        "counts of processor " + std::to_string(processor_) + " that do not go with those around " +
+        "counts of processor " + std::to_string(processor_) + " that do not fit those around " +
         "them are not believed: " + std::to_string(lone_counts_) + ", the first at record " +
         std::to_string(first_lone_) + ", which may be another processor's");
   }

@@ -96,7 +96,7 @@ class MachineImport {
   void require_order(const SharedBusFacts& facts) const {
     if (!facts.tie) return;
     throw FormatError(paths_.front(), 0,
-                      "expected clocks that tell which processor was first, found two at one "
+                      "expected clocks that show which processor was first, found two at one "
                       "clock, or one that falls, at record " +
                           std::to_string(*facts.tie));
   }

@@ -52,7 +52,7 @@ void print_text(const LintReport& report, bool sound, const Console& console) {
   for (const std::string& warning : report.info.warnings)
     console.print_line(fmt::format("{:<9} {}", "note", warning));
   console.print(fmt::format("{} transactions, ", report.transactions));
-  console.print_verdict(sound, sound ? "nothing that speaks against the capture" : "suspect", "");
+  console.print_verdict(sound, sound ? "no sign of a faulty capture" : "suspect", "");
 }
 
 ExitCode run_lint(const LintArguments& arguments, const Console& console) {

@@ -85,7 +85,7 @@ ExitCode run_diff(const DiffArguments& arguments, const Console& console) {
       console.print_line("  b " + compared_text(found.b));
     }
     if (found.differs && found.last_a) {
-      console.print_line("behind " + compared_text(found.last_a));
+      console.print_line("after " + compared_text(found.last_a));
       print_values("registers", found.registers, console);
       print_values("bytes", found.memory, console);
     }

@@ -183,7 +183,7 @@ Json Adapter::restart_frame(const Arguments& arguments) {
   const auto level = static_cast<std::size_t>(number) & ((1u << kLevelBits) - 1);
   const std::vector<StackLevel>& levels = debuggee(p).stack_levels(interrupt_);
   if (level >= levels.size() || !levels[level].called) {
-    throw UsageError("frameId: nobody knows where this frame was called");
+    throw UsageError("frameId: it is not known where this frame was called");
   }
   const Position at = *levels[level].called;
   pending_ = Pending{p, "restart", [this, p, at] {

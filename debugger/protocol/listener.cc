@@ -44,7 +44,7 @@ sockaddr_un socket_address(const std::string& path) {
 void make_room_for(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) return;
-  if (!S_ISSOCK(found.st_mode)) throw UsageError(path + ": there is something that is no socket");
+  if (!S_ISSOCK(found.st_mode)) throw UsageError(path + ": exists and is not a socket");
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
   const bool refused = connect(probe, generic, sizeof address) != 0 && errno == ECONNREFUSED;
@@ -166,7 +166,7 @@ std::optional<std::uint32_t> user_of_client(int client) {
 
 std::string why_turned_away(int client, int milliseconds) {
   const std::optional<std::uint32_t> user = user_of_client(client);
-  if (!user) return "nobody can tell whose it is";
+  if (!user) return "its owner is not known";
   if (*user != geteuid() && *user != 0) return fmt::format("it is of user {}", *user);
   pollfd wait{client, POLLIN, 0};
   if (poll(&wait, 1, milliseconds) == 0) {

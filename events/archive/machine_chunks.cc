@@ -22,7 +22,7 @@ void require_sound(const MachineChunks& machine, const std::string& path) {
     if (note.clock < clock) {
       throw FormatError(path, 0,
                         "bus notes: expected clocks in their order, found " +
-                            std::to_string(note.clock) + " behind " + std::to_string(clock));
+                            std::to_string(note.clock) + " after " + std::to_string(clock));
     }
     clock = note.clock;
   }

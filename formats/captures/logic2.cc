@@ -205,7 +205,7 @@ class SavedChannel final : public ChannelChanges {
   std::optional<std::uint64_t> end() {
     if (!bytes_.at_end())
       fail(bytes_.offset(),
-           std::string("expected the end behind the last chunk, found more") + kExportInstead);
+           std::string("expected the end after the last chunk, found more") + kExportInstead);
     return std::nullopt;
   }
 

@@ -83,13 +83,13 @@ class CsvSource final : public SampleSource {
   std::vector<std::string> warnings() const override {
     std::vector<std::string> warnings;
     if (!left_out_.empty())
-      warnings.push_back("columns behind the text of column '" + columns_[text_column_].name +
-                         "' are left out, because words do not tell where it ends: " + left_out_);
+      warnings.push_back("columns after the text of column '" + columns_[text_column_].name +
+                         "' are left out, because words do not show where it ends: " + left_out_);
     if (unknown_ != 0)
       warnings.push_back(std::to_string(unknown_) + " levels are x, z or ?: they read as 0");
     if (clock_.uneven() != 0)
       warnings.push_back(std::to_string(clock_.uneven()) +
-                         " rows are not a whole number of samples behind the row before, as the "
+                         " rows are not a whole number of samples after the row before, as the "
                          "first ones are: sample numbers are approximate");
     return warnings;
   }

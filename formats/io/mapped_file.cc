@@ -77,7 +77,7 @@ std::span<const std::uint8_t> MappedFile::at(std::uint64_t offset, std::size_t l
 
 void MappedFile::check_read() const {
   if (guard_ && guard_->lost()) {
-    throw IoError(name_ + ": cannot be read at or behind offset " + std::to_string(begin_) +
+    throw IoError(name_ + ": cannot be read at or after offset " + std::to_string(begin_) +
                   ": it became shorter meanwhile, or its disk fails");
   }
 }

@@ -85,7 +85,7 @@ void add(std::uint64_t& sum, std::uint64_t more, const ByteReader& in) {
 void check_frame(std::uint64_t offset, std::uint64_t bytes, std::uint64_t index_offset,
                  const ByteReader& in) {
   if (offset <= index_offset && bytes <= index_offset - offset) return;
-  in.fail("KT index: expected a frame before it, found one that ends behind");
+  in.fail("KT index: expected a frame before it, found one that ends after it");
 }
 
 /// What the second version of a row adds.

@@ -53,7 +53,7 @@ KtNote decode_note(const KtNote& before, ByteReader& in) {
   note.kind = static_cast<KtNote::Kind>(kind);
   const std::uint64_t step = in.varint("place of a note");
   if (step > std::numeric_limits<std::uint64_t>::max() - before.at) {
-    in.fail("place of a note: expected one within the trace, found one behind any");
+    in.fail("place of a note: expected one within the trace, found one after its end");
   }
   note.at = before.at + step;
   note.place.instruction =

@@ -126,7 +126,7 @@ std::optional<Cause> start_at_fetch(const CauseContext& context) {
                           ", but by transaction {}: does the state hold there "
                           "(--start transaction:{})?",
                           *fetched, *fetched)
-                    : ", nor later: does the capture begin behind the place that the state is of?";
+                    : ", nor later: does the capture begin after the place that the state is of?";
   return cause;
 }
 

@@ -92,7 +92,7 @@ void prove_coherent_code(Proof& on) {
   on.start(kCode);
   expect(on.client.vector == 0x21 && on.client.software,
          "INT n is not reported as software interrupt");
-  expect(on.client.eip == kCode + 29, "INT n does not leave EIP behind it");
+  expect(on.client.eip == kCode + 29, "INT n does not leave EIP after it");
   expect(on.engine.gpr(kEax) == 2, "patched code is not noticed");
 }
 
@@ -119,10 +119,10 @@ void prove_second_address(Proof& on) {
 void prove_strings(Proof& on) {
   on.poke(kCode, {0xfd, 0xcd, 0x21});
   on.start(kCode);
-  expect(on.client.down, "EFLAGS.DF is not told after STD");
+  expect(on.client.down, "EFLAGS.DF is not at its place after STD");
   on.poke(kCode, {0xfc, 0xcd, 0x21});
   on.start(kCode);
-  expect(!on.client.down, "EFLAGS.DF is not told after CLD");
+  expect(!on.client.down, "EFLAGS.DF is not at its place after CLD");
 }
 
 /// A general register that is written before an instruction is what the instruction finds.
@@ -164,10 +164,10 @@ void prove_blocks(Proof& on) {
   on.engine.set_gpr(kEcx, 2);
   on.start(kCode);
   expect(on.client.translated == std::vector{kCode, kCode + 2, kCode + 5},
-         "blocks are not told before they are translated");
+         "blocks are not announced before they are translated");
   expect(on.client.asked ==
              std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3, kCode + 5},
-         "instructions are not told before they are translated");
+         "instructions are not announced before they are translated");
   expect(on.client.instructions == 7, "instructions are not reported");
   const std::size_t before = on.client.translated.size();
   on.engine.forget_code(LinearAddr{kCode});

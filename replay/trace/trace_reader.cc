@@ -84,7 +84,7 @@ class RecordingSource final : public TraceReader::Source {
     BusTransaction first;
     if (file_.meta().evidence != EvidenceMode::full || !file_.evidence()->next(first) ||
         !first.has(kClockKnown)) {
-      throw UsageError(path_ + ": expected evidence that tells clocks, found none");
+      throw UsageError(path_ + ": expected evidence with clocks, found none");
     }
   }
   std::uint64_t reached() const { return session_->position().instruction; }

@@ -16,7 +16,7 @@ constexpr const char* kOtherOrder =
 constexpr const char* kOtherThanBefore =
     "the processor wrote memory in another order than when it did the same before";
 constexpr const char* kMarkedLate =
-    "the processor marked an entry of a page table behind the stores that it was marked for";
+    "the processor marked an entry of a page table after the stores that it was marked for";
 
 std::uint64_t hash_of(const std::vector<std::uint64_t>& numbers) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(numbers.data());
@@ -41,7 +41,7 @@ std::optional<Mismatch> OrderOfStores::made(const BusTransaction& t) {
   parts_.push_back({t, number});
   const bool passed = is_behind || (passed_ && t.index < *passed_);
   if (store.kind == AccessKind::walk || !passed) return std::nullopt;
-  return Mismatch{kOtherOrder, t, "stores of what comes before it are behind it on the bus"};
+  return Mismatch{kOtherOrder, t, "stores of what comes before it are after it on the bus"};
 }
 
 std::optional<Mismatch> OrderOfStores::complete(std::uint64_t identity, Position now) {

@@ -101,7 +101,7 @@ TEST_F(MachineArchives, HaveInvalidationsByTheirProcessors) {
 TEST_F(MachineArchives, HaveNotesInTheOrderOfClocks) {
   write(2);
   add_machine(path("r"), {2, true, false}, std::vector{invalidation(1, 6), invalidation(1, 5)});
-  expect_refused("expected clocks in their order, found 5 behind 6");
+  expect_refused("expected clocks in their order, found 5 after 6");
 }
 
 TEST_F(MachineArchives, HaveTheEvidenceThatWhatTheyLeaveOutFollowsFrom) {

@@ -319,7 +319,7 @@ TEST_F(MadeMachines, ClocksMustTellWhoWasFirst) {
   store(made);
   const ProcessResult result = run({"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat"});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("expected clocks that tell which processor was first"));
+  EXPECT_THAT(result.err, HasSubstr("expected clocks that show which processor was first"));
 }
 
 TEST_F(MadeMachines, ACaptureOfOneProcessorIsNoneOfThem) {

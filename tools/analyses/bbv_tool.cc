@@ -126,7 +126,7 @@ void BbvTool::load(ByteReader& in) {
   if ((flags & 1) != 0) first_ = first;
   if ((flags & 2) != 0) leader_ = leader;
   transferred_ = (flags & 4) != 0;
-  next_ = load_address(in, "behind the last instruction");
+  next_ = load_address(in, "after the last instruction");
   const std::uint64_t unknown = in.varint("number of intervals");
   for (std::uint64_t i = 0; i < unknown; ++i) {
     const std::uint64_t interval = in.varint("interval");

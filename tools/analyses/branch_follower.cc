@@ -53,7 +53,7 @@ void BranchFollower::load(ByteReader& in) {
   branch_.kind = static_cast<InstructionClass>(in.u8("class of a branch"));
   if (!is_followed(branch_.kind)) in.fail("expected the class of a branch");
   branch_.address = load_address(in, "branch");
-  branch_.next = load_address(in, "behind a branch");
+  branch_.next = load_address(in, "after a branch");
   branch_.target = load_address(in, "target of a branch");
 }
 

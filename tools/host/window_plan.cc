@@ -108,7 +108,7 @@ std::string WindowPlan::with_file(const std::string& text) {
       }
     } catch (const UsageError&) {
       throw FormatError(path, at,
-                        "expected FROM-TO behind the window before, found \"" + line + "\"");
+                        "expected FROM-TO after the window before, found \"" + line + "\"");
     }
     at = end + 1;
   }

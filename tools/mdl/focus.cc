@@ -41,7 +41,7 @@ void check_number(const Resource& resource, const std::string& text) {
   const char* const digits = decimal ? "0123456789" : "0123456789abcdef";
   if (part.find_first_not_of(digits) == std::string::npos) return;
   throw UsageError(text + ": expected " +
-                   (decimal ? "a number" : "a hexadecimal number, small letters") + " behind /" +
+                   (decimal ? "a number" : "a hexadecimal number, small letters") + " after /" +
                    root_name(resource.root) + "/, found " + part);
 }
 
@@ -67,7 +67,7 @@ Resource parse_resource(const std::string& text) {
     // Code without symbols lies in the module without a name.
     const bool module = resource.root == Root::code && resource.parts.size() == 1 && !last;
     if (resource.parts.back().empty() && !module) {
-      throw UsageError(text + ": expected a name behind each slash, found none");
+      throw UsageError(text + ": expected a name after each slash, found none");
     }
     if (resource.parts.size() > deepest(resource.root)) {
       throw UsageError(text + ": expected nothing below /" + root_name(resource.root));

@@ -288,7 +288,7 @@ class Parser {
     if (!curly) in_.expect("(*", "constrained, or (* and code");
     const char* const end = curly ? "}" : "*)";
     while (!in_.take(end)) {
-      s.code.push_back(code_line(std::string("code, or ") + end + " behind it"));
+      s.code.push_back(code_line(std::string("code, or ") + end + " after it"));
     }
   }
 

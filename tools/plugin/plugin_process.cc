@@ -153,7 +153,7 @@ void PluginProcess::send(PluginMessage kind,
   std::size_t bytes = 0;
   for (const auto piece : pieces) bytes += piece.size();
   const std::size_t whole = sizeof(MessageHeader) + padded(bytes);
-  if (whole > kSegmentBytes) fail("cannot be told of " + std::to_string(bytes) + " bytes at once");
+  if (whole > kSegmentBytes) fail("cannot receive " + std::to_string(bytes) + " bytes at once");
   if (used_ + whole > kSegmentBytes) hand_over();
   std::uint8_t* at = memory_ + segment_ * kSegmentBytes + used_;
   const MessageHeader header{kind, static_cast<std::uint32_t>(bytes)};

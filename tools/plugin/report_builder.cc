@@ -30,7 +30,7 @@ ReportBuilder::ReportBuilder(Report& report) : calls_{}, groups_{&report} {
   c.column = [](citcat_report* r, const char* key, const char* title, const char* unit) {
     ReportBuilder& b = of(r);
     if (b.table_ == nullptr) return b.wrong("column() without table()");
-    if (!b.table_->rows.empty() || !b.row_.empty()) return b.wrong("column() behind cells");
+    if (!b.table_->rows.empty() || !b.row_.empty()) return b.wrong("column() after cells");
     b.table_->columns.push_back({b.text(key, "key"), b.text(title, "title"), unit ? unit : ""});
   };
   c.number_cell = [](citcat_report* r, std::uint64_t value) { of(r).cell(value); };

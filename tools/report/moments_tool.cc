@@ -230,7 +230,7 @@ void MomentsTool::report_stretches(const std::vector<KeptStretch>& stretches, Re
                  {"iteration", "iteration", ""},
                  {"code", "code", ""},
                  {"addresses", "addresses", ""},
-                 {"iterations", "iterations told together", ""},
+                 {"iterations", "iterations reported together", ""},
                  {"step", "bytes from one to the next", "bytes"},
                  {"event", "event", ""}});
   std::map<InstructionKey, std::uint64_t> numbers;

@@ -113,7 +113,7 @@ Json answer_nth(RunView& view, const Query& query) {
   Json json = {{"found", met == wanted}, {"times", met}, {"function", linear_text(view, at)}};
   if (met != wanted) {
     json["why"] = why == Why::end ? fmt::format("it runs {} times", met)
-                                  : fmt::format("the search took too long, behind {} times", met);
+                                  : fmt::format("the search took too long, after {} times", met);
     return json;
   }
   view.settle_here();

@@ -345,7 +345,7 @@ void MachineCauses::held(std::size_t i) {
       if (first.event.t.has(kPositionKnown)) cause.position = first.event.t.position;
     }
     cause.address = first.event.note ? first.event.note->address : first.event.t.address;
-    cause.text = fmt::format("{} of processor {} came behind {} of processor {}, on {:08x}",
+    cause.text = fmt::format("{} of processor {} came after {} of processor {}, on {:08x}",
                              name(first), first.event.processor, name(other), other.event.processor,
                              cause.address.low32());
     const bool troubled = first.event.processor == trouble_.processor &&
@@ -389,8 +389,8 @@ void MachineCauses::hold(const ShownEvent& its, const ShownEvent& behind, double
   if (its.event.t.has(kPositionKnown)) cause.position = its.event.t.position;
   cause.address = its.event.t.address;
   cause.text = fmt::format(
-      "transaction {} of processor {} came behind transaction {} of processor {}",
-      its.event.t.index, its.event.processor, behind.event.t.index, behind.event.processor);
+      "transaction {} of processor {} came after transaction {} of processor {}", its.event.t.index,
+      its.event.processor, behind.event.t.index, behind.event.processor);
   cause.price = price;
   add(std::move(cause), its.clock);
 }

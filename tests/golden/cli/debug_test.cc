@@ -493,7 +493,7 @@ cat here
   const ProcessResult result = run_shell("export CITCAT; bash lines", file(""));
   EXPECT_EQ(result.out,
             "700\n$1 = 100\ntwice 2\n$1 = 100\n"
-            "citcat: error: here: there is something that is no socket\nno socket 2\nmine\n")
+            "citcat: error: here: exists and is not a socket\nno socket 2\nmine\n")
       << result.err << read_file(file("said"));
 }
 

@@ -4,7 +4,7 @@
 export const MOVES = [
   ["s", "step", "Step", "one instruction further"],
   ["S", "back", "Step back", "one instruction back"],
-  ["n", "over", "Step over", "behind a call, or all of a REP"],
+  ["n", "over", "Step over", "past a call, or all of a REP"],
   ["N", "over-back", "Back over", "before the call that has just returned"],
   ["o", "out", "Step out", "to where this call returns"],
   ["O", "out-back", "Back out", "to the call that runs here"],

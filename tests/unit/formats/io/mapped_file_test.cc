@@ -91,7 +91,7 @@ TEST_F(MappedFileTest, SaysThatPagesAreLostInPlaceOfEndingTheProgram) {
   file->check_read();  // nothing was looked at
   EXPECT_EQ(shown[1'999'999], 0);
   EXPECT_THAT([&] { file->check_read(); },
-              ThrowsMessage<IoError>(HasSubstr("file: cannot be read at or behind offset 0")));
+              ThrowsMessage<IoError>(HasSubstr("file: cannot be read at or after offset 0")));
   EXPECT_THROW(file->check_unchanged(), IoError);
 }
 

@@ -117,8 +117,8 @@ TEST(MdlText, IsToldWhatWouldHaveBeenRightInEachProduction) {
   in_base("append preInsn ;", "20: expected points such as func.entry, found ;");
   in_base("append preInsn f.;", "22: expected the name of a field, found ;");
   in_base("append preInsn f.entry m++;", "28: expected constrained, or (* and code, found m");
-  in_base("append preInsn f.entry (* * *)", "31: expected code, or *) behind it, found *");
-  in_base("append preInsn f.entry { *)", "30: expected code, or } behind it, found *");
+  in_base("append preInsn f.entry (* * *)", "31: expected code, or *) after it, found *");
+  in_base("append preInsn f.entry { *)", "30: expected code, or } after it, found *");
   in_base("append preInsn f.entry (* if m = 1; *)", "34: expected (, found m");
   in_base("append preInsn f.entry (* if (m) *)", "38: expected an expression, found *");
   in_base("append preInsn f.entry (* m = ; *)", "35: expected an expression, found ;");
