@@ -55,7 +55,7 @@ class TranscriptParser {
     } else {
       throw FormatError(
           name_, number_,
-          "expected a comment, a command, or output behind two blanks, found " + text);
+          "expected a comment, a command, or output after two blanks, found " + text);
     }
   }
 
