@@ -53,9 +53,8 @@ class TranscriptParser {
       transcript_.steps.back().output += blanks_ + text.substr(kIndent) + "\n";
       blanks_.clear();
     } else {
-      throw FormatError(
-          name_, number_,
-          "expected a comment, a command, or output after two blanks, found " + text);
+      throw FormatError(name_, number_,
+                        "expected a comment, a command, or output after two blanks, found " + text);
     }
   }
 

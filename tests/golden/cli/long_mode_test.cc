@@ -196,7 +196,8 @@ TEST_F(LongMode, IsRecoveredWithAStateThatTellsPartOfItAndOthersAreNot) {
       run({"import", "interrupted.csv", "--recover-state", "--initial-state", "part.json",
            "--start", "interrupt:0", "-o", "x.citcat"});
   EXPECT_EQ(recovered.exit_code, 2);
-  EXPECT_THAT(recovered.err, HasSubstr("exclude each other, except for a processor with long mode"));
+  EXPECT_THAT(recovered.err,
+              HasSubstr("exclude each other, except for a processor with long mode"));
 }
 
 TEST_F(LongMode, NeedsAStateOfItsOwnWidth) {
