@@ -1,6 +1,6 @@
 #pragma once
-// A recording: initial machine state (IMS), asynchronous event schedule (AES) and evidence.
-// From the first two the run is recomputed; by the third we know that it is the right run.
+// A recording: initial machine state (IMS), asynchronous event schedule (AES) and evidence. The
+// replay recomputes the run from the first two; the third shows that it is the right run.
 
 #include <cstdint>
 #include <functional>

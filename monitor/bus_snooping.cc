@@ -1,5 +1,5 @@
 // Several processors on one bus: each one's caches see what the others do there, by the MESI
-// protocol (Intel SDM vol. 3, 11.4). The shadow is what all of them know: nobody else can have
+// protocol (Intel SDM vol. 3, 11.4). The shadow is common to all of them: no other master can have
 // changed a line that one of them holds modified.
 
 #include <algorithm>

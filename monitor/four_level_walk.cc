@@ -1,6 +1,6 @@
 // Page walks of long mode: four levels of tables with entries of 8 bytes, pages of 4 KiB, 2 MiB and
-// 1 GiB (Intel SDM vol. 3, 4.5). Whatever else an entry's upper half may say, no-execute does not
-// concern a monitor: the emulator has looked.
+// 1 GiB (Intel SDM vol. 3, 4.5). The no-execute bit does not concern a monitor: the emulator has
+// checked it.
 
 #include "monitor/page_walker.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 // The guest's RAM as the emulator has it, and beside it a shadow: what the processor and its bus
-// have last seen of every byte. Where the two differ somebody else wrote, a device by DMA or the
-// emulator's own page walker. Firmware - ROM, and RAM in its place - has no shadow and is asked for
-// each time.
+// have last seen of every byte. Where the two differ, somebody else wrote: a device by DMA, or the
+// emulator's own page walker. Firmware - ROM, and RAM in its place - has no shadow: the emulator is
+// asked for its contents each time.
 //
 // Addresses have 32 bits, and are those at which memory is shown: beyond 4 GiB that is elsewhere
 // (stand_ins.h). The emulator has all RAM in one piece, what lies beyond 4 GiB after the rest.

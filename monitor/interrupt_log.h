@@ -1,8 +1,8 @@
 #pragma once
 // Interrupts, exceptions and resets. The plugin interface does not report them; QEMU's own log does
-// (-d int,cpu_reset), with the whole state before the delivery; in real mode it names no more than
-// the vector, and nothing of an NMI. QEMU writes it from the processor's thread, so at any callback
-// of ours the log holds everything that has happened and nothing more.
+// (-d int,cpu_reset), with the whole state before the delivery; in real mode it contains only the
+// vector, and no NMI. QEMU writes it from the processor's thread, so at any callback of ours the
+// log holds everything that has happened and nothing more.
 
 #include <cstddef>
 #include <cstdint>

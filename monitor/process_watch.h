@@ -3,8 +3,8 @@
 // program that execve() began starts at level 3 with zeros in all general registers but the stack
 // pointer (Linux, arch/x86/include/asm/elf.h, ELF_PLAT_INIT and elf_common_init()), and has the
 // path that it was called by on its stack (AT_EXECFN of getauxval(3)). It may give itself another
-// name by prctl(2), as busybox does for what it is called as. It ends by exit_group(2) or, without
-// threads, exit(2). No symbols and no layout of a kernel's structures are needed for it.
+// name by prctl(2), as busybox does. It ends by exit_group(2) or, without threads, exit(2). No
+// symbols and no layout of a kernel's structures are needed for it.
 
 #include <cstdint>
 #include <functional>

@@ -6,8 +6,8 @@
 //
 // Since version 7 some functions take a word more, which QEMU hands to the callback in place of the
 // plugin's number or after all else. One declaration serves all versions on x86-64, where these
-// arguments travel in registers: who expects fewer does not look at the others (System V ABI, AMD64
-// supplement, 3.2.3).
+// arguments travel in registers: a callback that expects fewer ignores the others (System V ABI,
+// AMD64 supplement, 3.2.3).
 
 #include <cstddef>
 #include <cstdint>

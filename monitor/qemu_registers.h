@@ -1,6 +1,6 @@
 #pragma once
-// The registers of the processor that QEMU emulates. The plugin interface tells the visible ones;
-// hidden parts are in what cpu_dump_state prints.
+// The registers of the processor that QEMU emulates. The plugin interface gives the visible ones;
+// cpu_dump_state prints the hidden parts.
 
 #include <array>
 #include <cstdint>

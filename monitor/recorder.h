@@ -1,9 +1,10 @@
 #pragma once
 // Turns what the emulator reports about its run into what a bus monitor would have seen.
 //
-// Positions: an instruction counts when it has ended. The emulator tells when one starts, so each
-// start ends the one before it, except where the same instruction simply starts again: the next
-// iteration of a REP, a store into the block that is being executed, a fault.
+// Positions: an instruction counts when it has ended. The emulator reports when an instruction
+// starts, so each start ends the instruction before it, except where the same instruction simply
+// starts again: the next iteration of a REP, a store into the block that is being executed, a
+// fault.
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
-// XSAVE, XSAVEOPT, XRSTOR, XGETBV and XSETBV (Intel SDM vol. 1, chapter 13). The emulator takes
-// every component for one that is in use, stores all that are asked for, and names them all in
-// XSTATE_BV. What a processor leaves alone is put back.
+// XSAVE, XSAVEOPT, XRSTOR, XGETBV and XSETBV (Intel SDM vol. 1, chapter 13). The emulator treats
+// every component as in use, stores all requested ones, and sets their bits in XSTATE_BV. The
+// monitor restores what a processor leaves unchanged.
 
 #include <algorithm>
 #include <cstring>

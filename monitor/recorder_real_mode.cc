@@ -1,6 +1,6 @@
-// Real mode: interrupts and exceptions through the vector table at its base. The emulator logs
-// their vectors alone, and of INT n and NMIs not even that: what else there is to know is in the
-// frame that they have pushed.
+// Real mode: interrupts and exceptions through the vector table at its base. The emulator logs only
+// their vectors, and nothing about INT n and NMIs: everything else comes from the frame that they
+// have pushed.
 
 #include <cstdio>
 #include <cstring>

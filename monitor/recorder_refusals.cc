@@ -1,5 +1,5 @@
 // Ends the recording, and names the reason, where the emulator does what no processor does and the
-// monitor cannot show what a processor would do. What it does is told of QEMU 10.0,
+// monitor cannot show what a processor would do. The emulator's behaviour is that of QEMU 10.0,
 // target/i386/tcg/seg_helper.c and emit.c.inc.
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-// Several processors that take turns: a recorder for each. The emulator runs one after the other in
-// one thread, so what one of them does between two turns of another is all in between.
+// Several processors that take turns: a recorder for each. The emulator runs them one after the
+// other in one thread, so everything that one of them does between two turns of another happens
+// between these turns.
 
 #include "monitor/recorder.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Pages beyond 4 GiB. Records have addresses of 32 bits, so each page beyond that is used is shown
-// at another one below, at which the machine has nothing; a STANDIN record says so first
+// Pages beyond 4 GiB. Records have addresses of 32 bits. So each used page beyond that is shown at
+// a page below, where the machine has nothing; a STANDIN record says so first
 // (docs/formats/capture.md). Everything else in the monitor knows these addresses only.
 
 #include <array>

@@ -1,6 +1,7 @@
 #pragma once
-// Which of several processors an event in the emulator's log belongs to. The log names none: what
-// it shows of the processor tells, since each has tables of its own once interrupts are of use.
+// Which of several processors an event in the emulator's log belongs to. The log names no
+// processor, but it shows the descriptor tables, and each processor has its own once it uses
+// interrupts.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // The way into a handler of protected or long mode: what a processor reads on it, and what it
-// checks (Intel SDM vol. 2, INT n, operation; vol. 3, 6.12.1 and 6.14). Emulators show neither.
+// checks (Intel SDM vol. 2, INT n, operation; vol. 3, 6.12.1 and 6.14). Emulators report neither.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// Which flags an instruction leaves undefined. A bus shows them all the same, in images of EFLAGS
-// that PUSHF and interrupts store, with values that differ from processor to processor.
+// Which flags an instruction leaves undefined. A bus shows such flags nevertheless, in images of
+// EFLAGS that PUSHF and interrupts store, with values that differ from processor to processor.
 
 #include <array>
 #include <cstdint>

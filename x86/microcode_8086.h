@@ -1,7 +1,7 @@
 #pragma once
 // Instructions that the 8086 and 8088 execute by microcode, step by step: multiplication, division,
-// shifts, and the adjustments of decimal numbers. The steps decide what no manual tells: flags left
-// undefined, what a REP prefix does to a product or quotient, and when a quotient is refused.
+// shifts, and the adjustments of decimal numbers. The steps decide what no manual defines: flags
+// left undefined, what a REP prefix does to a product or quotient, and when a quotient is refused.
 //
 // Sources: A. Jenner's disassembly of the microcode ("8086 microcode disassembled", reenigne.org,
 // 2020); K. Shirriff, "Reverse-engineering the multiplication algorithm in the Intel 8086

@@ -1,6 +1,6 @@
 #pragma once
 // Where an SMI saves what (Intel SDM vol. 3, 34.4.1): 512 bytes below SMBASE + 10000h whose layout
-// depends on the processor. The revision identifier saved among them tells which it is.
+// depends on the processor. The saved revision identifier says which layout it is.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // Checks that the clock was sampled often enough. If the rate is too low, the clock still seems to
-// alternate, at a wrong rate, and the levels read in its periods make no sense.
+// alternate, but at a wrong rate, and the levels in its periods make no sense.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // A processor that runs from what its bus shows, and says which whole address each access has.
-// Whoever has a machine to run implements it (cli/complete).
+// cli/complete implements it with the machine.
 
 #include <cstdint>
 #include <memory>

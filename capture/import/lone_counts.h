@@ -1,7 +1,7 @@
 #pragma once
 // Counts of instructions that do not fit their neighbours: a record whose count is far above that
 // of the next record of its processor, or far below that of the previous one, may be another
-// processor's. Its count is not believed; those of all others are.
+// processor's. The import ignores such a count and uses all others.
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,7 @@
 #pragma once
 // How well the code fetches of a capture follow one another: a fetch continues where the one before
-// ended, or is at the target of the jump that was fetched last. With a wrong channel fewer do.
+// ended, or is at the target of the jump that was fetched last. With a wrong channel, fewer fetches
+// do so.
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,6 @@
 #pragma once
-// The machine as a processor that completes addresses: it has no memory of its own. Whatever it
-// reads comes from the bus, also what it has written itself, as it does on processors without a
-// cache.
+// The machine as a processor that completes addresses: it has no memory of its own. Everything that
+// it reads comes from the bus, even what it has written itself, as on processors without a cache.
 
 #include <memory>
 

@@ -1,6 +1,6 @@
 #pragma once
-// The emulator's log of interrupts, which only its monitor reads. It lies in memory, and what the
-// monitor has read by then is taken away again: nothing of it grows with the run.
+// The emulator's log of interrupts, which only its monitor reads. It is in memory, and what the
+// monitor has read is removed, so it does not grow with the run.
 
 #include <cstdint>
 #include <string>

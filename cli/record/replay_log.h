@@ -3,7 +3,7 @@
 // and the outside world sent something.
 //
 // Format (QEMU, replay/): u32 version, u64, then events of one byte and its data, big-endian.
-// Between them, instructions that were executed. Checked with the logs of QEMU 10.0.
+// Between these there are counts of executed instructions. Checked with the logs of QEMU 10.0.
 
 #include <cstdint>
 #include <string>

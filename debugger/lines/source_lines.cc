@@ -1,5 +1,5 @@
-// elfutils' libdw reads the tables (DWARF 5, 6.2). They are untrusted, as the files are: libdw
-// checks what it reads, and what it refuses has no lines.
+// elfutils' libdw reads the tables (DWARF 5, 6.2). The files are not trusted: libdw checks what it
+// reads, and there are no lines for what it refuses.
 
 #include "debugger/lines/source_lines.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes that gdb sends, cut into packets. Whatever comes, nothing is taken for a packet whose sum
-// is wrong, and no more is kept than the longest packet has.
+// Bytes that gdb sends, cut into packets. A packet with a wrong sum is never accepted, and no more
+// is kept than the longest packet has.
 
 #include <cstdint>
 #include <deque>

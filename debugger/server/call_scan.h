@@ -1,7 +1,7 @@
 #pragma once
-// The calls, interrupts, exceptions and system calls that have not returned where the run is,
-// as far as they began in the stretch that is listened to. A call is held to the stack: its return
-// address must still lie there.
+// The calls, interrupts, exceptions and system calls that have not returned where the run is, as
+// far as they began in the stretch that is listened to. A call counts only if its return address is
+// still on the stack.
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,7 @@
 #pragma once
 // The recorded machine as a debugger looks at it: moved by its timeline, read at linear addresses,
-// and stopped where somebody wants it to stop. What is looked at is the replay and cannot be
-// changed; a branch of it can, which is thrown away (fork()).
+// and stopped where somebody wants it to stop. The replay itself cannot be changed; a branch of it
+// can, and is discarded later (fork()).
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 // Checkpoints of a replay as an archive keeps them (docs/formats/archive.md, "Checkpoints"): a
 // series, of which each holds the page frames that changed since the one before, as differences to
-// what they were. What a checkpoint says beside memory is the replayer's and opaque here.
+// what they were. The rest of a checkpoint's contents belongs to the replayer and is opaque here.
 
 #include <bitset>
 #include <cstddef>

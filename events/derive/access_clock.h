@@ -3,7 +3,8 @@
 // for every byte of memory would cost more than the memory; keeping one for every transaction would
 // grow with the capture. So time is cut into epochs of 256 transactions, bytes remember the epoch
 // of their last access, and a log remembers the counts at the beginning of epochs. When the log is
-// full every second entry goes: windows then begin somewhat earlier than they had to, never later.
+// full, every second entry is dropped: windows then begin somewhat earlier than necessary, never
+// later.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
 #pragma once
-// The contents of memory as the derivation knows them. Separate from MemoryImage because it is
-// asked once for each bus transaction, at tens of millions a second: it finds pages through a small
-// direct-mapped table, and all data that an access needs is in one line of the processor's cache.
+// The contents of memory as the derivation knows them. It is separate from MemoryImage because it
+// is used once for each bus transaction, at tens of millions a second: it finds pages through a
+// small direct-mapped table, and all data that an access needs is in one line of the processor's
+// cache.
 
 #include <algorithm>
 #include <array>

@@ -2,9 +2,9 @@
 // From an address to the name of what lies there, and from names to addresses.
 //
 // Several modules may have names for one address: the program of the process that runs, and the
-// kernel. Those of the process are asked first. In one module the innermost symbol that says how
-// long it is counts; one that does not say goes on to the next symbol of its module, or to the end
-// of its page after the last one, but never into or beyond one that says so.
+// kernel. Symbols of the process come first. In one module, the innermost symbol with a known size
+// counts. A symbol without a size extends to the next symbol of its module, or after the last one
+// to the end of its page, but never into or beyond a symbol with a size.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
 #pragma once
 // Who may hold which line in a cache, and how, as far as the bus shows: MESI (Intel SDM vol. 3,
-// 11.4). Clean lines leave a cache silently, so that a copy is one that a processor may have.
+// 11.4). Clean lines leave a cache silently, so a copy means only that a processor may have the
+// line.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Inputs that can be read only once, such as pipes. One may look at the beginning of such an input
-// to find out what it is; whoever reads it afterwards still gets all of it.
+// Inputs that can be read only once, such as pipes. The beginning of such an input may be read to
+// find out what it is; a later reader still gets all of it.
 
 #include <sys/types.h>
 

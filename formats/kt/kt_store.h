@@ -1,6 +1,6 @@
 #pragma once
 // Stored KT: the trace through KtModel, in zstd frames, with an index of instructions
-// (docs/formats/kt.md, "Stored traces"). An InputStream reads it as the KT it stands for.
+// (docs/formats/kt.md, "Stored traces"). An InputStream reads it as the KT that it contains.
 
 #include <condition_variable>
 #include <cstdint>

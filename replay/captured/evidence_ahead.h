@@ -1,8 +1,8 @@
 #pragma once
 // Takes the evidence in on a second thread while the first replays: decompresses and decodes it,
-// joins the parts of lines, and finds what memory held where the bus shows a read. After a
-// write-back cache that is an eighth of what the replay and its comparison take
-// (docs/measurements/2026-11-26-evidence-ahead.md).
+// joins the parts of lines, and finds what memory held where the bus shows a read. Behind a
+// write-back cache this is an eighth of the time of replay and comparison
+// (docs/measurements/README.md).
 
 #include <cstddef>
 #include <cstdint>

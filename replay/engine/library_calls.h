@@ -1,6 +1,6 @@
 #pragma once
 // The engine's library ends the process when it lacks memory, and does not say where it maps any.
-// Both go through functions of the C library, which it is given ours of.
+// For both it calls functions of the C library, which citcat replaces by its own.
 
 #include <atomic>
 #include <csetjmp>

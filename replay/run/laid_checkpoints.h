@@ -1,6 +1,6 @@
 #pragma once
 // Checkpoints of a replay that are laid on the way, in memory. Frames that are the same in two of
-// them are kept once: what changes from one to the next is little.
+// them are kept once, because little changes from one to the next.
 
 #include <cstddef>
 #include <map>

@@ -55,7 +55,7 @@ struct SliceInput {
     interrupt,   ///< an interrupt from outside
     exception,   ///< what an exception's delivery says of it
     clock,       ///< a clock, counter, or other value from inside the processor
-    unfinished,  ///< what an instruction left after that raised an exception
+    unfinished,  ///< what an instruction left behind that raised an exception
     code,        ///< the bytes of a step
   } kind = Kind::image;
   SliceWay way = SliceWay::value;

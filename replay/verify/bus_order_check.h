@@ -1,10 +1,10 @@
 #pragma once
 // Compares a replay with a bus that shows every access, byte for byte in the order of each kind:
 // addresses of data reads, addresses and values of writes, port accesses. It needs no counts and
-// says exactly where the two part, which makes it a measure of how right a guess is. What the bus
-// shows being read from page directories and tables is passed over where the replay reads something
-// else: the processor's TLB need not be the replay's. Descriptor tables, task segments and
-// interrupt frames are accessed in an order that no manual tells.
+// says exactly where the two diverge, so it measures how right a guess is. It skips reads of page
+// directories and tables on the bus where the replay reads something else, because the processor's
+// TLB need not be the replay's. No manual says in which order descriptor tables, task segments and
+// interrupt frames are accessed.
 
 #include <cstdint>
 #include <deque>

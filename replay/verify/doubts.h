@@ -3,9 +3,9 @@
 //
 // A processor leaves some flags undefined, programs keep images of them, and a line written back
 // shows the processor's. The full comparison follows each store of such an image; a plain one runs
-// whole blocks and does not. It therefore takes such a line for right, notes the doubt, and goes
-// on. The next comparison of the run looks at every instruction of a stretch before each doubt,
-// which either explains it or not. Doubts that remain get a longer stretch in the comparison after
+// whole blocks and does not. It therefore accepts such a line, notes the doubt, and goes on. The
+// next comparison of the run looks at every instruction of a stretch before each doubt, and finds
+// whether it can be explained. Doubts that remain get a longer stretch in the comparison after
 // that.
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 // Data reads in the order of the bus, for pins that report every instruction without counting.
 //
 // An 8086, which has no cache, reads each operand on the bus, and its status pins tell such a read
-// from a fetch (Intel 8086 data sheet, table "Status"). A read too many, too few or of another
-// place shows that the run is another one before its value has reached a write. (fetch_order.h is
-// about fetches.)
+// from a fetch (Intel 8086 data sheet, table "Status"). An extra, missing or different read shows
+// that the run differs, even before its value has reached a write. (fetch_order.h is about
+// fetches.)
 
 #include <cstdint>
 #include <cstdio>

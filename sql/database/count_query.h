@@ -3,8 +3,8 @@
 //
 // `select mnemonic, count(*) from instructions group by 1` needs no row of each instruction. Its
 // count(*) becomes the sum of the table's column of counts (Table::counts_column()), and the table
-// gives one row for all that are alike in the columns that are used. What the words of the query do
-// not show to be of that kind is left as it is.
+// gives one row for all that are alike in the columns that are used. Other queries are left as they
+// are.
 
 #include <map>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // Something counted for each static instruction: one that lies at a linear address with these
-// bytes. Whoever changes its code has several at one address.
+// bytes. A program that changes its code has several instructions at one address.
 
 #include <array>
 #include <compare>

@@ -10,7 +10,7 @@
 
 namespace citcat::tools {
 
-/// A list with the line used last in front. How far after a line is, is kept as a power of two: of
+/// A list with the line used last in front. How far behind a line is, is kept as a power of two: of
 /// each, the last line that is near enough is marked, and goes over the mark when another line
 /// comes to the front (Y. H. Kim, M. Hill and D. Wood, Implementing Stack Simulation for
 /// Highly-Associative Memories, SIGMETRICS 1991). So a use takes as many steps as its distance has

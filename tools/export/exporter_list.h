@@ -1,6 +1,6 @@
 #pragma once
 // Formats of others that a run is written in. Each is a tool whose result is a file: one source
-// file, one row, one page in docs/export/. Whoever writes a run knows them by this table alone.
+// file, one row, one page in docs/export/. Code that writes a run knows them only by this table.
 
 #include <string>
 #include <vector>

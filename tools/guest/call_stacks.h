@@ -2,13 +2,13 @@
 // Which procedures have been called and have not returned, on every stack of the machine at once.
 //
 // A call is known by the place of its return address, its *slot*. A return from a slot ends that
-// call and all that were made above it, whatever became of those: that is what longjmp() and
-// exceptions do. A switch of tasks shows in a return from the slot of another stack, which goes on
-// then, or, of a task that is new, in one from a region that has no slots. A delivery begins a
-// stack of its own above what it interrupts, and its IRET ends it. Handlers of signals lie above
-// what they interrupt, at lower addresses, and go as they came.
+// call and all that were made above it, whatever became of those: longjmp() and exceptions work in
+// this way. A switch of tasks shows in a return from the slot of another stack, which goes on then,
+// or, of a task that is new, in one from a region that has no slots. A delivery begins a stack of
+// its own above what it interrupts, and its IRET ends it. Handlers of signals lie above what they
+// interrupt, at lower addresses, and go as they came.
 //
-// The kernel's stacks lie one after the other, each in a region of its own: eight kilobytes of
+// The kernel's stacks lie one after the other, each in a region of its own: eight kilobytes for
 // Linux on i386, sixteen on amd64. A call whose slot lies in another region than the last one's
 // goes on there, as handlers do on the stack for interrupts.
 //

@@ -2,9 +2,9 @@
 // A tool asks something of a replayed run. The host (tool_host.h) shows it the code once, then each
 // execution or their number, and the events, and prints what it reports.
 //
-// A tool is one file with one row (ToolRow), named in tool_list.cc. It sees of the run only what
-// the scope and the windows of the command leave, and of one group where tables are split (`--by`):
-// the host makes a tool for each.
+// A tool is one file with one row (ToolRow), named in tool_list.cc. It sees only the part of the
+// run that the scope and the windows of the command select. If tables are split (`--by`), the host
+// makes a tool for each group.
 
 #include <chrono>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Cuts a run of instructions into IDtrace's blocks. What is told need not be all that ran: the run
-// is cut where it goes on elsewhere than after the last instruction, so that a block in which an
-// interrupt was taken is whole again where nobody tells of the handler, and is two where another
+// Cuts a run of instructions into IDtrace's blocks. It need not receive everything that ran. The
+// run is cut where it continues elsewhere than after the last instruction. So a block in which an
+// interrupt was taken is whole if the handler is not reported, and becomes two blocks if another
 // program ran in between.
 
 #include <cstdint>

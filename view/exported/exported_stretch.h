@@ -1,6 +1,6 @@
 #pragma once
-// A stretch of a run, step by step, as an exported page has it. What foresees each column is known
-// only after the last step: until then the steps wait in a short form.
+// A stretch of a run, step by step, as an exported page has it. The predictor of each column is
+// known only after the last step; until then the steps are kept in a short form.
 
 #include <cstdint>
 #include <map>

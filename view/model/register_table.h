@@ -1,6 +1,6 @@
 #pragma once
 // The registers that a recorded processor has, as a table for people and programs: under the names
-// of its manual, each of the width that it has there. What the processor lacks is not in it.
+// of its manual, each of the width that it has there. It has only registers that the processor has.
 
 #include <array>
 #include <cstdint>

@@ -3,8 +3,8 @@
 // wrote: made of what ReplayTimeline::tell_on() tells access by access.
 //
 // A step is an instruction that completes, an iteration of a REP, or an instruction that faults and
-// the delivery of its exception. What is delivered after it from outside belongs to it, because
-// the next moment is after that.
+// the delivery of its exception. Interrupts that are delivered after it belong to it, because the
+// next moment comes after them.
 
 #include <array>
 #include <cstdint>

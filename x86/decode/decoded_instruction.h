@@ -2,7 +2,7 @@
 // One instruction, decoded once: what it is to the replayer and which memory it touches.
 //
 // The replayer meets the same few thousand instructions millions of times. Decoding may therefore
-// be slow, but what it leaves after must be enough to compute every data address from the
+// be slow, but what it leaves behind must be enough to compute every data address from the
 // registers before the instruction with a few additions: that is what MemoryOperand holds.
 
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 // The explicit operands of an instruction, read from its bytes by the forms of its row. The decoder
-// makes accesses of them; what accesses nothing (LEA) and registers are asked for here.
+// makes accesses from them; registers, and operands that access nothing (LEA), are found here.
 
 #include <array>
 #include <cstdint>

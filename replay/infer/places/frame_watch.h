@@ -48,7 +48,7 @@ class FrameWatch final : public Observer {
     std::uint64_t eip = 0, esp = 0;
     std::optional<PhysAddr> eip_at;
     std::uint8_t eip_size = 0;
-    /// Bytes left after, by aligned dwords: bit i is byte i.
+    /// Bytes left behind, by aligned dwords: bit i is byte i.
     std::unordered_map<std::uint32_t, std::uint8_t> stored;
   };
   /// What is watched, to come back to.

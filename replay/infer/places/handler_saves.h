@@ -1,7 +1,7 @@
 #pragma once
-// Interrupt handlers begin by saving registers. As long as a handler runs straight on, what it
-// stores from registers it has not changed are the registers of the program it interrupted. So they
-// are on any way that is known to be the right one.
+// Interrupt handlers begin by saving registers. Until its first branch, a handler stores registers
+// that it has not changed: these are the registers of the interrupted program. The same holds along
+// any path that is known to be the right one.
 
 #include <cstdint>
 #include <vector>

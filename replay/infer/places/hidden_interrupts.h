@@ -1,8 +1,8 @@
 #pragma once
 // Interrupts whose place the bus does not show: of a device on the processor's chip, which is known
 // by its handler's marker only, and NMI, which the processor may take later than its pin rises. The
-// replay runs on without it; where it then diverges from the evidence, the processor had begun to
-// push.
+// replay runs on without the interrupt; where it diverges from the evidence, the processor had
+// begun to push its frame.
 
 #include <cstddef>
 #include <cstdint>

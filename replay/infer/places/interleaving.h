@@ -2,8 +2,8 @@
 // Which of many places an interrupt may be at, as far as the lines on the bus show it.
 //
 // Wherever in a stretch of code the handler runs, it makes the same accesses; the stretch does too.
-// So one run tells the accesses, and a model of the cache tells for every place which lines they
-// move: what the stretch used before the handler gives way earlier than what it used after it.
+// So one run gives the accesses, and a model of the cache shows for every place which lines they
+// move: lines used before the handler are evicted earlier than lines used after it.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
 #pragma once
 // The search of replay/infer/places/event_placer.h: one interrupt after the other, with the places
-// to which it can return. Which boundaries fit what is before an interrupt: CandidateWindow.
-// Which of them fit what follows: TrialDecider, and behind a write-back cache LineDecider and
-// PushedFrames. Interrupts that the bus does not show themselves: HiddenInterrupts. What was taken
-// of several, to be taken back: Backtracker.
+// to which it can return. CandidateWindow finds the boundaries that fit the traffic before an
+// interrupt. TrialDecider decides which of them fit the traffic after it, and behind a write-back
+// cache LineDecider and PushedFrames. HiddenInterrupts finds interrupts that the bus does not show
+// themselves. Backtracker keeps the choices that may have to be undone.
 
 #include <cstddef>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // Page tables read both ways: where a linear page lies, and which linear pages lie in a frame. A
-// bus shows physical addresses; what registers hold are linear ones.
+// bus shows physical addresses, registers hold linear ones.
 
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,8 @@
 #pragma once
 // The registers of a processor in protected or long mode, without a state dump, at an interrupt.
-// What the interrupt reads and pushes gives tables, segments and the next instruction; the handler
-// saves general registers; page tables seen on the bus turn its addresses into what registers hold.
-// docs/placement.md tells where each comes from.
+// The tables, the segments and the next instruction come from what the interrupt reads and pushes,
+// the general registers from what the handler saves. Page tables seen on the bus convert physical
+// addresses to linear ones. docs/placement.md says where each register comes from.
 
 #include "replay/infer/registers/protected_entry.h"
 #include "replay/infer/registers/state_recovery.h"

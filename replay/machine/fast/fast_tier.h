@@ -2,9 +2,9 @@
 // The fast tier: ordinary code runs in an interpreter of our own.
 //
 // It takes the processor's state from the engine, runs as many instructions as it can, and gives it
-// back exactly as it is before the next one. What it does not make - rare instructions, whatever
-// faults, changes modes or touches devices - is left to the engine and the units of the machine,
-// and so is any access whose page walk has more effect than a TLB entry.
+// back exactly as it is before the next one. Rare instructions, and those that fault, change modes
+// or touch devices, are left to the engine and the units of the machine, and so is any access whose
+// page walk has more effect than a TLB entry.
 
 #include <cstdint>
 

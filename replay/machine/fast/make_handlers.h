@@ -2,10 +2,10 @@
 // Fills in the tables of handlers. Private to the files that hold some each (handlers_*.cc):
 // together they take a compiler long.
 //
-// There is a handler for each operation, size and kind of operand (handlers_*.h). A handler keeps
-// its hands off everything until all that it accesses has been found, so that it can be begun anew,
-// or left to somebody else (miss()). What it does to flags is what the engine does, undefined ones
-// included (QEMU's cc_helper_template.h has their values by behaviour; bit scans and tests follow
+// There is a handler for each operation, size and kind of operand (handlers_*.h). A handler changes
+// nothing until everything that it accesses has been found, so that it can be started again, or the
+// instruction left to the engine (miss()). Flags are those of the engine, undefined ones included
+// (QEMU's cc_helper_template.h has their values by behaviour; bit scans and tests follow
 // x86/undefined_flags.h).
 
 #include <cstddef>

@@ -1,11 +1,11 @@
 #pragma once
 // Iterations of repeated strings, many at a time.
 //
-// The engine makes one iteration of a REP after another, and each is reported. Where those that
-// follow the one prepared just now have nothing that must be looked at - the same pages, no limit,
-// no breakpoint, no event among them - they are made here. Where a comparison expects something it
-// takes many for what they are going to do, or is told one. The last one is always the engine's: it
-// leaves the flags, and it is the one that may be interrupted, or fault.
+// The engine makes one iteration of a REP after another, and each is reported. If nothing among the
+// following iterations needs attention (same pages, no limit, no breakpoint, no event), they are
+// executed here. If a comparison expects something, it judges many iterations at once, or one. The
+// engine always executes the last iteration, which leaves the flags and may be interrupted, or
+// fault.
 
 #include <array>
 #include <cstdint>

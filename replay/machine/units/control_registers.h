@@ -1,7 +1,7 @@
 #pragma once
 // MOV to and from the control registers of processors with long mode, and EFER: what enters and
-// leaves long mode, and what may not be set (Intel SDM vol. 3, 2.5 and 9.8.5). Of other processors
-// the engine makes them.
+// leaves long mode, and what may not be set (Intel SDM vol. 3, 2.5 and 9.8.5). For other processors
+// the engine executes them.
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
-// XSAVE and what belongs to it: XCR0, XGETBV, XSETBV, XRSTOR (Intel SDM vol. 1, chapter 13). Of the
-// state components those of the x87 unit and of SSE; others are refused by name where XCR0 takes
-// them up.
+// XSAVE and what belongs to it: XCR0, XGETBV, XSETBV, XRSTOR (Intel SDM vol. 1, chapter 13). The
+// components of the x87 unit and of SSE are supported; others are refused by name when XCR0 enables
+// them.
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // Far jumps and calls, to segments and through call gates, task gates and task segments (Intel SDM
-// vol. 3, 5.8). The engine would make their memory accesses unobserved, and looks at some things
-// too late or not at all.
+// vol. 3, 5.8). The engine would make their memory accesses unobserved, and checks some things too
+// late or not at all.
 
 #include <cstdint>
 

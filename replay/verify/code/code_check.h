@@ -1,6 +1,6 @@
 #pragma once
-// Compares executed code with files that contain it. A bit of a code read that was captured wrongly
-// may change nothing that the bus shows; where somebody has the file that the code is of, it shows.
+// Compares executed code with files that contain it. A wrongly captured bit of a code read may
+// change nothing that the bus shows; a file that contains the code reveals it.
 
 #include <cstdint>
 #include <span>
