@@ -218,7 +218,7 @@ class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>
       if (HasFailure()) return;
     }
   }
-  static constexpr std::uint64_t kLength = 60'000;
+  static constexpr std::uint64_t kLength = 40'000;
   static GuestMode mode() { return std::get<0>(GetParam()); }
 };
 
@@ -262,7 +262,7 @@ TEST_P(RandomPrograms, RunTheSameWhenTheCodeCacheOverflows) {
 }
 
 TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
-  constexpr std::uint64_t kShorter = 40'000, kSpacing = 7'000;
+  constexpr std::uint64_t kShorter = 30'000, kSpacing = 6'000;
   each_program(kShorter, [&](std::uint64_t seed, const Recording& recording) {
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     MemorySink bytes;
