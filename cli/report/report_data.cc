@@ -67,7 +67,7 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
 
 /// The windows of --sample: where nothing is said, of runs that would take more than a few seconds;
 /// some fifty of the longest ones: twice as many come no nearer to exact figures
-/// (docs/measurements/2026-11-27-report-stores.md).
+/// (docs/measurements/README.md).
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
   constexpr std::uint64_t kLong = 25'000'000;

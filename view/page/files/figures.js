@@ -83,8 +83,8 @@ function cache_facts(cache) {
 function verdict_section(run) {
   const { verify, info } = run;
   const good = verify ? verify.verdict === "match" : !run.analyze.divergence;
-  const said = verify ? (good ? "The replay is the run that was captured" : "The replay left the captured run")
-    : good ? "The replay of this range agrees with the capture up to its end" : "The replay left the captured run";
+  const said = verify ? (good ? "The replay is the run that was captured" : "The replay diverged from the captured run")
+    : good ? "The replay of this range agrees with the capture up to its end" : "The replay diverged from the captured run";
   const range = run.whole ? "" : ` (${number_text(run.analyze.from)} to ${number_text(run.analyze.to)} of the run)`;
   const parts = [element("p", { class: `verdict ${good ? "match" : "diverged"}` }, element("strong", {}, `${good ? "\u2713" : "\u2717"} ${said}`)),
     element("p", {}, `${info.cpu === "unknown" ? "" : `${info.cpu}, `}${number_text(run.analyze.instructions)} instructions${range}; end: ${run.analyze.end}.`), sample_summary(run)];
@@ -213,7 +213,7 @@ function memory_section(run) {
   if (regions.length === 0) return null;
   const kinds = MEMORY_KINDS.filter((kind) => regions.some((r) => r[kind.key] > 0));
   return [memory_map(regions, map.region_bytes, kinds),
-    element("p", { class: "hint" }, `The darker, the more. Addresses that were not used are left out; where that is so the next one is named.${map.ram_bytes ? ` The machine has ${number_text(map.ram_bytes)} bytes of memory.` : ""}`),
+    element("p", { class: "hint" }, `Darker means more. Addresses that were not used are left out; after such a gap, the next address is shown.${map.ram_bytes ? ` The machine has ${number_text(map.ram_bytes)} bytes of memory.` : ""}`),
     folded("The map as a table", figure_table(`Regions of ${number_text(map.region_bytes)} bytes`, [{ title: "address", of: (r) => r.address, code: true },
       ...kinds.map((k) => ({ title: k.title, of: (r) => r[k.key], number: true })), { title: "at level 3", of: (r) => r.user, number: true },
       { title: "memory", of: (r) => (r.device === "yes" ? "no" : "yes") }, { title: "touched by", of: (r) => r.processes }], regions))];
@@ -262,7 +262,7 @@ function provenance_section(run) {
   return [fact_table("The recording", [["content hash (XXH3-128)", element("code", {}, info.content_hash)], ["identity", element("code", {}, info.identity)], ["engine", info.engine],
     ["capture format", info.source.format], ["end of the capture", info.end], ["import options", info.source.options ? JSON.stringify(info.source.options) : null], ["bus", bus],
     ["transactions", info.transactions], ["unknown registers at the start", info.unknown_registers.join(", ")]]),
-  figure_table("Captures it was made of", [{ title: "file", of: (f) => f.name }, { title: "bytes", of: (f) => f.bytes, number: true }, { title: "XXH3-128", of: (f) => f.xxh3, code: true }], info.source.files)];
+  figure_table("Captures from which it was made", [{ title: "file", of: (f) => f.name }, { title: "bytes", of: (f) => f.bytes, number: true }, { title: "XXH3-128", of: (f) => f.xxh3, code: true }], info.source.files)];
 }
 
 function json_section(run) {

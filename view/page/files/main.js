@@ -123,7 +123,7 @@ async function move(how, parameters = {}) {
       why = answer.why === "moved" ? why : answer.why;
     }
     const of = sources[0].is_live ? "run" : "stretch of this page";
-    say(why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long; it was ended on the way." }[why]);
+    say(why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long and was stopped on the way." }[why]);
     go_to({ moments });
   });
 }
@@ -207,7 +207,7 @@ async function show_place() {
   const number = ++shown;
   delete document.body.dataset.shown;
   if (!is_of_this_recording(place)) {
-    say(`This link is of another recording (${place.id}), and not of ${together.runs.join(" and ")}.`);
+    say(`This link belongs to another recording (${place.id}), not to ${together.runs.join(" and ")}.`);
     return;
   }
   const screen = place.screen === "figures" && figures !== null ? "figures" : place.at === undefined ? "overview" : "moment";

@@ -56,7 +56,7 @@ export function show_parting(parting) {
   }
   const at = (one) => (one === null ? "the run ends" : [`instruction ${number_text(one.position)}, `, element("code", {}, `${one.address} ${one.text}`)]);
   const rows = [...parting.registers, ...parting.memory].map((v) => [v.name, v.a ?? "not known", v.b ?? "not known"]);
-  return [element("h3", {}, "Where they part first"),
+  return [element("h3", {}, "Where they separate"),
     element("p", { class: "parting" }, `After ${counted(parting.compared, "instruction")} that both executed: in the first `, at(a), "; in the second ", at(b), ". ",
       link(there, "Go there"),
       parting.last === undefined ? "" : [", or ", link({ 1: String(parting.last.a), 2: String(parting.last.b) }, "to the last instruction that both executed")], "."),

@@ -58,7 +58,7 @@ async function show_processes(target, source) {
 async function show_system_calls(target, source, moment) {
   const from = Math.max(0, parseInt(moment, 10) - 100000);
   const answer = await source.ask("syscalls", { from, limit: 200 });
-  fill(target, answer.system_calls.length === 0 ? element("p", {}, `None begins behind instruction ${number_text(from)}.`)
+  fill(target, answer.system_calls.length === 0 ? element("p", {}, `None begins after instruction ${number_text(from)}.`)
     : table(["Instruction", "Process", "Call", "Result"], answer.system_calls.map((c) => [moment_link(c.moment), c.process,
       element("code", {}, c.text), c.result === undefined ? "it does not return" : [element("span", { class: c.failed ? "event" : "" }, c.result), " at ", moment_link(c.ends)]])));
 }
@@ -86,7 +86,7 @@ async function show_console(target, source, moment) {
 async function show_bus(target, source, moment) {
   const answer = await source.ask("bus", { at: moment, count: 25 });
   if (answer.why !== undefined) return fill(target, element("p", {}, answer.why));
-  const command = answer.command === undefined ? "" : element("p", {}, "How do you know? ", element("code", {}, answer.command), " says what of the capture confirms this instruction.");
+  const command = answer.command === undefined ? "" : element("p", {}, "How do you know? ", element("code", {}, answer.command), " says what in the capture confirms this instruction.");
   let marked = false;
   const rows = answer.transactions.map((t) => {
     const mark = !t.passed && !marked;
@@ -95,7 +95,7 @@ async function show_bus(target, source, moment) {
       t.position === undefined ? "" : moment_link(t.position), t.operation.replaceAll("_", " "), t.address === undefined ? "" : t.operation.startsWith("io_") ? t.address : memory_link(t.address, t.address, "physical"),
       t.data ?? (t.size === undefined ? "" : counted(t.size, "byte"))];
   });
-  fill(target, answer.counted ? "" : element("p", { class: "hint" }, "The capture does not count instructions: the place is about right."),
+  fill(target, answer.counted ? "" : element("p", { class: "hint" }, "The capture does not count instructions: the place is approximate."),
     table(["Transaction", "Instruction", "Operation", "Address", "Data"], rows), command);
 }
 

@@ -104,7 +104,7 @@ export class Timeline {
   description(columns, from, to) {
     const totals = LANES.filter(([name]) => columns[name] !== undefined)
       .map(([name, title]) => `${number_text(columns[name].reduce((a, b) => a + b, 0))} ${title}`);
-    return `Instructions ${number_text(from)} to ${number_text(to)}: ${totals.join(", ") || "plain code"}`;
+    return `Instructions ${number_text(from)} to ${number_text(to)}: ${totals.join(", ") || "ordinary code"}`;
   }
 
   draw_levels(picture, columns, answer, x_of, top, from, to) {
