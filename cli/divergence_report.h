@@ -11,7 +11,7 @@
 namespace citcat {
 
 /// Null when there is none. `clock_hz`: clocks of the capture a second (events/capture_time.h), 0
-/// where nobody tells.
+/// if it is not known.
 nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergence,
                                        double clock_hz = 0);
 std::vector<std::string> divergence_lines(const Divergence& divergence, double clock_hz = 0);

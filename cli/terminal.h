@@ -15,7 +15,7 @@ bool is_terminal(int descriptor);
 /// (no-color.org), and TERM is not "dumb".
 bool has_colours(int descriptor);
 
-/// Columns of the terminal at `descriptor`; 80 where nobody tells.
+/// Columns of the terminal at `descriptor`; 80 if it is not known.
 unsigned terminal_columns(int descriptor);
 
 /// `text` in the colour of `style` where has_colours(descriptor), else as it is.

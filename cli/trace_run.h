@@ -37,7 +37,7 @@ struct TraceRunResult {
   MachineStats machine;          ///< of the machine that gave the result; zero where several did
   /// Where an archive's digests showed another run.
   std::optional<std::uint64_t> differs_before;
-  double clock_hz = 0;  ///< clocks of the capture a second; 0 where nobody tells
+  double clock_hz = 0;  ///< clocks of the capture a second; 0 if it is not known
   /// Nothing contradicted the replay.
   bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
   /// Says what contradicted it.

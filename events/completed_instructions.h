@@ -19,7 +19,7 @@ inline std::optional<std::uint64_t> completed_instructions(const Recording& reco
 }
 
 /// The capture shows that one instruction more has begun, but not how far it came: only evidence
-/// tells where a replay is to end within it. Recording::end is the beginning of that one then.
+/// says where a replay is to end within it. Recording::end is the beginning of that one then.
 inline bool begins_another(const Recording& recording) {
   return recording.instructions && recording.end && recording.end->iteration == 0 &&
          recording.end->instruction + 1 == *recording.instructions;

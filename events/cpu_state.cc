@@ -414,7 +414,7 @@ class StateFile {
     constexpr const char* kNames[] = {"eax", "ebx", "ecx", "edx"};
     CpuidLeaf told{leaf};
     std::uint32_t* const registers[] = {&told.eax, &told.ebx, &told.ecx, &told.edx};
-    // What is left out would be taken for features that the processor has not got.
+    // What is left out would be taken for features that the processor lacks.
     if (!value.is_object() || value.size() != std::size(kNames))
       fail(key, "expected an object with \"eax\", \"ebx\", \"ecx\" and \"edx\", or a list of such");
     for (std::size_t i = 0; i < std::size(kNames); ++i) {

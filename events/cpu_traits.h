@@ -202,7 +202,7 @@ inline constexpr CpuTraits kUnknown = make_unknown(), k8088 = make_8088(), k186 
 
 constexpr const CpuTraits& cpu_traits(CpuModel model) {
   switch (model) {
-    case CpuModel::i8086:  // the same but for the width of the bus [1, 4-1]
+    case CpuModel::i8086:  // the same except for the width of the bus [1, 4-1]
     case CpuModel::i8088:
       return cpu_traits_rows::k8088;
     case CpuModel::i80186:

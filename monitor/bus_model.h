@@ -172,8 +172,8 @@ class BusModel {
   void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
   bool changed_outside(std::uint32_t number, std::uint32_t address,
                        std::span<const std::uint8_t> bytes);
-  /// Whether a line of RAM holds what is known of it, but for the bytes [from, from + size) of it
-  /// where these are in one of its aligned words, as most operands are.
+  /// Whether a line of RAM holds what is known of it, except for the bytes [from, from + size) of
+  /// it where these are in one of its aligned words, as most operands are.
   bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const {
     constexpr std::uint32_t kWord = 8;
     const std::uint8_t* const live = memory_.live(base);

@@ -466,7 +466,7 @@ class Recorder : private WayInMemory {
     std::uint64_t base = 0;
     std::uint16_t selector = 0;
     bool known = false;
-    bool hidden = true;  ///< real mode has not loaded CS: its selector does not tell
+    bool hidden = true;  ///< real mode has not loaded CS: its selector does not say
   } code_segment_;
   std::uint64_t next_linear_ = 0;  ///< after the instruction before, for sequential fetches
 

@@ -242,7 +242,7 @@ std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint6
 }
 
 /// Whether an instruction reads once more what it read first, before it has stored anything: begun
-/// again where the store goes to a device. The emulator does not tell that it begins
+/// again where the store goes to a device. The emulator does not say that it begins
 /// (QEMU 7.2, accel/tcg/translate-all.c, cpu_io_recompile(): CF_MEMI_ONLY).
 bool Recorder::is_begun_anew(InsnKind kind, bool store, std::uint64_t linear) {
   const bool may = kind == InsnKind::plain || kind == InsnKind::movs;
@@ -280,7 +280,7 @@ void Recorder::transfer(bool store, std::uint64_t linear, std::uint32_t physical
     bus_.set_locked(false);
     if (several_ && store && device) note_message(at, bytes);
   };
-  // The emulator tells where the first page is. The second one may be anywhere, with RAM in it or a
+  // The emulator says where the first page is. The second one may be anywhere, with RAM in it or a
   // device's registers.
   const std::size_t in_page = std::min<std::size_t>(value.size(), left_in_page(linear));
   if (device)

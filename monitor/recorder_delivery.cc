@@ -282,7 +282,7 @@ void Recorder::end_by_second(const LoggedEvent& event, const WayIn& way, LoggedE
   if (second.vector != expected.vector ||
       (second.error_code | kExternal) != (expected.error_code | kExternal))
     return refuse_wrong_delivery(event, *refusal);
-  // The emulator does not tell that it was not the program's doing.
+  // The emulator does not say that it was not the program's doing.
   second.processors_bits = expected.error_code & kExternal;
 }
 

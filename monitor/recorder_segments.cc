@@ -33,7 +33,7 @@ const Recorder::Tables& Recorder::tables() {
 }
 
 /// A far transfer has read a dword: the second one of a task segment's descriptor begins a switch,
-/// or else a fault; that of a call gate or code segment tells where it goes.
+/// or else a fault; that of a call gate or code segment says where it goes.
 void Recorder::note_descriptor(std::uint64_t linear, std::uint32_t high) {
   const std::uint64_t in_global = walker_.behind(linear, tables().gdt);
   const std::uint64_t in_local = walker_.behind(linear, tables().ldt);

@@ -20,7 +20,7 @@ void SegmentLimits::forget_all() {
   flat_count_ = 0;
 }
 
-/// Learns a segment by its selector alone. False where that does not tell enough.
+/// Learns a segment by its selector alone. False where that does not say enough.
 bool SegmentLimits::take_selector(unsigned segment, SegmentMode mode, std::uint16_t selector) {
   Segment& out = segments_[segment];
   switch (mode) {

@@ -24,7 +24,7 @@ class SegmentLimits {
   void forget_selectors() { flat_count_ = 0; }
   bool is_unknown() const { return unknown_ != 0; }
   /// Learns what it has forgotten. `selector(n)` is cheap and is asked first; `state()` is not, and
-  /// is asked where a selector does not tell enough.
+  /// is asked where a selector does not say enough.
   template <typename Selector, typename State>
   void learn(SegmentMode mode, const Selector& selector, const State& state) {
     bool all_known = true;

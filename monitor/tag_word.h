@@ -25,7 +25,7 @@ class TagWord {
 
   /// Whether the emulator's are not the processor's.
   bool is_other() const { return is_other_; }
-  /// Puts the processor's into the first block of an image. False where nobody knows them.
+  /// Puts the processor's into the first block of an image. False if they are not known.
   bool store(std::span<std::uint8_t> block) const;
 
  private:

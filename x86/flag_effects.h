@@ -12,7 +12,7 @@ namespace citcat {
 
 struct FlagEffect {
   std::uint32_t written = 0;    ///< given a value, defined or not
-  std::uint32_t undefined = 0;  ///< of these, the ones whose value no manual tells
+  std::uint32_t undefined = 0;  ///< of these, the ones whose value no manual defines
 };
 
 /// Both, one after the other.
@@ -31,7 +31,7 @@ bool shifts_by_cl(const DecodedInstruction& info);
 /// What `info`, which has completed, did; `ecx` as it is now.
 FlagEffect flag_effect_of(const DecodedInstruction& info, std::uint32_t ecx);
 
-/// Follows a run: which arithmetic flags hold values that no manual tells, and which images of
+/// Follows a run: which arithmetic flags hold values that no manual defines, and which images of
 /// EFLAGS have been stored with such.
 class UndefinedFlagTracker {
  public:
@@ -46,7 +46,7 @@ class UndefinedFlagTracker {
   }
   std::uint32_t undefined() const { return undefined_; }
 
-  /// Bits of a store of `value` that no manual tells, 0 when it is no image of EFLAGS. `eflags`:
+  /// Bits of a store of `value` that no manual defines, 0 when it is no image of EFLAGS. `eflags`:
   /// asked for the register's present value, only where the store may be an image of it.
   template <typename Eflags>
   std::uint32_t undefined_in_store(std::uint32_t value, Eflags eflags) {

@@ -39,7 +39,7 @@ inline constexpr InstructionFeature kFeatureXsave{"XSAVE", 1, InstructionFeature
                     1};
 
 /// The set that the instruction is in; null for what every processor with long mode has, or what is
-/// in no set that is known here. `info` may be an undefined opcode, whose bytes tell what newer
+/// in no set that is known here. `info` may be an undefined opcode, whose bytes say what newer
 /// processors take it for. Of BSF and BSR after F3, which these take for TZCNT and LZCNT, that.
 const InstructionFeature* feature_of(const DecodedInstruction& info);
 

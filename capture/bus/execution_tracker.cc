@@ -226,7 +226,7 @@ void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64
 // ---- interrupt entry
 
 /// Four bytes of the vector are read, then FLAGS, CS and IP are pushed, low byte first (Intel 8086
-/// Family User's Manual, 2.6). The pushed address tells whether the last instruction was complete.
+/// Family User's Manual, 2.6). The pushed address says whether the last instruction was complete.
 void ExecutionTracker::follow_entry(const BusTransaction& transaction,
                                     std::span<const std::uint8_t> data) {
   if (transaction.op == BusOp::data_read && entry_->vector_bytes < kRealVectorBytes) {

@@ -33,7 +33,7 @@ struct CaptureInfo {
   bool has_positions = false;   ///< events carry kPositionKnown wherever it is exact
   bool has_data = true;         ///< false: addresses only, which cannot be replayed
   bool has_clock = false;       ///< transactions carry kClockKnown
-  double clock_hz = 0;          ///< their clocks a second: the sample rate; 0 where nobody tells it
+  double clock_hz = 0;          ///< their clocks a second: the sample rate; 0 if it is not known
   BusModel bus;                 ///< bus.address_mask equals address_mask
   bool width_inferred = false;  ///< bus.bus_bytes is what the transactions so far show
   bool cache_inferred = true;   ///< so are form and line of the cache; else declared

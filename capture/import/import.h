@@ -27,7 +27,7 @@ struct ImportOptions {
   /// The state itself, in place of a file.
   std::optional<CpuState> initial_state;
   /// The state is going to be worked out from the bus: there need not be one. Of a processor with
-  /// long mode all of it is then listed as unknown, and one that is there tells what is known.
+  /// long mode all of it is then listed as unknown, and one that is there says what is known.
   bool recovers_state = false;
   std::optional<Where> start;  ///< nothing: the beginning, or the end of the state dump
   std::optional<Where> stop;   ///< nothing: the end of the capture, or the stop marker
@@ -67,7 +67,7 @@ struct ImportResult {
 ImportResult summarize(const Recording& recording);
 /// Adds what one more recording of the same archive tells.
 void add_to(ImportResult& all, const ImportResult& one);
-/// Removes everything from a recording that tells which file it was imported from.
+/// Removes everything from a recording that says which file it was imported from.
 void strip_provenance(Recording& recording, const CaptureInfo& capture);
 
 /// Derives a recording from an open capture. Evidence goes to `evidence` (may be null) on the way.

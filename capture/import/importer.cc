@@ -37,7 +37,7 @@ constexpr std::size_t kMaxSpins = std::size_t{1} << 20;
 /// Transactions that are looked at and derived while they are in the first-level cache.
 constexpr std::size_t kAtATime = 256;
 
-/// `clock_hz`: the rate of the capture's clocks, 0 where nobody tells it.
+/// `clock_hz`: the rate of the capture's clocks, 0 if it is not known.
 std::string options_text(const ImportOptions& options, double clock_hz) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (options.start) json["start"] = where_text(*options.start);
@@ -551,7 +551,7 @@ void Importer::reach(Recording& recording, const Position& told) const {
   if (begins) recording.end = Position{complete, 0};
 }
 
-/// What the stream of transactions does not tell.
+/// What the stream of transactions does not say.
 void Importer::fill_in(Recording& recording) {
   const CaptureInfo& info = stream_.info();
   recording.initial = std::move(*state_);

@@ -284,7 +284,7 @@ std::uint64_t ProcessorCapture::reach() const {
       info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
   if (!hidden) return last_instruction_;
   const std::uint64_t most = last_instruction_ + clock_ + last_clock_ - own_clock_;
-  // Values from after that tell that the capture was cut, and not where.
+  // Values from after that show that the capture was cut, and not where.
   const BusTransaction* const last = accesses_.last();
   return last != nullptr && last->position.instruction > most ? last_instruction_ : most;
 }

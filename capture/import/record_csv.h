@@ -28,7 +28,7 @@ inline constexpr std::string_view kRecordCsvWithoutData = " data=none";
 /// The header line of the CSV form, without its end.
 std::string_view record_csv_header();
 /// A transaction as a line of the CSV form, without its end; as two lines where it has more data
-/// than a record holds. `line_bytes` of the machine's cache, 0 for none, tells which part of a line
+/// than a record holds. `line_bytes` of the machine's cache, 0 for none, says which part of a line
 /// a burst is. Of a capture without data that column is empty; its declaration must say so.
 std::string record_csv_lines(const BusTransaction& transaction, std::uint32_t line_bytes,
                              bool has_data = true);

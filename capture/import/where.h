@@ -26,7 +26,7 @@ struct Where {
 Where parse_where(std::string_view text);
 std::string where_text(const Where& where);
 
-/// Tells when a stream of transactions has come to a place.
+/// Says when a stream of transactions has come to a place.
 class WhereFinder {
  public:
   /// Nothing: a place that is never reached.

@@ -24,12 +24,12 @@ struct ActivityMatch {
   std::string_view bus;              ///< identifier of the bus
   std::vector<Pin> pins;             ///< in the order in which they were found
   std::vector<std::string> missing;  ///< pins of that bus which no channel moves like
-  std::vector<std::string> doubts;   ///< what the capture does not tell, one line each
+  std::vector<std::string> doubts;   ///< what the capture does not say, one line each
 };
 
 /// Matches the channels of a capture; looks at its first 16 MiB of samples. Channels whose names
 /// are those of another bus than the 8088's in maximum mode are taken by their names, but for pairs
-/// that look exchanged. `cpu`: unknown where nobody says it. FormatError, with the name of the
+/// that look exchanged. `cpu`: unknown if it is not known. FormatError, with the name of the
 /// capture, says what was looked for and not found.
 ActivityMatch match_by_activity(SampleSource& source, CpuModel cpu = CpuModel::unknown);
 

@@ -299,7 +299,7 @@ class AddressFinder {
   }
 
   /// What has no bus phase of its own and was not seen to count: by known addresses, and among
-  /// lines that these do not tell apart by the order of the channels.
+  /// lines that these do not distinguish by the order of the channels.
   void find_middle_lines() {
     std::vector<std::size_t> candidates;
     for (const std::size_t c : channels_) {

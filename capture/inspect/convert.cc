@@ -39,7 +39,7 @@ struct Range {
   bool has(std::uint64_t number) const { return number >= from && number < to; }
 };
 
-/// The times of `range` as clocks, of `rate` a second: 0 where nobody knows.
+/// The times of `range` as clocks, of `rate` a second: 0 if it is not known.
 Range clocks_of(const ConvertRange& range, double rate, const std::string& path) {
   Range clocks;
   for (const auto& [seconds, clock] :

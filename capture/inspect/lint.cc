@@ -27,7 +27,7 @@ constexpr double kJumpFactor = 1000;
 // More differences than this in one bit alone are its line's doing.
 constexpr std::uint64_t kOneBitFault = 8;
 constexpr int kBits = 8;
-// So much of the beginning tells whether two lines are exchanged.
+// So much of the beginning says whether two lines are exchanged.
 constexpr std::size_t kExchangeBytes = std::size_t{1} << 18;
 
 /// Collects the occurrences of one check.

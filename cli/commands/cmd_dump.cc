@@ -164,7 +164,7 @@ void print_stand_in(std::uint64_t next, const StandIns::Page& page, TextForm for
 struct CaptureRange {
   std::uint64_t from_clock = 0, to_clock = std::numeric_limits<std::uint64_t>::max();
 
-  /// `clock_hz`: clocks a second, 0 where nobody tells.
+  /// `clock_hz`: clocks a second, 0 if it is not known.
   CaptureRange(const DumpOptions& options, double clock_hz) {
     for (const auto& [seconds, clock] :
          {std::pair(options.from_seconds, &from_clock), std::pair(options.to_seconds, &to_clock)}) {

@@ -64,7 +64,7 @@ Json blocks_json(const IdtraceTotals& totals, std::size_t top) {
           {"hottest", listed}};
 }
 
-/// Each key is what it is of the tool `count`. The files do not tell that a REP was interrupted:
+/// Each key is what it is of the tool `count`. The files do not say that a REP was interrupted:
 /// as many instructions as executions.
 Json totals_json(const IdtraceTotals& totals, std::size_t top) {
   Json json;

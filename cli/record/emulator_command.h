@@ -20,7 +20,7 @@ struct RecordArguments {
   bool exact = false;    ///< the command line as it is, or not at all
   bool live = false;     ///< keep a session that can be repeated, record nothing yet
   std::string from;      ///< the session that is repeated
-  bool list = false;     ///< tell what is in it, record nothing
+  bool list = false;     ///< say what is in it, record nothing
   bool repeats = false;  ///< the command repeats a run by its log, and must not leave it
 };
 

@@ -21,7 +21,7 @@ namespace citcat {
 
 /// Kept free on the device: what the compressor still holds must find room when recording stops.
 inline constexpr std::uint64_t kDiskReserve = std::uint64_t{16} << 20;
-/// Bytes that can still be written beside `path`. A device that does not tell has room.
+/// Bytes that can still be written beside `path`. A device that does not say has room.
 std::uint64_t free_space(const std::string& path);
 /// Less than kDiskReserve of it.
 bool is_nearly_full(const std::string& path);

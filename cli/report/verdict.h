@@ -32,7 +32,7 @@ struct Verdict {
   std::optional<CacheVerdict> cache;
   std::optional<Accounting> accounting;
   std::optional<CodeComparison> code;  ///< with files that hold it
-  double clock_hz = 0;                 ///< clocks of the capture a second; 0 where nobody tells
+  double clock_hz = 0;                 ///< clocks of the capture a second; 0 if it is not known
 };
 
 /// The verdict of a session that ended with `report`. Compares the final memory with `captured`,

@@ -16,7 +16,7 @@ inline constexpr RegisterGroup kRegisterGroups[] = {RegisterGroup::general, Regi
 const char* group_name(RegisterGroup group);
 
 struct ShownRegister {
-  std::string name, value;               ///< "unknown" where nobody knows
+  std::string name, value;               ///< "unknown" if it is not known
   std::optional<std::uint64_t> pointer;  ///< its value, where it may be an address of memory
 };
 
@@ -25,7 +25,7 @@ std::vector<ShownRegister> registers_of(const Debuggee& debuggee, RegisterGroup 
 /// The value of a register of up to 64 bits, by its name or the name of its lower half; nullopt
 /// where there is none of that name.
 struct NamedRegister {
-  std::optional<std::uint64_t> value;  ///< nothing where nobody knows it
+  std::optional<std::uint64_t> value;  ///< nothing if it is not known
   unsigned bytes = 4;
 };
 std::optional<NamedRegister> register_named(const Debuggee& debuggee, const std::string& name);

@@ -36,7 +36,7 @@ class RegisterFile {
   /// target.xml. `bits16`: code of 16 bits is disassembled as such, until gdb is told otherwise.
   std::string description(bool bits16) const;
   std::size_t count() const { return registers_.size(); }
-  /// Bytes of register `number`, which is below count(), lowest first; nullopt where nobody knows
+  /// Bytes of register `number`, which is below count(), lowest first; nullopt if it is not known
   /// what it holds.
   std::optional<std::vector<std::uint8_t>> value(std::size_t number,
                                                  const RegisterView& view) const;

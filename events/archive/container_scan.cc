@@ -55,7 +55,7 @@ class Scanner {
     return take(*chunk);
   }
 
-  /// After bytes without a header, the ordinal of what follows tells how many chunks they were.
+  /// After bytes without a header, the ordinal of what follows says how many chunks they were.
   void report_gap(const ChunkInfo& found) {
     const bool after_damage =
         !scan_.damage.empty() && !scan_.damage.back().chunk &&

@@ -7,7 +7,7 @@
 namespace citcat {
 namespace {
 
-/// Throws FormatError for a note of a processor that the machine has not got, and for one that
+/// Throws FormatError for a note of a processor that the machine lacks, and for one that
 /// comes later than those before it.
 void require_sound(const MachineChunks& machine, const std::string& path) {
   const std::size_t processors = machine.info.processors;  // 0: a repair has lost their number

@@ -9,7 +9,7 @@
 namespace citcat {
 
 /// Reads the code of an ELF file (its loaded segments), or all of any other file, such as a ROM's
-/// image. "FILE@BASE" tells where its first page lay, as for symbols (symbol_file.h); any other
+/// image. "FILE@BASE" says where its first page lay, as for symbols (symbol_file.h); any other
 /// file than ELF needs it. Perhaps compressed (formats/io/input.h).
 ///
 /// Throws FormatError for a broken ELF file or one of another processor, IoError, and UsageError

@@ -23,7 +23,7 @@ std::vector<std::uint8_t> unpack_boot_image(std::span<const std::uint8_t> file,
 /// to: lines of an address, a letter and a name. Empty where it has no such tables
 /// (CONFIG_KALLSYMS), or none that are known.
 ///
-/// The tables have no symbols that would tell where they are; each is found by what it must look
+/// The tables have no symbols that would say where they are; each is found by what it must look
 /// like and by what the others say of it, and taken only if they all agree. Source: Linux,
 /// scripts/kallsyms.c and kernel/kallsyms.c, from version 4.6 on (base-relative addresses), in both
 /// orders (since 6.4 the addresses are last).

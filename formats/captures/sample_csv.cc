@@ -260,7 +260,7 @@ class CsvSource final : public SampleSource {
       if (!column.time) column.name = listed_[i++];
   }
 
-  /// The first values tell how wide the columns are.
+  /// The first values say how wide the columns are.
   void first_row(const std::vector<std::string_view>& fields) {
     if (separator_ != ' ' && fields.size() != columns_.size())
       lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
@@ -284,7 +284,7 @@ class CsvSource final : public SampleSource {
     return "expected columns of levels, found times only";
   }
 
-  /// Times in a known unit tell which sample a row is: programs leave out rows that are like the
+  /// Times in a known unit say which sample a row is: programs leave out rows that are like the
   /// one before (Saleae, Kingst, DSView, libsigrok with csv:dedup=true), or write each.
   void number_by_times(const std::vector<std::string_view>& fields) {
     if (time_column_ < 0) return;

@@ -14,7 +14,7 @@ namespace citcat {
 
 /// Opens a table. A column is one channel where its first value is 0 or 1, else as many channels
 /// as its first hexadecimal value has bits: column ADDR becomes channels ADDR0, ADDR1, ... A column
-/// of times is no channel; where its unit is known it tells which sample a row is. Else every row
+/// of times is no channel; where its unit is known it says which sample a row is. Else every row
 /// is one. FormatError with the line number for anything else.
 std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input);
 

@@ -126,7 +126,7 @@ char separator_of(std::string_view head) {
 }
 
 std::vector<NumberedLine> lines_of(std::string_view head) {
-  // So many tell what a table is like; more only take time.
+  // So many say what a table is like; more only take time.
   constexpr std::size_t kMostLines = 256;
   std::vector<NumberedLine> lines;
   for (std::uint64_t number = 1; lines.size() < kMostLines; ++number) {

@@ -6,7 +6,7 @@
 
 namespace citcat {
 
-/// A note that is there by now tells where the record at `at` is.
+/// A note that is there by now says where the record at `at` is.
 bool KtNoteBook::is_placed(std::uint64_t at) const {
   for (const KtNote& note : coming_) {
     if (note.at > at) return false;

@@ -38,7 +38,7 @@ class EvidenceCursor {
   }
   /// Takes the next transaction, which must be known; valid until the next read().
   const BusTransaction& take() {
-    // Only memory traffic tells how far the evidence reaches, and only when all of it is counted:
+    // Only memory traffic says how far the evidence reaches, and only when all of it is counted:
     // interrupts are often counted where nothing else is, and hardware instruction streams run
     // ahead.
     if (next_.is_memory()) {

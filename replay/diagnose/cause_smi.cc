@@ -114,7 +114,7 @@ Cause SmiCauses::smi_cause(Position place, const BusTransaction& fetch, std::uin
 }
 
 /// The stores that the processor makes at the SMI of `cause`; with `as_read` they hold what is
-/// first read there, by RSM at the latest: what no manual tells of a saved state is in it too.
+/// first read there, by RSM at the latest: what no manual says of a saved state is in it too.
 std::vector<Hint> SmiCauses::smi_stores(const Cause& cause, Position place,
                                         const BusTransaction& fetch, std::uint32_t base,
                                         bool as_read) const {

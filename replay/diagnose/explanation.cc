@@ -18,7 +18,7 @@ constexpr std::uint64_t kStages[] = {48, 1024, 16 * 1024, 256 * 1024, kToTheEnd}
 /// Causes that are tried so far: when so many have passed a stage, what decides is how cheap they
 /// are.
 constexpr std::size_t kMaxInStage[] = {20'000, 512, 96, 24, 12};
-/// Prices closer than this do not tell causes apart.
+/// Prices closer than this do not distinguish causes.
 constexpr double kSamePrice = 0.35;
 /// Bits of a repaired internal value that are changed to see whether anything depends on them.
 constexpr std::uint64_t kOtherBits[] = {1, 2, 16, 256};

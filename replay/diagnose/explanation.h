@@ -33,12 +33,12 @@ struct TriedCause {
   std::uint64_t agrees_until = 0;  ///< instruction up to which it was seen to agree
   std::optional<Divergence> next;  ///< where it then diverged from the evidence
   /// It reaches as far as the first cause and asks one to believe no more: the capture does not
-  /// tell which of them it was.
+  /// say which of them it was.
   bool tied = false;
   /// It cannot be tried, and is named because no other repairs the run.
   bool suspected = false;
   /// For an internal read whose value repairs the run: how many other values were tried, and how
-  /// many of those repair the run as well, so that the run does not tell which it was.
+  /// many of those repair the run as well, so that the run does not show which it was.
   std::size_t other_values = 0, equivalent_values = 0;
 };
 

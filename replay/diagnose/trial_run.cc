@@ -39,7 +39,7 @@ TrialRun::TrialRun(const Recording& recording, Schedule schedule, OpenEvidence e
   replay_ = std::make_unique<RewindableReplay>(recording_, schedule_, open_, std::move(replay));
 }
 
-/// Leaves every other checkpoint out, but for the first.
+/// Leaves every other checkpoint out, except for the first.
 void TrialRun::thin_out() {
   std::vector<Place> kept;
   for (std::size_t i = 0; i < places_.size(); ++i) {

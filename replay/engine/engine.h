@@ -112,7 +112,7 @@ class Engine : public EngineRegisters {
   /// least once for each few blocks translated: some have a hundred kilobytes.
   bool code_cache_needs_flush() const { return code_cache_.half_full(); }
   /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
-  /// tell where it lies. Between runs only.
+  /// say where it lies. Between runs only.
   bool forget_code(LinearAddr linear);
 
   /// Runs from the current CS:EIP until a client stops it or it fails.

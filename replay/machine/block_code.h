@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// Instructions are added in their order; then it stays as it is but for the observers' notes.
+/// Instructions are added in their order; then it stays as it is except for the observers' notes.
 class BlockCode {
  public:
   struct Instruction {

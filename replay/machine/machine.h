@@ -43,7 +43,7 @@ class Machine {
   CpuState save() const;
 
   /// Everything that decides how the run goes on, at an instruction boundary or between iterations
-  /// of a REP. Cheap to copy but for the frames written since load().
+  /// of a REP. Cheap to copy except for the frames written since load().
   struct Snapshot {
     CpuState cpu;
     Position position;

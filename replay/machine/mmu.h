@@ -28,7 +28,7 @@ enum class Lookup : std::uint8_t {
 
 class Mmu {
  public:
-  /// `bus` tells where pages beyond 4 GiB are held; `one_tlb`: code and data share its entries. All
+  /// `bus` says where pages beyond 4 GiB are held; `one_tlb`: code and data share its entries. All
   /// must outlive the object.
   Mmu(Engine& engine, Memory& memory, const BusModel& bus, WalkObserver& observer, bool one_tlb)
       : engine_(engine), observer_(observer), walker_(memory, bus, observer), tlb_(one_tlb) {}
@@ -159,7 +159,7 @@ class Mmu {
     ++stats_.flushes;
   }
   /// The address bits within the largest page there may be: a piece of a page of 1 GiB does not
-  /// tell that it is one.
+  /// say that it is one.
   std::uint64_t within_largest_page() const;
   /// control_changed() without reading the page-directory pointers; returns whether a processor
   /// reads them now.

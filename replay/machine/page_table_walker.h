@@ -66,7 +66,7 @@ class PageTableWalker {
   using Pointers = std::array<std::optional<std::uint64_t>, 4>;
   static constexpr unsigned kMostPhysicalBits = 52;  ///< Intel SDM vol. 3, 4.1.4
 
-  /// `bus` tells where pages beyond 4 GiB are held. All must outlive the object.
+  /// `bus` says where pages beyond 4 GiB are held. All must outlive the object.
   PageTableWalker(Memory& memory, const BusModel& bus, WalkObserver& observer)
       : memory_(memory), bus_(bus), observer_(observer) {}
 

@@ -81,7 +81,7 @@ class Tlb {
   static std::uint64_t context_tag(std::uint16_t context) {
     return std::uint64_t{context} << kContextShift;
   }
-  /// A region of 4 MiB; those that 32 bits do not tell apart share a bit.
+  /// A region of 4 MiB; those that 32 bits do not distinguish share a bit.
   static std::size_t region_of(std::uint64_t value) {
     return static_cast<std::uint32_t>(value) >> 22;
   }

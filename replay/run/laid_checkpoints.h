@@ -16,7 +16,7 @@ namespace citcat {
 class LaidCheckpoints {
  public:
   /// More than `max_frames` frames of 4 KiB are not held for long: then every other checkpoint
-  /// goes, but for the first two.
+  /// goes, except for the first two.
   explicit LaidCheckpoints(std::size_t max_frames) : max_frames_(max_frames) {}
 
   /// Keeps where the replayer is. True where others had to go for it.

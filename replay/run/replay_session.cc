@@ -27,7 +27,7 @@ namespace {
 
 const Logger session_logger("session");
 
-/// Where nothing is compared, and none of it was before, nothing tells how far an instruction came
+/// Where nothing is compared, and none of it was before, nothing says how far an instruction came
 /// that has only begun: it is left out.
 bool leaves_out_begun(const SessionOptions& options, const Recording& recording) {
   return !options.check && !options.start && options.verified == nullptr &&

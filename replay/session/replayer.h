@@ -76,7 +76,7 @@ class Replayer final : private Environment {
   void restore(const Checkpoint& checkpoint);
 
   /// One more instruction after run(), beyond what the evidence reaches. False when something that
-  /// the recording does not tell would be needed.
+  /// the recording does not say would be needed.
   bool step_beyond();
   Machine& machine() { return machine_; }
   /// The interrupt of the schedule that is to be delivered next; their number after the last.

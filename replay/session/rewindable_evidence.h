@@ -96,7 +96,7 @@ class RewindableEvidence final : public EvidenceReader {
 
   Open open_;
   std::unique_ptr<EvidenceReader> source_;
-  std::vector<std::vector<BusTransaction>> kept_;  ///< kChunk each, but for the last
+  std::vector<std::vector<BusTransaction>> kept_;  ///< kChunk each, except for the last
   std::uint64_t kept_count_ = 0;
   std::uint64_t first_kept_ = 0;  ///< number of the first that is kept
   std::uint64_t at_ = 0;          ///< of the transaction that comes next

@@ -38,7 +38,7 @@ struct SliceStep {
   DeliveredEvent event;            ///< of a delivery
   PlaceSet reads, writes;          ///< as far as they matter
   std::vector<SliceMemory> loads, stores;
-  PlaceSet undefined;        ///< of `writes`: flags whose value no manual tells
+  PlaceSet undefined;        ///< of `writes`: flags whose value no manual defines
   bool approximate = false;  ///< what it does is not known in detail: everything may count
   /// Numbers of the steps that use what this one wrote; kResult for what was asked for.
   std::vector<std::size_t> used_by;

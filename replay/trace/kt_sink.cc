@@ -98,7 +98,7 @@ void KtSink::begin() {
   }
 }
 
-/// Notes where the next record is if the last one does not tell: see KtCounter.
+/// Notes where the next record is if the last one does not say: see KtCounter.
 void KtSink::look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                          Position now) {
   if (!look_) return;

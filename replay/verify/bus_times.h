@@ -22,7 +22,7 @@ class BusTimes {
   void agreed(const BusTransaction& t, Position now) {
     if (t.has(kClockKnown)) note(t.clock, now);
   }
-  /// The pins report that the instruction at `now` begins, or a prefix of it: this tells when it
+  /// The pins report that the instruction at `now` begins, or a prefix of it: this says when it
   /// was, whatever else agreed with it.
   void started(const BusTransaction& t, Position now);
   /// What agreed last belongs to a delivery, not to the instruction that comes next.

@@ -43,7 +43,7 @@ const Schedule& schedule_of(const Recording& recording, const VerifierOptions& o
   return options.schedule != nullptr ? *options.schedule : recording.schedule();
 }
 
-/// After which there is no RAM; 0 where nobody says, or where pages beyond 4 GiB are held there.
+/// After which there is no RAM; 0 if it is not known, or where pages beyond 4 GiB are held there.
 std::uint32_t ram_end(const Recording& recording) {
   return recording.bus.stand_ins == nullptr ? recording.initial.ram_bytes : 0;
 }
@@ -326,7 +326,7 @@ bool Comparison::shows_images_alone(const LineMatcher::Pending& line) const {
   return true;
 }
 
-/// What has not been seen equal differs in bits that no manual tells.
+/// What has not been seen equal differs in bits that no manual defines.
 bool Comparison::shows_undefined_bits(const LineMatcher::Pending& line) const {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;

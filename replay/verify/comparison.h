@@ -115,7 +115,7 @@ struct Comparison : ComparisonProgress {
   std::size_t held() const { return writes.waiting() + ports.waiting() + starts.waiting(); }
   /// Without counts: the replay has made all there is.
   bool is_used_up() const;
-  /// Nothing is left before the instruction or access at `now`, where counts do not tell the end.
+  /// Nothing is left before the instruction or access at `now`, where counts do not show the end.
   bool is_over(Position now);
 
   // Reads; only where they are compared.
@@ -133,7 +133,7 @@ struct Comparison : ComparisonProgress {
   void check_lines(Position next);
   /// The instruction or iteration at `now` is complete: so must its lines be.
   void expire_lines(Position now, bool in_repeat);
-  /// Takes over bits that no manual tells, of lines that instructions up to `last` have given up,
+  /// Takes over bits that no manual defines, of lines that instructions up to `last` have given up,
   /// before the reads after those lines are looked at.
   void adopt_lines(std::uint64_t last);
   /// Without counts: those of a window, as memory is now. True where some agree.
@@ -145,7 +145,7 @@ struct Comparison : ComparisonProgress {
   void write_agreed(const BusTransaction& t);
   void line_agreed(const LineMatcher::Pending& line);
   bool is_waived(std::uint64_t transaction) const;
-  /// A difference from the captured byte is allowed by what no manual tells.
+  /// A difference from the captured byte is allowed by what no manual defines.
   bool may_differ(PhysAddr a, std::uint8_t captured) const {
     return !policy.strict && undefined.may_differ(a, captured, memory());
   }

@@ -21,7 +21,7 @@ struct ExternalChange {
 
 class ExternalChanges {
  public:
-  /// `schedule` must outlive the object. `ram_bytes`: of the machine, 0 where nobody says.
+  /// `schedule` must outlive the object. `ram_bytes`: of the machine, 0 if it is not known.
   ExternalChanges(const Schedule& schedule, std::uint32_t ram_bytes)
       : schedule_(schedule), lone_changes_(schedule.external_writes, ram_bytes) {}
 

@@ -18,7 +18,7 @@ namespace citcat {
 struct FinalMemory {
   std::uint64_t bytes = 0;  ///< compared
   std::uint64_t different = 0;
-  /// Bytes that differ where no manual tells the value and no bus showed it (x87 transcendentals,
+  /// Bytes that differ where no manual defines the value and no bus showed it (x87 transcendentals,
   /// RCPPS, undefined flags, still in a write-back cache): the captured image's are right.
   std::uint64_t adopted = 0;
   /// Bytes that differ although the bus confirmed what the processor last left there: another bus

@@ -32,7 +32,7 @@ class FlagImages {
       images_.erase(a.plus32(b).low32());
   }
   /// The byte belongs to an image that memory still holds as it was stored, and differs from the
-  /// captured only in flags that no manual tells.
+  /// captured only in flags that no manual defines.
   bool explain(PhysAddr a, std::uint8_t captured, const Memory& memory) const;
 
  private:

@@ -10,10 +10,10 @@
 
 namespace citcat {
 
-/// Tells whether an external write is the only one near it.
+/// Says whether an external write is the only one near it.
 class LoneChanges {
  public:
-  /// `writes` must outlive the object. `ram_bytes`: of the machine, 0 where nobody says.
+  /// `writes` must outlive the object. `ram_bytes`: of the machine, 0 if it is not known.
   explicit LoneChanges(const ExternalWrites& writes, std::uint32_t ram_bytes = 0)
       : writes_(writes), ram_bytes_(ram_bytes) {}
 

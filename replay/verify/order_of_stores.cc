@@ -35,7 +35,7 @@ std::optional<Mismatch> OrderOfStores::made(const BusTransaction& t) {
   if (!parts_.empty() && parts_.back().t.index == t.index && parts_.back().store == number) {
     return std::nullopt;
   }
-  // The machine does not tell of every iteration that it is complete, but they are counted.
+  // The machine does not say of every iteration that it is complete, but they are counted.
   const bool is_behind = !parts_.empty() && stores_[parts_.back().store].kind != AccessKind::walk &&
                          parts_.back().t.position != t.position && t.index < parts_.back().t.index;
   parts_.push_back({t, number});

@@ -2,7 +2,7 @@
 // The order of an instruction's stores, where a monitor counts instructions.
 //
 // In which order a machine makes several stores of one instruction, and moves the parts of one
-// store that its bus does not take at once, no manual tells for all of them, and emulators differ.
+// store that its bus does not take at once, no manual says for all of them, and emulators differ.
 // But each does it in the same way every time: the order that an instruction showed first must come
 // again whenever it stores as much. Between instructions, deliveries and iterations of a REP there
 // is no freedom: stores become visible in program order (SDM vol. 3, 8.2.2).

@@ -99,7 +99,7 @@ class ReadMatcher : private ReadMatcherProgress {
   /// A page table is here, read where nothing is expected.
   void table(PhysAddr a) { table_frames_.insert(a.page()); }
 
-  /// What lies at `linear` was refused to instruction(). No manual tells whether it has read by
+  /// What lies at `linear` was refused to instruction(). No manual says whether it has read by
   /// then what its operand has in the page before.
   void page_fault(LinearAddr linear) {
     if (linear.offset_in_page() == 0) split_fault_ = instruction_;

@@ -45,7 +45,7 @@ class UndefinedBits {
 
   // Bytes that have not been on the bus.
   struct Byte {
-    std::uint8_t bits = 0;   ///< that no manual tells
+    std::uint8_t bits = 0;   ///< that no manual defines
     std::uint8_t value = 0;  ///< of the byte as the replay stored it
   };
   /// Whether there is no byte with such bits.

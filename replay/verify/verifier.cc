@@ -185,7 +185,7 @@ void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
   }
 }
 
-/// Which bits of each eight bytes of a store have values that no manual tells.
+/// Which bits of each eight bytes of a store have values that no manual defines.
 std::uint64_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
   const Machine& machine = *comparison_.machine;
   const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point();

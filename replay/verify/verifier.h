@@ -128,7 +128,7 @@ class Verifier final : public BlockJudge {
 
  private:
   struct Stored {
-    std::uint8_t value = 0, undefined = 0;  ///< of one byte, and its bits that no manual tells
+    std::uint8_t value = 0, undefined = 0;  ///< of one byte, and its bits that no manual defines
   };
   // Writes.
   void stored_in_cache(PhysAddr a, Stored byte, Position now);

@@ -49,7 +49,7 @@ struct CacheFills {
 /// `Cache` is one cache or many that hear the same: fetch_line(), fetch(), read(), write(),
 /// flush(), snoop_write() and set_disabled() are those of CacheModel; line_of() tells the lines
 /// that are fetched as one; enter(part) is called before accesses of that part, and settle(part)
-/// after them; has_moved() tells whether anything was filled or written back since; where
+/// after them; has_moved() says whether anything was filled or written back since; where
 /// accesses that moved nothing do nothing when they are made again, repeated_line() is the size of
 /// the shortest line, else 0; report(out, parts, flush_every) is the tool's.
 template <class Cache>

@@ -35,7 +35,7 @@ struct Group {
 
 class Analysis {
  public:
-  /// Throws UsageError for an option that its tool has not got.
+  /// Throws UsageError for an option that its tool lacks.
   Analysis(std::vector<ToolRequest> requests, const Setup& setup, std::vector<Split> by);
   /// Analyses with one tool that is in no list and needs the whole run in one go; a part() of it
   /// observes the run.

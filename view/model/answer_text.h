@@ -19,7 +19,7 @@ std::string value_text(std::span<const std::uint8_t> bytes);
 std::string bytes_text(std::span<const std::uint8_t> bytes);
 /// The instruction that lies at `at` just now.
 struct CodeHere {
-  std::vector<std::uint8_t> bytes;  ///< empty where nobody knows what lies there
+  std::vector<std::uint8_t> bytes;  ///< empty if it is not known what lies there
   std::string text;                 ///< "not known" then
   DecodedInstruction info;
 };

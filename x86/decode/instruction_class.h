@@ -35,7 +35,7 @@ enum class InstructionClass : std::uint8_t {
   syscall,
   sysret,
   swapgs,
-  segment_base,  ///< RDFSBASE and its like; DecodedInstruction::reg_field tells which
+  segment_base,  ///< RDFSBASE and its like; DecodedInstruction::reg_field says which
   rsm,
   loadall,  ///< 80286 0F 05
   // Segments.

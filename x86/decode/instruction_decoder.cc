@@ -451,7 +451,7 @@ class InstructionDecoder {
     return bytes ? std::uint8_t{1} : word;
   }
 
-  /// An encoding without a row, or one that the processor has not got. The 8088 executes something:
+  /// An encoding without a row, or one that the processor lacks. The 8088 executes something:
   /// forms with a register where memory is needed work on stale internal state, so there is nothing
   /// to describe.
   DecodedInstruction without_meaning() {

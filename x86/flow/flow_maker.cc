@@ -74,7 +74,7 @@ std::optional<ValueSpan> FlowMaker::target(const ZydisDecodedOperand& o) const {
   return at_place(*range);
 }
 
-/// Those whose value no manual tells, of a count in CL whatever it is.
+/// Those whose value no manual defines, of a count in CL whatever it is.
 std::uint32_t FlowMaker::flags_left_undefined() const {
   const std::optional<unsigned> count =
       shifts_by_cl(info_) ? std::nullopt

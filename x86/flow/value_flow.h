@@ -46,7 +46,7 @@ struct ValueFlow {
   bool uses_mmx = false;    ///< it takes the same registers by fixed numbers, and sets the top to 0
   /// All that it writes in registers.
   PlaceSet written;
-  /// Flags that it writes and no manual tells the value of: bits of EFLAGS.
+  /// Flags that it writes whose value no manual defines: bits of EFLAGS.
   std::uint32_t undefined_flags = 0;
   bool stores = false;
   bool approximate = false;  ///< what it does is not known in detail: everything may count

@@ -36,7 +36,7 @@ bool FrameFilter::fits(std::size_t interrupt) const {
 void RegisterFilter::begin(std::size_t interrupt) {
   interrupt_ = interrupt;
   registers_.clear();
-  // Behind a cache only frames tell what a handler saved, and later.
+  // Behind a cache only frames say what a handler saved, and later.
   learned_ = run_.has_cache() && run_.interrupt(interrupt).kind != Interrupt::Kind::smi;
 }
 

@@ -37,7 +37,7 @@ class RegisterFilter {
   /// They were looked for.
   bool learned() const { return learned_; }
   /// Lets the handler run from the first boundary that fits: whatever registers it saves on the way
-  /// that it takes from all of them tell which of them it was. An SMI stores them itself. Leaves
+  /// that it takes from all of them say which of them it was. An SMI stores them itself. Leaves
   /// the replay elsewhere.
   void learn(const Candidates& found);
   bool empty() const { return registers_.empty(); }

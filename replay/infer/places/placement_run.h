@@ -110,7 +110,7 @@ class PlacementRun {
   const AnchorGate& gate() const { return gate_; }
   const CountTally& counts() const { return *tally_; }
   HandlerSaves& saves() { return saves_; }
-  /// Behind a write-back cache: the lines on the bus are compared, and what they tell when they
+  /// Behind a write-back cache: the lines on the bus are compared, and what they say when they
   /// leave it.
   bool has_cache() const { return cache_ != nullptr; }
   CacheFollower& cache() { return *cache_; }

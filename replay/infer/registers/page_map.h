@@ -27,7 +27,7 @@ struct PageEntry {
 /// points.
 struct PageTables {
   unsigned levels = 2, entry_bytes = 4, index_bits = 10;
-  /// Tells where memory beyond 4 GiB is held; without it, nothing of it is.
+  /// Says where memory beyond 4 GiB is held; without it, nothing of it is.
   const BusModel* bus = nullptr;
 
   PageTables of(const BusModel& machine) const {

@@ -1,7 +1,7 @@
 #pragma once
 // The registers of a processor without a state dump, at an interrupt: the interrupt itself pushes
 // FLAGS, CS and IP, its handler saves others, and what is left shows itself in the first address or
-// value on the bus that depends on it. docs/placement.md tells how each is found.
+// value on the bus that depends on it. docs/placement.md says how each is found.
 
 #include <cstdint>
 #include <functional>

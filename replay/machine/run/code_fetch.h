@@ -17,7 +17,7 @@ namespace citcat {
 /// The engine executes code of another frame than the processor does.
 struct CodeElsewhere {};
 
-/// fetch() tells what the processor fetches, and throws what it would: a page fault, or the end of
+/// fetch() says what the processor fetches, and throws what it would: a page fault, or the end of
 /// the segment. What it returns is valid until another instruction is fetched.
 class CodeFetch {
  public:

@@ -316,8 +316,8 @@ bool Emulator::is_mmx_of_host() const {
   return info.row->operands[1] == OperandForm::Qd && !info.register_form;
 }
 
-/// What SSE and SSE2 have, which every host has; but for the one store that is made byte by byte.
-/// And PHADDW and its like, which the engine makes wrongly of a register and itself (the same
+/// What SSE and SSE2 have, which every host has; except for the one store that is made byte by
+/// byte. And PHADDW and its like, which the engine makes wrongly of a register and itself (the same
 /// host).
 bool Emulator::is_sse_of_host() const {
   const DecodedInstruction& info = *flight_.info;
@@ -422,7 +422,7 @@ void Emulator::set_access_flag() {
   cpu_.engine.set_eflags(sets ? flags | kFlagAc : flags & ~kFlagAc);
 }
 
-/// SDM vol. 2, INVPCID: the register tells what is dropped, memory of which context and page.
+/// SDM vol. 2, INVPCID: the register says what is dropped, memory of which context and page.
 void Emulator::invalidate_contexts() {
   enum Type : std::uint64_t { kPage, kContext, kAll, kAllButGlobal };
   constexpr std::uint64_t kContextBits = 0xfff;

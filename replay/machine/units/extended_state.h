@@ -29,7 +29,7 @@ class ExtendedState {
         operands_(operands),
         fpu_(fpu) {}
 
-  /// Takes XCR0 of the state; where that does not tell it, all that the processor has, as systems
+  /// Takes XCR0 of the state; where that does not say it, all that the processor has, as systems
   /// set it. Throws UsageError where it has more than is executed.
   void load(const CpuState& state);
   /// XCR0.

@@ -83,7 +83,7 @@ bool FeatureGate::scans_alike(const DecodedInstruction& info) const {
   return (source & 1) == 0 || !ZeroFlagSearch(cpu_).may_ask_behind(info);
 }
 
-/// Where no answer of CPUID tells whether the processor has it.
+/// Where no answer of CPUID says whether the processor has it.
 void FeatureGate::refuse_untold(const InstructionFeature& feature, const char* otherwise) const {
   char leaf[16];
   std::snprintf(leaf, sizeof leaf, "%" PRIx32 "h", feature.leaf);

@@ -61,7 +61,7 @@ void LongModeTransfer::finish(bool steps) {
   if (debug_.pending() != 0) delivery_.take_debug_trap();
 }
 
-/// Looks at an operand in memory, tells that it is read, and reads it.
+/// Looks at an operand in memory, reports the read, and reads it.
 std::uint64_t LongModeTransfer::read_operand(const MemoryOperand& operand, std::uint32_t size) {
   DataAccess a;
   a.offset = cpu_.offset_of(operand);

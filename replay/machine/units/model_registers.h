@@ -56,7 +56,7 @@ class ModelRegisters {
   const CpuidLeaf* cpuid_leaf(std::uint32_t leaf, unsigned subleaf = 0) const;
   /// By the answers of CPUID; nullopt where none of them tells.
   std::optional<bool> tells(const InstructionFeature& feature) const;
-  /// By the answers of CPUID; where they do not tell, everything that is executed here.
+  /// By the answers of CPUID; where they do not say, everything that is executed here.
   bool has(const InstructionFeature& feature) const {
     return tells(feature).value_or(feature.executed);
   }

@@ -16,7 +16,7 @@ namespace citcat {
 class CodePatcher;
 class DebugUnit;
 
-/// access() translates, checks and tells what the processor is going to access, in its order, and
+/// access() translates, checks and says what the processor is going to access, in its order, and
 /// throws what the processor would. With 16-bit addresses each part of an operand has an offset of
 /// its own, which goes on at 0 after FFFF: selectors of far pointers, upper bounds, and what x87
 /// operands consist of. Found by single steps on the host's processor (docs/silicon.md); the engine

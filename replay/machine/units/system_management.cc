@@ -107,7 +107,7 @@ std::array<std::uint32_t, kSmmSavedWords> SystemManagement::saved_state(
   return words;
 }
 
-/// The bits of each saved dword that no manual tells.
+/// The bits of each saved dword that no manual defines.
 std::array<std::uint32_t, kSmmSavedWords> SystemManagement::unspecified_state(
     const SmmSaveMap& map) const {
   constexpr std::uint32_t kAll = 0xffffffff, kAttributes = 0xffff0000;
