@@ -7,7 +7,7 @@
 
 namespace citcat {
 
-/// What is being handled, in words. Within a handler only.
+/// The exception that is being handled, as text. Call it only within a handler.
 inline std::string current_error() {
   try {
     throw;

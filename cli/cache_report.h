@@ -19,8 +19,8 @@ struct CacheVerdict {
 
 /// The names of all models.
 std::vector<std::string> cache_names();
-/// The model with this name, or with an empty one that which `bus` declares: null where it declares
-/// none, or one that no model is like. Throws UsageError for a name that there is not.
+/// The model with this name; for an empty name, the model of the cache that `bus` declares. Null if
+/// `bus` declares none, or one without a model. Throws UsageError for an unknown name.
 const CacheDescriptor* choose_cache(const BusModel& bus, const std::string& name);
 
 nlohmann::ordered_json cache_json(const std::optional<CacheVerdict>& verdict);

@@ -23,8 +23,8 @@ class Console {
   /// A line that answers a question: `verdict` ("match", "damaged") in the colour of its being good
   /// or not where stdout is a terminal, then `rest`.
   void print_verdict(bool good, std::string_view verdict, std::string_view rest) const;
-  /// What is above the columns of a table; only where stdout is a terminal, so that no program
-  /// that reads the table has to skip it.
+  /// Prints the titles above the columns of a table; only where stdout is a terminal, so that no
+  /// program that reads the table has to skip it.
   void print_titles(std::string_view titles) const;
   /// A result for programs: one line of JSON, keys in the order they were put in. Text that is not
   /// UTF-8 (file names may be anything) is replaced by U+FFFD; characters that are not seen are

@@ -35,9 +35,9 @@ class TraceText {
     clocks_ = true;
     clock_hz_ = clock_hz;
   }
-  /// What is above the columns of text on a terminal, without clocks.
+  /// The titles above the columns of text on a terminal, without clocks.
   static std::string_view titles();
-  /// What is before all records, with its line end; may be empty.
+  /// The text before all records, with its line end; may be empty.
   std::string head() const;
   /// Disassembled; of a record that is an instruction.
   std::string instruction(const TraceRecord& record) { return disassemble(record).text; }

@@ -30,7 +30,7 @@ std::string shard_path(const std::string& output, Shard shard);
 /// The name of share `number` of the same trace, where that of `shard` has the name `path`.
 std::string sibling_shard_path(const std::string& path, Shard shard, std::uint32_t number);
 
-/// The share's instructions. Throws UsageError when nobody knows how long the run is.
+/// The share's instructions. Throws UsageError if the length of the run is not known.
 ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Shard shard);
 
 /// What is written beside a share, as "NAME.json".

@@ -6,7 +6,7 @@
 
 namespace citcat {
 
-/// What a word on the terminal is, and so its colour.
+/// The meaning of a word on the terminal, which decides its colour.
 enum class Style { error, warning, good, bad, title };
 
 bool is_terminal(int descriptor);

@@ -9,11 +9,11 @@
 namespace citcat {
 
 /// A transaction as one line for people: index, clock, position, operation, address, data, flags.
-/// Without `has_data` those of the transaction mean nothing and are left out. The clock also is
-/// there as a time, in seconds, where `clock_hz` is above 0.
+/// Without `has_data` those of the transaction mean nothing and are left out. If `clock_hz` is
+/// above 0, the clock is also given as a time in seconds.
 std::string transaction_text(const BusTransaction& transaction, bool has_data = true,
                              double clock_hz = 0);
-/// What is above the columns of such lines.
+/// The titles above the columns of such lines.
 std::string_view transaction_titles(double clock_hz = 0);
 nlohmann::ordered_json transaction_json(const BusTransaction& transaction, bool has_data = true,
                                         double clock_hz = 0);

@@ -38,7 +38,7 @@ struct RunKind {
 enum RunTotal : std::uint8_t { kReads = 0, kLineFills = 16, kWrites = 32, kDataReads = 48 };
 using RunKinds = std::array<RunKind, 256>;
 
-/// What a bus access is, in 15 bits: operation (2), size (5), and those flags (8) of a
+/// The shape of a bus access, in 15 bits: operation (2), size (5), and those flags (8) of a
 /// BusTransaction that accesses have.
 inline constexpr unsigned kShapeSizeShift = 2, kShapeFlagsShift = 7, kShapeBits = 15;
 inline constexpr std::uint32_t access_shape(BusOp op, std::uint8_t size, std::uint16_t flags) {

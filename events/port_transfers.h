@@ -21,7 +21,7 @@
 
 namespace citcat {
 
-/// What of a bus decides about the parts.
+/// The properties of a bus that decide about the parts.
 class PortBus {
  public:
   /// A width that the processor cannot have is one that nobody declared: any that it can is right.

@@ -10,8 +10,8 @@ namespace citcat {
 /// The kind of such an interrupt; its vector is that of the SIPI. Its number is that in archives.
 inline constexpr auto kStartupInterrupt = static_cast<Interrupt::Kind>(5);
 
-/// How a monitor of several processors tells it: as an acknowledge of two bytes, the vector and the
-/// delivery mode of a SIPI (Intel SDM vol. 3, 10.6.1).
+/// How a monitor of several processors reports it: as an acknowledge of two bytes, the vector and
+/// the delivery mode of a SIPI (Intel SDM vol. 3, 10.6.1).
 inline constexpr std::uint8_t kStartupMode = 6;
 inline bool is_startup(const BusTransaction& t) {
   return t.op == BusOp::interrupt_acknowledge && t.size == 2 && t.data[1] == kStartupMode;

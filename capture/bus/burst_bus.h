@@ -23,8 +23,7 @@ constexpr SpecialCycle kSpecialCycles[] = {
 };
 constexpr std::uint32_t kStopGrantLine = 0x10;  ///< of the address: A4
 
-/// The special cycle, or nullopt for one that is none of the processor's doing as a program sees it
-/// (stop grant, flush acknowledge).
+/// The special cycle, or nullopt for one that no program causes (stop grant, flush acknowledge).
 inline std::optional<SpecialCycle> special_cycle(unsigned enables, PhysAddr address) {
   if ((address.value & kStopGrantLine) != 0) return std::nullopt;
   for (const SpecialCycle& cycle : kSpecialCycles)

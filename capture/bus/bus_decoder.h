@@ -21,7 +21,7 @@
 
 namespace citcat {
 
-/// One bus cycle as the pins showed it, before it means anything: for lint and for listings.
+/// One bus cycle as the pins showed it, before it is interpreted: for lint and for listings.
 struct PinCycle {
   BusOp op = BusOp::code_read;
   std::uint64_t begin = 0;  ///< sample in which status and address appeared
@@ -33,7 +33,7 @@ struct PinCycle {
   bool interrupt_request = false;  ///< level of INTR at its begin, when probed
 };
 
-/// When the pins are looked at.
+/// When the levels of the pins are taken.
 enum class ClockEdge : std::uint8_t {
   rising,   ///< at the first sample with CLK high, data at the last one
   falling,  ///< the same with CLK inverted
@@ -86,7 +86,7 @@ class BusDecoder {
   virtual bool has_positions() const { return false; }
   /// What the positions of transactions count.
   virtual CountUnit counts() const { return CountUnit::instructions; }
-  /// What was odd so far, one line each.
+  /// Oddities so far, one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
 
   /// Called with every completed cycle, in order.

@@ -14,7 +14,7 @@
 
 namespace citcat {
 
-/// What a channel-map file says; everything it does not say is matched by name.
+/// The contents of a channel-map file; pins that it does not name are matched by name.
 struct ChannelMap {
   struct Pin {
     std::optional<std::string> channel;  ///< name or number; nullopt: not captured
@@ -43,7 +43,7 @@ struct ChannelPreset {
 };
 std::span<const ChannelPreset> channel_presets();
 
-/// What became of one pin, for --explain-channels.
+/// The channel that was found for one pin, for --explain-channels.
 struct PinMatch {
   const PinDescription* pin = nullptr;
   int channel = -1;          ///< -1: no channel
@@ -66,8 +66,9 @@ struct BusMatch {
 /// not exist, or gives one channel to two pins.
 BusMatch match_bus(const BusDescription& bus, const SampleInfo& samples, const ChannelMap& map);
 
-/// The bus the map or the processor asks for, or the one most pins of which are there. FormatError
-/// when a required pin is missing, or when the channels are those of no x86 processor.
+/// The bus that the map or the processor asks for; otherwise the one that has most of its pins
+/// among the channels. FormatError when a required pin is missing, or when the channels are those
+/// of no x86 processor.
 BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel cpu);
 
 /// Pins for a decoder. Address bits without a channel leave the mask.

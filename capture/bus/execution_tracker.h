@@ -21,7 +21,7 @@ namespace citcat {
 /// QS1 QS0 as a number (Intel 8086 data sheet, table "Queue Status").
 enum class QueueStatus : std::uint8_t { none = 0, first_byte = 1, emptied = 2, next_byte = 3 };
 
-/// What helps where the pins of an 8088 contradict each other; the end of a message.
+/// Advice for contradictory pins of an 8088: the end of a message.
 inline constexpr const char* kProposeMap =
     "; where the channels have wrong names, `import --match-channels MAP.json` proposes a map by "
     "how "

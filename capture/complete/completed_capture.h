@@ -21,8 +21,8 @@ struct CompletionOptions {
   std::uint32_t queue_bytes = 4;
 };
 
-/// Transactions before the start are handed out as far as they show no memory. After the last
-/// transaction before what the processor denies the capture ends, with a warning.
+/// Of the transactions before the start, those that show no memory are handed out. The capture
+/// ends, with a warning, before the first transaction that contradicts the processor.
 std::unique_ptr<CaptureReader> complete_addresses(std::unique_ptr<CaptureReader> capture,
                                                   CompletionOptions options);
 

@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// What the captured lines tell of an address, and how far a processor fetches ahead.
+/// Which part of an address the captured lines show, and how far a processor fetches ahead.
 struct FetchSetup {
   std::uint32_t address_mask = 0;
   std::uint32_t queue_bytes = 4;  ///< 4 on the 8088, 6 on the 8086

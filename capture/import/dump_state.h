@@ -18,7 +18,7 @@ namespace citcat {
 /// another one beside it; a monitor that knows processors with long mode, one of version 2.
 enum class DumpForm : std::uint8_t { narrow, narrow_and_wide, wide };
 
-/// Where a version of the block has what its length depends on. Offsets in bytes.
+/// The places, in bytes, of the fields on which the length of a block depends.
 struct DumpLayout {
   std::uint32_t version;
   std::uint32_t cpuid_count;
@@ -30,7 +30,7 @@ struct DumpLayout {
   }
 };
 
-/// That of 64 bits for version 2, else that of 32.
+/// The layout of 64 bits for version 2, else the one of 32.
 DumpLayout dump_layout(std::uint32_t version);
 
 /// CPUID leaves and MSRs in a block.

@@ -18,7 +18,7 @@
 
 namespace citcat {
 
-/// Counts to ignore although the capture has them: shows that a replay works without.
+/// Counts to ignore although the capture has them, to show that a replay works without them.
 enum class IgnoreCounts : std::uint8_t { none, all_but_interrupts, all };
 
 struct ImportOptions {
@@ -65,13 +65,13 @@ struct ImportResult {
   std::vector<std::string> warnings;
 };
 ImportResult summarize(const Recording& recording);
-/// Adds what one more recording of the same archive tells.
+/// Adds the result of one more recording of the same archive.
 void add_to(ImportResult& all, const ImportResult& one);
 /// Removes everything from a recording that says which file it was imported from.
 void strip_provenance(Recording& recording, const CaptureInfo& capture);
 
 /// Derives a recording from an open capture. Evidence goes to `evidence` (may be null) on the way.
-/// Throws UsageError for a start that the capture never reaches or a state that nothing tells,
+/// Throws UsageError for a start that the capture never reaches or a state that nothing gives,
 /// FormatError for damaged captures.
 Recording import_from(CaptureReader& reader, const ImportOptions& options,
                       EvidenceWriter* evidence);

@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// One processor's records on their way, as many held as it takes to tell.
+/// Passes on one processor's records, and holds as many as are needed to decide.
 class LoneCounts {
  public:
   void add(const ProcessorRecord& record, std::uint64_t number);

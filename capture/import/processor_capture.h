@@ -22,7 +22,7 @@
 
 namespace citcat {
 
-/// What is seen on the way of all processors.
+/// Facts about all processors that are found while the capture is read.
 struct SharedBusFacts {
   std::bitset<kMostProcessors> processors;  ///< that drove something
   std::vector<BusNote> notes;               ///< of the processor that is read, in bus order

@@ -21,9 +21,9 @@ int detect_record_csv(const CaptureProbe& probe);
 std::unique_ptr<CaptureReader> open_record_csv(const std::vector<std::string>& paths,
                                                const CaptureOptions& options);
 
-/// How the line begins that may be before the header and declares what it can as " key=value".
+/// The beginning of the optional line before the header, which declares properties as " key=value".
 inline constexpr std::string_view kRecordCsvDeclaration = "#citcat-capture 1";
-/// What it declares of rows without data.
+/// Its declaration that rows have no data.
 inline constexpr std::string_view kRecordCsvWithoutData = " data=none";
 /// The header line of the CSV form, without its end.
 std::string_view record_csv_header();

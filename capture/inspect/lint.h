@@ -30,8 +30,8 @@ struct LintReport {
 };
 
 /// Reads the whole capture. What cannot be decoded at all is a finding as well, at the place where
-/// decoding stopped; only files that cannot be opened throw, and with FormatError those of which
-/// nobody says the format and nothing in them does.
+/// decoding stopped; only files that cannot be opened throw, with FormatError if their format is
+/// neither named nor recognised.
 LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                         const std::function<void(std::uint64_t)>& progress = nullptr);
 

@@ -9,7 +9,7 @@
 
 namespace citcat {
 
-/// Tells of each stand-in of a capture once.
+/// Reports each stand-in of a capture once.
 class StandInFollower {
  public:
   /// Those that the capture has told of since the last call, valid until it is read on.

@@ -27,7 +27,7 @@ struct CacheDescriptor;
 class Observer;
 class ReplaySession;
 
-/// What is asked of a run.
+/// What to analyse, and in which parts of the run.
 struct AnalysisPlan {
   std::vector<std::string> tools;       ///< NAME:key=value,...
   const char* tools_option = "--tool";  ///< the option that named them, for messages
@@ -74,7 +74,7 @@ struct AnalysisResult {
   bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
 };
 
-/// The tools of the plan, told nothing. Throws UsageError for what the plan has wrong.
+/// The tools of the plan, before the run. Throws UsageError for what the plan has wrong.
 std::unique_ptr<tools::Analysis> make_analysis(const AnalysisPlan& plan, const tools::Setup& setup);
 /// Why the tools must see the run as a whole from its beginning; empty: they need not. `setup` has
 /// names.

@@ -8,9 +8,9 @@
 
 namespace citcat {
 
-/// What the reads of a recording returned. The evidence does not keep it, because all else tells:
-/// the memory first read, what was written since, and what other masters wrote
-/// (docs/derivation.md).
+/// The values that the reads of a recording returned. The evidence does not keep them, because they
+/// follow from the rest: the memory first read, what was written since, and what other masters
+/// wrote (docs/derivation.md).
 class ReadData {
  public:
   /// `recording` must outlive the object.

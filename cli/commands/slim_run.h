@@ -14,7 +14,7 @@
 
 namespace citcat {
 
-/// What a verified replay leaves of its evidence.
+/// The data that a slim recording keeps of a verified replay.
 struct SlimRun {
   std::uint64_t instructions = 0;
   std::vector<Adoption> adoptions;

@@ -31,7 +31,7 @@ struct ProcessorVerdict {
   MachineMemory memory;                 ///< of what only it holds
 };
 
-/// From one process to another.
+/// The verdict as text, to pass it from one process to another.
 std::string to_text(const ProcessorVerdict& verdict);
 ProcessorVerdict processor_verdict_of(const std::string& text);
 

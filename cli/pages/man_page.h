@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// citcat(1): what there is, and what holds for all commands.
+/// citcat(1): the commands, and what is common to all of them.
 std::string program_page(const std::vector<CommandDescription>& commands);
 
 /// citcat-COMMAND(1).

@@ -13,7 +13,7 @@ class Option;
 
 namespace citcat {
 
-/// Stands above the example at the foot of --help.
+/// The heading of the example at the foot of --help.
 inline constexpr const char* kExampleHeading = "EXAMPLE";
 /// The type name of an option that is given a file.
 inline constexpr const char* kFileType = "FILE";

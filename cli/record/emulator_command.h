@@ -39,8 +39,8 @@ std::uint64_t ram_bytes(const std::vector<std::string>& command);
 /// The folder of this program.
 std::filesystem::path own_folder();
 
-/// Where a recording begins that nobody has told where: with the driver's marker where the kernel
-/// keeps a window for it, with the program whose end is to stop it, else with the machine.
+/// Where a recording begins if no --start is given: with the driver's marker where the kernel keeps
+/// a window for it, with the program whose end is to stop it, else with the machine.
 std::string likely_start(const std::vector<std::string>& command, const std::string& stop);
 
 /// Throws UsageError for what cannot be recorded, IoError and FormatError for files that the

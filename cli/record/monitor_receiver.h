@@ -28,8 +28,8 @@ bool is_nearly_full(const std::string& path);
 /// The first of these beside which there is less; nullopt where all have room.
 std::optional<std::string> nearly_full(std::initializer_list<std::string> paths);
 
-/// Both streams of the monitor: bus records, and lines that tell of the run and of values that
-/// cross no bus. A file is made when the first of its content comes.
+/// Both streams of the monitor: bus records, and lines about the run and about values that cross no
+/// bus. A file is made when the first of its content comes.
 class MonitorReceiver {
  public:
   /// Records go to the file `output`, values that cross no bus to `internal`; of several processors

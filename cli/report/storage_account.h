@@ -11,8 +11,8 @@ namespace citcat {
 /// what that is for each instruction.
 nlohmann::ordered_json storage_json(const RecordingFile& file);
 
-/// Replays the recording and measures the trace it stands for: KT, and KT compressed by zstd, each
-/// with its ratio to the archive.
+/// Replays the recording and measures its trace: KT, and KT compressed by zstd, each with its ratio
+/// to the archive.
 nlohmann::ordered_json trace_json(const RecordingFile& file, const Console& console);
 
 }  // namespace citcat

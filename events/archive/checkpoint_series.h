@@ -23,7 +23,7 @@ namespace citcat {
 /// Frames by number, each as it is at one moment.
 using SavedPageMap = std::map<std::uint32_t, std::shared_ptr<const MemoryImage::Page>>;
 
-/// What is known of the replay that took checkpoints.
+/// Facts about the replay that took checkpoints.
 struct CheckpointRun {
   std::string engine;  ///< program and engine
   Position end;        ///< where it ended; the evidence of a REP may end within it
@@ -38,10 +38,10 @@ struct StoredCheckpoint {
   SavedPageMap pages;
 };
 
-/// What the difference of a stored frame is to.
+/// The data from which a stored frame differs.
 enum class PageBase : std::uint8_t { none, initial, previous };
 
-/// What the archive's index of a series says of one checkpoint.
+/// The entry of one checkpoint in the index of a series.
 struct CheckpointEntry {
   struct ChangedPage {
     std::uint32_t number = 0;
@@ -52,7 +52,7 @@ struct CheckpointEntry {
   std::uint64_t chunk_hash = 0;    ///< low half of the stored chunk's hash
 };
 
-/// What the index of a series says.
+/// The index of a series.
 struct CheckpointIndex {
   CheckpointRun run;
   std::vector<CheckpointEntry> entries;

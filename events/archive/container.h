@@ -165,7 +165,7 @@ struct ContainerDamage {
   std::string message;             ///< what was expected and what was found
 };
 
-/// What a container holds, found by reading every byte of it.
+/// The contents of a container, found by reading every byte of it.
 struct ContainerScan {
   std::uint64_t file_bytes = 0;
   std::uint16_t version = 0;
@@ -181,7 +181,7 @@ struct ContainerScan {
 /// `between` is called between chunks: what it throws ends the scan.
 ContainerScan scan_container(const std::string& path, const std::function<void()>& between = {});
 
-/// What a LOST chunk says: between the chunks around it, something was lost.
+/// The contents of a LOST chunk: between the chunks around it, something was lost.
 struct LostChunk {
   ChunkKind kind = 0;   ///< of the lost chunk; 0 when that is not known
   std::string message;  ///< what was found in its place

@@ -19,9 +19,9 @@ ChunkMemory chunk_memory(const ChunkRow& chunk, std::uint64_t rows);
 /// Bytes that the packed events of a recording take by now.
 std::uint64_t packed_memory(const Schedule& schedule);
 
-/// What a recording with these totals can take: a transaction brings at most a page of the image or
-/// an event, an instruction at most a value that crossed no bus; where nobody counted instructions,
-/// there are `uncounted_values` of these. What people added by hand is small.
+/// How much memory a recording with these totals can take: a transaction brings at most a page of
+/// the image or an event, an instruction at most a value that crossed no bus; where nobody counted
+/// instructions, there are `uncounted_values` of these. What people added by hand is small.
 std::uint64_t allowed_memory(const Recording& recording, std::uint64_t uncounted_values,
                              std::uint64_t file_bytes);
 

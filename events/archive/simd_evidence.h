@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// Where in a step (EvidenceEncoder) is how the transaction goes on from those before it; all
-/// are zero where it has no such thing. docs/formats/archive.md, EVD2, `how`.
+/// The places in a step (EvidenceEncoder) of the fields that relate a transaction to those before
+/// it; zero for fields that it does not have. docs/formats/archive.md, EVD2, `how`.
 struct StepLayout {
   static constexpr unsigned kAddressShift = 0;      ///< two bits: 0, 1, 2 or 4 bytes of difference
   static constexpr unsigned kClockShift = 2;        ///< five bits: the difference, or kInColumn
@@ -23,7 +23,7 @@ struct StepLayout {
   enum Iteration : std::uint8_t { kZero, kSame, kOneMore, kOther };
 };
 
-/// What of a run goes into evidence.
+/// The part of a run that goes into evidence.
 struct SimdEvidence {
   static constexpr std::size_t kMax = AccessRun::kMax;
   /// Vectors are written whole: so many elements after the last may be written too.

@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-/// What accesses count for.
+/// The counts to which accesses add.
 struct AccessTotals {
   std::uint64_t reads = 0, line_fills = 0, writes = 0, write_backs = 0;
   std::uint64_t data_reads = 0;  ///< of reads and line fills

@@ -11,7 +11,7 @@ namespace citcat {
 
 /// The file is a kernel as a boot loader of x86 takes it (bzImage).
 bool is_boot_image(std::span<const std::uint8_t> head);
-/// So many bytes of a file tell.
+/// So many bytes of a file are enough for that.
 inline constexpr std::size_t kBootImageHead = 0x250;
 
 /// The kernel within, an ELF file. Throws FormatError with `source` for what is no such file, or is

@@ -15,8 +15,8 @@ struct SymbolFileName {
   std::optional<LinearAddr> base;  ///< of ELF: where its first page lay
   std::string process;             ///< in whose memory alone; empty: in that of every one
 };
-/// A file that has such a name is meant itself. BASE is hexadecimal, with or without 0x. Throws
-/// UsageError for a base that is none.
+/// If a file has that whole name, the name means this file. BASE is hexadecimal, with or without
+/// 0x. Throws UsageError for a base that is none.
 SymbolFileName parse_symbol_file_name(const std::string& name);
 
 /// Reads an ELF file, a System.map or a list as /proc/kallsyms has it, perhaps compressed
