@@ -121,8 +121,8 @@ bool moves_environment(InsnKind kind);
 /// XSAVE and its relatives, XGETBV, XSETBV.
 bool is_of_extended_state(InsnKind kind);
 
-/// INT n and its relatives, ICEBP: their delivery ends them, and in real mode nothing is told of
-/// it.
+/// INT n and its relatives, ICEBP: their delivery ends them, and in real mode the emulator does not
+/// report it.
 bool delivers_itself(InsnKind kind);
 
 /// Whether the instruction loads CS, and may switch tasks.

@@ -64,9 +64,8 @@ struct LoggedEvent {
   bool interrupts() const { return hardware || nmi(); }
 };
 
-/// What a line of the log completed.
-/// shutdown: a fault in the delivery of a double fault, of which the event has the vector alone; a
-/// reset follows.
+/// What a line of the log completed. shutdown: a fault in the delivery of a double fault, whose
+/// event has only the vector; a reset follows.
 enum class LogItem { nothing, event, system_management, shutdown, reset };
 
 /// Follows the log file as it grows. Whoever made the file may take away what lies well before its

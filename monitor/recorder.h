@@ -83,8 +83,7 @@ class Registers {
 };
 
 /// One translated instruction. Lives as long as the emulator. There are many, and nearly all time
-/// goes by waiting for them to come from memory: they are small, with what is mostly looked at in
-/// front.
+/// is spent loading them from memory. So they are small, and the most used fields come first.
 struct Insn {
   std::uint64_t linear = 0;  ///< where it was translated
   /// The machine's address of its first byte, or GuestMemory::kNotInRam.

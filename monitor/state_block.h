@@ -24,7 +24,7 @@ struct CpuidAnswer {
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-/// What instructions have told of the processor's model while nothing was recorded.
+/// Facts about the processor's model that instructions have shown while nothing was recorded.
 struct ModelFacts {
   std::map<std::uint32_t, std::uint64_t> msrs;  ///< as WRMSR wrote them
   /// By leaf and sub-leaf. Of leaves without sub-leaves the latter is 0.

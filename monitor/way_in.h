@@ -39,7 +39,7 @@ struct Refusal {
   std::uint32_t error_code = 0;
 };
 
-/// Who makes the reads, and says what there is.
+/// Makes the reads, and returns what is there.
 class WayInMemory {
  public:
   virtual ~WayInMemory() = default;

@@ -50,7 +50,7 @@ inline bool is_xsaves(const DecodedInstruction& info) {
   return info.opcode == kOpcode && (reg == 3 || reg == 5);
 }
 
-/// What an answer of CPUID says of the feature.
+/// What an answer of CPUID says about the feature.
 bool has_feature(const InstructionFeature& feature, const CpuidLeaf& leaf);
 
 }  // namespace citcat

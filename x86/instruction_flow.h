@@ -23,8 +23,8 @@ struct InstructionFlow {
   std::uint32_t addresses = 0;  ///< read to form addresses
   std::uint32_t written = 0;
 };
-/// The flow of the single instruction in `code`. `bits` is 16 or 32, of which the other is taken
-/// where only that gives this length; or 64, of 64-bit mode.
+/// The flow of the single instruction in `code`. `bits` is 16 or 32, or 64 for 64-bit mode. If only
+/// the other one of 16 and 32 gives this length, that is used.
 InstructionFlow instruction_flow(std::span<const std::uint8_t> code, int bits);
 /// "eax", "eflags", "ds", "cr", "fpu", "tables"; of processors with long mode "rax", "rflags",
 /// "r8".

@@ -17,7 +17,7 @@
 
 namespace citcat {
 
-/// What such an instruction works on.
+/// The input of such an instruction.
 struct MicrocodeInput {
   std::uint16_t ax = 0, dx = 0;
   std::uint8_t cl = 0;
@@ -29,7 +29,7 @@ struct MicrocodeInput {
 /// F2 or F3 is before it.
 bool is_behind_repeat(const DecodedInstruction& info);
 
-/// What it leaves.
+/// Its results.
 struct MicrocodeResult {
   std::uint16_t ax = 0, dx = 0;          ///< not of a shift
   std::optional<std::uint16_t> operand;  ///< of a shift alone
@@ -40,7 +40,7 @@ struct MicrocodeResult {
 /// `info` is one of them.
 bool is_microcoded(const DecodedInstruction& info);
 
-/// What becomes of it. It must be one of them.
+/// Executes it. It must be one of these instructions.
 MicrocodeResult run_microcode(const DecodedInstruction& info, const MicrocodeInput& input);
 
 }  // namespace citcat

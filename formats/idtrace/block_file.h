@@ -49,7 +49,7 @@ struct IdtraceBlock {
   std::uint32_t code_bytes() const;
 };
 
-/// What connects the files of one program with each other.
+/// The fields that connect the files of one program with each other.
 struct IdtraceMagic {
   std::uint32_t original = 0, traced = 0;
   bool operator==(const IdtraceMagic&) const = default;

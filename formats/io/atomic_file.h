@@ -11,7 +11,7 @@
 
 namespace citcat {
 
-/// What becomes of an output, by what its name is of.
+/// What happens to an output, depending on what has its name.
 enum class OutputKind : std::uint8_t {
   standard,  ///< "-", or the system's own names of the standard output: written as it comes
   replaced,  ///< a file, or nothing yet: a new file takes the name when it is complete
@@ -67,7 +67,7 @@ class AtomicFile {
   std::uint64_t size_ = 0;
 };
 
-/// What the name of an unfinished file that is kept ends in.
+/// The ending of the name of an unfinished file that is kept.
 inline constexpr std::string_view kPartialSuffix = ".partial";
 
 /// Gives `file`, which is complete and on its device, the name `target` in place of what has it,

@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// A file that nobody should change while it is read: what was read of it would be of two files.
-/// What is no regular file, such as a pipe, has nothing to compare and never counts as changed.
+/// A file that must not change while it is read, because the result would be a mixture of two
+/// files. Anything but a regular file, such as a pipe, never counts as changed.
 class FileWatch {
  public:
   /// Takes an open descriptor, which the caller keeps; `name` is for messages. IoError when it

@@ -10,7 +10,8 @@
 
 namespace citcat {
 
-/// What editors and Windows programs put before a text in UTF-8 (Unicode 15, 23.8); no part of it.
+/// The byte-order mark that editors and Windows programs put before a text in UTF-8 (Unicode 15,
+/// 23.8); not a part of the text.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 /// Reads a stream line by line. A line ends with LF or CR LF; the last one need not end at all. A

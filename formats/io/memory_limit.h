@@ -11,7 +11,7 @@ namespace citcat {
 /// How much decoded data a process may hold by default.
 inline constexpr std::uint64_t kDefaultMemoryLimit = std::uint64_t{2} << 30;
 
-/// In bytes; of the whole process. To be set before threads are begun.
+/// In bytes, for the whole process. Set it before threads are started.
 void set_memory_limit(std::uint64_t bytes);
 std::uint64_t memory_limit();
 

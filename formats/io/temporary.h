@@ -7,9 +7,9 @@
 namespace citcat {
 
 /// A file or folder beside another, of this program's only: `NAME.citcat-` and sixteen random
-/// characters. It is always made anew, never what somebody has put under that name before, and is
-/// locked as long as it lives, so that what a program left that was killed can be known from what
-/// one is at work on. What is left of earlier ones for the same `target` is removed first.
+/// characters. It is always newly created, and locked as long as it lives, so that the remains of a
+/// killed program can be distinguished from files in use. Remains of earlier ones for the same
+/// `target` are removed first.
 class Temporary {
  public:
   enum class Kind : unsigned char { file, folder };

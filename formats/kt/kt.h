@@ -33,7 +33,7 @@ inline constexpr std::size_t kKtMaxRecordBytes =
 inline constexpr std::uint8_t kKtProcess = 0x80;
 inline constexpr std::uint8_t kKtTranslation = 0x81;
 
-/// What a trace in the wide form begins with: "KT64", a type that is reserved in the other one, the
+/// The beginning of a trace in the wide form: "KT64", a type that is reserved in the other one, the
 /// version of the form.
 inline constexpr std::array<std::uint8_t, 8> kKtWideMark = {'K', 'T', '6', '4', 0x82, 1, 0, 0};
 inline constexpr std::size_t kKtMaxWideRecordBytes = 24 + 8 * kKtMaxAddresses;

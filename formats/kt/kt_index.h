@@ -36,7 +36,7 @@ struct SeekTableEntry {
   std::uint64_t stored_bytes = 0;
   std::uint64_t content_bytes = 0;  ///< 0 for skippable frames
 };
-/// What ends the file: the index, then the seek table of `frames` (all before the index) and it.
+/// The end of the file: the index, then the seek table of `frames` (all before the index) and it.
 std::vector<std::uint8_t> encode_kt_index(std::span<const KtSegment> segments,
                                           std::vector<SeekTableEntry> frames);
 

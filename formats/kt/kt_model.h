@@ -18,7 +18,7 @@
 
 namespace citcat {
 
-/// What is decoded is not what was encoded. Who decodes knows which file it is in.
+/// The decoded data differ from what was encoded. The caller knows which file they are in.
 class DamagedSegment : public FormatError {
  public:
   DamagedSegment() : FormatError("stored KT", 0, "expected a record, found damaged data") {}

@@ -68,8 +68,8 @@ struct KtOperands {
 /// cut or unknown have no effect.
 KtOperands kt_operands(std::uint64_t ip, std::span<const std::uint8_t> code, bool bits64 = false);
 
-/// How one address of an instruction is expected to come about: base + (index << scale) +
-/// displacement, of registers as far as they are known.
+/// How one address of an instruction is predicted: base + (index << scale) + displacement, from
+/// registers as far as they are known.
 struct KtAddressRule {
   /// Kinds have statistics of their own.
   enum Kind : std::uint8_t { target, stack, string, memory };

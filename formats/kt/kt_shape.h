@@ -20,8 +20,9 @@ struct KtShape {
   bool bits64 = false;
 };
 
-/// What `records` begins with. `offset`: of that in the trace, at whose beginning the mark may
-/// are, which `form` then becomes. Throws FormatError for what is no record.
+/// The record, or mark, that `records` begins with. `offset`: its place in the trace. A mark, which
+/// may come only at the beginning of the trace, sets `form`. Throws FormatError for what is no
+/// record.
 KtShape kt_shape(std::span<const std::uint8_t> records, std::uint64_t offset, KtForm& form);
 
 }  // namespace citcat

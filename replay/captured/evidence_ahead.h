@@ -18,7 +18,7 @@
 
 namespace citcat {
 
-/// What is known of a captured transaction besides.
+/// Further facts about a captured transaction.
 struct CapturedContext {
   std::uint32_t known = 0;  ///< bit i: byte i of what is read is known, and in its data
   std::uint8_t parts = 1;   ///< transactions of the capture that it is

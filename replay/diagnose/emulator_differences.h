@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// What it does otherwise at this instruction, for people; "" where nothing is known of.
-/// `bits`: the default size of the code segment.
+/// What it does differently at this instruction, for people; "" if no difference is known. `bits`:
+/// the default size of the code segment.
 std::string_view emulator_difference(std::span<const std::uint8_t> code, unsigned bits);
 
 }  // namespace citcat

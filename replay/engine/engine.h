@@ -41,7 +41,7 @@ struct Translation {
 
 class LibraryMappings;
 
-/// What the engine tells while it runs. All members are called inside the engine's loop; an
+/// The reports of the engine while it runs. All members are called inside the engine's loop; an
 /// exception thrown by one stops the run and is rethrown by Engine::run().
 class EngineClient {
  public:

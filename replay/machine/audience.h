@@ -16,7 +16,7 @@
 
 namespace citcat {
 
-/// What several observers want of ordinary code, taken together.
+/// The joint interest of several observers in ordinary code.
 class JointInterest {
  public:
   void add(const Interest& interest) {

@@ -81,7 +81,7 @@ struct JudgedPart {
 };
 
 /// What is judged as one: a block, or several that ran one after another, and what they read and
-/// stored at physical addresses, in program order. Instructions are numbered through.
+/// stored at physical addresses, in program order. Instructions have consecutive numbers.
 struct JudgedBlock {
   std::span<const JudgedPart> parts;  ///< at least one
   std::span<const BlockStore> stores;

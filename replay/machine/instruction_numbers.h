@@ -7,7 +7,7 @@
 
 namespace citcat {
 
-/// By number from the first one on. Those from kLast on are one.
+/// Numbers count from the first instruction. All from kLast on count as one.
 class InstructionNumbers {
  public:
   static constexpr std::uint64_t kLast = 127;

@@ -26,8 +26,8 @@ class StoreWatcher {
 
 /// Physical memory of the replayed machine: the engine's frames, with a record of which bytes some
 /// evidence defines. A byte that was never read on the bus before it was written has no defined
-/// value until the replay writes it; reading it earlier means that the replay has left the
-/// evidence, and is reported instead of being taken as zero.
+/// value until the replay writes it; reading it earlier means that the replay has diverged from the
+/// evidence, and is reported instead of being read as zero.
 class Memory {
  public:
   /// `captured_mask`: physical address bits the monitor recorded (BusModel::address_mask). Bits

@@ -41,8 +41,8 @@ class MachineListener {
 };
 
 /// Each processor goes on as far as the bus shows it before another one is due. What a processor
-/// does within its cache is told when the bus shows it next: between two transactions of its own on
-/// a line nobody else can have touched what it changed there.
+/// does within its cache is reported when the bus shows the processor next: between two of its
+/// transactions on a line, nobody else can have touched what it changed there.
 class MachineSession {
  public:
   /// `policy`: how each is compared with the evidence; nullopt: not at all. `machine` and

@@ -50,8 +50,8 @@ struct Accounting {
 
 /// Accounts for the verification of `file`, an archive with evidence whose interrupts all have
 /// positions: it compared `totals` over `instructions`. Replays the recording once more,
-/// instruction by instruction, and reads the evidence twice; with `line`, an instruction whose line
-/// of the trace is asked of, both another time.
+/// instruction by instruction, and reads the evidence twice; with `line`, the instruction whose
+/// line of the trace is in question, it does both once more.
 Accounting account(const RecordingFile& file, const VerifyTotals& totals,
                    std::uint64_t instructions, std::optional<std::uint64_t> line = std::nullopt);
 

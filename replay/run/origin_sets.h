@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// Sets of inputs of a replay. An input that something later constrains leaves all sets: only those
-/// are of interest that nothing does, unless all are asked for.
+/// Sets of inputs of a replay. An input is removed from all sets when something constrains it: only
+/// unconstrained inputs matter, unless all are requested.
 class OriginSets {
  public:
   using Origin = std::uint32_t;

@@ -11,8 +11,8 @@
 
 namespace citcat {
 
-/// Evidence that can be read again from any place. What was read since hold() is kept; for what
-/// lies before it, the evidence is opened anew.
+/// Evidence that can be read again from any place. Everything read since hold() is kept; for
+/// earlier transactions the evidence is opened again.
 class RewindableEvidence final : public EvidenceReader {
  public:
   using Open = EvidenceSource;

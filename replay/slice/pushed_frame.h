@@ -14,7 +14,7 @@ namespace citcat {
 /// Slots of an interrupt's frame, from the highest address down (SDM vol. 3, 6.12).
 enum class FrameSlot : std::uint8_t { gs, fs, ds, es, ss, sp, flags, cs, ip, error };
 
-/// Those of a frame of so many; none where no frame has so many.
+/// The items of a frame with so many of them; none if no frame has so many.
 std::vector<FrameSlot> frame_of(std::size_t count);
 
 /// A word that was pushed, the places of its bytes from the lowest one up.

@@ -22,7 +22,7 @@
 
 namespace citcat {
 
-/// Which line of a full set gives way.
+/// Which line of a full set is evicted.
 enum class Replacement : std::uint8_t {
   lru,         ///< the one not used for longest
   pseudo_lru,  ///< three bits for four ways (i486 Microprocessor data book, 5.2; Pentium alike)
@@ -71,8 +71,8 @@ const char* cache_traffic_name(CacheTraffic::Kind kind);
 std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
                                                    const CacheDescriptor& descriptor);
 
-/// What of a machine's addresses is cached: memory, but not the hole below 1 MiB, since of video
-/// memory and ROM a PC caches nothing. All that the machine has beyond 4 GiB is taken for memory.
+/// Which of a machine's addresses are cached: memory, but not the hole below 1 MiB, because a PC
+/// caches no video memory and no ROM. Everything beyond 4 GiB counts as memory.
 class CachedMemory {
  public:
   /// `ram_bytes`: from 0 on, 0 where that is not known.

@@ -11,8 +11,8 @@
 
 namespace citcat {
 
-/// Stores that nobody tells of may overwrite an image: what is asked about is therefore compared
-/// with memory. Addresses are multiples of four.
+/// Stores that are not reported may overwrite an image, so an image is compared with memory before
+/// it is used. Addresses are multiples of four.
 class FlagImages {
  public:
   struct Image {

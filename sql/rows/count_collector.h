@@ -16,7 +16,7 @@
 
 namespace citcat::sql {
 
-/// What counts are distinguished by.
+/// The properties by which counts are distinguished.
 struct CountNeeds {
   bool instructions = false;  ///< else accesses
   bool code = false;          ///< by instruction

@@ -32,7 +32,7 @@ enum class AccessClass : std::uint8_t {
   delivery,  ///< tables and frames of a delivery, or what a refused instruction did before
 };
 
-/// Tables and frames are accessed by linear addresses that nobody tells.
+/// The linear addresses of accesses to tables and frames are not reported.
 constexpr bool has_linear(LinearAddr linear, AccessKind kind) {
   return kind == AccessKind::data || linear.value != 0;
 }
@@ -134,7 +134,7 @@ struct RunRows {
   std::uint64_t bytes() const;
 };
 
-/// Which of them somebody asks for.
+/// Which of them are requested.
 struct RowNeeds {
   bool instructions = false, accesses = false, values = false;
   bool events = false, system = false, ports = false, external_writes = false;

@@ -11,7 +11,7 @@
 
 namespace citcat::tools {
 
-/// A branch of which is known where it may go.
+/// A branch with known destinations.
 struct FollowedBranch {
   LinearAddr address;  ///< of its first byte
   LinearAddr next;     ///< of the instruction after it

@@ -12,7 +12,8 @@
 
 namespace citcat::tools {
 
-/// Is told of every call, by CallListener of every end of one, and of the instructions in between.
+/// Is notified of every call, of the end of every call (CallListener), and of the instructions in
+/// between.
 class CallFollowerListener : public CallListener {
  public:
   virtual void called(ProcedureNumber caller, ProcedureNumber procedure) = 0;

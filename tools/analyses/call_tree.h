@@ -13,7 +13,7 @@
 
 namespace citcat::tools {
 
-/// Is told what a CallFollowerListener is told.
+/// Receives what a CallFollowerListener receives.
 class CallTree {
  public:
   static constexpr std::uint64_t kShown = 1000;

@@ -13,7 +13,7 @@ namespace citcat::tools {
 /// In percent; 0 of nothing.
 double percent(std::uint64_t part, std::uint64_t whole);
 
-/// What it fills and writes back of a run that it hears (CacheFeed).
+/// Counts the lines that it fills and writes back in a run (CacheFeed).
 class CountedCache {
  public:
   /// The descriptor must outlive it.

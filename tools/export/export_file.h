@@ -13,7 +13,7 @@
 
 namespace citcat::tools {
 
-/// The file that an exporter writes. It is made with the first byte, so that tools that are told
+/// The file that an exporter writes. It is made with the first byte, so that tools that receive
 /// nothing make none; unfinished it stays as `NAME.partial`, as every trace does.
 class ExportFile {
  public:

@@ -19,7 +19,7 @@
 
 namespace citcat::tools {
 
-/// Is told what a log has, in its order.
+/// Receives the contents of a log, in its order.
 class StepLogListener {
  public:
   virtual ~StepLogListener() = default;

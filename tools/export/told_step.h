@@ -60,7 +60,7 @@ struct ToldEvent {
   std::string facts;    ///< what else its tool wants to know
 };
 
-/// What all exporters count, to be held against each other.
+/// The counts of all exporters, which can be compared with each other.
 struct StepTotals {
   std::uint64_t instructions = 0;  ///< completed
   std::uint64_t fetched = 0;       ///< instructions begun

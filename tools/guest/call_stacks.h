@@ -27,7 +27,7 @@
 
 namespace citcat::tools {
 
-/// A procedure, as a number of whoever uses the stacks.
+/// A procedure, as a number that the user of the stacks gives.
 using ProcedureNumber = std::uint32_t;
 
 /// Where something runs: a number of the listener's.
@@ -51,7 +51,7 @@ struct KernelEntry {
   std::uint8_t vector = 0;  ///< 0 of a call
 };
 
-/// Is told when calls begin and end. What has no listener's path has 0.
+/// Is notified when calls begin and end. Code without a path of the listener has 0.
 class CallListener {
  public:
   virtual ~CallListener() = default;

@@ -5,7 +5,7 @@
 
 namespace citcat::tools {
 
-/// Tells the follower what a tool is told.
+/// Passes to the follower what a tool receives.
 inline void follow(SystemCallFollower& follower, const MachineEvent& event) {
   switch (event.kind) {
     case MachineEvent::Kind::delivered:

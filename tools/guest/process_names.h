@@ -11,11 +11,11 @@ namespace citcat::tools {
 
 /// What processes are called: by the file of the program that execve() began in them ("sh" of
 /// "/bin/sh"), which a child has from its parent until it executes another, or by what they called
-/// themselves last (prctl(2), PR_SET_NAME). Told of system calls
+/// themselves last (prctl(2), PR_SET_NAME). It is notified of system calls
 /// (system_call_follower.h); a process that began its program before that has no name.
 ///
-/// A process is an address space, told by CR3. Kernel threads run in that of the process before
-/// them, and so have its name.
+/// A process is an address space, identified by CR3. Kernel threads run in the address space of the
+/// process before them, and so have its name.
 class ProcessNames final : public SystemCallListener {
  public:
   /// The name of the process with these page tables.

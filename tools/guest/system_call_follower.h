@@ -25,7 +25,7 @@
 
 namespace citcat::tools {
 
-/// Is told what the follower finds.
+/// Is notified of what the follower finds.
 class SystemCallListener {
  public:
   virtual ~SystemCallListener() = default;

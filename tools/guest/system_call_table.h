@@ -32,7 +32,7 @@ struct SystemCallRow {
 const SystemCallRow* find_system_call(std::uint32_t number,
                                       SystemCallInterface of = SystemCallInterface::i386);
 
-/// Those that mean something to who follows processes.
+/// The system calls that matter for following processes.
 enum class SystemCallMeaning : std::uint8_t {
   other,
   exit,

@@ -20,7 +20,7 @@ struct LinearRange {
 struct MachineEvent;
 struct SystemCall;
 
-/// Is told of system calls by who follows them. Numbers tell calls that are open at once apart.
+/// Is notified of system calls. Numbers distinguish calls that are open at the same time.
 class SystemCallWatcher {
  public:
   virtual ~SystemCallWatcher() = default;

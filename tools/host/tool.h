@@ -33,7 +33,7 @@ class BusTurns;
 
 namespace citcat::tools {
 
-/// What a tool is to be told; the host takes the cheapest path that serves all tools of a run.
+/// What a tool receives; the host takes the cheapest path that serves all tools of a run.
 struct Wants {
   bool counts = false;      ///< counted(): how often each piece of code ran
   bool executions = false;  ///< run(), in program order
@@ -106,8 +106,8 @@ struct OtherAccess : Reference {
   bool code = false;  ///< bytes of an instruction
 };
 
-/// A piece of code ran once, as a whole; or iterations of a REP string instruction, which is a
-/// block of its own then. Valid while it is told.
+/// A piece of code ran once, as a whole; or iterations of a REP string instruction, which is then a
+/// block of its own. Valid during the call.
 class Execution {
  public:
   Execution(const StaticBlock& block, Position first, const LinearAddr* addresses,
@@ -211,7 +211,7 @@ struct MachineEvent {
   LinearAddr linear;
 };
 
-/// What of the recorded machine is of interest without the recording.
+/// The properties of the recorded machine that matter without the recording.
 struct MachineFacts {
   CpuModel model = CpuModel::unknown;
   std::uint32_t ram_bytes = 0;                          ///< 0: not known
@@ -231,7 +231,7 @@ struct MachineFacts {
 class NameSource;
 class PartSpool;
 
-/// What a tool may know of the run when it is made.
+/// What a tool may know about the run when it is made.
 struct Setup {
   /// Outlives the tool. Null where parts are only put together: tools that merge do without it.
   const Recording* recording = nullptr;

@@ -20,7 +20,7 @@
 
 namespace citcat::tools {
 
-/// Which part of a run the tools are told.
+/// The part of a run that the tools receive.
 struct HostOptions {
   std::uint64_t from = 0;                ///< first instruction
   std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not told

@@ -21,7 +21,7 @@ struct IdtraceBlockEntry {
   std::uint8_t pointer_code = 0;  ///< of a target: as in IdtraceEntryPlan
 };
 
-/// Is told of blocks: open(), then entries() any number of times, then close().
+/// Receives blocks: open(), then entries() any number of times, then close().
 class IdtraceBlockReceiver {
  public:
   virtual ~IdtraceBlockReceiver() = default;

@@ -25,7 +25,7 @@ struct IdtraceEntryPlan {
 };
 IdtraceEntryPlan idtrace_entry_plan(const DecodedInstruction& info);
 
-/// What `.blk` says of it.
+/// The entry of `.blk` for it.
 IdtraceInstruction idtrace_instruction(const DecodedInstruction& info);
 
 /// The control instruction's entry in a branch trace; `last_byte` is the address of its last byte.

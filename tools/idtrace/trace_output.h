@@ -47,7 +47,7 @@ struct IdtracePart {
   std::vector<std::uint64_t> executions;  ///< of a profile, of each block
 };
 
-/// Writes the files of what it is told. Interrupted, none has its name.
+/// Writes the files from what it receives. If it is interrupted, no file gets its name.
 class IdtraceOutput final : private IdtraceBlockReceiver {
  public:
   IdtraceOutput(const IdtraceFiles& files, const IdtraceOptions& options);

@@ -36,8 +36,8 @@ class Variables {
   virtual void stop_timer() = 0;
 };
 
-/// Arithmetic is that of 64 bits and wraps around. What divides by 0 is 0. What is made of an
-/// argument that nobody knows is not known either, and changes nothing.
+/// Arithmetic is that of 64 bits and wraps around. What divides by 0 is 0. A value that is computed
+/// from an unknown argument is unknown, too, and changes nothing.
 struct CodeNode {
   enum class Kind : std::uint8_t {
     number,     ///< `value`

@@ -13,8 +13,8 @@
 
 namespace citcat::tools {
 
-/// What the tool does to its process is a failure() here, and no more: it is told nothing from then
-/// on, and reports that.
+/// Anything that the tool does to its process is only a failure() here: the tool receives nothing
+/// from then on, and its report says so.
 class IsolatedTool final : public Tool {
  public:
   /// Throws UsageError where the tool refuses its options.

@@ -14,7 +14,7 @@
 
 namespace citcat::tools {
 
-/// What a tool is told when it is made.
+/// What a tool receives when it is made.
 struct PluginSetup {
   std::uint64_t from = 0;       ///< first instruction that is told
   bool begins = true;           ///< nothing was told before

@@ -8,7 +8,7 @@
 
 namespace citcat::tools {
 
-/// What a tool says of itself.
+/// The description of a tool, by itself.
 struct PluginDescription {
   std::string name, summary, options;
   std::uint32_t wants = 0;  ///< of enum citcat_wants

@@ -36,8 +36,8 @@ class EvenChoice {
   std::uint64_t count_ = 0, stride_ = 1;
 };
 
-/// Something told: an instruction, iterations of a REP that follow one another, or an event (`code`
-/// is null).
+/// One report: an instruction, iterations of a REP that follow one another, or an event (`code` is
+/// null).
 struct ToldRecord {
   const StaticInstruction* code = nullptr;
   Position position;

@@ -11,7 +11,7 @@
 
 namespace citcat::view {
 
-/// What foresees the next number of a column. Numbers from kFirstInput on: the input of that
+/// What predicts the next number of a column. Numbers from kFirstInput on: the input of that
 /// number, as far off as it was the last time.
 enum class Foresight : std::uint8_t {
   last,    ///< the number before it

@@ -17,7 +17,7 @@ std::string physical_text(const RunView& view, PhysAddr at);
 /// Up to eight bytes as one number; more bytes one by one, in the order of addresses.
 std::string value_text(std::span<const std::uint8_t> bytes);
 std::string bytes_text(std::span<const std::uint8_t> bytes);
-/// The instruction that lies at `at` just now.
+/// The instruction that is at `at` at this moment.
 struct CodeHere {
   std::vector<std::uint8_t> bytes;  ///< empty if it is not known what lies there
   std::string text;                 ///< "not known" then

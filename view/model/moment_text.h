@@ -11,7 +11,7 @@
 
 namespace citcat::view {
 
-/// A place that was asked for: the first moment of the position where no delivery count is given.
+/// A requested place: the first moment of the position where no delivery count is given.
 struct WantedMoment {
   Position position;
   std::optional<std::uint64_t> deliveries;

@@ -42,7 +42,7 @@ struct StepEvent {
   DeliveredEvent delivery;
 };
 
-/// Valid while it is told.
+/// Valid during the call.
 struct RecordedStep {
   Moment before, after;
   LinearAddr linear;  ///< of the instruction

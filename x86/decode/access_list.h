@@ -8,8 +8,8 @@
 
 namespace citcat {
 
-/// Completes `info`, of which row and encoding are filled in: operands, addresses, change of the
-/// stack pointer, and what follows from the class.
+/// Completes `info`, whose row and encoding are filled in: operands, addresses, change of the stack
+/// pointer, and what follows from the class.
 class AccessList {
  public:
   /// All must outlive the list.

@@ -22,8 +22,8 @@ struct OpcodeMatch {
 };
 
 /// The row for an opcode. `prefix` is the last of F2 and F3, else 66, else np; `modrm` the byte
-/// after the opcode if there is one. No processor is asked for: OpcodeRow::processors. `bits64`:
-/// in 64-bit mode, where some opcodes mean nothing, or something else.
+/// after the opcode if there is one. The processor is not checked: see OpcodeRow::processors.
+/// `bits64`: in 64-bit mode, where some opcodes mean nothing, or something else.
 OpcodeMatch find_opcode(OpcodeMap map, std::uint8_t opcode, MandatoryPrefix prefix,
                         std::optional<std::uint8_t> modrm, bool bits64 = false);
 

@@ -47,7 +47,7 @@ struct ProtectedEntry {
 };
 
 /// The entry that `traffic` begins with, its first transaction being the acknowledge of `vector`;
-/// what memory held is told by `image`. Nullopt where it is not that of a 32-bit gate.
+/// `image` has the contents of memory. Nullopt if it did not go through a 32-bit gate.
 std::optional<ProtectedEntry> find_protected_entry(std::uint8_t vector,
                                                    std::span<const BusTransaction> traffic,
                                                    const MemoryImage& image);

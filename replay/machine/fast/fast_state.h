@@ -51,7 +51,7 @@ struct Op {
 };
 static_assert(sizeof(Op) == 32);
 
-/// EFLAGS' arithmetic flags, not computed before somebody asks.
+/// EFLAGS' arithmetic flags, computed only when they are read.
 ///
 /// ZF is z == 0. SF is bit 31 of `s`, PF the parity of its low byte. `c` holds carries: CF is bit
 /// 31, OF bit 31 xor bit 30, AF bit 3. Carries out of each bit of an addition are such a word as
@@ -75,8 +75,8 @@ struct LazyFlags {
   }
 };
 
-/// A translation that the handlers may use without asking: a page of which any byte may be accessed
-/// as often as one likes. Subset of the Mmu's TLB.
+/// A translation that the handlers may use directly: any byte of the page may be accessed any
+/// number of times. Subset of the Mmu's TLB.
 struct TlbEntry {
   static constexpr std::uint64_t kNone = 1;  ///< no page's address
   std::uint64_t tag = kNone;                 ///< linear address of the page
@@ -145,7 +145,7 @@ struct Overwritten {
   std::uint8_t was_defined = 0;  ///< bit i, byte i was
 };
 
-/// One of the blocks that are compared as one, or told one after the other, in their order.
+/// One of the blocks that are compared together, or reported one after the other, in their order.
 struct BatchedBlock {
   const Block* block = nullptr;
   std::uint32_t first = 0;   ///< instructions before it

@@ -169,7 +169,7 @@ inline T shift(T x, unsigned count, std::uint32_t& fz, std::uint32_t& fs, std::u
 template <class T>
 inline constexpr unsigned kCountMask = sizeof(T) == 8 ? 63 : 31;
 
-/// Kept for flags, whether or not somebody compares them: no handler has to be made twice for that.
+/// Kept for flags in any case, so that no handler has to exist twice for comparisons.
 template <class T>
 inline unsigned count_in_cl(State* s) {
   const unsigned count = get<std::uint8_t>(s, kEcxAt) & kCountMask<T>;

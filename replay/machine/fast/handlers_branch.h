@@ -53,12 +53,12 @@ template <class F>
 CITCAT_FAST_HANDLER void fall(FAST_PARAMETERS) {
   return go<F>(op, s, area, fz, fs, fc, op->immediate, 1);
 }
-/// What is here is made elsewhere.
+/// An operation that the tier does not execute.
 CITCAT_FAST_HANDLER inline void leave(FAST_PARAMETERS) {
   s->save(Exit::tail, op, area, {fz, fs, fc});
 }
 
-/// What a target in CS is told as.
+/// The linear address of a target in CS.
 template <class F>
 inline Offset<F> linear_target(const State* s, Offset<F> target) {
   return F::kWide ? target : static_cast<Offset<F>>(s->segment_base[1]) + target;

@@ -11,7 +11,7 @@
 
 namespace citcat::fast {
 
-/// What of the processor's mode is built into operations.
+/// The parts of the processor's mode that are built into operations.
 struct CodeShape {
   bool bits32 = false;   ///< of code
   bool bits64 = false;   ///< 64-bit mode
@@ -33,7 +33,7 @@ struct CodeShape {
   bool operator==(const CodeShape&) const = default;
 };
 
-/// What becomes of one instruction.
+/// How one instruction is executed.
 struct Lowered {
   enum class Kind : std::uint8_t {
     plain,    ///< `op` makes it, and goes on after it

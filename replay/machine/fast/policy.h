@@ -19,7 +19,8 @@ enum class Keep : std::uint8_t {
 };
 inline constexpr std::size_t kKeeps = 8;
 
-/// What handlers note of their accesses. Each makes a table of the handlers that access memory.
+/// What handlers note about their accesses. Each value has its own table of handlers that access
+/// memory.
 enum class AccessNotes : std::uint8_t {
   none,
   stores,     ///< stores: kept with `addresses`, or in a comparison looked at for State::trap

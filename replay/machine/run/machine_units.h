@@ -43,8 +43,8 @@
 
 namespace citcat {
 
-/// In the order in which they are made: a unit calls those above it. Only what the engine and the
-/// MMU call back is before what it calls.
+/// The units in the order in which they are made: a unit calls those above it. Only callbacks of
+/// the engine and the MMU come before the units that they call.
 struct MachineUnits {
   MachineUnits(CpuModel model, const BusModel& bus, Environment& environment,
                const Listeners& listeners, ExecutionPath path)

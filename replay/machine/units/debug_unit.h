@@ -10,9 +10,9 @@
 
 namespace citcat {
 
-/// Holds DR0 to DR7 and what the instruction in flight has met of them. Nothing here runs while DR7
-/// enables no breakpoint. Breakpoints on instructions throw; all others are pending until whoever
-/// retires the instruction delivers the trap (ExceptionDelivery::take_debug_trap()).
+/// Holds DR0 to DR7, and the breakpoints that the instruction in flight has met. Nothing here runs
+/// while DR7 enables no breakpoint. Breakpoints on instructions throw; all others are pending until
+/// the trap is delivered when the instruction retires (ExceptionDelivery::take_debug_trap()).
 class DebugUnit {
  public:
   /// All must outlive the object.

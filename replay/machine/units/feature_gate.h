@@ -15,11 +15,12 @@
 
 namespace citcat {
 
-/// Goes by the answers of CPUID in the state and those that the replay has come to. Where they do
-/// not tell, an instruction that means one thing alone is executed: a processor without it raises
-/// an exception, which the bus shows. BSF and BSR after F3 mean two: they go on where both leave
-/// the same, and are refused elsewhere, as is what nobody here executes. Processors before long
-/// mode have the rest of what the P6 has, where nothing tells; those before it have no F3 scans.
+/// Uses the answers of CPUID in the state, and those that the replay has reached. Without an
+/// answer, an instruction with a single meaning is executed: a processor without it raises an
+/// exception, which the bus shows. BSF and BSR after F3 have two meanings: they are executed if
+/// both give the same, and refused otherwise, like instructions that citcat does not execute.
+/// Without an answer, processors before long mode have the features of the P6; those before the P6
+/// have no F3 scans.
 class FeatureGate {
  public:
   /// All must outlive the object.

@@ -15,8 +15,8 @@ namespace citcat {
 class DebugUnit;
 class Retirement;
 
-/// Holds SMBASE. Both directions go through the map of the saved state (smm_save_map.h) and are
-/// told as AccessKind::system. Where SMBASE is not known the replay stops.
+/// Holds SMBASE. Saving and restoring use the map of the saved state (smm_save_map.h), and are
+/// reported as AccessKind::system. If SMBASE is not known, the replay stops.
 class SystemManagement {
  public:
   /// All must outlive the object.
