@@ -108,7 +108,7 @@ struct BusDescription {
   std::unique_ptr<BusDecoder> (*make)(const SampleInfo& samples, const PinSet& pins);
   /// Only a channel map can choose this bus: its pins are also those of another.
   bool by_name_only = false;
-  /// What has the same pins, and is taken for `cpu` if it is not known which it is.
+  /// Other processors with the same pins; `cpu` is assumed if the processor is not known.
   std::array<CpuModel, 2> others = {CpuModel::unknown, CpuModel::unknown};
 
   bool is_of(CpuModel model) const {
