@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/captures/sample_buffer.h"
+#include "formats/captures/table_cells.h"
 #include "formats/captures/table_head.h"
 #include "formats/captures/table_text.h"
 #include "formats/captures/table_times.h"
@@ -41,6 +42,38 @@ bool is_row_of_units(const std::vector<std::string_view>& fields) {
                       [](std::string_view field) { return field.empty(); });
 }
 
+/// The rows from this line on begin with numbers that rise by one.
+bool are_numbered(std::string_view head, char separator, std::uint64_t first_line) {
+  constexpr std::size_t kRows = 3;
+  std::vector<std::uint64_t> numbers;
+  for (const NumberedLine& line : lines_of(head)) {
+    if (line.number < first_line || numbers.size() == kRows) continue;
+    std::uint64_t number = 0;
+    if (!parse_decimal(first_fields(line.text, separator)[0], number)) return false;
+    numbers.push_back(number);
+  }
+  return numbers.size() == kRows && numbers[1] == numbers[0] + 1 && numbers[2] == numbers[1] + 1;
+}
+
+/// How many of the last columns are those of Rigol's step, of which other rows have no cells.
+std::size_t step_columns(const std::vector<std::string_view>& names) {
+  const auto last = std::find_if_not(names.rbegin(), names.rend(), names_a_step);
+  return static_cast<std::size_t>(last - names.rbegin());
+}
+
+/// What a row of a number of cells of its own shows of a table with these names.
+enum class Misfit : std::uint8_t { none, without_steps, with_row_numbers, other };
+Misfit misfit_of(std::size_t cells, const std::vector<std::string_view>& names,
+                 std::string_view head, char separator, std::uint64_t line) {
+  if (cells == names.size()) return Misfit::none;
+  const std::size_t steps = step_columns(names);
+  if (steps != 0 && cells + steps == names.size()) return Misfit::without_steps;
+  // R writes no name for the column that numbers the rows.
+  if (cells == names.size() + 1 && are_numbered(head, separator, line))
+    return Misfit::with_row_numbers;
+  return Misfit::other;
+}
+
 /// "sep=;": tells Excel the separator, and is in the first line.
 std::optional<char> declared_separator(std::string_view line) {
   constexpr std::string_view kWord = "sep=";
@@ -49,10 +82,17 @@ std::optional<char> declared_separator(std::string_view line) {
   return line.back();
 }
 
+/// '\r' where a file has no other line ends.
+char line_end_of(std::string_view head) {
+  const bool old = head.find('\n') == std::string_view::npos;
+  return old && head.find('\r') != std::string_view::npos ? '\r' : '\n';
+}
+
 class CsvSource final : public SampleSource {
  public:
   explicit CsvSource(std::unique_ptr<InputStream> input)
-      : head_(head_of(*input)), lines_(std::move(input)) {
+      : head_(head_of(*input)), lines_(std::move(input), line_end_of(head_)) {
+    if (line_end_of(head_) == '\r') std::replace(head_.begin(), head_.end(), '\r', '\n');
     info_.name = lines_.name();
     read_head();
     head_ = {};
@@ -81,12 +121,16 @@ class CsvSource final : public SampleSource {
   }
 
   std::vector<std::string> warnings() const override {
-    std::vector<std::string> warnings;
+    std::vector<std::string> warnings = doubts_;
     if (!left_out_.empty())
       warnings.push_back("columns after the text of column '" + columns_[text_column_].name +
                          "' are left out, because words do not show where it ends: " + left_out_);
     if (unknown_ != 0)
       warnings.push_back(std::to_string(unknown_) + " levels are x, z or ?: they read as 0");
+    if (clock_.crowded() != 0)
+      warnings.push_back(std::to_string(clock_.crowded()) +
+                         " rows are less than a sample after the row before: each is taken for "
+                         "the next sample");
     if (clock_.uneven() != 0)
       warnings.push_back(std::to_string(clock_.uneven()) +
                          " rows are not a whole number of samples after the row before, as the "
@@ -100,7 +144,8 @@ class CsvSource final : public SampleSource {
     bool time = false;  ///< of times or text: no channel
     std::size_t first_channel = 0;
     std::size_t bits = 0;
-    bool words = false;  ///< its levels are words
+    CellForm::Kind kind = CellForm::Kind::level;
+    unsigned base = 16;
   };
 
   /// What the columns are judged by.
@@ -123,7 +168,7 @@ class CsvSource final : public SampleSource {
         separator_ = *separator;
         continue;
       }
-      if (separator_ == ' ' && is_rule(row_)) continue;
+      if ((separator_ == ' ' || separator_ == '|') && is_rule(row_)) continue;
       if (columns_.empty()) {
         const auto fields = first_fields(row_, separator_);
         if (lines_.number() < names_line) {
@@ -140,6 +185,7 @@ class CsvSource final : public SampleSource {
         }
         name_or_number(fields);
       }
+      fit_columns();
       const auto fields = fields_of(row_, separator_, columns_.size());
       if (fields.size() == columns_.size() && is_row_of_units(fields)) {
         take_units(fields);
@@ -154,6 +200,21 @@ class CsvSource final : public SampleSource {
       return;
     }
     lines_.fail("expected a table of samples, found no row of values");
+  }
+
+  /// Makes the columns those of the rows, where the names are more or fewer.
+  void fit_columns() {
+    if (separator_ == ' ') return;
+    std::vector<std::string_view> names;
+    for (const Column& column : columns_) names.emplace_back(column.name);
+    const std::size_t cells = first_fields(row_, separator_).size();
+    const Misfit misfit = misfit_of(cells, names, head_, separator_, lines_.number());
+    if (misfit == Misfit::without_steps) {
+      columns_.resize(cells);
+    } else if (misfit == Misfit::with_row_numbers) {
+      columns_.insert(columns_.begin(), Column{.name = {}, .time = true});
+      if (time_column_ >= 0) ++time_column_;
+    }
   }
 
   /// A line above the table that has its separators.
@@ -187,16 +248,27 @@ class CsvSource final : public SampleSource {
   void read_comment(std::string_view line) {
     if (line.find("DSView") != std::string_view::npos) changes_only_ = true;
     if (line.size() > 1) comment_ = line.substr(1);
+    list_numbered_channel(trimmed(line.substr(std::min<std::size_t>(1, line.size()))));
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) return;
     const std::string key = lower_case(trimmed(line.substr(1, colon - 1)));
     const std::string_view value = trimmed(line.substr(colon + 1));
     if (key == "samplerate" || key == "sample rate") {
       info_.sample_rate_hz = parse_sample_rate(std::string(value));
+    } else if (key == "period") {
+      if (const auto period = parse_time(value, 0); period && *period > 0)
+        info_.sample_rate_hz = 1 / *period;
     } else if (begins_with(key, "channels (") && value.find(',') != std::string_view::npos) {
       listed_.clear();
       for (const auto name : split_row(value, ',')) listed_.emplace_back(name);
     }
+  }
+
+  /// "3  CLK": libsigrok lists the columns for gnuplot in comments, from 0.
+  void list_numbered_channel(std::string_view comment) {
+    std::uint64_t number = 0;
+    if (!parse_decimal(take_word(comment), number) || number != listed_.size()) return;
+    if (const std::string_view name = trimmed(comment); !name.empty()) listed_.emplace_back(name);
   }
 
   void name_columns(const std::vector<std::string_view>& fields) {
@@ -236,9 +308,10 @@ class CsvSource final : public SampleSource {
 
   void number_columns(const std::vector<std::string_view>& fields) {
     if (fields.size() > kMaxChannels) lines_.fail("expected fewer columns");
-    for (std::size_t i = 0; i < fields.size(); ++i)
-      columns_.push_back(
-          {listed_.size() == fields.size() ? listed_[i] : std::to_string(i), false, 0, 0});
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::string name = listed_.size() == fields.size() ? listed_[i] : std::to_string(i);
+      columns_.push_back({.name = name, .time = names_a_position(name)});
+    }
   }
 
   void take_units(const std::vector<std::string_view>& fields) {
@@ -295,6 +368,7 @@ class CsvSource final : public SampleSource {
     if (in_cells) seconds_per_unit_ = 1;
     if (seconds_per_unit_ == 0) return;
     clock_ = RowClock(info_.sample_rate_hz);
+    find_thousands(column);
     learn_steps(column);
     // libsigrok names a unit alone: without a rate its rows are samples.
     const bool unit_alone = unit_of_time(columns_[column].name) != 0;
@@ -302,19 +376,46 @@ class CsvSource final : public SampleSource {
     if (info_.sample_rate_hz == 0) info_.sample_rate_hz = clock_.rate_found();
   }
 
-  void learn_steps(std::size_t column) {
-    std::vector<double> times;
-    double resolution = 1;
+  /// The cells of a column in the rows of the head; none where a row lacks it.
+  std::vector<std::string_view> cells_of(std::size_t column) const {
+    std::vector<std::string_view> cells;
     for (const NumberedLine& line : lines_of(head_)) {
       if (line.number < lines_.number()) continue;
       const auto fields = split_row(line.text, separator_);
-      if (column >= fields.size()) return;
-      const auto time = parse_time(fields[column], seconds_per_unit_);
+      if (column >= fields.size()) return {};
+      cells.push_back(fields[column]);
+    }
+    return cells;
+  }
+
+  void find_thousands(std::size_t column) {
+    thousands_ = sign_of_thousands(cells_of(column), seconds_per_unit_);
+    if (thousands_ != 0)
+      doubts_.push_back("times of column '" + columns_[column].name + "': '" + thousands_ +
+                        "' is read as the sign between thousands");
+  }
+
+  void learn_steps(std::size_t column) {
+    std::vector<double> times;
+    double resolution = 1;
+    for (const std::string_view cell : cells_of(column)) {
+      const auto time = time_of(cell);
       if (!time) return;
       times.push_back(*time);
-      resolution = std::min(resolution, resolution_of_time(fields[column], seconds_per_unit_));
+      resolution = std::min(resolution, resolution_of_time(cell, seconds_per_unit_));
     }
     clock_.learn(times, resolution);
+  }
+  std::optional<double> time_of(std::string_view cell) {
+    std::string text(cell);
+    if (thousands_ != 0) std::erase(text, thousands_);
+    std::optional<double> time = parse_time(text, seconds_per_unit_);
+    const auto day = day_of_time(text);
+    if (!time || !day) return time;
+    // Days since the first row, so that no digits of the time are lost.
+    constexpr double kSecondsPerDay = 86400;
+    if (!first_day_) first_day_ = *day;
+    return *time + static_cast<double>(*day - *first_day_) * kSecondsPerDay;
   }
 
   /// The words of a row as far as they can be distinguished: a time may be two, text any number.
@@ -327,10 +428,9 @@ class CsvSource final : public SampleSource {
         lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
                     std::to_string(words.size()));
       fields.push_back(words[word++]);
-      std::uint64_t ignored = 0;
       if (columns_[i].time) {
         if (word < words.size() && unit_of_time(words[word]) != 0) ++word;
-      } else if (!parse_hexadecimal(fields.back(), ignored)) {
+      } else if (!is_table_value(fields.back())) {
         text_column_ = i;
         break;
       }
@@ -343,29 +443,20 @@ class CsvSource final : public SampleSource {
     return fields;
   }
 
-  /// Which columns of a table of numbers have digits other than 0 and 1 in these rows.
-  std::vector<bool> columns_of_digits(const std::vector<std::string_view>& first) const {
-    std::vector<bool> digits(columns_.size());
-    std::uint64_t value = 0;
-    const bool numbers = std::any_of(first.begin(), first.end(), [&](std::string_view field) {
-      return field.size() > 1 && parse_hexadecimal(field, value);
-    });
-    // A table of levels stays one, whatever damage is in it.
-    if (!numbers) return digits;
-    std::string_view text = head_;
-    for (std::uint64_t line = 1;; ++line) {
-      const auto end = text.find('\n');
-      if (end == std::string_view::npos) return digits;
-      const std::string_view row = trimmed(text.substr(0, end));
-      text.remove_prefix(end + 1);
-      if (line < lines_.number() || is_comment(row)) continue;
-      const auto fields = separator_ == ' ' ? words_of(row) : split_row(row, separator_);
-      for (std::size_t i = 0; i < std::min(fields.size(), digits.size()); ++i) {
-        const bool level = fields[i] == "0" || fields[i] == "1";
-        if (fields[i].size() == 1 && !level && parse_hexadecimal(fields[i], value))
-          digits[i] = true;
-      }
+  /// The values of each column in the rows of the head, those of the first row first.
+  std::vector<std::vector<std::string_view>> head_cells(
+      const std::vector<std::string_view>& first) const {
+    std::vector<std::vector<std::string_view>> cells(columns_.size());
+    const auto add = [&](const std::vector<std::string_view>& fields) {
+      for (std::size_t i = 0; i < std::min(fields.size(), cells.size()); ++i)
+        cells[i].push_back(fields[i]);
+    };
+    add(first);
+    for (const NumberedLine& line : lines_of(head_, head_.size())) {
+      if (line.number <= lines_.number()) continue;
+      add(separator_ == ' ' ? words_of(trimmed(line.text)) : split_row(line.text, separator_));
     }
+    return cells;
   }
 
   /// The words of a row before the first column of text, without units of times.
@@ -380,31 +471,24 @@ class CsvSource final : public SampleSource {
   }
 
   void measure_columns(const std::vector<std::string_view>& fields) {
-    const std::vector<bool> digits = columns_of_digits(fields);
+    // A table of levels stays one, whatever damage is in it.
+    const bool numbers = std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
+      return field.size() > 1 && parse_cell(field, 16);
+    });
+    const auto cells = head_cells(fields);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
       if (column.time) continue;
+      const CellForm form = form_of_cells(column.name, cells[i], numbers);
+      // Disassembly, symbols: columns for people.
+      column.time = form.kind == CellForm::Kind::text;
+      column.kind = form.kind;
+      column.base = form.base;
+      column.bits = form.channels.size();
       column.first_channel = info_.channels.size();
-      const bool level = fields[i] == "0" || fields[i] == "1" || is_unknown_level(fields[i]);
-      column.words = level_in_words(fields[i]).has_value();
-      if (column.words || (level && !digits[i])) {
-        column.bits = 1;
-        info_.channels.push_back(column.name);
-        continue;
-      }
-      std::uint64_t value = 0;
-      if (!parse_hexadecimal(fields[i], value)) {
-        // Disassembly, symbols: columns for people.
-        column.time = true;
-        continue;
-      }
-      std::string_view number = fields[i];
-      if (begins_with(number, "0x") || begins_with(number, "0X")) number.remove_prefix(2);
-      if (number.size() > 1 && (number.back() == 'h' || number.back() == 'H'))
-        number.remove_suffix(1);
-      column.bits = number.size() * 4;
-      for (std::size_t bit = 0; bit < column.bits; ++bit)
-        info_.channels.push_back(column.name + std::to_string(bit));
+      info_.channels.insert(info_.channels.end(), form.channels.begin(), form.channels.end());
+      if (!form.doubt.empty())
+        doubts_.push_back("column '" + column.name + "' is read as " + form.doubt);
     }
   }
 
@@ -428,6 +512,7 @@ class CsvSource final : public SampleSource {
   }
 
   void read_row(std::string_view line) {
+    line = without_edges(line, separator_);
     std::size_t i = 0;
     bool more = true;
     std::string_view time;
@@ -443,11 +528,6 @@ class CsvSource final : public SampleSource {
       }
       if (column.time) {
         if (static_cast<int>(i) == time_column_) time = field;
-      } else if (column.words) {
-        read_word(column, field);
-      } else if (column.bits == 1 && field.size() == 1) {
-        if (field[0] != '0' && field[0] != '1') check_unknown(column, field);
-        set_level(sample_, column.first_channel, field[0] == '1');
       } else {
         read_value(column, field);
       }
@@ -467,28 +547,44 @@ class CsvSource final : public SampleSource {
     ++unknown_;
   }
 
-  void read_word(const Column& column, std::string_view field) {
-    const std::optional<bool> level = level_in_words(field);
+  void read_value(const Column& column, std::string_view field) {
+    switch (column.kind) {
+      case CellForm::Kind::level:
+        if (field.size() != 1) return read_number(column, field);
+        if (field[0] != '0' && field[0] != '1') check_unknown(column, field);
+        set_level(sample_, column.first_channel, field[0] == '1');
+        break;
+      case CellForm::Kind::word_level:
+        return read_level(column, field, level_in_words(field));
+      case CellForm::Kind::real_level:
+        return read_level(column, field, real_level(field));
+      case CellForm::Kind::number:
+      case CellForm::Kind::text:
+        return read_number(column, field);
+    }
+  }
+  void read_level(const Column& column, std::string_view field, std::optional<bool> level) {
     if (!level) check_unknown(column, field);
     set_level(sample_, column.first_channel, level.value_or(false));
   }
-
-  void read_value(const Column& column, std::string_view field) {
-    std::uint64_t value = 0;
-    if (!parse_hexadecimal(field, value) || (column.bits < 64 && (value >> column.bits) != 0))
-      bad_value(column, field);
+  void read_number(const Column& column, std::string_view field) {
+    const auto value = parse_cell(field, column.base);
+    if (!value || (column.bits < 64 && (*value >> column.bits) != 0)) bad_value(column, field);
     for (std::size_t bit = 0; bit < column.bits; ++bit)
-      set_level(sample_, column.first_channel + bit, ((value >> bit) & 1) != 0);
+      set_level(sample_, column.first_channel + bit, ((*value >> bit) & 1) != 0);
   }
 
   [[noreturn]] void bad_value(const Column& column, std::string_view field) const {
-    lines_.fail("expected a value of " + std::to_string(column.bits) + " bits in column '" +
-                column.name + "', found '" + shown(field) + "'");
+    const std::string_view base = column.base == 2    ? "binary "
+                                  : column.base == 10 ? "decimal "
+                                                      : "";
+    lines_.fail("expected a " + std::string(base) + "value of " + std::to_string(column.bits) +
+                " bits in column '" + column.name + "', found '" + shown(field) + "'");
   }
 
   /// Sample number of a row's time: samples where the rate is known, else nanoseconds.
   std::uint64_t number_of(std::string_view text) {
-    const std::optional<double> time = parse_time(text, seconds_per_unit_);
+    const std::optional<double> time = time_of(text);
     if (!time)
       lines_.fail("expected a time in column '" + shown(columns_[time_column()].name) +
                   "', found '" + shown(text) + "'");
@@ -507,9 +603,10 @@ class CsvSource final : public SampleSource {
   std::vector<std::string> listed_;  ///< channel names of a comment
   std::string comment_;              ///< the last one
   std::vector<Column> columns_;
-  int time_column_ = -1;         ///< -1: none
-  std::size_t text_column_ = 0;  ///< first column that words do not delimit; all if none
-  std::string left_out_;         ///< names of the columns of values after it
+  int time_column_ = -1;             ///< -1: none
+  std::size_t text_column_ = 0;      ///< first column that words do not delimit; all if none
+  std::string left_out_;             ///< names of the columns of values after it
+  std::vector<std::string> doubts_;  ///< what was decided by values alone
   bool changes_only_ = false;
   std::string_view row_;
   bool row_pending_ = false;
@@ -517,6 +614,8 @@ class CsvSource final : public SampleSource {
   SampleBuffer buffer_{1, false};
   double seconds_per_unit_ = 0;  ///< of times; 0: not known
   double horizontal_unit_ = 0;   ///< the same, of the settings above the table
+  char thousands_ = 0;           ///< the sign between thousands in times, where it is not clear
+  std::optional<std::int64_t> first_day_;  ///< of times with dates
   RowClock clock_{0};
   std::uint64_t unknown_ = 0;  ///< levels
 };
@@ -566,6 +665,10 @@ TableVerdict judge_table(std::string_view text) {
       rows += names.empty() ? 0 : 1;
       continue;
     }
+    const std::size_t cells = first_fields(line.text, separator).size();
+    const Misfit misfit = misfit_of(cells, names, text, separator, line.number);
+    if (misfit == Misfit::without_steps) names.resize(cells);
+    if (misfit == Misfit::with_row_numbers) names.insert(names.begin(), std::string_view());
     const auto fields = fields_of(line.text, separator, names.size());
     const std::string where = "line " + std::to_string(line.number);
     if (fields.size() != names.size()) {
@@ -582,8 +685,28 @@ TableVerdict judge_table(std::string_view text) {
   return {rows >= 2, {}};
 }
 
-std::string_view prefix_text(std::span<const std::uint8_t> prefix) {
-  return {reinterpret_cast<const char*>(prefix.data()), prefix.size()};
+/// Lines of levels alone, with blanks between them: two may as well be something else.
+bool is_table_of_levels(std::string_view text) {
+  constexpr std::size_t kFewestColumns = 3, kRows = 8;
+  std::vector<NumberedLine> lines = lines_of(text);
+  if (lines.size() <= kRows) return false;
+  const std::size_t columns = split_row(lines[1].text, ' ').size();
+  const auto levels = [&](const NumberedLine& line) {
+    const auto words = split_row(line.text, ' ');
+    return words.size() == columns &&
+           std::all_of(words.begin(), words.end(), [](std::string_view word) {
+             return word == "0" || word == "1" || real_level(word);
+           });
+  };
+  return columns >= kFewestColumns && split_row(lines[0].text, ' ').size() == columns &&
+         std::all_of(lines.begin() + 1, lines.begin() + 1 + kRows, levels);
+}
+
+/// The beginning of a file, with the line ends of today.
+std::string prefix_text(std::span<const std::uint8_t> prefix) {
+  std::string text(prefix.begin(), prefix.end());
+  if (line_end_of(text) == '\r') std::replace(text.begin(), text.end(), '\r', '\n');
+  return text;
 }
 
 }  // namespace
@@ -593,21 +716,23 @@ std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input
 }
 
 int rate_sample_csv(std::span<const std::uint8_t> prefix) {
-  const std::string_view text = prefix_text(prefix);
+  const std::string head = prefix_text(prefix);
+  const std::string_view text = head;
   if (text.find('\0') != std::string_view::npos) return 0;
   if (text.find("generated by libsigrok") < 64 || text.find("generated by DSView") < 64) return 95;
   const std::string_view first = text.substr(0, text.find('\n'));
-  const bool separated = first.find_first_of(",;\t") != std::string_view::npos;
+  const bool separated = first.find_first_of(",;\t|") != std::string_view::npos;
   // Saleae Logic writes "Time [s],", versions before 2 "Time[s], ", as Kingst's program does.
   if (separated && begins_with(text, "Time") &&
       unit_of_column(first_fields(first, separator_of(text))[0]) != 0)
     return 95;
-  if (!separated && rate_printed_table(text)) return 30;
+  if (!separated && (rate_printed_table(text) || is_table_of_levels(text))) return 30;
   return judge_table(text).is_table ? 30 : 0;
 }
 
 std::string complaint_of_table(std::span<const std::uint8_t> prefix) {
-  const std::string_view text = prefix_text(prefix);
+  const std::string head = prefix_text(prefix);
+  const std::string_view text = head;
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     return "it is text in UTF-16: save it as UTF-8";
   if (text.find('\0') != std::string_view::npos) return {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/captures/table_cells.h"
 #include "formats/captures/table_text.h"
 #include "formats/captures/table_times.h"
 
@@ -9,7 +10,7 @@ namespace citcat {
 
 bool is_table_value(std::string_view field) {
   return is_table_number(field) || is_unknown_level(field) || level_in_words(field) ||
-         parse_time(field, 1).has_value();
+         parse_cell(field, 16) || parse_cell(field, 10) || parse_time(field, 1).has_value();
 }
 
 bool looks_like_names(const std::vector<std::string_view>& fields) {

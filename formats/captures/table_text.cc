@@ -50,6 +50,14 @@ std::string_view take_field(std::string_view& line, char separator, bool& last) 
   return field;
 }
 
+std::string_view without_edges(std::string_view line, char separator) {
+  if (separator != '|') return line;
+  line = trimmed(line);
+  if (!line.empty() && line.front() == '|') line.remove_prefix(1);
+  if (!line.empty() && line.back() == '|') line.remove_suffix(1);
+  return line;
+}
+
 std::vector<std::string_view> split_row(std::string_view line, char separator) {
   std::vector<std::string_view> fields;
   if (separator == ' ') {
@@ -57,6 +65,7 @@ std::vector<std::string_view> split_row(std::string_view line, char separator) {
       fields.push_back(word);
     return fields;
   }
+  line = without_edges(line, separator);
   for (bool last = false; !last;) fields.push_back(take_field(line, separator, last));
   return fields;
 }
@@ -64,11 +73,12 @@ std::vector<std::string_view> split_row(std::string_view line, char separator) {
 bool is_comment(std::string_view line) {
   // "#,CLK,S0" and "#;CLK;S0" are names of columns, of which the first numbers the rows.
   const bool counts = line.size() > 1 && line[0] == '#' && (line[1] == ',' || line[1] == ';');
-  return trimmed(line).empty() || line[0] == ';' || (line[0] == '#' && !counts);
+  // DOS programs may end a text with Ctrl-Z.
+  return trimmed(line).empty() || line == "\x1a" || line[0] == ';' || (line[0] == '#' && !counts);
 }
 
 bool is_rule(std::string_view line) {
-  return line.find_first_not_of("-=+| \t") == std::string_view::npos;
+  return line.find_first_not_of("-=+:| \t") == std::string_view::npos;
 }
 
 std::string lower_case(std::string_view text) {
@@ -86,8 +96,9 @@ bool is_unknown_level(std::string_view field) {
 std::optional<bool> level_in_words(std::string_view field) {
   if (field.size() > 5) return std::nullopt;
   const std::string word = lower_case(field);
-  if (word == "h" || word == "high" || word == "true" || word == "on") return true;
-  if (word == "l" || word == "low" || word == "false" || word == "off") return false;
+  if (word == "h" || word == "high" || word == "true" || word == "on" || word == "yes") return true;
+  if (word == "l" || word == "low" || word == "false" || word == "off" || word == "no")
+    return false;
   return std::nullopt;
 }
 
@@ -99,7 +110,7 @@ bool is_table_number(std::string_view field) {
 /// Columns that stand apart by blanks from the names of the columns on. A comma in a row belongs to
 /// a field then, as in a disassembled instruction.
 static bool is_printed(const std::vector<NumberedLine>& lines) {
-  return lines.size() > 1 && lines[0].text.find_first_of(",;\t") == std::string_view::npos &&
+  return lines.size() > 1 && lines[0].text.find_first_of(",;\t|") == std::string_view::npos &&
          std::all_of(lines.begin(), lines.end(), [](const NumberedLine& line) {
            return trimmed(line.text).find("  ") != std::string_view::npos;
          });
@@ -110,7 +121,7 @@ char separator_of(std::string_view head) {
   if (is_printed(lines)) return ' ';
   // Titles and names come first: the second half is rows.
   const auto rows = std::span(lines).subspan(lines.size() / 2);
-  for (const char c : {'\t', ';', ','}) {
+  for (const char c : {'\t', ';', '|', ','}) {
     if (rows.empty()) break;
     const std::size_t separators = count_of(rows[0].text, c);
     if (separators != 0 && std::all_of(rows.begin(), rows.end(), [&](const NumberedLine& row) {
@@ -120,22 +131,21 @@ char separator_of(std::string_view head) {
   }
   // Damaged, or a row alone: by its first line.
   const std::string_view first = lines.empty() ? head.substr(0, head.find('\n')) : lines[0].text;
-  for (const char c : {',', '\t', ';'})
+  for (const char c : {',', '\t', ';', '|'})
     if (first.find(c) != std::string_view::npos) return c;
   return trimmed(first).find(' ') != std::string_view::npos ? ' ' : ',';
 }
 
-std::vector<NumberedLine> lines_of(std::string_view head) {
-  // So many say what a table is like; more only take time.
-  constexpr std::size_t kMostLines = 256;
+std::vector<NumberedLine> lines_of(std::string_view head, std::size_t most) {
   std::vector<NumberedLine> lines;
-  for (std::uint64_t number = 1; lines.size() < kMostLines; ++number) {
+  for (std::uint64_t number = 1; lines.size() < most; ++number) {
     const auto end = head.find('\n');
     if (end == std::string_view::npos) break;
     std::string_view line = head.substr(0, end);
     head.remove_prefix(end + 1);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    if (!is_comment(line)) lines.push_back({line, number});
+    const bool rule = line.find('|') != std::string_view::npos && is_rule(line);
+    if (!is_comment(line) && !rule) lines.push_back({line, number});
   }
   return lines;
 }

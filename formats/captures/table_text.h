@@ -16,6 +16,8 @@ std::string_view take_word(std::string_view& line);
 /// Takes the next field off the front of `line`, blanks at its ends and quotes removed; what is
 /// between quotes may hold separators (RFC 4180, 2.6). `last`: no separator follows.
 std::string_view take_field(std::string_view& line, char separator, bool& last);
+/// A row of a table drawn with '|' without the ones at its ends; any other row as it is.
+std::string_view without_edges(std::string_view line, char separator);
 /// The fields of a row; a blank as the separator stands for any number of them.
 std::vector<std::string_view> split_row(std::string_view line, char separator);
 
@@ -41,7 +43,9 @@ struct NumberedLine {
   std::string_view text;
   std::uint64_t number = 0;
 };
-/// The whole lines of `head`, without their ends and without comments.
-std::vector<NumberedLine> lines_of(std::string_view head);
+/// So many lines show what a table is like; more only take time.
+inline constexpr std::size_t kTypicalLines = 256;
+/// The whole lines of `head`, at most `most`, without their ends and without comments.
+std::vector<NumberedLine> lines_of(std::string_view head, std::size_t most = kTypicalLines);
 
 }  // namespace citcat

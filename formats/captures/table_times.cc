@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -23,7 +24,7 @@ std::string_view without_brackets(std::string_view text) {
 /// What is after the word for a time that a lower-case name begins with.
 std::optional<std::string_view> behind_time(std::string_view name) {
   // The longer words first.
-  for (const std::string_view word : {"timestamp", "time stamp", "time"})
+  for (const std::string_view word : {"timestamp", "time stamp", "time", "zeit"})
     if (name.starts_with(word)) return name.substr(word.size());
   // "t [s]", "t/ms": a name that only its unit makes one of times.
   if (name.size() > 1 && name[0] == 't' && kAroundUnits.find(name[1]) != std::string_view::npos)
@@ -81,9 +82,32 @@ std::optional<std::string> take_clock_time(std::string_view text) {
   return zone ? std::optional(std::move(digits)) : std::nullopt;
 }
 
-std::optional<Written> take_time(std::string_view text, double unit) {
-  text = trimmed(text);
+/// Without what parts thousands and is no decimal sign: apostrophes, and blanks between digits
+/// (Unicode 15: U+00A0, U+2009, U+202F, U+2019).
+std::string without_gaps(std::string_view text) {
+  static constexpr std::string_view kGaps[] = {
+      " ", "'", "\xc2\xa0", "\xe2\x80\x89", "\xe2\x80\xaf", "\xe2\x80\x99"};
+  const auto is_digit = [&](std::size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  std::string joined;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t gap = 0;
+    for (const std::string_view sign : kGaps)
+      if (text.substr(i).starts_with(sign) && i != 0 && is_digit(i - 1) &&
+          is_digit(i + sign.size()))
+        gap = sign.size();
+    if (gap == 0) joined += text[i++];
+    i += gap;
+  }
+  return joined;
+}
+
+std::optional<Written> take_time(std::string_view cell, double unit) {
+  std::string_view text = trimmed(cell);
   if (auto digits = take_clock_time(text)) return Written{std::move(*digits), 1};
+  const std::string joined = without_gaps(text);
+  text = joined;
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   std::size_t end = std::min(text.find_first_not_of("0123456789+-.,"), text.size());
   // The exponent, which no unit begins like.
@@ -128,11 +152,20 @@ double unit_of_time(std::string_view text) {
 }
 
 bool names_a_position(std::string_view column) {
-  static constexpr std::string_view kCounts[] = {
-      "sample", "line", "sample number", "sample #", "sample no.", "index",
-      "#",      "no",   "no.",           "nr",       "nr."};
+  static constexpr std::string_view kCounts[] = {"sample",
+                                                 "line",
+                                                 "sample number",
+                                                 "sample counter (for internal gnuplot purposes)",
+                                                 "sample #",
+                                                 "sample no.",
+                                                 "index",
+                                                 "#",
+                                                 "no",
+                                                 "no.",
+                                                 "nr",
+                                                 "nr."};
   const std::string name = lower_case(column);
-  return name.starts_with("time") || name.starts_with("state number") ||
+  return name.starts_with("time") || name.starts_with("zeit") || name.starts_with("state number") ||
          std::find(std::begin(kCounts), std::end(kCounts), name) != std::end(kCounts) ||
          unit_of_column(column) != 0;
 }
@@ -161,6 +194,53 @@ std::optional<double> parse_time(std::string_view text, double unit) {
   const auto result = std::from_chars(written->digits.data(), end, value);
   if (result.ec != std::errc() || result.ptr != end || !std::isfinite(value)) return std::nullopt;
   return value * written->unit;
+}
+
+std::optional<std::int64_t> day_of_time(std::string_view text) {
+  text = trimmed(text);
+  if (!take_clock_time(text)) return std::nullopt;
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    int value = 0;
+    for (std::size_t i = at; i < at + digits; ++i) value = value * 10 + (text[i] - '0');
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  return std::chrono::sys_days(date).time_since_epoch().count();
+}
+
+namespace {
+
+/// "1.020", "12,345": up to three digits, and three after the sign. '.', ',' or 0.
+char sign_before_three(std::string_view text) {
+  const std::size_t at = text.find_first_not_of("0123456789");
+  if (at == std::string_view::npos || at == 0 || at > 3 || text.size() != at + 4) return 0;
+  const bool digits = text.find_first_not_of("0123456789", at + 1) == std::string_view::npos;
+  return digits && (text[at] == '.' || text[at] == ',') ? text[at] : '\0';
+}
+
+}  // namespace
+
+char sign_of_thousands(std::span<const std::string_view> cells, double unit) {
+  constexpr std::size_t kEnough = 8;
+  constexpr double kClosest = 0.5e-9;
+  char sign = 0;
+  double first = 0, last = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string_view cell = trimmed(cells[i]);
+    const char found = sign_before_three(cell);
+    // Whole numbers below a thousand need no sign; a fraction has one, or begins with 0.
+    const bool whole = cell.size() <= 3 && cell.find_first_not_of("0123456789") == cell.npos;
+    if ((found == 0 && !whole) || (found != 0 && (cell[0] == '0' || (sign != 0 && found != sign))))
+      return 0;
+    if (found != 0) sign = found;
+    const auto time = parse_time(cell, unit);
+    if (!time) return 0;
+    (i == 0 ? first : last) = *time;
+  }
+  if (cells.size() < kEnough || sign == 0) return 0;
+  return (last - first) / static_cast<double>(cells.size() - 1) < kClosest ? sign : '\0';
 }
 
 double resolution_of_time(std::string_view text, double unit) {
@@ -207,7 +287,10 @@ std::optional<std::uint64_t> RowClock::number_of(double seconds) {
   if (step_ > 0 && std::abs(steps - scaled) > kWhole) ++uneven_;
   auto number = static_cast<std::uint64_t>(scaled);
   if (step_ > 0 && any_) number += number_;
-  if (any_) number = std::max(number, number_ + 1);
+  if (any_ && number <= number_) {
+    number = number_ + 1;
+    ++crowded_;
+  }
   if (static_cast<double>(number) > kMost) return std::nullopt;
   last_ = seconds;
   number_ = number;

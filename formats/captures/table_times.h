@@ -23,10 +23,17 @@ double unit_of_column(std::string_view column);
 bool is_unit_cell(std::string_view cell);
 
 /// A time as programs write it: "0.000001", "-1.05E-07", "1,260.5 ns", and with a decimal comma
-/// "0,000001" or "1.260,5 us"; of a date with a time of day, in ISO 8601, the time of day. In
+/// "0,000001" or "1.260,5 us"; "1 260.5", with any blank of Unicode or an apostrophe between
+/// thousands; of a date with a time of day, in ISO 8601, the time of day. In
 /// seconds; `unit` counts where the cell has none of its own.
 /// Nothing for anything else.
 std::optional<double> parse_time(std::string_view text, double unit);
+/// The day of a date with a time of day, in days since 1970; nothing for a time without a date.
+std::optional<std::int64_t> day_of_time(std::string_view text);
+/// The sign that parts thousands in the times of successive rows, where a single time does not show
+/// it ("1.020" for 1020 ns): '.' or ','. 0 where there is none, or each time shows it. Read as
+/// fractions, such times would be less than half a nanosecond apart, closer than analysers sample.
+char sign_of_thousands(std::span<const std::string_view> cells, double unit);
 /// The last digit of such a time, in seconds; 0 where the text is none, or has an exponent: digits
 /// may be left out then.
 double resolution_of_time(std::string_view text, double unit);
@@ -44,6 +51,8 @@ class RowClock {
   double rate_found() const { return step_ > 0 ? 1 / step_ : 0; }
   /// Rows that were not a whole number of such steps after the row before.
   std::uint64_t uneven() const { return uneven_; }
+  /// Rows whose time was that of the sample before: each got the number after it.
+  std::uint64_t crowded() const { return crowded_; }
 
   /// The sample number of the next row, more than that of the row before; nullopt when its time is
   /// less, or not within a capture. Times may begin below zero: those before a trigger do.
@@ -54,7 +63,7 @@ class RowClock {
   double step_ = 0;   ///< found; 0: none
   double begin_ = 0;  ///< time of number 0
   double last_ = 0;
-  std::uint64_t number_ = 0, uneven_ = 0;
+  std::uint64_t number_ = 0, uneven_ = 0, crowded_ = 0;
   bool any_ = false;
 };
 

@@ -15,6 +15,11 @@
 namespace citcat {
 namespace {
 
+bool ends_with_digit(std::string_view text) {
+  const auto last = text.find_last_not_of(' ');
+  return last != std::string_view::npos && text[last] >= '0' && text[last] <= '9';
+}
+
 /// Words separated by white space, with the number of their line.
 class WordReader {
  public:
@@ -214,13 +219,17 @@ class VcdSource final : public SampleSource {
     // "[7:0]" after a name gives its bits; "[3]" after a single one belongs to its name.
     std::uint64_t lowest = 0;
     bool descending = true;
-    const auto bracket = name.find('[');
+    const auto bracket = name.find_first_of("[<");
     const auto colon = name.find(':', bracket == std::string::npos ? 0 : bracket);
+    // "AD0 [0:0]", "AD0 [0]": a bit of a variable whose name has its number already.
+    if (bits == 1 && bracket != std::string::npos && bracket != 0 &&
+        (colon != std::string::npos || ends_with_digit(name.substr(0, bracket))))
+      name.resize(name.find_last_not_of(' ', bracket - 1) + 1);
     if (bits > 1 && bracket != std::string::npos && colon != std::string::npos) {
       std::uint64_t left = 0, right = 0;
       const std::string_view text = name;
       parse_decimal(trimmed(text.substr(bracket + 1, colon - bracket - 1)), left);
-      const auto close = std::min(name.find(']', colon), name.size());
+      const auto close = std::min(name.find_first_of("]>", colon), name.size());
       parse_decimal(trimmed(text.substr(colon + 1, close - colon - 1)), right);
       lowest = std::min(left, right);
       descending = left >= right;

@@ -20,7 +20,7 @@ bool LineReader::next(std::string_view& line) {
       }
       block_ = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
-    const auto end = block_.find('\n');
+    const auto end = block_.find(line_end_);
     const std::string_view part = block_.substr(0, end);
     if (joined_.size() + part.size() > kMaxLine) {
       ++number_;

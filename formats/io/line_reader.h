@@ -18,8 +18,9 @@ inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 /// byte-order mark at the beginning is passed over.
 class LineReader {
  public:
-  explicit LineReader(std::unique_ptr<InputStream> input)
-      : owned_(std::move(input)), input_(owned_.get()) {}
+  /// `line_end`: '\r' for the text files of old Macintoshes, which have no LF at all.
+  explicit LineReader(std::unique_ptr<InputStream> input, char line_end = '\n')
+      : owned_(std::move(input)), input_(owned_.get()), line_end_(line_end) {}
   /// Reads a stream that somebody else keeps alive, and leaves alone meanwhile.
   explicit LineReader(InputStream& input) : input_(&input) {}
 
@@ -41,6 +42,7 @@ class LineReader {
 
   std::unique_ptr<InputStream> owned_;  ///< null when somebody else owns it
   InputStream* input_;
+  char line_end_ = '\n';
   std::string_view block_;  ///< unread part of what the stream handed out
   std::string joined_;      ///< a line that began in an earlier block
   std::uint64_t number_ = 0;

@@ -70,6 +70,14 @@ TEST(Vcd, VectorsAreChannelsAndScopesTellEqualNamesApart) {
   EXPECT_EQ(s.levels, (Numbers{0x05, 0x35, 0x0f}));
 }
 
+TEST(Vcd, NumbersOfSimulatorsBelongToTheBitsTheyName) {
+  const auto source = open_vcd(stream(
+      "$timescale 1ns $end\n$var wire 1 ! AD0 [0] $end\n$var wire 1 \" AD1 [0:0] $end\n"
+      "$var wire 1 # AD [2] $end\n$var wire 2 % QS<1:0> $end\n$enddefinitions $end\n#0 0!\n"));
+  EXPECT_EQ(source->info().channels,
+            (std::vector<std::string>{"AD0", "AD1", "AD[2]", "QS0", "QS1"}));
+}
+
 TEST(Vcd, UnknownLevelsReadAsZeroAndAreCounted) {
   const Samples s = read_all(*open_vcd(stream(std::string(kVcdHead) + "#0 bx1 ! z\"\n")));
   EXPECT_EQ(s.levels, (Numbers{0x01}));

@@ -170,6 +170,43 @@ const std::vector<Dialect>& dialects() {
          return fmt::format("{},{}\n", a == '1' ? "High" : "Low", b == '1' ? "TRUE" : "FALSE");
        },
        false},
+      {"levels as real numbers", "CLK,S0\n",
+       [](auto, char a, char b) { return fmt::format("{}.0,{}.000\n", a, b); }, false},
+      {"levels as NumPy writes them", "CLK,S0\n",
+       [](auto, char a, char b) {
+         return fmt::format("{0}.{2}e+00,{1}.{2}e+00\n", a, b, "000000000000000000");
+       },
+       false},
+      {"levels with a decimal comma", "CLK;S0\n",
+       [](auto, char a, char b) { return fmt::format("{},0;{},0\n", a, b); }, false},
+      {"bars", "CLK|S0\n", [](auto, char a, char b) { return fmt::format("{}|{}\n", a, b); },
+       false},
+      {"a table of Markdown", "| CLK | S0 |\n|:---:|----|\n",
+       [](auto, char a, char b) { return fmt::format("| {} | {} |\n", a, b); }, false},
+      {"bars that are declared", "SEP=|\nCLK|S0\n",
+       [](auto, char a, char b) { return fmt::format("{}|{}\n", a, b); }, false},
+      {"CR alone", "CLK,S0\r", [](auto, char a, char b) { return fmt::format("{},{}\r", a, b); },
+       false},
+      {"rows that R numbers", "CLK,S0\n",
+       [](std::size_t i, char a, char b) { return fmt::format("\"{}\",{},{}\n", i + 1, a, b); },
+       false},
+      {"Rigol, without cells for the step", "X,CLK,S0,Start,Increment,\nSequence,,,0,2.0e-08,\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{},{},{},\n", i, a, b); }},
+      {"libsigrok for gnuplot",
+       "# Sample data in space-separated columns format usable by gnuplot\n#\n# Period: 20 ns\n#\n"
+       "# Column\tChannel\n# 0\t\tSample counter (for internal gnuplot purposes)\n# 1\t\tCLK\n"
+       "# 2\t\tS0\n\n",
+       [](std::size_t i, char a, char b) { return fmt::format("{}\t{}\t{}\n", i, a, b); }},
+      {"blanks between thousands", "Time (ns);CLK;S0\n",
+       [](std::size_t i, char a, char b) {
+         return fmt::format("1\xe2\x80\xaf{:03}'000;{};{}\n", i * 20, a, b);
+       },
+       false},
+      {"dates across midnight", "Time [s],CLK,S0\n",
+       [](std::size_t i, char a, char b) {
+         return i < 3 ? fmt::format("2024-02-28T23:59:59.9999999{}0Z,{},{}\n", i * 2 + 4, a, b)
+                      : fmt::format("2024-02-29T00:00:00.{:09}Z,{},{}\n", (i - 3) * 20, a, b);
+       }},
       {"a title above", "Export of a capture, made today\nSample rate: 50 MHz\n\nTime [s];CLK;S0\n",
        [](std::size_t i, char a, char b) { return fmt::format("{};{};{}\n", seconds(i), a, b); }},
   };
@@ -195,6 +232,102 @@ TEST(TableDialects, AllGiveTheSameSamples) {
       EXPECT_NEAR(table.rate, 1 / kStep, 1e-3 / kStep);
     }
   }
+}
+
+/// The same 20 words of 8 bits, and a clock, in columns with these names and forms of words.
+struct WordCase {
+  const char* head;
+  std::string (*word)(unsigned value);
+  bool told = false;  ///< a warning says how they are read
+};
+
+TEST(TableDialects, WordsAreReadInWhateverBaseTheyAre) {
+  static const WordCase kCases[] = {
+      {"AD[7:0],CLK\n", [](unsigned v) { return fmt::format("{:02X}", v); }},
+      {"AD[7:0],CLK\n", [](unsigned v) { return fmt::format("{:08b}", v); }},
+      {"AD[7:0],CLK\n", [](unsigned v) { return fmt::format("{}", v); }},
+      {"AD(7..0),CLK\n", [](unsigned v) { return fmt::format("{:02x}", v); }},
+      {"AD <7 downto 0>,CLK\n", [](unsigned v) { return fmt::format("0x{:02x}", v); }},
+      {"AD7-AD0,CLK\n", [](unsigned v) { return fmt::format("{:02x}h", v); }},
+      {"AD0..AD7,CLK\n", [](unsigned v) { return fmt::format("${:02x}", v); }},
+      {"AD[7:0] (hex),CLK\n", [](unsigned v) { return fmt::format("{:x}", v); }},
+      {"AD[7:0] (dec),CLK\n", [](unsigned v) { return fmt::format("{}", v); }},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("{:02x}", v); }},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("h{:02x}", v); }},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("8'h{:02x}", v); }},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("0b{:08b}", v); }},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("{:08b}", v); }, true},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("{}", v); }, true},
+      {"AD,CLK\n", [](unsigned v) { return fmt::format("{:03}", v); }, true},
+  };
+  for (const WordCase& c : kCases) {
+    SCOPED_TRACE(c.head + c.word(0x5b));
+    std::string text = c.head;
+    Numbers expected;
+    for (unsigned i = 0; i < 20; ++i) {
+      const unsigned value = (0xfb + i * 0x2f) & 0xff;
+      text += c.word(value) + (i % 2 != 0 ? ",1\n" : ",0\n");
+      expected.push_back(value);
+      expected.push_back(i % 2);
+    }
+    EXPECT_GE(rate(text), 30);
+    const Table table = read(text);
+    EXPECT_EQ(table.channels, (std::vector<std::string>{"AD0", "AD1", "AD2", "AD3", "AD4", "AD5",
+                                                        "AD6", "AD7", "CLK"}));
+    EXPECT_EQ(table.levels, expected);
+    EXPECT_EQ(!table.warnings.empty(), c.told);
+  }
+}
+
+TEST(TableDialects, ARangeNamesTheBitsFromTheFirstDigitOn) {
+  const Table down = read("A[19:16],X\n5,a\n0,b\n"), up = read("A[16:19],X\n5,a\n0,b\n");
+  EXPECT_EQ(std::vector<std::string>(down.channels.begin(), down.channels.begin() + 4),
+            (std::vector<std::string>{"A16", "A17", "A18", "A19"}));
+  EXPECT_EQ(std::vector<std::string>(up.channels.begin(), up.channels.begin() + 4),
+            (std::vector<std::string>{"A19", "A18", "A17", "A16"}));
+}
+
+TEST(TableDialects, LevelsBetweenBlanksAreATable) {
+  for (const char* head : {"", "CLK S0 S1\n", "# CLK S0 S1\n"}) {
+    std::string text = head;
+    for (int i = 0; i < 9; ++i) text += i % 2 != 0 ? "0 1 1.0\n" : "1 0 0.0\n";
+    EXPECT_GE(rate(text), 30) << head;
+    const Table table = read(text);
+    EXPECT_EQ(table.channels.size(), 3u);
+    EXPECT_EQ(table.channels[0], *head != 0 ? "CLK" : "0");
+    EXPECT_EQ(table.levels[1], 6u);
+  }
+  std::string dump;
+  for (int i = 0; i < 9; ++i) dump += "0000 12 34 56\n";
+  EXPECT_EQ(rate(dump), 0);
+}
+
+TEST(TableDialects, TimesCloserThanAnalysersSampleHaveThousands) {
+  for (const char sign : {'.', ','}) {
+    for (const int first : {20, 40'000}) {  // 20 needs no sign
+      std::string text = "Time (ns);A\n";
+      for (int i = 0; i < 80; ++i) {
+        const int time = first + 20 * i;
+        text += time < 1000 ? fmt::format("{}", time)
+                            : fmt::format("{}{}{:03}", time / 1000, sign, time % 1000);
+        text += i % 2 != 0 ? ";1\n" : ";0\n";
+      }
+      const Table table = read(text);
+      EXPECT_NEAR(table.rate, 1 / kStep, 1e-3 / kStep) << sign << first;
+      EXPECT_EQ(table.numbers.back(), 79u);
+      EXPECT_EQ(table.warnings.size(), 1u);
+    }
+  }
+  std::string fractions = "Time (ns),A\n";
+  for (int i = 0; i < 80; ++i) fractions += fmt::format("{}.{:03},1\n", 4 + i * 10, i * 7);
+  EXPECT_EQ(read(fractions).warnings, std::vector<std::string>{});
+}
+
+TEST(TableDialects, RowsWithinASampleAreCounted) {
+  const Table table = read("Time[s],A\n0,0\n0.00000003,1\n0.00000003,0\n0.00000009,1\n");
+  EXPECT_EQ(table.numbers, (Numbers{0, 30, 31, 90}));
+  ASSERT_EQ(table.warnings.size(), 1u);
+  EXPECT_EQ(table.warnings[0].substr(0, 36), "1 rows are less than a sample after ");
 }
 
 TEST(TableDialects, NamesBelowSettingsMayBeNumbers) {
