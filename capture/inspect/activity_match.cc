@@ -38,6 +38,7 @@ class Matching {
     if (const auto problem = decoding_problem())
       give_up(activity_.info(), "what looks like them but does not decode: " + *problem);
     find_queue_status();
+    settle_doubtful_lines();
     find_interrupt_request();
     for (const PinDescription& pin : find_bus(kBus)->pins())
       if (!is_found(pin.name)) out_.missing.push_back(pin.name);
@@ -86,7 +87,17 @@ class Matching {
   }
 
   void find_address() {
-    const AddressMatch match = find_address_lines(activity_, cycles_, free_channels());
+    const std::vector<std::size_t> candidates = free_channels();
+    AddressMatch match = find_address_lines(activity_, cycles_, candidates);
+    // With eight probes for addresses, the line that wraps least often may not be seen to.
+    if (match.in_order + 1 == kDataLines && candidates.size() == kDataLines) {
+      match.lines[match.in_order] = {candidates.back(), "the only channel that is left"};
+      for (const std::size_t c : candidates)
+        if (std::none_of(match.lines.begin(), match.lines.begin() + match.in_order,
+                         [&](const auto& line) { return line && line->channel == c; }))
+          match.lines[match.in_order]->channel = c;
+      ++match.in_order;
+    }
     if (match.in_order < kDataLines)
       give_up(activity_.info(), "only " + std::to_string(match.in_order) +
                                     " lines that count as code is fetched, of AD0-AD7 (a longer "
@@ -97,6 +108,32 @@ class Matching {
           match.lines[bit]->reason);
     }
     out_.doubts.insert(out_.doubts.end(), match.doubts.begin(), match.doubts.end());
+    for (const std::size_t bit : match.by_order) by_order_.push_back("A" + std::to_string(bit));
+  }
+
+  /// Lines that nothing distinguishes are taken in the order of their channels, unless no queue
+  /// fits what is fetched then. A wrong line makes a wrong trace; import completes addresses
+  /// without it.
+  void settle_doubtful_lines() {
+    if (by_order_.empty()) return;
+    std::string names;
+    for (const std::string& name : by_order_) names += (names.empty() ? "" : ", ") + name;
+    const std::string doubt = names + ": the capture shows only that they are address lines; ";
+    if (is_found("QS0")) {
+      out_.doubts.push_back(doubt + "assigned in the order of their channels");
+      return;
+    }
+    const std::vector<ActivityMatch::Pin> with_them = out_.pins;
+    std::erase_if(out_.pins, [&](const ActivityMatch::Pin& pin) {
+      return std::find(by_order_.begin(), by_order_.end(), pin.pin) != by_order_.end();
+    });
+    find_queue_status();
+    if (is_found("QS0")) {
+      out_.doubts.push_back(doubt + "left out, because code is not fetched in their order");
+    } else {
+      out_.pins = with_them;
+      out_.doubts.push_back(doubt + "assigned in the order of their channels");
+    }
   }
 
   /// What was found so far, and `more`, as the decoder wants it.
@@ -191,6 +228,7 @@ class Matching {
   ChannelActivity& activity_;
   std::vector<UnnamedCycle> cycles_;
   std::set<std::size_t> used_;
+  std::vector<std::string> by_order_;  ///< address lines that nothing distinguishes
   ActivityMatch out_;
 };
 

@@ -298,8 +298,8 @@ class AddressFinder {
     return wrong * 10 <= known.size();
   }
 
-  /// What has no bus phase of its own and was not seen to count: by known addresses, and among
-  /// lines that these do not distinguish by the order of the channels.
+  /// Finds the lines that have no bus phase of their own and were not seen to count: by known
+  /// addresses, and those that these do not distinguish by the order of the channels.
   void find_middle_lines() {
     std::vector<std::size_t> candidates;
     for (const std::size_t c : channels_) {
@@ -308,7 +308,6 @@ class AddressFinder {
         candidates.push_back(c);
     }
     const std::vector<Known> known = known_addresses();
-    std::string by_order;
     for (std::size_t bit = chain_.size(); bit < kFirstStatus; ++bit) {
       std::vector<std::size_t> fitting;
       for (const std::size_t c : candidates)
@@ -320,12 +319,8 @@ class AddressFinder {
       set(bit, *first,
           alone ? "the only channel that agrees with far pointers and where they lead"
                 : "an address line; by the order of the channels");
-      if (!alone) by_order += (by_order.empty() ? "A" : ", A") + std::to_string(bit);
+      if (!alone) out_.by_order.push_back(bit);
     }
-    if (!by_order.empty())
-      out_.doubts.push_back(by_order +
-                            ": the capture shows only that they are address lines; "
-                            "assigned in the order of their channels");
   }
 
   const ChannelActivity& activity_;

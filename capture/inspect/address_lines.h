@@ -21,6 +21,7 @@ struct AddressMatch {
   };
   std::array<std::optional<Line>, 20> lines;  ///< AD0-AD7, A8-A19
   std::size_t in_order = 0;                   ///< so many of the lowest were seen counting
+  std::vector<std::size_t> by_order;          ///< bits whose lines nothing distinguishes
   std::vector<std::string> doubts;
 };
 

@@ -302,6 +302,9 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const 
   if (more && capture.info().reached) writer.reached(*capture.info().reached);
   if (more && is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
   result.warnings = capture.info().warnings;
+  if (result.written + result.left_out == 0)
+    result.warnings.emplace_back(
+        "the capture shows no transaction; citcat lint looks for the reason");
   if (const CountUnit unit = capture.info().counts; unit != CountUnit::instructions) {
     result.warnings.push_back("counts of " + std::string(count_unit_name(unit)) +
                               " at interrupts are left out: positions are instructions");
