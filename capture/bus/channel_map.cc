@@ -264,6 +264,20 @@ std::string foreign_bus(const SampleInfo& samples) {
   return "";
 }
 
+/// A pin that is taken by its name must have one channel of that name.
+void refuse_equal_names(const SampleInfo& samples, const BusMatch& match, const ChannelMap& map) {
+  for (const PinMatch& entry : match.pins) {
+    if (entry.channel < 0 || map.pins.count(entry.pin->name) != 0) continue;
+    const auto first = static_cast<std::size_t>(entry.channel);
+    for (std::size_t i = first + 1; i < samples.channels.size(); ++i)
+      if (samples.channels[i] == samples.channels[first])
+        fail(samples.name, "pin " + entry.pin->name + ": expected one channel '" +
+                               samples.channels[i] + "', found channels " + std::to_string(first) +
+                               " and " + std::to_string(i) +
+                               " of that name (name one by its number with --channels)");
+  }
+}
+
 BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel cpu) {
   std::optional<BusMatch> best;
   for (const BusDescription& bus : bus_descriptions()) {
@@ -286,7 +300,10 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
   if (!best)
     fail(map.path.empty() ? samples.name : map.path,
          "expected pins that together are a known processor bus, found none that fits");
-  if (best->required_missing == 0) return *std::move(best);
+  if (best->required_missing == 0) {
+    refuse_equal_names(samples, *best, map);
+    return *std::move(best);
+  }
   const std::string foreign = map.path.empty() ? foreign_bus(samples) : "";
   if (!foreign.empty())
     fail(samples.name, "expected the pins of an x86 processor, found " + foreign +
