@@ -118,6 +118,22 @@ class RunningProgram {
   std::string said_;
 };
 
+/// The name of an analog channel in what sigrok-cli wrote: it prints their values as text ("A1: 0.5
+/// V") in between, whatever the format. Empty where there is none.
+std::string analog_channel(const std::string& path) {
+  constexpr int kMostLines = 4096;
+  std::ifstream file(path);
+  std::string line;
+  bool values = false;
+  for (int i = 0; i < kMostLines && std::getline(file, line); ++i) {
+    values = values || line.find("$enddefinitions") != std::string::npos;
+    const std::size_t colon = line.find(": ");
+    if (values && line[0] != '$' && line[0] != '#' && colon != std::string::npos)
+      return line.substr(0, colon);
+  }
+  return {};
+}
+
 void capture_live(const std::string& source, const std::string& path, const Console& console) {
   Progress progress = console.progress("capturing", "bytes");
   RunningProgram program(live_arguments(source));
@@ -132,6 +148,10 @@ void capture_live(const std::string& source, const std::string& path, const Cons
   file.close();
   if (!file) throw IoError(path + ": cannot write");
   const int status = program.wait();
+  if (const std::string analog = analog_channel(path); !analog.empty())
+    throw IoError(source +
+                  ": expected digital channels alone, found values of the analog channel " +
+                  analog + "; name the digital ones within the quotes: --channels D0,D1,...");
   if (status == 0 && bytes != 0) return;
   const std::string words = program.last_words();
   throw IoError(source + ": sigrok-cli captured nothing" +
@@ -155,6 +175,9 @@ std::vector<std::string> live_arguments(const std::string& source) {
     ends |= std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
       return word == ending || word.starts_with(std::string(ending) + "=");
     });
+    if (word.starts_with("-o") || word.starts_with("-O") || word.starts_with("--output"))
+      throw UsageError(source + ": expected options of a capture, found '" + word +
+                       "': the capture is read here, not written to a file");
     arguments.push_back(word);
   }
   if (!ends)
