@@ -220,6 +220,11 @@ void dump_capture(const DumpOptions& options, const Console& console) {
     }
   } while (more);
   require_records(options, next, "transactions");
+  // Warnings of sources without a transaction say why there is none.
+  if (next == 0) {
+    for (const std::string& text : reader->info().warnings) console.warn(text);
+    console.warn("the capture shows no transaction; citcat lint looks for the reason");
+  }
   if (clocks.from_clock != 0 && clocks.from_clock > t.clock)
     throw UsageError(
         fmt::format("--from: expected a time within the capture, and {} ends after {} s",

@@ -169,8 +169,14 @@ Json memory_info(const std::string& path) {
   return json;
 }
 
+/// A value on one line; of an object its parts: "name boot.sr, bytes 304".
 std::string text_of(const Json& value) {
-  return value.is_string() ? one_line(value.get<std::string>()) : json_text(value);
+  if (value.is_string()) return one_line(value.get<std::string>());
+  if (!value.is_object()) return json_text(value);
+  std::string text;
+  for (const auto& [key, part] : value.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, text_of(part));
+  return text;
 }
 
 void print_text(const Json& json, const std::string& indent, const Console& console) {
