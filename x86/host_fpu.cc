@@ -8,17 +8,11 @@
 
 #include "x86/host_fpu.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "formats/io/error.h"
 #include "x86/fx_image.h"
-
-#ifndef __x86_64__
-#error "host_fpu.cc generates x86-64 code"
-#endif
 
 namespace citcat {
 
@@ -78,8 +72,6 @@ std::vector<std::uint8_t> x87_register_code(std::uint8_t opcode, std::uint8_t mo
   if (opcode == 0xdf && row == 0xc0) code = {0xdd, modrm, 0xd9, 0xf7};  // FFREEP: FFREE, FINCSTP
   return code;
 }
-
-constexpr std::uint8_t kModRmRdi = 0x07;  // mod=00, rm=111
 
 /// FNINIT, FNCLEX, FNSTSW AX and the like: no check for pending exceptions, not remembered as the
 /// last instruction.
@@ -154,78 +146,6 @@ bool converts_mmx(const DecodedInstruction& info) {
   return info.opcode == 0x2c || info.opcode == 0x2d;
 }
 
-bool has_immediate_byte(const DecodedInstruction& info) {
-  const std::uint8_t opcode = info.opcode;
-  if (info.opcode_map != 1) return info.opcode_map == 3;
-  return (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6);
-}
-
-/// The general register of an MMX or SSE form, if it has one: in ModRM.reg or ModRM.rm.
-enum class GprPlace { none, reg_written, rm_read, rm_written };
-
-GprPlace gpr_place(const DecodedInstruction& info) {
-  if (info.opcode_map != 1) return GprPlace::none;
-  const bool scalar = info.mandatory_prefix == 0xf2 || info.mandatory_prefix == 0xf3;
-  switch (info.opcode) {
-    case 0x2a:
-      return scalar && info.register_form ? GprPlace::rm_read : GprPlace::none;
-    case 0x2c:
-    case 0x2d:
-      return scalar ? GprPlace::reg_written : GprPlace::none;
-    case 0x50:
-    case 0xc5:
-    case 0xd7:
-      return GprPlace::reg_written;
-    case 0x6e:
-    case 0xc4:
-      return info.register_form ? GprPlace::rm_read : GprPlace::none;
-    case 0x7e:
-      return info.register_form && !scalar ? GprPlace::rm_written : GprPlace::none;
-    default:
-      return GprPlace::none;
-  }
-}
-
-/// The REX prefix of a form whose general register is replaced by RAX, and its memory operand by
-/// [rdi]; 0 where it needs none.
-std::uint8_t kept_rex(const DecodedInstruction& info, GprPlace place) {
-  unsigned rex = info.rex & kRexW;
-  if (place != GprPlace::reg_written) rex |= info.rex & kRexR;
-  const bool in_rm = place == GprPlace::rm_read || place == GprPlace::rm_written;
-  if (info.register_form && !in_rm) rex |= info.rex & kRexB;
-  return rex == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(0x40 | rex);
-}
-
-/// Instruction of one of the maps after 0F with its memory operand at [rdi] and its general
-/// register in rax.
-std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace place) {
-  std::vector<std::uint8_t> code;
-  if (info.mandatory_prefix != 0) code.push_back(info.mandatory_prefix);
-  if (const std::uint8_t rex = kept_rex(info, place)) code.push_back(rex);
-  code.push_back(0x0f);
-  if (info.opcode_map != 1) code.push_back(info.opcode_map == 2 ? 0x38 : 0x3a);
-  code.push_back(info.opcode);
-  if (info.has_modrm) {
-    std::uint8_t modrm = info.modrm;
-    if (!info.register_form) modrm = static_cast<std::uint8_t>((modrm & 0x38) | kModRmRdi);
-    if (place == GprPlace::reg_written) modrm = static_cast<std::uint8_t>(modrm & 0xc7);
-    if (place == GprPlace::rm_read || place == GprPlace::rm_written) {
-      modrm = static_cast<std::uint8_t>(modrm & 0xf8);
-    }
-    code.push_back(modrm);
-  }
-  if (has_immediate_byte(info)) code.push_back(static_cast<std::uint8_t>(info.immediate));
-  return code;
-}
-
-/// True where the host has this instruction of the maps 0F 38 and 0F 3A; not every host has all.
-bool host_has(const DecodedInstruction& info) {
-  const std::uint8_t opcode = info.opcode;
-  const bool first =
-      info.opcode_map == 2 ? opcode <= 0x0b || (opcode >= 0x1c && opcode <= 0x1e) : opcode == 0x0f;
-  return (first ? __builtin_cpu_supports("ssse3") : __builtin_cpu_supports("sse4.1")) != 0;
-}
-
 /// Copies the x87 part that an instruction may change. The six bytes above each register are
 /// reserved and stay zero.
 void copy_x87(const FxImage& from, FxImage& to) {
@@ -238,50 +158,7 @@ void copy_x87(const FxImage& from, FxImage& to) {
 
 }  // namespace
 
-// --- code memory --------------------------------------------------------------------------------
-
-/// Executable memory that is never writable at the same time. Grows by blocks, freed as a whole.
-class HostFpu::StubArena {
- public:
-  ~StubArena() {
-    for (std::uint8_t* block : blocks_) munmap(block, kBlockBytes);
-  }
-
-  const void* add(const std::vector<std::uint8_t>& instruction) {
-    const std::size_t size = kProlog.size() + instruction.size() + kEpilog.size();
-    if (blocks_.empty() || used_ + size > kBlockBytes) grow();
-    std::uint8_t* start = blocks_.back() + used_;
-    protect(PROT_READ | PROT_WRITE);
-    std::uint8_t* at = std::copy(kProlog.begin(), kProlog.end(), start);
-    at = std::copy(instruction.begin(), instruction.end(), at);
-    std::copy(kEpilog.begin(), kEpilog.end(), at);
-    protect(PROT_READ | PROT_EXEC);
-    used_ += (size + 15) & ~std::size_t{15};
-    return start;
-  }
-
- private:
-  static constexpr std::size_t kBlockBytes = 64 * 1024;
-
-  void grow() {
-    void* block =
-        mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) throw IoError("cannot map memory for floating-point code");
-    blocks_.push_back(static_cast<std::uint8_t*>(block));
-    used_ = 0;
-  }
-
-  void protect(int protection) {
-    if (mprotect(blocks_.back(), kBlockBytes, protection) != 0) {
-      throw IoError("cannot make memory for floating-point code executable");
-    }
-  }
-
-  std::vector<std::uint8_t*> blocks_;
-  std::size_t used_ = 0;
-};
-
-HostFpu::HostFpu() : arena_(std::make_unique<StubArena>()) {
+HostFpu::HostFpu() {
   initialize();
   set_dword(kMxcsr, kMxcsrMasks);
 }
@@ -294,7 +171,7 @@ const void* HostFpu::stub_for(const std::vector<std::uint8_t>& code) {
   for (const std::uint8_t byte : code) key = key << 8 | byte;
   const auto found = stubs_.find(key);
   if (found != stubs_.end()) return found->second;
-  const void* stub = arena_->add(code);
+  const void* stub = code_.add({kProlog, code, kEpilog});
   stubs_.emplace(key, stub);
   return stub;
 }

@@ -13,12 +13,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "x86/decode/decoded_instruction.h"
 #include "x86/fx_image.h"
+#include "x86/host_code.h"
 
 namespace citcat {
 
@@ -136,8 +136,6 @@ class HostFpu {
   void note_mmx(int written);
 
  private:
-  class StubArena;
-
   std::uint16_t word(std::size_t at) const {
     return static_cast<std::uint16_t>(image_[at] | image_[at + 1] << 8);
   }
@@ -172,7 +170,7 @@ class HostFpu {
   std::uint32_t mxcsr_mask_ = 0xffff;
   bool wide_ = false;
   std::uint16_t code_selector_ = 0, data_selector_ = 0;  ///< of the pointers, where `wide_`
-  std::unique_ptr<StubArena> arena_;
+  HostCode code_;
   std::unordered_map<std::uint64_t, const void*> stubs_;  ///< by instruction bytes
 };
 

@@ -222,6 +222,9 @@ void prove_engine() {
   std::array<std::uint8_t, 512> fx{};
   engine.read_fx(fx);
   expect(std::memcmp(&fx[160 + 16], xmm.data(), 16) == 0, "XMM1 is elsewhere");
+  value = 0x3fa5;
+  uc_reg_write(engine.uc_, UC_X86_REG_MXCSR, &value);
+  expect(*engine.mxcsr() == value, "MXCSR is elsewhere");
 
   engine.set_segment(kCs, flat(8, 0xc09b));
   for (const int s : {kEs, kSs, kDs, kFs, kGs}) engine.set_segment(s, flat(16, 0xc093));

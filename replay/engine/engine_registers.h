@@ -39,6 +39,7 @@ inline constexpr std::size_t kFpCs = 722;
 inline constexpr std::size_t kFpDs = 724;
 inline constexpr std::size_t kFpIp = 728;
 inline constexpr std::size_t kFpDp = 736;
+inline constexpr std::size_t kMxcsr = 784;
 inline constexpr std::size_t kXmm = 792;
 inline constexpr std::size_t kXmmBytes = 64;
 inline constexpr std::size_t kErrorCode = 5352;
@@ -165,6 +166,10 @@ class EngineRegisters {
   /// processor has long mode.
   void read_fx(std::span<std::uint8_t, 512> image) const;
   void write_fx(std::span<const std::uint8_t, 512> image);
+  /// The low halves of vector registers, 16 bytes of each kXmmBytes, and MXCSR, of which only flags
+  /// may be changed there.
+  std::uint8_t* vectors() { return reinterpret_cast<std::uint8_t*>(env_ + env_layout::kXmm); }
+  std::uint32_t* mxcsr() { return reinterpret_cast<std::uint32_t*>(env_ + env_layout::kMxcsr); }
   std::uint64_t msr(std::uint32_t index) const;
   void set_msr(std::uint32_t index, std::uint64_t value);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace citcat::fast {
 
@@ -13,6 +14,14 @@ bool logs_store_to(const StoreTrap& trap, const State& s) {
   return std::any_of(s.log.begin(), s.log.begin() + s.logged, [&](const DataReference& access) {
     return access.write && overlap(access.physical, access.size, trap.address, trap.size);
   });
+}
+
+void take_vectors_back(State& s) {
+  if (!std::exchange(s.vectors_kept, false)) return;
+  for (std::size_t i = 0; i < s.kept_vectors.size(); ++i) {
+    std::memcpy(s.vectors + State::kVectorStep * i, s.kept_vectors[i].data(), 16);
+  }
+  *s.mxcsr = s.kept_mxcsr;
 }
 
 }  // namespace
@@ -26,7 +35,9 @@ std::uint64_t BlockJudging::quiet_end() const {
 }
 
 BlockJudging::Undo BlockJudging::undo() const {
-  const State& s = *t_.in_use;
+  State& s = *t_.in_use;
+  s.keeps_vectors = true;
+  s.vectors_kept = false;
   return {s.r, s.flags, s.eflags, t_.eip, s.untold};
 }
 
@@ -111,6 +122,7 @@ void BlockJudging::take_back(const Undo& undo, std::uint64_t first, std::uint32_
   s.flags = undo.flags;
   s.eflags = undo.system_flags;
   s.untold = undo.untold;
+  take_vectors_back(s);
   s.set_interrupts = false;
   s.shift_count = 0;
   t_.eip = undo.eip;

@@ -94,7 +94,7 @@ class BlockStore::Maker {
   }
 
   void add(const DecodedInstruction& info, std::uint64_t eip) {
-    Lowered lowered = lower(info, eip, set_.shape, store_.traits_, table_);
+    Lowered lowered = lower(info, eip, set_.shape, store_.traits_, table_, store_.vectors_);
     if (lowered.kind == Lowered::Kind::careful || lowered.kind == Lowered::Kind::string ||
         !fits_policy(info)) {
       tail_ = lowered.kind == Lowered::Kind::string ? Tail::string : Tail::careful;

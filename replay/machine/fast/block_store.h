@@ -18,6 +18,7 @@
 #include "replay/machine/fast/lowering.h"
 #include "replay/machine/memory.h"
 #include "x86/decode_cache.h"
+#include "x86/host_vectors.h"
 
 namespace citcat::fast {
 
@@ -106,6 +107,7 @@ class BlockStore {
   const CpuTraits& traits_;
   Memory& memory_;
   DecodeCache decoder_;
+  HostVectors vectors_;
   std::pmr::monotonic_buffer_resource arena_{std::size_t{1} << 20};
   static inline std::size_t max_bytes_ = kMaxBytes;
   std::size_t used_ = 0;

@@ -105,6 +105,7 @@ constexpr FastForm change_flag(Operation o) {
 constexpr FastForm load_ah(Operation) { return at(Way::nothing, kLoadAh); }
 constexpr FastForm store_ah(Operation) { return at(Way::nothing, kStoreAh); }
 constexpr FastForm read_selector(Operation) { return at(Way::operands, kReadSelector); }
+constexpr FastForm vector(Operation) { return at(Way::vector, kVector); }
 constexpr FastForm nothing(Operation) { return at(Way::nothing, kNothing); }
 
 constexpr FastForm push(Operation) { return at(Way::push, kPush); }

@@ -32,6 +32,7 @@ enum class Way : std::uint8_t {
   exchange_accumulator,
   compare_exchange_pair,
   translate_byte,
+  vector,
   nothing,
   // The block ends.
   jump,

@@ -168,6 +168,7 @@ inline constexpr std::size_t kTlbEntries = 256, kCodePages = 64, kJumps = 1024;
 /// it back after it.
 struct State {
   static constexpr std::size_t kRegisters = 16;
+  static constexpr std::size_t kVectorStep = 64;
   static constexpr std::uint8_t kZero = 8 * kRegisters;  ///< a register that is 0
   static constexpr std::uint32_t kMaxLogged = 2048;
   /// With more accesses a batch of blocks gets no further one, which may have as many.
@@ -243,6 +244,16 @@ struct State {
   /// Which bytes are defined in the pages in `reads` and `writes`.
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
+
+  /// XMM registers, kVectorStep apart, of the engine; null where the system keeps SSE from
+  /// programs.
+  std::uint8_t* vectors = nullptr;
+  std::uint32_t* mxcsr = nullptr;
+  bool tells_accesses = false;  ///< somebody besides the judge receives `log`
+  /// What the first operation that changes vectors keeps of them, to be taken back.
+  bool keeps_vectors = false, vectors_kept = false;
+  std::uint32_t kept_mxcsr = 0;
+  std::array<std::array<std::uint8_t, 16>, kRegisters> kept_vectors;
 
   const Block* counted = nullptr;  ///< the first of those with Block::executions; a list
 

@@ -123,6 +123,7 @@ void FastTier::attend() {
     cpu_.audience.begin_counts();
   }
   reporter_.references = now.references();
+  for (const auto& state : t_.states) state->tells_accesses = now.references();
   policy_ = policy_for(now.references() ? Keep::references
                        : now.blocks()   ? Keep::addresses
                                         : Keep::nothing);

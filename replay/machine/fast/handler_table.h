@@ -66,8 +66,9 @@ enum Row : unsigned {
   kStoreAh,
   kReadSelector,
   kNothing,
+  kVector,  // of registers, from memory, to memory; 16 bytes have the place of 1
   // Handlers of the stack; after each, the same for a flat stack.
-  kPush,
+  kPush = kVector + 3,
   kPushImmediate = kPush + 2,
   kPushFlags = kPushImmediate + 2,
   kPushSegment = kPushFlags + 2,

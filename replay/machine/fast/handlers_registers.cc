@@ -67,6 +67,7 @@ void add_registers(HandlerTable& t) {
   for_each_number<kFlagOperationCount>(
       [&](auto k) { t[kChangeFlag + k].in_registers[0] = change_flag<k>; });
   t[kNothing].in_registers[0] = nothing;
+  t[kVector].in_registers[0] = vector_registers;
   t[kLoadAh].in_registers[0] = load_ah;
   t[kStoreAh].in_registers[0] = store_ah;
 }

@@ -36,8 +36,8 @@ constexpr bool is_segment(Form form) {
 class Lowering {
  public:
   Lowering(const DecodedInstruction& info, std::uint64_t eip, const CodeShape& shape,
-           const CpuTraits& traits, const HandlerTable& table)
-      : info_(info), shape_(shape), traits_(traits), t_(table), eip_(eip) {
+           const CpuTraits& traits, const HandlerTable& table, HostVectors& vectors)
+      : info_(info), shape_(shape), traits_(traits), t_(table), vectors_(vectors), eip_(eip) {
     next_ = offset_in_mode(eip + info.length, shape.bits64);
     word_ = shape.bits32 != info.operand_prefix ? 4 : 2;
     stack_word_ = word_;
@@ -134,6 +134,8 @@ class Lowering {
         return set(form.row, operand_size(word_));
       case Way::compare_exchange_pair:
         return info_.operand_bytes != 8 && plain(form.row);
+      case Way::vector:
+        return vector(form.row);
       case Way::translate_byte:
         return set_with_memory(form.row, operand_size(1), info_.operands[0]);
       default:
@@ -272,6 +274,24 @@ class Lowering {
     return made;
   }
 
+  /// SSE and SSE2, which each processor with long mode has, and each host.
+  bool vector(unsigned row) {
+    const VectorForm* const form = traits_.has_long_mode ? vectors_.prepare(info_) : nullptr;
+    if (form == nullptr) return false;
+    const auto place = [](VectorForm::Part part, unsigned number) {
+      if (part == VectorForm::Part::gpr) return register_at(number);
+      return part == VectorForm::Part::vector ? static_cast<std::uint8_t>(number) : std::uint8_t{0};
+    };
+    out_.op.a = place(form->reg, info_.reg_field);
+    out_.op.b = place(form->rm, info_.rm_field);
+    out_.op.immediate = reinterpret_cast<std::uintptr_t>(form);
+    if (info_.register_form) return set(row, 0);
+    const MemoryOperand& operand = info_.operands[0];
+    if (operand.size < 4) return false;
+    return set_with_memory(row + (form->writes_memory ? 2 : 1),
+                           operand.size == 16 ? 0 : operand_size(operand.size), operand);
+  }
+
   bool load_address(unsigned row) {
     out_.op.a = register_of(0);
     return set_with_memory(row, operand_size(word_), named_address(info_));
@@ -299,6 +319,7 @@ class Lowering {
   const CodeShape& shape_;
   const CpuTraits& traits_;
   const HandlerTable& t_;
+  HostVectors& vectors_;
   std::uint64_t eip_, next_ = 0;
   unsigned word_ = 0;        ///< bytes of an operand, where that is a word
   unsigned stack_word_ = 0;  ///< the same of what is pushed and popped, and of near branches
@@ -310,8 +331,8 @@ class Lowering {
 }  // namespace
 
 Lowered lower(const DecodedInstruction& info, std::uint64_t eip, const CodeShape& shape,
-              const CpuTraits& traits, const HandlerTable& table) {
-  Lowering lowering(info, eip, shape, traits, table);
+              const CpuTraits& traits, const HandlerTable& table, HostVectors& vectors) {
+  Lowering lowering(info, eip, shape, traits, table, vectors);
   Lowered out = lowering.run();
   if (out.known != 0 && lowering.second_slot()) out.op.slot = 1;
   return out;

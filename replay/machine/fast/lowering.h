@@ -8,6 +8,7 @@
 #include "events/cpu_traits.h"
 #include "replay/machine/fast/handler_table.h"
 #include "x86/decode/decoded_instruction.h"
+#include "x86/host_vectors.h"
 
 namespace citcat::fast {
 
@@ -53,6 +54,6 @@ struct Lowered {
 /// DecodedInstruction::ea, in their order; the operation puts those that are not known into the
 /// area from Op::slot on.
 Lowered lower(const DecodedInstruction& info, std::uint64_t eip, const CodeShape& shape,
-              const CpuTraits& traits, const HandlerTable& table);
+              const CpuTraits& traits, const HandlerTable& table, HostVectors& vectors);
 
 }  // namespace citcat::fast

@@ -17,6 +17,7 @@
 #include "replay/machine/fast/handlers_bits.h"
 #include "replay/machine/fast/handlers_branch.h"
 #include "replay/machine/fast/handlers_stack.h"
+#include "replay/machine/fast/handlers_vectors.h"
 
 namespace citcat::fast {
 
@@ -156,9 +157,22 @@ void add_stack(HandlerTable& t) {
   }
 }
 
+/// Of 16 bytes there are no plain stores for who asks for stores alone.
+template <class A>
+void add_vectors(HandlerTable& t) {
+  using R = Reading<A>;
+  set_rare(t[kVector + 1], operand_size(4), vector_load<R, 4>);
+  set_rare(t[kVector + 1], operand_size(8), vector_load<R, 8>);
+  set_rare(t[kVector + 1], 0, vector_load<R, 16>);
+  set_rare(t[kVector + 2], operand_size(4), vector_store<A, 4>);
+  set_rare(t[kVector + 2], operand_size(8), vector_store<A, 8>);
+  if constexpr (A::kExact || !A::kStores) set_rare(t[kVector + 2], 0, vector_store<A, 16>);
+}
+
 template <class A>
 void add_accesses(HandlerTable& t) {
   add_arithmetic<A>(t);
+  add_vectors<A>(t);
   add_words<A>(t);
   add_stack<A>(t);
 }

@@ -51,11 +51,24 @@ void TierState::take() {
   const std::uint32_t iopl = flags >> 12 & 3;
   const bool v86 = (flags & kFlagVm) != 0;
   r.iopl_allows = (cpu_.engine.cr(0) & 1) == 0 || (v86 ? iopl == 3 : cpu_.cpl() <= iopl);
+  take_vectors();
   eip = cpu_.ip();
   iteration = 0;
   // Without an end the distance to it would not fit a signed number.
   limit = std::min(cpu_.blocks_until, cpu_.position.instruction + kLongestRun);
   r.left = static_cast<std::int64_t>(limit - cpu_.position.instruction);
+}
+
+/// Where CR0 or CR4 keeps SSE from programs, its instructions raise an exception (SDM vol.
+/// 3, 13.1).
+void TierState::take_vectors() {
+  static_assert(State::kVectorStep == env_layout::kXmmBytes);
+  constexpr std::uint32_t kEmulated = 4, kSwitched = 8, kOsFxsr = 0x200;
+  State& r = *in_use;
+  const bool usable =
+      (cpu_.engine.cr(0) & (kEmulated | kSwitched)) == 0 && (cpu_.engine.cr(4) & kOsFxsr) != 0;
+  r.vectors = usable ? cpu_.engine.vectors() : nullptr;
+  r.mxcsr = cpu_.engine.mxcsr();
 }
 
 void TierState::take_segments() {

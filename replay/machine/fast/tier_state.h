@@ -43,6 +43,7 @@ class TierState {
 
  private:
   void take_segments();
+  void take_vectors();
   void take_segments_of_64_bits();
   std::uint64_t general_register(int i) const {
     return shape.bits64 ? cpu_.engine.wide().gpr(i) : cpu_.engine.gpr(i);

@@ -28,6 +28,7 @@
 #include "replay/machine/units/system_management.h"
 #include "replay/machine/units/table_descriptor.h"
 #include "x86/early_cpu_quirks.h"
+#include "x86/host_code.h"
 
 namespace citcat {
 
@@ -317,11 +318,16 @@ bool Emulator::is_mmx_of_host() const {
 }
 
 /// What SSE and SSE2 have, which every host has; except for the one store that is made byte by
-/// byte. And PHADDW and its like, which the engine makes wrongly of a register and itself (the same
+/// byte. Of what came later, what the host has and what changes nothing but a vector that an operand
+/// names. And PHADDW and its like, which the engine makes wrongly of a register and itself (the same
 /// host).
 bool Emulator::is_sse_of_host() const {
   const DecodedInstruction& info = *flight_.info;
   if (spares_engine() && info.opcode_map == 1 && !info.is(Operation::maskmovdqu)) return true;
+  const bool changes_vector =
+      info.row->operands[0] == OperandForm::Vx && info.row->operands[1] >= OperandForm::Wb &&
+      info.row->operands[1] <= OperandForm::Wx && info.row->access != OperandAccess::reads;
+  if (spares_engine() && changes_vector && host_has(info)) return true;
   switch (info.row->operation) {
     case Operation::phaddw:
     case Operation::phaddd:

@@ -1,0 +1,72 @@
+#pragma once
+// Handlers of SSE instructions, which the host's unit makes (x86/host_vectors.h). Where CR0 or CR4
+// refuses them, where an operand is not aligned, and where an exception comes up, the machine's
+// unit makes them anew, and raises what is due.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "replay/machine/fast/handler_access.h"
+#include "x86/host_vectors.h"
+
+#define FAST_LEAVE return s->save(Exit::careful, op, area, {fz, fs, fc})
+
+namespace citcat::fast {
+
+/// What the operation does to registers, and to `memory` where it has an operand there. False: it
+/// is to be made elsewhere, and nothing was changed. Flags that it sets are in State::flags. In
+/// vector_operations.cc.
+bool make_vector(const VectorForm& form, const Op* op, State* s, void* memory);
+
+inline const VectorForm& vector_form(const Op* op) {
+  return *reinterpret_cast<const VectorForm*>(op->immediate);
+}
+
+/// An operand of 16 bytes is known to the judge alone, as two of 8: whoever else receives accesses
+/// is told of one.
+template <class A, std::uint8_t kSize>
+inline bool may_access(const VectorForm& form, const State* s, std::uint64_t linear) {
+  if constexpr (A::kLog && kSize == 16) {
+    if (s->tells_accesses) return false;
+  }
+  return (linear & form.misaligned) == 0;
+}
+
+CITCAT_FAST_HANDLER inline void vector_registers(FAST_PARAMETERS) {
+  const VectorForm& form = vector_form(op);
+  if (!make_vector(form, op, s, nullptr)) FAST_LEAVE;
+  if (!form.writes_flags) FAST_NEXT;
+  return op[1].handler(op + 1, s, area, s->flags.z, s->flags.s, s->flags.c);
+}
+
+template <class A, std::uint8_t kSize>
+CITCAT_FAST_HANDLER void vector_load(FAST_PARAMETERS) {
+  using T = std::conditional_t<kSize == 4, std::uint32_t, std::uint64_t>;
+  const Place at = find_operand<A, false, kSize, false>(op, s);
+  if (!at) FAST_MISS;
+  const VectorForm& form = vector_form(op);
+  if (!may_access<A, kSize>(form, s, at.linear) || !make_vector(form, op, s, at.host)) FAST_LEAVE;
+  read<A, T>(op, s, at);
+  if constexpr (A::kLog && kSize == 16) read<A, T>(op, s, {at.host + 8, at.linear + 8});
+  tell<A>(op, area, at.linear);
+  if (!form.writes_flags) FAST_NEXT;
+  return op[1].handler(op + 1, s, area, s->flags.z, s->flags.s, s->flags.c);
+}
+
+template <class A, std::uint8_t kSize>
+CITCAT_FAST_HANDLER void vector_store(FAST_PARAMETERS) {
+  using T = std::conditional_t<kSize == 4, std::uint32_t, std::uint64_t>;
+  const Place at = find_operand<A, false, kSize, true>(op, s);
+  if (!at) FAST_MISS;
+  const VectorForm& form = vector_form(op);
+  std::uint8_t value[16];
+  if (!may_access<A, kSize>(form, s, at.linear) || !make_vector(form, op, s, value)) FAST_LEAVE;
+  write<A, T>(op, s, at, load<T>(value));
+  if constexpr (kSize == 16) {
+    write<A, T>(op, s, {at.host + 8, at.linear + 8}, load<T>(value + 8));
+  }
+  tell<A>(op, area, at.linear);
+  FAST_NEXT;
+}
+
+}  // namespace citcat::fast
