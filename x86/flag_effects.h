@@ -58,6 +58,14 @@ class UndefinedFlagTracker {
     return remembered(value);
   }
 
+  /// False where undefined_in_store() gives 0 whatever the arithmetic flags, IF and DF are beside
+  /// the other bits of `eflags`.
+  bool may_be_undefined(std::uint32_t value, std::uint32_t eflags) const {
+    constexpr std::uint32_t kChanging = kArithmeticFlags | 0x600;
+    if (!looks_like_eflags(value)) return false;
+    return ((value ^ eflags) & ~(kChanging | kNotInImages)) == 0 || remembered(value) != 0;
+  }
+
   /// An interrupt or exception is about to store an image of `eflags`.
   void image_follows(std::uint32_t eflags) {
     if (undefined_ != 0) remember(eflags);

@@ -102,8 +102,7 @@ void BlockComparison::pull_reads_at(Position at) {
 
 std::uint32_t BlockComparison::may_run(Position first, std::uint32_t most) {
   if (c_.beyond || !c_.cursor.counted() || !c_.starts.empty() || c_.writes.out_of_order()) return 0;
-  if (c_.doubts != nullptr) {
-    if (c_.looks_closely(first)) return 0;
+  if (c_.doubts != nullptr && !c_.looks_closely(first)) {
     const std::uint64_t free = c_.doubts->next_stretch() - first.instruction;
     most = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, free));
   }
@@ -175,7 +174,18 @@ bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first) con
   }
 }
 
+/// Close to a doubt: nothing that has to be followed from store to store. What may be an image of
+/// EFLAGS is stored instruction by instruction, and so is what goes over bits that no manual tells.
+bool BlockComparison::needs_no_following(const JudgedBlock& block) const {
+  const std::uint32_t eflags = c_.machine->engine().system_flags();
+  return std::none_of(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
+    return c_.undefined.may_be_image(store.bytes(), eflags) ||
+           c_.undefined.is_near(store.address, store.size);
+  });
+}
+
 bool BlockComparison::agrees(const JudgedBlock& block, Position first) {
+  if (c_.doubts != nullptr && c_.looks_closely(first) && !needs_no_following(block)) return false;
   if (!stores_agree(block, first.instruction)) return false;
   const BlockMemory after(block, c_.memory());
   return (c_.reads == nullptr || c_.reads->agrees(block, first.instruction, after)) &&

@@ -56,6 +56,7 @@ class BlockComparison {
   std::uint32_t pull_plain(std::uint64_t first, std::uint32_t most);
   bool is_plain(const BusTransaction& t, std::uint64_t first) const;
   void pull_reads_at(Position at);
+  bool needs_no_following(const JudgedBlock& block) const;
   bool stores_agree(const JudgedBlock& block, std::uint64_t first);
   bool is_shown(const BlockStore& store, std::uint64_t instruction) const;
   bool lines_agree(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after) const;

@@ -34,13 +34,16 @@ class UndefinedBits {
   /// the register's present value. The upper half of RFLAGS is zeros (Intel SDM vol. 1, 3.4.3.4).
   template <class Eflags>
   std::uint32_t in_image(std::span<const std::uint8_t> bytes, Eflags eflags) {
-    if (bytes.size() != 8 && bytes.size() != 4 && bytes.size() != 2) return 0;
-    std::uint64_t value = 0;
-    std::memcpy(&value, bytes.data(), bytes.size());
-    if (value >> 32 != 0) return 0;
+    const std::optional<std::uint32_t> value = as_flags(bytes);
+    if (!value) return 0;
     const std::uint32_t mask = bytes.size() == 2 ? 0xffff : ~0u;
-    return flags_.undefined_in_store(static_cast<std::uint32_t>(value),
-                                     [&] { return eflags() & mask; });
+    return flags_.undefined_in_store(*value, [&] { return eflags() & mask; });
+  }
+  /// False where in_image() gives 0, in a block at whose end EFLAGS is this but for the arithmetic
+  /// flags.
+  bool may_be_image(std::span<const std::uint8_t> bytes, std::uint32_t eflags) const {
+    const std::optional<std::uint32_t> value = as_flags(bytes);
+    return value && flags_.may_be_undefined(*value, bytes.size() == 2 ? eflags & 0xffff : eflags);
   }
 
   // Bytes that have not been on the bus.
@@ -57,6 +60,11 @@ class UndefinedBits {
   void forget_bytes() {
     bytes_.clear();
     lines_ = {};
+  }
+  /// Some such byte may be in a line of these.
+  bool is_near(PhysAddr a, std::uint32_t size) const {
+    return !bytes_.empty() &&
+           (lines_.contains(line_of(a)) || lines_.contains(line_of(a.plus32(size - 1))));
   }
   /// Null if all its bits are defined.
   const Byte* find(PhysAddr a) const;
@@ -81,6 +89,13 @@ class UndefinedBits {
   }
 
  private:
+  static std::optional<std::uint32_t> as_flags(std::span<const std::uint8_t> bytes) {
+    if (bytes.size() != 8 && bytes.size() != 4 && bytes.size() != 2) return std::nullopt;
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), bytes.size());
+    if (value >> 32 != 0) return std::nullopt;
+    return static_cast<std::uint32_t>(value);
+  }
   void note(PhysAddr a, Byte byte);
   void forget(const BusTransaction& line, const Memory& memory);
 
