@@ -318,9 +318,9 @@ bool Emulator::is_mmx_of_host() const {
 }
 
 /// What SSE and SSE2 have, which every host has; except for the one store that is made byte by
-/// byte. Of what came later, what the host has and what changes nothing but a vector that an operand
-/// names. And PHADDW and its like, which the engine makes wrongly of a register and itself (the same
-/// host).
+/// byte. Of what came later, what the host has and what changes nothing but a vector that an
+/// operand names. And PHADDW and its like, which the engine makes wrongly of a register and itself
+/// (the same host).
 bool Emulator::is_sse_of_host() const {
   const DecodedInstruction& info = *flight_.info;
   if (spares_engine() && info.opcode_map == 1 && !info.is(Operation::maskmovdqu)) return true;

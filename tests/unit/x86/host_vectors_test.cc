@@ -32,7 +32,8 @@ void expect_as_whole_unit(const DecodedInstruction& info, const VectorForm& form
   for (std::size_t i = fx_image::kXmm; i < fx_image::kXmm + 256; ++i) {
     // Zeros, ones, and what has an exponent between, so that all sorts of numbers come up.
     const std::uint64_t draw = random();
-    whole.image()[i] = static_cast<std::uint8_t>(draw % 4 == 0 ? (draw >> 8 & 1) * 0xff : draw >> 8);
+    whole.image()[i] =
+        static_cast<std::uint8_t>(draw % 4 == 0 ? (draw >> 8 & 1) * 0xff : draw >> 8);
   }
   const auto control = static_cast<std::uint32_t>(random() & 0xffc0);
   const std::uint32_t before = random() % 2 == 0 ? kMasked : control;
@@ -85,7 +86,8 @@ TEST(HostVectors, EachFormDoesWhatTheWholeUnitDoes) {
     for (const unsigned prefix : {0u, 0x66u, 0xf3u, 0xf2u}) {
       for (unsigned draw = 0; draw < 24; ++draw) {
         const auto picked = static_cast<unsigned>(random());
-        const unsigned modrm = picked % 4 == 0 ? (picked >> 8 & 0x38) | 6 : (picked >> 8 & 0xff) | 0xc0;
+        const unsigned modrm =
+            picked % 4 == 0 ? (picked >> 8 & 0x38) | 6 : (picked >> 8 & 0xff) | 0xc0;
         const auto bytes = encoding(prefix, picked >> 16 & 15, opcode, modrm, random);
         const auto info = decode_instruction(bytes, {true, false, true}, CpuModel::x86_64);
         if (info.state != DecodeState::ok) continue;
