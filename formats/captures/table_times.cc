@@ -152,20 +152,13 @@ double unit_of_time(std::string_view text) {
 }
 
 bool names_a_position(std::string_view column) {
-  static constexpr std::string_view kCounts[] = {"sample",
-                                                 "line",
-                                                 "sample number",
-                                                 "sample counter (for internal gnuplot purposes)",
-                                                 "sample #",
-                                                 "sample no.",
-                                                 "index",
-                                                 "#",
-                                                 "no",
-                                                 "no.",
-                                                 "nr",
-                                                 "nr."};
+  static constexpr std::string_view kCounts[] = {
+      "sample",   "line",       "sample number",
+
+      "sample #", "sample no.", "index",         "#", "no", "no.", "nr", "nr."};
   const std::string name = lower_case(column);
   return name.starts_with("time") || name.starts_with("zeit") || name.starts_with("state number") ||
+         name.starts_with("sample counter") ||
          std::find(std::begin(kCounts), std::end(kCounts), name) != std::end(kCounts) ||
          unit_of_column(column) != 0;
 }

@@ -297,6 +297,10 @@ TEST(TableDialects, LevelsBetweenBlanksAreATable) {
     EXPECT_EQ(table.channels[0], *head != 0 ? "CLK" : "0");
     EXPECT_EQ(table.levels[1], 6u);
   }
+  std::string numbered = "# 0\t\tSample counter\n# 1\t\tCLK\n# 2\t\tS0\n\n";
+  for (int i = 0; i < 12; ++i) numbered += fmt::format("{} {} 1 \n", i, i % 2);
+  EXPECT_GE(rate(numbered), 30);
+  EXPECT_EQ(read(numbered).channels, (std::vector<std::string>{"CLK", "S0"}));
   std::string dump;
   for (int i = 0; i < 9; ++i) dump += "0000 12 34 56\n";
   EXPECT_EQ(rate(dump), 0);
