@@ -14,7 +14,7 @@
 #include "capture/import/sample_formats.h"
 #include "capture/import/unknown_file.h"
 #include "events/archive/container.h"
-#include "formats/captures/sample_csv.h"
+#include "formats/captures/table_kind.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/line_reader.h"

@@ -8,6 +8,7 @@
 #include "formats/captures/sample_buffer.h"
 #include "formats/captures/table_cells.h"
 #include "formats/captures/table_head.h"
+#include "formats/captures/table_rows.h"
 #include "formats/captures/table_text.h"
 #include "formats/captures/table_times.h"
 #include "formats/io/error.h"
@@ -18,74 +19,6 @@ namespace {
 
 bool begins_with(std::string_view text, std::string_view begin) {
   return text.substr(0, begin.size()) == begin;
-}
-
-/// The fields of a row; without the empty one after a last separator, where `columns` is not 0 and
-/// says that it is one too many.
-std::vector<std::string_view> fields_of(std::string_view row, char separator, std::size_t columns) {
-  std::vector<std::string_view> fields = split_row(row, separator);
-  if (columns != 0 && fields.size() == columns + 1 && fields.back().empty()) fields.pop_back();
-  return fields;
-}
-
-/// The names of columns, or the first row of a table without names.
-std::vector<std::string_view> first_fields(std::string_view row, char separator) {
-  std::vector<std::string_view> fields = split_row(row, separator);
-  if (fields.size() > 1 && fields.back().empty()) fields.pop_back();
-  return fields;
-}
-
-/// "(us),(V)", "s;;": what some programs write below the names (PicoScope, LabVIEW).
-bool is_row_of_units(const std::vector<std::string_view>& fields) {
-  return std::all_of(fields.begin(), fields.end(), is_unit_cell) &&
-         !std::all_of(fields.begin(), fields.end(),
-                      [](std::string_view field) { return field.empty(); });
-}
-
-/// The rows from this line on begin with numbers that rise by one.
-bool are_numbered(std::string_view head, char separator, std::uint64_t first_line) {
-  constexpr std::size_t kRows = 3;
-  std::vector<std::uint64_t> numbers;
-  for (const NumberedLine& line : lines_of(head)) {
-    if (line.number < first_line || numbers.size() == kRows) continue;
-    std::uint64_t number = 0;
-    if (!parse_decimal(first_fields(line.text, separator)[0], number)) return false;
-    numbers.push_back(number);
-  }
-  return numbers.size() == kRows && numbers[1] == numbers[0] + 1 && numbers[2] == numbers[1] + 1;
-}
-
-/// How many of the last columns are those of Rigol's step, of which other rows have no cells.
-std::size_t step_columns(const std::vector<std::string_view>& names) {
-  const auto last = std::find_if_not(names.rbegin(), names.rend(), names_a_step);
-  return static_cast<std::size_t>(last - names.rbegin());
-}
-
-/// What a row of a number of cells of its own shows of a table with these names.
-enum class Misfit : std::uint8_t { none, without_steps, with_row_numbers, other };
-Misfit misfit_of(std::size_t cells, const std::vector<std::string_view>& names,
-                 std::string_view head, char separator, std::uint64_t line) {
-  if (cells == names.size()) return Misfit::none;
-  const std::size_t steps = step_columns(names);
-  if (steps != 0 && cells + steps == names.size()) return Misfit::without_steps;
-  // R writes no name for the column that numbers the rows.
-  if (cells == names.size() + 1 && are_numbered(head, separator, line))
-    return Misfit::with_row_numbers;
-  return Misfit::other;
-}
-
-/// "sep=;": tells Excel the separator, and is in the first line.
-std::optional<char> declared_separator(std::string_view line) {
-  constexpr std::string_view kWord = "sep=";
-  if (line.size() != kWord.size() + 1 || lower_case(line.substr(0, kWord.size())) != kWord)
-    return std::nullopt;
-  return line.back();
-}
-
-/// '\r' where a file has no other line ends.
-char line_end_of(std::string_view head) {
-  const bool old = head.find('\n') == std::string_view::npos;
-  return old && head.find('\r') != std::string_view::npos ? '\r' : '\n';
 }
 
 class CsvSource final : public SampleSource {
@@ -620,126 +553,10 @@ class CsvSource final : public SampleSource {
   std::uint64_t unknown_ = 0;  ///< levels
 };
 
-/// Whether the first line names columns, the first of them the number of the sample, and the next
-/// ones begin with one.
-bool rate_printed_table(std::string_view text) {
-  std::size_t columns = 0, rows = 0;
-  while (rows < 4 && !text.empty()) {
-    const auto end = text.find('\n');
-    if (end == std::string_view::npos) break;
-    const std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(end + 1);
-    if (line.empty() || is_rule(line)) continue;
-    const auto words = split_row(line, ' ');
-    if (columns == 0) {
-      columns = words.size();
-      if (columns < 2 || !names_a_position(words[0])) return false;
-      continue;
-    }
-    if (words.size() < 2 || words[0].find_first_not_of("0123456789-,.") != std::string_view::npos)
-      return false;
-    ++rows;
-  }
-  return rows != 0;
-}
-
-/// Whether the first lines are rows of one table: what rate_sample_csv() says of any, and why not.
-struct TableVerdict {
-  bool is_table = false;
-  std::string complaint;  ///< where most of it is one
-};
-
-TableVerdict judge_table(std::string_view text) {
-  constexpr std::size_t kRows = 8;
-  const char separator = separator_of(text);
-  if (separator == ' ') return {};
-  const std::uint64_t names_line = line_of_names(text, separator);
-  std::vector<std::string_view> names;
-  std::size_t rows = 0;
-  for (const NumberedLine& line : lines_of(text)) {
-    if (rows == kRows) break;
-    if (line.number < names_line || declared_separator(line.text)) continue;
-    if (names.empty()) {
-      const auto fields = first_fields(line.text, separator);
-      if (fields.size() > 1 || rows != 0) names = fields;
-      rows += names.empty() ? 0 : 1;
-      continue;
-    }
-    const std::size_t cells = first_fields(line.text, separator).size();
-    const Misfit misfit = misfit_of(cells, names, text, separator, line.number);
-    if (misfit == Misfit::without_steps) names.resize(cells);
-    if (misfit == Misfit::with_row_numbers) names.insert(names.begin(), std::string_view());
-    const auto fields = fields_of(line.text, separator, names.size());
-    const std::string where = "line " + std::to_string(line.number);
-    if (fields.size() != names.size()) {
-      if (rows < 2) return {};
-      return {false, where + " has " + std::to_string(fields.size()) +
-                         " columns, the lines before it " + std::to_string(names.size())};
-    }
-    if (is_row_of_units(fields) || is_row_of_steps(fields)) continue;
-    if (std::none_of(fields.begin(), fields.end(), is_table_value))
-      return {false, "column 1 ('" + shown(names[0]) + "') has '" + shown(fields[0]) + "' in " +
-                         where + ", and no other column has a level, a number or a time"};
-    ++rows;
-  }
-  return {rows >= 2, {}};
-}
-
-/// Lines of levels alone, with blanks between them and perhaps the number of the row in front: two
-/// columns may as well be something else.
-bool is_table_of_levels(std::string_view text) {
-  constexpr std::size_t kFewestColumns = 3, kRows = 8;
-  const std::vector<NumberedLine> lines = lines_of(text);
-  if (lines.size() <= kRows) return false;
-  const std::size_t columns = split_row(lines[1].text, ' ').size();
-  const bool numbered = are_numbered(text, ' ', lines[1].number);
-  const auto levels = [&](const NumberedLine& line) {
-    const auto words = split_row(line.text, ' ');
-    return words.size() == columns &&
-           std::all_of(words.begin() + (numbered ? 1 : 0), words.end(), [](std::string_view word) {
-             return word == "0" || word == "1" || real_level(word);
-           });
-  };
-  return columns >= kFewestColumns && split_row(lines[0].text, ' ').size() == columns &&
-         std::all_of(lines.begin() + 1, lines.begin() + 1 + kRows, levels);
-}
-
-/// The beginning of a file, with the line ends of today.
-std::string prefix_text(std::span<const std::uint8_t> prefix) {
-  std::string text(prefix.begin(), prefix.end());
-  if (line_end_of(text) == '\r') std::replace(text.begin(), text.end(), '\r', '\n');
-  return text;
-}
-
 }  // namespace
 
 std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input) {
   return std::make_unique<CsvSource>(std::move(input));
-}
-
-int rate_sample_csv(std::span<const std::uint8_t> prefix) {
-  const std::string head = prefix_text(prefix);
-  const std::string_view text = head;
-  if (text.find('\0') != std::string_view::npos) return 0;
-  if (text.find("generated by libsigrok") < 64 || text.find("generated by DSView") < 64) return 95;
-  const std::vector<NumberedLine> lines = lines_of(text, 1);
-  const std::string_view first = lines.empty() ? text.substr(0, text.find('\n')) : lines[0].text;
-  const bool separated = first.find_first_of(",;\t|") != std::string_view::npos;
-  // Saleae Logic writes "Time [s],", versions before 2 "Time[s], ", as Kingst's program does.
-  if (separated && begins_with(text, "Time") &&
-      unit_of_column(first_fields(first, separator_of(text))[0]) != 0)
-    return 95;
-  if (!separated && (rate_printed_table(text) || is_table_of_levels(text))) return 30;
-  return judge_table(text).is_table ? 30 : 0;
-}
-
-std::string complaint_of_table(std::span<const std::uint8_t> prefix) {
-  const std::string head = prefix_text(prefix);
-  const std::string_view text = head;
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-    return "it is text in UTF-16: save it as UTF-8";
-  if (text.find('\0') != std::string_view::npos) return {};
-  return judge_table(text).complaint;
 }
 
 }  // namespace citcat

@@ -8,6 +8,7 @@
 #include "formats/captures/ols.h"
 #include "formats/captures/saleae.h"
 #include "formats/captures/sample_csv.h"
+#include "formats/captures/table_kind.h"
 #include "formats/captures/vcd.h"
 #include "formats/io/error.h"
 #include "formats/io/key_file.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/captures/sample_csv.h"
+#include "formats/captures/table_kind.h"
 #include "formats/captures/table_times.h"
 #include "formats/io/error.h"
 
