@@ -42,7 +42,7 @@ void RowCollector::look_at(const tools::Context& context) {
   address_space_ = context.address_space();
   context_ = contexts_.number(names_.process(context), level_);
   is_wanted_ = filter_.has(contexts_[context_]);
-  in_interrupt_ = context.interrupt() != nullptr;
+  in_interrupt_ = context.interrupt().has_value();
 }
 
 // ---------------------------------------------------------------------------------------------

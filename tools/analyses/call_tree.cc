@@ -9,12 +9,13 @@ CallPath CallTree::child(CallPath parent, Kind kind, std::uint32_t value) {
   const Key key{parent, kind, value};
   const auto found = children_.find(key);
   if (found != children_.end()) return found->second;
-  if (paths_.size() == kMostPaths) {
+  const std::uint32_t depth = paths_[parent].depth + 1;
+  if (paths_.size() == kMostPaths || depth > kDeepest) {
     ++not_kept_;
     return parent;
   }
   const auto number = static_cast<CallPath>(paths_.size());
-  paths_.push_back({parent, kind, value});
+  paths_.push_back({parent, kind, value, depth});
   children_.emplace(key, number);
   return number;
 }

@@ -24,6 +24,7 @@ class CallTree {
     CallPath parent = kRoot;
     Kind kind = Kind::root;
     std::uint32_t value = 0;    ///< number of a procedure, CR3 of a process, vector
+    std::uint32_t depth = 0;    ///< paths that it goes on from
     std::uint64_t calls = 0;    ///< of a procedure
     std::uint64_t entered = 0;  ///< the same, and without one
     std::uint64_t own = 0;      ///< instructions executed in it
@@ -48,6 +49,8 @@ class CallTree {
  private:
   /// Paths beyond are counted where they branch off.
   static constexpr std::size_t kMostPaths = std::size_t{1} << 20;
+  /// Where nothing returns any more: what is written of each path is as long as it is deep.
+  static constexpr std::uint32_t kDeepest = 1024;
 
   CallPath child(CallPath parent, Kind kind, std::uint32_t value);
 

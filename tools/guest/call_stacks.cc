@@ -1,6 +1,7 @@
 #include "tools/guest/call_stacks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace citcat::tools {
 
@@ -38,6 +39,12 @@ bool release(std::unordered_map<Key, std::uint32_t>& open, Key key) {
 }
 
 }  // namespace
+
+/// One after the other, not one within the other: a chain may be longer than the stack is deep.
+CallStacks::Stack::~Stack() {
+  StackPtr next = std::move(below);
+  while (next != nullptr && next.use_count() == 1) next = std::exchange(next->below, nullptr);
+}
 
 CallStacks::CallStacks(CallListener& listener)
     : listener_(listener), current_(bare_stack(kNowhere)) {}
@@ -198,8 +205,21 @@ void CallStacks::interrupted(const KernelEntry& entry) {
   handler->base = listener_.handles(path(), entry);
   if (entry.kind != KernelEntry::Kind::interrupt) handler->clock = current_->clock;
   handler->below = current_;
+  handler->depth = current_->depth + 1;
   current_ = std::move(handler);
+  if (current_->depth >= 2 * kDeepest) forget_outermost();
   unsure_ = false;
+}
+
+/// Memory is not to grow with the length of a run that never returns from its handlers.
+void CallStacks::forget_outermost() {
+  Stack* stack = current_.get();
+  for (std::uint32_t depth = kDeepest; depth != 0 && stack->below != nullptr; --depth) {
+    stack->depth = depth;
+    stack = stack->below.get();
+  }
+  stack->depth = 0;
+  stack->below.reset();
 }
 
 void CallStacks::resumed(std::uint32_t address_space) {

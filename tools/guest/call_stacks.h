@@ -125,11 +125,15 @@ class CallStacks {
 
  private:
   static constexpr std::uint32_t kNowhere = ~0u;  ///< before anything ran
+  /// Entries to the kernel that are kept, at least, of those that lie within each other.
+  static constexpr std::uint32_t kDeepest = 1 << 12;
   struct Stack {
+    ~Stack();
     std::uint32_t space = kKernel;
     CallPath base = 0;              ///< of what runs where no frame is
     std::vector<CallFrame> frames;  ///< by descending slots, but where another region was used
     std::shared_ptr<Stack> below;   ///< what goes on when this one has ended; may be null
+    std::uint32_t depth = 0;        ///< how many are below
     std::shared_ptr<std::uint64_t> clock;                     ///< of the thread
     std::unordered_map<ProcedureNumber, std::uint32_t> open;  ///< calls of each procedure
     std::unordered_map<std::uint64_t, std::uint32_t> open_arcs;
@@ -141,6 +145,7 @@ class CallStacks {
   using StackPtr = std::shared_ptr<Stack>;
   using SlotKey = std::pair<std::uint32_t, std::uint64_t>;
 
+  void forget_outermost();
   StackPtr stack_above(std::uint32_t space, LinearAddr slot) const;
   StackPtr stack_for(std::uint32_t space, LinearAddr slot);
   StackPtr make_stack(std::uint32_t space);

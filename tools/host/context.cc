@@ -1,5 +1,7 @@
 #include "tools/host/context.h"
 
+#include <utility>
+
 #include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 
@@ -14,20 +16,18 @@ bool is_interrupt(DeliveredEvent::Kind kind) {
 
 }  // namespace
 
-const Context::Open* Context::interrupt() const {
-  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
-    if (is_interrupt(o->kind)) return o;
-  }
-  return nullptr;
+/// One after the other, not one within the other: a chain may be longer than the stack is deep.
+Context::Open::~Open() {
+  std::shared_ptr<Open> next = std::move(outer);
+  while (next != nullptr && next.use_count() == 1) next = std::exchange(next->outer, nullptr);
 }
 
-std::uint32_t Context::interrupt_depth() const {
-  std::uint32_t depth = 0;
-  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
-    if (is_interrupt(o->kind)) ++depth;
-  }
-  return depth;
+std::optional<std::uint8_t> Context::interrupt() const {
+  if (interrupt_depth() == 0) return std::nullopt;
+  return open_->interrupt;
 }
+
+std::uint32_t Context::interrupt_depth() const { return open_ != nullptr ? open_->interrupts : 0; }
 
 std::uint32_t Context::machine_level() const { return machine_->engine().hflags() & kHfCpl; }
 
@@ -72,49 +72,68 @@ bool Context::isolates(std::uint32_t cr3) const {
          machine_->position().instruction - entered_at_ <= kEntry;
 }
 
-bool Context::in_wide_call() const {
-  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
-    if (o->system_call) return o->wide_call;
-  }
-  return false;
-}
+bool Context::in_wide_call() const { return open_ != nullptr && open_->in_wide_call; }
 
 std::optional<std::uint32_t> Context::system_call() const {
-  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
-    if (o->system_call) return o->eax;
+  return open_ != nullptr ? open_->call : std::nullopt;
+}
+
+/// What is delivered to level 3 is within nothing.
+void Context::open(Open opened) {
+  entered(level_);
+  opened.level = level_;
+  opened.eax = machine_->engine().gpr(kEax);
+  if (level_ != kUserLevel) opened.outer = open_;
+  if (const Open* const outer = opened.outer.get()) {
+    opened.depth = outer->depth + 1;
+    opened.interrupts = outer->interrupts;
+    opened.interrupt = outer->interrupt;
+    opened.call = outer->call;
+    opened.in_wide_call = outer->in_wide_call;
   }
-  return std::nullopt;
+  if (is_interrupt(opened.kind)) {
+    ++opened.interrupts;
+    opened.interrupt = opened.vector;
+  }
+  if (opened.system_call) {
+    opened.call = opened.eax;
+    opened.in_wide_call = opened.wide_call;
+  }
+  open_ = std::make_shared<Open>(std::move(opened));
+  if (open_->depth >= 2 * kDeepest) forget_outermost();
+  level_changes();
+}
+
+/// Memory is not to grow with the length of a run that never returns from its handlers.
+void Context::forget_outermost() {
+  Open* o = open_.get();
+  for (std::uint32_t depth = kDeepest; depth > 1 && o->outer != nullptr; --depth) {
+    o->depth = depth;
+    o = o->outer.get();
+  }
+  o->depth = 1;
+  o->outer.reset();
 }
 
 void Context::delivered(const DeliveredEvent& event) {
   refresh();
   interrupted_level_ = level_;
   interrupted_open_ = open_;
-  auto opened = std::make_shared<Open>();
-  entered(level_);
-  opened->kind = event.kind;
-  opened->vector = event.vector;
-  opened->level = level_;
-  opened->eax = machine_->engine().gpr(kEax);
-  opened->system_call = event.kind == DeliveredEvent::Kind::software &&
-                        event.vector == kSystemCallVector && level_ == kUserLevel;
-  if (level_ != kUserLevel) opened->outer = open_;
-  open_ = std::move(opened);
-  level_changes();
+  Open opened;
+  opened.kind = event.kind;
+  opened.vector = event.vector;
+  opened.system_call = event.kind == DeliveredEvent::Kind::software &&
+                       event.vector == kSystemCallVector && level_ == kUserLevel;
+  open(std::move(opened));
 }
 
 void Context::fast_call(bool wide) {
-  auto opened = std::make_shared<Open>();
-  entered(level_);
-  opened->kind = DeliveredEvent::Kind::software;
-  opened->vector = kSystemCallVector;
-  opened->level = level_;
-  opened->eax = machine_->engine().gpr(kEax);
-  opened->system_call = level_ == kUserLevel;
-  opened->wide_call = wide;
-  if (level_ != kUserLevel) opened->outer = open_;
-  open_ = std::move(opened);
-  level_changes();
+  Open opened;
+  opened.kind = DeliveredEvent::Kind::software;
+  opened.vector = kSystemCallVector;
+  opened.system_call = level_ == kUserLevel;
+  opened.wide_call = wide;
+  open(std::move(opened));
 }
 
 void Context::fast_returned() {

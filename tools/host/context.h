@@ -25,15 +25,23 @@ namespace citcat::tools {
 /// handler, what follows counts as part of it up to the next IRET.
 class Context {
  public:
-  /// An open exception, interrupt or software interrupt.
+  /// An open exception, interrupt or software interrupt. What readers ask of those it lies within
+  /// is kept with it: programs may never return from them, and then there are as many as were ever
+  /// delivered.
   struct Open {
+    ~Open();
     DeliveredEvent::Kind kind = DeliveredEvent::Kind::exception;
     std::uint8_t vector = 0;
     std::uint32_t level = 0;            ///< that it came from
     bool system_call = false;           ///< INT 80h, SYSENTER or SYSCALL from level 3
     bool wide_call = false;             ///< by SYSCALL in 64-bit mode, whose numbers are others
     std::uint32_t eax = 0;              ///< at that time
-    std::shared_ptr<const Open> outer;  ///< open when it was delivered; may be null
+    std::uint32_t depth = 1;            ///< of deliveries that are known
+    std::uint32_t interrupts = 0;       ///< how many of all are from outside, NMIs or SMIs
+    std::uint8_t interrupt = 0;         ///< vector of the innermost of these
+    std::optional<std::uint32_t> call;  ///< EAX of the innermost that is a system call
+    bool in_wide_call = false;          ///< `wide_call` of that
+    std::shared_ptr<Open> outer;        ///< open when it was delivered; may be null
   };
 
   /// The machine at the moment that is told of: after the instruction or block, or at the event.
@@ -54,8 +62,8 @@ class Context {
   std::uint32_t level() const { return level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.
   const Open* open() const { return open_.get(); }
-  /// The innermost that is an interrupt from outside, NMI or SMI; null where there is none.
-  const Open* interrupt() const;
+  /// The vector of the innermost that is an interrupt from outside, NMI or SMI.
+  std::optional<std::uint8_t> interrupt() const;
   /// EAX of the system call in progress: its number.
   std::optional<std::uint32_t> system_call() const;
   /// Open::wide_call of that.
@@ -110,8 +118,12 @@ class Context {
 
  private:
   static constexpr std::uint32_t kUnknownLevel = ~0u;
+  /// Deliveries that are kept, at least, of those that lie within each other.
+  static constexpr std::uint32_t kDeepest = 1 << 14;
   static constexpr std::uint32_t kUserTables = kPageSize;  ///< the bit that tells the two apart
 
+  void open(Open opened);
+  void forget_outermost();
   std::uint32_t machine_level() const;
   void settle(std::uint32_t level);
   void entered(std::uint32_t from_level);
@@ -122,14 +134,14 @@ class Context {
   std::uint32_t address_space_ = 0;
   std::uint32_t level_ = kUnknownLevel;
   bool begun_ = false;
-  std::shared_ptr<const Open> open_;
+  std::shared_ptr<Open> open_;
   std::uint64_t entered_at_ = 0;  ///< the instruction after which the last program was left
   bool entered_ = false;
   bool isolated_ = false;
   std::uint32_t interrupted_level_ = 0;
-  std::shared_ptr<const Open> interrupted_open_;
+  std::shared_ptr<Open> interrupted_open_;
   /// The open contexts of address spaces that are not running.
-  std::unordered_map<std::uint32_t, std::shared_ptr<const Open>> open_of_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<Open>> open_of_;
 };
 
 }  // namespace citcat::tools

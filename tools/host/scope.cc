@@ -24,8 +24,8 @@ struct Scope::Term {
       case Kind::level:
         return context.level() == *number;
       case Kind::interrupt: {
-        const Context::Open* const open = context.interrupt();
-        return open != nullptr && (!number || open->vector == *number);
+        const auto vector = context.interrupt();
+        return vector && (!number || *vector == *number);
       }
       case Kind::syscall: {
         const auto call = context.system_call();

@@ -177,8 +177,8 @@ void ToolHost::context_changed() {
         labels.push_back(std::to_string(context_.level()));
         break;
       case Split::interrupt: {
-        const Context::Open* const open = context_.interrupt();
-        labels.push_back(open != nullptr ? std::to_string(open->vector) : "none");
+        const auto vector = context_.interrupt();
+        labels.push_back(vector ? std::to_string(*vector) : "none");
         break;
       }
     }

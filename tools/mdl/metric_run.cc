@@ -33,7 +33,7 @@ std::optional<std::string> name_in(Root root, const tools::Context& context,
     case Root::level:
       return std::to_string(context.level());
     case Root::interrupt:
-      if (const auto* const open = context.interrupt()) return short_hexadecimal(open->vector);
+      if (const auto vector = context.interrupt()) return short_hexadecimal(*vector);
       return std::nullopt;
     case Root::system_call:
       if (const auto number = context.system_call()) {
