@@ -18,7 +18,7 @@ void ProcedureCalls::called(tools::ProcedureNumber caller, tools::ProcedureNumbe
 tools::CallPath ProcedureCalls::entered(tools::CallPath /*under*/, tools::ProcedureNumber procedure,
                                         bool is_base) {
   ProcedureCallRow& row = rows_.calls.emplace_back();
-  row.at = at_;
+  row.at = at_ + follower_.part().first;
   row.context = context_;
   row.procedure = procedure;
   // Told before the frame is there: of a jump, while that of the jumping procedure is.

@@ -30,21 +30,21 @@ unsigned slot_address(const DecodedInstruction& call) {
   return near_indirect ? 0 : 1;
 }
 
+/// ENDBR64 and ENDBR32: FA or FB after these bytes.
+bool is_mark(const DecodedInstruction& i) {
+  constexpr std::uint8_t kEndbranch[] = {0xf3, 0x0f, 0x1e};
+  return i.length == 4 && std::equal(std::begin(kEndbranch), std::end(kEndbranch), i.bytes.begin());
+}
+
 /// Nothing but a jump out of the procedure, after a mark for indirect branches or not: to where
 /// memory or a register says, or farther than what compilers make of one procedure.
-bool jumps_on(const StaticBlock& block) {
+bool jumps_on(std::span<const StaticInstruction> code) {
   constexpr std::int64_t kFar = 1 << 16;
-  const auto is_mark = [](const DecodedInstruction& i) {
-    constexpr std::uint8_t kEndbranch[] = {0xf3, 0x0f,
-                                           0x1e};  // ENDBR64 and ENDBR32: FA or FB after it
-    return i.length == 4 &&
-           std::equal(std::begin(kEndbranch), std::end(kEndbranch), i.bytes.begin());
-  };
-  const DecodedInstruction& last = block.back().info;
+  const DecodedInstruction& last = code.back().info;
   if (last.kind != InstructionClass::jump) return false;
   const std::int64_t distance = last.target_displacement;
   if (!last.indirect && distance < kFar && distance > -kFar) return false;
-  return block.count() == 1 || (block.count() == 2 && is_mark(block.front().info));
+  return code.size() == 1 || (code.size() == 2 && is_mark(code.front().info));
 }
 
 /// It goes on with another stack, as a switch of tasks does. POP and LEAVE stay on the same one.
@@ -65,18 +65,82 @@ std::uint32_t space_of(const Context& context) {
 }  // namespace
 
 void* CallFollower::code(const StaticBlock& block) {
+  return &make_part(block.instructions(), {0, block.count()});
+}
+
+CallFollower::Code& CallFollower::make_part(std::span<const StaticInstruction> all, Part here) {
   Code& code = code_.emplace_back();
-  code.last = &block.back().info;
-  code.jumps_on = jumps_on(block);
+  code.all = all;
+  code.here = here;
+  const auto mine = all.subspan(here.first, here.end - here.first);
+  code.last = &mine.back().info;
+  code.is_mark = mine.size() == 1 && is_mark(mine.front().info);
+  code.jumps_on = jumps_on(mine);
   code.enters = asks_for_interrupt(code.last->kind);
-  code.last_number = block.count() - 1;
-  code.begin = block.front().linear;
-  for (const StaticInstruction& i : block.instructions()) {
+  code.begin = mine.front().linear;
+  for (const StaticInstruction& i : mine) {
     code.loads_stack = code.loads_stack || loads_stack_pointer(i.info);
   }
   code.stays = !code.loads_stack && !is_call(code.last->kind) && !is_return(code.last->kind) &&
                !code.jumps_on && !code.enters;
-  return &code;
+  return code;
+}
+
+/// Into parts that each lie in one procedure: how the machine cuts a run into blocks must not show.
+void CallFollower::cut(Code& code, const Context& context) {
+  if (code.cut_for == 0) {
+    for (const StaticInstruction& i : code.all) {
+      code.places.push_back(procedures_.at(i.linear, context));
+    }
+  } else if (!may_lie_in_other_parts(code)) {
+    code.cut_for = called_.size() + 1;
+    return;
+  }
+  code.cut_for = called_.size() + 1;
+  std::vector<Part> parts;
+  for (std::uint32_t i = 0; i < code.all.size(); ++i) {
+    if (i != 0 && !begins_part(code, i)) continue;
+    if (i != 0) parts.back().end = i;
+    parts.push_back({i, code.here.end});
+  }
+  if (parts.size() == 1) return settle(code, code.places);
+  // They only become more.
+  if (parts.size() != code.parts.size()) {
+    code.parts.clear();
+    for (const Part& part : parts) code.parts.push_back(&make_part(code.all, part));
+  }
+  for (Code* const part : code.parts) settle(*part, code.places);
+}
+
+/// A call has gone to some address in it since it was cut last.
+bool CallFollower::may_lie_in_other_parts(const Code& code) const {
+  const LinearAddr first = code.all.front().linear, last = code.all.back().linear;
+  return std::any_of(called_at_.begin() + static_cast<std::ptrdiff_t>(code.cut_for - 1),
+                     called_at_.end(),
+                     [&](LinearAddr a) { return last < first || (first <= a && a <= last); });
+}
+
+/// Instruction `i` belongs to another procedure than those before it.
+bool CallFollower::begins_part(const Code& code, std::uint32_t i) const {
+  const ProcedureTable::Place &here = code.places[i], &before = code.places[i - 1];
+  if (here.named) return here.begins || here.procedure != before.procedure;
+  return before.named || called_.contains(place_of(code.all[i]));
+}
+
+void CallFollower::settle(Code& part, const std::vector<ProcedureTable::Place>& places) {
+  part.place = places[part.here.first];
+  if (part.place.named || part.called) return;
+  const auto known = called_.find(place_of(part.all[part.here.first]));
+  if (known != called_.end()) part.called = known->second;
+}
+
+/// Calls go to the beginning of the code, which has no name.
+void CallFollower::becomes_called(Code& code, const Context& context) {
+  if (code.called) return;
+  code.called = procedures_.called(code.begin, context);
+  if (called_.emplace(place_of(code.all[code.here.first]), *code.called).second) {
+    called_at_.push_back(code.begin);
+  }
 }
 
 /// That of code which nobody called within what is told.
@@ -89,7 +153,7 @@ ProcedureNumber CallFollower::procedure_met(const Code& code, bool is_lost,
 }
 
 ProcedureNumber CallFollower::arrive_by_call(Code& code, const Context& context) {
-  if (!code.place.named && !code.called) code.called = procedures_.called(code.begin, context);
+  if (!code.place.named) becomes_called(code, context);
   const ProcedureNumber procedure = code.place.named ? code.place.procedure : *code.called;
   stacks_.call(slot_space_, slot_, caller_, procedure);
   listener_.called(caller_, procedure);
@@ -99,10 +163,6 @@ ProcedureNumber CallFollower::arrive_by_call(Code& code, const Context& context)
 /// The procedure that the code belongs to; a call that was made arrives, a jump to the beginning of
 /// another procedure goes on as that one.
 ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
-  if (!code.looked_up) {
-    code.looked_up = true;
-    code.place = procedures_.at(code.begin, context);
-  }
   const bool is_lost = lost_;
   if (is_lost) [[unlikely]]
     find_again(code);
@@ -110,9 +170,7 @@ ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
   if (arrival == Arrival::call) return arrive_by_call(code, context);
   stacks_.runs_in(space_of(context));
   const bool is_entry = arrival == Arrival::entry || arrival == Arrival::on;
-  if (is_entry && !code.place.named && !code.called) {
-    code.called = procedures_.called(code.begin, context);
-  }
+  if (is_entry && !code.place.named) becomes_called(code, context);
   if (stacks_.innermost() == nullptr) stacks_.begin(procedure_met(code, is_lost, context));
   const ProcedureNumber open = stacks_.innermost()->procedure;
   const ProcedureNumber begun =
@@ -132,6 +190,7 @@ ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
 void CallFollower::gap() {
   lost_ = true;
   stays_ = false;
+  after_mark_ = false;
   arrival_ = Arrival::other;
 }
 
@@ -143,24 +202,26 @@ void CallFollower::find_again(const Code& code) {
 }
 
 void CallFollower::depart(const Code& code, const Execution& execution, const Context& context,
-                          ProcedureNumber procedure, Arrival arrived) {
+                          ProcedureNumber procedure, bool is_called) {
   const DecodedInstruction& last = *code.last;
+  const std::uint32_t number = code.here.end - 1;
+  after_mark_ = is_called && code.is_mark;
   if (is_call(last.kind)) {
-    slot_ = execution.address(code.last_number, slot_address(last));
+    slot_ = execution.address(number, slot_address(last));
     slot_space_ = space_of(context);
     caller_ = procedure;
     arrival_ = Arrival::call;
   } else if (is_return(last.kind)) {
-    stacks_.returned(space_of(context), execution.address(code.last_number));
+    stacks_.returned(space_of(context), execution.address(number));
     arrival_ = Arrival::back;
-  } else if (code.jumps_on && (arrived == Arrival::call || arrived == Arrival::on)) {
+  } else if (code.jumps_on && is_called) {
     arrival_ = Arrival::on;
   }
 }
 
 /// It belongs to the procedure that runs, opens no call and ends none.
 bool CallFollower::goes_on(const Code& code) const {
-  if (!stays_ || !code.stays || !code.looked_up) return false;
+  if (!stays_ || !code.stays) return false;
   if (!code.place.named)
     return running_ == innermost_ && code.called.value_or(running_) == running_;
   return code.place.procedure == running_ && (!code.place.begins || running_ == innermost_);
@@ -168,25 +229,37 @@ bool CallFollower::goes_on(const Code& code) const {
 
 void CallFollower::run(void* mine, const Execution& execution, const Context& context) {
   Code& code = *static_cast<Code*>(mine);
+  if (code.cut_for != called_.size() + 1) [[unlikely]]
+    cut(code, context);
+  // What was delivered is told before the instruction that asked for it.
+  if (enters_ && !code.enters) enter({KernelEntry::Kind::call, 0});
+  if (code.parts.empty()) [[likely]]
+    return follow(code, execution, context);
+  for (Code* const part : code.parts) follow(*part, execution, context);
+  part_ = {};
+}
+
+void CallFollower::follow(Code& code, const Execution& execution, const Context& context) {
+  part_ = code.here;
   // A REP is one instruction, however many iterations.
   const std::uint64_t instructions =
-      execution.first().iteration != 0 || warming_ ? 0 : execution.block().count();
-  last_instruction_ = execution.first().instruction;
+      execution.first().iteration != 0 || warming_ ? 0 : part_.end - part_.first;
+  last_instruction_ = execution.first().instruction + part_.first;
   if (goes_on(code)) [[likely]] {
+    after_mark_ = false;
     stacks_.executed(instructions);
     listener_.executed_further(running_, instructions);
     return;
   }
-  // What was delivered is told before the instruction that asked for it.
-  if (enters_ && !code.enters) enter({KernelEntry::Kind::call, 0});
-  const Arrival arrived = arrival_;
+  const bool is_called =
+      arrival_ == Arrival::call || arrival_ == Arrival::on || std::exchange(after_mark_, false);
   const ProcedureNumber procedure = arrive(code, context);
   running_ = procedure;
   stacks_.executed(instructions);
   listener_.executed(procedure, instructions);
   if (code.loads_stack) stacks_.moved();
-  depart(code, execution, context, procedure, arrived);
-  if (enters_) enter({KernelEntry::Kind::call, 0});
+  depart(code, execution, context, procedure, is_called);
+  if (enters_ && code.enters) enter({KernelEntry::Kind::call, 0});
   stays_ = code.stays;
   const CallFrame* const frame = stacks_.innermost();
   innermost_ = frame != nullptr ? frame->procedure : ProcedureTable::kUnknown;
@@ -207,12 +280,14 @@ void CallFollower::make_call(const DeliveredEvent& before, const Context& contex
 void CallFollower::enter(const KernelEntry& entry) {
   enters_ = false;
   stays_ = false;
+  after_mark_ = false;
   arrival_ = Arrival::entry;
   stacks_.interrupted(entry);
 }
 
 void CallFollower::event(const MachineEvent& event, const Context& context) {
   stays_ = false;
+  part_ = {};
   switch (event.kind) {
     case MachineEvent::Kind::delivered: {
       // Between two iterations of a REP, which begins anew later, and was told.

@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
 
 #include "tools/analyses/procedure_table.h"
 #include "tools/guest/call_stacks.h"
@@ -46,14 +50,25 @@ class CallFollower {
   /// All calls that are open end.
   void end() { stacks_.end(); }
   const CallStacks& stacks() const { return stacks_; }
+  /// Which instructions of what is told run just now: a piece of code may lie in several
+  /// procedures, and is followed, and listeners are notified, procedure by procedure.
+  struct Part {
+    std::uint32_t first = 0, end = 0;
+    bool has(std::uint32_t i) const { return i >= first && i < end; }
+  };
+  const Part& part() const { return part_; }
 
  private:
-  /// What is known of a piece of code.
+  /// What is known of a piece of code, or of a part of it.
   struct Code {
+    std::span<const StaticInstruction> all;  ///< of the piece
+    Part here;
+    std::vector<Code*> parts;   ///< empty: it lies in one procedure
+    std::uint64_t cut_for = 0;  ///< how much of `called_` it was cut by, and 1; 0: not yet
+    std::vector<ProcedureTable::Place> places;  ///< of each instruction
     const DecodedInstruction* last = nullptr;
-    std::uint32_t last_number = 0;
     LinearAddr begin;
-    bool looked_up = false;
+    bool is_mark = false;      ///< what indirect branches may go to, and nothing else
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
     bool stays = false;        ///< after it the same calls are open as before
     bool jumps_on = false;     ///< it is nothing but a jump: what a call of it goes to is elsewhere
@@ -73,6 +88,13 @@ class CallFollower {
     entry  ///< the processor entered the kernel
   };
 
+  Code& make_part(std::span<const StaticInstruction> all, Part here);
+  void cut(Code& code, const Context& context);
+  bool may_lie_in_other_parts(const Code& code) const;
+  bool begins_part(const Code& code, std::uint32_t i) const;
+  void settle(Code& part, const std::vector<ProcedureTable::Place>& places);
+  void becomes_called(Code& code, const Context& context);
+  void follow(Code& code, const Execution& execution, const Context& context);
   bool goes_on(const Code& code) const;
   void enter(const KernelEntry& entry);
   void find_again(const Code& code);
@@ -81,12 +103,20 @@ class CallFollower {
   ProcedureNumber arrive_by_call(Code& code, const Context& context);
   ProcedureNumber procedure_met(const Code& code, bool is_lost, const Context& context);
   void depart(const Code& code, const Execution& execution, const Context& context,
-              ProcedureNumber procedure, Arrival arrived);
+              ProcedureNumber procedure, bool is_called);
 
   ProcedureTable& procedures_;
   CallFollowerListener& listener_;
   CallStacks stacks_;
   std::deque<Code> code_;
+  /// What calls went to that has no name: linear and physical address, bytes. Code that is reached
+  /// there otherwise, too, goes on as that, wherever the pieces begin that it is told in.
+  using Place = std::tuple<LinearAddr, PhysAddr, decltype(DecodedInstruction::bytes)>;
+  static Place place_of(const StaticInstruction& i) { return {i.linear, i.physical, i.info.bytes}; }
+  std::map<Place, ProcedureNumber> called_;
+  std::vector<LinearAddr> called_at_;  ///< the same, in the order in which they became known
+  Part part_;
+  bool after_mark_ = false;  ///< what ran last was a mark that a call went to
   Arrival arrival_ = Arrival::other;
   LinearAddr slot_;  ///< of the call that was made last
   std::uint32_t slot_space_ = 0;

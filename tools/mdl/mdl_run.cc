@@ -275,6 +275,7 @@ void MdlRun::left(const tools::CallFrame& frame, std::uint64_t /*instructions*/,
 }
 
 void MdlRun::executed(ProcedureNumber procedure, std::uint64_t instructions) {
+  const tools::CallFollower::Part part = follower_.part();
   procedure_ = procedure;
   points_of(procedure);
   const auto clock = follower_.stacks().thread();
@@ -292,9 +293,12 @@ void MdlRun::executed(ProcedureNumber procedure, std::uint64_t instructions) {
       passed_.push_back(&run);
     }
     if (std::exchange(begins_block_, false)) reach(PointKind::block, point);
-    for (const PointKind kind : piece_->points) reach(kind, point);
+    for (const auto& [i, kind] : piece_->points) {
+      if (part.has(i)) reach(kind, point);
+    }
   }
-  if (!execution_->references().empty()) reach_references(*execution_);
+  if (!execution_->references().empty()) reach_references(*execution_, part);
+  if (part.end != piece_->count) return;
   if (piece_->transfers) begins_block_ = true;
   if (piece_->calls && wants_arguments_) keep_arguments(*context_);
 }
@@ -303,8 +307,9 @@ void MdlRun::taken_back(ProcedureNumber /*procedure*/) {
   for (MetricRun* const run : std::exchange(passed_, {})) run->take_back();
 }
 
-void MdlRun::reach_references(const Execution& execution) {
-  const auto one = [this](const tools::Reference& r) {
+void MdlRun::reach_references(const Execution& execution, tools::CallFollower::Part part) {
+  const auto one = [this, part](const tools::Reference& r) {
+    if (!part.has(r.instruction)) return;
     Point point = point_here();
     const bool walk = r.kind == AccessKind::walk;
     const std::optional<std::int64_t> values[] = {
@@ -350,11 +355,12 @@ void MdlRun::keep_arguments(const tools::Context& context) {
 void* MdlRun::code(const tools::StaticBlock& block) {
   Piece& piece = pieces_.emplace_back();
   piece.followed = follower_.code(block);
-  for (const tools::StaticInstruction& i : block.instructions()) {
+  piece.count = block.count();
+  for (std::uint32_t i = 0; i < piece.count; ++i) {
     if (is_wanted(PointKind::instruction) || !for_each_code_.empty()) {
-      piece.points.push_back(PointKind::instruction);
+      piece.points.emplace_back(i, PointKind::instruction);
     }
-    if (const auto kind = class_of(i.info)) piece.points.push_back(*kind);
+    if (const auto kind = class_of(block[i].info)) piece.points.emplace_back(i, *kind);
   }
   piece.transfers = is_transfer(block.back().info);
   piece.calls = block.back().info.kind == InstructionClass::call ||

@@ -61,9 +61,10 @@ class MdlRun final : private tools::CallFollowerListener {
   /// What is known of a piece of the recorded code.
   struct Piece {
     void* followed = nullptr;
-    /// Instruction points of it, each as often as it has such instructions.
-    std::vector<PointKind> points;
-    bool transfers = false;  ///< a block ends with it
+    /// Instruction points of it, with the number of the instruction.
+    std::vector<std::pair<std::uint32_t, PointKind>> points;
+    std::uint32_t count = 0;  ///< of instructions
+    bool transfers = false;   ///< a block ends with it
     bool calls = false;
   };
 
@@ -81,7 +82,7 @@ class MdlRun final : private tools::CallFollowerListener {
   void begin_thread(Thread& thread);
   void reach(const Codes& codes, const tools::CallStacks::Clock& clock, const Point& point);
   void reach(PointKind kind, Point point);
-  void reach_references(const tools::Execution& execution);
+  void reach_references(const tools::Execution& execution, tools::CallFollower::Part part);
   void keep_arguments(const tools::Context& context);
   Point point_here() const;
 
