@@ -1,6 +1,6 @@
 #pragma once
-// INIT and SIPI, and resets, among the events of a recording: a processor that has run begins anew.
-// No transaction of one processor alone shows the former.
+// INIT and SIPI, resets, and NMIs after a shutdown among the events of a recording: a processor
+// that has run begins anew, or goes on. No transaction of one processor alone shows the first.
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
@@ -23,6 +23,9 @@ inline bool is_startup(const BusTransaction& t) {
 /// this place (InternalRead).
 inline constexpr auto kResetInterrupt = static_cast<Interrupt::Kind>(6);
 inline constexpr std::uint8_t kResetGoesOn = 1, kResetBehindShutdown = 2;
+/// In place of the vector of an NMI that ends a shutdown (SDM vol. 3, 6.15, interrupt 8): it comes
+/// after the instruction that shut the processor down, which never completes.
+inline constexpr std::uint8_t kNmiVector = 2, kNmiBehindShutdown = 0x82;
 inline bool is_reset_within(const BusTransaction& t) {
   return t.op == BusOp::reset && t.size == 1 && t.data[0] >= kResetGoesOn;
 }

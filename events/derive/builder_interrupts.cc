@@ -16,9 +16,12 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   }
   Interrupt event;
   event.kind = is_startup(t) ? kStartupInterrupt : kind;
-  constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
   if (kind == Interrupt::Kind::external || kind == kResetInterrupt) event.vector = t.data[0];
-  if (kind == Interrupt::Kind::nmi) event.vector = kNmiVector;
+  if (kind == Interrupt::Kind::nmi) {
+    const bool ends_shutdown = t.has(kPositionKnown) && shut_down_at_ == t.position.instruction;
+    event.vector = ends_shutdown ? kNmiBehindShutdown : kNmiVector;
+    if (ends_shutdown) shut_down_at_.reset();
+  }
   event.position_known = t.has(kPositionKnown);
   event.position = t.position;
   if (kind == Interrupt::Kind::external) event.count = std::exchange(count_, std::nullopt);

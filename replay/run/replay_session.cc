@@ -141,6 +141,8 @@ void ReplaySession::set_up(bool plain) {
   replay.to = to();
   replay.within = options_.within;
   replay.path = options_.path;
+  replay.last_halt_completes =
+      options_.check || options_.judge != nullptr || recording.instructions.has_value();
   replay.end = end_ = end_within_repeat();
   if (file_.meta().evidence == EvidenceMode::full) {
     replay.evidence = [this] { return file_.evidence(); };
@@ -166,7 +168,16 @@ std::optional<Position> ReplaySession::end_within_repeat() const {
   const std::optional<Position> end = options_.start      ? std::optional(options_.start->end)
                                       : options_.verified ? std::optional(options_.verified->end)
                                                           : file_.recording().end;
-  return end && ends_within_repeat(*end, options_.to) ? end : std::nullopt;
+  if (!end) return std::nullopt;
+  return ends_within_repeat(*end, options_.to) || ends_within_begun(*end) ? end : std::nullopt;
+}
+
+/// What was compared, of a capture that counts no instructions, ended within the one that the last
+/// of the evidence is of: it was told what that did, and so is who comes later.
+bool ReplaySession::ends_within_begun(Position end) const {
+  const bool compared_before = options_.start || options_.verified != nullptr;
+  return compared_before && options_.judge == nullptr && !options_.rewindable &&
+         !file_.recording().instructions && end.iteration == 0 && options_.to > end.instruction;
 }
 
 void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
@@ -191,8 +202,10 @@ void ReplaySession::take_over(std::vector<Adoption> adoptions) {
 std::uint64_t ReplaySession::to() const {
   if (leaves_out_begun(options_, file_.recording()))
     return std::min(options_.to, file_.recording().end->instruction);
-  if (options_.start) return last_stop(options_.start->end, options_.to);
-  return options_.verified ? last_stop(options_.verified->end, options_.to) : options_.to;
+  const bool compared_before = options_.start || options_.verified != nullptr;
+  if (!compared_before) return options_.to;
+  const Position end = options_.start ? options_.start->end : options_.verified->end;
+  return ends_within_begun(end) ? end.instruction + 1 : last_stop(end, options_.to);
 }
 
 ReplaySession::Checkpoint ReplaySession::checkpoint() const {
@@ -319,6 +332,14 @@ ReplayReport ReplaySession::end(ReplayReport report) {
                         report.end == ReplayReport::End::stopped &&
                         report.instructions == recording.end->instruction;
   if (is_whole) report.end = ReplayReport::End::complete;
+  // What the instruction lacks that the run ended within is of what comes after the end.
+  const bool lacks_what_follows = report.end == ReplayReport::End::diverged && end_ &&
+                                  ends_within_begun(*end_) &&
+                                  report.instructions == end_->instruction;
+  if (lacks_what_follows) {
+    report.end = ReplayReport::End::complete;
+    report.divergence.reset();
+  }
   return parts_->verifier ? parts_->verifier->finish(std::move(report)) : report;
 }
 

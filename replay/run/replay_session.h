@@ -167,6 +167,7 @@ class ReplaySession {
   void set_up(bool plain);
   void add_comparison(bool plain, Listeners& listeners);
   std::optional<Position> end_within_repeat() const;
+  bool ends_within_begun(Position end) const;
   void put_off_doubts();
   void start_over(bool plain);
   ReplayReport run_through();

@@ -56,9 +56,14 @@ void start_anew(Machine& machine, const Interrupt& event, const MemoryImage& ima
   machine.restore(snapshot, image);
 }
 
-/// A reset that comes when the processor has shut down, and not before.
+bool is_nmi_behind_shutdown(const Interrupt& event) {
+  return event.kind == Interrupt::Kind::nmi && event.vector == kNmiBehindShutdown;
+}
+
+/// A reset or an NMI that comes when the processor has shut down, and not before.
 bool awaits_shutdown(const Interrupt& event) {
-  return event.kind == kResetInterrupt && event.vector == kResetBehindShutdown;
+  return is_nmi_behind_shutdown(event) ||
+         (event.kind == kResetInterrupt && event.vector == kResetBehindShutdown);
 }
 
 /// Throws ReplayStopped where nothing wakes the processor, though the capture goes on.
@@ -136,10 +141,24 @@ class Replayer::Tally final : public Observer {
   bool counts_bytes_;
 };
 
+class Replayer::LastHalt final : public Observer {
+ public:
+  explicit LastHalt(Replayer& replayer) : replayer_(replayer) {}
+  Interest interest() const override { return {}; }
+  void halted(Position now) override {
+    if (!replayer_.wakes()) replayer_.machine_.control().stop_before(now);
+  }
+
+ private:
+  Replayer& replayer_;
+};
+
 namespace {
 
-Listeners with(Listeners listeners, Observer& observer) {
-  listeners.add(observer);
+/// The second is notified after all others.
+Listeners with(Listeners listeners, Observer& first, Observer& second) {
+  listeners.add(first);
+  listeners.add(second);
   return listeners;
 }
 
@@ -152,7 +171,8 @@ Replayer::Replayer(const Recording& recording, const Schedule& schedule, const L
       options_(std::move(options)),
       to_(std::min(Position{options_.to, 0}, options_.within.value_or(Position{options_.to, 0}))),
       tally_(std::make_unique<Tally>(is_anchored(schedule))),
-      machine_(recording.initial.model, recording.bus, *this, with(listeners, *tally_),
+      last_halt_(std::make_unique<LastHalt>(*this)),
+      machine_(recording.initial.model, recording.bus, *this, with(listeners, *tally_, *last_halt_),
                options_.path),
       external_writes_(schedule.external_writes),
       io_reads_(schedule.io_reads),
@@ -348,6 +368,11 @@ bool Replayer::external_write_is_due() const {
   return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
 }
 
+bool Replayer::wakes() const {
+  return options_.last_halt_completes || next_interrupt_ < schedule_.interrupts.size() ||
+         next_external_ < schedule_.external_writes.size();
+}
+
 bool Replayer::wants_stop(Position next) {
   if (external_write_is_due()) return true;
   watch_stopped_ =
@@ -400,8 +425,9 @@ bool Replayer::deliver_interrupt() {
     case Interrupt::Kind::external:
     case Interrupt::Kind::nmi:
     case Interrupt::Kind::on_chip:
-      ended_ = !machine_.interrupt(event.vector, event.is_nmi() ? DeliveredEvent::Kind::nmi
-                                                                : DeliveredEvent::Kind::external);
+      ended_ = !machine_.interrupt(
+          is_nmi_behind_shutdown(event) ? kNmiVector : event.vector,
+          event.is_nmi() ? DeliveredEvent::Kind::nmi : DeliveredEvent::Kind::external);
       break;
     case Interrupt::Kind::none:
       break;

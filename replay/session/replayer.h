@@ -29,6 +29,9 @@ struct ReplayOptions {
   std::optional<Position> within = std::nullopt;
   /// Where the run ended, if it did so within an instruction: nothing from there on completes.
   std::optional<Position> end = std::nullopt;
+  /// A HLT that nothing is known to wake completes. A comparison ends within it where the capture
+  /// counts no instructions, and so does a replay without one that is to end where that does.
+  bool last_halt_completes = true;
   /// Called now and then with the position; false interrupts the replay (End::stopped).
   std::function<bool(Position)> progress;
   std::uint64_t progress_interval = 1u << 20;  ///< instructions
@@ -103,10 +106,13 @@ class Replayer final : private Environment {
 
   /// Counts what anchors are made of, and events for the report.
   class Tally;
+  /// Ends the run within a HLT that nothing is known to wake.
+  class LastHalt;
 
   void begin_run();
   void loop();
   void apply_all_due();
+  bool wakes() const;
   bool must_poll() const;
   Position next_stop() const;
   bool apply_due();
@@ -121,6 +127,7 @@ class Replayer final : private Environment {
   ReplayOptions options_;
   Position to_;  ///< where to stop
   std::unique_ptr<Tally> tally_;
+  std::unique_ptr<LastHalt> last_halt_;
   Machine machine_;
   ReplayReport report_;
   // Cursors into the schedule, which may change between two runs.
