@@ -163,15 +163,18 @@ void SegmentLoader::watch() {
     kept_base_ = cpu_.engine.wide().segment_base(loaded);
   }
   if (cpu_.bits64()) check_null_stack(selector);
+  const InstructionClass kind = flight_.info->kind;
+  const bool local_table = kind == InstructionClass::lldt, task = kind == InstructionClass::ltr;
+  // SDM vol. 2, LTR; the engine takes it for one without a task.
+  if (task && is_null(selector)) throw CpuException{kProtection, 0u, 0};
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
   tell_descriptor(selector);
   // Values of the byte with a descriptor's type (SDM vol. 3, tables 3-1 and 3-2).
   constexpr std::uint8_t kPresentType = 0x9f, kLocalTable = 0x82, kFreeTask = 0x89;
-  const InstructionClass kind = flight_.info->kind;
-  const bool local_table = kind == InstructionClass::lldt, task = kind == InstructionClass::ltr;
   watched_.physical = cpu_.mmu.translate(*linear, Access::read, Who::processor);
   watched_.before = *cpu_.memory.host(watched_.physical);
+  if (task && cpu_.cpl() == 0) require_task_of_mode(selector);
   if (cpu_.long_mode() && (local_table || task) &&
       (watched_.before & kPresentType) == (task ? kFreeTask : kLocalTable)) {
     // The descriptor has 16 bytes, with the upper half of the base (SDM vol. 3, figure 7-4). If its
@@ -184,6 +187,16 @@ void SegmentLoader::watch() {
   watched_.active = true;
   const std::uint8_t to_set = task ? 2 : 1;  // busy, accessed
   if ((watched_.before & to_set) == 0) cpu_.mmu.translate(*linear, Access::write, Who::processor);
+}
+
+/// The engine takes task states of 16 and of 32 bits in every mode. Long mode has none of 16 (SDM
+/// vol. 3, table 3-2), the 80286 none of 32.
+void SegmentLoader::require_task_of_mode(std::uint16_t selector) const {
+  constexpr std::uint8_t kType = 0x1f, kFree16 = 1, kFree32 = 9;
+  const std::uint8_t type = watched_.before & kType;
+  const bool refused =
+      (cpu_.long_mode() && type == kFree16) || (cpu_.traits.sixteen_bit && type == kFree32);
+  if (refused) throw CpuException{kProtection, selector & 0xfffcu, 0};
 }
 
 /// The engine takes a null stack segment for one of level 0, and of any level's selector.

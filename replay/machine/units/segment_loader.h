@@ -71,6 +71,7 @@ class SegmentLoader {
   Loaded loaded(int s) const;
   void set_loaded(int s, const Loaded& loaded);
   void drop_returned(std::uint32_t level);
+  void require_task_of_mode(std::uint16_t selector) const;
   void check_null_stack(std::uint16_t selector) const;
   std::optional<LinearAddr> entry_of(std::uint16_t selector) const;
   std::uint16_t operand_selector();
