@@ -103,9 +103,21 @@ void ExceptionDelivery::deliver(const CpuException& exception, std::uint64_t ret
   cpu_.engine.clear_inhibit();
 }
 
+/// A word at offset FFFFh is beyond the segment, so that with SP = 1, 3 or 5 nothing can be
+/// delivered, a stack fault and a double fault neither: the processor shuts down (80286
+/// Programmer's Reference, PUSH, PUSHA and INT, real address mode exceptions; the same in the
+/// 80386's; SDM vol. 2, PUSH).
+void ExceptionDelivery::require_room_in_real_mode() const {
+  constexpr std::uint32_t kWords = 3, kSegmentEnd = 0xffff;
+  if (!cpu_.traits.has_limits || cpu_.engine.segment(kSs).limit > kSegmentEnd) return;
+  const std::uint32_t sp = cpu_.engine.gpr(kEsp) & 0xffff;
+  if ((sp & 1) != 0 && sp < 2 * kWords) throw CpuException{kStackFault, std::nullopt, 0};
+}
+
 void ExceptionDelivery::deliver_real(std::uint8_t vector, std::uint32_t return_eip) {
   const TableRegister idt = cpu_.engine.idtr();
   if (vector * 4u + 3 > idt.limit) throw CpuException{kProtection, std::nullopt, 0};
+  require_room_in_real_mode();
   const std::uint32_t target = system_.read(linear32(idt.base, vector * 4u), 4);
   const std::uint32_t ss = cpu_.engine.segment_base(kSs);
   std::uint32_t sp = cpu_.engine.gpr(kEsp) & 0xffff;
@@ -238,6 +250,8 @@ std::uint32_t ExceptionDelivery::pushed_flags(DeliveredEvent::Kind kind,
 
 void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   cpu_.halted = false;
+  // SDM vol. 3, 6.15, interrupt 8.
+  if (kind == DeliveredEvent::Kind::nmi) cpu_.shut_down = false;
   flight_.active = false;
   std::uint64_t return_ip = cpu_.ip();
   if (cpu_.traits.keeps_one_prefix && cpu_.position.iteration != 0 &&

@@ -46,6 +46,7 @@ class ExceptionDelivery {
 
  private:
   void deliver(const CpuException& exception, std::uint64_t return_ip, DeliveredEvent::Kind kind);
+  void require_room_in_real_mode() const;
   void deliver_real(std::uint8_t vector, std::uint32_t return_eip);
   Descriptor read_gate(std::uint8_t vector, bool software, std::uint32_t cpl);
   Descriptor read_handler(std::uint16_t selector, std::uint32_t cpl, bool from_v86,
