@@ -385,13 +385,28 @@ bool Comparison::adopt(LineMatcher::Pending& line) {
 
 // ---------------------------------------------------------------------------------------------
 
+/// A processor that halted or shut down for good makes no other special cycle, whatever the capture
+/// counts for it.
+void Comparison::require_rest(Position end) {
+  if (!machine->halted() && !machine->shut_down()) return;
+  while (specials.empty() && pull()) {
+  }
+  if (const BusTransaction* const left = specials.first()) {
+    require(Mismatch{"the processor made a special cycle after the replay halted or shut down",
+                     *left, machine->shut_down() ? "shutdown" : "HLT"},
+            end);
+  }
+}
+
 void Comparison::end(Position end) {
   while (pull() && !cursor.is_beyond(end)) {
   }
   final_memory.end();
   require(writes.left_before(end), end);
   require(ports.left_before(end), end);
+  if (orders_reads) require(ordered_reads.left_before(end), end);
   require(specials.left_before(end), end);
+  require_rest(end);
   require(starts.left_before(end, result), end);
   // Where an interrupt is due there, its handler comes first.
   const bool undisturbed = interrupts_captured == interrupts_delivered && end.iteration == 0;

@@ -155,6 +155,7 @@ struct Comparison : ComparisonProgress {
 
   /// After a complete replay: nothing captured before `end` may be left over.
   void end(Position end);
+  void require_rest(Position end);
 
   /// Whether undefined bits are followed from store to store at `now`: always in the full
   /// comparison, in a plain one close to a doubt.

@@ -54,6 +54,19 @@ class OrderedReads {
     if (!is_of_coprocessor(operand)) coprocessor_operand_ = operand;
   }
 
+  /// At the end of the replay, which has made all reads that it makes.
+  std::optional<Mismatch> left_before(Position end) {
+    while (!waiting_.empty()) {
+      const BusTransaction& t = waiting_.front();
+      if (is_left_at(t, end) && !is_of_coprocessor(t.address)) {
+        return Mismatch{"the processor read data and the replay did not", t,
+                        "the end of the replay"};
+      }
+      waiting_.pop_front();
+    }
+    return std::nullopt;
+  }
+
   std::uint64_t compared() const { return compared_; }
 
  private:

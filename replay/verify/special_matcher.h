@@ -13,6 +13,8 @@ class SpecialMatcher {
  public:
   void expect(const BusTransaction& t) { waiting_.push_back(t); }
   bool empty() const { return waiting_.empty(); }
+  /// The next that is due; null where there is none.
+  const BusTransaction* first() const { return waiting_.empty() ? nullptr : &waiting_.front(); }
   /// The replay makes a cycle; counted, and the one that is due taken.
   std::optional<Mismatch> observe(BusOp op, ComparisonResult& result);
   /// At the end of the replay.
