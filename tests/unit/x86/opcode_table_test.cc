@@ -171,6 +171,72 @@ TEST(OpcodeTable, HasARowForWhatAnotherDecoderKnowsAndForNothingElse) {
   });
 }
 
+/// The first processor that has what Zydis calls a set of instructions; its sets are those of the
+/// manuals' appendices of what came when. Nothing where it does not tell processors apart.
+std::optional<InstructionSet> first_with(const OracleInstruction& found) {
+  switch (found.instruction.mnemonic) {
+    // Documented from the Pentium on; later processors of the kind before it have them.
+    case ZYDIS_MNEMONIC_CPUID:
+    case ZYDIS_MNEMONIC_RSM:
+      return std::nullopt;
+    case ZYDIS_MNEMONIC_FCOMI:
+    case ZYDIS_MNEMONIC_FCOMIP:
+    case ZYDIS_MNEMONIC_FUCOMI:
+    case ZYDIS_MNEMONIC_FUCOMIP:
+      return InstructionSet::p6;
+    default:
+      break;
+  }
+  for (const ZydisDecodedOperand& operand : found.all()) {
+    if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER && operand.reg.value == ZYDIS_REGISTER_CR4)
+      return InstructionSet::pentium;
+  }
+  switch (found.instruction.meta.isa_set) {
+    case ZYDIS_ISA_SET_I186:
+      return InstructionSet::i186;
+    case ZYDIS_ISA_SET_I286PROTECTED:
+    case ZYDIS_ISA_SET_I286REAL:
+      return InstructionSet::i286;
+    case ZYDIS_ISA_SET_I386:
+      return InstructionSet::i386;
+    case ZYDIS_ISA_SET_I486:
+    case ZYDIS_ISA_SET_I486REAL:
+      return InstructionSet::i486;
+    case ZYDIS_ISA_SET_PENTIUMREAL:
+    case ZYDIS_ISA_SET_PENTIUMMMX:
+      return InstructionSet::pentium;
+    case ZYDIS_ISA_SET_CMOV:
+    case ZYDIS_ISA_SET_FCMOV:
+    case ZYDIS_ISA_SET_PPRO:
+    case ZYDIS_ISA_SET_SSE:
+    case ZYDIS_ISA_SET_SSE2:
+    case ZYDIS_ISA_SET_SSE3:
+    case ZYDIS_ISA_SET_SSE3X87:
+    case ZYDIS_ISA_SET_SSE4:
+      return InstructionSet::p6;
+    default:
+      return std::nullopt;
+  }
+}
+
+TEST(OpcodeTable, GivesNoProcessorWhatCameLater) {
+  const Oracle oracle(32);
+  std::set<std::string> wrong;
+  for_each_encoding([&](const Encoding& e) {
+    const OpcodeRow* const row = row_of(e);
+    const auto found = oracle.decode(e.bytes());
+    const auto first = found && row != nullptr ? first_with(*found) : std::nullopt;
+    if (!first) return;
+    for (const InstructionSet set :
+         {InstructionSet::i186, InstructionSet::i286, InstructionSet::i386, InstructionSet::i486,
+          InstructionSet::pentium, InstructionSet::p6}) {
+      if (row->processors.has(set) != (set >= *first))
+        wrong.insert(ZydisMnemonicGetString(found->instruction.mnemonic));
+    }
+  });
+  EXPECT_TRUE(wrong.empty()) << ::testing::PrintToString(wrong);
+}
+
 TEST(OpcodeTable, NamesEachOperationOfItsEnumeration) {
   std::set<Operation> used;
   for (const OpcodeRow& row : opcode_rows()) used.insert(row.operation);
