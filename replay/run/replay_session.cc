@@ -141,8 +141,9 @@ void ReplaySession::set_up(bool plain) {
   replay.to = to();
   replay.within = options_.within;
   replay.path = options_.path;
-  replay.last_halt_completes =
-      options_.check || options_.judge != nullptr || recording.instructions.has_value();
+  replay.last_halt_completes = options_.check || options_.judge != nullptr ||
+                               recording.instructions.has_value() ||
+                               recording.totals.transactions == 0;
   replay.end = end_ = end_within_repeat();
   if (file_.meta().evidence == EvidenceMode::full) {
     replay.evidence = [this] { return file_.evidence(); };

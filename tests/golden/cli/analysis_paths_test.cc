@@ -1,6 +1,5 @@
 // Whatever is known of a recording, and however its run is replayed, tools find the same: compared
-// with the evidence, verified before, not compared, from checkpoints, by several processes, or from
-// an archive without the evidence.
+// with the evidence, verified before, not compared, from checkpoints, or by several processes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,15 +70,13 @@ class AnalysisPaths : public CitcatTest {
     good({"cat", "verified.citcat"});
     copy("fresh.citcat", "checked.citcat");
     good({"checkpoint", "checked.citcat", "--every", "40"});
-    good({"slim", "fresh.citcat", "-o", "slim.citcat"});
     return {{"fresh.citcat", ""},
             {"fresh.citcat", "--unchecked"},
             {"verified.citcat", ""},
             {"verified.citcat", "--unchecked"},
             {"verified.citcat", "--from-start"},
             {"checked.citcat", ""},
-            {"checked.citcat", "--jobs=2"},
-            {"slim.citcat", ""}};
+            {"checked.citcat", "--jobs=2"}};
   }
   Json analysis(const std::string& recording, const std::string& option,
                 const std::vector<std::string>& tools) const {

@@ -42,13 +42,14 @@ class SpecialCycles : public CitcatTest {
 };
 
 TEST_F(SpecialCycles, AfterTheLastHaltOrShutdownAreTold) {
-  const std::string halts = "0,0,0,CODE_RD,5000,4,-,0,90f40f0b\n2,0,0,HALT,0,0,-,0,\n";
+  const std::string code = "0,0,0,CODE_RD,5000,4,-,0,90f40f0b\n";  // nop; hlt; ud2
+  const std::string halts = code + "1,0,0,HALT,0,0,-,0,\n";
   EXPECT_EQ(verdict(halts).exit_code, 0);
   const std::string shuts_down = "0,0,0,CODE_RD,5000,4,-,0,0f0b9090\n0,0,0,SHUTDOWN,0,0,-,0,\n";
   EXPECT_EQ(verdict(shuts_down).exit_code, 0);
   for (const std::string& rows :
-       {halts + "2,0,0,SHUTDOWN,0,0,-,0,\n", halts + "2,0,0,HALT,0,0,-,0,\n",
-        shuts_down + "0,0,0,SHUTDOWN,0,0,-,0,\n"}) {
+       {halts + "1,0,0,HALT,0,0,-,0,\n", shuts_down + "0,0,0,SHUTDOWN,0,0,-,0,\n",
+        code + "2,0,0,HALT,0,0,-,0,\n2,0,0,SHUTDOWN,0,0,-,0,\n"}) {
     const ProcessResult found = verdict(rows);
     EXPECT_EQ(found.exit_code, 1) << rows;
     EXPECT_THAT(found.out, HasSubstr("special cycle")) << rows;
@@ -64,7 +65,7 @@ TEST_F(SpecialCycles, AnNmiEndsAShutdown) {
       "0,0,0,MEM_RD,4008,4,-,0,ffff0000\n0,0,0,MEM_RD,400c,4,-,0,009bcf00\n"
       "0,0,0,MEM_WR,7ffc,4,-,0,02000000\n0,0,0,MEM_WR,7ff8,4,-,0,08000000\n"
       "0,0,0,MEM_WR,7ff4,4,-,0,00500000\n0,0,0,CODE_RD,6000,4,-,0,90909090\n"
-      "4,0,0,CODE_RD,6004,4,-,0,f4909090\n5,0,0,HALT,0,0,-,0,\n");
+      "3,0,0,CODE_RD,6004,4,-,0,f4909090\n4,0,0,HALT,0,0,-,0,\n");
   EXPECT_EQ(found.exit_code, 0) << found.out;
   EXPECT_THAT(found.out, HasSubstr("special cycles     2 of 2 equal"));
 }
