@@ -1,9 +1,7 @@
 // din and lackey: references as text, a line each. Formats and sources: docs/export/din.md,
 // docs/export/lackey.md.
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include <charconv>
 #include <string>
 
 #include "tools/export/export_file.h"
@@ -18,16 +16,30 @@ class LineTool : public StepTool {
   using StepTool::StepTool;
 
  protected:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    text_.clear();
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+  void add(std::string_view text) { text_ += text; }
+  void add_number(std::uint64_t number) { add_digits(number, 10, 1); }
+  /// In hexadecimal, with so many digits at least.
+  void add_address(LinearAddr address, std::size_t digits) {
+    add_digits(address.value, 16, digits);
+  }
+  /// All lines of the step were added.
+  void write() {
+    if (text_.empty()) return;
     file().write(text_);
+    text_.clear();
   }
 
  private:
   bool stands_alone() const override { return true; }
   void end() override { file().finish(); }
+
+  void add_digits(std::uint64_t number, int base, std::size_t least) {
+    char digits[20];
+    const char* const end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
+    const auto count = static_cast<std::size_t>(end - digits);
+    if (count < least) text_.append(least - count, '0');
+    text_.append(digits, count);
+  }
 
   std::string text_;
 };
@@ -40,10 +52,14 @@ class DinTool final : public LineTool {
 
  private:
   void step(const Step& step) override {
-    if (!step.further) line("2 {:x}\n", step.code->linear.value);
-    for (const StepAccess& a : step.accesses) {
-      line("{} {:x}\n", a.write ? 1 : 0, a.linear.value);
-    }
+    const auto line = [this](std::string_view label, LinearAddr address) {
+      add(label);
+      add_address(address, 1);
+      add("\n");
+    };
+    if (!step.further) line("2 ", step.code->linear);
+    for (const StepAccess& a : step.accesses) line(a.write ? "1 " : "0 ", a.linear);
+    write();
   }
 };
 
@@ -64,15 +80,21 @@ class LackeyTool final : public LineTool {
   }
 
   void step(const Step& step) override {
-    if (!step.further) {
-      line("I  {:08x},{}\n", step.code->linear.value, +step.code->info.length);
-    }
+    const auto line = [this](std::string_view label, LinearAddr address, std::uint32_t size) {
+      add(label);
+      add_address(address, 8);
+      add(",");
+      add_number(size);
+      add("\n");
+    };
+    if (!step.further) line("I  ", step.code->linear, step.code->info.length);
     for (std::size_t i = 0; i < step.accesses.size(); ++i) {
       const StepAccess& a = step.accesses[i];
       const bool both = modifies(step.accesses, i);
-      line(" {} {:08x},{}\n", both ? 'M' : a.write ? 'S' : 'L', a.linear.value, a.size);
+      line(both ? " M " : a.write ? " S " : " L ", a.linear, a.size);
       if (both) ++i;
     }
+    write();
   }
 };
 

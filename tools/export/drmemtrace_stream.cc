@@ -111,11 +111,12 @@ void join(StepAccess& to, const StepAccess& a) {
   to.size = static_cast<std::uint32_t>(end - to.linear.value);
 }
 
-/// The records that DynamoRIO has of a step's accesses: one for each operand.
-std::vector<StepAccess> operand_accesses(const Step& step) {
+/// The records that DynamoRIO has of a step's accesses: one for each operand. They may be put into
+/// `records`.
+std::span<const StepAccess> operand_accesses(const Step& step, std::vector<StepAccess>& records) {
   const DecodedInstruction& info = step.code->info;
-  if (!has_pieces(info)) return {step.accesses.begin(), step.accesses.end()};
-  std::vector<StepAccess> records;
+  if (step.accesses.size() < 2 || !has_pieces(info)) return step.accesses;
+  records.clear();
   for (const StepAccess& a : step.accesses) {
     const auto same = std::find_if(records.begin(), records.end(), [&](const StepAccess& r) {
       return adjoin(r, a, info.operand_count == 1);
@@ -306,7 +307,7 @@ void DrmemtraceStream::step(const Step& step) {
   if (is_indirect(type)) out_.marker(DrMarker::branch_target, step.next.value);
   if (fetched && form_.encodings) write_encoding(*step.code);
   out_.entry(type, step.code->info.length, step.code->linear.value);
-  for (const StepAccess& a : operand_accesses(step)) {
+  for (const StepAccess& a : operand_accesses(step, records_)) {
     out_.entry(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
                a.linear.value);
   }

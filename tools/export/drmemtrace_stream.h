@@ -87,6 +87,7 @@ class DrmemtraceStream {
     bool from_system_call = false;
   };
   std::map<std::uint32_t, Expected> threads_;
+  std::vector<StepAccess> records_;  ///< of one step, kept for its capacity
 };
 
 }  // namespace citcat::tools

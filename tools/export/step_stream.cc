@@ -143,19 +143,18 @@ void StepTool::told_step(const ToldStep& step, std::span<const StepAccess> acces
     if (!writes_) return log_->step(step, accesses);
   }
   if (is_pending_) settle(step.code->linear, step.position.instruction);
-  if (!asks_for_interrupt(*step.code)) {
+  if (!asked_for_.empty() && !asks_for_interrupt(*step.code)) {
     // The instruction that asked for it is not told.
     events_ = std::exchange(asked_for_, {});
     tell_events();
   }
-  pending_ = Step{};
   static_cast<ToldStep&>(pending_) = step;
   isolated_ = isolated_ || step.isolated_tables;
   if (isolated_) pending_.address_space = Context::without_user_tables(step.address_space);
   pending_.further = step.position.iteration != 0;
   accesses_.assign(accesses.begin(), accesses.end());
   is_pending_ = true;
-  events_ = std::exchange(asked_for_, {});
+  if (!asked_for_.empty()) events_ = std::exchange(asked_for_, {});
 }
 
 /// The pending step is followed by `next`, the start of instruction `instruction` of the run.
@@ -173,6 +172,7 @@ void StepTool::settle(LinearAddr next, std::uint64_t instruction, bool is_last) 
 void StepTool::happened(const StepEvent& event, const std::string& /*facts*/) { happened(event); }
 
 void StepTool::tell_events() {
+  if (events_.empty()) return;
   for (const ToldEvent& h : std::exchange(events_, {})) happened(h.event, h.facts);
 }
 
