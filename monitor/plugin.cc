@@ -78,7 +78,8 @@ struct Monitor {
         start_watch(options.start),
         stop_watch(options.stop),
         start_process(options.start, now->registers, read_linear),
-        stop_process(options.stop, now->registers, read_linear) {
+        stop_process(options.stop, now->registers, read_linear),
+        started(options.before) {
     if (several()) share_bus();
   }
   std::vector<std::unique_ptr<Processor>> make_processors(unsigned count);
@@ -98,9 +99,10 @@ struct Monitor {
   // Registers are asked for by the number that all processors have for them.
   ProcessWatch start_process, stop_process;
   bool watches_processes() const { return start_process.wanted() || stop_process.wanted(); }
-  std::uint64_t started = 0;  ///< instructions while waiting for a count
-  std::uint32_t window = 0;   ///< the driver's, when its marker was stored
-  bool begin_next = false;    ///< the marker was stored: the next instruction is the first
+  std::uint64_t started;     ///< instructions while waiting for a count
+  bool knows_model = false;  ///< where a run was taken up
+  std::uint32_t window = 0;  ///< the driver's, when its marker was stored
+  bool begin_next = false;   ///< the marker was stored: the next instruction is the first
   qemu_plugin_scoreboard* score = nullptr;  ///< Processor::begun
   bool stop_next = false;
   bool knows_high_memory = false;
@@ -459,12 +461,26 @@ bool shows_all_registers(Processor& one) {
   return !one.registers.in_long_mode() || one.registers.state().code64;
 }
 
+/// Where a run was taken up, nobody has seen what came before.
+bool finds_model() {
+  if (monitor->options.before == 0 || monitor->knows_model) return true;
+  constexpr unsigned kMostTries = 100000;
+  static unsigned tries = 0;
+  const auto facts = monitor->now->registers.model();
+  if (!facts && ++tries == kMostTries)
+    stop_without_recording("this QEMU does not show the model-specific registers of a processor");
+  if (!facts) return false;
+  monitor->now->recorder.facts() = *facts;
+  return monitor->knows_model = true;
+}
+
 /// Registers are exact, flags too, at the first instruction of a block; the driver's start is one.
 bool may_begin(const Insn& insn) {
   if (monitor->options.start.kind == Trigger::Kind::driver) return monitor->begin_next;
   if (!insn.first_in_block) return false;
   if (!monitor->several())
-    return insn.code == CodeSize::bits64 || !monitor->now->registers.in_long_mode();
+    return (insn.code == CodeSize::bits64 || !monitor->now->registers.in_long_mode()) &&
+           finds_model();
   return std::all_of(monitor->processors.begin(), monitor->processors.end(),
                      [](const auto& one) { return shows_all_registers(*one); });
 }

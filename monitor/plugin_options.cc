@@ -47,6 +47,8 @@ bool parse_plugin_option(std::string_view argument, PluginOptions& options) {
     options.observe = value == "on";
   else if (name == "processors")
     options.processors = std::atoi(value.c_str());
+  else if (name == "before")
+    options.before = std::strtoull(value.c_str(), nullptr, 10);
   else if (name == "cache")
     return parse_cache(value, options.cache);
   else if (name == "start")

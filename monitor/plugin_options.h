@@ -1,6 +1,7 @@
 #pragma once
 // The options that `citcat record` gives to the plugin.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,9 @@ struct PluginOptions {
   /// where the guest found something corrected.
   bool observe = false;
   int processors = 1;
+  /// The emulator takes up a run after so many instructions: what they did to the processor's model
+  /// is asked of the emulator.
+  std::uint64_t before = 0;
 };
 
 /// Takes one option, NAME=VALUE. False where it is not understood.

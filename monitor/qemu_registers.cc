@@ -196,6 +196,61 @@ void QemuRegisters::find_ip() {
   ip_at_ = begin + (found - state.begin()) + count * ip_bytes_;
 }
 
+/// By functions of QEMU 10, target/i386/tcg: its instructions RDMSR and XGETBV, and what CPUID
+/// says.
+std::optional<ModelFacts> QemuRegisters::model() {
+  using ReadMsr = void (*)(void*);
+  using ReadXcr = std::uint64_t (*)(void*, std::uint32_t);
+  using ReadCpuid = void (*)(void*, std::uint32_t, std::uint32_t, std::uint32_t*, std::uint32_t*,
+                             std::uint32_t*, std::uint32_t*);
+  static const auto read_msr = reinterpret_cast<ReadMsr>(dlsym(RTLD_DEFAULT, "helper_rdmsr"));
+  static const auto read_xcr = reinterpret_cast<ReadXcr>(dlsym(RTLD_DEFAULT, "helper_xgetbv"));
+  static const auto read_cpuid = reinterpret_cast<ReadCpuid>(dlsym(RTLD_DEFAULT, "cpu_x86_cpuid"));
+  if (read_msr == nullptr || read_xcr == nullptr || read_cpuid == nullptr) return std::nullopt;
+  find_ip();
+  if (ip_at_ == nullptr) return std::nullopt;
+  const unsigned count = has_long_mode() ? 16 : 8;
+  auto* const registers = const_cast<std::uint8_t*>(ip_at_) - count * ip_bytes_;
+  std::array<std::uint8_t, 3 * sizeof(std::uint64_t)> before{};
+  std::memcpy(before.data(), registers, 3 * ip_bytes_);
+  const auto msr = [&](std::uint32_t number) {
+    std::uint64_t ecx = number, eax = 0, edx = 0;
+    std::memcpy(registers + ip_bytes_, &ecx, ip_bytes_);
+    read_msr(registers);
+    std::memcpy(&eax, registers, ip_bytes_);
+    std::memcpy(&edx, registers + 2 * ip_bytes_, ip_bytes_);
+    return edx << 32 | static_cast<std::uint32_t>(eax);
+  };
+  ModelFacts facts;
+  constexpr std::uint32_t kEferNumber = 0xc0000080;
+  const std::uint64_t efer = msr(kEferNumber);
+  // SYSENTER's, PAT, and those of SYSCALL.
+  for (const std::uint32_t number : {0x174u, 0x175u, 0x176u, 0x277u})
+    facts.msrs[number] = msr(number);
+  if (has_long_mode())
+    for (const std::uint32_t number :
+         {kEferNumber, 0xc0000081u, 0xc0000082u, 0xc0000083u, 0xc0000084u, 0xc0000103u})
+      facts.msrs[number] = msr(number);
+  std::memcpy(registers, before.data(), 3 * ip_bytes_);
+  if (has_long_mode() && efer != read(kEfer)) return std::nullopt;  // it is something else
+  constexpr std::uint64_t kOsXsave = std::uint64_t{1} << 18;
+  if ((read(kCr4) & kOsXsave) != 0) facts.xcr0 = read_xcr(registers, 0);
+  const auto cpuid = [&](std::uint32_t leaf, std::uint32_t subleaf) {
+    CpuidAnswer answer{};
+    read_cpuid(registers, leaf, subleaf, &answer.eax, &answer.ebx, &answer.ecx, &answer.edx);
+    facts.note_cpuid(leaf, subleaf, answer);
+    return answer.eax;
+  };
+  constexpr std::uint32_t kXsaveLeaf = 0xd, kExtended = 0x80000000, kMostLeaves = 24;
+  const std::uint32_t last = std::min(cpuid(0, 0), kMostLeaves);
+  for (std::uint32_t leaf = 1; leaf <= last; ++leaf) cpuid(leaf, 0);
+  if (last >= kXsaveLeaf)
+    for (const std::uint32_t component : {1u, 2u}) cpuid(kXsaveLeaf, component);
+  const std::uint32_t last_extended = std::min(cpuid(kExtended, 0), kExtended + kMostLeaves);
+  for (std::uint32_t leaf = kExtended + 1; leaf <= last_extended; ++leaf) cpuid(leaf, 0);
+  return facts;
+}
+
 std::uint64_t QemuRegisters::read_ip() {
   const std::uint64_t ip = read(kIp);
   if (ip_at_ != nullptr && ip_in_memory() != ip) {

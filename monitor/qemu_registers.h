@@ -10,6 +10,7 @@
 
 #include "monitor/qemu_plugin_api.h"
 #include "monitor/recorder.h"
+#include "monitor/state_block.h"
 
 namespace citcat::monitor {
 
@@ -39,6 +40,9 @@ class QemuRegisters final : public Registers {
   ControlRegisters control() override;
   LoggedState state() override;
   std::optional<LongModeRegisters> long_mode_registers() override;
+  /// What instructions have made of the processor's model, asked of the emulator. At the first
+  /// instruction of a block; nullopt where the emulator's own state is not found there.
+  std::optional<ModelFacts> model();
   /// The state as QEMU prints it.
   std::string dump();
 

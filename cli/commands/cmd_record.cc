@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -383,37 +384,68 @@ ExitCode record_bus(const RecordArguments& arguments, const Console& console) {
   return ExitCode::ok;
 }
 
-/// The arguments that repeat the run of a session. A command line names the emulator, where the
-/// session's own is elsewhere.
-RecordArguments as_repeated(RecordArguments arguments, const LiveSession& session,
-                            const Console& console) {
+/// Records a window of a session. A command line names the emulator, where the session's own is
+/// elsewhere.
+ExitCode record_from(RecordArguments arguments, const LiveSession& session,
+                     const Console& console) {
   const std::string named =
       arguments.command.empty() ? session.command[0] : arguments.command.front();
   if (arguments.command.size() > 1)
     throw UsageError("--from: expected nothing but an emulator after --: the session has the rest");
   const std::string program = find_emulator(named).path;
   check_session(session, program);
-  arguments.command = repeating_command(session, program);
-  arguments.repeats = true;
   if (arguments.start.empty()) {
-    arguments.start = likely_start(arguments.command, arguments.stop);
+    const std::uint64_t first = session.beginning().instructions;
+    arguments.start =
+        first != 0 ? fmt::format("count:{}", first) : likely_start(session.command, arguments.stop);
     console.note(fmt::format("--start {}: the recording begins there, because no --start was given",
                              arguments.start));
   }
   if (arguments.output.empty()) arguments.output = default_recording();
-  return arguments;
+  arguments.command = session.command;  // with the kernel whose names triggers may have
+  arguments = with_places(std::move(arguments));
+  const RepeatedRun run(session, program, arguments.start);
+  arguments.command = run.command();
+  arguments.taken_up_at = run.instructions();
+  arguments.repeats = true;
+  return record_bus(arguments, console);
+}
+
+/// "512M", "2G".
+std::uint64_t bytes_to_keep(const std::string& text) {
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  const std::string_view unit(result.ptr, static_cast<std::size_t>(end - result.ptr));
+  const std::string_view units = "KMGT";
+  const std::size_t scale = unit.size() == 1 ? units.find(unit[0]) : std::string_view::npos;
+  const unsigned shift =
+      scale == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(scale) + 1);
+  if (result.ec != std::errc{} || shift == 0 || value > (UINT64_MAX >> (shift + 1)) ||
+      value << shift < kLeast)
+    throw UsageError(
+        fmt::format("--keep: expected a size of at least 64M, such as 512M or 2G, found {}", text));
+  return value << shift;
 }
 
 /// Throws UsageError for options of the two stages that contradict each other.
 void check_stages(const RecordArguments& arguments) {
   if (arguments.list && arguments.from.empty()) throw UsageError("--list: expected --from SESSION");
+  if (arguments.keep != 0 && !arguments.live)
+    throw UsageError("--keep: expected --live, with a session of which the last part is kept");
   if (!arguments.live) return;
   if (!arguments.from.empty())
     throw UsageError("--live makes a session, --from repeats one: expected one of the two");
   if (arguments.output.empty()) throw UsageError("--live: expected -o SESSION");
-  if (!arguments.start.empty() || !arguments.stop.empty())
-    throw UsageError(
-        "--live: a session has no --start and no --stop; give them to record --from SESSION");
+  if (!arguments.start.empty())
+    throw UsageError("--live: a session has no --start; give it to record --from SESSION");
+  const auto stop = monitor::parse_trigger(arguments.stop);
+  if (!arguments.stop.empty() && (!stop || stop->kind != monitor::Trigger::Kind::console))
+    throw UsageError(fmt::format(
+        "--live: --stop: a session ends by itself or with console:TEXT, found {}; give other "
+        "triggers to record --from SESSION",
+        arguments.stop));
 }
 
 ExitCode run_record(const RecordArguments& given, const Console& console) {
@@ -421,13 +453,14 @@ ExitCode run_record(const RecordArguments& given, const Console& console) {
   if (given.live) return record_live(as_recordable(given, console), console);
   if (given.from.empty()) return record_bus(with_places(as_recordable(given, console)), console);
   const LiveSession session = open_session(given.from);
-  if (!given.list) return record_bus(with_places(as_repeated(given, session, console)), console);
+  if (!given.list) return record_from(given, session, console);
   list_session(session, given.json, console);
   return ExitCode::ok;
 }
 
 CommandRun define_record(const CommandParser& parser) {
   auto arguments = std::make_shared<RecordArguments>();
+  auto keep = std::make_shared<std::string>();
   parser
       .add_option("-o,--output", arguments->output,
                   "Recording to make (.citcat), or capture to write (.bin, .bin.zst); default: "
@@ -464,12 +497,20 @@ CommandRun define_record(const CommandParser& parser) {
   parser.add_flag(
       "--list", arguments->list,
       "Print what is in the session: the machine, and the lines of its console with their times");
+  parser
+      .add_option("--keep", *keep,
+                  "With --live: keep only the last part of the session, in about SIZE bytes (512M, "
+                  "2G)")
+      .type_name("SIZE");
   parser.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
   parser.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
       .type_name(kFileType);
   parser.add_flag("--json", arguments->json, "Print one line of JSON");
   parser.add_option("COMMAND", arguments->command, "The emulator and its options, after --");
-  return [arguments](const Console& console) { return run_record(*arguments, console); };
+  return [arguments, keep](const Console& console) {
+    if (!keep->empty()) arguments->keep = bytes_to_keep(*keep);
+    return run_record(*arguments, console);
+  };
 }
 
 }  // namespace

@@ -17,11 +17,14 @@ struct RecordArguments {
   std::vector<std::string> symbols;  ///< files of names, as parse_symbol_file_name() reads them
   unsigned processors = 1;           ///< of the machine that is recorded
   bool quit = false, json = false;
-  bool exact = false;    ///< the command line as it is, or not at all
-  bool live = false;     ///< keep a session that can be repeated, record nothing yet
-  std::string from;      ///< the session that is repeated
-  bool list = false;     ///< say what is in it, record nothing
-  bool repeats = false;  ///< the command repeats a run by its log, and must not leave it
+  bool exact = false;      ///< the command line as it is, or not at all
+  bool live = false;       ///< keep a session that can be repeated, record nothing yet
+  std::string from;        ///< the session that is repeated
+  bool list = false;       ///< say what is in it, record nothing
+  std::uint64_t keep = 0;  ///< of a session, about so many bytes; 0: all of it
+  bool repeats = false;    ///< the command repeats a run by its log, and must not leave it
+  /// The run is taken up after so many instructions, not at its beginning.
+  std::uint64_t taken_up_at = 0;
 };
 
 /// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.

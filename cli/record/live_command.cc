@@ -38,14 +38,15 @@ std::optional<unsigned> disk_of(const std::string& option) {
 
 class LiveMachine {
  public:
-  LiveMachine(const std::vector<std::string>& command, std::string console)
-      : given_(command), console_(std::move(console)) {
+  LiveMachine(const std::vector<std::string>& command, std::string console, bool keeps)
+      : given_(command), console_(std::move(console)), keeps_(keeps) {
     for (const EmulatorOption& option : emulator_options(given_)) note(option);
   }
 
   LiveCommand run() {
     const bool is_path = given_[0].find('/') != std::string::npos;
     out_.command.push_back(is_path ? whole_path(given_[0]) : given_[0]);
+    if (keeps_) prepare_keeping();
     for (const EmulatorOption& option : emulator_options(given_)) take(option);
     if (nographic_) put("display", "none");
     if (!has_monitor_) put("monitor", "none");
@@ -53,9 +54,9 @@ class LiveMachine {
     if (!has_serial_ && !bare_) add_console(nographic_ ? "stdio,signal=off" : "vc");
     if (!has_network_ && !bare_ && !is_small_) add_network("user", usual_card(), "");
     if (disks_ != 0)
-      tell(
-          "the guest's writes to its disks go to temporary files, so that the images stay as they "
-          "are");
+      tell(fmt::format(
+          "the guest's writes to its disks go to {} files, so that the images stay as they are",
+          keeps_ ? "the session's" : "temporary"));
     return std::move(out_);
   }
 
@@ -66,11 +67,35 @@ class LiveMachine {
   }
   void tell(std::string text) { out_.changes.push_back(std::move(text)); }
 
+  /// QEMU stores the state of the machine in the first image that it can, the memory under the name
+  /// of its backend, and that of some devices not exactly enough to go on as if nothing had been.
+  void prepare_keeping() {
+    const char* const kState = "state.qcow2";
+    out_.kept_files.emplace_back(kState, "");
+    put("drive", fmt::format("file={}{},if=none,id=citcat-state,discard=unmap", kKeptFile, kState));
+    put("object", fmt::format("memory-backend-ram,id=citcat-ram,size={}", ram_bytes(given_)));
+    put("machine", "memory-backend=citcat-ram");
+    if (is_micro_) return;
+    put("machine", "hpet=off");
+    tell("-machine hpet=off is added: QEMU does not store the state of an HPET exactly");
+  }
+
+  /// A network card whose state QEMU stores exactly.
+  std::string kept_card(const std::string& card) {
+    if (!keeps_ || (card != "e1000" && !card.starts_with("e1000-") && card != "e1000e"))
+      return card;
+    tell(fmt::format(
+        "network card {}: rtl8139 in its place, since QEMU does not store its state exactly",
+        card));
+    return "rtl8139";
+  }
+
   /// Looks at what every option may depend on, before the first one is taken.
   void note(const EmulatorOption& option) {
     const std::string value = option.value.value_or("");
     if (is_one_of(option.name, {"machine", "M"})) {
       q35_ |= value.find("q35") != std::string::npos;
+      is_micro_ |= value.find("microvm") != std::string::npos;
       is_small_ |=
           value.find("microvm") != std::string::npos || value.find("isapc") != std::string::npos;
     }
@@ -101,6 +126,8 @@ class LiveMachine {
       put("nic", value);
     else if (name == "serial")
       take_serial(value);
+    else if (name == "device" && keeps_)
+      take_kept_device(option);
     else if (is_one_of(name, {"kernel", "initrd", "bios", "dtb"}))
       put(name, keep(value));
     else if (!is_left_out(name) && !refuses(name, value))
@@ -115,6 +142,13 @@ class LiveMachine {
   void take_as_it_is(const EmulatorOption& option) {
     out_.command.push_back("-" + option.name);
     if (option.value) out_.command.push_back(*option.value);
+  }
+
+  void take_kept_device(const EmulatorOption& option) {
+    const std::string value = option.value.value_or("");
+    const std::string kind = value.substr(0, value.find(','));
+    if (refuses(option.name, value)) return;
+    put("device", kept_card(kind) + value.substr(kind.size()));
   }
 
   static bool refuses(const std::string& name, const std::string& value) {
@@ -160,14 +194,32 @@ class LiveMachine {
     ++disks_;
     drive.set("file", keep(drive.get("file").value_or("")));
     const bool read_only = drive.get("media") == "cdrom" || drive.get("readonly") == "on";
+    if (keeps_ && !read_only) keep_writes(drive);
     for (const char* const key : {"if", "index", "bus", "unit", "media", "snapshot"})
       drive.remove(key);
     drive.set("if", "none");
     drive.set("id", name + "-image");
-    drive.set(read_only ? "readonly" : "snapshot", "on");
+    if (read_only || !keeps_) drive.set(read_only ? "readonly" : "snapshot", "on");
     put("drive", drive.text());
     put("drive", fmt::format("driver=blkreplay,if=none,image={}-image,id={}{}", name, name,
                              read_only ? ",readonly=on" : ""));
+  }
+
+  /// What the guest writes goes into a file of the session, through which its image shows.
+  void keep_writes(OptionValue& drive) {
+    const std::string image = drive.get("file").value_or("");
+    const std::string format = drive.get("format").value_or("raw");
+    if (!is_one_of(format, {"raw", "qcow2"}))
+      throw UsageError(
+          fmt::format("--keep: {}: expected an image in the format raw or qcow2, found {}; write "
+                      "qemu-img convert "
+                      "-O qcow2 {} OTHER, and use that",
+                      image, format, image));
+    const std::string name = fmt::format("disk{}.qcow2", out_.kept_files.size());
+    out_.kept_files.emplace_back(name, image);
+    drive.remove("format");
+    drive.set("file", kKeptFile + name);
+    drive.set("discard", "unmap");
   }
 
   void add_disk(OptionValue drive, std::optional<unsigned> index, const std::string& device) {
@@ -183,7 +235,7 @@ class LiveMachine {
     if (!file || file->empty()) return put("drive", drive.text());
     if (interface == "pflash") {
       drive.set("file", keep(*file));
-      if (drive.get("readonly") != "on") drive.set("snapshot", "on");
+      if (drive.get("readonly") != "on") keeps_ ? keep_writes(drive) : drive.set("snapshot", "on");
       return put("drive", drive.text());
     }
     if (interface == "none") {
@@ -220,7 +272,7 @@ class LiveMachine {
     OptionValue netdev(backend);
     netdev.set("id", name);
     put("netdev", netdev.text());
-    put("device", card + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac));
+    put("device", kept_card(card) + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac));
     filter(name);
   }
 
@@ -257,7 +309,8 @@ class LiveMachine {
 
   const std::vector<std::string>& given_;
   const std::string console_;
-  bool q35_ = false, is_small_ = false, nographic_ = false, bare_ = false;
+  const bool keeps_;
+  bool is_micro_ = false, q35_ = false, is_small_ = false, nographic_ = false, bare_ = false;
   bool has_serial_ = false, has_parallel_ = false, has_monitor_ = false, has_network_ = false;
   bool has_console_ = false;
   unsigned disks_ = 0, networks_ = 0;
@@ -266,8 +319,24 @@ class LiveMachine {
 
 }  // namespace
 
-LiveCommand live_command(const std::vector<std::string>& command, const std::string& console) {
-  return LiveMachine(command, console).run();
+LiveCommand live_command(const std::vector<std::string>& command, const std::string& console,
+                         bool keeps) {
+  return LiveMachine(command, console, keeps).run();
+}
+
+std::vector<std::string> with_kept_files(
+    const std::vector<std::string>& command,
+    const std::function<void(OptionValue& drive, const std::string& name)>& place) {
+  std::vector<std::string> out = command;
+  for (std::size_t n = 1; n < out.size(); ++n) {
+    if (out[n - 1] != "-drive") continue;
+    OptionValue drive(out[n]);
+    const std::string file = drive.get("file").value_or("");
+    if (!file.starts_with(kKeptFile)) continue;
+    place(drive, file.substr(std::string_view(kKeptFile).size()));
+    out[n] = drive.text();
+  }
+  return out;
 }
 
 std::vector<std::string> repeated_command(const std::vector<std::string>& live) {
@@ -281,6 +350,8 @@ std::vector<std::string> repeated_command(const std::vector<std::string>& live) 
     if (is_one_of(option.name, {"display", "vnc", "spice", "monitor", "qmp", "qmp-pretty", "mon",
                                 "gdb", "pidfile", "S", "s", "curses", "sdl", "full-screen"}))
       continue;
+    // The recorder has a backend of that name.
+    if (option.name == "object" && value.starts_with("memory-backend-ram,id=citcat-ram,")) continue;
     if (option.name == "chardev") {
       put("chardev", "null,id=" + OptionValue(value).get("id").value_or("citcat-none"));
     } else if (option.name == "netdev") {

@@ -19,9 +19,12 @@
 #include "cli/record/live_command.h"
 #include "cli/record/monitor_receiver.h"
 #include "cli/record/output_lock.h"
+#include "cli/record/qcow2_file.h"
 #include "cli/record/recorded_emulator.h"
 #include "cli/record/replay_log.h"
+#include "cli/record/session_keeper.h"
 #include "formats/io/error.h"
+#include "monitor/trigger.h"
 
 namespace citcat {
 namespace {
@@ -65,26 +68,70 @@ struct LiveRun {
   double seconds = 0;
 };
 
-LiveRun run_machine(const LiveSession& session, bool reads_input) {
-  constexpr std::chrono::milliseconds kLook{100};
-  constexpr std::chrono::seconds kPatience{20};
-  std::vector<std::string> command = session.command;
+/// Waits for a text on the guest's console.
+class ConsoleWatch {
+ public:
+  ConsoleWatch(std::string path, std::string text)
+      : path_(std::move(path)), text_(std::move(text)) {}
+
+  bool has_come() {
+    if (text_.empty() || came_) return came_;
+    std::ifstream file(path_, std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at_));
+    const std::string more{std::istreambuf_iterator<char>(file), {}};
+    at_ += more.size();
+    seen_ += more;
+    came_ = seen_.find(text_) != std::string::npos;
+    seen_.erase(0, seen_.size() - std::min(seen_.size(), text_.size() - 1));
+    return came_;
+  }
+
+ private:
+  std::string path_, text_, seen_;
+  std::uint64_t at_ = 0;
+  bool came_ = false;
+};
+
+/// The words for QEMU that nobody needs to repeat the run.
+std::vector<std::string> live_words(const LiveSession& session, const SessionKeeper* keeper) {
+  std::vector<std::string> command =
+      with_kept_files(session.command, [&](OptionValue& drive, const std::string& name) {
+        drive.set("file", session.folder + "/" + name);
+      });
   command.insert(command.end(), {"-icount", fmt::format("{},rr=record,rrfile={}", session.clock,
                                                         escaped(session.log()))});
+  if (keeper != nullptr)
+    command.insert(
+        command.end(),
+        {"-S", "-chardev", fmt::format("socket,id=citcat-keeper,fd={}", keeper->emulators_end()),
+         "-mon", "chardev=citcat-keeper,mode=control"});
+  return command;
+}
+
+LiveRun run_machine(const LiveSession& session, bool reads_input, const std::string& last_text,
+                    SessionKeeper* keeper) {
+  constexpr std::chrono::milliseconds kLook{100};
+  constexpr std::chrono::seconds kPatience{20};
   LiveRun run;
   const Clock::time_point begin = Clock::now();
   std::optional<ConsoleRelay> relay;
   if (reads_input) relay.emplace();
-  RecordedEmulator emulator(command, relay ? relay->input() : -1);
+  RecordedEmulator emulator(live_words(session, keeper), relay ? relay->input() : -1,
+                            keeper != nullptr ? keeper->emulators_end() : -1);
+  if (keeper != nullptr) keeper->begin();
   if (relay) relay->begin();
   std::optional<Clock::time_point> stopped;
+  ConsoleWatch watch(session.console(), last_text);
   while (!emulator.has_ended(kLook)) {
     run.full = run.full || is_nearly_full(session.log());
-    run.asked = run.asked || interrupt_requested() || (relay && relay->asks_end());
+    run.asked =
+        run.asked || interrupt_requested() || (relay && relay->asks_end()) || watch.has_come();
     if (!stopped && (run.full || run.asked)) {
       stopped = Clock::now();
       emulator.stop();
     }
+    // An emulator that does not answer is about to end, or never will.
+    if (!stopped && keeper != nullptr && !keeper->look()) stopped = Clock::now();
     if (stopped && Clock::now() - *stopped > kPatience) emulator.kill();
   }
   run.how = emulator.wait();
@@ -92,13 +139,18 @@ LiveRun run_machine(const LiveSession& session, bool reads_input) {
   return run;
 }
 
-/// Throws IoError for a log that nobody can repeat to its end.
+/// What is kept of the log.
+ReplayLog kept_log(const LiveSession& session) {
+  return ReplayLogReader(session.log(), session.beginning()).read_on();
+}
+
+/// The log, with what is kept of it. Throws IoError for one that nobody can repeat to its end.
 ReplayLog checked_log(const LiveSession& session, const LiveRun& run) {
   std::error_code error;
   if (!fs::exists(session.log(), error))
     throw IoError(fmt::format("{} {}; there is no session", session.command[0],
                               run.how.empty() ? "ended without a log" : run.how));
-  ReplayLog log = read_replay_log(session.log());
+  ReplayLog log = kept_log(session);
   if (log.understood && log.complete) return log;
   if (!run.how.empty() || log.understood)
     throw IoError(
@@ -115,6 +167,7 @@ struct ConsoleLine {
 
 std::vector<ConsoleLine> console_lines(const LiveSession& session, const ReplayLog& log) {
   std::ifstream file(session.console(), std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(session.beginning().sent));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::uint64_t sent = 0;
   for (const ReplayLog::Sent& one : log.sent) sent += one.bytes;
@@ -149,6 +202,18 @@ std::string place_text(const std::optional<std::uint64_t>& instructions) {
   return instructions ? fmt::format("{:>14}", *instructions) : fmt::format("{:>14}", "?");
 }
 
+/// Later ones end with an assertion when they remove the state of a machine whose run they log: in
+/// block/snapshot.c, since QEMU 10.1.
+void check_keeps(const std::string& version) {
+  constexpr std::pair kLast{10, 0};
+  const auto found = emulator_version(version);
+  if (found && *found > kLast)
+    throw UsageError(
+        fmt::format("--keep: expected QEMU 9.2 to 10.0, found {}.{}, which does not remove states "
+                    "in a session; scripts/setup-monitor fetches one that does",
+                    found->first, found->second));
+}
+
 }  // namespace
 
 ExitCode record_live(const RecordArguments& arguments, const Console& console) {
@@ -164,13 +229,33 @@ ExitCode record_live(const RecordArguments& arguments, const Console& console) {
   LiveSession session;
   session.folder = unfinished.folder();
   session.version = emulator_banner(arguments.command[0]);
+  if (arguments.keep != 0) check_keeps(session.version);
   session.clock = live_clock(arguments.command);
-  LiveCommand live = live_command(arguments.command, session.console());
+  const bool keeps = arguments.keep != 0;
+  LiveCommand live = live_command(arguments.command, session.console(), keeps);
+  if (arguments.exact && !live.changes.empty() && keeps)
+    throw UsageError(fmt::format("--exact: the session cannot be kept as it is: {}",
+                                 fmt::join(live.changes, "; ")));
   session.command = std::move(live.command);
   for (const std::string& change : live.changes) console.note(change);
   session.images = hashed_images(live.images);
+  for (const auto& [name, image] : live.kept_files) {
+    const DiskImage below = image.empty() ? DiskImage{} : disk_image(image);
+    write_qcow2(session.folder + "/" + name, below.bytes, image, below.is_qcow2);
+  }
   take_endings_for_interrupts();
-  const LiveRun run = run_machine(session, live.reads_input);
+  std::optional<SessionKeeper> keeper;
+  if (keeps) keeper.emplace(session, arguments.keep, console);
+  const std::string last_text =
+      arguments.stop.empty() ? "" : monitor::parse_trigger(arguments.stop)->text;
+  const LiveRun run =
+      run_machine(session, live.reads_input, last_text, keeper ? &*keeper : nullptr);
+  if (keeper) {
+    session.kept = keeper->finish();
+    if (session.kept.empty())
+      throw IoError(fmt::format("{} {}; there is no session", session.command[0],
+                                run.how.empty() ? "ended before anything was kept" : run.how));
+  }
   const ReplayLog log = checked_log(session, run);
   acknowledge_interrupt();
   write_session(session);
@@ -179,6 +264,7 @@ ExitCode record_live(const RecordArguments& arguments, const Console& console) {
     nlohmann::ordered_json json;
     json["session"] = arguments.output;
     json["instructions"] = log.instructions;
+    if (keeps) json["kept_from"] = session.beginning().instructions;
     json["seconds"] = run.seconds;
     json["end"] = run.full ? "disk full" : run.asked ? "asked" : "emulator";
     console.print_json(json);
@@ -187,15 +273,21 @@ ExitCode record_live(const RecordArguments& arguments, const Console& console) {
         fmt::format("{}: {} instructions in {:.1f} s, {} packets, {} requests of disks, {} inputs",
                     arguments.output, log.instructions, run.seconds, log.packets, log.disk_requests,
                     log.typed.size() + log.keys));
+    if (keeps)
+      console.print_line(
+          fmt::format("kept          from instruction {} on", session.beginning().instructions));
     console.print_line(fmt::format("next: citcat record --from {} --list", arguments.output));
   }
+  if (keeps && !run.how.empty())
+    throw IoError(fmt::format("{} {}; the session holds what was kept until then",
+                              session.command[0], run.how));
   if (!run.full) return ExitCode::ok;
   throw IoError(
       fmt::format("{}: the disk is full; the session ends there and is whole", arguments.output));
 }
 
 void list_session(const LiveSession& session, bool as_json, const Console& console) {
-  const ReplayLog log = read_replay_log(session.log());
+  const ReplayLog log = kept_log(session);
   const std::vector<ConsoleLine> lines = console_lines(session, log);
   if (as_json) {
     nlohmann::ordered_json json;
@@ -203,6 +295,7 @@ void list_session(const LiveSession& session, bool as_json, const Console& conso
     json["emulator"] = session.version;
     json["command"] = session.command;
     json["instructions"] = log.instructions;
+    if (!session.kept.empty()) json["kept_from"] = session.beginning().instructions;
     json["console"] = nlohmann::ordered_json::array();
     for (const ConsoleLine& line : lines) {
       nlohmann::ordered_json one;
@@ -222,6 +315,9 @@ void list_session(const LiveSession& session, bool as_json, const Console& conso
   for (const LiveSession::Image& image : session.images)
     console.print_line(fmt::format("image         {} ({} bytes)", image.path, image.bytes));
   console.print_line(fmt::format("instructions  {}", log.instructions));
+  if (!session.kept.empty())
+    console.print_line(
+        fmt::format("kept          from instruction {} on", session.beginning().instructions));
   console.print_line(
       fmt::format("inputs        {} of serial ports, {} of keyboard and mouse, {} "
                   "packets, {} requests of disks",
@@ -231,12 +327,75 @@ void list_session(const LiveSession& session, bool as_json, const Console& conso
     console.print_line(place_text(line.instructions) + " " + printable(line.text));
 }
 
-std::vector<std::string> repeating_command(const LiveSession& session, const std::string& program) {
-  std::vector<std::string> command = repeated_command(session.command);
-  command[0] = program;
-  command.insert(command.end(), {"-icount", fmt::format("{},rr=replay,rrfile={}", session.clock,
-                                                        escaped(session.log()))});
-  return command;
+namespace {
+
+/// After how many instructions the console has begun to send a text that is kept.
+std::optional<std::uint64_t> instructions_before(const LiveSession& session,
+                                                 const std::string& text) {
+  const ReplayLog log = kept_log(session);
+  std::ifstream file(session.console(), std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(session.beginning().sent));
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  std::size_t at = all.find(text);
+  if (at == std::string::npos) return std::nullopt;
+  for (const ReplayLog::Sent& sent : log.sent) {
+    if (at < sent.bytes) return sent.instructions;
+    at -= static_cast<std::size_t>(sent.bytes);
+  }
+  return session.beginning().instructions;
+}
+
+/// The last state from which a trigger can still come.
+KeptMoment moment_before(const LiveSession& session, const std::string& start) {
+  using Kind = monitor::Trigger::Kind;
+  const auto trigger = monitor::parse_trigger(start);
+  const std::uint64_t first = session.beginning().instructions;
+  const auto refuse = [&](const std::string& why) {
+    throw IoError(fmt::format(
+        "--start {}: {}; the session keeps what came after {} instructions: write --start count:{}",
+        start, why, first, first));
+  };
+  if (!trigger) return session.kept.front();
+  std::uint64_t wanted = first;
+  if (trigger->kind == Kind::reset && first != 0) refuse("that is not kept any more");
+  if (trigger->kind == Kind::count) {
+    wanted = trigger->number;
+    if (wanted < first) refuse("that is not kept any more");
+  } else if (trigger->kind == Kind::console && first != 0) {
+    const auto sent = instructions_before(session, trigger->text);
+    if (!sent) refuse("the console has not sent that in what is kept");
+    wanted = *sent;
+  }
+  KeptMoment found = session.kept.front();
+  for (const KeptMoment& moment : session.kept)
+    if (moment.place.instructions <= wanted) found = moment;
+  return found;
+}
+
+}  // namespace
+
+RepeatedRun::RepeatedRun(const LiveSession& session, const std::string& program,
+                         const std::string& start)
+    : command_(repeated_command(session.command)) {
+  command_[0] = program;
+  std::string clock = fmt::format("{},rr=replay,rrfile={}", session.clock, escaped(session.log()));
+  if (!session.kept.empty()) {
+    moment_ = moment_before(session, start);
+    clock += ",rrsnapshot=" + moment_->name;
+    folder_.emplace(temporary_folder() + "/citcat-repeated", Temporary::Kind::folder);
+    // A qcow2 file within one whose own bytes show through: what the run changes goes there.
+    command_ = with_kept_files(command_, [&](OptionValue& drive, const std::string& name) {
+      constexpr std::uint64_t kEnough = std::uint64_t{1} << 43;
+      const std::string changes = folder_->path() + "/" + name;
+      write_qcow2(changes, kEnough, fs::absolute(session.folder + "/" + name).string());
+      drive.remove("file");
+      drive.set("driver", "qcow2");
+      drive.set("file.driver", "qcow2");
+      drive.set("file.file.driver", "file");
+      drive.set("file.file.filename", changes);
+    });
+  }
+  command_.insert(command_.end(), {"-icount", clock});
 }
 
 }  // namespace citcat

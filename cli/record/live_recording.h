@@ -3,6 +3,7 @@
 // so that the run can be repeated with the monitor inside.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/record/emulator_command.h"
 #include "cli/record/live_session.h"
+#include "formats/io/temporary.h"
 
 namespace citcat {
 
@@ -20,7 +22,22 @@ ExitCode record_live(const RecordArguments& arguments, const Console& console);
 /// Prints the machine of a session, and what its console showed when.
 void list_session(const LiveSession& session, bool json, const Console& console);
 
-/// The command line that repeats the session's run with `program`.
-std::vector<std::string> repeating_command(const LiveSession& session, const std::string& program);
+/// A run that is about to be repeated, with files of its own as long as it lives: the session's do
+/// not change.
+class RepeatedRun {
+ public:
+  /// Takes up the run of a session, with `program`, at the last moment from which the trigger
+  /// `start` can still come. Throws IoError where it comes before what is kept.
+  RepeatedRun(const LiveSession& session, const std::string& program, const std::string& start);
+
+  const std::vector<std::string>& command() const { return command_; }
+  /// Instructions that come before.
+  std::uint64_t instructions() const { return moment_ ? moment_->place.instructions : 0; }
+
+ private:
+  std::optional<KeptMoment> moment_;
+  std::optional<Temporary> folder_;
+  std::vector<std::string> command_;
+};
 
 }  // namespace citcat

@@ -101,6 +101,12 @@ void write_session(const LiveSession& session) {
   json["images"] = nlohmann::ordered_json::array();
   for (const LiveSession::Image& image : session.images)
     json["images"].push_back({{"path", image.path}, {"bytes", image.bytes}, {"xxh3", image.xxh3}});
+  for (const KeptMoment& moment : session.kept)
+    json["kept"].push_back({{"name", moment.name},
+                            {"offset", moment.place.offset},
+                            {"instructions", moment.place.instructions},
+                            {"sent", moment.place.sent},
+                            {"disk_requests", moment.place.disk_requests}});
   const std::string text = json.dump(2) + "\n";
   AtomicFile file(session_file(session.folder));
   file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
@@ -125,6 +131,11 @@ LiveSession open_session(const std::string& folder) {
     if (session.command.empty()) throw FormatError(path, 0, "expected a command line, found none");
     for (const auto& image : json.at("images"))
       session.images.push_back({image.at("path"), image.at("bytes"), image.at("xxh3")});
+    if (json.contains("kept"))
+      for (const auto& moment : json.at("kept"))
+        session.kept.push_back({moment.at("name"),
+                                {moment.at("offset"), moment.at("instructions"), moment.at("sent"),
+                                 moment.at("disk_requests")}});
     return session;
   } catch (const nlohmann::json::exception& problem) {
     throw FormatError(path, 0,

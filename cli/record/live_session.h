@@ -7,7 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/record/replay_log.h"
+
 namespace citcat {
+
+/// A moment of a session whose beginning was given up, at which its run can be taken up.
+struct KeptMoment {
+  std::string name;  ///< of the machine's state
+  ReplayPlace place;
+};
 
 struct LiveSession {
   struct Image {
@@ -21,9 +29,13 @@ struct LiveSession {
   std::vector<std::string> command;  ///< of the machine (live_command.h)
   std::string clock;                 ///< for -icount
   std::vector<Image> images;
+  std::vector<KeptMoment> kept;  ///< from the oldest; empty: the whole run is there
 
   std::string log() const { return folder + "/qemu.rr"; }
   std::string console() const { return folder + "/console.log"; }
+  std::string state() const { return folder + "/state.qcow2"; }
+  /// Where what is kept begins.
+  ReplayPlace beginning() const { return kept.empty() ? ReplayPlace{} : kept.front().place; }
 };
 
 /// The files that a run begins with: those named, and the images that qcow2 files among them are

@@ -56,11 +56,13 @@ RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe
   control.write = FileDescriptor();
 }
 
-RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, int input) {
+RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, int input,
+                                   int inherited) {
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ < 0) throw IoError(system_message("fork"));
   if (child_ == 0 && input >= 0) dup2(input, STDIN_FILENO);
+  if (child_ == 0 && inherited >= 0) become(command, {inherited}, parent);
   if (child_ == 0) become(command, {}, parent);
 }
 

@@ -27,8 +27,9 @@ class RecordedEmulator {
   /// Throws IoError when there can be no child; one that cannot be started says so itself.
   RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control, int log);
   /// Without a monitor: on the terminal of this process, but with another `input` where one is
-  /// given.
-  explicit RecordedEmulator(const std::vector<std::string>& command, int input = -1);
+  /// given. `inherited`: a descriptor that it gets, too.
+  explicit RecordedEmulator(const std::vector<std::string>& command, int input = -1,
+                            int inherited = -1);
   /// Stops it and waits.
   ~RecordedEmulator();
   RecordedEmulator(const RecordedEmulator&) = delete;

@@ -1,8 +1,16 @@
 #include "cli/record/replay_log.h"
 
-#include <cstddef>
+#include <fcntl.h>
+#include <unistd.h>
 
-#include "formats/io/stored_bytes.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {
@@ -28,62 +36,75 @@ enum Event : std::uint8_t {
 };
 enum Async : std::uint8_t { kBh, kBhOnce, kInput, kInputSync, kCharRead, kBlock, kNet };
 
-/// A file that may end anywhere.
+constexpr std::uint64_t kHead = 12;
+/// No event is larger: packets, and what is typed at once, are the largest.
+constexpr std::size_t kMostOfEvent = std::size_t{16} << 20;
+
+/// Bytes of a file that may end anywhere.
 class LogBytes {
  public:
-  explicit LogBytes(const std::string& path) : bytes_(path, path), buffer_(std::size_t{1} << 20) {}
+  explicit LogBytes(std::string_view bytes) : bytes_(bytes) {}
 
   bool ended() const { return ended_; }
+  std::size_t taken() const { return at_; }
   std::uint64_t number(unsigned size) {
     std::uint64_t value = 0;
     for (unsigned n = 0; n < size; ++n) value = value << 8 | byte();
     return value;
   }
   std::string array() {
-    std::string out;
-    for (auto left = number(4); left > 0 && !ended_; --left) out += static_cast<char>(byte());
-    return out;
+    const auto size = static_cast<std::size_t>(number(4));
+    const std::string_view there = bytes_.substr(std::min(at_, bytes_.size()), size);
+    ended_ = ended_ || there.size() < size;
+    at_ += there.size();
+    return std::string(there);
   }
   std::uint8_t byte() {
-    if (at_ == held_) {
-      held_ = ended_ ? 0 : bytes_.take(buffer_);
-      at_ = 0;
-      ended_ = held_ == 0;
-    }
-    return ended_ ? 0 : buffer_[at_++];
+    ended_ = ended_ || at_ >= bytes_.size();
+    return ended_ ? 0 : static_cast<std::uint8_t>(bytes_[at_++]);
   }
 
  private:
-  StoredBytes bytes_;
-  std::vector<std::uint8_t> buffer_;
-  std::size_t at_ = 0, held_ = 0;
+  std::string_view bytes_;
+  std::size_t at_ = 0;
   bool ended_ = false;
 };
 
-class LogReader {
+/// One event.
+class LogEvent {
  public:
-  explicit LogReader(const std::string& path) : bytes_(path) {}
+  LogEvent(std::string_view bytes, const ReplayPlace& place) : bytes_(bytes), place_(place) {}
 
-  ReplayLog read() {
-    constexpr unsigned kRestOfHead = 8;
-    out_.understood = bytes_.number(4) == kVersion;
-    (void)bytes_.number(kRestOfHead);
-    while (out_.understood && !out_.complete) {
-      const std::uint8_t event = bytes_.byte();
-      if (bytes_.ended()) break;
-      out_.understood = take(event);
-    }
-    return std::move(out_);
+  enum class Result : unsigned char { taken, cut, unknown };
+
+  Result take() {
+    const bool known = take(bytes_.byte());
+    if (bytes_.ended()) return Result::cut;
+    place_.offset += bytes_.taken();
+    return known ? Result::taken : Result::unknown;
   }
+  const ReplayPlace& behind() const { return place_; }
+  void add_to(ReplayLog& log) const {
+    log.complete = log.complete || what_.complete;
+    log.instructions = place_.instructions;
+    log.sent.insert(log.sent.end(), what_.sent.begin(), what_.sent.end());
+    log.typed.insert(log.typed.end(), what_.typed.begin(), what_.typed.end());
+    log.keys += what_.keys;
+    log.packets += what_.packets;
+    log.disk_requests += what_.disk_requests;
+  }
+  std::size_t size() const { return bytes_.taken(); }
 
  private:
   bool take(std::uint8_t event) {
     if (event == kInstructions) {
-      out_.instructions += bytes_.number(4);
+      place_.instructions += bytes_.number(4);
     } else if (event >= kFirstAsync && event <= kLastAsync) {
       return take_async(static_cast<std::uint8_t>(event - kFirstAsync));
     } else if (event == kCharWrite) {
-      out_.sent.push_back({out_.instructions, bytes_.number(4)});
+      const std::uint64_t size = bytes_.number(4);
+      what_.sent.push_back({place_.instructions, size});
+      place_.sent += size;
       (void)bytes_.number(4);
     } else if (event == kCharReadAll) {
       (void)bytes_.array();
@@ -95,7 +116,7 @@ class LogReader {
     } else if (event == kFirstClock || event == kLastClock) {
       (void)bytes_.number(8);
     } else if (event == kEnd) {
-      out_.complete = true;
+      what_.complete = true;
     } else {
       return event <= kException || (event >= kFirstShutdown && event <= kLastShutdown) ||
              (event >= kFirstCheckpoint && event <= kLastCheckpoint);
@@ -110,18 +131,19 @@ class LogReader {
         (void)bytes_.number(8);
         break;
       case kBlock:
-        ++out_.disk_requests;
+        ++what_.disk_requests;
+        ++place_.disk_requests;
         (void)bytes_.number(8);
         break;
       case kInput:
-        ++out_.keys;
+        ++what_.keys;
         return take_input();
       case kCharRead:
         (void)bytes_.byte();
-        out_.typed.push_back({out_.instructions, bytes_.array()});
+        what_.typed.push_back({place_.instructions, bytes_.array()});
         break;
       case kNet:
-        ++out_.packets;
+        ++what_.packets;
         (void)bytes_.number(1 + 4);
         (void)bytes_.array();
         break;
@@ -145,11 +167,80 @@ class LogReader {
   }
 
   LogBytes bytes_;
-  ReplayLog out_;
+  ReplayPlace place_;
+  ReplayLog what_;
 };
 
 }  // namespace
 
-ReplayLog read_replay_log(const std::string& path) { return LogReader(path).read(); }
+ReplayLogReader::ReplayLogReader(const std::string& path, const ReplayPlace& from, bool grows)
+    : path_(path), grows_(grows), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), place_(from) {
+  if (file_.value() < 0) throw IoError(path + ": " + std::strerror(errno));
+  log_.understood = from.offset != 0;
+  log_.instructions = from.instructions;
+}
+
+/// More of the file, where there is more.
+bool ReplayLogReader::fill() {
+  constexpr std::size_t kPart = std::size_t{1} << 20;
+  if (bytes_.size() > kMostOfEvent) return false;
+  const std::size_t held = bytes_.size();
+  bytes_.resize(held + kPart);
+  const ssize_t size =
+      ::pread(file_.value(), bytes_.data() + held, kPart, static_cast<off_t>(place_.offset + held));
+  bytes_.resize(held + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  if (size < 0) throw IoError(path_ + ": " + std::strerror(errno));
+  return size > 0;
+}
+
+const ReplayLog& ReplayLogReader::read_on(std::uint64_t end) {
+  if (place_.offset == 0) {
+    while (bytes_.size() < kHead && fill()) {
+    }
+    LogBytes head(bytes_);
+    if (bytes_.size() < kHead) return log_;
+    const std::uint64_t version = head.number(4);
+    log_.understood = version == kVersion || (grows_ && version == 0);
+    bytes_.erase(0, kHead);
+    place_.offset = kHead;
+  }
+  std::size_t done = 0;
+  while (log_.understood && !log_.complete && place_.offset < end) {
+    LogEvent event(std::string_view(bytes_).substr(done), place_);
+    const LogEvent::Result result = event.take();
+    if (result == LogEvent::Result::cut) {
+      bytes_.erase(0, std::exchange(done, 0));
+      if (!fill()) break;
+      continue;
+    }
+    log_.understood = result == LogEvent::Result::taken;
+    if (!log_.understood) break;
+    event.add_to(log_);
+    place_ = event.behind();
+    done += event.size();
+  }
+  bytes_.erase(0, done);
+  return log_;
+}
+
+void ReplayLogReader::forget_before(const ReplayPlace& place) {
+  std::erase_if(log_.sent, [&](const auto& one) { return one.instructions < place.instructions; });
+  std::erase_if(log_.typed, [&](const auto& one) { return one.instructions < place.instructions; });
+}
+
+bool complete_replay_log(const std::string& path, const ReplayPlace& place) {
+  constexpr char kEndedBySignal[] = {kFirstShutdown + 4, kEnd};
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const auto end = static_cast<off_t>(place.offset);
+  std::string version;
+  for (unsigned n = 4; n-- > 0;) version += static_cast<char>(kVersion >> (8 * n));
+  return file.value() >= 0 && ftruncate(file.value(), end) == 0 &&
+         pwrite(file.value(), kEndedBySignal, sizeof kEndedBySignal, end) ==
+             static_cast<ssize_t>(sizeof kEndedBySignal) &&
+         pwrite(file.value(), version.data(), version.size(), 0) ==
+             static_cast<ssize_t>(version.size());
+}
+
+ReplayLog read_replay_log(const std::string& path) { return ReplayLogReader(path).read_on(); }
 
 }  // namespace citcat

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "golden/citcat_test.h"
 
@@ -145,6 +146,25 @@ TEST_F(RecordTest, NeedsNoRoomForTemporaryFiles) {
       "-o x.bin -- ./emulator",
       file(""));
   EXPECT_EQ(names(), "x.bin x.side.csv ") << result.err;
+}
+
+TEST_F(RecordTest, KeepsOnlyTheLastPartOfALiveSessionInASizeThatMakesSense) {
+  const struct {
+    std::vector<std::string> words;
+    const char* says;
+  } cases[] = {{{"--keep", "1G"}, "--keep: expected --live"},
+               {{"--live", "--keep", "12M"}, "at least 64M"},
+               {{"--live", "--keep", "64"}, "at least 64M"},
+               {{"--live", "--keep", "many"}, "found many"},
+               {{"--live", "--stop", "count:5"}, "console:TEXT"}};
+  for (const auto& c : cases) {
+    std::vector<std::string> words{"record", "-o", "x.session"};
+    words.insert(words.end(), c.words.begin(), c.words.end());
+    words.insert(words.end(), {"--", "./emulator"});
+    const ProcessResult result = run(words);
+    EXPECT_EQ(result.exit_code, 2) << c.says;
+    EXPECT_THAT(result.err, HasSubstr(c.says));
+  }
 }
 
 }  // namespace

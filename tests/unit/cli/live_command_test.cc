@@ -166,5 +166,29 @@ TEST(LiveCommand, IsRepeatedWithoutTheWorld) {
             "filter-replay,id=citcat-filter0,netdev=citcat-net0 -m 1G -display none -monitor none");
 }
 
+TEST(LiveCommand, OfAKeptSessionWritesToFilesOfTheSession) {
+  const LiveCommand kept = live_command(
+      qemu({"-nodefaults", "-hda", "/a.img", "-cdrom", "/b.iso", "-device", "e1000,netdev=n"}), "c",
+      true);
+  const std::string words = joined(kept.command);
+  EXPECT_NE(words.find("file=citcat-session:state.qcow2"), std::string::npos) << words;
+  EXPECT_NE(words.find("file=citcat-session:disk1.qcow2"), std::string::npos) << words;
+  EXPECT_NE(words.find("file=/b.iso"), std::string::npos) << words;
+  EXPECT_NE(words.find("-machine hpet=off"), std::string::npos) << words;
+  EXPECT_NE(words.find("-device rtl8139,netdev=n"), std::string::npos) << words;
+  EXPECT_EQ(words.find("snapshot=on"), std::string::npos) << words;
+  ASSERT_EQ(kept.kept_files.size(), 2u);
+  EXPECT_EQ(kept.kept_files[1].second, "/a.img");
+  const std::string placed =
+      joined(with_kept_files(kept.command, [](OptionValue& drive, const std::string& name) {
+        drive.set("file", "/s/" + name);
+      }));
+  EXPECT_EQ(placed.find("citcat-session:"), std::string::npos) << placed;
+  EXPECT_NE(placed.find("file=/s/disk1.qcow2"), std::string::npos) << placed;
+  // The recorder has a backend of that name.
+  EXPECT_EQ(joined(repeated_command(kept.command)).find("memory-backend-ram"), std::string::npos);
+  EXPECT_THROW((void)live_command(qemu({"-drive", "file=a,format=vmdk"}), "c", true), UsageError);
+}
+
 }  // namespace
 }  // namespace citcat

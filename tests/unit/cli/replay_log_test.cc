@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "unit/temporary_folder.h"
@@ -78,6 +80,55 @@ TEST_F(ReplayLogTest, WithAnyByteChangedIsReadToSomeEnd) {
     changed[at] = static_cast<char>(~changed[at]);
     EXPECT_LE(read(changed).typed.size(), whole.size()) << at;
   }
+}
+
+TEST_F(ReplayLogTest, IsReadAsItGrowsWithTheSameResult) {
+  const std::string whole = some_log();
+  store("log", "");
+  ReplayLogReader reader(path("log"), {}, true);
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    // QEMU writes the version last.
+    store("part",
+          std::string(std::min<std::size_t>(size, 4), '\0') +
+              whole.substr(std::min<std::size_t>(size, 4), size - std::min<std::size_t>(size, 4)));
+    std::filesystem::copy_file(path("part"), path("log"),
+                               std::filesystem::copy_options::overwrite_existing);
+    (void)reader.read_on();
+  }
+  EXPECT_TRUE(reader.read_on().complete);
+  EXPECT_EQ(reader.read_on().instructions, 1507U);
+  EXPECT_EQ(reader.read_on().typed.size(), 1U);
+  EXPECT_EQ(reader.place().offset, whole.size());
+  EXPECT_EQ(reader.place().sent, 1U);
+}
+
+TEST_F(ReplayLogTest, IsReadOnFromAPlaceWithWhatWasBefore) {
+  store("log", some_log());
+  ReplayLogReader first(path("log"));
+  (void)first.read_on(30);  // the first event that begins there or later is not taken
+  const ReplayPlace place = first.place();
+  EXPECT_GE(place.offset, 30U);
+  EXPECT_EQ(place.instructions, 1500U);
+  ReplayLogReader second(path("log"), place);
+  const ReplayLog& rest = second.read_on();
+  EXPECT_TRUE(rest.complete);
+  EXPECT_EQ(rest.instructions, 1507U);
+  EXPECT_TRUE(rest.sent.empty());
+  ASSERT_EQ(rest.typed.size(), 1U);
+  EXPECT_EQ(rest.typed[0].instructions, 1500U);
+}
+
+TEST_F(ReplayLogTest, OfAKilledEmulatorIsCompletedBehindItsLastWholeEvent) {
+  const std::string whole = some_log();
+  const std::string cut = std::string(4, '\0') + whole.substr(4, whole.size() - 10);
+  store("log", cut);
+  ReplayLogReader reader(path("log"), {}, true);
+  EXPECT_FALSE(reader.read_on().complete);
+  ASSERT_TRUE(complete_replay_log(path("log"), reader.place()));
+  const ReplayLog log = read_replay_log(path("log"));
+  EXPECT_TRUE(log.understood);
+  EXPECT_TRUE(log.complete);
+  EXPECT_EQ(log.instructions, 1500U);
 }
 
 }  // namespace
