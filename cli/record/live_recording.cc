@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "cli/interrupt.h"
@@ -165,10 +167,19 @@ struct ConsoleLine {
   std::optional<std::uint64_t> instructions;
 };
 
-std::vector<ConsoleLine> console_lines(const LiveSession& session, const ReplayLog& log) {
+/// What is kept of the text that the guest has sent. A window of QEMU first says its own name.
+std::string console_text(const LiveSession& session) {
+  constexpr std::string_view kWindow = "vc,id=citcat-console", kName = "citcat-console console\r\n";
+  const bool window =
+      std::any_of(session.command.begin(), session.command.end(),
+                  [&](const std::string& word) { return word.starts_with(kWindow); });
   std::ifstream file(session.console(), std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(session.beginning().sent));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  file.seekg(static_cast<std::streamoff>(session.beginning().sent + (window ? kName.size() : 0)));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<ConsoleLine> console_lines(const LiveSession& session, const ReplayLog& log) {
+  const std::string text = console_text(session);
   std::uint64_t sent = 0;
   for (const ReplayLog::Sent& one : log.sent) sent += one.bytes;
   // With more ports than one nobody knows which byte is whose.
@@ -333,9 +344,7 @@ namespace {
 std::optional<std::uint64_t> instructions_before(const LiveSession& session,
                                                  const std::string& text) {
   const ReplayLog log = kept_log(session);
-  std::ifstream file(session.console(), std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(session.beginning().sent));
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  const std::string all = console_text(session);
   std::size_t at = all.find(text);
   if (at == std::string::npos) return std::nullopt;
   for (const ReplayLog::Sent& sent : log.sent) {
