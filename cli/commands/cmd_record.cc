@@ -65,7 +65,8 @@ constexpr std::chrono::seconds kPatience{20};
 /// Receives until the emulator is gone. Ctrl-C, SIGTERM and SIGHUP ask it to stop; what it has sent
 /// is still taken. Returns whether one of them came.
 bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pipe& data,
-                 Pipe& control, InterruptLogFile& log, Progress& progress) {
+                 Pipe& control, InterruptLogFile& log, const std::string& changes,
+                 Progress& progress) {
   constexpr int kTrimmedEvery = 100;  // milliseconds
   Clock::time_point trimmed = Clock::now();
   std::optional<Clock::time_point> stopped;
@@ -74,6 +75,7 @@ bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pi
     if (poll(ends, 2, kTrimmedEvery) < 0 && errno != EINTR) throw IoError(system_message("poll"));
     if (Clock::now() - trimmed >= std::chrono::milliseconds(kTrimmedEvery)) {
       log.trim();
+      if (!changes.empty() && is_nearly_full(changes)) receiver.end_for_full(changes);
       trimmed = Clock::now();
     }
     if (!stopped && (interrupt_requested() || receiver.disk_full())) {
@@ -287,7 +289,8 @@ Captured capture_bus(const RecordArguments& capture, MonitorReceiver& receiver,
     // A guest's console on this terminal is not written over.
     const Console& shown = uses_terminal(capture.command) ? Console(true) : console;
     Progress progress = shown.progress("recording", "instructions", expected_instructions(capture));
-    result.interrupted = receive_all(receiver, emulator, data, control, log, progress);
+    result.interrupted =
+        receive_all(receiver, emulator, data, control, log, capture.changes, progress);
   }
   result.how = emulator.wait();
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -298,6 +301,8 @@ Captured capture_bus(const RecordArguments& capture, MonitorReceiver& receiver,
 ExitCode nothing_recorded(const RecordArguments& arguments, const MonitorReceiver& receiver,
                           const Captured& captured, const Console& console) {
   if (captured.interrupted) return ExitCode::interrupted;
+  if (receiver.disk_full())
+    throw IoError(receiver.full_file() + ": the disk is full; nothing was recorded");
   if (!captured.how.empty())
     throw IoError(fmt::format("{} {}", arguments.command[0], captured.how));
   if (receiver.failed()) return ExitCode::system;
@@ -407,6 +412,7 @@ ExitCode record_from(RecordArguments arguments, const LiveSession& session,
   const RepeatedRun run(session, program, arguments.start);
   arguments.command = run.command();
   arguments.taken_up_at = run.instructions();
+  arguments.changes = run.changes();
   arguments.repeats = true;
   return record_bus(arguments, console);
 }

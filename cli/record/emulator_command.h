@@ -25,6 +25,7 @@ struct RecordArguments {
   bool repeats = false;    ///< the command repeats a run by its log, and must not leave it
   /// The run is taken up after so many instructions, not at its beginning.
   std::uint64_t taken_up_at = 0;
+  std::string changes;  ///< a file beside which the emulator writes; empty: nowhere
 };
 
 /// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.

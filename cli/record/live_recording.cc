@@ -391,17 +391,21 @@ RepeatedRun::RepeatedRun(const LiveSession& session, const std::string& program,
   if (!session.kept.empty()) {
     moment_ = moment_before(session, start);
     clock += ",rrsnapshot=" + moment_->name;
-    folder_.emplace(temporary_folder() + "/citcat-repeated", Temporary::Kind::folder);
+    const std::string changes = temporary_folder() + "/citcat-repeated";
+    if (is_nearly_full(changes))
+      throw IoError(fmt::format("{}: {} MiB are free there and {} MiB are needed to repeat a run",
+                                temporary_folder(), free_space(changes) >> 20, kDiskReserve >> 20));
+    folder_.emplace(changes, Temporary::Kind::folder);
     // A qcow2 file within one whose own bytes show through: what the run changes goes there.
     command_ = with_kept_files(command_, [&](OptionValue& drive, const std::string& name) {
       constexpr std::uint64_t kEnough = std::uint64_t{1} << 43;
-      const std::string changes = folder_->path() + "/" + name;
-      write_qcow2(changes, kEnough, fs::absolute(session.folder + "/" + name).string());
+      const std::string file = folder_->path() + "/" + name;
+      write_qcow2(file, kEnough, fs::absolute(session.folder + "/" + name).string());
       drive.remove("file");
       drive.set("driver", "qcow2");
       drive.set("file.driver", "qcow2");
       drive.set("file.file.driver", "file");
-      drive.set("file.file.filename", changes);
+      drive.set("file.file.filename", file);
     });
   }
   command_.insert(command_.end(), {"-icount", clock});

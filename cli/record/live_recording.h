@@ -31,6 +31,8 @@ class RepeatedRun {
   RepeatedRun(const LiveSession& session, const std::string& program, const std::string& start);
 
   const std::vector<std::string>& command() const { return command_; }
+  /// A file among those that grow with the run; empty: there are none.
+  std::string changes() const { return folder_ ? folder_->path() + "/state.qcow2" : ""; }
   /// Instructions that come before.
   std::uint64_t instructions() const { return moment_ ? moment_->place.instructions : 0; }
 

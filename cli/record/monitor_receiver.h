@@ -48,6 +48,8 @@ class MonitorReceiver {
   /// Instructions since recording began, as far as the records tell.
   std::uint64_t instructions() const;
   bool failed() const { return failed_; }
+  /// There is no room left beside this file, which the emulator writes: as if it were an output.
+  void end_for_full(const std::string& path) { full_ = path; }
   /// No more records are taken: the rest of the device is needed to complete the files.
   bool disk_full() const { return full_.has_value(); }
   /// The file beside which there is no room left; needs disk_full().

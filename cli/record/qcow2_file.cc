@@ -185,6 +185,7 @@ void write_qcow2(const std::string& path, std::uint64_t bytes, const std::string
   for (std::uint64_t n = 0; n < clusters; ++n) put(out, 1, 2);
   out.resize(clusters * kCluster);
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  errno = file.value() < 0 ? errno : ENOSPC;  // of a write that stops early
   if (file.value() < 0 ||
       ::write(file.value(), out.data(), out.size()) != static_cast<ssize_t>(out.size()))
     throw IoError(path + ": " + std::strerror(errno));
