@@ -137,6 +137,10 @@ std::string circumstances_text(const Verdict& v) {
     text += fmt::format("  {:<18} in a shutdown, which the bus {}\n", "ends",
                         v.shows_shutdown ? "shows" : "does not show");
   }
+  if (v.report.cut) {
+    text += fmt::format("  {:<18} within the capture's last instruction, {}: {}\n", "ends",
+                        place_text(*v.report.cut), v.report.cut->reason);
+  }
   if (!v.placements.empty())
     text += fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements));
   if (v.cache) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "events/derive/begun_instruction.h"
 #include "events/startup_event.h"
 
 namespace citcat {
@@ -285,7 +286,8 @@ inline void RecordingBuilder::count_position(const BusTransaction& t) {
   // An instruction that was seen to start need not have ended.
   const bool only_started = t.op == BusOp::instruction_start;
   if (only_started) last_start_ = t.position.instruction;
-  const std::uint64_t reached = t.position.instruction + (only_started ? 0 : 1);
+  const bool begins = !only_started && !may_come_before_its_instruction(t);
+  const std::uint64_t reached = t.position.instruction + (begins ? 1 : 0);
   if (!instructions_ || *instructions_ < reached) instructions_ = reached;
 }
 
@@ -441,9 +443,18 @@ void RecordingBuilder::derive(const AccessRun& run) {
   }
   recording_.totals.transactions += run.size();
   if (run.counted) {
-    const std::uint64_t reached = run.highest - run.base + 1;
+    const std::uint64_t reached = run.highest - run.base + (begins_last(run) ? 1 : 0);
     instructions_ = std::max(instructions_.value_or(0), reached);
   }
+}
+
+/// Whether the run shows that its last instruction has begun.
+bool RecordingBuilder::begins_last(const AccessRun& run) {
+  for (std::size_t i = run.size(); i-- > 0;) {
+    const bool last = run.record(i).instructions == run.highest;
+    if (last && !may_come_before_its_instruction(run.at(i))) return true;
+  }
+  return false;
 }
 
 /// Nothing is going on that wants to see every transaction.

@@ -123,6 +123,7 @@ class RecordingBuilder {
   void derive(const AccessRun& run);
   void find_lines(const AccessRun& run);
   bool is_common(const AccessRun& run) const;
+  static bool begins_last(const AccessRun& run);
   std::size_t derive_common(const AccessRun& run, std::size_t first, std::size_t count);
   std::size_t derive_each(const AccessRun& run, std::size_t first, std::size_t count,
                           std::uint32_t epoch, bool keeps);

@@ -37,8 +37,9 @@ struct ReplayReport {
   std::uint64_t io_writes = 0;
   std::uint64_t external_writes = 0;
   std::optional<Divergence> divergence;
-  bool lacks_memory =
-      false;  ///< it diverged because it had to read memory that no evidence defines
+  /// Of one that is complete: the capture ends within the recording's last instruction, which has
+  /// to read what no evidence defines. That one is not made.
+  std::optional<Divergence> cut;
 };
 const char* replay_end_name(ReplayReport::End end);
 

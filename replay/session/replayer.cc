@@ -196,7 +196,7 @@ void Replayer::begin_run() {
 ReplayReport Replayer::run() {
   begin_run();
   ended_ = false;
-  report_.lacks_memory = false;
+  report_.cut.reset();
   const auto diverge = [&](const ReplayStopped& stop) {
     report_.end = ReplayReport::End::diverged;
     report_.divergence = make_divergence(stop);
@@ -211,7 +211,10 @@ ReplayReport Replayer::run() {
     report_.end = complete ? ReplayReport::End::complete : ReplayReport::End::stopped;
   } catch (const MissingMemory& stop) {
     diverge(stop);
-    report_.lacks_memory = true;
+    if (recording_.instructions && stop.position.instruction + 1 >= *recording_.instructions) {
+      report_.end = ReplayReport::End::complete;
+      report_.cut = std::exchange(report_.divergence, std::nullopt);
+    }
   } catch (const ReplayStopped& stop) {
     diverge(stop);
   }

@@ -188,6 +188,10 @@ bool Comparison::is_used_up() const {
          !lines.has_windows() && writes.all_made();
 }
 
+bool Comparison::made_all() const {
+  return cursor.at_end() && ports.waiting() == 0 && specials.empty() && writes.all_shown_made();
+}
+
 bool Comparison::is_over(Position now) {
   if (beyond || cursor.counted()) return false;
   if (cursor.at_end() && lines.has_windows() && ports.waiting() == 0 &&

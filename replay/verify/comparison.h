@@ -115,6 +115,8 @@ struct Comparison : ComparisonProgress {
   std::size_t held() const { return writes.waiting() + ports.waiting() + starts.waiting(); }
   /// Without counts: the replay has made all there is.
   bool is_used_up() const;
+  /// At the end: it has made all stores, port accesses and special cycles that the bus shows.
+  bool made_all() const;
   /// Nothing is left before the instruction or access at `now`, where counts do not show the end.
   bool is_over(Position now);
 

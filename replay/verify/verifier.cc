@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
-#include "events/completed_instructions.h"
 #include "events/cpu_traits.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/string_elements.h"
@@ -48,26 +48,17 @@ void Verifier::restore(const Checkpoint& checkpoint) {
 }
 
 ReplayReport Verifier::finish(ReplayReport report) {
-  const Recording& recording = comparison_.recording;
-  const bool lacks_what_follows = report.end == ReplayReport::End::diverged &&
-                                  report.lacks_memory && begins_another(recording) &&
-                                  report.instructions == recording.end->instruction;
-  if (lacks_what_follows) {
-    // The run ends within this instruction. Where all that the bus shows was made, what the replay
-    // lacks is of what comes after the end.
-    ReplayReport whole = report;
-    whole.end = ReplayReport::End::complete;
-    whole.divergence.reset();
-    whole = finish(std::move(whole));
-    return whole.end == ReplayReport::End::complete ? whole : report;
-  }
   if (report.end != ReplayReport::End::complete) return report;
   try {
     finish(comparison_.machine->position());
+    // Where all that the bus shows was made, what the replay lacks comes behind the end.
+    if (!report.cut || comparison_.made_all()) return report;
+    report.divergence = std::exchange(report.cut, std::nullopt);
   } catch (const ReplayStopped& stop) {
-    report.end = ReplayReport::End::diverged;
-    report.divergence = make_divergence(stop);
+    report.divergence =
+        report.cut ? std::exchange(report.cut, std::nullopt) : make_divergence(stop);
   }
+  report.end = ReplayReport::End::diverged;
   return report;
 }
 

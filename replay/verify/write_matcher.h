@@ -41,6 +41,8 @@ class WriteMatcher {
   bool covers(PhysAddr a, Position now) const;
   /// Whether the replay has made all writes that waited.
   bool all_made() const;
+  /// The same of those that a bus shows, and not what its monitor knows of a chip's own registers.
+  bool all_shown_made() const;
 
   /// The first write that waits for a byte at `a` from the instruction at `now`; null where there
   /// is none. `more` lets further writes be expected while fewer than kWindow are, and returns

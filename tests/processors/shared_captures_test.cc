@@ -25,6 +25,7 @@
 #include "formats/io/input.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
+#include "golden/process.h"
 #include "processors/shared_stream.h"
 #include "replay/run/replay_session.h"
 #include "replay/trace/kt_sink.h"
@@ -325,6 +326,58 @@ TEST_F(CutCaptures, WhatIsCutOffIsNotReached) {
     if (r.burst >> 4 == 0) last = r.icount;
   const auto instructions = agreed(imported(threads, std::span(all).first(cut)), threads);
   EXPECT_LE(instructions.at(0), last + 1);
+}
+
+/// Records of one write-back, or two, and what the processor writes it back for comes behind the
+/// cut: another one that asks for the line while this one waits in HLT, or its own line that it
+/// lacks then.
+TEST_F(CutCaptures, BetweenAWriteBackAndWhatItIsFor) {
+  constexpr std::uint8_t kRead = 2, kWrite = 3, kWriteBackFlag = 2, kDriverFlag = 16, kStore = 32;
+  const MachineData threads = data("smp_lin64_threads");
+  const std::vector<MonitorRecord> all = threads.records('C');
+  std::size_t places = 0;
+  for (std::size_t i = 19'000; i < all.size() && places < 3; ++i) {
+    const MonitorRecord &back = all[i], &fill = all[i + 2];
+    const bool is_back = back.type == kWrite && (back.flags & kWriteBackFlag) != 0 &&
+                         (back.flags & kDriverFlag) == 0 && (back.burst & 15) == 0;
+    if (!is_back || fill.type > kRead || (fill.flags & kStore) != 0) continue;
+    ++places;
+    for (std::size_t cut = i + 1; cut <= i + 3; ++cut) {
+      SCOPED_TRACE(cut);
+      const auto instructions = agreed(imported(threads, std::span(all).first(cut)), threads);
+      const std::size_t p = fill.burst >> 4;
+      EXPECT_GE(instructions.at(p), all[i].burst >> 4 == p ? back.icount : 0);
+      EXPECT_LE(instructions.at(p), fill.icount + 1);
+    }
+  }
+  EXPECT_EQ(places, 3u);
+}
+
+/// The same of one processor, and where nothing is cached: a string instruction, and one that
+/// reads.
+TEST_F(CutCaptures, WithinAnInstructionOfOneProcessor) {
+  using citcat::testing::run_citcat;
+  const std::string folder = shared_file("machine");
+  if (folder.empty()) GTEST_SKIP() << "without the shared captures";
+  const MachineData linux(folder + "/lin_user_tiny");
+  const std::map<char, std::vector<std::size_t>> cuts{{'A', {3105, 3106, 3107}}, {'C', {3145}}};
+  for (const auto& [form, at] : cuts) {
+    const std::vector<MonitorRecord> all = linux.records(form);
+    for (const std::size_t cut : at) {
+      SCOPED_TRACE(cut);
+      std::string bytes(cut * sizeof(MonitorRecord), '\0');
+      std::memcpy(bytes.data(), all.data(), bytes.size());
+      store("bus.bin", bytes);
+      (void)run_citcat({"import", path("bus.bin"), "--internal", linux.path("side.csv.zst"), "-o",
+                        path("rec.citcat"), "-q"});
+      const auto verified = run_citcat({"verify", path("rec.citcat"), "--json"});
+      const auto json = nlohmann::json::parse(verified.out);
+      EXPECT_EQ(json.at("verdict"), "match") << verified.out;
+      EXPECT_EQ(json.at("instructions"), all[cut - 1].icount);
+      EXPECT_EQ(run_citcat({"replay", path("rec.citcat"), "-o", path("rec.kt"), "-q"}).exit_code,
+                0);
+    }
+  }
 }
 
 }  // namespace
