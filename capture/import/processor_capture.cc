@@ -8,6 +8,7 @@
 #include "capture/import/machine_records.h"
 #include "capture/import/native.h"
 #include "events/cpu_traits.h"
+#include "events/derive/begun_instruction.h"
 #include "events/processors/bus_flags.h"
 #include "events/startup_event.h"
 #include "events/startup_state.h"
@@ -234,13 +235,15 @@ void ProcessorCapture::give_own(const ProcessorRecord& record) {
     }
     if (record.shared) t.flags |= kSharedFill;
     if (record.locked) t.flags |= kLocked;
+    if (record.of_local_apic) t.flags |= kOfLocalApic;
   }
   while (const BusTransaction* const access = accesses_.before(t)) {
     give(*access);
     accesses_.take();
   }
   own_clock_ = record.clock;
-  if (t.has(kPositionKnown)) last_instruction_ = t.position.instruction;
+  if (t.has(kPositionKnown) && !may_come_before_its_instruction(t))
+    last_instruction_ = t.position.instruction;
   give(t);
 }
 

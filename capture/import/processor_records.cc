@@ -96,6 +96,7 @@ std::string read_processor_record(const BusRecord& record, RecordDialect dialect
       return take_note(r, false, out);
     case kInterrupt: {
       if (std::string wrong = take_interrupt(r); !wrong.empty()) return wrong;
+      out.of_local_apic = r.type == type_code(BusRecordType::interrupt_acknowledge);
       break;
     }
     case kInit:

@@ -30,6 +30,7 @@ struct ProcessorRecord {
   std::uint64_t clock = 0;  ///< for whoever reads all of them: without a wrap
   std::uint8_t agent = 0;   ///< the processor that drove it, or one of the other bus masters
   bool shared = false, locked = false;
+  bool of_local_apic = false;  ///< an interrupt, and no NMI
   BusRecord record;
   BusNote note;
 };

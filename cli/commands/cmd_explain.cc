@@ -180,6 +180,13 @@ void print_found(const ExplainedRecording& found, const ExplainArguments& argume
              found.advice, found.clock_hz, console);
 }
 
+/// The bus contradicts itself at most by an interrupt that was taken while another one waited: that
+/// one may be what a processor's own cause adds.
+bool needs_no_more(const CrossCheckResult& bus) {
+  return bus.clean() ||
+         (bus.contradictions == 1 && bus.first && bus.first->t.op == BusOp::interrupt_acknowledge);
+}
+
 /// Each processor whose replay diverges from the evidence, by itself. `repaired`: with its own
 /// causes each of them agrees.
 nlohmann::ordered_json explain_each(const MachineFile& machine, const MachineOutcome& outcome,
@@ -234,7 +241,7 @@ ExitCode explain_processors(const MachineFile& machine, const ExplainArguments& 
   if (!match && !explanation.repaired()) {
     json["processors"] =
         explain_each(machine, explanation.outcome, arguments, time, console, each_repaired);
-    if (each_repaired && explanation.outcome.bus.clean()) json["repaired"] = true;
+    if (each_repaired && needs_no_more(explanation.outcome.bus)) json["repaired"] = true;
   }
   if (arguments.json) console.print_json(json);
   if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;

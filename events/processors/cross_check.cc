@@ -6,6 +6,7 @@
 
 #include "events/processors/bus_flags.h"
 #include "events/processors/device_addresses.h"
+#include "events/startup_event.h"
 
 namespace citcat {
 namespace {
@@ -36,6 +37,7 @@ CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool sho
     : ram_bytes_(ram_bytes),
       shows_sharing_(shows_sharing),
       owners_(processors, line_bytes),
+      messages_(processors),
       pending_(processors),
       from_others_(processors),
       told_by_others_(processors) {}
@@ -190,6 +192,17 @@ std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
   return "";
 }
 
+/// What a transaction has to do with messages of the APIC bus.
+void CrossCheck::follow_messages(const SharedEvent& event) {
+  const BusTransaction& t = event.t;
+  if (is_startup(t)) return messages_.reset(event.processor);
+  if (ApicMessages::is_register_write(t)) return messages_.wrote(event.processor, t);
+  messages_.passed(event.processor);
+  if ((t.flags & kOfLocalApic) == 0) return;
+  const std::string wrong = messages_.taken(event.processor, t.data[0]);
+  if (!wrong.empty()) contradict(event, wrong, "", "an interrupt of the local APIC");
+}
+
 void CrossCheck::take(const SharedEvent& event) {
   if (event.note) {
     const BusNote& note = *event.note;
@@ -203,11 +216,14 @@ void CrossCheck::take(const SharedEvent& event) {
       for (std::size_t i = 0; i < note.size; ++i)
         bytes[i] = static_cast<std::uint8_t>(note.data >> (8 * i));
       write(kDevice, note.address, std::span(bytes).first(note.size), kNoTransaction);
+    } else if (const std::string wrong = messages_.sent(note); !wrong.empty()) {
+      contradict(event, wrong, "", "a message of the APIC bus");
     }
     return;
   }
   ++result_.transactions;
   const BusTransaction& t = event.t;
+  follow_messages(event);
   if (!t.is_memory()) return;
   const std::string unlocked = shows_sharing_ ? lock(event.processor, t) : "";
   if (!unlocked.empty()) contradict(event, unlocked, "", "an access to " + hex_address(t.address));
@@ -223,6 +239,10 @@ void CrossCheck::take(const SharedEvent& event) {
 
 void CrossCheck::finish() {
   for (std::size_t i = 0; i < pending_.size(); ++i) settle(static_cast<std::uint8_t>(i));
+  SharedEvent end;
+  end.t.index = kNoTransaction;
+  const std::string unsent = messages_.unsent();
+  if (!unsent.empty()) contradict(end, unsent, "", "no message");
 }
 
 CrossCheckResult check_shared_bus(SharedBus& bus, CrossCheck& check) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "events/processors/apic_messages.h"
 #include "events/processors/bus_parts.h"
 #include "events/processors/line_owners.h"
 #include "events/processors/shared_bus.h"
@@ -80,6 +81,7 @@ class CrossCheck {
              std::uint64_t transaction);
   void settle(std::uint8_t processor);
   std::string lock(std::uint8_t processor, const BusTransaction& t);
+  void follow_messages(const SharedEvent& event);
   void contradict(const SharedEvent& event, std::string reason, std::string expected,
                   std::string found);
   std::string who(const Part& part, std::uint32_t offset) const;
@@ -88,6 +90,7 @@ class CrossCheck {
   bool shows_sharing_;
   CrossCheckResult result_;
   LineOwners owners_;
+  ApicMessages messages_;
   std::optional<std::uint8_t> locked_by_;  ///< who has read with LOCK# and not written all of it
   unsigned locked_reads_ = 0;              ///< that are still to be written
   BusParts<Part> parts_;

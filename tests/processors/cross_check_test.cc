@@ -145,6 +145,122 @@ TEST_F(CrossChecks, NobodyElseHasALockedBus) {
   EXPECT_NE(reason().find("while processor 1 has it locked"), std::string::npos) << reason();
 }
 
+/// What a local APIC is told, and does: numbers of registers and bits of commands are those of the
+/// Intel SDM, vol. 3, 10.4.1 and 10.6.1.
+class ApicChecks : public CrossChecks {
+ protected:
+  void set(std::uint8_t processor, std::uint32_t number, std::uint32_t value) {
+    std::vector<std::uint8_t> bytes(4);
+    for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+    memory(processor, BusOp::data_write, PhysAddr{0xfee00000 + number}, bytes, kUncacheable);
+  }
+  void command(std::uint8_t processor, std::uint8_t destination, std::uint32_t low) {
+    set(processor, 0x310, std::uint32_t{destination} << 24);
+    set(processor, 0x300, low);
+  }
+  void message(std::uint8_t processor, std::uint8_t vector, std::uint8_t mode,
+               std::uint8_t destination, std::uint8_t details) {
+    SharedEvent event;
+    event.processor = processor;
+    event.note = BusNote{BusNote::Kind::message, processor, false, 4, index_, PhysAddr{}, 0};
+    event.note->data = vector | mode << 8 | destination << 16 | unsigned{details} << 24;
+    check_.take(event);
+  }
+  void take(std::uint8_t processor, std::uint8_t vector) {
+    SharedEvent event;
+    event.processor = processor;
+    event.t.op = BusOp::interrupt_acknowledge;
+    event.t.size = 1;
+    event.t.data[0] = vector;
+    event.t.flags = kOfLocalApic;
+    event.t.index = ++index_;
+    check_.take(event);
+  }
+  void enable(std::uint8_t processor, std::uint8_t timer) {
+    set(processor, 0xf0, 0x1ff);
+    set(processor, 0x320, timer);
+  }
+  static constexpr std::uint32_t kAssert = 0x4000, kLogical = 0x800;
+};
+
+TEST_F(ApicChecks, AMessageIsTheOneThatACommandAsksFor) {
+  command(0, 1, 0x41 | kAssert);
+  message(0, 0x41, 0, 1, 2);
+  command(0, 1, 0x600 | kAssert);
+  message(0, 0, 6, 1, 2);
+  EXPECT_EQ(reason(), "");
+  command(0, 1, 0x41 | kAssert);
+  message(0, 0x42, 0, 1, 2);
+  EXPECT_NE(reason().find("asks for: vector 41, mode 0, destination 01"), std::string::npos)
+      << reason();
+}
+
+TEST_F(ApicChecks, AnotherDestinationOrModeIsNoticed) {
+  for (const auto& [mode, destination] : {std::pair{0, 2}, std::pair{4, 1}}) {
+    check_ = CrossCheck{2, 0x100000, true, 32};
+    command(0, 1, 0x41 | kAssert);
+    message(0, 0x41, static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(destination), 2);
+    EXPECT_EQ(check_.result().contradictions, 1u) << mode;
+  }
+}
+
+TEST_F(ApicChecks, AMessageThatIsMissingIsNoticedAtTheEnd) {
+  command(0, 1, 0x41 | kAssert);
+  for (int i = 0; i < 100; ++i) read(0, {1});
+  EXPECT_NE(reason().find("shows no message: vector 41"), std::string::npos) << reason();
+}
+
+TEST_F(ApicChecks, NeitherOneToItselfNorTheEndOfALevelNeedBeShown) {
+  constexpr std::uint32_t kToItself = 0x40000, kInitMode = 0x500, kOfLevel = 0x8000;
+  command(0, 1, 0x41 | kAssert | kToItself);
+  command(0, 1, kInitMode | kOfLevel);
+  command(0, 1, 0x42 | kAssert);
+  message(0, 0x42, 0, 1, 2);
+  for (int i = 0; i < 100; ++i) read(0, {1});
+  EXPECT_EQ(reason(), "");
+}
+
+TEST_F(ApicChecks, TheHighestThatWaitsComesFirst) {
+  enable(1, 0x30);
+  message(kNoProcessor, 0x51, 0, 1, 0);
+  message(kNoProcessor, 0x61, 0, 1, 0);
+  take(1, 0x61);
+  take(1, 0x51);
+  EXPECT_EQ(reason(), "");
+  message(kNoProcessor, 0x61, 0, 1, 0);
+  take(1, 0x30);
+  EXPECT_NE(reason().find("30 is taken while 61"), std::string::npos) << reason();
+}
+
+TEST_F(ApicChecks, WhatIsSentToOneOfManyNeedNotCome) {
+  enable(1, 0x30);
+  message(kNoProcessor, 0x61, 1, 0xff, 1);
+  take(1, 0x30);
+  EXPECT_EQ(reason(), "");
+}
+
+/// Who writes its registers as MSRs (x2APIC) hides what it asks for, and what it takes.
+TEST_F(ApicChecks, RegistersThatAreMsrsAreNotKnown) {
+  command(0, 1, 0x600 | kAssert);
+  message(0, 0, 6, 1, 2);
+  enable(1, 0x30);
+  message(0, 0x61, 0, 1, 2);
+  take(1, 0x30);
+  take(1, 0x61);
+  take(1, 0x61);
+  EXPECT_EQ(reason(), "");
+}
+
+TEST_F(ApicChecks, AnInterruptThatOthersSendIsSent) {
+  enable(1, 0x30);
+  take(1, 0x30);
+  take(1, 0x77);  // of an adapter that the capture does not tell
+  message(kNoProcessor, 0x61, 0, 0, 0);
+  EXPECT_EQ(check_.result().contradictions, 0u);
+  take(1, 0x61);
+  EXPECT_NE(reason().find("nobody has sent it"), std::string::npos) << reason();
+}
+
 TEST_F(CrossChecks, DevicesMayShowAnything) {
   memory(0, BusOp::data_read, PhysAddr{0xb8000}, {1});
   memory(0, BusOp::data_read, PhysAddr{0xb8000}, {2}, 0, 0);

@@ -39,6 +39,7 @@ namespace {
 using Records = std::vector<MonitorRecord>;
 
 constexpr std::uint8_t kInval = 12, kApicInterrupt = 16, kWrite = 3, kDriver = 16, kLineFlag = 1;
+constexpr std::uint8_t kLockFlag = 128, kApicMessage = 17;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
 enum class DamageKind {
@@ -48,10 +49,19 @@ enum class DamageKind {
   invalidated_by_other,
   interrupts_other,
   interrupts_elsewhere,
+  interrupts_not,
+  interrupts_otherwise,
+  exchanged_twice,
+  out_of_lock,
+  other_message,
+  no_message,
 };
 constexpr std::array kDamageKinds{DamageKind::given_away,       DamageKind::exchanged,
                                   DamageKind::not_invalidated,  DamageKind::invalidated_by_other,
-                                  DamageKind::interrupts_other, DamageKind::interrupts_elsewhere};
+                                  DamageKind::interrupts_other, DamageKind::interrupts_elsewhere,
+                                  DamageKind::interrupts_not,   DamageKind::interrupts_otherwise,
+                                  DamageKind::exchanged_twice,  DamageKind::out_of_lock,
+                                  DamageKind::other_message,    DamageKind::no_message};
 
 std::uint8_t processor_of(const MonitorRecord& r) { return r.burst >> 4; }
 bool is_access(const MonitorRecord& r) {
@@ -105,8 +115,7 @@ std::size_t conflict_end(const Records& all, std::size_t i) {
 
 /// Exchanges two transactions, with what their processors did in between, each in its own order.
 /// Clocks stay where they are.
-void exchange(Records& all, std::size_t i) {
-  const std::size_t end = conflict_end(all, i);
+void exchange_until(Records& all, std::size_t i, std::size_t end) {
   std::vector<std::uint32_t> clocks;
   for (std::size_t k = i; k < end; ++k) clocks.push_back(all[k].clk);
   const std::uint8_t first = processor_of(all[i]);
@@ -115,6 +124,7 @@ void exchange(Records& all, std::size_t i) {
                         [first](const MonitorRecord& r) { return processor_of(r) != first; });
   for (std::size_t k = 0; k < clocks.size(); ++k) all[i + k].clk = clocks[k];
 }
+void exchange(Records& all, std::size_t i) { exchange_until(all, i, conflict_end(all, i)); }
 
 /// The other processor did what stands there.
 void give_away(Records& all, std::size_t at) {
@@ -134,6 +144,50 @@ void shift(MonitorRecord& interrupt, std::mt19937& random) {
   const bool back = random() % 2 != 0 && interrupt.icount >= by;
   interrupt.icount = back ? interrupt.icount - by : interrupt.icount + by;
   interrupt.rep = 0;
+}
+
+/// Two conflicts, the second at most a few transactions from the first: perhaps the same ones.
+bool exchange_twice(Records& all, std::mt19937& random) {
+  constexpr std::size_t kFar = 60;
+  const auto at = some_place(all, random, [&](std::size_t i) { return conflict_end(all, i) != 0; });
+  if (!at) return false;
+  exchange(all, *at);
+  const auto second = some_place(all, random, [&](std::size_t i) {
+    return i + kFar > *at && i < *at + kFar && conflict_end(all, i) != 0;
+  });
+  if (second) exchange(all, *second);
+  return true;
+}
+
+/// A locked write comes behind what the other processor does next.
+bool move_out_of_lock(Records& all, std::mt19937& random) {
+  constexpr std::size_t kFar = 2000;
+  const auto end = [&](std::size_t i) {
+    for (std::size_t j = i + 1; j < std::min(all.size(), i + kFar); ++j)
+      if (is_access(all[j]) && processor_of(all[j]) == 1 - processor_of(all[i]) &&
+          (all[j].burst & 15) == 0)
+        return j + parts(all, j);
+    return std::size_t{0};
+  };
+  const auto at = some_place(all, random, [&](std::size_t i) {
+    return all[i].type == kWrite && is_access(all[i]) && (all[i].flags & kLockFlag) != 0 &&
+           end(i) != 0;
+  });
+  if (at) exchange_until(all, *at, end(*at));
+  return at.has_value();
+}
+
+/// Another vector, which some processor takes too.
+bool change_vector(Records& all, std::mt19937& random) {
+  const auto is = [&](std::size_t i) {
+    return all[i].type == kApicInterrupt && all[i].data[1] == 0;
+  };
+  const auto at = some_place(all, random, is);
+  if (!at) return false;
+  const auto other = some_place(
+      all, random, [&](std::size_t i) { return is(i) && all[i].data[0] != all[*at].data[0]; });
+  all[*at].data[0] = other ? all[*other].data[0] : static_cast<std::uint8_t>(random() % 256);
+  return true;
 }
 
 /// False where there is no place for it.
@@ -169,6 +223,31 @@ bool damage(Records& all, DamageKind kind, std::mt19937& random) {
           some_place(all, random, [&](std::size_t i) { return all[i].type == kApicInterrupt; });
       if (at && kind == DamageKind::interrupts_other) give_away(all, *at);
       if (at && kind == DamageKind::interrupts_elsewhere) shift(all[*at], random);
+      return at.has_value();
+    }
+    case DamageKind::interrupts_not: {
+      const auto at =
+          some_place(all, random, [&](std::size_t i) { return all[i].type == kApicInterrupt; });
+      if (at) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*at));
+      return at.has_value();
+    }
+    case DamageKind::interrupts_otherwise:
+      return change_vector(all, random);
+    case DamageKind::exchanged_twice:
+      return exchange_twice(all, random);
+    case DamageKind::out_of_lock:
+      return move_out_of_lock(all, random);
+    case DamageKind::other_message:
+    case DamageKind::no_message: {
+      const auto at =
+          some_place(all, random, [&](std::size_t i) { return all[i].type == kApicMessage; });
+      if (at && kind == DamageKind::no_message)
+        all.erase(all.begin() + static_cast<std::ptrdiff_t>(*at));
+      if (at && kind == DamageKind::other_message) {
+        // Vector, mode or destination, which a shorthand replaces.
+        const bool shorthand = all[*at].data[3] >> 4 != 0;
+        all[*at].data[random() % (shorthand ? 2 : 3)] ^= 1;
+      }
       return at.has_value();
     }
   }
@@ -229,12 +308,40 @@ unsigned number_of(const char* variable, unsigned usual) {
   return given != nullptr ? static_cast<unsigned>(std::atoi(given)) : usual;
 }
 
+bool is_full_damage() {
+  const char* const wanted = std::getenv("CITCAT_ACCEPTANCE");
+  return wanted != nullptr && std::strcmp(wanted, "full") == 0;
+}
+
+std::vector<std::pair<std::string, char>> damaged_captures() {
+  const std::string folder = shared_file("smp");
+  if (folder.empty()) return {};
+  if (is_full_damage()) {
+    std::vector<std::pair<std::string, char>> all;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (!entry.is_directory()) continue;
+      for (const char form : {'A', 'C'}) all.emplace_back(entry.path().filename().string(), form);
+    }
+    return all;
+  }
+  return {{"smp_spin32_tiny", 'A'}, {"smp_spin32_tiny", 'C'}, {"smp_spin64_tiny", 'C'}};
+}
+
+/// The ordinary run damages each capture in some of the ways.
+bool is_damaged_so(const std::pair<std::string, char>& capture, DamageKind kind) {
+  if (is_full_damage() || std::getenv("CITCAT_DAMAGE") != nullptr) return true;
+  const auto all = damaged_captures();
+  const auto number = std::find(all.begin(), all.end(), capture) - all.begin();
+  return static_cast<std::size_t>(kind) % all.size() == static_cast<std::size_t>(number);
+}
+
 TEST_P(DamagedBus, IsNoticedOrHasNoEffect) {
   const std::vector<MonitorRecord> whole = data().records(GetParam().second);
   const Traces right = verified(whole);
   ASSERT_TRUE(right);
   const unsigned first = number_of("CITCAT_DAMAGE_SEED", 1), count = number_of("CITCAT_DAMAGE", 1);
   for (const DamageKind kind : kDamageKinds) {
+    if (!is_damaged_so(GetParam(), kind)) continue;
     unsigned noticed = 0, without_effect = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
       std::mt19937 random(seed);
@@ -251,26 +358,15 @@ TEST_P(DamagedBus, IsNoticedOrHasNoEffect) {
     }
     std::printf("  kind %d: %u noticed, %u without effect\n", static_cast<int>(kind), noticed,
                 without_effect);
+    // Every message is asked for by a register of its sender's.
+    if (kind == DamageKind::other_message || kind == DamageKind::no_message) {
+      EXPECT_EQ(without_effect, 0u);
+    }
     // Every capture has accesses; the other kinds need what some captures do not have.
     if (kind == DamageKind::given_away) {
       EXPECT_GT(noticed + without_effect, 0u);
     }
   }
-}
-
-std::vector<std::pair<std::string, char>> damaged_captures() {
-  const std::string folder = shared_file("smp");
-  if (folder.empty()) return {};
-  const char* const wanted = std::getenv("CITCAT_ACCEPTANCE");
-  if (wanted != nullptr && std::strcmp(wanted, "full") == 0) {
-    std::vector<std::pair<std::string, char>> all;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (!entry.is_directory()) continue;
-      for (const char form : {'A', 'C'}) all.emplace_back(entry.path().filename().string(), form);
-    }
-    return all;
-  }
-  return {{"smp_spin32_tiny", 'A'}, {"smp_spin32_tiny", 'C'}, {"smp_spin64_tiny", 'C'}};
 }
 
 INSTANTIATE_TEST_SUITE_P(, DamagedBus, ::testing::ValuesIn(damaged_captures()),

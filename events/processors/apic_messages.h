@@ -1,0 +1,68 @@
+#pragma once
+// Checks messages of the APIC bus against the command registers that ask for them, and the
+// interrupts that processors take against messages (Intel SDM vol. 3, 10.6 and 10.8).
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/bus_transaction.h"
+#include "events/processors/bus_note.h"
+
+namespace citcat {
+
+class ApicMessages {
+ public:
+  explicit ApicMessages(std::size_t processors) : processors_(processors) {}
+
+  // Each returns what is wrong, or "".
+  /// One on the bus.
+  std::string sent(const BusNote& note);
+  /// A processor takes an interrupt from its local APIC. Those of an 8259 are none of these.
+  std::string taken(std::uint8_t processor, std::uint8_t vector);
+  /// At the end: what command registers asked for, long before their processors' last transactions.
+  std::string unsent() const;
+
+  /// A processor writes a register of its local APIC, or drives another transaction.
+  void wrote(std::uint8_t processor, const BusTransaction& t);
+  void passed(std::uint8_t processor) { ++processors_[processor].transactions; }
+  /// INIT: nothing is pending, and the APIC takes nothing but INIT, NMI and SIPI.
+  void reset(std::uint8_t processor);
+
+  /// Whether a transaction is a write of these registers.
+  static bool is_register_write(const BusTransaction& t);
+
+ private:
+  /// What a command register asks for.
+  struct Command {
+    std::uint32_t low = 0;
+    std::optional<std::uint8_t> destination;
+    std::uint64_t transactions = 0;  ///< of its processor until then
+  };
+  struct Processor {
+    std::deque<Command> commands;  ///< of which the bus has shown no message yet
+    std::optional<std::uint8_t> destination, logical_id;
+    std::optional<bool> enabled;
+    bool is_flat = false;
+    std::optional<std::uint8_t> timer;  ///< the vector of its timer
+    std::bitset<256> local;             ///< vectors that its own interrupts have had
+    std::bitset<256> pending;           ///< sent to it for sure, and not taken yet
+    std::bitset<256> sent;              ///< that may have been sent to it and not taken yet
+    std::uint64_t transactions = 0;
+  };
+
+  std::string check_command(Processor& sender, const BusNote& note);
+  void deliver(const BusNote& note);
+  void send(Processor& to, std::uint8_t vector, bool sure);
+
+  std::vector<Processor> processors_;
+  std::bitset<256> vectors_;  ///< of messages
+  bool is_hidden_ = false;    ///< some registers are written in ways that are not seen
+};
+
+}  // namespace citcat
