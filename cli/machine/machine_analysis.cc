@@ -80,6 +80,11 @@ class SeveralListeners final : public MachineListener {
   std::vector<MachineListener*> all_;
 };
 
+/// Who changes lines in its cache, and does not show when it takes them, hides what came first.
+bool knows_order(const MachineFile& machine, const RecordingFile& first) {
+  return machine.info().shows_sharing || first.recording().bus.form != CacheForm::write_back;
+}
+
 void print(const tools::Report& report, AnalysisFormat format, const Console& console) {
   switch (format) {
     case AnalysisFormat::json:
@@ -134,8 +139,8 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
           requests.back().top, known));
       listeners.add(*sharing.back());
     } else {
-      races.push_back(
-          std::make_unique<tools::RaceTool>(machine->processors(), requests.back().top, known));
+      races.push_back(std::make_unique<tools::RaceTool>(machine->processors(), requests.back().top,
+                                                        known, knows_order(*machine, first)));
       listeners.add(*races.back());
     }
   }

@@ -108,6 +108,7 @@ class SharedBus::Share {
     }
     if (plain) shared->set(t_.address, out.t.bytes());
     advance();
+    if (!at_end_) out.next = {t_.position, t_.clock};
   }
 
  private:

@@ -31,6 +31,12 @@ struct SharedEvent {
   /// The transaction. A read has its data, which come from the processor's recording, because the
   /// evidence has none.
   BusTransaction t;
+  /// Of a transaction: when and where its processor drives the next one. Nothing: there is none.
+  struct Next {
+    Position position;
+    std::uint64_t clock = 0;
+  };
+  std::optional<Next> next;
   /// The external write of the processor's recording that this read is the first to show.
   std::optional<std::size_t> external;
   /// The same of one that the recording leaves out. It goes on the one that the processor's read

@@ -40,9 +40,10 @@ class MachineListener {
   virtual void message(std::uint8_t /*from*/, std::uint8_t /*vector*/) {}
 };
 
-/// Each processor goes on as far as the bus shows it before another one is due. What a processor
-/// does within its cache is reported when the bus shows the processor next: between two of its
-/// transactions on a line, nobody else can have touched what it changed there.
+/// What conflicts is told in the order of the bus. What a processor does within its cache between
+/// two of its transactions is told right behind the first: whoever writes to a line takes all other
+/// copies of it away before, so that what it still reads there comes before that. A store to a line
+/// that it shares is told, with what follows it, when the bus shows that it takes the line.
 class MachineSession {
  public:
   /// `policy`: how each is compared with the evidence; nullopt: not at all. `machine` and
@@ -58,6 +59,7 @@ class MachineSession {
 
  private:
   class Teller;
+  class Run;
 
   const MachineFile& machine_;
   MachineListener& listener_;

@@ -15,9 +15,11 @@ void join(std::vector<std::uint64_t>& into, const std::vector<std::uint64_t>& fr
 
 }  // namespace
 
-RaceTool::RaceTool(std::size_t processors, std::size_t top, const Symbols& symbols)
+RaceTool::RaceTool(std::size_t processors, std::size_t top, const Symbols& symbols,
+                   bool knows_order)
     : processors_(processors),
       top_(top),
+      knows_order_(knows_order),
       clocks_(processors, Clock(processors)),
       calls_(processors),
       symbols_(symbols) {
@@ -112,8 +114,12 @@ void RaceTool::report(Report& out) const {
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Race* a, const Race* b) { return a->times > b->times; });
-  out.value("pairs", "pairs of instructions that race", std::uint64_t{all.size()});
-  out.value("times", "times that one did", times);
+  out.value("pairs", "pairs of instructions that race",
+            std::uint64_t{knows_order_ ? all.size() : 0});
+  out.value("times", "times that one did", std::uint64_t{knows_order_ ? times : 0});
+  if (!knows_order_)
+    out.value("doubtful", "pairs that may race: their order is not known",
+              std::uint64_t{all.size()});
   Table& table = out.table("races", "conflicting accesses that nothing orders",
                            {{"address", "address", ""},
                             {"kind", "kind", ""},
@@ -129,9 +135,9 @@ void RaceTool::report(Report& out) const {
   };
   for (std::size_t i = 0; i < std::min(top_, all.size()); ++i) {
     const Race& race = *all[i];
-    table.row({hexadecimal(race.address.low32()),
-               std::string(race.both_write ? "both write" : "one writes"), race.times,
-               position(race.first), code_place(symbols_, race.first.instruction),
+    const std::string kind = race.both_write ? "both write" : "one writes";
+    table.row({hexadecimal(race.address.low32()), kind + (knows_order_ ? "" : ", order not known"),
+               race.times, position(race.first), code_place(symbols_, race.first.instruction),
                calls_of(race.first), position(race.second),
                code_place(symbols_, race.second.instruction), calls_of(race.second)});
   }

@@ -20,8 +20,9 @@ namespace citcat::tools {
 
 class RaceTool final : public MachineListener {
  public:
-  /// `symbols`, which must outlive this, name code.
-  RaceTool(std::size_t processors, std::size_t top, const Symbols& symbols);
+  /// `symbols`, which must outlive this, name code. `knows_order`: conflicting accesses come in the
+  /// order in which they were made; otherwise what is found need be no race.
+  RaceTool(std::size_t processors, std::size_t top, const Symbols& symbols, bool knows_order);
 
   void access(const ProcessorAccess& access) override;
   void called(std::uint8_t processor, LinearAddr from) override;
@@ -60,6 +61,7 @@ class RaceTool final : public MachineListener {
   std::string calls_of(const Place& place) const;
 
   std::size_t processors_, top_;
+  bool knows_order_;
   std::vector<Clock> clocks_;
   std::unordered_map<std::uint32_t, Dword> dwords_;
   std::map<std::pair<LinearAddr, LinearAddr>, Race> races_;  ///< by instructions, the lower first
