@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -112,14 +113,14 @@ class MachineImport {
 };
 
 /// The single bits among external writes that other processors made: what one of them alone would
-/// have to take for a bit that was captured wrongly.
+/// have to take for a bit that was captured wrongly. `ordinals`: of those that they made.
 std::vector<std::uint64_t> single_edges(const Recording& recording,
-                                        const std::vector<std::size_t>& from_others) {
+                                        const std::vector<std::size_t>& ordinals) {
   std::vector<std::uint64_t> edges;
-  auto known = from_others.begin();
+  auto known = ordinals.begin();
   std::size_t ordinal = 0;
   for (const ExternalWrite& write : recording.external_writes) {
-    if (known == from_others.end()) break;
+    if (known == ordinals.end()) break;
     if (*known == ordinal++) {
       ++known;
       if (write.data.size() == 1) edges.push_back(write.transaction);
@@ -177,11 +178,18 @@ class MachineArchive {
     CrossCheck check = cross_check_of(machine_, files_.front().recording());
     SharedBus bus = shared_bus_of(machine_, files_);
     (void)check_shared_bus(bus, check);
-    std::vector<std::vector<std::uint64_t>> edges;
-    for (std::size_t i = 0; i < files_.size(); ++i)
-      edges.push_back(single_edges(files_[i].recording(), check.told_by_others()[i]));
     MachineInfo info = machine_.info();
     info.leaves_out = leave_out(check);
+    std::vector<std::vector<std::uint64_t>> edges;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      std::vector<std::size_t> told;
+      const std::vector<std::size_t>& all = check.told_by_others()[i];
+      // What is left out is others' anyway.
+      const std::vector<std::size_t> out =
+          info.leaves_out ? check.from_others()[i] : std::vector<std::size_t>{};
+      std::set_difference(all.begin(), all.end(), out.begin(), out.end(), std::back_inserter(told));
+      edges.push_back(single_edges(files_[i].recording(), told));
+    }
     write_recordings(path);
     add_machine(path, info, machine_.notes());
     const bool any =

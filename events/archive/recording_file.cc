@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -35,10 +36,30 @@ void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
   }
 }
 
-/// What the recordings of processors leave out, because it follows from the others', put back: all
-/// of it at once.
-std::vector<ExternalWrites> derive_left_out(const std::vector<RecordingFile>& all,
-                                            const std::vector<BusNote>& notes) {
+/// What the recordings of processors leave out, because it follows from the others', put back.
+struct PutBack {
+  std::vector<ExternalWrites> writes;  ///< by processor: all that its recording has then
+  /// The transactions that show those of one byte that were left out: another one made them.
+  std::vector<std::vector<std::uint64_t>> single;
+};
+
+/// Those of one byte among `all` that were not `stored`.
+std::vector<std::uint64_t> single_others(const std::vector<ExternalWrite>& all,
+                                         const ExternalWrites& stored) {
+  std::vector<std::uint64_t> single;
+  auto next = stored.begin();
+  for (const ExternalWrite& write : all) {
+    if (next != stored.end() && is_same_change(*next, write)) {
+      ++next;
+    } else if (write.data.size() == 1) {
+      single.push_back(write.transaction);
+    }
+  }
+  return single;
+}
+
+/// All of it at once.
+PutBack derive_left_out(const std::vector<RecordingFile>& all, const std::vector<BusNote>& notes) {
   std::vector<ProcessorShare> shares;
   for (const RecordingFile& file : all) {
     if (file.meta().evidence != EvidenceMode::full) {
@@ -49,13 +70,15 @@ std::vector<ExternalWrites> derive_left_out(const std::vector<RecordingFile>& al
     }
     shares.push_back({&file.recording(), file.evidence()});
   }
-  std::vector<ExternalWrites> writes;
+  PutBack back;
   for (const auto& derived : derive_external_writes(std::move(shares), notes,
                                                     all.front().recording().initial.ram_bytes)) {
-    writes.emplace_back();
-    for (const ExternalWrite& write : derived) writes.back().push_back(write);
+    const ExternalWrites& stored = all[back.writes.size()].recording().external_writes;
+    back.single.push_back(single_others(derived, stored));
+    back.writes.emplace_back();
+    for (const ExternalWrite& write : derived) back.writes.back().push_back(write);
   }
-  return writes;
+  return back;
 }
 
 /// Who opens one processor of an archive mostly opens the others next: what was derived for them is
@@ -67,18 +90,29 @@ class LeftOut {
     const std::lock_guard lock(mutex_);
     if (archive_ != archive || processor >= writes_.size() || !writes_[processor]) {
       writes_.clear();
-      for (ExternalWrites& its : derive()) writes_.emplace_back(std::move(its));
+      PutBack back = derive();
+      for (ExternalWrites& its : back.writes) writes_.emplace_back(std::move(its));
+      single_.insert_or_assign({archive.low, archive.high}, std::move(back.single));
       archive_ = archive;
     }
     ExternalWrites its = std::move(writes_.at(processor).value());
     writes_[processor].reset();
     return its;
   }
+  /// PutBack::single of one that was taken from an archive; of others, none.
+  std::vector<std::uint64_t> single(const Hash128& archive, std::size_t processor) {
+    const std::lock_guard lock(mutex_);
+    const auto its = single_.find({archive.low, archive.high});
+    return its == single_.end() ? std::vector<std::uint64_t>{} : its->second.at(processor);
+  }
 
  private:
   std::mutex mutex_;
   std::optional<Hash128> archive_;
   std::vector<std::optional<ExternalWrites>> writes_;  ///< by processor; nothing: taken
+  /// Of every archive that was opened: recordings ask as long as there are any.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::vector<std::uint64_t>>>
+      single_;
 };
 
 LeftOut& kept_left_out() {
@@ -171,7 +205,14 @@ std::vector<std::uint64_t> RecordingFile::waived() const {
 }
 
 std::vector<std::uint64_t> RecordingFile::told_changes() const {
-  return edges_of(*container_, number_);
+  std::vector<std::uint64_t> all = edges_of(*container_, number_);
+  const auto known = static_cast<std::ptrdiff_t>(all.size());
+  const std::vector<std::uint64_t> more =
+      kept_left_out().single(container_->content_hash(), number_);
+  all.insert(all.end(), more.begin(), more.end());
+  std::inplace_merge(all.begin(), all.begin() + known, all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 void RecordingFile::set_schedule(Schedule schedule, std::vector<PlacedEvent> placements) {
