@@ -46,6 +46,13 @@ RecordDeclaration parse_fields(ByteReader& in, std::uint16_t version) {
   if ((flags & ~(kNativePositions | kNativeClock | sharing)) != 0) {
     in.fail_at(14, "flags: unknown bits in " + std::to_string(flags));
   }
+  constexpr unsigned kNeeded = kNativePositions | kNativeClock;
+  if (version == kNativeProcessorsVersion && (flags & kNeeded) != kNeeded) {
+    in.fail_at(14,
+               "flags: expected counts (1) and clocks (2), which put several processors into "
+               "one order, found " +
+                   std::to_string(flags));
+  }
   declared.has_positions = (flags & kNativePositions) != 0;
   declared.has_clock = (flags & kNativeClock) != 0;
   declared.shows_sharing = (flags & kNativeSharing) != 0;

@@ -51,9 +51,9 @@ std::optional<tools::WindowPlan> windows_of(const AnalysisPlan& plan, std::uint6
   return for_option("--window", [&] { return tools::WindowPlan::parse(plan.window, end, names); });
 }
 
-std::optional<Scope> scope_of(const AnalysisPlan& plan, const NameSource& names) {
+std::optional<Scope> scope_of(const AnalysisPlan& plan, const Setup& setup) {
   if (plan.where.empty()) return std::nullopt;
-  return Scope(plan.where, names);
+  return Scope(plan.where, *setup.names, setup.processor);
 }
 
 /// Names the processor of `file` where it is one of a machine's.
@@ -103,7 +103,7 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
   const auto analysis = make_analysis(plan, setup);
   if (analysis->walks()) return "a processor's TLB must be followed from the beginning";
   CITCAT_ASSERT(setup.names != nullptr);
-  const auto scope = scope_of(plan, *setup.names);
+  const auto scope = scope_of(plan, setup);
   const auto& by = analysis->by();
   if (setup.names->names_processes() &&
       (std::find(by.begin(), by.end(), tools::Split::process) != by.end() ||
@@ -131,8 +131,8 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   result.symbols = std::make_unique<const Symbols>(tools::known_symbols(file, plan.symbols));
   result.names = std::make_unique<tools::GuestNames>(*result.symbols);
   tools::GuestNames& names = *result.names;
-  const std::optional<Scope> scope = scope_of(plan, names);
   const Setup setup = setup_of(file, plan, names, begins);
+  const std::optional<Scope> scope = scope_of(plan, setup);
   const bool from_beginning = !why_serial(plan, setup).empty();
   HostOptions host_options;
   host_options.from = plan.range.from;

@@ -6,9 +6,10 @@
 namespace citcat {
 
 void ScopeArguments::define(const CommandParser& parser) {
-  parser.add_option("--where", where,
-                    "Only instructions for which this holds: process=NAME level=N interrupt[=V] "
-                    "syscall[=N] code=PLACE data=FIRST-LAST, combined with & | ! ( )");
+  parser.add_option(
+      "--where", where,
+      "Only instructions for which this holds: process=NAME processor=N level=N "
+      "interrupt[=V] syscall[=N] code=PLACE data=FIRST-LAST, combined with & | ! ( )");
   define_symbols(parser, symbols);
   parser.add_option(
       "--by", by,

@@ -27,6 +27,7 @@ void ProcessorArgument::take_from(std::string& position) {
                      ", and processor " + std::to_string(*number) + " is asked for");
   }
   number = meant->processor;
+  said_ = position;
   position = meant->place;
 }
 
@@ -49,8 +50,11 @@ std::vector<std::string> names_of_processors(const std::string& recording) {
 
 std::string ProcessorArgument::name(const std::string& recording) const {
   if (!number) return recording;
-  if (parse_recording_name(recording).number)
-    throw UsageError("--processor: " + recording + " names one already");
+  if (const auto named = parse_recording_name(recording).number) {
+    if (*named == *number && names_processor_of_several(recording)) return recording;
+    throw UsageError((said_.empty() ? "--processor " + std::to_string(*number) : said_) + ": " +
+                     recording + " names another processor, or recording, already");
+  }
   const std::string its = recording + "@" + std::to_string(*number);
   if (recording == "-" || is_once_input(recording)) return its;
   const std::optional<MachineFile> machine = find_machine(recording);

@@ -21,6 +21,9 @@ struct ProcessorArgument {
   void take_from(std::string& position);
   /// The name of the recording that is meant. UsageError where there is no such processor.
   std::string name(const std::string& recording) const;
+
+ private:
+  std::string said_;  ///< the position that names one
 };
 
 /// The machine of an archive that can be read more than once; nothing for one processor.

@@ -189,7 +189,7 @@ std::string MadeMachine::headerless() const {
   return bytes_of(records.data(), records.size() * sizeof(MadeRecord));
 }
 
-std::string MadeMachine::native() const {
+std::string MadeMachine::native(std::uint16_t flags) const {
   std::string header(72, '\0');
   const auto put = [&](std::size_t at, std::uint64_t value, std::size_t n) {
     std::memcpy(&header[at], &value, n);
@@ -201,7 +201,7 @@ std::string MadeMachine::native() const {
   put(8, 3, 2);
   put(10, 72, 2);
   put(12, 40, 2);
-  put(14, 7, 2);  // positions, clocks, sharing
+  put(14, flags, 2);
   put(16, 6, 1);  // P6
   put(17, 1, 1);  // no cache
   put(18, 4, 1);

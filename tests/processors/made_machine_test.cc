@@ -215,6 +215,11 @@ TEST_F(MadeMachines, OnlyOneThatThereIsCanBeNamed) {
   const ProcessResult other = run({"cat", "two.citcat", "--processor", "0", "--to", "1:5"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("is a position of processor 1"));
+  EXPECT_EQ(good({"cat", "two.citcat@1", "--to", "1:3"}),
+            good({"cat", "two.citcat", "--to", "1:3"}));
+  const ProcessResult another = run({"cat", "two.citcat@1", "--to", "0:3"});
+  EXPECT_EQ(another.exit_code, 2);
+  EXPECT_THAT(another.err, HasSubstr("0:3: two.citcat@1 names another processor"));
 }
 
 /// What an agent does that is no processor, as a record behind the others.
@@ -276,6 +281,22 @@ TEST_F(MadeMachines, ValuesThatAreMissingAreNamed) {
   EXPECT_THAT(import_with({"0=side.0.csv"}).err, HasSubstr("of processor 1:"));
   EXPECT_EQ(import_with({"none"}).err, "");
   EXPECT_EQ(import_with({"0=side.0.csv", "1=none"}).err, "");
+}
+
+TEST_F(MadeMachines, ANativeCaptureHasCountsAndClocks) {
+  const MadeMachine made = made_machine({2, 3});
+  store(made);
+  for (const std::uint16_t flags : {std::uint16_t{5}, std::uint16_t{6}, std::uint16_t{0}}) {
+    write_file(path("bus.bin"), made.native(flags));
+    for (const char* const command : {"import", "info", "dump"}) {
+      std::vector<std::string> arguments{command, "bus.bin"};
+      if (arguments[0] == "import") arguments.insert(arguments.end(), {"-o", "two.citcat"});
+      const ProcessResult result = run(arguments);
+      EXPECT_EQ(result.exit_code, 3) << command << result.out;
+      EXPECT_THAT(result.err, HasSubstr("bus.bin:14: flags: expected counts (1) and clocks (2)"));
+      EXPECT_THAT(result.err, HasSubstr("found " + std::to_string(flags)));
+    }
+  }
 }
 
 TEST_F(MadeMachines, CountsAreNeeded) {
@@ -357,6 +378,25 @@ TEST_F(MadeMachines, AreWhatInfoSays) {
   const Json one = Json::parse(good({"info", "two.citcat", "--processor", "1", "--json"}));
   EXPECT_EQ(one.at("identity"), info.at("processors").at(1).at("identity"));
   EXPECT_GT(one.at("external_writes"), 0);
+}
+
+TEST_F(MadeMachines, AnExpressionNamesAProcessor) {
+  store(made_machine({2, 3}));
+  import();
+  const auto counted = [&](const std::string& where) {
+    return Json::parse(
+        good({"analyze", "two.citcat", "--tool", "count", "--where", where, "--json"}));
+  };
+  const Json all = counted("level=0"), one = counted("processor=1"), rest = counted("!processor=1");
+  const auto of = [](const Json& json, int p) {
+    return json.at("processors").at(p).at("tools").at("count").at("instructions");
+  };
+  EXPECT_EQ(of(one, 1), of(all, 1));
+  EXPECT_EQ(of(rest, 0), of(all, 0));
+  EXPECT_EQ(of(one, 0), of(rest, 1));
+  EXPECT_NE(of(one, 0), of(all, 0));
+  EXPECT_THAT(run({"analyze", "two.citcat", "--tool", "count", "--where", "processor=14"}).err,
+              HasSubstr("expected a number of at most 13"));
 }
 
 TEST_F(MadeMachines, TellWhatTheyCommunicate) {

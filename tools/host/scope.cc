@@ -10,17 +10,20 @@
 namespace citcat::tools {
 
 struct Scope::Term {
-  enum class Kind : std::uint8_t { process, level, interrupt, syscall, code, data };
+  enum class Kind : std::uint8_t { process, processor, level, interrupt, syscall, code, data };
   Kind kind = Kind::process;
   std::string pattern;                  ///< of process
   const NameSource* names = nullptr;    ///< of process
   std::optional<std::uint32_t> number;  ///< of level; of interrupt and syscall: none for any
   std::vector<LinearRange> ranges;      ///< of code and data
+  bool is_this_one = false;             ///< of processor
 
   bool holds(const Context& context) const {
     switch (kind) {
       case Kind::process:
         return names->is_process(pattern, context);
+      case Kind::processor:
+        return is_this_one;
       case Kind::level:
         return context.level() == *number;
       case Kind::interrupt: {
@@ -68,8 +71,8 @@ struct Scope::Node {
 
 class Scope::Parser {
  public:
-  Parser(const std::string& text, const NameSource& names, Scope& scope)
-      : text_(text), names_(names), scope_(scope) {}
+  Parser(const std::string& text, const NameSource& names, std::size_t processor, Scope& scope)
+      : text_(text), names_(names), processor_(processor), scope_(scope) {}
 
   std::unique_ptr<Node> parse() {
     auto root = parse_either();
@@ -126,14 +129,15 @@ class Scope::Parser {
   Term make_term(const std::string& word, bool valued, const std::string& value,
                  std::size_t begin) {
     static constexpr std::pair<const char*, Term::Kind> kWords[] = {
-        {"process", Term::Kind::process},     {"level", Term::Kind::level},
-        {"interrupt", Term::Kind::interrupt}, {"syscall", Term::Kind::syscall},
-        {"code", Term::Kind::code},           {"data", Term::Kind::data}};
+        {"process", Term::Kind::process}, {"processor", Term::Kind::processor},
+        {"level", Term::Kind::level},     {"interrupt", Term::Kind::interrupt},
+        {"syscall", Term::Kind::syscall}, {"code", Term::Kind::code},
+        {"data", Term::Kind::data}};
     const auto* const row = std::find_if(std::begin(kWords), std::end(kWords),
                                          [&](const auto& w) { return word == w.first; });
     if (row == std::end(kWords)) {
       at_ = begin;
-      fail("process, level, interrupt, syscall, code or data");
+      fail("process, processor, level, interrupt, syscall, code or data");
     }
     Term term;
     term.kind = row->second;
@@ -146,6 +150,11 @@ class Scope::Parser {
         term.names = &names_;
         scope_.names_processes_ = true;
         break;
+      case Term::Kind::processor: {
+        constexpr std::uint64_t kMostNumber = 13;  // as positions P:N have them
+        term.is_this_one = number(value, kMostNumber) == processor_;
+        break;
+      }
       case Term::Kind::level:
         term.number = number(value, 3);
         break;
@@ -210,6 +219,7 @@ class Scope::Parser {
 
   const std::string& text_;
   const NameSource& names_;
+  std::size_t processor_;
   Scope& scope_;
   std::size_t at_ = 0;
   unsigned depth_ = 0;
@@ -220,8 +230,8 @@ Scope::Scope(Scope&&) noexcept = default;
 Scope& Scope::operator=(Scope&&) noexcept = default;
 Scope::~Scope() = default;
 
-Scope::Scope(const std::string& text, const NameSource& names) {
-  root_ = Parser(text, names, *this).parse();
+Scope::Scope(const std::string& text, const NameSource& names, std::size_t processor) {
+  root_ = Parser(text, names, processor, *this).parse();
 }
 
 std::uint64_t Scope::context_terms(const Context& context) const {

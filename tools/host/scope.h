@@ -2,7 +2,7 @@
 // --where: which instructions and events the tools are told of. An expression of terms with & | !
 // and brackets:
 //
-//   process=NAME   level=N   interrupt   interrupt=VECTOR   syscall   syscall=N
+//   process=NAME   processor=N   level=N   interrupt   interrupt=VECTOR   syscall   syscall=N
 //   code=PLACE     data=FIRST-LAST
 //
 // interrupt: within one from outside, NMI or SMI. syscall: within one, by INT 80h or SYSENTER; its
@@ -24,7 +24,8 @@ class Scope {
   /// Everything.
   Scope();
   /// Throws UsageError where the text is no expression. `names` must outlive the scope.
-  Scope(const std::string& text, const NameSource& names);
+  /// `processor`: whose run it is of.
+  Scope(const std::string& text, const NameSource& names, std::size_t processor);
   Scope(Scope&&) noexcept;
   Scope& operator=(Scope&&) noexcept;
   ~Scope();
