@@ -146,7 +146,7 @@ TEST_F(Outputs, AnInputIsNoOutput) {
                                 "analyze r.citcat --tool count --tool kt:to="}) {
       const ProcessResult result = shell("\"$CITCAT\" " + std::string(command) + name);
       EXPECT_EQ(result.exit_code, 2) << command << name;
-      EXPECT_THAT(result.err, HasSubstr("is an input")) << command << name;
+      EXPECT_THAT(result.err, HasSubstr("is also an input")) << command << name;
     }
   }
   EXPECT_TRUE(read_file(file("r.citcat")) == recording);
