@@ -121,7 +121,7 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
   const std::optional<MachineFile> machine = find_machine(arguments.recording);
   if (!machine) {
     throw UsageError("--tool " + names.front() +
-                     ": needs a recording of several processors, and this one has one");
+                     ": needs a recording of several processors together, not of one alone");
   }
   const RecordingFile first = machine->open(0);
   const std::uint32_t line_bytes = shared_line_bytes(first.recording());

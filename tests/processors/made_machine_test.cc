@@ -413,7 +413,7 @@ TEST_F(MadeMachines, TellWhatTheyCommunicate) {
   EXPECT_THAT(run({"analyze", "two.citcat@1", "--tool", "races"}).err,
               HasSubstr("of several processors together"));
   EXPECT_THAT(run({"analyze", "two.citcat", "--tool", "races", "--tool", "count"}).err,
-              HasSubstr("of one processor"));
+              HasSubstr("analyses one processor"));
 }
 
 }  // namespace
