@@ -139,7 +139,7 @@ TEST_F(LiveTest, RefusesWhatIsNoSession) {
       {{"--list"}, "expected --from"},
       {{"--live", "--", "./qemu-system-x86_64"}, "expected -o"},
       {{"--live", "--from", "s", "-o", "x"}, "expected one of the two"},
-      {{"--live", "--stop", "count:1", "-o", "s", "--", "./qemu-system-x86_64"}, "no --stop"},
+      {{"--live", "--stop", "count:1", "-o", "s", "--", "./qemu-system-x86_64"}, "console:TEXT"},
   };
   for (const auto& c : cases) {
     std::vector<std::string> words{"record"};
