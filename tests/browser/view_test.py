@@ -133,6 +133,15 @@ def walk(page, browser, url, function):
     return wrote
 
 
+def until(page, happened, seconds=20):
+    """Waits for what a slow machine may take long for, and a little for what should not follow."""
+    end = time.time() + seconds
+    while time.time() < end and not happened():
+        time.sleep(0.1)
+        page.look()
+    time.sleep(0.5)
+
+
 def costs_few_requests(page):
     """A step asks for what it shows, and a zoom for the timeline: nothing else, and nothing twice."""
     for key, most in (("s", ["move", "state", "code", "memory", "calls"]), ("S", ["move", "state", "code", "memory", "calls"]),
@@ -141,7 +150,7 @@ def costs_few_requests(page):
         page.requests.clear()
         if key == "+":
             page.press(key)
-            time.sleep(0.5)
+            until(page, lambda: any("/api/" in r for r in page.requests))
         else:
             moved(page, lambda: page.press(key))
         page.look()
