@@ -340,10 +340,13 @@ class CsvSource final : public SampleSource {
     clock_.learn(times, resolution);
   }
   std::optional<double> time_of(std::string_view cell) {
-    std::string text(cell);
-    if (thousands_ != 0) std::erase(text, thousands_);
-    std::optional<double> time = parse_time(text, seconds_per_unit_);
-    const auto day = day_of_time(text);
+    if (thousands_ != 0) {
+      std::string text(cell);
+      std::erase(text, thousands_);
+      return parse_time(text, seconds_per_unit_);
+    }
+    const std::optional<double> time = parse_time(cell, seconds_per_unit_);
+    const auto day = day_of_time(cell);
     if (!time || !day) return time;
     // Days since the first row, so that no digits of the time are lost.
     constexpr double kSecondsPerDay = 86400;

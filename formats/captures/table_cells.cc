@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "formats/captures/bit_range.h"
 #include "formats/captures/table_text.h"
 #include "formats/io/line_reader.h"
 
@@ -16,72 +17,10 @@ namespace {
 constexpr std::size_t kDistinctDecimals = 16;
 constexpr std::size_t kRowsOfBits = 16;
 
-/// The numbers of the bits of a column, as its name gives them.
-struct BitRange {
-  std::string stem;
-  std::uint64_t highest = 0, lowest = 0;  ///< numbers of the first and the last digit's bit
-  bool ascending = false;                 ///< "[0:7]": the highest bit has the lowest number
-  std::size_t bits() const { return highest - lowest + 1; }
-};
-
-std::optional<std::uint64_t> take_number(std::string_view& text) {
-  const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-  std::uint64_t number = 0;
-  if (end > 3 || !parse_decimal(text.substr(0, end), number)) return std::nullopt;
-  text.remove_prefix(end);
-  return number;
-}
-
 bool take(std::string_view& text, std::string_view word) {
   if (lower_case(text.substr(0, word.size())) != word) return false;
   text.remove_prefix(word.size());
   return true;
-}
-
-bool take_range_sign(std::string_view& text) {
-  text = trimmed(text);
-  const bool found = take(text, "..") || take(text, ":") || take(text, "-") ||
-                     take(text, "downto") || take(text, "to");
-  text = trimmed(text);
-  return found;
-}
-
-std::optional<BitRange> range_of(std::string stem, std::uint64_t first, std::uint64_t last) {
-  constexpr std::uint64_t kMostBits = 64;
-  BitRange range{std::move(stem), std::max(first, last), std::min(first, last), first < last};
-  if (range.stem.empty() || range.bits() > kMostBits) return std::nullopt;
-  return range;
-}
-
-/// "AD[7:0]", "AD (7..0)", "AD<7 downto 0>", each with whatever follows.
-std::optional<BitRange> range_in_brackets(std::string_view name) {
-  const std::size_t open = name.find_first_of("[(<");
-  if (open == std::string_view::npos) return std::nullopt;
-  std::string_view rest = trimmed(name.substr(open + 1));
-  const auto first = take_number(rest);
-  if (!first || !take_range_sign(rest)) return std::nullopt;
-  const auto last = take_number(rest);
-  rest = trimmed(rest);
-  if (!last || rest.empty() || std::string_view("])>").find(rest[0]) == std::string_view::npos)
-    return std::nullopt;
-  return range_of(std::string(trimmed(name.substr(0, open))), *first, *last);
-}
-
-/// "AD7-AD0", "AD0..AD7": the value is the same whichever is named first. "AD 7:0" is like
-/// brackets.
-std::optional<BitRange> range_of_names(std::string_view name) {
-  const std::size_t digit = name.find_first_of("0123456789");
-  if (digit == std::string_view::npos || digit == 0) return std::nullopt;
-  const std::string_view stem = name.substr(0, digit);
-  std::string_view rest = name.substr(digit);
-  const auto first = take_number(rest);
-  if (!first || !take_range_sign(rest)) return std::nullopt;
-  const bool apart = stem.back() == ' ' && !rest.empty() && rest[0] >= '0' && rest[0] <= '9';
-  if (!apart && !take(rest, lower_case(stem))) return std::nullopt;
-  const auto last = take_number(rest);
-  if (apart && last) return range_of(std::string(trimmed(stem)), *first, *last);
-  if (!last || (!rest.empty() && rest[0] != ' ')) return std::nullopt;
-  return range_of(std::string(stem), std::max(*first, *last), std::min(*first, *last));
 }
 
 /// A base that the name of a column says: "AD[7:0] (hex)"; 0 for none.
@@ -131,7 +70,7 @@ bool has_only(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == std::string_view::npos;
 }
 
-/// What the values of a column have in common.
+/// Properties that the values of a column share.
 struct Values {
   explicit Values(const std::vector<std::string_view>& cells) {
     std::set<std::string_view> seen;
@@ -158,7 +97,7 @@ struct Values {
 
   std::size_t count = 0, distinct = 0, first_length = 0, longer = 0, most_digits = 0;
   std::size_t longest = 0;  ///< digits of the values, where many are longer than the first
-  unsigned base = 0;        ///< that all are marked with; 0: none
+  unsigned base = 0;        ///< the mark of all of them; 0: they have none, or differ
   bool bits = true, decimal = true, same_length = true;
   std::uint64_t highest = 0;  ///< read as decimal numbers
 };
@@ -166,8 +105,9 @@ struct Values {
 class FormFinder {
  public:
   FormFinder(std::string_view name, const std::vector<std::string_view>& cells)
-      : name_(name), values_(cells), range_(range_in_brackets(name)) {
-    if (!range_) range_ = range_of_names(name);
+      : name_(name), values_(cells), range_(bit_range_of(name)) {
+    constexpr std::size_t kMostBits = 64;  // of a number in a cell
+    if (range_ && range_->bits() > kMostBits) range_.reset();
   }
 
   CellForm numbers() {
@@ -176,12 +116,8 @@ class FormFinder {
     form.base = base();
     const std::size_t bits = range_ ? range_->bits() : bits_of(form.base);
     const std::string stem = range_ ? range_->stem : std::string(name_);
-    for (std::size_t bit = 0; bit < bits; ++bit) {
-      const std::uint64_t number = !range_             ? bit
-                                   : range_->ascending ? range_->highest - bit
-                                                       : range_->lowest + bit;
-      form.channels.push_back(stem + std::to_string(number));
-    }
+    for (std::size_t bit = 0; bit < bits; ++bit)
+      form.channels.push_back(stem + std::to_string(range_ ? range_->number(bit) : bit));
     form.doubt = doubt_;
     return form;
   }

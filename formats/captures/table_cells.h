@@ -23,7 +23,7 @@ struct CellForm {
   unsigned base = 16;
   /// Names of the channels, the one with the lowest bit first.
   std::vector<std::string> channels;
-  /// What a reader of the table should know, because the values alone decided it; or empty.
+  /// For a warning: what the values alone decided, and why. Empty if nothing.
   std::string doubt;
 };
 

@@ -21,7 +21,7 @@ std::string_view without_brackets(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kAroundUnits) - begin + 1);
 }
 
-/// What is after the word for a time that a lower-case name begins with.
+/// The rest of a lower-case name after the word for a time that it begins with.
 std::optional<std::string_view> behind_time(std::string_view name) {
   // The longer words first.
   for (const std::string_view word : {"timestamp", "time stamp", "time", "zeit"})
@@ -54,11 +54,18 @@ std::string with_decimal_point(std::string_view number) {
   return text;
 }
 
-/// "2024-05-10T17:07:46.123456789+02:00" (ISO 8601, as Saleae's Logic writes on request): the time
-/// of day in seconds, as text, which keeps all digits. Nothing for anything else.
-std::optional<std::string> take_clock_time(std::string_view text) {
+/// A number of two digits, or of four.
+int digits_at(std::string_view text, std::size_t at, std::size_t digits) {
+  int value = 0;
+  for (std::size_t i = at; i < at + digits; ++i) value = value * 10 + (text[i] - '0');
+  return value;
+}
+
+/// The date of a text that begins with a date and a time of day ("2024-05-10T17:07:46"; ISO 8601);
+/// nothing for anything else, or for a day that does not exist.
+std::optional<std::chrono::year_month_day> date_of(std::string_view text) {
   static constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
-  constexpr std::size_t kHour = 11, kMinute = 14, kSecond = 17;
+  constexpr std::size_t kMonth = 5, kDay = 8;
   if (text.size() < kForm.size()) return std::nullopt;
   for (std::size_t i = 0; i < kForm.size(); ++i) {
     const char c = text[i];
@@ -67,9 +74,21 @@ std::optional<std::string> take_clock_time(std::string_view text) {
                                         : c == kForm[i];
     if (!fits) return std::nullopt;
   }
-  const auto two = [&](std::size_t at) { return (text[at] - '0') * 10 + (text[at + 1] - '0'); };
-  std::string digits = std::to_string((two(kHour) * 60 + two(kMinute)) * 60 + two(kSecond));
-  std::string_view rest = text.substr(kForm.size());
+  const std::chrono::year_month_day date{
+      std::chrono::year(digits_at(text, 0, 4)),
+      std::chrono::month(static_cast<unsigned>(digits_at(text, kMonth, 2))),
+      std::chrono::day(static_cast<unsigned>(digits_at(text, kDay, 2)))};
+  return date.ok() ? std::optional(date) : std::nullopt;
+}
+
+/// "2024-05-10T17:07:46.123456789+02:00" (as Saleae's Logic writes on request): the time of day in
+/// seconds, as text, which keeps all digits. Nothing for anything else.
+std::optional<std::string> take_clock_time(std::string_view text) {
+  constexpr std::size_t kHour = 11, kMinute = 14, kSecond = 17, kEnd = 19;
+  if (!date_of(text)) return std::nullopt;
+  const int minutes = digits_at(text, kHour, 2) * 60 + digits_at(text, kMinute, 2);
+  std::string digits = std::to_string(minutes * 60 + digits_at(text, kSecond, 2));
+  std::string_view rest = text.substr(kEnd);
   if (!rest.empty() && (rest.front() == '.' || rest.front() == ',')) {
     const std::size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
     digits += '.';
@@ -82,8 +101,8 @@ std::optional<std::string> take_clock_time(std::string_view text) {
   return zone ? std::optional(std::move(digits)) : std::nullopt;
 }
 
-/// Without what parts thousands and is no decimal sign: apostrophes, and blanks between digits
-/// (Unicode 15: U+00A0, U+2009, U+202F, U+2019).
+/// A number without apostrophes and blanks between its digits, which part thousands (Unicode 15:
+/// U+00A0, U+2009, U+202F, U+2019).
 std::string without_gaps(std::string_view text) {
   static constexpr std::string_view kGaps[] = {
       " ", "'", "\xc2\xa0", "\xe2\x80\x89", "\xe2\x80\xaf", "\xe2\x80\x99"};
@@ -106,8 +125,12 @@ std::string without_gaps(std::string_view text) {
 std::optional<Written> take_time(std::string_view cell, double unit) {
   std::string_view text = trimmed(cell);
   if (auto digits = take_clock_time(text)) return Written{std::move(*digits), 1};
-  const std::string joined = without_gaps(text);
-  text = joined;
+  // Nearly all numbers have none, and a capture has millions of them.
+  std::string joined;
+  if (text.find_first_of(" '\xc2\xe2") != std::string_view::npos) {
+    joined = without_gaps(text);
+    text = joined;
+  }
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   std::size_t end = std::min(text.find_first_not_of("0123456789+-.,"), text.size());
   // The exponent, which no unit begins like.
@@ -190,17 +213,9 @@ std::optional<double> parse_time(std::string_view text, double unit) {
 }
 
 std::optional<std::int64_t> day_of_time(std::string_view text) {
-  text = trimmed(text);
-  if (!take_clock_time(text)) return std::nullopt;
-  const auto number = [&](std::size_t at, std::size_t digits) {
-    int value = 0;
-    for (std::size_t i = at; i < at + digits; ++i) value = value * 10 + (text[i] - '0');
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  return std::chrono::sys_days(date).time_since_epoch().count();
+  const auto date = date_of(trimmed(text));
+  if (!date) return std::nullopt;
+  return std::chrono::sys_days(*date).time_since_epoch().count();
 }
 
 namespace {

@@ -28,7 +28,7 @@ bool is_unit_cell(std::string_view cell);
 /// seconds; `unit` counts where the cell has none of its own.
 /// Nothing for anything else.
 std::optional<double> parse_time(std::string_view text, double unit);
-/// The day of a date with a time of day, in days since 1970; nothing for a time without a date.
+/// The day of a time that begins with a date, in days since 1970; nothing for any other time.
 std::optional<std::int64_t> day_of_time(std::string_view text);
 /// The sign that parts thousands in the times of successive rows, where a single time does not show
 /// it ("1.020" for 1020 ns): '.' or ','. 0 where there is none, or each time shows it. Read as

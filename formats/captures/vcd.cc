@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "formats/captures/bit_range.h"
 #include "formats/captures/sample_buffer.h"
 #include "formats/captures/table_times.h"
 #include "formats/io/error.h"
@@ -16,8 +17,7 @@ namespace citcat {
 namespace {
 
 bool ends_with_digit(std::string_view text) {
-  const auto last = text.find_last_not_of(' ');
-  return last != std::string_view::npos && text[last] >= '0' && text[last] <= '9';
+  return !text.empty() && text.back() >= '0' && text.back() <= '9';
 }
 
 /// Words separated by white space, with the number of their line.
@@ -216,27 +216,20 @@ class VcdSource final : public SampleSource {
       words_.fail("expected all variables with identifier '" + id + "' to have one size");
     variable.bits = bits;
     variable.first_channels.push_back(info_.channels.size());
-    // "[7:0]" after a name gives its bits; "[3]" after a single one belongs to its name.
-    std::uint64_t lowest = 0;
-    bool descending = true;
-    const auto bracket = name.find_first_of("[<");
-    const auto colon = name.find(':', bracket == std::string::npos ? 0 : bracket);
-    // "AD0 [0:0]", "AD0 [0]": a bit of a variable whose name has its number already.
-    if (bits == 1 && bracket != std::string::npos && bracket != 0 &&
-        (colon != std::string::npos || ends_with_digit(name.substr(0, bracket))))
-      name.resize(name.find_last_not_of(' ', bracket - 1) + 1);
-    if (bits > 1 && bracket != std::string::npos && colon != std::string::npos) {
-      std::uint64_t left = 0, right = 0;
-      const std::string_view text = name;
-      parse_decimal(trimmed(text.substr(bracket + 1, colon - bracket - 1)), left);
-      const auto close = std::min(name.find_first_of("]>", colon), name.size());
-      parse_decimal(trimmed(text.substr(colon + 1, close - colon - 1)), right);
-      lowest = std::min(left, right);
-      descending = left >= right;
+    // "[7:0]" after a name gives its bits; "[3]" after a single one belongs to its name, unless the
+    // name has that number already: "AD0 [0]".
+    const auto range = bracketed_range(name);
+    const auto bracket = name.find('[');
+    if (range) {
+      name = range->stem;
+    } else if (bits == 1 && bracket != std::string::npos && bracket != 0 &&
+               ends_with_digit(name.substr(0, bracket))) {
       name.resize(bracket);
     }
     for (std::size_t i = 0; i < bits; ++i) {
-      const std::uint64_t number = descending ? lowest + i : lowest + bits - 1 - i;
+      const std::uint64_t number = !range                  ? i
+                                   : range->bits() == bits ? range->number(i)
+                                                           : range->lowest + i;
       std::string channel = bits == 1 ? name : name + std::to_string(number);
       if (!names_.insert(channel).second && !scopes_.empty())
         channel = scopes_.back() + "." + channel;

@@ -72,11 +72,12 @@ TEST(Vcd, VectorsAreChannelsAndScopesTellEqualNamesApart) {
 }
 
 TEST(Vcd, NumbersOfSimulatorsBelongToTheBitsTheyName) {
-  const auto source = open_vcd(stream(
-      "$timescale 1ns $end\n$var wire 1 ! AD0 [0] $end\n$var wire 1 \" AD1 [0:0] $end\n"
-      "$var wire 1 # AD [2] $end\n$var wire 2 % QS<1:0> $end\n$enddefinitions $end\n#0 0!\n"));
+  const auto source = open_vcd(
+      stream("$timescale 1ns $end\n$var wire 1 ! AD0 [0] $end\n$var wire 1 \" AD1 [0:0] $end\n"
+             "$var wire 1 # AD [2] $end\n$var wire 2 % QS<1:0> $end\n$var wire 2 & m[3][0:1] "
+             "$end\n$enddefinitions $end\n#0 0!\n"));
   EXPECT_EQ(source->info().channels,
-            (std::vector<std::string>{"AD0", "AD1", "AD[2]", "QS0", "QS1"}));
+            (std::vector<std::string>{"AD0", "AD1", "AD[2]", "QS0", "QS1", "m[3]1", "m[3]0"}));
 }
 
 TEST(Vcd, UnknownLevelsReadAsZeroAndAreCounted) {

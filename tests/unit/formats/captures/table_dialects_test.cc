@@ -427,7 +427,7 @@ TEST(TableTimes, AreReadAsProgramsWriteThem) {
     EXPECT_NEAR(*time, seconds, 1e-12 * (1 + std::abs(seconds))) << text;
   }
   for (const char* text : {"", "-", "1 parsec", "0x1", "nan", "e5", "2024-05-10",
-                           "2024-05-10T01:01", "2024-05-10T01:01:02 pm"})
+                           "2024-05-10T01:01", "2024-05-10T01:01:02 pm", "2024-02-30T01:01:02"})
     EXPECT_FALSE(parse_time(text, 1)) << text;
 }
 
