@@ -91,12 +91,12 @@ class Matching {
     AddressMatch match = find_address_lines(activity_, cycles_, candidates);
     // With eight probes for addresses, the line that wraps least often may not be seen to.
     if (match.in_order + 1 == kDataLines && candidates.size() == kDataLines) {
-      match.lines[match.in_order] = {candidates.back(), "the only channel that is left"};
-      for (const std::size_t c : candidates)
-        if (std::none_of(match.lines.begin(), match.lines.begin() + match.in_order,
-                         [&](const auto& line) { return line && line->channel == c; }))
-          match.lines[match.in_order]->channel = c;
-      ++match.in_order;
+      const auto is_left = [&](std::size_t channel) {
+        return std::none_of(match.lines.begin(), match.lines.end(),
+                            [&](const auto& line) { return line && line->channel == channel; });
+      };
+      const auto last = std::find_if(candidates.begin(), candidates.end(), is_left);
+      match.lines[match.in_order++] = {*last, "the only channel that is left"};
     }
     if (match.in_order < kDataLines)
       give_up(activity_.info(), "only " + std::to_string(match.in_order) +
@@ -116,24 +116,24 @@ class Matching {
   /// without it.
   void settle_doubtful_lines() {
     if (by_order_.empty()) return;
-    std::string names;
-    for (const std::string& name : by_order_) names += (names.empty() ? "" : ", ") + name;
-    const std::string doubt = names + ": the capture shows only that they are address lines; ";
-    if (is_found("QS0")) {
-      out_.doubts.push_back(doubt + "assigned in the order of their channels");
-      return;
-    }
+    std::string doubt;
+    for (const std::string& name : by_order_) doubt += (doubt.empty() ? "" : ", ") + name;
+    doubt += ": the capture shows only that they are address lines; ";
     const std::vector<ActivityMatch::Pin> with_them = out_.pins;
-    std::erase_if(out_.pins, [&](const ActivityMatch::Pin& pin) {
-      return std::find(by_order_.begin(), by_order_.end(), pin.pin) != by_order_.end();
-    });
-    find_queue_status();
-    if (is_found("QS0")) {
-      out_.doubts.push_back(doubt + "left out, because code is not fetched in their order");
+    const bool fits = is_found("QS0");
+    if (!fits) {
+      std::erase_if(out_.pins, [&](const ActivityMatch::Pin& pin) {
+        return std::find(by_order_.begin(), by_order_.end(), pin.pin) != by_order_.end();
+      });
+      find_queue_status();
+    }
+    if (!fits && is_found("QS0")) {
+      doubt += "left out, because code is not fetched in their order";
     } else {
       out_.pins = with_them;
-      out_.doubts.push_back(doubt + "assigned in the order of their channels");
+      doubt += "assigned in the order of their channels";
     }
+    out_.doubts.push_back(doubt);
   }
 
   /// What was found so far, and `more`, as the decoder wants it.
