@@ -1,6 +1,7 @@
 #pragma once
 // The state of a 386 in protected mode, each segment all of memory: for runs of few instructions.
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace citcat::testing {
@@ -17,6 +18,14 @@ inline std::string flat_machine(int eax) {
   "fs": 16, "fs.base": 0, "fs.limit": 4294967295, "fs.attributes": "0xc093",
   "gs": 16, "gs.base": 0, "gs.limit": 4294967295, "gs.attributes": "0xc093",
   "idtr.base": 0, "idtr.limit": 0}, "ram_bytes": 1048576})";
+}
+
+/// The same with other parts: of the state, or of its registers.
+inline std::string flat_machine(const nlohmann::json& state, const nlohmann::json& registers) {
+  nlohmann::json json = nlohmann::json::parse(flat_machine(0));
+  json.update(state);
+  json["registers"].update(registers);
+  return json.dump();
 }
 
 }  // namespace citcat::testing

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "golden/citcat_test.h"
+#include "golden/flat_machine.h"
 
 namespace citcat::testing {
 namespace {
@@ -20,18 +21,11 @@ using Json = nlohmann::json;
 
 /// Flat 32-bit code without pages at 5000h, and a stack below 8000h.
 std::string flat_state() {
-  std::string text = R"({"cpu": "486", "registers": {
-  "eax": 0, "ecx": 0, "edx": 0, "ebx": 0, "esp": 32752, "ebp": 0, "esi": 0, "edi": 0,
-  "eip": 20480, "eflags": 2, "cr0": 17, "cr3": 0, "cr4": 0, "idtr.base": 24576, "idtr.limit": 2047,
-  "gdtr.base": 28672, "gdtr.limit": 23)";
-  for (const char* segment : {"cs", "ss", "ds", "es", "fs", "gs"}) {
-    const std::string name = segment;
-    const bool code = name == "cs";
-    text += ", \"" + name + "\": " + (code ? "8" : "16") + ", \"" + name + ".base\": 0, \"" + name +
-            ".limit\": 4294967295, \"" + name + ".attributes\": \"" + (code ? "0xc09b" : "0xc093") +
-            "\"";
-  }
-  return text + "}, \"ram_bytes\": 65536}";
+  return flat_machine({{"cpu", "486"}, {"ram_bytes", 65536}}, {{"esp", 32752},
+                                                               {"idtr.base", 24576},
+                                                               {"idtr.limit", 2047},
+                                                               {"gdtr.base", 28672},
+                                                               {"gdtr.limit", 23}});
 }
 
 /// A line of 16 bytes that the cache fetched; what `bytes` does not say is 0.

@@ -278,6 +278,9 @@ TEST_F(Endings, ARecordingMayEndBehindTheDeliveryOfAFault) {
   expect_match_of_replays(2);
   good({"slim", "r.citcat", "-o", "s.citcat"});
   EXPECT_EQ(run({"verify", "s.citcat"}).exit_code, 0);
+  for (const char* recording : {"r", "s"})
+    good({"replay", recording + std::string(".citcat"), "-o", recording + std::string(".kt")});
+  EXPECT_EQ(read_file(file("s.kt")), read_file(file("r.kt")));
 }
 
 TEST_F(Endings, ACaptureThatGoesOnBehindItsEndIsRefused) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "golden/citcat_test.h"
+#include "golden/flat_machine.h"
 
 namespace citcat::testing {
 namespace {
@@ -17,18 +18,9 @@ namespace {
 using ::testing::HasSubstr;
 
 /// REP STOSB at 5000h with ECX = FFFFFFFFh, in 32-bit code without pages.
-std::string state_of(const std::string& cpu) {
-  std::string text = R"({"cpu": ")" + cpu + R"(", "registers": {
-  "eax": 0, "ecx": "0xffffffff", "edx": 0, "ebx": 0, "esp": 32768, "ebp": 0, "esi": 0,
-  "edi": 1048576, "eip": 20480, "eflags": 2, "cr0": 17, "cr3": 0, "cr4": 0)";
-  for (const char* segment : {"cs", "ss", "ds", "es", "fs", "gs"}) {
-    const std::string name = segment;
-    const bool code = name == "cs";
-    text += ", \"" + name + "\": " + (code ? "8" : "16") + ", \"" + name + ".base\": 0, \"" + name +
-            ".limit\": 4294967295, \"" + name + ".attributes\": \"" + (code ? "0xc09b" : "0xc093") +
-            "\"";
-  }
-  return text + "}, \"ram_bytes\": 268435456}";
+std::string state_of(const char* cpu) {
+  return flat_machine({{"cpu", cpu}, {"ram_bytes", 268435456}},
+                      {{"ecx", "0xffffffff"}, {"edi", 1048576}});
 }
 
 class EndlessRepeat : public CitcatTest {

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "golden/citcat_test.h"
+#include "golden/flat_machine.h"
 
 namespace citcat::testing {
 namespace {
@@ -16,22 +18,11 @@ class SpecialCycles : public CitcatTest {
  protected:
   /// Flat 32-bit code of a 386 at 5000h, whose table of interrupts, at 7000h, ends with that of the
   /// NMI; each of the rows is one of the bus.
-  ProcessResult verdict(const std::string& rows, const char* registers = "") const {
-    std::string state = R"({"cpu": "386", "ram_bytes": 65536, "registers": {
-    "eax": 0, "ecx": 0, "edx": 0, "ebx": 0, "ebp": 0, "esi": 0, "edi": 0, "eflags": 2,
-    "cr3": 0, "cr4": 0, "gdtr.base": 16384, "gdtr.limit": 31, "idtr.base": 28672,)";
-    if (*registers != 0) {
-      state += registers;
-    } else {
-      state += R"("idtr.limit": 23, "cr0": 17, "esp": 32768, "eip": 20480)";
-      for (const char* segment : {"cs", "ss", "ds", "es", "fs", "gs"}) {
-        const std::string name = segment;
-        state += ", \"" + name + "\": " + (name == "cs" ? "8" : "16") + ", \"" + name +
-                 ".base\": 0, \"" + name + ".limit\": 4294967295, \"" + name +
-                 ".attributes\": " + (name == "cs" ? "\"0xc09b\"" : "\"0xc093\"");
-      }
-    }
-    write_file(file("state.json"), state + "}}");
+  ProcessResult verdict(const std::string& rows,
+                        const nlohmann::json& registers = {{"idtr.limit", 23}}) const {
+    nlohmann::json all = {{"idtr.base", 28672}, {"gdtr.base", 16384}, {"gdtr.limit", 31}};
+    all.update(registers);
+    write_file(file("state.json"), flat_machine({{"ram_bytes", 65536}}, all));
     write_file(file("c.csv"),
                "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
                "icount,rep,clk,type,addr,size,flags,burst,data\n" +
@@ -72,10 +63,10 @@ TEST_F(SpecialCycles, AnNmiEndsAShutdown) {
 
 /// PUSH AX with SP = 1 in real mode: nothing can be delivered (80386 Programmer's Reference, PUSH).
 TEST_F(SpecialCycles, APushWithoutRoomInRealModeShutsDown) {
-  const char* const real =
-      R"("idtr.limit": 1023, "cr0": 16, "esp": 1, "eip": 0, "cs": 1280, "cs.base": 20480,
-      "cs.limit": 65535, "cs.attributes": "0x93", "ss": 256, "ss.base": 4096, "ss.limit": 65535,
-      "ss.attributes": "0x93")";
+  const nlohmann::json real = {
+      {"idtr.limit", 1023}, {"cr0", 16},        {"esp", 1},          {"eip", 0},
+      {"cs", 1280},         {"cs.base", 20480}, {"cs.limit", 65535}, {"cs.attributes", "0x93"},
+      {"ss", 256},          {"ss.base", 4096},  {"ss.limit", 65535}, {"ss.attributes", "0x93"}};
   const ProcessResult found =
       verdict("0,0,0,CODE_RD,5000,4,-,0,50909090\n0,0,0,SHUTDOWN,0,0,-,0,\n", real);
   EXPECT_EQ(found.exit_code, 0) << found.out;

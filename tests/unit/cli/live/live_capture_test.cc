@@ -36,6 +36,9 @@ TEST(LiveCapture, SourcesAreToldFromFiles) {
                                       "samplerate=24m", "--time", "1s", "--output-format", "vcd"}));
   EXPECT_THROW(live_arguments("sigrok:demo"), UsageError) << "how long?";
   EXPECT_THROW(live_arguments("sigrok: --samples 1"), UsageError) << "no driver";
+  for (const char* output : {"-o x", "-ox", "-O csv", "--output-file=x", "--output-format hex"})
+    EXPECT_THROW(live_arguments("sigrok:demo --samples 1 " + std::string(output)), UsageError)
+        << output;
 }
 
 TEST(LiveCapture, OfTheDemoDriverHasItsSamples) {
