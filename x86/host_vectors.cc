@@ -59,7 +59,7 @@ bool shifts_by_immediate(const DecodedInstruction& info) {
   return info.opcode >= 0x71 && info.opcode <= 0x73;
 }
 
-/// What it changes is in ModRM.rm.
+/// Whether the operand that the instruction changes is in ModRM.rm.
 bool changes_rm(const DecodedInstruction& info) {
   switch (info.opcode) {
     case 0x11:

@@ -14,7 +14,7 @@
 
 namespace citcat {
 
-/// What goes in and out; offsets are in the code that is made.
+/// Operands and results.
 struct VectorOperands {
   std::array<std::uint8_t, 16> first, second;
   std::uint64_t gpr;

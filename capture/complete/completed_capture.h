@@ -21,8 +21,8 @@ struct CompletionOptions {
   std::uint32_t queue_bytes = 4;
 };
 
-/// Of the transactions before the start, those that show no memory are handed out. The capture
-/// ends, with a warning, before the first transaction that contradicts the processor.
+/// Transactions before the start that show no memory are handed out, the others are not. The
+/// capture ends, with a warning, before the first transaction that contradicts the processor.
 std::unique_ptr<CaptureReader> complete_addresses(std::unique_ptr<CaptureReader> capture,
                                                   CompletionOptions options);
 

@@ -48,8 +48,8 @@ std::uint8_t bus_record_type_of(BusOp op);
 /// The flags of a record of the transaction.
 std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 
-/// What is in data[0] of a `cut` record for an interrupted ending, and back (`unknown` for no
-/// known code).
+/// The code of an interrupted ending in data[0] of a `cut` record, and the reverse (`unknown` for
+/// no known code).
 std::uint8_t cut_code(Ending ending);
 Ending ending_of_cut(std::uint8_t code);
 

@@ -254,8 +254,8 @@ void ProcessorCapture::give(BusTransaction t) {
   ready_.push_back(t);
 }
 
-/// What comes after the last transaction: of the same instruction; or of a processor that works on
-/// within its caches while the bus goes on.
+/// Hands out the accesses after the last transaction: they belong to the same instruction, or the
+/// processor works on within its caches while the bus goes on.
 void ProcessorCapture::give_rest() {
   while (const BusTransaction* const access = accesses_.rest()) {
     if (access->position.instruction > facts_.reach) return;

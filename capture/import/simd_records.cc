@@ -189,7 +189,7 @@ CITCAT_WIDE std::size_t SimdRecords::take(std::span<const std::uint8_t> records,
     if (good < kAtOnce) [[unlikely]]
       shape = _mm512_maskz_mov_epi32(static_cast<__mmask16>((1U << good) - 1), shape);
 
-    // What is written after the good ones is written again or not looked at.
+    // Entries after the good ones are written again later, or never read.
     _mm512_storeu_si512(&columns.instructions[at + i], a_first);
     _mm512_storeu_si512(&columns.instructions[at + i] + 8, b_first);
     _mm512_storeu_si512(&columns.clock[at + i], clock);

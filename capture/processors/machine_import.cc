@@ -41,7 +41,7 @@ class MachineImport {
     return std::move(result_);
   }
 
-  /// What goes with it after the recordings, of more than one processor.
+  /// Appends the chunks that several processors share, after their recordings.
   void add_machine(const std::string& path) {
     machine_.processors = processors_;
     if (machine_.processors < 2) return;
@@ -184,7 +184,7 @@ class MachineArchive {
     for (std::size_t i = 0; i < files_.size(); ++i) {
       std::vector<std::size_t> told;
       const std::vector<std::size_t>& all = check.told_by_others()[i];
-      // What is left out is others' anyway.
+      // Reads that are left out have their values from other processors.
       const std::vector<std::size_t> out =
           info.leaves_out ? check.from_others()[i] : std::vector<std::size_t>{};
       std::set_difference(all.begin(), all.end(), out.begin(), out.end(), std::back_inserter(told));

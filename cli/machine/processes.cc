@@ -20,7 +20,7 @@
 namespace citcat {
 namespace {
 
-/// What is before a result: how the work ended.
+/// The first byte of a result: how the work ended.
 constexpr char kDone = 'd', kBadInput = 'b', kFailed = 'f';
 
 void write_all(int to, const std::string& text) {

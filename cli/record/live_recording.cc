@@ -141,7 +141,7 @@ LiveRun run_machine(const LiveSession& session, bool reads_input, const std::str
   return run;
 }
 
-/// What is kept of the log.
+/// Reads the part of the log that is kept.
 ReplayLog kept_log(const LiveSession& session) {
   return ReplayLogReader(session.log(), session.beginning()).read_on();
 }
@@ -167,7 +167,7 @@ struct ConsoleLine {
   std::optional<std::uint64_t> instructions;
 };
 
-/// What is kept of the text that the guest has sent. A window of QEMU first says its own name.
+/// Reads the kept part of the guest's output. A window of QEMU first says its own name.
 std::string console_text(const LiveSession& session) {
   constexpr std::string_view kWindow = "vc,id=citcat-console", kName = "citcat-console console\r\n";
   const bool window =

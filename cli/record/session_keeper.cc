@@ -150,7 +150,7 @@ std::vector<std::string> SessionKeeper::choose_dropped() {
   return names;
 }
 
-/// What comes before the oldest state goes from the log, and from what the console has said.
+/// Gives up the log, and the console's text, before the oldest state.
 void SessionKeeper::release_log() {
   if (moments_.empty() || !moments_.front().sure) return;
   const ReplayPlace& oldest = moments_.front().kept.place;

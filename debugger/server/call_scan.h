@@ -34,7 +34,7 @@ class CallScan final : public Observer {
   /// The machine whose run is followed; it must outlive the object.
   explicit CallScan(const Machine& machine) : machine_(machine), nest_(machine) {}
 
-  /// What is open where the machine is.
+  /// The calls and interrupts that are open at the machine's position.
   OpenNest open() const { return {open_calls(), nest_.entered()}; }
 
   Interest interest() const override { return {.code = Detail::blocks}; }

@@ -233,8 +233,8 @@ void GdbServer::send_memory(const Request& request) {
   const auto bytes = target().read(target().address(request.address),
                                    std::min<std::uint64_t>(request.length, kMost));
   if (bytes.empty() && request.length != 0) {
-    // Nothing is mapped there, or no evidence says what it holds. Of reading gdb understands
-    // numbers only: EFAULT.
+    // Nothing is mapped there, or no evidence says what it holds. For failed reads
+    // gdb understands numbers only: EFAULT.
     return connection_.send("E0e");
   }
   connection_.send(hex_of(bytes));

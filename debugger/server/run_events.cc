@@ -174,7 +174,7 @@ void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
   entered.from = is_in_64_bit_mode(cpu)
                      ? LinearAddr{event.eip}
                      : linear32(cpu.segment[kCs].base, static_cast<std::uint32_t>(event.eip));
-  // What stores its frame over another one ends that: programs may never return.
+  // An event whose frame overwrites the frame of another one ends it: programs may never return.
   const bool has_frame = event.kind != DeliveredEvent::Kind::smi;
   std::erase_if(entered_, [&](const Entered& e) {
     return has_frame && e.event.kind != DeliveredEvent::Kind::smi &&

@@ -113,7 +113,7 @@ std::uint64_t shape_of(BusOp op, std::uint8_t size, unsigned flags) {
   return static_cast<std::uint64_t>(op) | std::uint64_t{size} << 8 | std::uint64_t{flags} << 16;
 }
 
-// What is packed, field by field: of transactions, and of records where they are.
+// The fields of transactions, and of records, in the order in which they are packed.
 
 class TransactionFields {
  public:
@@ -407,7 +407,7 @@ EvidenceChunk::EvidenceChunk(ByteReader& in) {
   for (std::size_t i = 0; i < steps; ++i) steps_.push_back(read_step(in));
   read_numbers(in, count);
   const Needed need = needed();
-  // What is after the bytes of the last is read with them.
+  // The bytes after those of the last field are read together with them.
   const auto read_bytes = [&in](std::size_t bytes, std::size_t behind, const char* field) {
     const auto found = in.bytes(bytes, field);
     std::vector<std::uint8_t> all(bytes + behind);

@@ -36,7 +36,7 @@ void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
   }
 }
 
-/// What the recordings of processors leave out, because it follows from the others', put back.
+/// Parts that a processor's recording leaves out because the other recordings imply them.
 struct PutBack {
   std::vector<ExternalWrites> writes;  ///< by processor: all that its recording has then
   /// The transactions that show those of one byte that were left out: another one made them.
@@ -110,7 +110,7 @@ class LeftOut {
   std::mutex mutex_;
   std::optional<Hash128> archive_;
   std::vector<std::optional<ExternalWrites>> writes_;  ///< by processor; nothing: taken
-  /// Of every archive that was opened: recordings ask as long as there are any.
+  /// For every archive that was opened, because recordings may ask at any time.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::vector<std::uint64_t>>>
       single_;
 };

@@ -20,7 +20,7 @@ std::uint8_t byte_of(std::uint64_t data, unsigned number) {
   return static_cast<std::uint8_t>(data >> (8 * number));
 }
 
-/// What a message is: four bytes as records of type 17 have them (docs/formats/capture.md).
+/// A message: four bytes, as in records of type 17 (docs/formats/capture.md).
 struct Message {
   explicit Message(std::uint64_t data)
       : vector(byte_of(data, 0)),
@@ -149,7 +149,7 @@ std::string ApicMessages::sent(const BusNote& note) {
 std::string ApicMessages::taken(std::uint8_t processor, std::uint8_t vector) {
   Processor& its = processors_[processor];
   its.enabled = true;
-  // Of all that wait the highest comes first (Intel SDM vol. 3, 10.8.3).
+  // The highest pending interrupt comes first (Intel SDM vol. 3, 10.8.3).
   std::string wrong;
   for (unsigned higher = 255; higher > vector && wrong.empty(); --higher) {
     if (!its.pending.test(higher)) continue;

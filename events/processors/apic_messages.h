@@ -38,7 +38,7 @@ class ApicMessages {
   static bool is_register_write(const BusTransaction& t);
 
  private:
-  /// What a command register asks for.
+  /// The message that a command register (ICR) requests.
   struct Command {
     std::uint32_t low = 0;
     std::optional<std::uint8_t> destination;

@@ -8,7 +8,7 @@ namespace citcat {
 /// Bits of BusTransaction::flags, above those of BusFlag.
 inline constexpr std::uint16_t kSharedFill = 2048;  ///< HIT#: another processor keeps a copy
 inline constexpr std::uint16_t kLocked = 4096;      ///< LOCK#
-/// Of an acknowledged interrupt: it comes from the processor's local APIC.
+/// An acknowledged interrupt comes from the processor's local APIC.
 inline constexpr std::uint16_t kOfLocalApic = 8192;
 
 }  // namespace citcat

@@ -192,7 +192,7 @@ std::string CrossCheck::lock(std::uint8_t processor, const BusTransaction& t) {
   return "";
 }
 
-/// What a transaction has to do with messages of the APIC bus.
+/// Passes on a transaction that concerns messages of the APIC bus.
 void CrossCheck::follow_messages(const SharedEvent& event) {
   const BusTransaction& t = event.t;
   if (is_startup(t)) return messages_.reset(event.processor);

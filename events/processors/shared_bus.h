@@ -31,7 +31,7 @@ struct SharedEvent {
   /// The transaction. A read has its data, which come from the processor's recording, because the
   /// evidence has none.
   BusTransaction t;
-  /// Of a transaction: when and where its processor drives the next one. Nothing: there is none.
+  /// When and where the transaction's processor drives its next one; nullopt if there is none.
   struct Next {
     Position position;
     std::uint64_t clock = 0;

@@ -62,9 +62,9 @@ class MachineSession::Teller final : public Observer {
     if (e.info->kind == InstructionClass::call) put({.kind = Told::Kind::call, .from = e.linear});
     if (e.info->kind == InstructionClass::ret) put({.kind = Told::Kind::ret});
   }
-  /// What the delivery itself accesses is told with the first instruction of its handler.
+  /// Accesses of the delivery itself are reported with the first instruction of its handler.
   void delivered(const DeliveredEvent& event, Position) override {
-    // Of an instruction that begins anew, or of a delivery that fails.
+    // They belong to an instruction that begins anew, or to a delivery that fails.
     settle(code_address(machine_->engine()), false);
     if (event.kind == DeliveredEvent::Kind::external || event.kind == DeliveredEvent::Kind::nmi)
       put({.kind = Told::Kind::interrupt, .vector = event.vector});

@@ -23,7 +23,7 @@ struct ProcessorAccess {
   bool locked = false;  ///< by an instruction that locks the bus, or its line
   std::uint16_t size = 0;
   PhysAddr address;
-  /// Of its first byte; of the delivery of an interrupt the first one of the handler.
+  /// Address of its first byte; for an interrupt's delivery, of the handler's first instruction.
   LinearAddr instruction;
   Position position;
 };
@@ -40,10 +40,11 @@ class MachineListener {
   virtual void message(std::uint8_t /*from*/, std::uint8_t /*vector*/) {}
 };
 
-/// What conflicts is told in the order of the bus. What a processor does within its cache between
-/// two of its transactions is told right behind the first: whoever writes to a line takes all other
-/// copies of it away before, so that what it still reads there comes before that. A store to a line
-/// that it shares is told, with what follows it, when the bus shows that it takes the line.
+/// Reports conflicting accesses in the order of the bus. Accesses within a processor's cache are
+/// reported right after its last transaction before them: a processor that writes to a line first
+/// takes away all other copies, so reads of such a copy come before the write. A store to a shared
+/// line is reported, with all that follows it, when the bus shows that its processor takes the
+/// line.
 class MachineSession {
  public:
   /// `policy`: how each is compared with the evidence; nullopt: not at all. `machine` and

@@ -173,8 +173,8 @@ std::optional<Position> ReplaySession::end_within_repeat() const {
   return ends_within_repeat(*end, options_.to) || ends_within_begun(*end) ? end : std::nullopt;
 }
 
-/// What was compared, of a capture that counts no instructions, ended within the one that the last
-/// of the evidence is of: it was told what that did, and so is who comes later.
+/// A compared run of a capture without instruction counts ends within the instruction that the last
+/// evidence belongs to. Observers were notified of its accesses; so are those of later runs.
 bool ReplaySession::ends_within_begun(Position end) const {
   const bool compared_before = options_.start || options_.verified != nullptr;
   return compared_before && options_.judge == nullptr && !options_.rewindable &&
@@ -333,7 +333,7 @@ ReplayReport ReplaySession::end(ReplayReport report) {
                         report.end == ReplayReport::End::stopped &&
                         report.instructions == recording.end->instruction;
   if (is_whole) report.end = ReplayReport::End::complete;
-  // What the instruction lacks that the run ended within is of what comes after the end.
+  // The run ended within this instruction: evidence that it lacks would come after the end.
   const bool lacks_what_follows = report.end == ReplayReport::End::diverged && end_ &&
                                   ends_within_begun(*end_) &&
                                   report.instructions == end_->instruction;

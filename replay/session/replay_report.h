@@ -37,8 +37,8 @@ struct ReplayReport {
   std::uint64_t io_writes = 0;
   std::uint64_t external_writes = 0;
   std::optional<Divergence> divergence;
-  /// Of one that is complete: the capture ends within the recording's last instruction, which has
-  /// to read what no evidence defines. That one is not made.
+  /// For a complete run: the capture ends within the recording's last instruction, which would read
+  /// memory that no evidence defines. That instruction is not executed.
   std::optional<Divergence> cut;
 };
 const char* replay_end_name(ReplayReport::End end);

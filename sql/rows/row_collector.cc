@@ -106,7 +106,7 @@ void RowCollector::add_accesses(const tools::Execution& execution) {
   run.begin = static_cast<std::uint32_t>(rows_.accesses.size());
   run.times = execution.iterations();
   run.step = execution.step();
-  // Of iterations that are reported together, each has its own addresses.
+  // Iterations that are reported together each have addresses of their own.
   const bool narrows = filter_.narrows_addresses() && run.times == 1;
   for (const tools::Reference& r : execution.references()) {
     if (r.kind == AccessKind::walk) continue;

@@ -1,6 +1,5 @@
-// What `sharing` says that processors communicate is what an independent simulator's accesses, all
-// of them in one order, make it: operands, what deliveries of interrupts read and write, and page
-// walks.
+// The bytes that `sharing` says processors communicate equal those computed from the accesses of an
+// independent simulator, all in one order: operands, deliveries of interrupts, and page walks.
 
 #include <gtest/gtest.h>
 

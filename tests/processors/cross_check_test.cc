@@ -145,8 +145,8 @@ TEST_F(CrossChecks, NobodyElseHasALockedBus) {
   EXPECT_NE(reason().find("while processor 1 has it locked"), std::string::npos) << reason();
 }
 
-/// What a local APIC is told, and does: numbers of registers and bits of commands are those of the
-/// Intel SDM, vol. 3, 10.4.1 and 10.6.1.
+/// Accesses to local APICs. Register numbers and command bits are from the Intel SDM, vol.
+/// 3, 10.4.1 and 10.6.1.
 class ApicChecks : public CrossChecks {
  protected:
   void set(std::uint8_t processor, std::uint32_t number, std::uint32_t value) {

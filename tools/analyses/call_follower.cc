@@ -231,7 +231,7 @@ void CallFollower::run(void* mine, const Execution& execution, const Context& co
   Code& code = *static_cast<Code*>(mine);
   if (code.cut_for != called_.size() + 1) [[unlikely]]
     cut(code, context);
-  // What was delivered is told before the instruction that asked for it.
+  // A software interrupt's delivery is reported before its instruction.
   if (enters_ && !code.enters) enter({KernelEntry::Kind::call, 0});
   if (code.parts.empty()) [[likely]]
     return follow(code, execution, context);

@@ -59,7 +59,7 @@ class CallFollower {
   const Part& part() const { return part_; }
 
  private:
-  /// What is known of a piece of code, or of a part of it.
+  /// A piece of code, or a part of it that lies in one procedure.
   struct Code {
     std::span<const StaticInstruction> all;  ///< of the piece
     Part here;
@@ -109,8 +109,8 @@ class CallFollower {
   CallFollowerListener& listener_;
   CallStacks stacks_;
   std::deque<Code> code_;
-  /// What calls went to that has no name: linear and physical address, bytes. Code that is reached
-  /// there otherwise, too, goes on as that, wherever the pieces begin that it is told in.
+  /// Targets of calls that have no name, by linear and physical address and bytes. Code that is
+  /// reached there in another way belongs to the same procedure, however a run is cut into blocks.
   using Place = std::tuple<LinearAddr, PhysAddr, decltype(DecodedInstruction::bytes)>;
   static Place place_of(const StaticInstruction& i) { return {i.linear, i.physical, i.info.bytes}; }
   std::map<Place, ProcedureNumber> called_;

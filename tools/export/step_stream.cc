@@ -210,7 +210,7 @@ void StepTool::told_written(LinearAddr first, std::uint64_t instruction, const S
   totals_.add(totals);
 }
 
-/// What was written of a part, and what its last step and the events after it are.
+/// Keeps the text of a part, its last step and the events after that.
 void StepTool::keep_text() {
   if (!writes_) return;
   writes_ = false;

@@ -40,7 +40,7 @@ class StepTool : public Tool, private StepLogListener {
   /// The run is over.
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
-  /// What step() and happened() have to know besides, from the machine after what is told.
+  /// Facts from the machine that step() and happened() need, read after the step or event.
   virtual std::string facts(const Execution&, const Context&) const { return {}; }
   virtual std::string facts(const MachineEvent&, const Context&) const { return {}; }
   /// What is written of a step follows from the step alone, so that parts of the run are written

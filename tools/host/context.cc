@@ -78,7 +78,7 @@ std::optional<std::uint32_t> Context::system_call() const {
   return open_ != nullptr ? open_->call : std::nullopt;
 }
 
-/// What is delivered to level 3 is within nothing.
+/// An event that is delivered to level 3 has no outer one.
 void Context::open(Open opened) {
   entered(level_);
   opened.level = level_;

@@ -13,9 +13,9 @@
 
 namespace citcat::fast {
 
-/// What the operation does to registers, and to `memory` where it has an operand there. False: it
-/// is to be made elsewhere, and nothing was changed. Flags that it sets are in State::flags. In
-/// vector_operations.cc.
+/// Executes the operation on registers, and on `memory` if it has an operand there. Flags that it
+/// sets are in State::flags. Returns false, with nothing changed, if the engine must execute it.
+/// Defined in vector_operations.cc.
 bool make_vector(const VectorForm& form, const Op* op, State* s, void* memory);
 
 inline const VectorForm& vector_form(const Op* op) {

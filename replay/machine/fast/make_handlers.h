@@ -157,7 +157,7 @@ void add_stack(HandlerTable& t) {
   }
 }
 
-/// Of 16 bytes there are no plain stores for who asks for stores alone.
+/// Observers that ask for stores alone get no plain stores of 16 bytes.
 template <class A>
 void add_vectors(HandlerTable& t) {
   using R = Reading<A>;

@@ -1,4 +1,4 @@
-// What handlers of SSE instructions call: operands in and out of the engine's registers.
+// Executes SSE instructions for their handlers, on the engine's registers.
 
 #include <cstring>
 #include <utility>

@@ -183,7 +183,7 @@ std::optional<InstructionSet> first_with(const OracleInstruction& found) {
     case ZYDIS_MNEMONIC_FCOMIP:
     case ZYDIS_MNEMONIC_FUCOMI:
     case ZYDIS_MNEMONIC_FUCOMIP:
-    // Of MMX registers, and came with SSE (SDM vol. 1, 5.6.3 and 5.6.4).
+    // They work on MMX registers and came with SSE (SDM vol. 1, 5.6.3 and 5.6.4).
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_MOVNTQ:
     case ZYDIS_MNEMONIC_PAVGB:
