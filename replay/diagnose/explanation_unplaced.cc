@@ -321,9 +321,9 @@ class UnplacedExplainer {
     add(CauseKind::extra_interrupt,
         fmt::format("transaction {}, an interrupt acknowledge, was none", i.transaction), hint);
     // What it stores first is its frame.
-    constexpr std::size_t kLookedAt = 32, kFrameBytes = 12;
+    constexpr std::size_t kFollowing = 32, kFrameBytes = 12;
     std::size_t stored = 0;
-    for (const BusTransaction& t : transactions_from(*hinted(), i.transaction, kLookedAt)) {
+    for (const BusTransaction& t : transactions_from(*hinted(), i.transaction, kFollowing)) {
       if (t.op != BusOp::data_write || stored + t.size > kFrameBytes) continue;
       stored += t.size;
       for (unsigned bit = 0; bit < t.size * 8u; ++bit) {

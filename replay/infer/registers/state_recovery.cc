@@ -119,7 +119,7 @@ void StateRecovery::read_frame() {
 /// stack, in which it is not far from the beginning.
 std::vector<std::uint16_t> StateRecovery::stack_segments() const {
   const std::uint32_t mask = recording_.bus.address_mask;
-  constexpr std::uint32_t kFrame = 6;
+  constexpr std::uint32_t kRealModeFrame = 6;
   std::vector<std::uint16_t> segments{cs_};
   for (const char* name : {"ds", "es"}) {
     for (const Unknown& u : unknown_) {
@@ -131,7 +131,7 @@ std::vector<std::uint16_t> StateRecovery::stack_segments() const {
   }
   std::erase_if(segments, [&](std::uint16_t segment) {
     const std::uint32_t offset = (stack_ - (std::uint32_t{segment} << 4)) & mask;
-    return offset > 0xffff || offset < kFrame;
+    return offset > 0xffff || offset < kRealModeFrame;
   });
   return segments;
 }
