@@ -36,7 +36,7 @@
 #include "cli/record/symbol_trigger.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
-#include "monitor/trigger.h"
+#include "monitor/options/trigger.h"
 #include "tools/host/own_side_file.h"
 
 namespace citcat {

@@ -23,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first with the plugin interface that the monitor is written for (monitor/qemu_plugin_api.h).
+/// The first with the plugin interface that the monitor is written for
+/// (monitor/qemu/qemu_plugin_api.h).
 constexpr std::pair kOldestQemu{9, 2};
 
 std::string name_of_program(const std::string& path) { return fs::path(path).filename().string(); }

@@ -26,7 +26,7 @@
 #include "cli/record/replay_log.h"
 #include "cli/record/session_keeper.h"
 #include "formats/io/error.h"
-#include "monitor/trigger.h"
+#include "monitor/options/trigger.h"
 
 namespace citcat {
 namespace {

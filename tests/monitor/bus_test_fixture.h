@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "monitor/bus_model.h"
-#include "monitor/guest_memory.h"
-#include "monitor/record_sink.h"
+#include "monitor/bus/bus_model.h"
+#include "monitor/bus/guest_memory.h"
+#include "monitor/bus/record_sink.h"
 
 namespace citcat::monitor {
 

@@ -1,6 +1,6 @@
 // DR6 as a processor has it.
 
-#include "monitor/data_breakpoints.h"
+#include "monitor/state/data_breakpoints.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "driver-kmod/uapi/citcat_dump.h"
-#include "monitor/recorder.h"
+#include "monitor/recorder/recorder.h"
 #include "tests/monitor/recorder_fixture.h"
 
 namespace citcat::monitor {

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "monitor/bus_model.h"
-#include "monitor/fpu_pointers.h"
-#include "monitor/guest_memory.h"
-#include "monitor/insn_class.h"
-#include "monitor/interrupt_log.h"
-#include "monitor/record_sink.h"
-#include "monitor/trigger.h"
+#include "monitor/bus/bus_model.h"
+#include "monitor/bus/guest_memory.h"
+#include "monitor/bus/record_sink.h"
+#include "monitor/instructions/insn_class.h"
+#include "monitor/log/interrupt_log.h"
+#include "monitor/options/trigger.h"
+#include "monitor/state/fpu_pointers.h"
 #include "tests/monitor/bus_test_fixture.h"
 
 namespace citcat::monitor {

@@ -1,6 +1,6 @@
 // Page walks on the bus: what is read and written of the tables, and when.
 
-#include "monitor/page_walker.h"
+#include "monitor/walk/page_walker.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "monitor/bus_model.h"
+#include "monitor/bus/bus_model.h"
 #include "tests/monitor/bus_test_fixture.h"
 
 namespace citcat::monitor {

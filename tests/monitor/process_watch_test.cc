@@ -1,6 +1,6 @@
 // Programs that begin and end, by registers and a stack that the test makes.
 
-#include "monitor/process_watch.h"
+#include "monitor/options/process_watch.h"
 
 #include <gtest/gtest.h>
 

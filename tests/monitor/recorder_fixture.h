@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/recorder.h"
+#include "monitor/recorder/recorder.h"
 #include "tests/monitor/bus_test_fixture.h"
 
 namespace citcat::monitor {

@@ -1,6 +1,6 @@
 // The recorder, told by hand what an emulator tells it: what a processor would have shown instead.
 
-#include "monitor/recorder.h"
+#include "monitor/recorder/recorder.h"
 
 #include <gtest/gtest.h>
 

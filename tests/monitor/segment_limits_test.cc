@@ -1,13 +1,13 @@
 // Accesses that a processor refuses by its segments, and the emulator makes.
 
-#include "monitor/segment_limits.h"
+#include "monitor/instructions/segment_limits.h"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <vector>
 
-#include "monitor/insn_class.h"
+#include "monitor/instructions/insn_class.h"
 
 namespace citcat::monitor {
 namespace {

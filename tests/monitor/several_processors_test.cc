@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "monitor/turns.h"
+#include "monitor/log/turns.h"
 #include "tests/monitor/recorder_fixture.h"
 
 namespace citcat::monitor {

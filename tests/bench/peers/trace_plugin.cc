@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "monitor/qemu_plugin_api.h"
+#include "monitor/qemu/qemu_plugin_api.h"
 
 namespace {
 

@@ -1,0 +1,350 @@
+#include "monitor/bus/bus_model.h"
+
+#include <algorithm>
+
+namespace citcat::monitor {
+
+namespace {
+
+template <typename T>
+T difference_at(const std::uint8_t* a, const std::uint8_t* b) {
+  T x, y;
+  std::memcpy(&x, a, sizeof x);
+  std::memcpy(&y, b, sizeof y);
+  return static_cast<T>(x ^ y);
+}
+
+/// The first bytes and the last ones, which may be the same: operands and instructions are short,
+/// and a call would take longer.
+template <typename T>
+bool ends_are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
+  const std::size_t last = size - sizeof(T);
+  return (difference_at<T>(a, b) | difference_at<T>(a + last, b + last)) == 0;
+}
+
+bool are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
+  if (size > 16) return std::memcmp(a, b, size) == 0;
+  if (size >= 8) return ends_are_equal<std::uint64_t>(a, b, size);
+  if (size >= 4) return ends_are_equal<std::uint32_t>(a, b, size);
+  if (size >= 2) return ends_are_equal<std::uint16_t>(a, b, size);
+  return size == 0 || *a == *b;
+}
+
+}  // namespace
+
+// ---- a set-associative cache with true least-recently-used replacement
+// ---------------------------
+
+void BusModel::Cache::clear() {
+  for (auto& set : line) set.fill(kNoLine);
+  for (auto& set : age) set = {0, 1, 2, 3};
+  for (auto& set : dirty) set.fill(false);
+  for (auto& set : shared) set.fill(false);
+}
+
+int BusModel::Cache::oldest(unsigned set) const {
+  for (unsigned way = 0; way < kWays; ++way)
+    if (line[set][way] == kNoLine) return static_cast<int>(way);
+  for (unsigned way = 0; way < kWays; ++way)
+    if (age[set][way] == kWays - 1) return static_cast<int>(way);
+  return 0;
+}
+
+// ---- what is seen ------------------------------------------------------------------------------
+
+/// The bus has shown `bytes`: from now on they are what is known there.
+void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  if (!memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;
+  std::uint8_t* const known = memory_.shadow(address);
+  if (std::equal(bytes.begin(), bytes.end(), known)) return;
+  ++external_;
+  show_other_master(address, bytes);
+  say_left(address, bytes);
+  std::copy(bytes.begin(), bytes.end(), known);
+}
+
+/// Software reads bytes that the emulator has stored differently from a processor: the reads show
+/// them like another bus master's doing, and this says whose it is.
+void BusModel::say_left(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    const std::uint32_t at = address + static_cast<std::uint32_t>(n);
+    if (bytes[n] != *memory_.shadow(at) && memory_.is_left(at)) sink_.say_left(at, bytes[n]);
+  }
+}
+
+void BusModel::uncached_read(RecordType type, std::uint32_t address,
+                             std::span<const std::uint8_t> bytes, unsigned flags) {
+  note(address, bytes);
+  sink_.single(type, address, bytes, with_lock(flags));
+}
+
+void BusModel::write_back(std::uint32_t number, unsigned flags) {
+  const std::uint32_t base = number * line_bytes();
+  for (unsigned part = 0; part < line_bytes() / 16; ++part)
+    sink_.line_part(RecordType::data_write, base + 16 * part,
+                    {memory_.shadow(base + 16 * part), 16}, flags | kVictimWriteBack, part);
+}
+
+/// Brings a line in. What it holds is the shadow: callers have made that the truth.
+void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags) {
+  const unsigned set = set_of(number);
+  const int way = cache.oldest(set);
+  const auto w = static_cast<unsigned>(way);
+  if (cache.line[set][w] != kNoLine && cache.dirty[set][w]) write_back(cache.line[set][w], 0);
+  const bool shared = ask_others(number, (flags & kFillForStore) != 0);
+  if (shared && shows_sharing()) flags |= kSharedFill;
+  cache.line[set][w] = number;
+  cache.dirty[set][w] = false;
+  cache.shared[set][w] = shared;
+  cache.touch(set, way);
+  const std::uint32_t base = number * line_bytes();
+  for (unsigned part = 0; part < line_bytes() / 16; ++part)
+    sink_.line_part(type, base + 16 * part, {memory_.shadow(base + 16 * part), 16}, flags, part);
+}
+
+void BusModel::drop(Cache& cache, std::uint32_t number) {
+  const int way = cache.find(set_of(number), number);
+  if (way < 0) return;
+  const auto w = static_cast<unsigned>(way);
+  cache.line[set_of(number)][w] = kNoLine;
+  cache.dirty[set_of(number)][w] = false;
+}
+
+/// Whether another bus master wrote into a line, beside the bytes that are being accessed now: RAM
+/// may be ahead of those. It is ahead, too, of marks in page tables whose walk is still to be
+/// shown; should a device have written one, the access that reads it tells.
+bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
+                               std::span<const std::uint8_t> bytes) {
+  const std::uint32_t base = number * line_bytes();
+  if (is_known_but_for(base, address - base, static_cast<std::uint32_t>(bytes.size())))
+    return false;
+  for (std::uint32_t k = 0; k < line_bytes(); ++k) {
+    const std::uint32_t at = base + k;
+    if (at - address < bytes.size() || expected_[0].holds(at) || expected_[1].holds(at)) continue;
+    if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u) &&
+        !memory_.is_left(at))
+      return true;
+  }
+  return false;
+}
+
+/// A read within one line that is held, and is as it is known: nothing of it is seen.
+bool BusModel::is_plain_hit(Cache& cache, std::uint32_t address,
+                            std::span<const std::uint8_t> bytes) {
+  const std::uint32_t number = address >> line_shift_, base = number << line_shift_;
+  if (address - base + bytes.size() > line_bytes()) return false;
+  const unsigned set = set_of(number);
+  const int way = cache.find(set, number);
+  if (way < 0 || !is_known_but_for(base, 0, 0) ||
+      !are_equal(bytes.data(), memory_.shadow(address), bytes.size()))
+    return false;
+  if (locked_) make_own(number, way);
+  cache.touch(set, way);
+  return true;
+}
+
+/// A line becomes known as it is, but for marks that are still to be shown. `own`: what the
+/// processor itself has stored of it.
+void BusModel::take_line(std::uint32_t number, Range own) {
+  const std::uint32_t base = number * line_bytes();
+  for (std::uint32_t at = base; at < base + line_bytes(); at += 4)
+    if (!memory_.is_marked(at)) {
+      std::array<std::uint8_t, 4> others{};
+      for (std::uint32_t k = 0; k < 4; ++k) {
+        const bool is_own =
+            own.holds(at + k) || expected_[0].holds(at + k) || expected_[1].holds(at + k);
+        others[k] = is_own ? *memory_.shadow(at + k) : *memory_.live(at + k);
+      }
+      show_other_master(at, others);
+      for (std::uint32_t k = 0; k < 4; ++k)
+        if (!memory_.is_left(at + k)) memory_.take(at + k, 1);
+    }
+}
+
+void BusModel::cached_read(RecordType type, std::uint32_t address,
+                           std::span<const std::uint8_t> bytes) {
+  const bool code = type == RecordType::code_read;
+  Cache& cache = cache_for(code);
+  const std::uint32_t last =
+      (address + static_cast<std::uint32_t>(bytes.size()) - 1) / line_bytes();
+  for (std::uint32_t number = address / line_bytes(); number <= last; ++number) {
+    const std::uint32_t base = number * line_bytes();
+    const std::uint32_t from = std::max(address, base);
+    const std::uint32_t to =
+        std::min(address + static_cast<std::uint32_t>(bytes.size()), base + line_bytes());
+    const auto part = bytes.subspan(from - address, to - from);
+    if (is_plain_hit(cache, from, part)) continue;
+    const bool same = std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+                      !changed_outside(number, from, part);
+    const int way = cache.find(set_of(number), number);
+    if (way >= 0 && same) {
+      if (locked_ && !code) make_own(number, way);
+      cache.touch(set_of(number), way);
+      continue;
+    }
+    if (way >= 0) {
+      // A device wrote into a cached line: the snoop wrote it back, then invalidated it.
+      if (cache.dirty[set_of(number)][static_cast<unsigned>(way)])
+        write_back(number, kSnoopWriteBack);
+      drop(data_, number);
+      drop(code_, number);
+    }
+    if (!same) {
+      ++external_;
+      (void)ask_others(number, true);
+      take_line(number, {});
+      show_other_master(from, part);
+      say_left(from, part);
+      std::copy(part.begin(), part.end(), memory_.shadow(from));
+    }
+    if (code && has_code_cache()) {
+      // A line that the data cache holds modified is written back before code is fetched from it.
+      const int owner = data_.find(set_of(number), number);
+      if (owner >= 0 && data_.dirty[set_of(number)][static_cast<unsigned>(owner)]) {
+        write_back(number, kSnoopWriteBack);
+        data_.dirty[set_of(number)][static_cast<unsigned>(owner)] = false;
+      }
+    }
+    if (cache_disabled_) {
+      (void)ask_others(number, locked_);
+      sink_.single(type, from, part, with_lock(0));
+    } else {
+      fill(cache, type, number,
+           locked_ && writes_back() ? static_cast<unsigned>(kFillForStore) : 0);
+    }
+  }
+}
+
+void BusModel::read(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  if (cacheable(address, static_cast<std::uint32_t>(bytes.size())))
+    cached_read(RecordType::data_read, address, bytes);
+  else
+    uncached_read(RecordType::data_read, address, bytes,
+                  model_ == CacheModel::none ? 0 : static_cast<unsigned>(kUncached));
+}
+
+/// A store within one line of a write-back cache.
+void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  const std::uint32_t number = address / line_bytes();
+  const unsigned set = set_of(number);
+  int way = data_.find(set_of(number), number);
+  if (changed_outside(number, address, bytes)) {
+    if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)])
+      write_back(number, kSnoopWriteBack);
+    drop(data_, number);
+    way = -1;
+    ++external_;
+    (void)ask_others(number, true);
+    std::array<std::uint8_t, 32> before{};
+    std::copy_n(memory_.shadow(address), bytes.size(), before.begin());
+    take_line(number, {address, static_cast<std::uint32_t>(bytes.size())});
+    std::copy_n(before.begin(), bytes.size(), memory_.shadow(address));
+  }
+  drop(code_, number);
+  if (way < 0 && cache_disabled_) {
+    (void)ask_others(number, true);
+    sink_.single(RecordType::data_write, address, bytes, with_lock(0));
+    std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+    return;
+  }
+  if (way < 0) {
+    fill(data_, RecordType::data_read, number, kFillForStore);
+    way = data_.find(set_of(number), number);
+  } else {
+    make_own(number, way);
+    data_.touch(set, way);
+  }
+  data_.dirty[set][static_cast<unsigned>(way)] = true;
+  std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+}
+
+void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  // Differences, not sums: after the last address comes 0.
+  if (fetched_dword_ - address < size || address - fetched_dword_ < 4) fetched_dword_ = kNoLine;
+  if (cacheable(address, size) && writes_back()) {
+    while (!bytes.empty()) {
+      const std::size_t room = line_bytes() - address % line_bytes();
+      const auto part = bytes.first(std::min(room, bytes.size()));
+      write_allocate(address, part);
+      address += static_cast<std::uint32_t>(part.size());
+      bytes = bytes.subspan(part.size());
+    }
+    return;
+  }
+  const bool uncached = model_ != CacheModel::none && !cacheable(address, size);
+  take_from_others(address, size);
+  sink_.single(RecordType::data_write, address, bytes,
+               with_lock(uncached ? static_cast<unsigned>(kUncached) : 0));
+  if (memory_.is_ram(address, size)) std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+}
+
+/// Aligned dwords through a buffer of one dword.
+void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_t> bytes,
+                              bool sequential) {
+  if (!sequential) fetched_dword_ = kNoLine;
+  const unsigned flags = model_ == CacheModel::none ? 0 : static_cast<unsigned>(kUncached);
+  while (!bytes.empty()) {
+    const std::uint32_t from = address, dword = from & ~3u;
+    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 4 - (from - dword)));
+    address += static_cast<std::uint32_t>(part.size());  // 0 after the last dword of 4 GiB
+    bytes = bytes.subspan(part.size());
+    if (!memory_.is_readable(dword, 4)) {
+      // Only the executed bytes are known of a device's memory.
+      uncached_read(RecordType::code_read, from, part, flags);
+      continue;
+    }
+    const bool same = memory_.is_ram(dword, 4)
+                          ? std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+                                !memory_.differs(dword, 4)
+                          : std::equal(part.begin(), part.end(), fetched_.begin() + (from - dword));
+    if (dword == fetched_dword_ && same) continue;
+    fetched_dword_ = dword;
+    std::array<std::uint8_t, 4>& value = fetched_;
+    memory_.read(dword, value);
+    std::copy(part.begin(), part.end(), value.begin() + (from - dword));
+    uncached_read(RecordType::code_read, dword, value, flags);
+  }
+}
+
+bool BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  if (cacheable(address, size)) {
+    cached_read(RecordType::code_read, address, bytes);
+    fetched_line_ = (address + size - 1) / line_bytes();
+    return !cache_disabled_;
+  }
+  fetch_uncached(address, bytes, sequential);
+  return model_ == CacheModel::none && memory_.is_ram(address, size);
+}
+
+void BusModel::clear() {
+  data_.clear();
+  code_.clear();
+  fetched_line_ = fetched_dword_ = kNoLine;
+  external_ = 0;
+}
+
+void BusModel::flush_line(std::uint32_t address) {
+  if (model_ == CacheModel::none) return;
+  const std::uint32_t number = address / line_bytes();
+  const unsigned set = set_of(number);
+  const int way = data_.find(set, number);
+  if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, 0);
+  drop(data_, number);
+  drop(code_, number);
+  (void)ask_others(number, true);
+}
+
+void BusModel::flush(std::uint8_t kind) {
+  for (unsigned set = 0; set < kMaxSets; ++set)
+    for (unsigned way = 0; way < kWays; ++way)
+      if (data_.line[set][way] != kNoLine && data_.dirty[set][way])
+        write_back(data_.line[set][way], 0);
+  const std::uint64_t external = external_;
+  clear();
+  external_ = external;
+  sink_.event(RecordType::flush, kind, 1);
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,233 @@
+#pragma once
+// Decides which accesses of the processor reach the pins, and what they look like there: four
+// processors' caches, modelled after docs/formats/capture.md.
+//
+// none        Every data access; code by aligned dwords, each fetched again only when it is not the
+//             one fetched last.
+// i486        8 KiB for code and data, 4-way, 16-byte lines, write-through, no allocation on writes
+//             (i486 Microprocessor data book, ch. 5).
+// write_back  16 KiB for code and data, 4-way, 16-byte lines, write-back with allocation on writes:
+//             size and lines of the last processors for i486 boards (which differ in whether they
+//             allocate).
+// pentium     16 KiB each for code and data, 4-way, 32-byte lines, write-back with allocation on
+//             writes.
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "monitor/bus/guest_memory.h"
+#include "monitor/bus/record_sink.h"
+
+namespace citcat::monitor {
+
+enum class CacheModel : std::uint8_t { none, i486, write_back, pentium };
+
+/// Bytes of code that are fetched at once: a line, or a dword where there is no cache.
+inline std::uint32_t fetched_together(CacheModel model) {
+  return model == CacheModel::none ? 4 : model == CacheModel::pentium ? 32 : 16;
+}
+
+class BusModel {
+ public:
+  BusModel(GuestMemory& memory, RecordSink& sink, CacheModel model)
+      : memory_(memory), sink_(sink), model_(model) {}
+
+  /// Physical range that is never cached: the driver's window.
+  void set_uncached_window(std::uint32_t begin, std::uint32_t bytes) {
+    window_begin_ = begin, window_bytes_ = bytes;
+  }
+  /// CR0.CD: with it no new lines are filled, hits are still served (Intel SDM vol. 3, 12.5.1).
+  void set_cache_disabled(bool disabled) { cache_disabled_ = disabled; }
+
+  /// Several processors share the bus: this one is number `number`, and the caches of `others` see
+  /// what it does. They must outlive it.
+  void share(unsigned number, std::vector<BusModel*> others) {
+    number_ = number;
+    others_ = std::move(others);
+  }
+  /// With several processors: reads and writes from here on are those of an instruction that locks
+  /// the bus, or its line.
+  void set_locked(bool locked) { locked_ = locked && !others_.empty(); }
+
+  /// The processor has read `bytes` at a physical address. Never crosses a page.
+  void read(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  struct Range {
+    std::uint32_t begin = 0, bytes = 0;
+    bool holds(std::uint32_t address) const { return address - begin < bytes; }
+  };
+  /// RAM in these ranges holds what the processor is about to be seen writing: nobody else's doing.
+  /// There are two where it crosses into another page.
+  void expect_writes(Range first, Range second) { expected_ = {first, second}; }
+  /// The processor has written `bytes`; RAM holds them already.
+  void write(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  /// The processor executes `bytes` at `address`. `sequential`: after the instruction before it.
+  /// Returns whether more of the same line (without caches: dword) would not be seen, as long as
+  /// nothing else happens.
+  bool fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  // The same where all is in a line that is held and nobody has changed: nothing is seen of it, and
+  // what the last fetch has left stays. False, with nothing done, where more is to be looked at.
+  bool read_unseen(std::uint32_t address, std::uint32_t size) {
+    const std::uint32_t number = address >> line_shift_;
+    if (!in_one_line(address, size) || disturbs_fetch(number)) return false;
+    const unsigned set = set_of(number);
+    const int way = data_.find(set, number);
+    if (way < 0 || !is_known_but_for(number << line_shift_, 0, 0)) return false;
+    data_.touch(set, way);
+    return true;
+  }
+  bool write_unseen(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+    const std::uint32_t number = address >> line_shift_, base = number << line_shift_;
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    if (!writes_back() || !in_one_line(address, size) || disturbs_fetch(number)) return false;
+    const unsigned set = set_of(number);
+    const int way = data_.find(set, number);
+    if (way < 0 || code_.find(set, number) >= 0 || number == fetched_line_ ||
+        fetched_dword_ >> line_shift_ == number || !is_known_but_for(base, address - base, size))
+      return false;
+    data_.touch(set, way);
+    data_.dirty[set][static_cast<unsigned>(way)] = true;
+    std::memcpy(memory_.shadow(address), bytes.data(), size);
+    return true;
+  }
+  bool fetch_unseen(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    if (!in_one_line(address, size) || cache_disabled_ ||
+        !is_plain_hit(cache_for(true), address, bytes))
+      return false;
+    fetched_line_ = address >> line_shift_;
+    return true;
+  }
+  /// Reads RAM for the processor itself (page tables, descriptors): the value that is there.
+  void read_ram(std::uint32_t address, std::uint32_t size) {
+    read(address, {memory_.live(address), size});
+  }
+
+  /// Empties the caches without a word on the bus: the start of a recording.
+  void clear();
+  /// CLFLUSH: a line that is held is written back where it is dirty, and no longer held.
+  void flush_line(std::uint32_t address);
+  /// INVD and WBINVD: dirty lines are written back, then the flush is reported.
+  void flush(std::uint8_t kind);
+
+  /// Accesses that showed bytes somebody else had written.
+  std::uint64_t external_changes() const { return external_; }
+
+ private:
+  static constexpr unsigned kMaxSets = 256, kWays = 4;
+  static constexpr std::uint32_t kNoLine = ~0u;
+
+  struct Cache {
+    std::array<std::array<std::uint32_t, kWays>, kMaxSets> line;  ///< line number, or kNoLine
+    std::array<std::array<std::uint8_t, kWays>, kMaxSets> age;    ///< 0 is the most recently used
+    std::array<std::array<bool, kWays>, kMaxSets> dirty;
+    std::array<std::array<bool, kWays>, kMaxSets> shared;  ///< another processor may have it, too
+
+    void clear();
+    /// The way of `set` that holds the line, or -1.
+    int find(unsigned set, std::uint32_t number) const {
+      const auto& lines = line[set];
+      for (unsigned way = 0; way < kWays; ++way)
+        if (lines[way] == number) return static_cast<int>(way);
+      return -1;
+    }
+    void touch(unsigned set, int way) {
+      auto& ages = age[set];
+      const std::uint8_t before = ages[static_cast<unsigned>(way)];
+      if (before == 0) return;
+      for (auto& a : ages)
+        if (a < before) ++a;
+      ages[static_cast<unsigned>(way)] = 0;
+    }
+    int oldest(unsigned set) const;
+  };
+
+  unsigned line_bytes() const { return 1u << line_shift_; }
+  unsigned set_of(std::uint32_t number) const { return number & set_mask_; }
+  bool writes_back() const { return model_ >= CacheModel::write_back; }
+  bool has_code_cache() const { return model_ == CacheModel::pentium; }
+  Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
+  bool cacheable(std::uint32_t address, std::uint32_t size) const {
+    if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
+    return address - window_begin_ >= window_bytes_;
+  }
+  bool in_one_line(std::uint32_t address, std::uint32_t size) const {
+    return (address & (line_bytes() - 1)) + size <= line_bytes() && cacheable(address, size);
+  }
+  /// Whether an access to a line may make another one than the last that was fetched from the most
+  /// recently used of its set.
+  bool disturbs_fetch(std::uint32_t number) const {
+    return !has_code_cache() && set_of(number) == set_of(fetched_line_) && number != fetched_line_;
+  }
+
+  void uncached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+                     unsigned flags);
+  void fetch_uncached(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  void cached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void write_back(std::uint32_t number, unsigned flags);
+  void fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags);
+  void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  bool changed_outside(std::uint32_t number, std::uint32_t address,
+                       std::span<const std::uint8_t> bytes);
+  /// Whether a line of RAM holds what is known of it, except for the bytes [from, from + size) of
+  /// it where these are in one of its aligned words, as most operands are.
+  bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const {
+    constexpr std::uint32_t kWord = 8;
+    const std::uint8_t* const live = memory_.live(base);
+    const std::uint8_t* const known = std::as_const(memory_).shadow(base);
+    std::array<std::uint64_t, 4> differences{};
+    for (std::uint32_t n = 0; n < 2; ++n) differences[n] = difference_at(live, known, kWord * n);
+    if (has_code_cache())
+      for (std::uint32_t n = 2; n < 4; ++n) differences[n] = difference_at(live, known, kWord * n);
+    const std::uint32_t within = from % kWord;
+    if (within + size <= kWord && size != 0)
+      differences[from / kWord] &=
+          size == kWord ? 0 : ~(((std::uint64_t{1} << 8 * size) - 1) << 8 * within);
+    return (differences[0] | differences[1] | differences[2] | differences[3]) == 0;
+  }
+  static std::uint64_t difference_at(const std::uint8_t* a, const std::uint8_t* b,
+                                     std::uint32_t at) {
+    std::uint64_t x, y;
+    std::memcpy(&x, a + at, sizeof x);
+    std::memcpy(&y, b + at, sizeof y);
+    return x ^ y;
+  }
+  bool is_plain_hit(Cache& cache, std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void take_line(std::uint32_t number, Range own);
+  void drop(Cache& cache, std::uint32_t number);
+  void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void say_left(std::uint32_t address, std::span<const std::uint8_t> bytes);
+
+  // bus_snooping.cc
+  bool ask_others(std::uint32_t number, bool takes);
+  bool give(std::uint32_t number, bool takes);
+  void make_own(std::uint32_t number, int way);
+  void take_from_others(std::uint32_t address, std::uint32_t size);
+  void show_other_master(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  /// The flags of something that goes by the caches.
+  unsigned with_lock(unsigned flags) const { return locked_ ? flags | kLock : flags; }
+  /// Whether the bus shows who shares a line: with lines of the size that such captures have.
+  bool shows_sharing() const { return model_ == CacheModel::pentium; }
+
+  GuestMemory& memory_;
+  RecordSink& sink_;
+  const CacheModel model_;
+  const unsigned line_shift_ = model_ == CacheModel::pentium ? 5 : 4;
+  const unsigned set_mask_ = model_ == CacheModel::write_back ? 255 : 127;
+  Cache data_, code_;
+  bool cache_disabled_ = false;
+  std::uint32_t window_begin_ = 0, window_bytes_ = 0;
+  std::array<Range, 2> expected_;
+  std::uint32_t fetched_line_ = kNoLine;   ///< number of the line that was fetched from last
+  std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
+  std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
+  std::uint64_t external_ = 0;
+  unsigned number_ = 0;
+  std::vector<BusModel*> others_;  ///< of several processors
+  bool locked_ = false;
+};
+
+}  // namespace citcat::monitor

@@ -1,0 +1,149 @@
+#include "monitor/bus/record_sink.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace citcat::monitor {
+namespace {
+
+constexpr std::size_t kRecordBytes = 40;
+constexpr std::size_t kBufferBytes = 8192 * kRecordBytes;
+template <typename T>
+void store(std::uint8_t* at, T value) {
+  std::memcpy(at, &value, sizeof value);  // x86 hosts only, as is QEMU's TCG plugin we ship
+}
+
+}  // namespace
+
+RecordSink::RecordSink(int data, int control)
+    : data_(data), control_(control), buffer_(kBufferBytes) {
+  // A reader that went away must not take the emulator down.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void RecordSink::pass_time() {
+  Position& its = positions_[driver_];
+  // Iterations of a REP that has ended are one instruction: the sum falls then.
+  const std::uint64_t done = its.instructions + its.iterations;
+  if (done > its.told) passed_ += done - its.told;
+  its.told = done;
+}
+
+std::uint64_t RecordSink::clock() {
+  if (several_) {
+    pass_time();
+    return passed_ + bus_clocks_;
+  }
+  return positions_[0].instructions + positions_[0].iterations + bus_clocks_;
+}
+
+void RecordSink::put(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+                     unsigned flags, unsigned burst, unsigned clocks) {
+  if (used_ + kRecordBytes > buffer_.size()) flush();
+  std::uint8_t* const r = buffer_.data() + used_;
+  std::memset(r, 0, kRecordBytes);
+  store(r, positions_[driver_].instructions);
+  store(r + 8, static_cast<std::uint32_t>(clock()));
+  store(r + 12, address);
+  store(r + 16, positions_[driver_].iterations);
+  r[20] = static_cast<std::uint8_t>(type);
+  r[21] = static_cast<std::uint8_t>(bytes.size());
+  r[22] = static_cast<std::uint8_t>(flags);
+  r[23] = static_cast<std::uint8_t>(burst | driver_ << 4);
+  constexpr std::size_t kHalfLine = 16;  // nearly all of them behind a cache
+  if (bytes.size() == kHalfLine)
+    std::memcpy(r + 24, bytes.data(), kHalfLine);
+  else
+    std::memcpy(r + 24, bytes.data(), bytes.size());
+  used_ += kRecordBytes;
+  bus_clocks_ += clocks;
+  ++records_;
+}
+
+void RecordSink::single(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+                        unsigned flags) {
+  while (!bytes.empty()) {
+    const std::size_t room = 4 - (address & 3);
+    const std::size_t n = bytes.size() < room ? bytes.size() : room;
+    put(type, address, bytes.first(n), flags, 0, kClocksSingle);
+    address += static_cast<std::uint32_t>(n);
+    bytes = bytes.subspan(n);
+  }
+}
+
+void RecordSink::port(RecordType type, std::uint32_t port, std::uint32_t value, unsigned size) {
+  std::uint8_t bytes[4];
+  store(bytes, value);
+  const unsigned below = 4 - (port & 3);
+  if (below < size) {
+    put(type, port + below, {bytes + below, size - below}, 0, 0, kClocksSingle);
+    size = below;
+  }
+  put(type, port, {bytes, size}, 0, 0, kClocksSingle);
+}
+
+void RecordSink::line_part(RecordType type, std::uint32_t address,
+                           std::span<const std::uint8_t> bytes, unsigned flags, unsigned burst) {
+  put(type, address, bytes, flags | kLineBurst, burst,
+      burst == 0 ? kClocksHalfLine : kClocksHalfLine - 1);
+}
+
+void RecordSink::event(RecordType type, std::uint8_t value, unsigned size, unsigned flags) {
+  put(type, 0, {&value, size}, flags, 0, kClocksSingle);
+}
+
+void RecordSink::local_interrupt(std::uint8_t vector, std::uint8_t mode) {
+  const std::uint8_t bytes[2] = {vector, mode};
+  put(RecordType::local_interrupt, 0, bytes, 0, 0, kClocksSingle);
+}
+
+void RecordSink::message(std::uint32_t message) {
+  std::uint8_t bytes[4];
+  store(bytes, message);
+  put(RecordType::message, 0, bytes, 0, 0, kClocksSingle);
+}
+
+void RecordSink::stand_in(std::uint32_t held, std::uint64_t machine) {
+  std::uint8_t bytes[8];
+  store(bytes, machine);
+  put(RecordType::stand_in, held, bytes, 0, 0, 0);
+}
+
+void RecordSink::flush() {
+  send(data_, {buffer_.data(), used_});
+  used_ = 0;
+}
+
+void RecordSink::say_left(std::uint32_t address, std::uint8_t value) {
+  char text[96];
+  const int size = std::snprintf(
+      text, sizeof text, "value %llu,STORED,0,%08x,00000001,%08x,00000000",
+      static_cast<unsigned long long>(positions_[driver_].instructions), value, address);
+  say({text, static_cast<std::size_t>(size)});
+}
+
+void RecordSink::say(std::string_view line) {
+  flush();
+  std::string text(line);
+  text += '\n';
+  send(control_, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+void RecordSink::send(int descriptor, std::span<const std::uint8_t> bytes) {
+  while (!bytes.empty() && !failed_) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      failed_ = true;
+      return;
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,336 @@
+#include "monitor/walk/page_walker.h"
+
+namespace citcat::monitor {
+
+void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
+  // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
+  const bool mode_changes = ((control.cr0 ^ control_.cr0) & 0xe0000000) != 0 ||
+                            ((control.cr4 ^ control_.cr4) & 0xb0) != 0;
+  control_ = control;
+  bus_.set_cache_disabled((control_.cr0 & 0x40000000) != 0);
+  flush();
+  if (keeps_pointers() && (loads_cr3 || mode_changes)) load_pointers();
+}
+
+void PageWalker::set_a20(bool open) {
+  const std::uint32_t mask = open ? ~0u : ~(1u << 20);
+  if (mask != a20_mask_) flush();
+  a20_mask_ = mask;
+}
+
+void PageWalker::load_pointers() {
+  take_back_pointer_marks();
+  for (unsigned n = 0; n < pointers_.size(); ++n)
+    pointers_[n] = read_pae_entry(pointers_at() + 8 * n, 0, Names::table).value_or(0);
+}
+
+void PageWalker::flush() {
+  for (auto& set : tlb_) set.fill(Entry{});
+}
+
+void PageWalker::insert(const Entry& entry) {
+  if (Entry* old = find(entry.page)) {
+    *old = entry;
+    return;
+  }
+  const unsigned set = entry.page % kSets;
+  tlb_[set][next_[set]++ % kWays] = entry;
+}
+
+void PageWalker::take_back_kept_marks() {
+  const std::uint32_t first = pointers_at() & a20_mask_;
+  constexpr std::uint32_t kEntries = 4, kEntryBytes = 8;
+  if (!memory_.is_ram(first, kEntries * kEntryBytes) ||
+      !memory_.differs(first, kEntries * kEntryBytes))
+    return;
+  for (std::uint32_t at = first; at < first + kEntries * kEntryBytes; at += kEntryBytes) {
+    if (memory_.is_marked(at)) memory_.restore(at, 4);
+  }
+}
+
+/// What the emulator's walker would make of an entry of 4 or 8 bytes.
+std::uint64_t PageWalker::mark(std::uint32_t address, unsigned size, std::uint32_t bits) {
+  std::uint64_t entry = 0;
+  std::memcpy(&entry, memory_.live(address), size);
+  if ((entry & kPresent) == 0) return entry;
+  entry |= kAccessed | bits;
+  const auto low = static_cast<std::uint8_t>(entry);
+  memory_.correct(address, {&low, 1});
+  return entry;
+}
+
+/// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
+/// last looked, the bus shows the entry read as it was, then written.
+std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets,
+                                                    Names names) {
+  const auto entry = read_entry_of(address & a20_mask_, 4, sets, names);
+  return entry ? std::optional(static_cast<std::uint32_t>(*entry)) : std::nullopt;
+}
+
+/// The same for an entry of 4 or 8 bytes. Marks are in the lowest one. A table may name itself, so
+/// that one entry is of several levels: only where it names a page does a store make it dirty.
+std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, unsigned size,
+                                                       std::uint32_t sets, Names names) {
+  if (!memory_.is_ram(address, size)) return std::nullopt;
+  std::uint64_t now = 0;
+  std::memcpy(&now, memory_.live(address), size);
+  if (own_store_) now = mark(address, size, sets);
+  const bool walker_was_here = memory_.is_mark(address, static_cast<std::uint32_t>(now));
+  if (faulting_) {
+    if (walker_was_here) memory_.restore(address, 4);
+    bus_.read_ram(address, size);
+    return now;
+  }
+  if ((now & kPresent) != 0) now |= sets;
+  if (!walker_was_here) {
+    bus_.read_ram(address, size);
+    return now;
+  }
+  std::array<std::uint8_t, 8> bytes{};
+  std::memcpy(bytes.data(), memory_.live(address), size);
+  std::memcpy(bytes.data(), memory_.shadow(address), 4);
+  if (names == Names::table && (bytes[0] & kDirty) == 0) now &= ~std::uint64_t{kDirty};
+  const auto entry = std::span(bytes).first(size);
+  bus_.read(address, entry);
+  std::memcpy(bytes.data(), &now, size);
+  memory_.correct(address, entry);  // the store that makes a page dirty is yet to come
+  bus_.write(address, entry);
+  return now;
+}
+
+/// What the TLB keeps of a table's entry with the value `entry` at `at`.
+PageWalker::Entry PageWalker::entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry,
+                                    std::uint32_t at) const {
+  const std::uint32_t place = at & a20_mask_;
+  return {page,  frame & a20_mask_,   (entry & kDirty) != 0,
+          place, memory_.live(place), std::as_const(memory_).shadow(place)};
+}
+
+std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::uint32_t sets) {
+  ++walks_;
+  if (long_mode()) return walk_four_levels(address, sets);
+  const auto linear = static_cast<std::uint32_t>(address);
+  if (pae()) return walk_pae(linear, sets);
+  const std::uint32_t directory_at = directory_base() + (linear >> 22) * 4;
+  const bool large = is_large(directory_at, 0x10);
+  const auto directory =
+      read_entry(directory_at, large ? sets : 0, large ? Names::page : Names::table);
+  if (!directory || (*directory & kPresent) == 0) return std::nullopt;
+  const std::uint32_t page = linear >> 12;
+  if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
+    const auto frame = stand_ins_.shown(large_page(*directory) | (linear & 0x3ff000));
+    if (!frame) return std::nullopt;
+    return entry(page, *frame, *directory, directory_at);
+  }
+  const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
+  const auto table = read_entry(table_at, sets);
+  if (!table || (*table & kPresent) == 0) return std::nullopt;
+  return entry(page, *table & ~0xfffu, *table, table_at);
+}
+
+/// An entry of 8 bytes that is present.
+std::optional<std::uint64_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets,
+                                                        Names names) {
+  const auto low = read_entry(address, sets, names);
+  const auto high = low ? read_entry(address + 4) : std::nullopt;
+  if (!high || (*low & kPresent) == 0) return std::nullopt;
+  const std::uint64_t entry = std::uint64_t{*high} << 32 | *low;
+  if (entry >> 63 == 0) return entry;
+  met_no_execute_ = true;
+  return std::nullopt;
+}
+
+/// Two levels of tables below the pointers that the processor keeps (Intel SDM vol. 3, 4.4).
+std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std::uint32_t sets) {
+  const std::uint64_t pointer = pointers_[linear >> 30];
+  if ((pointer & kPresent) == 0) return std::nullopt;
+  const auto directory = named_by(pointer);
+  if (!directory) return std::nullopt;
+  const std::uint32_t directory_at = *directory + ((linear >> 21) & 0x1ff) * 8;
+  const bool large = is_large(directory_at, 0x20);
+  const auto named =
+      read_pae_entry(directory_at, large ? sets : 0, large ? Names::page : Names::table);
+  if (!named) return std::nullopt;
+  const std::uint32_t page = linear >> 12;
+  if ((*named & kLarge) != 0) {
+    const auto frame = named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
+    if (!frame) return std::nullopt;
+    return entry(page, *frame, static_cast<std::uint32_t>(*named), directory_at);
+  }
+  const auto table = named_by(*named);
+  if (!table) return std::nullopt;
+  const std::uint32_t table_at = *table + ((linear >> 12) & 0x1ff) * 8;
+  const auto last = read_pae_entry(table_at, sets, Names::page);
+  const auto frame = last ? named_by(*last) : std::nullopt;
+  if (!frame) return std::nullopt;
+  return entry(page, *frame, static_cast<std::uint32_t>(*last), table_at);
+}
+
+/// An entry without a trace on the bus; 0 where there is no RAM.
+std::uint32_t PageWalker::peek(std::uint32_t address) const {
+  address &= a20_mask_;
+  std::uint32_t entry = 0;
+  if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
+  return entry;
+}
+
+/// The same of an entry of eight bytes.
+std::uint64_t PageWalker::peek_wide(std::uint32_t address) const {
+  address &= a20_mask_;
+  std::uint64_t entry = 0;
+  if (memory_.is_ram(address, 8)) std::memcpy(&entry, memory_.live(address), 8);
+  return entry;
+}
+
+/// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
+bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const {
+  return (peek(address) & kLarge) != 0 && (control_.cr4 & allowed_by) != 0;
+}
+
+/// The entries for an address, without a trace on the bus. With entries of eight bytes the last one
+/// is that which is not present, if there is one.
+PageWalker::Path PageWalker::path_of(std::uint64_t address) const {
+  if (long_mode()) return four_level_path(address);
+  const auto linear = static_cast<std::uint32_t>(address);
+  const std::uint64_t pointer = pointers_[linear >> 30];
+  const auto named = (pointer & kPresent) != 0 ? named_by(pointer) : std::nullopt;
+  const std::uint32_t table = pae() ? named.value_or(kNowhere) : directory_base();
+  Path path;
+  path.at[0] = table + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4);
+  path.count = 1;
+  const std::uint32_t directory = peek(path.at[0]);
+  if (is_large(path.at[0], 0x30)) {
+    path.within = pae() ? 0x1fffff : 0x3fffff;
+    return path;
+  }
+  if (!pae()) {
+    path.at[1] = (directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
+  } else {
+    const auto pages = (directory & kPresent) != 0 ? named_by(peek_wide(path.at[0])) : std::nullopt;
+    if (!pages) return path;
+    path.at[1] = *pages + ((linear >> 12) & 0x1ff) * 8;
+  }
+  path.count = 2;
+  return path;
+}
+
+std::optional<std::uint32_t> PageWalker::locate(std::uint64_t address) const {
+  const std::uint64_t linear = reach(address);
+  if (!paging()) return static_cast<std::uint32_t>(linear) & a20_mask_;
+  const Path path = path_of(linear);
+  std::uint32_t present = kPresent;
+  for (unsigned n = 0; n < path.count; ++n) present &= peek(path.at[n]);
+  if (present == 0) return std::nullopt;
+  const std::uint64_t within = path.within;
+  const bool large = !pae() && within > 0xfff;
+  const std::uint64_t last = pae()   ? peek_wide(path.last()) & kAddress
+                             : large ? large_page(peek(path.last()))
+                                     : peek(path.last());
+  const auto shown = stand_ins_.shown((last & ~within) | (linear & within));
+  return shown ? std::optional(*shown & a20_mask_) : std::nullopt;
+}
+
+/// The rights of all levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
+/// to page directories of PAE have none.
+bool PageWalker::may_store(std::uint64_t linear, bool user) const {
+  const Path path = path_of(linear);
+  std::uint32_t rights = ~0u;
+  for (unsigned n = 0; n < path.count; ++n) rights &= peek(path.at[n]);
+  constexpr std::uint32_t kWriteProtect = 0x10000;  // CR0.WP
+  if (user) return (rights & kUser) != 0 && (rights & kWritable) != 0;
+  return (rights & kWritable) != 0 || (control_.cr0 & kWriteProtect) == 0;
+}
+
+/// The emulator may hold a page whose marks were taken back: a processor makes them once more.
+void PageWalker::mark_used(std::uint64_t linear, bool store) {
+  const Path path = path_of(linear);
+  const auto use = [this](std::uint32_t at, std::uint32_t bits) {
+    if (!memory_.is_ram(at, 4) || (peek(at) & kPresent) == 0 || (peek(at) & bits) == bits) return;
+    const unsigned size = long_mode() ? 8 : 4;
+    const std::uint64_t marked = mark(at, size, bits);
+    bus_.write(at, {reinterpret_cast<const std::uint8_t*>(&marked), size});
+  };
+  for (unsigned n = 0; n + 1 < path.count; ++n) use(path.at[n] & a20_mask_, kAccessed);
+  use(path.last() & a20_mask_, store ? kAccessed | kDirty : kAccessed);
+}
+
+void PageWalker::take_back_marks(std::uint64_t linear) {
+  if (!paging()) return;
+  const Path path = path_of(linear);
+  for (unsigned n = 0; n < path.count; ++n) {
+    const std::uint32_t at = path.at[n] & a20_mask_;
+    if (memory_.is_ram(at, 4) && memory_.is_marked(at)) memory_.restore(at, 4);
+  }
+}
+
+bool PageWalker::was_marked(std::uint64_t linear) const {
+  if (!paging()) return false;
+  const std::uint32_t at = path_of(linear).last() & a20_mask_;
+  if (!memory_.is_ram(at, 1)) return false;
+  return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
+}
+
+bool PageWalker::translate_for_update(std::uint64_t address, bool user,
+                                      std::optional<std::uint32_t> physical) {
+  if (!paging()) return true;
+  const std::uint64_t linear = reach(address);
+  // The walk is shown with the fault. A dirty page may have become read-only, as fork makes it.
+  if (!may_store(linear, user)) return false;
+  const Entry* const held = usable(linear >> 12, true);
+  if (held != nullptr && (!physical || (held->frame | (linear & 0xfff)) == *physical)) return true;
+  if (auto entry = walk(linear, kAccessed | kDirty)) {
+    entry->dirty = true;
+    insert(*entry);
+  }
+  return true;
+}
+
+std::optional<std::uint32_t> PageWalker::translate(std::uint64_t address, bool store) {
+  const std::uint64_t linear = reach(address);
+  const auto within = static_cast<std::uint32_t>(linear & 0xfff);
+  if (!paging()) return static_cast<std::uint32_t>(linear) & a20_mask_;
+  const Entry* const held = usable(linear >> 12, store);
+  if (held == nullptr) {
+    auto entry = walk(linear);
+    if (!entry) return std::nullopt;
+    mark_used(linear, store);
+    // A store has been made: the page is dirty now, whatever its entry says.
+    entry->dirty = entry->dirty || store;
+    insert(*entry);
+    return entry->frame | within;
+  }
+  return held->frame | within;
+}
+
+std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint64_t address) {
+  const std::uint64_t linear = reach(address);
+  if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
+  own_store_ = true;
+  auto walked = walk(linear, kDirty);
+  own_store_ = false;
+  if (!walked) return std::nullopt;
+  insert(*walked);
+  return walked->frame | static_cast<std::uint32_t>(linear & 0xfff);
+}
+
+std::uint32_t PageWalker::walk_as(std::uint64_t address, bool store, std::uint32_t physical) {
+  const std::uint64_t linear = reach(address);
+  auto result = translate(linear, store);
+  if (result != physical && paging()) {
+    if (Entry* held = find(linear >> 12)) *held = Entry{};
+    result = translate(linear, store);
+  }
+  if (result != physical) ++disagreements_;
+  return physical;
+}
+
+void PageWalker::faulting_walk(std::uint64_t address) {
+  if (!paging()) return;
+  const std::uint64_t linear = reach(address);
+  if (Entry* held = find(linear >> 12)) *held = Entry{};
+  faulting_ = true;
+  (void)walk(linear);
+  faulting_ = false;
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,192 @@
+#pragma once
+// The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
+// own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
+// bits it sets. Tables of two and of four levels, and those of PAE.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "monitor/bus/bus_model.h"
+#include "monitor/bus/guest_memory.h"
+#include "monitor/bus/stand_ins.h"
+
+namespace citcat::monitor {
+
+/// What decides about paging. CR3 and EFER are 0 above where a processor has less of them.
+struct ControlRegisters {
+  std::uint32_t cr0 = 0;
+  std::uint64_t cr3 = 0;
+  std::uint32_t cr4 = 0;
+  std::uint64_t efer = 0;
+};
+
+/// Linear addresses are of 64 bits; outside long mode the lower 32 count.
+class PageWalker {
+ public:
+  PageWalker(GuestMemory& memory, StandIns& stand_ins, BusModel& bus)
+      : memory_(memory), stand_ins_(stand_ins), bus_(bus) {}
+
+  /// New control registers; drops all translations. `loads_cr3`: an instruction wrote CR3, which
+  /// makes a processor with PAE read the four page-directory pointers, to keep them.
+  void set_control(const ControlRegisters& control, bool loads_cr3);
+  std::uint32_t cr0() const { return control_.cr0; }
+  std::uint64_t cr3() const { return control_.cr3; }
+  /// EFER.LMA: four levels of tables, and linear addresses of 64 bits.
+  bool long_mode() const { return (control_.efer & 0x400) != 0; }
+  /// The part of a linear address that counts: after the last one of 32 bits comes 0.
+  std::uint64_t reach(std::uint64_t linear) const { return long_mode() ? linear : linear & ~0u; }
+  /// How far `linear` lies after `base`, which may be at the end of the address space.
+  std::uint64_t behind(std::uint64_t linear, std::uint64_t base) const {
+    return reach(linear - base);
+  }
+  /// The A20 gate: closed, it clears bit 20 of every physical address.
+  void set_a20(bool open);
+  void flush();
+
+  /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
+  /// not hold the page or holds it clean for a store. Nullopt where a table says "not present".
+  std::optional<std::uint32_t> translate(std::uint64_t linear, bool store);
+  /// The same, for when the emulator says where the access went: a translation that disagrees is
+  /// walked again.
+  std::uint32_t translate_as(std::uint64_t linear, bool store, std::uint32_t physical) {
+    return holds(linear, store, physical) ? physical : walk_as(linear, store, physical);
+  }
+  /// Whether the TLB has a page, and has it there; without paging, whether it is there.
+  bool holds(std::uint64_t linear, bool store, std::uint32_t physical) {
+    if (!paging()) return (static_cast<std::uint32_t>(linear) & a20_mask_) == physical;
+    const Entry* const held = usable(reach(linear) >> 12, store);
+    return held != nullptr && (held->frame | (linear & 0xfff)) == physical;
+  }
+  /// A load whose instruction is going to store to the same place. A processor walks once, for the
+  /// store; the emulator walks for the load first, and sets the accessed bit even when the store
+  /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
+  /// emulator went, as far as it tells.
+  bool translate_for_update(std::uint64_t linear, bool user, std::optional<std::uint32_t> physical);
+  /// The same as translate() for a store that the emulator does not make: the bits that its walk
+  /// would set in the tables are set here.
+  std::optional<std::uint32_t> translate_own_store(std::uint64_t linear);
+  /// Where a linear address is, without a trace on the bus. Nullopt where a table says "not
+  /// present".
+  std::optional<std::uint32_t> locate(std::uint64_t linear) const;
+  /// Takes out of RAM again what the emulator has set in a page's entries since the bus showed
+  /// them, for an access that a processor does not make.
+  void take_back_marks(std::uint64_t linear);
+  /// Whether the emulator has walked to the page, and set bits in its entry, since the bus showed
+  /// it.
+  bool was_marked(std::uint64_t linear) const;
+  /// What a walk that ended in a page fault read. It sets no bits: those that the emulator has set,
+  /// for a load before the store that faulted, are taken out of RAM again.
+  void faulting_walk(std::uint64_t linear);
+
+  /// Whether a walk met an entry of PAE's tables that is marked no-execute, which no replayer holds
+  /// outside long mode.
+  bool met_no_execute() const { return met_no_execute_; }
+
+  /// Page-directory pointers are kept in the processor outside long mode alone.
+  bool keeps_pointers() const { return paging() && pae() && !long_mode(); }
+  /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
+  /// (Intel SDM vol. 3, table 4-8). Takes these marks out of RAM again.
+  void take_back_pointer_marks() {
+    if (keeps_pointers()) take_back_kept_marks();
+  }
+
+  std::uint64_t walks() const { return walks_; }
+  /// Translations that differed from the emulator's even after a new walk.
+  std::uint64_t disagreements() const { return disagreements_; }
+
+ private:
+  static constexpr unsigned kSets = 8, kWays = 4;
+  static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80,
+                                 kAccessed = 0x20, kDirty = 0x40;
+  static constexpr std::uint64_t kAddress = 0x000ffffffffff000;  ///< in entries of eight bytes
+  static constexpr std::uint32_t kNowhere = 0xfffff000;          ///< no table is in firmware
+
+  struct Entry {
+    std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
+    std::uint32_t frame = 0;                 ///< physical address of the page
+    bool dirty = false;
+    std::uint32_t at = 0;  ///< physical address of the table entry that maps the page
+    /// The lowest byte of that entry, where marks are: as it is, and as the bus has shown it.
+    const std::uint8_t* live = nullptr;
+    const std::uint8_t* shadow = nullptr;
+  };
+
+  /// The entries that map a page, from the top one on. A large page has fewer.
+  struct Path {
+    std::array<std::uint32_t, 4> at{};  ///< physical addresses, as they are shown
+    unsigned count = 0;
+    std::uint32_t within = 0xfff;  ///< the bits of an address that are within the page
+    std::uint32_t last() const { return at[count - 1]; }
+  };
+
+  bool paging() const { return (control_.cr0 & 0x80000000) != 0; }
+  bool pae() const { return (control_.cr4 & 0x20) != 0; }
+  std::uint32_t pointers_at() const { return static_cast<std::uint32_t>(control_.cr3) & ~0x1fu; }
+  /// Where the table or page is shown that an entry of eight bytes, or CR3, names.
+  std::optional<std::uint32_t> named_by(std::uint64_t entry) const {
+    return stand_ins_.shown(entry & kAddress);
+  }
+  /// The page of 4 MiB that an entry of four bytes names: its bits 13 to 20 are bits 32 to 39 of
+  /// the address (Intel SDM vol. 3, table 4-4).
+  static std::uint64_t large_page(std::uint32_t entry) {
+    return (entry & 0xffc00000) | std::uint64_t{entry & 0x1fe000} << 19;
+  }
+  std::uint32_t directory_base() const { return named_by(control_.cr3).value_or(kNowhere); }
+  std::uint32_t walk_as(std::uint64_t linear, bool store, std::uint32_t physical);
+  Entry* find(std::uint64_t page) {
+    for (Entry& entry : tlb_[page % kSets])
+      if (entry.page == page) return &entry;
+    return nullptr;
+  }
+  /// The entry that may be used for an access: not one for which the emulator has walked again, as
+  /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.
+  Entry* usable(std::uint64_t page, bool store) {
+    Entry* const held = find(page);
+    if (held == nullptr || (store && !held->dirty)) return nullptr;
+    const unsigned set_since = *held->live & ~*held->shadow;
+    return (set_since & (kAccessed | kDirty)) == 0 ? held : nullptr;
+  }
+  /// What an entry names.
+  enum class Names : std::uint8_t { table, page };
+  /// `sets`: bits that the walk is known to set in the last entry.
+  std::optional<Entry> walk(std::uint64_t linear, std::uint32_t sets = 0);
+  std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
+  std::optional<Entry> walk_four_levels(std::uint64_t linear, std::uint32_t sets);
+  std::optional<std::uint64_t> read_long_entry(std::uint32_t address, std::uint32_t sets,
+                                               Names names);
+  std::optional<std::uint64_t> read_pae_entry(std::uint32_t address, std::uint32_t sets,
+                                              Names names);
+  void load_pointers();
+  void take_back_kept_marks();
+  std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0,
+                                          Names names = Names::page);
+  std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
+                                             std::uint32_t sets, Names names);
+  std::uint64_t mark(std::uint32_t address, unsigned size, std::uint32_t bits);
+  std::uint32_t peek(std::uint32_t address) const;
+  std::uint64_t peek_wide(std::uint32_t address) const;
+  Entry entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
+  bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
+  Path path_of(std::uint64_t linear) const;
+  Path four_level_path(std::uint64_t linear) const;
+  bool may_store(std::uint64_t linear, bool user) const;
+  void mark_used(std::uint64_t linear, bool store);
+  void insert(const Entry& entry);
+
+  GuestMemory& memory_;
+  StandIns& stand_ins_;
+  BusModel& bus_;
+  ControlRegisters control_;
+  std::array<std::array<Entry, kWays>, kSets> tlb_;
+  std::array<unsigned, kSets> next_{};
+  std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
+  bool met_no_execute_ = false;
+  bool faulting_ = false;   ///< the walk sets no bits of its own
+  bool own_store_ = false;  ///< the walk sets its bits in RAM, where the emulator makes none
+  std::uint32_t a20_mask_ = ~0u;
+  std::uint64_t walks_ = 0, disagreements_ = 0;
+};
+
+}  // namespace citcat::monitor
