@@ -10,7 +10,7 @@
 #include "api/current_error.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/infer/places/event_placer.h"
 #include "replay/run/replay_session.h"

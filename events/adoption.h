@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 
 namespace citcat {

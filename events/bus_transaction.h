@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 
 namespace citcat {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
 #include "events/bus_anchor.h"
+#include "events/machine/address.h"
 #include "events/packed_events.h"
 #include "events/position.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 
 namespace citcat {
 

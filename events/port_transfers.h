@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "events/recording.h"
 
 namespace citcat {

@@ -15,14 +15,14 @@
 #include "events/adoption.h"
 #include "events/bus_anchor.h"
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
 #include "events/event_count.h"
 #include "events/external_write.h"
 #include "events/internal_read.h"
 #include "events/io_reads.h"
-#include "events/memory_image.h"
+#include "events/machine/cpu_state.h"
+#include "events/machine/memory_image.h"
+#include "events/machine/stand_ins.h"
 #include "events/position.h"
-#include "events/stand_ins.h"
 
 namespace citcat {
 

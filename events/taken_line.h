@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/memory/zeroed_array.h"
 #include "x86/decode/decoded_instruction.h"
 

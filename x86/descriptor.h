@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

@@ -1,6 +1,6 @@
 #include "x86/early_cpu_quirks.h"
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 
 namespace citcat {
 namespace {

@@ -1,6 +1,6 @@
 #include "x86/flag_effects.h"
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 namespace {

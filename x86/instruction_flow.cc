@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "x86/zydis_mode.h"
 
 namespace citcat {

@@ -3,7 +3,7 @@
 #include <array>
 #include <iterator>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 namespace {

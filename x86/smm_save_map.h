@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

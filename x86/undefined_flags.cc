@@ -5,7 +5,7 @@
 
 #include "x86/undefined_flags.h"
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -15,8 +15,8 @@
 
 #include "capture/bus/pins.h"
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
 #include "events/event_count.h"
+#include "events/machine/cpu_state.h"
 #include "formats/captures/samples.h"
 
 namespace citcat {

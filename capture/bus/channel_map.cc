@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/json_text.h"

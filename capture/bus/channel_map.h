@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capture/bus/bus_decoder.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/captures/samples.h"
 
 namespace citcat {

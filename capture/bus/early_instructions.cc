@@ -1,6 +1,6 @@
 #include "capture/bus/early_instructions.h"
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/decode/opcode_table.h"
 

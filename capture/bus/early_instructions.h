@@ -8,7 +8,7 @@
 #include <span>
 
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

@@ -2,7 +2,7 @@
 
 #include "capture/bus/early_instructions.h"
 #include "capture/bus/hex.h"
-#include "events/code_fetch.h"
+#include "events/machine/code_fetch.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/memory/short_queue.h"
 
 namespace citcat {

@@ -13,8 +13,8 @@
 
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
 #include "events/event_count.h"
+#include "events/machine/cpu_state.h"
 #include "events/recording.h"
 
 namespace citcat {

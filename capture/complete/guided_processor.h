@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "capture/bus/hex.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "driver-kmod/uapi/citcat_dump.h"
-#include "events/address.h"
-#include "events/cpu_state.h"
-#include "events/memory_image.h"
+#include "events/machine/address.h"
+#include "events/machine/cpu_state.h"
+#include "events/machine/memory_image.h"
 
 namespace citcat {
 

@@ -11,8 +11,8 @@
 #include "capture/import/dump_state.h"
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
-#include "events/memory_image.h"
+#include "events/machine/cpu_state.h"
+#include "events/machine/memory_image.h"
 
 namespace citcat {
 

@@ -8,7 +8,7 @@
 #include "capture/bus/side_values.h"
 #include "capture/bus/spin_loop.h"
 #include "events/completed_instructions.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/startup_event.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"

@@ -9,7 +9,7 @@
 #include "capture/bus/cycle_definitions.h"
 #include "capture/bus/hex.h"
 #include "capture/import/moo_execution.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/once_input.h"

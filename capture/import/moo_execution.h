@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/captures/moo.h"
 
 namespace citcat {

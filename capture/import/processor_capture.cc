@@ -7,11 +7,11 @@
 
 #include "capture/import/machine_records.h"
 #include "capture/import/native.h"
-#include "events/cpu_traits.h"
 #include "events/derive/begun_instruction.h"
+#include "events/machine/cpu_traits.h"
+#include "events/machine/startup_state.h"
 #include "events/processors/bus_flags.h"
 #include "events/startup_event.h"
-#include "events/startup_state.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/inspect/channel_activity.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

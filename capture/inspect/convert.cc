@@ -16,7 +16,7 @@
 #include "capture/inspect/stand_in_follower.h"
 #include "capture/inspect/text_out.h"
 #include "events/capture_time.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
 

@@ -11,8 +11,8 @@
 #include "capture/import/sample_formats.h"
 #include "capture/inspect/channel_activity.h"
 #include "capture/inspect/exchanged_lines.h"
-#include "events/cpu_traits.h"
-#include "events/memory_image.h"
+#include "events/machine/cpu_traits.h"
+#include "events/machine/memory_image.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -30,7 +30,7 @@
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 

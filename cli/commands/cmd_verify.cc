@@ -26,7 +26,7 @@
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/report/verdict.h"
-#include "events/memory_file.h"
+#include "events/machine/memory_file.h"
 #include "events/names/code_file.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 #include "events/recording.h"
 
 namespace citcat {

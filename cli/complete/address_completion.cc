@@ -5,7 +5,7 @@
 #include "capture/bus/hex.h"
 #include "capture/complete/completed_capture.h"
 #include "cli/complete/replayed_processor.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {

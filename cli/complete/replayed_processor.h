@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "capture/complete/guided_processor.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "events/recording.h"
 
 namespace citcat {

@@ -10,7 +10,7 @@
 
 #include "cli/console.h"
 #include "events/archive/machine_file.h"
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 #include "events/processors/cross_check.h"
 
 namespace citcat {

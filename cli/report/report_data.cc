@@ -21,7 +21,7 @@
 #include "cli/report/recording_info.h"
 #include "cli/report/verdict.h"
 #include "events/capture_time.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "formats/text/shell_word.h"

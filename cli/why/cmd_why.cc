@@ -13,7 +13,7 @@
 #include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
 #include "cli/why/slice_report.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "replay/slice/slicer.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
 #include "replay/machine/delivery_name.h"
 #include "x86/disassembler.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 #include "x86/disassembler.h"
 
 namespace citcat::dap {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/executed_block.h"
 

@@ -9,9 +9,9 @@
 
 #include "debugger/server/bus_window.h"
 #include "debugger/server/run_events.h"
-#include "events/address_space.h"
 #include "events/completed_instructions.h"
-#include "events/cpu_place.h"
+#include "events/machine/address_space.h"
+#include "events/machine/cpu_place.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "x86/disassembler.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 #include "replay/machine/code_place.h"
 
 namespace citcat {

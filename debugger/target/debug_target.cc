@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "events/cpu_place.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_place.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {

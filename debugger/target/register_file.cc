@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "events/cpu_place.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_place.h"
+#include "events/machine/cpu_traits.h"
 #include "x86/fx_image.h"
 #include "x86/host_fpu.h"
 

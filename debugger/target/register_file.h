@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "replay/session/moment.h"
 
 namespace citcat {

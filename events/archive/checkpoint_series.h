@@ -16,7 +16,7 @@
 
 #include "events/adoption.h"
 #include "events/archive/recording_file.h"
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 
 namespace citcat {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "events/archive/rows.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/column.h"
 #include "formats/io/error.h"

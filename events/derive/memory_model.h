@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "events/address.h"
-#include "events/memory_image.h"
+#include "events/machine/address.h"
+#include "events/machine/memory_image.h"
 #include "formats/io/error.h"
 
 namespace citcat {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "events/known_code.h"
+#include "events/machine/known_code.h"
 
 namespace citcat {
 

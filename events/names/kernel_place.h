@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "events/names/symbol_module.h"
 
 namespace citcat {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

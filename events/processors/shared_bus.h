@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 #include "events/processors/bus_note.h"
 #include "events/recording.h"
 

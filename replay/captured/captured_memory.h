@@ -6,7 +6,7 @@
 #include <span>
 
 #include "events/bus_transaction.h"
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 #include "events/packed_events.h"
 #include "events/recording.h"
 #include "formats/memory/number_set.h"

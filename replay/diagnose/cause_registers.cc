@@ -8,7 +8,7 @@
 #include <set>
 #include <span>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/diagnose/cause_generators.h"
 #include "replay/diagnose/cause_prices.h"
 #include "replay/infer/registers/page_map.h"

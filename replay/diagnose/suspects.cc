@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 #include "replay/diagnose/cause_prices.h"
 #include "replay/diagnose/cause_table.h"
 #include "replay/diagnose/emulator_differences.h"

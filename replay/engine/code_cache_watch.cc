@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

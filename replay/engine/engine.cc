@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/engine/engine_proof.h"
 #include "replay/engine/process_memory.h"

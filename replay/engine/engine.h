@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
-#include "events/address_space.h"
-#include "events/cpu_state.h"
+#include "events/machine/address.h"
+#include "events/machine/address_space.h"
+#include "events/machine/cpu_state.h"
 #include "formats/memory/zeroed_array.h"
 #include "replay/engine/code_cache_watch.h"
 #include "replay/engine/engine_registers.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/memory/zeroed_array.h"
 
 namespace citcat {

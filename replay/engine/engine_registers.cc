@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "replay/engine/unicorn_internal.h"
 
 namespace citcat {

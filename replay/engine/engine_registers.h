@@ -6,8 +6,8 @@
 #include <cstring>
 #include <span>
 
-#include "events/address_space.h"
-#include "events/cpu_state.h"
+#include "events/machine/address_space.h"
+#include "events/machine/cpu_state.h"
 
 struct uc_struct;
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/engine/library_calls.h"
 
 namespace citcat {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/block_notes.h"
 #include "x86/decode/decoded_instruction.h"
 

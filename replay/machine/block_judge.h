@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "replay/machine/executed_block.h"
 #include "replay/machine/instruction_numbers.h"

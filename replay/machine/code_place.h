@@ -1,7 +1,7 @@
 #pragma once
 // The engine's place in the code, and the size of that code.
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/engine/engine.h"
 
 namespace citcat {

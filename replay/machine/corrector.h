@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "events/address.h"
 #include "events/adoption.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 
 namespace citcat {

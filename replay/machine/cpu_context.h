@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/recording.h"
 #include "replay/engine/engine.h"
 #include "replay/engine/engine_code.h"

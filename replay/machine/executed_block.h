@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/block_code.h"
 #include "replay/machine/block_notes.h"
 #include "replay/machine/observer.h"

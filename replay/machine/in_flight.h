@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/engine/engine.h"
 #include "x86/decode/decoded_instruction.h"
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "events/address.h"
-#include "events/byte_mask.h"
-#include "events/memory_image.h"
+#include "events/machine/address.h"
+#include "events/machine/byte_mask.h"
+#include "events/machine/memory_image.h"
 #include "formats/memory/zeroed_array.h"
 #include "replay/engine/engine.h"
 

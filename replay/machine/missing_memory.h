@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/replay_stopped.h"
 
 namespace citcat {

@@ -1,6 +1,6 @@
 #include "replay/machine/mmu.h"
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 
 namespace citcat {
 

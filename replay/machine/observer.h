@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "x86/decode/decoded_instruction.h"
 

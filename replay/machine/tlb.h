@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/memory_access.h"
 
 namespace citcat {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/memory_access.h"
 
 namespace citcat {

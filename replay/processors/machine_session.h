@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "events/address.h"
 #include "events/archive/machine_file.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "replay/machine/observer.h"
 #include "replay/run/replay_session.h"

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "events/address.h"
 #include "events/archive/recording_file.h"
-#include "events/cpu_state.h"
+#include "events/machine/address.h"
+#include "events/machine/cpu_state.h"
 #include "events/position.h"
 #include "replay/machine/execution_path.h"
 #include "replay/machine/observer.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
 #include "events/bus_transaction.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 
 namespace citcat {

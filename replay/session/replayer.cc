@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "events/machine/startup_state.h"
 #include "events/position_text.h"
 #include "events/startup_event.h"
-#include "events/startup_state.h"
 #include "formats/io/error.h"
 #include "formats/io/memory_limit.h"
 #include "replay/machine/missing_memory.h"

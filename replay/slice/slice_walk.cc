@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/slice/far_flow.h"
 #include "replay/slice/slice_delivery.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/kt/kt.h"
 
 namespace citcat {

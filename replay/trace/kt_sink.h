@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "replay/machine/executed_block.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "replay/verify/repeated_lines.h"
 
 namespace citcat {

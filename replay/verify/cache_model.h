@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "events/address.h"
 #include "events/bus_transaction.h"
+#include "events/machine/address.h"
 #include "events/recording.h"
 #include "replay/machine/walk_observer.h"
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "events/bus_transaction.h"
-#include "events/code_fetch.h"
+#include "events/machine/code_fetch.h"
 
 namespace citcat {
 

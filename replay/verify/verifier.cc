@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/string_elements.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "sql/compare/plain_run.h"
 #include "tools/guest/machine_guest.h"
 

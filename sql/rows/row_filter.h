@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "events/stand_ins.h"
+#include "events/machine/stand_ins.h"
 #include "sql/rows/run_rows.h"
 
 namespace citcat::sql {

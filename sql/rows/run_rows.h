@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "replay/machine/observer.h"
 #include "sql/rows/code_piece.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/io/error.h"
 #include "sql/tables/row_filters.h"
 #include "sql/tables/table.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/diagnose/explanation.h"
 #include "replay/session/replayer.h"

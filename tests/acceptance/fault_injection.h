@@ -13,7 +13,7 @@
 
 #include "capture/bus/source.h"
 #include "capture/import/import.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "replay/diagnose/cause.h"
 
 namespace citcat::test {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 #include "fuzz/fuzz_target.h"

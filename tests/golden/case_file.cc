@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "events/cpu_traits.h"
 #include "events/derive/recording_builder.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "golden/process.h"
 #include "unit/kept_evidence.h"

@@ -1,6 +1,6 @@
 // Uses a type of each installed layer, so that headers, libraries and what they stand on must all
 // be found.
-#include <events/memory_image.h>
+#include <events/machine/memory_image.h>
 #include <formats/io/error.h>
 
 #include <iostream>

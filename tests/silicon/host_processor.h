@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat::silicon {
 

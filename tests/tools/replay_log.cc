@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "events/archive/recording_file.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/hash.h"
 #include "formats/kt/kt.h"

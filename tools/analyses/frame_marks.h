@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 

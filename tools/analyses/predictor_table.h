@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 

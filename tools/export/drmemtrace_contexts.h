@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "tools/export/drmemtrace_entries.h"
 
 namespace citcat::tools {

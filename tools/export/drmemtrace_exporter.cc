@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/processors/bus_turns.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"

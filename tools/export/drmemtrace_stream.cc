@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/trace/kt_sink.h"
 
 namespace citcat::tools {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/machine.h"
 #include "tools/export/export_file.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "tools/guest/system_call_table.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat::tools {
 

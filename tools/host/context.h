@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "replay/machine/observer.h"
 

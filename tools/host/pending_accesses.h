@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "replay/machine/observer.h"
 #include "tools/host/tool.h"

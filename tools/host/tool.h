@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 #include "events/recording.h"
 #include "formats/io/byte_reader.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/idtrace/trace_entry.h"
 #include "tools/idtrace/block_table.h"
 #include "x86/decode/decoded_instruction.h"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/idtrace/block_file.h"
 #include "formats/idtrace/code_file.h"
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/byte_writer.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "formats/idtrace/block_file.h"
 #include "formats/idtrace/code_file.h"
 #include "formats/idtrace/count_file.h"

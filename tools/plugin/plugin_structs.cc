@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 #include "replay/machine/machine.h"
 #include "tools/analyses/instruction_table.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat::tools {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/names/symbols.h"
 
 namespace citcat::tools {

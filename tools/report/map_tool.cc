@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 #include "tools/analyses/frame_marks.h"
 #include "tools/host/names.h"
 #include "tools/host/tool.h"

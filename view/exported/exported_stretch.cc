@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "events/address_space.h"
-#include "events/cpu_place.h"
+#include "events/machine/address_space.h"
+#include "events/machine/cpu_place.h"
 #include "formats/io/byte_reader.h"
 #include "view/model/answer_text.h"
 #include "x86/disassembler.h"

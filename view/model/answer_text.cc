@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "debugger/server/run_events.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/text/printable_text.h"
 #include "replay/machine/code_place.h"

@@ -6,7 +6,7 @@
 #include <deque>
 #include <map>
 
-#include "events/address_space.h"
+#include "events/machine/address_space.h"
 #include "events/position_text.h"
 #include "replay/machine/code_place.h"
 #include "view/model/answer_text.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat::view {
 

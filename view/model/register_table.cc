@@ -7,8 +7,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "events/cpu_place.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_place.h"
+#include "events/machine/cpu_traits.h"
 #include "x86/fx_image.h"
 
 namespace citcat::view {

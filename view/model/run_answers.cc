@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "view/model/answer_text.h"

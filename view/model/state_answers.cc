@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "debugger/server/run_events.h"
-#include "events/cpu_place.h"
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_place.h"
+#include "events/machine/cpu_traits.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
 #include "replay/machine/code_place.h"

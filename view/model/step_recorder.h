@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/session/moment.h"

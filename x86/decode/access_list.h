@@ -2,7 +2,7 @@
 // The accesses that an instruction makes to memory, in the processor's order, and the addresses of
 // its KT record: AccessPattern made MemoryOperand. Private to the decoder.
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/decode/encoded_operands.h"
 

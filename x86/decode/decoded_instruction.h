@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-#include "events/address.h"
-#include "events/cpu_state.h"
+#include "events/machine/address.h"
+#include "events/machine/cpu_state.h"
 #include "x86/decode/instruction_class.h"
 #include "x86/decode/opcode_row.h"
 #include "x86/decode/register_effect.h"

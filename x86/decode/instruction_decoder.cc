@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "x86/decode/access_list.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/decode/encoded_operands.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "x86/decode/flag_facts.h"
 #include "x86/decode/instruction_class.h"
 #include "x86/decode/operation.h"

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "events/address.h"
 #include "events/archive/recording_file.h"
 #include "events/bus_transaction.h"
+#include "events/machine/address.h"
 #include "events/position.h"
 
 namespace citcat {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 
 namespace citcat {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <unordered_set>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/machine/code_place.h"
 #include "x86/smm_save_map.h"
 

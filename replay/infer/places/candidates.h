@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "events/placement.h"
 #include "replay/infer/places/placement_run.h"
 #include "replay/verify/cache_log.h"

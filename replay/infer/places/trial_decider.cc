@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "events/cpu_place.h"
+#include "events/machine/cpu_place.h"
 
 namespace citcat {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 
 namespace citcat {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

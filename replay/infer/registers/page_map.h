@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "events/recording.h"
 
 namespace citcat {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "events/control_bits.h"
-#include "events/cpu_traits.h"
+#include "events/machine/control_bits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/infer/registers/protected_search.h"
 #include "replay/machine/cpu_context.h"
 #include "x86/descriptor.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/infer/places/handler_saves.h"
 #include "replay/infer/places/interrupt_evidence.h"

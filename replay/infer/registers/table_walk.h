@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 #include "replay/infer/registers/page_map.h"
 
 namespace citcat {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "events/address.h"
-#include "events/byte_mask.h"
+#include "events/machine/address.h"
+#include "events/machine/byte_mask.h"
 #include "formats/memory/zeroed_array.h"
 #include "replay/machine/block_code.h"
 #include "replay/machine/fast/area_layout.h"

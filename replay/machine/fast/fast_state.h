@@ -3,7 +3,7 @@
 // the state of a run.
 //
 // Within it addresses are numbers, as which handlers calculate them: of 32 bits, or of 64 in 64-bit
-// mode. What goes in and out has a type (events/address.h).
+// mode. What goes in and out has a type (events/machine/address.h).
 
 #include <array>
 #include <cstddef>
@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-#include "events/address.h"
-#include "events/byte_mask.h"
+#include "events/machine/address.h"
+#include "events/machine/byte_mask.h"
 #include "replay/machine/observer.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/flag_effects.h"

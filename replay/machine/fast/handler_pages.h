@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/fast/tier_state.h"
 

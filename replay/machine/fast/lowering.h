@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "events/address.h"
-#include "events/cpu_traits.h"
+#include "events/machine/address.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/machine/fast/handler_table.h"
 #include "x86/decode/decoded_instruction.h"
 #include "x86/host_vectors.h"

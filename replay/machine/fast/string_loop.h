@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/fast/fast_state.h"
 #include "replay/machine/memory.h"
 #include "x86/decode/decoded_instruction.h"

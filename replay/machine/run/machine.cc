@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/machine/run/machine_units.h"
 #include "replay/machine/units/table_descriptor.h"

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/run/code_bytes.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
 

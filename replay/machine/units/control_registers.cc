@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/model_registers.h"

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "replay/machine/units/table_descriptor.h"
 
 namespace citcat {

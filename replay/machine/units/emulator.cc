@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/control_registers.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "formats/io/error.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/units/floating_point.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/units/model_registers.h"
 #include "x86/decode/decoded_instruction.h"

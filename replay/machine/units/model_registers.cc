@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "replay/machine/replay_stopped.h"
 
 namespace citcat {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/units/table_descriptor.h"

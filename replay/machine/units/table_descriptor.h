@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "events/address.h"
-#include "events/cpu_state.h"
+#include "events/machine/address.h"
+#include "events/machine/cpu_state.h"
 #include "x86/descriptor.h"
 
 namespace citcat {

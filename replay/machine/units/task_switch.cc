@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "events/control_bits.h"
+#include "events/machine/control_bits.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/segment_loader.h"
 #include "replay/machine/units/stack_pusher.h"

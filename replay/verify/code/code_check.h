@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "events/known_code.h"
+#include "events/machine/known_code.h"
 #include "replay/machine/observer.h"
 
 namespace citcat {

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "capture/import/import.h"
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/io/error.h"
 #include "unit/temporary_folder.h"
 

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "events/memory_file.h"
+#include "events/machine/memory_file.h"
 #include "formats/io/error.h"
 #include "unit/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/session/replayer.h"
 
 namespace citcat {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "events/stand_ins.h"
+#include "events/machine/stand_ins.h"
 #include "unit/replay/machine/long_mode_guest.h"
 
 namespace citcat {

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "events/cpu_traits.h"
 #include "events/derive/recording_builder.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/session/replayer.h"
 #include "replay/verify/verifier.h"
 #include "unit/kept_evidence.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "replay/session/replayer.h"
 #include "unit/replay/machine/both_paths.h"
 

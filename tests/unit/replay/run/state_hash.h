@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/io/hash.h"
 #include "replay/machine/memory.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "tools/guest/process_names.h"
 
 namespace citcat::tools {

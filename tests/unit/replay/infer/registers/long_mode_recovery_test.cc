@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 #include "formats/io/error.h"
 #include "replay/infer/registers/state_recovery.h"
 #include "unit/replay/infer/places/dword_bus.h"

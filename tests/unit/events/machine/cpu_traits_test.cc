@@ -1,4 +1,4 @@
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 
 #include <gtest/gtest.h>
 

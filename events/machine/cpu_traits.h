@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

@@ -1,4 +1,4 @@
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

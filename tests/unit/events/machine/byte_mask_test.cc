@@ -1,4 +1,4 @@
-#include "events/byte_mask.h"
+#include "events/machine/byte_mask.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

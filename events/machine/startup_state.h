@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

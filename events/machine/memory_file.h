@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 
 namespace citcat {
 

@@ -67,7 +67,7 @@ struct LinearSpace {
 };
 
 /// Physical byte address after the A20 gate, as the processor's pins carry it. For a page beyond 4
-/// GiB it is the address of the page's stand-in (events/stand_ins.h).
+/// GiB it is the address of the page's stand-in (events/machine/stand_ins.h).
 using PhysAddr = Address<PhysicalSpace>;
 /// Physical byte address of up to 52 bits, as the machine itself has it in page tables and CR3.
 using MachineAddr = Address<MachineSpace>;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "events/address.h"
+#include "events/machine/address.h"
 
 namespace citcat {
 

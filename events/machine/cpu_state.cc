@@ -1,4 +1,4 @@
-#include "events/cpu_state.h"
+#include "events/machine/cpu_state.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "events/cpu_traits.h"
+#include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 

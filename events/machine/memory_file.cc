@@ -1,4 +1,4 @@
-#include "events/memory_file.h"
+#include "events/machine/memory_file.h"
 
 #include <span>
 

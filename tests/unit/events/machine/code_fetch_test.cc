@@ -1,4 +1,4 @@
-#include "events/code_fetch.h"
+#include "events/machine/code_fetch.h"
 
 #include <gtest/gtest.h>
 

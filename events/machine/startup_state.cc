@@ -1,4 +1,4 @@
-#include "events/startup_state.h"
+#include "events/machine/startup_state.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "events/stand_ins.h"
+#include "events/machine/stand_ins.h"
 
 #include <gtest/gtest.h>
 

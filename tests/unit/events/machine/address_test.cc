@@ -1,5 +1,5 @@
 // Arithmetic of addresses.
-#include "events/address.h"
+#include "events/machine/address.h"
 
 #include <gtest/gtest.h>
 

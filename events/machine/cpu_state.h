@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "events/long_mode_state.h"
+#include "events/machine/long_mode_state.h"
 
 namespace citcat {
 

@@ -1,8 +1,8 @@
 #pragma once
 // The place in the code at which a processor's state is.
 
-#include "events/address.h"
-#include "events/cpu_state.h"
+#include "events/machine/address.h"
+#include "events/machine/cpu_state.h"
 
 namespace citcat {
 

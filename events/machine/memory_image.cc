@@ -1,4 +1,4 @@
-#include "events/memory_image.h"
+#include "events/machine/memory_image.h"
 
 #include <algorithm>
 #include <cstring>

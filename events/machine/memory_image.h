@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "events/address.h"
-#include "events/byte_mask.h"
+#include "events/machine/address.h"
+#include "events/machine/byte_mask.h"
 
 namespace citcat {
 
