@@ -1,6 +1,8 @@
 #include "formats/captures/sample_csv.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +28,7 @@ class CsvSource final : public SampleSource {
   explicit CsvSource(std::unique_ptr<InputStream> input)
       : head_(head_of(*input)), lines_(std::move(input), line_end_of(head_)) {
     if (line_end_of(head_) == '\r') std::replace(head_.begin(), head_.end(), '\r', '\n');
+    marks_numbers_ = marks_numbers(head_);
     info_.name = lines_.name();
     read_head();
     head_ = {};
@@ -41,7 +44,7 @@ class CsvSource final : public SampleSource {
     while (!buffer_.full()) {
       if (!row_pending_ && !lines_.next(row_)) break;
       row_pending_ = false;
-      if (is_comment(row_)) continue;
+      if (is_comment(row_, marks_numbers_)) continue;
       if (separator_ == ' ') {
         read_words(row_);
       } else {
@@ -79,12 +82,14 @@ class CsvSource final : public SampleSource {
     std::size_t bits = 0;
     CellForm::Kind kind = CellForm::Kind::level;
     unsigned base = 16;
+    double low_to = 0, high_from = 0;  ///< voltages between them change nothing
   };
 
   /// What the columns are judged by.
   static std::string head_of(InputStream& input) {
     constexpr std::size_t kHeadBytes = std::size_t{1} << 16;
     const auto head = input.peek(kHeadBytes);
+    if (auto wide = Utf16Decoder::for_text(head)) return wide->decode(head);
     return {head.begin(), head.end()};
   }
 
@@ -93,7 +98,7 @@ class CsvSource final : public SampleSource {
     separator_ = separator_of(head_);
     const std::uint64_t names_line = line_of_names(head_, separator_);
     while (lines_.next(row_)) {
-      if (is_comment(row_)) {
+      if (is_comment(row_, marks_numbers_)) {
         read_comment(row_);
         continue;
       }
@@ -412,10 +417,13 @@ class CsvSource final : public SampleSource {
       return field.size() > 1 && parse_cell(field, 16);
     });
     const auto cells = head_cells(fields);
+    bool voltages = false;
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      voltages = voltages || (!columns_[i].time && are_voltages(cells[i]));
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
       if (column.time) continue;
-      const CellForm form = form_of_cells(column.name, cells[i], numbers);
+      const CellForm form = form_of_cells(column.name, cells[i], numbers, voltages);
       // Disassembly, symbols: columns for people.
       column.time = form.kind == CellForm::Kind::text;
       column.kind = form.kind;
@@ -426,6 +434,36 @@ class CsvSource final : public SampleSource {
       if (!form.doubt.empty())
         doubts_.push_back("column '" + column.name + "' is read as " + form.doubt);
     }
+    if (voltages) set_thresholds(cells);
+  }
+
+  /// In the middle of the range of the first rows; a column that hardly moves in them has the
+  /// threshold of the one that moves most.
+  void set_thresholds(const std::vector<std::vector<std::string_view>>& cells) {
+    constexpr double kMoves = 0.25, kHysteresis = 0.1;
+    CellRange widest;
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i].kind == CellForm::Kind::voltage &&
+          range_of(cells[i]).width() > widest.width())
+        widest = range_of(cells[i]);
+    std::string list;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      Column& column = columns_[i];
+      if (column.kind != CellForm::Kind::voltage) continue;
+      CellRange range = range_of(cells[i]);
+      if (range.width() < kMoves * widest.width()) range = widest;
+      const double middle = range.least + range.width() / 2;
+      column.low_to = middle - kHysteresis * range.width();
+      column.high_from = middle + kHysteresis * range.width();
+      std::array<char, 32> text{};
+      const auto end = std::to_chars(text.data(), text.data() + text.size(), middle,
+                                     std::chars_format::general, 3);
+      list += (list.empty() ? "" : ", ") + column.name + ' ' + std::string(text.data(), end.ptr);
+    }
+    doubts_.push_back(
+        "voltages are read as levels, by the middle of their range in the first rows "
+        "and a tenth of it as hysteresis: " +
+        list);
   }
 
   /// A row of words: read up to the first column of text.
@@ -494,6 +532,8 @@ class CsvSource final : public SampleSource {
         return read_level(column, field, level_in_words(field));
       case CellForm::Kind::real_level:
         return read_level(column, field, real_level(field));
+      case CellForm::Kind::voltage:
+        return read_voltage(column, field);
       case CellForm::Kind::number:
       case CellForm::Kind::text:
         return read_number(column, field);
@@ -502,6 +542,12 @@ class CsvSource final : public SampleSource {
   void read_level(const Column& column, std::string_view field, std::optional<bool> level) {
     if (!level) check_unknown(column, field);
     set_level(sample_, column.first_channel, level.value_or(false));
+  }
+  void read_voltage(const Column& column, std::string_view field) {
+    const auto value = real_number(field);
+    if (!value) bad_value(column, field);
+    if (*value >= column.high_from) set_level(sample_, column.first_channel, true);
+    if (*value <= column.low_to) set_level(sample_, column.first_channel, false);
   }
   void read_number(const Column& column, std::string_view field) {
     const auto value = parse_cell(field, column.base);
@@ -514,6 +560,9 @@ class CsvSource final : public SampleSource {
     const std::string_view base = column.base == 2    ? "binary "
                                   : column.base == 10 ? "decimal "
                                                       : "";
+    if (column.kind == CellForm::Kind::voltage)
+      lines_.fail("expected a voltage in column '" + column.name + "', found '" + shown(field) +
+                  "'");
     lines_.fail("expected a " + std::string(base) + "value of " + std::to_string(column.bits) +
                 " bits in column '" + column.name + "', found '" + shown(field) + "'");
   }
@@ -536,6 +585,7 @@ class CsvSource final : public SampleSource {
   LineReader lines_;
   SampleInfo info_;
   char separator_ = ',';
+  bool marks_numbers_ = false;       ///< rows may begin with a word like "#18"
   std::vector<std::string> listed_;  ///< channel names of a comment
   std::string comment_;              ///< the last one
   std::vector<Column> columns_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "formats/captures/bit_range.h"
@@ -208,13 +209,63 @@ std::optional<bool> real_level(std::string_view cell) {
   return cell[0] == '1';
 }
 
+std::optional<double> real_number(std::string_view cell) {
+  if (!cell.empty() && cell.front() == '+') cell.remove_prefix(1);
+  std::string text(cell);
+  std::replace(text.begin(), text.end(), ',', '.');
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+/// Real numbers that rise from row to row: of times, whatever the name says (Keysight's "x-axis").
+static bool are_positions(const std::vector<std::string_view>& cells) {
+  std::optional<double> last;
+  for (const std::string_view cell : cells) {
+    const auto value = real_number(cell);
+    if (!value || (last && *value <= *last)) return false;
+    last = value;
+  }
+  return cells.size() > 2;
+}
+
+bool are_voltages(const std::vector<std::string_view>& cells) {
+  std::size_t with_sign = 0, others = 0;
+  for (const std::string_view cell : cells) {
+    if (cell.empty() || is_unknown_level(cell)) continue;
+    if (!real_number(cell)) return false;
+    with_sign += cell.find_first_of(".,") != std::string_view::npos ? 1 : 0;
+    others += cell != "0" && cell != "1" && !real_level(cell) ? 1 : 0;
+  }
+  return !are_positions(cells) && with_sign > cells.size() / 4 && others > cells.size() / 4;
+}
+
+CellRange range_of(const std::vector<std::string_view>& cells) {
+  std::optional<CellRange> range;
+  for (const std::string_view cell : cells) {
+    const auto value = real_number(cell);
+    if (!value) continue;
+    if (!range) range = CellRange{*value, *value};
+    range->least = std::min(range->least, *value);
+    range->greatest = std::max(range->greatest, *value);
+  }
+  return range.value_or(CellRange{});
+}
+
 CellForm form_of_cells(std::string_view name, const std::vector<std::string_view>& cells,
-                       bool numbers) {
+                       bool numbers, bool voltages) {
   const std::string_view first = cells.front();
   CellForm form;
   form.channels.emplace_back(name);
   if (level_in_words(first)) {
     form.kind = CellForm::Kind::word_level;
+    return form;
+  }
+  if (voltages && first.find_first_of(".,") != std::string_view::npos && real_number(first) &&
+      !are_positions(cells)) {
+    form.kind = CellForm::Kind::voltage;
     return form;
   }
   if (real_level(first)) {

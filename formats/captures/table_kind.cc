@@ -98,9 +98,10 @@ bool is_table_of_levels(std::string_view text) {
          std::all_of(lines.begin() + 1, lines.begin() + 1 + kRows, levels);
 }
 
-/// The beginning of a file, with the line ends of today.
+/// The beginning of a file, with the line ends and characters of today.
 std::string prefix_text(std::span<const std::uint8_t> prefix) {
-  std::string text(prefix.begin(), prefix.end());
+  auto wide = Utf16Decoder::for_text(prefix);
+  std::string text = wide ? wide->decode(prefix) : std::string(prefix.begin(), prefix.end());
   if (line_end_of(text) == '\r') std::replace(text.begin(), text.end(), '\r', '\n');
   return text;
 }
@@ -126,8 +127,6 @@ int rate_sample_csv(std::span<const std::uint8_t> prefix) {
 std::string complaint_of_table(std::span<const std::uint8_t> prefix) {
   const std::string head = prefix_text(prefix);
   const std::string_view text = head;
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-    return "it is text in UTF-16: save it as UTF-8";
   if (text.find('\0') != std::string_view::npos) return {};
   return judge_table(text).complaint;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "formats/io/line_reader.h"
 
@@ -70,7 +71,28 @@ std::vector<std::string_view> split_row(std::string_view line, char separator) {
   return fields;
 }
 
-bool is_comment(std::string_view line) {
+/// "#18,": a word and a separator.
+static bool begins_with_marked_number(std::string_view line) {
+  if (line.empty() || line[0] != '#') return false;
+  const std::size_t end = line.find_first_not_of("0123456789abcdefABCDEF", 1);
+  return end != std::string_view::npos && end > 1 && std::strchr(",;\t|", line[end]) != nullptr;
+}
+
+bool marks_numbers(std::string_view head) {
+  // One may be a comment.
+  constexpr int kRows = 2;
+  for (int row = 0; row < kRows; ++row) {
+    const std::size_t end = head.rfind('\n');
+    if (end == std::string_view::npos) return false;
+    head = head.substr(0, end);
+    // rfind() finds nothing before the first line: npos + 1 is its beginning.
+    if (!begins_with_marked_number(head.substr(head.rfind('\n') + 1))) return false;
+  }
+  return true;
+}
+
+bool is_comment(std::string_view line, bool marks_numbers) {
+  if (marks_numbers && begins_with_marked_number(line)) return false;
   // "#,CLK,S0" and "#;CLK;S0" are names of columns, of which the first numbers the rows.
   const bool counts = line.size() > 1 && line[0] == '#' && (line[1] == ',' || line[1] == ';');
   // DOS programs may end a text with Ctrl-Z.
@@ -138,6 +160,7 @@ char separator_of(std::string_view head) {
 
 std::vector<NumberedLine> lines_of(std::string_view head, std::size_t most) {
   std::vector<NumberedLine> lines;
+  const bool marked = marks_numbers(head);
   for (std::uint64_t number = 1; lines.size() < most; ++number) {
     const auto end = head.find('\n');
     if (end == std::string_view::npos) break;
@@ -145,7 +168,7 @@ std::vector<NumberedLine> lines_of(std::string_view head, std::size_t most) {
     head.remove_prefix(end + 1);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     const bool rule = line.find('|') != std::string_view::npos && is_rule(line);
-    if (!is_comment(line) && !rule) lines.push_back({line, number});
+    if (!is_comment(line, marked) && !rule) lines.push_back({line, number});
   }
   return lines;
 }

@@ -21,8 +21,11 @@ std::string_view without_edges(std::string_view line, char separator);
 /// The fields of a row; a blank as the separator stands for any number of them.
 std::vector<std::string_view> split_row(std::string_view line, char separator);
 
-/// Empty, or begins with ';' or '#', but not with the name '#' of a column.
-bool is_comment(std::string_view line);
+/// Empty, or begins with ';' or '#', but not with the name '#' of a column. `marks_numbers`: a '#'
+/// marks hexadecimal numbers as well (marks_numbers()).
+bool is_comment(std::string_view line, bool marks_numbers);
+/// Whether rows of a table begin with words like "#18", by the last lines of its beginning.
+bool marks_numbers(std::string_view head);
 /// The rule below the names of a printed table.
 bool is_rule(std::string_view line);
 std::string lower_case(std::string_view text);

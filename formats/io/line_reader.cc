@@ -18,6 +18,11 @@ bool LineReader::next(std::string_view& line) {
         open_end_ = true;
         break;
       }
+      if (wide_) {
+        decoded_ = wide_->decode(bytes);
+        block_ = decoded_;
+        continue;
+      }
       block_ = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
     const auto end = block_.find(line_end_);
@@ -49,6 +54,7 @@ void LineReader::skip_mark() {
           head.begin(), head.end(), kByteOrderMark.begin(), kByteOrderMark.end(),
           [](std::uint8_t byte, char mark) { return byte == static_cast<std::uint8_t>(mark); }))
     input_->consume(kByteOrderMark.size());
+  wide_ = Utf16Decoder::for_text(input_->peek(2));
 }
 
 void LineReader::fail(const std::string& message) const {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "formats/io/input.h"
+#include "formats/text/utf16.h"
 
 namespace citcat {
 
@@ -15,7 +17,7 @@ namespace citcat {
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 /// Reads a stream line by line. A line ends with LF or CR LF; the last one need not end at all. A
-/// byte-order mark at the beginning is passed over.
+/// byte-order mark at the beginning is passed over; after that of UTF-16, lines are read as UTF-8.
 class LineReader {
  public:
   /// `line_end`: '\r' for the text files of old Macintoshes, which have no LF at all.
@@ -43,8 +45,10 @@ class LineReader {
   std::unique_ptr<InputStream> owned_;  ///< null when somebody else owns it
   InputStream* input_;
   char line_end_ = '\n';
-  std::string_view block_;  ///< unread part of what the stream handed out
-  std::string joined_;      ///< a line that began in an earlier block
+  std::optional<Utf16Decoder> wide_;  ///< where the text is in UTF-16
+  std::string decoded_;               ///< by it
+  std::string_view block_;            ///< unread part of what the stream handed out
+  std::string joined_;                ///< a line that began in an earlier block
   std::uint64_t number_ = 0;
   bool open_end_ = false;
 };

@@ -345,9 +345,81 @@ TEST(TableDialects, NamesBelowSettingsMayBeNumbers) {
   EXPECT_EQ(words.channels.size(), 12u + 8);
 }
 
-TEST(TableDialects, TextOfTwoBytesACharacterIsToldOf) {
-  EXPECT_NE(complaint(std::string_view("\xff\xfe\x41\0,\0B\0", 8)).find("UTF-16"),
-            std::string::npos);
+/// `text`, which has no characters beyond the basic plane, in UTF-16 with its mark.
+std::string in_utf16(const std::u16string& text, bool big_endian) {
+  std::string bytes;
+  for (const char16_t unit : u"\ufeff" + text) {
+    const char low = static_cast<char>(unit & 0xff), high = static_cast<char>(unit >> 8);
+    bytes += {big_endian ? high : low, big_endian ? low : high};
+  }
+  return bytes;
+}
+
+TEST(TableDialects, TextOfTwoBytesACharacterIsReadInBothOrders) {
+  for (const bool big_endian : {false, true}) {
+    std::u16string text = u"Time (\u00b5s)\tCLK\tS0\r\n";
+    // Longer than a block of the reader.
+    for (int i = 0; i < 30000; ++i) {
+      for (const char c : fmt::format("{:.2f}\t{}\t{}\r\n", i * 0.02, i % 2, i / 2 % 2))
+        text += static_cast<char16_t>(c);
+    }
+    const std::string bytes = in_utf16(text, big_endian);
+    EXPECT_GE(rate(bytes), 30);
+    EXPECT_EQ(complaint(bytes), "");
+    const Table table = read(bytes);
+    EXPECT_EQ(table.channels, (std::vector<std::string>{"CLK", "S0"}));
+    ASSERT_EQ(table.levels.size(), 30000u);
+    for (std::size_t i = 0; i < table.levels.size(); ++i) ASSERT_EQ(table.levels[i], i % 4);
+    EXPECT_NEAR(table.rate, 1 / kStep, 1e-3 / kStep);
+  }
+}
+
+TEST(TableDialects, RowsMayBeginWithAMarkedNumber) {
+  for (const char* head : {"AD[7:0],CLK\n", "# made today\nAD[7:0],CLK\n", ""}) {
+    std::string text = head;
+    Numbers expected;
+    for (unsigned i = 0; i < 20; ++i) {
+      text += fmt::format("#{:02X},{}\n", i * 0x0b, i % 2);
+      expected.push_back(i * 0x0b);
+      expected.push_back(i % 2);
+    }
+    EXPECT_GE(rate(text), 30) << head;
+    EXPECT_EQ(read(text).levels, expected) << head;
+  }
+  // One line of the kind is a comment.
+  EXPECT_EQ(read("A,B\n0,1\n#1,2\n1,1\n").levels, (Numbers{2, 3}));
+}
+
+TEST(TableDialects, VoltagesAreLevelsByTheMiddleOfTheirRange) {
+  // The second column rings around its threshold, the third one hardly moves.
+  for (const char separator : {',', ';'}) {
+    std::string text = replaced("Time [s],CLK,S0,GND\n", ',', separator);
+    constexpr double kSlow[] = {0.1, 1.7, 1.6, 4.9, 5.0, 2.4, 2.6, 0.0};
+    for (int i = 0; i < 64; ++i) {
+      std::string row = fmt::format("{:.9f}x{:.3e}x{:.2f}x{:.3f}\n", i * 20e-9,
+                                    i % 2 != 0 ? 3.28 : -0.02, kSlow[i / 8 % 8], 0.01 * (i % 3));
+      if (separator == ';') row = replaced(row, '.', ',');
+      text += replaced(row, 'x', separator);
+    }
+    EXPECT_GE(rate(text), 30);
+    const Table table = read(text);
+    EXPECT_EQ(table.channels, (std::vector<std::string>{"CLK", "S0", "GND"}));
+    ASSERT_EQ(table.levels.size(), 64u);
+    for (unsigned i = 0; i < 64; ++i) {
+      const unsigned eighth = i / 8;
+      const unsigned slow = eighth >= 3 && eighth < 7 ? 2u : 0u;
+      EXPECT_EQ(table.levels[i], (i % 2) + slow) << i;
+    }
+    ASSERT_EQ(table.warnings.size(), 1u);
+    EXPECT_NE(table.warnings[0].find("CLK 1.63, S0 2.5, GND 2.5"), std::string::npos)
+        << table.warnings[0];
+  }
+}
+
+TEST(TableDialects, AVoltageThatIsNoneIsRefused) {
+  std::string text = "A,B\n";
+  for (int i = 0; i < 20; ++i) text += i % 2 != 0 ? "0.02,3.3\n" : "3.3,0.0\n";
+  EXPECT_THROW(read(text + "off,1.2\n"), FormatError);
 }
 
 TEST(TableDialects, ChangesAreNumberedByTheNanosecond) {
