@@ -14,7 +14,7 @@
 #include <string>
 
 #include "monitor/options/trigger.h"
-#include "monitor/recorder/recorder.h"
+#include "monitor/state/registers.h"
 
 namespace citcat::monitor {
 

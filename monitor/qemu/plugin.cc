@@ -149,8 +149,8 @@ void arm() {
 }
 
 /// The totals of all processors.
-Recorder::Totals recorded() {
-  Recorder::Totals all;
+Totals recorded() {
+  Totals all;
   for (const auto& one : monitor->processors) all.add(one->recorder.totals());
   return all;
 }
@@ -158,7 +158,7 @@ Recorder::Totals recorded() {
 void end_recording(const std::string& reason) {
   if (!monitor->several()) return monitor->now->recorder.end(reason);
   for (const auto& one : monitor->processors) one->recorder.close(reason);
-  Recorder::say_totals(recorded(), reason, monitor->sink);
+  recorded().say(reason, monitor->sink);
 }
 
 void finish(const std::string& reason) {

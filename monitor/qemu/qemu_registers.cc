@@ -105,10 +105,7 @@ bool QemuRegisters::find_registers() {
   return true;
 }
 
-bool QemuRegisters::in_virtual8086() {
-  constexpr std::uint32_t kVirtual8086 = 1u << 17;
-  return (read(kFlags) & kVirtual8086) != 0;
-}
+bool QemuRegisters::in_virtual8086() { return (read(kFlags) & kVirtual8086) != 0; }
 
 CodeSize QemuRegisters::code_size() {
   constexpr std::uint32_t kLocal = 4, kWide = 0x400000;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "monitor/qemu/qemu_plugin_api.h"
-#include "monitor/recorder/recorder.h"
+#include "monitor/state/registers.h"
 #include "monitor/state/state_block.h"
 
 namespace citcat::monitor {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "monitor/log/interrupt_log.h"
+#include "monitor/log/logged_state.h"
 
 namespace citcat::monitor {
 

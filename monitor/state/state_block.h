@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "monitor/log/interrupt_log.h"
+#include "monitor/log/logged_state.h"
 #include "monitor/state/fpu_image.h"
 
 namespace citcat::monitor {

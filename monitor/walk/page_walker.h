@@ -11,16 +11,9 @@
 #include "monitor/bus/bus_model.h"
 #include "monitor/bus/guest_memory.h"
 #include "monitor/bus/stand_ins.h"
+#include "monitor/state/control_registers.h"
 
 namespace citcat::monitor {
-
-/// What decides about paging. CR3 and EFER are 0 above where a processor has less of them.
-struct ControlRegisters {
-  std::uint32_t cr0 = 0;
-  std::uint64_t cr3 = 0;
-  std::uint32_t cr4 = 0;
-  std::uint64_t efer = 0;
-};
 
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {

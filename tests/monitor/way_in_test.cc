@@ -1,7 +1,7 @@
 // What is read on the way into a handler, and what ends it: a row for each check of INT n's
 // operation (Intel SDM vol. 2, INT n; vol. 3, 6.12.1 and 6.14).
 
-#include "monitor/recorder/way_in.h"
+#include "monitor/delivery/way_in.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "monitor/recorder/way_in.h"
+#include "monitor/delivery/way_in.h"
+
+#include "monitor/log/exceptions.h"
 
 namespace citcat::monitor {
 namespace {
 
-constexpr unsigned kDoubleFault = 8, kTaskSegment = 10, kNotPresent = 11, kStackFault = 12,
-                   kProtection = 13, kPageFault = 14;
 constexpr unsigned kTaskGate = 5, kInterrupt16 = 6, kTrap16 = 7, kInterrupt32 = 14, kTrap32 = 15;
 constexpr std::uint32_t kInTable = 2;  // of an error code: the selector is a vector
 // A task segment of long mode (Intel SDM vol. 3, figure 7-11).
@@ -22,7 +22,7 @@ bool contributes(unsigned vector) {
   return vector == 0 || (vector >= kTaskSegment && vector <= kProtection);
 }
 
-std::uint64_t stack_mask(std::uint32_t high) { return (high & kBig) != 0 ? 0xffffffff : 0xffff; }
+std::uint64_t mask_of_stack(std::uint32_t high) { return (high & kBig) != 0 ? 0xffffffff : 0xffff; }
 
 }  // namespace
 
@@ -96,7 +96,7 @@ std::optional<Refusal> WayIn::read_stack() {
   const LoggedState& state = event_.before;
   stack_base = state.segment[2].base;
   top = static_cast<std::uint32_t>(state.gpr[4]);
-  mask = stack_mask(state.segment[2].flags);
+  mask = mask_of_stack(state.segment[2].flags);
   if (!inner) return std::nullopt;
   const bool wide = (state.tr.flags & 0x800) != 0;
   const unsigned bytes = wide ? 4 : 2;
@@ -114,7 +114,7 @@ std::optional<Refusal> WayIn::read_stack() {
     return invalid;
   if (!entry.present()) return refused(kStackFault, selector & 0xfffc);
   stack_base = entry.base();
-  mask = stack_mask(entry.high);
+  mask = mask_of_stack(entry.high);
   return std::nullopt;
 }
 

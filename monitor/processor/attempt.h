@@ -1,0 +1,53 @@
+#pragma once
+// The emulator gives an instruction up that finds a device in the middle of a block, and begins it
+// again, sometimes more than once: what it has shown by then is on the bus already.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "monitor/instructions/insn_class.h"
+
+namespace citcat::monitor {
+
+class Attempt {
+ public:
+  /// An instruction or an iteration begins, or begins again.
+  void begin(bool again) {
+    shown_before_ = again ? std::max(shown_, shown_before_) : 0;
+    shown_ = 0;
+    if (!again) first_read_.reset();
+  }
+  /// Whether an instruction reads once more what it read first, before it has stored anything:
+  /// begun again where the store goes to a device. The emulator does not say that it begins
+  /// (QEMU 7.2, accel/tcg/translate-all.c, cpu_io_recompile(): CF_MEMI_ONLY).
+  bool is_begun_anew(InsnKind kind, bool store, std::uint64_t linear) {
+    const bool may = kind == InsnKind::plain || kind == InsnKind::movs;
+    const bool again = may && !store && first_read_ == linear;
+    if (store) {
+      first_read_.reset();
+    } else if (shown_ == 0) {
+      first_read_ = linear;
+    }
+    return again;
+  }
+  bool may_begin_anew(std::uint64_t linear) const { return first_read_ == linear; }
+  /// An access is about to be shown: whether it has been, in an attempt before.
+  bool was_shown() { return shown_++ < shown_before_; }
+  bool repeats() const { return shown_before_ != 0; }
+  // An access has been made of which nothing is seen.
+  void note_load(std::uint64_t linear) {
+    if (shown_++ == 0) first_read_ = linear;
+  }
+  void note_store() {
+    first_read_.reset();
+    ++shown_;
+  }
+
+ private:
+  unsigned shown_ = 0;         ///< accesses since the attempt or the iteration began
+  unsigned shown_before_ = 0;  ///< in the attempt before: the first of these are the same
+  std::optional<std::uint64_t> first_read_;  ///< its first access, a read, until it stores
+};
+
+}  // namespace citcat::monitor

@@ -1,0 +1,63 @@
+#include "monitor/processor/code_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <span>
+
+namespace citcat::monitor {
+
+/// The base of CS, where an instruction that was translated at a linear address is at `ip`. Once
+/// known it stays until something loads CS.
+std::uint64_t CodeStream::base_at(std::uint64_t ip, std::uint64_t translated_at) {
+  if (segment_.known) return segment_.base;
+  // Flat; asked again each time, because SYSENTER loads CS too.
+  if (!cpu_.in_real_mode() && ip == translated_at) return segment_.base = 0;
+  take_selector();
+  segment_.base = cpu_.in_real_mode() && !segment_.hidden ? std::uint32_t{segment_.selector} << 4
+                                                          : cpu_.registers.state().segment[1].base;
+  segment_.known = true;
+  return segment_.base;
+}
+
+std::uint64_t CodeStream::effective_address(const Insn& insn, const LoggedState& state) const {
+  const MemoryOperand& operand = insn.what.operand;
+  std::array<std::uint64_t, kRip + 1> registers;
+  std::copy(std::begin(state.gpr), std::end(state.gpr), registers.begin());
+  registers[kRip] = insn.linear + displacement_;
+  const std::uint64_t offset = operand_offset(operand, registers.data(), true);
+  // In 64-bit mode FS and GS alone have a base.
+  const bool flat = insn.code == CodeSize::bits64 && operand.segment < kFs;
+  const std::uint64_t base = flat ? 0 : state.segment[operand.segment].base;
+  return linear_at(base, offset, operand.width).value;
+}
+
+bool CodeStream::fetch_unseen(const Insn& insn, std::uint64_t linear) {
+  const auto physical = static_cast<std::uint32_t>(insn.physical);
+  if (cpu_.several || insn.physical != physical || cpu_.stand_ins.any() ||
+      insn.size > left_in_page(linear) || !cpu_.walker.holds(linear, false, physical) ||
+      !cpu_.bus.fetch_unseen(physical, {insn.bytes.data(), insn.size}))
+    return false;
+  pass(linear, insn.size);
+  line_is_known_ = true;
+  return true;
+}
+
+void CodeStream::fetch(const Insn& insn, std::uint64_t linear) {
+  line_is_known_ = false;
+  const bool sequential = linear == next_;
+  pass(linear, insn.size);
+  const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, left_in_page(linear));
+  const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
+  const bool is_in_ram = insn.physical != GuestMemory::kNotInRam;
+  const auto physical =
+      is_in_ram ? cpu_.stand_ins.shown(insn.physical) : cpu_.walker.translate(linear, false);
+  if (!physical) return;
+  if (is_in_ram) cpu_.walker.translate_as(linear, false, *physical);
+  line_is_known_ = cpu_.bus.fetch(*physical, bytes.first(in_page), sequential);
+  if (in_page == insn.size) return;
+  const auto second = cpu_.walker.translate(linear + in_page, false);
+  line_is_known_ = second && cpu_.bus.fetch(*second, bytes.subspan(in_page), true);
+}
+
+}  // namespace citcat::monitor

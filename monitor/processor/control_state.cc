@@ -1,0 +1,56 @@
+#include "monitor/processor/control_state.h"
+
+namespace citcat::monitor {
+namespace {
+
+constexpr std::uint32_t kFiveLevels = 1u << 12, kProcessContexts = 1u << 17;  // of CR4
+
+}  // namespace
+
+void ControlState::take() {
+  if (!recording_.active()) return;
+  take_paging();
+  refuse_unheld();
+  cpu_.load_breakpoints();
+}
+
+void ControlState::take_paging() {
+  change_mode();
+  cpu_.follow_a20();
+  // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
+  cpu_.walker.set_control(cpu_.registers.control(), true);
+}
+
+void ControlState::load(const InsnClass& what) {
+  const bool was_real = cpu_.in_real_mode(), was_long = cpu_.walker.long_mode();
+  cpu_.walker.set_control(cpu_.registers.control(), what.loads_cr3);
+  if (cpu_.in_real_mode() != was_real || cpu_.walker.long_mode() != was_long) change_mode();
+  refuse_unheld();
+}
+
+/// Segments stay as they are until they are loaded.
+void ControlState::change_mode() {
+  cpu_.bases.forget();
+  tables_.forget();
+  code_.forget_segment(true);
+  cpu_.segments.forget_all();
+  code_.take_selector();
+  cpu_.registers.forget_segments();
+}
+
+void ControlState::refuse_unheld() {
+  const std::uint32_t cr4 = cpu_.registers.control().cr4;
+  const bool newer_components = (cpu_.facts.xcr0 & ~(kX87State | kSseState)) != 0;
+  if ((cr4 & kFiveLevels) != 0)
+    recording_.give_up(
+        "page tables of five levels are used, which no replayer holds; the kernel option no5lvl");
+  else if ((cr4 & kProcessContexts) != 0)
+    recording_.give_up(
+        "CR4.PCIDE is set, which this monitor does not record; the kernel option nopcid");
+  else if ((cr4 & kCr4OsXsave) != 0 && newer_components)
+    recording_.give_up(
+        "AVX or newer components are enabled in XCR0, which no replayer holds; choose a processor "
+        "without them, such as -cpu qemu64,+xsave");
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,31 @@
+#include "monitor/processor/insn.h"
+
+#include <cstddef>
+
+namespace citcat::monitor {
+
+void complete(Insn& insn, const Insn* before, CacheModel model) {
+  const InsnClass& what = insn.what;
+  insn.ends_plainly = what.kind == InsnKind::plain && what.misdone == nullptr &&
+                      what.mmx == MmxUse::none && what.loaded_segments == 0;
+  insn.accesses_plainly = what.kind == InsnKind::plain && !what.marks_descriptor;
+  insn.accesses_unseen = insn.accesses_plainly || what.kind == InsnKind::movs ||
+                         what.kind == InsnKind::stos || what.kind == InsnKind::lods ||
+                         what.kind == InsnKind::scas;
+  if (before == nullptr) return;
+  const std::uint32_t line = fetched_together(model);
+  const std::uint64_t first = insn.linear / line;
+  insn.continues_line = (before->linear + before->size - 1) / line == first &&
+                        (insn.linear + insn.size - 1) / line == first;
+}
+
+void complete_block(std::span<Insn> block) {
+  unsigned alike = 0;
+  constexpr unsigned kMost = 255;
+  for (std::size_t n = block.size(); n-- != 0;) {
+    block[n].alike_behind = static_cast<std::uint8_t>(alike);
+    alike = block[n].waits && block[n].continues_line && alike < kMost ? alike + 1 : 0;
+  }
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,70 @@
+#pragma once
+// An instruction that the emulator has translated.
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "monitor/bus/bus_model.h"
+#include "monitor/instructions/insn_class.h"
+
+namespace citcat::monitor {
+
+/// The first four bytes of `value`, or as many as it has.
+inline std::uint32_t dword_of(std::span<const std::uint8_t> value) {
+  std::uint32_t dword = 0;
+  std::memcpy(&dword, value.data(), std::min<std::size_t>(value.size(), sizeof dword));
+  return dword;
+}
+
+template <typename T>
+std::array<std::uint8_t, sizeof(T)> bytes_of(T value) {
+  std::array<std::uint8_t, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+/// Lives as long as the emulator. There are many, and nearly all time is spent loading them from
+/// memory. So they are small, and the most used fields come first.
+struct Insn {
+  std::uint64_t linear = 0;  ///< where it was translated
+  /// The machine's address of its first byte, or GuestMemory::kNotInRam.
+  std::uint64_t physical = 0;
+  std::uint8_t size = 0;
+  CodeSize code : 2 = CodeSize::bits32;
+  bool first_in_block : 1 = false;
+  bool user : 1 = false;  ///< at privilege level 3: blocks are translated for one level
+  /// Nothing is to be done when it has ended: registers have not to be looked at.
+  bool ends_plainly : 1 = false;
+  /// Its accesses are those of a processor.
+  bool accesses_plainly : 1 = false;
+  /// All of it is in the line (without caches: the dword) where the instruction before it in its
+  /// block ends.
+  bool continues_line : 1 = false;
+  /// The recorder may be told later that it began: nothing is looked at then.
+  bool waits : 1 = false;
+  bool waits_for_stop : 1 = false;  ///< the recording may end before it for what it is
+  /// What is seen of its accesses is what the caches let through.
+  bool accesses_unseen : 1 = false;
+  /// So many after it in its block continue its line and wait.
+  std::uint8_t alike_behind = 0;
+  InsnClass what;
+  std::array<std::uint8_t, 15> bytes{};
+
+  /// An offset or a linear address of its mode: of 32 bits outside 64-bit mode.
+  std::uint64_t narrowed(std::uint64_t address) const {
+    return code == CodeSize::bits64 ? address : static_cast<std::uint32_t>(address);
+  }
+  /// The last byte of its opcode, and the byte behind it: ModRM, where it has one.
+  std::uint8_t opcode() const { return bytes[what.modrm_offset - 1u]; }
+  std::uint8_t modrm() const { return bytes[what.modrm_offset]; }
+  unsigned modrm_reg() const { return modrm() >> 3 & 7; }
+};
+
+/// Completes what is known of an instruction by what it is. `before`: in its block, or nullptr.
+void complete(Insn& insn, const Insn* before, CacheModel model);
+/// Completes what is known of a whole block, all of whose instructions are complete otherwise.
+void complete_block(std::span<Insn> block);
+
+}  // namespace citcat::monitor

@@ -1,0 +1,28 @@
+#pragma once
+// What is observed of one processor: the parts that every unit works with.
+
+#include "monitor/processor/code_stream.h"
+#include "monitor/processor/control_state.h"
+#include "monitor/processor/descriptor_tables.h"
+#include "monitor/processor/flight.h"
+#include "monitor/processor/linear_memory.h"
+#include "monitor/processor/observed_processor.h"
+#include "monitor/processor/recording.h"
+
+namespace citcat::monitor {
+
+struct Observation {
+  Observation(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
+              CacheModel model)
+      : cpu(memory, sink, log, registers, model) {}
+
+  ObservedProcessor cpu;
+  Flight flight;
+  Recording recording{cpu, flight};
+  LinearMemory linear{cpu};
+  DescriptorTables tables{cpu, linear};
+  CodeStream code{cpu};
+  ControlState control{cpu, recording, code, tables};
+};
+
+}  // namespace citcat::monitor
