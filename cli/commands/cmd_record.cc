@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -91,12 +92,15 @@ bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pi
   return interrupt_requested();
 }
 
+/// The monitor's reasons for an end without a trigger: a triple fault, or any other.
+bool emulator_ended(std::string_view reason) { return reason == "shutdown" || reason == "exit"; }
+
 /// `by_hand`: somebody pressed Ctrl-C while it ran.
 Ending ending_of(const RecordArguments& arguments, const MonitorReceiver& receiver, bool by_hand) {
   if (receiver.disk_full()) return Ending::storage_full;
   if (receiver.failed()) return Ending::monitor_failed;
   const auto& totals = receiver.totals();
-  if (!totals.empty() && totals.at("reason") != "exit") return Ending::capture_end;
+  if (!totals.empty() && !emulator_ended(totals.at("reason"))) return Ending::capture_end;
   if (by_hand) return Ending::by_hand;
   // Without a trigger to wait for, the emulator's orderly end is the end that was asked for.
   const bool awaits_trigger = !arguments.stop.empty() || arguments.start == "driver";
@@ -384,8 +388,11 @@ ExitCode record_bus(const RecordArguments& arguments, const Console& console) {
   print_result(recording ? arguments : capture, receiver, captured.seconds, recording, console);
   require_all_recorded(recording ? arguments : capture, receiver, captured);
   if (captured.interrupted) return ExitCode::interrupted;
-  if (receiver.totals().at("reason") == "exit")
-    console.note("the emulator ended before the stop trigger; the recording goes up to there");
+  const std::string& reason = receiver.totals().at("reason");
+  if (emulator_ended(reason))
+    console.note(
+        fmt::format("{}the emulator ended before the stop trigger; the recording goes up to there",
+                    reason == "shutdown" ? "a triple fault shut the processor down, and " : ""));
   return ExitCode::ok;
 }
 

@@ -31,6 +31,11 @@ void Deliveries::deliver(const LoggedEvent& event, LoggedEvent* second) {
   const Correction correction{
       used_up ? flight_.insn->size : 0u,
       event.error_code | event.processors_bits | (update_fails ? kWriteFault : 0)};
+  // MOV to SS and POP SS put off every #DB behind the next instruction, or suppress it (Intel SDM
+  // vol. 3, 6.8.3). The emulator does so for single steps alone.
+  if (traps && !unfinished && flight_.insn != nullptr && flight_.insn->loads_stack_segment())
+    return seen_.recording.give_up(
+        "a breakpoint was reported right behind a load of SS, where processors report none");
   if (!finish_before(event, unfinished, own)) return;
   seen_.recording.set_position();
   cpu_.segments.forget(event.real_mode ? SegmentLimits::kCode : SegmentLimits::kEvery);

@@ -60,6 +60,11 @@ struct Insn {
   std::uint8_t opcode() const { return bytes[what.modrm_offset - 1u]; }
   std::uint8_t modrm() const { return bytes[what.modrm_offset]; }
   unsigned modrm_reg() const { return modrm() >> 3 & 7; }
+  /// MOV to SS or POP SS, which put off debug exceptions.
+  bool loads_stack_segment() const {
+    const bool has_one_byte = what.modrm_offset < 2 || bytes[what.modrm_offset - 2u] != 0x0f;
+    return has_one_byte && (opcode() == 0x17 || (opcode() == 0x8e && modrm_reg() == 2));
+  }
 };
 
 /// Completes what is known of an instruction by what it is. `before`: in its block, or nullptr.

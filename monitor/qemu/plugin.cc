@@ -22,12 +22,20 @@ namespace {
 /// Versions of QEMU's interface: what QEMU 9.2 to 10.1 take, and what QEMU 11 wants.
 constexpr int kOldVersion = 4, kNewVersion = 7;
 
+/// Whether what is left in the log says so.
+bool has_shut_down() {
+  LoggedEvent event;
+  LogItem item = LogItem::event;
+  while (item != LogItem::nothing && item != LogItem::shutdown) item = monitor->log.next(event);
+  return item == LogItem::shutdown;
+}
+
 void on_exit(std::uintptr_t, std::uintptr_t) {
   if (monitor->now->begun != nullptr && monitor->phase == Phase::recording) {
     const AsCurrent as(*monitor->now);
     catch_up();
   }
-  if (monitor->phase == Phase::recording) end_recording("exit");
+  if (monitor->phase == Phase::recording) end_recording(has_shut_down() ? "shutdown" : "exit");
 }
 
 /// `first`, `second`: our number and that of the processor, or the processor's and our word.

@@ -284,6 +284,26 @@ TEST_F(TransferTest, TwoTrapsOfOneInstructionEndTheRecording) {
   EXPECT_FALSE(recorder.active());
 }
 
+TEST_F(TransferTest, ABreakpointRightBehindALoadOfTheStackSegmentEndsTheRecording) {
+  const std::vector<std::vector<std::uint8_t>> loads = {
+      {0x8e, 0xd0}, {0x17}, {0x8e, 0xd8}, {0x0f, 0x8e, 0x10, 0, 0, 0}};  // the last two are others
+  put(kIdt + 8, 0x00085100);
+  put(kIdt + 8 + 4, 0x00008e00);
+  for (std::size_t n = 0; n < loads.size(); ++n) {
+    Recorder recorder(memory_, *sink_, log_, registers_, CacheModel::none);
+    const Insn load = insn(0x5000, loads[n]), handler = insn(0x5100, {0x90});
+    const unsigned behind = 0x5000 + load.size;
+    recorder.begin(load, 0);
+    start(recorder, load);
+    char event[96];
+    std::snprintf(event, sizeof event, "v=01 e=0000 i=0 cpl=0 IP=0008:%08x pc=%08x", behind,
+                  behind);
+    log_event(event, "00000202");
+    start(recorder, handler);
+    EXPECT_EQ(recorder.active(), n >= 2) << n;
+  }
+}
+
 TEST_F(TransferTest, WhatTheEmulatorExecutesAndProcessorsRefuseEndsTheRecording) {
   const std::vector<std::vector<std::uint8_t>> misdone = {
       {0x8e, 0xc8}, {0x8e, 0x08},       {0x0f, 0xe7, 0xc1},       {0x66, 0x0f, 0x16, 0xc1},
