@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "replay/run/replay_session.h"
 #include "sql/rows/row_collector.h"
@@ -12,6 +13,8 @@
 #include "tools/host/tool_host.h"
 
 namespace citcat::sql {
+
+struct CountNeeds;
 
 class RowPass {
  public:
