@@ -160,8 +160,9 @@ bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first) con
   if (t.is_memory() && (!t.has(kPositionKnown) || t.position.instruction < first)) return false;
   switch (t.op) {
     case BusOp::code_read:
+      return true;
     case BusOp::data_read:
-      return !t.has(kUncacheable) || !c_.final_memory.has_devices();
+      return !t.has(kUncacheable) || !reads_back(t);
     case BusOp::data_write:
       if (c_.write_back && t.has(kWriteBack)) return true;
       return !t.has(kWriteBack) && c_.writes.waiting() < kMaxWaiting;
@@ -172,6 +173,16 @@ bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first) con
     default:
       return false;
   }
+}
+
+/// What was written there as to a device counts as memory from this read on: the read has its place
+/// among the writes.
+bool BlockComparison::reads_back(const BusTransaction& t) const {
+  for (std::size_t i = 0; i < c_.writes.waiting(); ++i) {
+    const BusTransaction& w = c_.writes[i].t;
+    if (overlap(w.address, w.size, t.address, t.size)) return true;
+  }
+  return c_.final_memory.is_device(t);
 }
 
 /// Close to a doubt: nothing that has to be followed from store to store. What may be an image of

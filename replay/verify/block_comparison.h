@@ -55,6 +55,7 @@ class BlockComparison {
   Position first_unsettled();
   std::uint32_t pull_plain(std::uint64_t first, std::uint32_t most);
   bool is_plain(const BusTransaction& t, std::uint64_t first) const;
+  bool reads_back(const BusTransaction& t) const;
   void pull_reads_at(Position at);
   bool needs_no_following(const JudgedBlock& block) const;
   bool stores_agree(const JudgedBlock& block, std::uint64_t first);

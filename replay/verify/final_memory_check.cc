@@ -18,6 +18,13 @@ void FinalMemoryCheck::forget_device(const BusTransaction& t) {
     progress_.device_bytes.erase(t.address.plus32(i).low32());
 }
 
+bool FinalMemoryCheck::is_device(const BusTransaction& t) const {
+  if (progress_.device_bytes.empty()) return false;
+  for (std::uint32_t i = 0; i < t.size; ++i)
+    if (progress_.device_bytes.contains(t.address.plus32(i).low32())) return true;
+  return false;
+}
+
 void FinalMemoryCheck::confirm(const BusTransaction& line) {
   const std::uint32_t last = line_of(line.address.plus32(line.size - 1u));
   for (std::uint32_t n = line_of(line.address); n <= last; ++n)

@@ -52,7 +52,7 @@ class FinalMemoryCheck {
   }
   /// A device address that is read again is judged by what the bus shows.
   void captured_read(const BusTransaction& t) {
-    if (t.has(kUncacheable) && has_devices()) forget_device(t);
+    if (t.has(kUncacheable) && !progress_.device_bytes.empty()) forget_device(t);
   }
   void line_agreed(const BusTransaction& t) {
     if (options_.knows_lines) confirm(t);
@@ -68,7 +68,8 @@ class FinalMemoryCheck {
 
   /// Something was stored to the line, and not given up since.
   bool is_unconfirmed(PhysAddr a) const { return progress_.unconfirmed_lines.contains(line_of(a)); }
-  bool has_devices() const { return !progress_.device_bytes.empty(); }
+  /// Some byte of it was written as to a device, and has not been read since.
+  bool is_device(const BusTransaction& t) const;
   bool ended_within_instruction() const { return !progress_.beyond_end.empty(); }
 
   /// Whether memory at an address may differ from this byte of a captured image.

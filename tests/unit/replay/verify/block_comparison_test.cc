@@ -115,6 +115,23 @@ TEST_F(BlockComparisonTest, ALineThatMemoryNeverHeldIsRefused) {
   EXPECT_FALSE(agrees({1, 2, 3, 4}));
 }
 
+TEST_F(BlockComparisonTest, AnUncachedReadRunsInABlockUnlessItReadsADeviceBack) {
+  const BusTransaction to_device = counted(BusOp::data_write, 0x3000, {1}, 0, kUncacheable);
+  const auto runs = [&](std::vector<BusTransaction> evidence) {
+    machine_ = IdleMachine();
+    evidence.push_back(counted(BusOp::data_write, 0x1080, {1}, 50, kWriteBack));
+    begin(CacheForm::write_back, evidence);
+    comparison_->final_memory.write_agreed(to_device);
+    comparison_->pull();
+    return judge_->may_run_block({}, 2);
+  };
+  const BusTransaction elsewhere = counted(BusOp::data_read, 0x2000, 4, 0, kUncacheable);
+  EXPECT_TRUE(runs({elsewhere, elsewhere}));
+  EXPECT_TRUE(runs({elsewhere, counted(BusOp::code_read, 0x3000, 4, 0, kUncacheable)}));
+  EXPECT_FALSE(runs({elsewhere, counted(BusOp::data_read, 0x3000, 4, 0, kUncacheable)}));
+  EXPECT_FALSE(runs({counted(BusOp::data_write, 0x2002, {1}, 0, kUncacheable), elsewhere}));
+}
+
 TEST_F(BlockComparisonTest, AnEventHasARepeatedStringStartAgain) {
   BusTransaction t = counted(BusOp::data_write, 0x1010, {1}, 7);
   t.position.iteration = 3;
