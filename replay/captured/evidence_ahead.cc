@@ -19,11 +19,13 @@ constexpr std::uint64_t kFewTransactions = 1 << 12;
 }  // namespace
 
 EvidenceAhead::EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                             const Schedule& schedule, bool joins_lines)
+                             const Schedule& schedule, bool joins_lines, std::uint64_t passed_over)
     : reader_(std::move(reader)),
       image_(image),
       schedule_(schedule),
       joins_lines_(joins_lines),
+      passed_over_(passed_over),
+      given_before_(passed_over),
       block_(std::make_shared<Block>()) {}
 
 EvidenceAhead::~EvidenceAhead() = default;
@@ -40,7 +42,7 @@ bool EvidenceAhead::next_block() {
     if (block_->error) std::rethrow_exception(block_->error);
     return false;
   }
-  next_ = 0;
+  given_before_ += std::exchange(next_, 0);
   if (!ahead_ && read_here_ >= kFewTransactions) start_thread();
   if (ahead_) {
     block_.reset();
@@ -70,22 +72,26 @@ void EvidenceAhead::fill(Block& block, std::size_t most) {
   block.size = 0;
   try {
     if (!memory_) memory_ = std::make_unique<CapturedMemory>(image_, schedule_);
-    for (; block.size < most && !block.last; ++block.size) {
-      BusTransaction& t = block.transactions[block.size];
-      CapturedContext& context = block.contexts[block.size];
-      context = {};
-      t = {};
-      context.parts = joins_lines_ ? reader_->next_line(t) : std::uint8_t{reader_->next(t)};
-      if (context.parts == 0) {
-        block.last = true;
-        return;
-      }
-      complete(t, context);
+    for (; passed_over_ != 0 && !block.last; --passed_over_)
+      block.last = !take_in(block.transactions[0], block.contexts[0]);
+    while (block.size < most && !block.last) {
+      block.last = !take_in(block.transactions[block.size], block.contexts[block.size]);
+      if (!block.last) ++block.size;
     }
   } catch (...) {
     block.error = std::current_exception();
     block.last = true;
   }
+}
+
+/// False at the end.
+bool EvidenceAhead::take_in(BusTransaction& t, CapturedContext& context) {
+  context = {};
+  t = {};
+  context.parts = joins_lines_ ? reader_->next_line(t) : std::uint8_t{reader_->next(t)};
+  if (context.parts == 0) return false;
+  complete(t, context);
+  return true;
 }
 
 void EvidenceAhead::complete(BusTransaction& t, CapturedContext& context) {

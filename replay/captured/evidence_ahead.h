@@ -32,9 +32,9 @@ struct CapturedContext {
 class EvidenceAhead final : public EvidenceReader {
  public:
   /// `image` and `schedule` must outlive the object, and nothing may change them. `joins_lines`:
-  /// as EvidenceReader::next_line() does.
+  /// as EvidenceReader::next_line() does. So many of the first are taken in, but not given.
   EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                const Schedule& schedule, bool joins_lines);
+                const Schedule& schedule, bool joins_lines, std::uint64_t passed_over = 0);
   ~EvidenceAhead() override;
 
   // Both throw what the reader throws, after all transactions before it.
@@ -45,6 +45,8 @@ class EvidenceAhead final : public EvidenceReader {
   }
   /// The context of the transaction given last.
   const CapturedContext& context() const { return block_->contexts[next_ - 1]; }
+  /// How many were given or passed over.
+  std::uint64_t given() const { return given_before_ + next_; }
 
  private:
   /// What one thread hands to the other.
@@ -57,6 +59,7 @@ class EvidenceAhead final : public EvidenceReader {
   };
 
   void fill(Block& block, std::size_t most);
+  bool take_in(BusTransaction& t, CapturedContext& context);
   void complete(BusTransaction& t, CapturedContext& context);
   bool next_block();
   void start_thread();
@@ -68,7 +71,9 @@ class EvidenceAhead final : public EvidenceReader {
   // Used by the thread that takes in the evidence.
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
   RepeatedTransfer repeated_;
+  std::uint64_t passed_over_;  ///< still to be taken in without being given
 
+  std::uint64_t given_before_;    ///< before this block
   std::uint64_t read_here_ = 0;   ///< since a second thread was thought of last
   std::shared_ptr<Block> block_;  ///< whose transactions are given
   std::size_t next_ = 0;

@@ -17,6 +17,13 @@ class EvidenceCursor {
   EvidenceCursor(EvidenceReader& reader, bool joins_lines)
       : reader_(&reader), joins_lines_(joins_lines) {}
 
+  /// From now on reads here, and the next transaction once more if it is known already. `reader`
+  /// gives what the one so far would give, after that transaction.
+  void read_from(EvidenceReader& reader) {
+    reader_ = &reader;
+    if (std::exchange(known_, false)) read();
+  }
+
   /// The next transaction is known.
   bool is_known() const { return known_; }
   /// Makes it known where it is not. False at the end.

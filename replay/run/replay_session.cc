@@ -10,6 +10,7 @@
 #include "formats/io/error.h"
 #include "formats/io/log.h"
 #include "replay/run/digest_check.h"
+#include "replay/run/plain_places.h"
 #include "replay/run/session_checkpoint.h"
 #include "replay/session/adoptions.h"
 #include "replay/session/checkpoints.h"
@@ -26,6 +27,7 @@ namespace citcat {
 namespace {
 
 const Logger session_logger("session");
+constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
 
 /// Where nothing is compared, and none of it was before, nothing says how far an instruction came
 /// that has only begun: it is left out.
@@ -49,6 +51,7 @@ struct ReplaySession::Parts {
   std::unique_ptr<Adoptions> adoptions;
   std::optional<Checkpoints::Loaded> loaded;  ///< of SessionOptions::start
   std::unique_ptr<Replayer> replayer;
+  PlainPlaces places;   ///< of the plain comparison
   bool paused = false;  ///< SessionOptions::pause ended what ran last
 };
 
@@ -84,16 +87,21 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
 
 ReplaySession::~ReplaySession() = default;
 
+VerifierOptions ReplaySession::verifier_options(bool plain) const {
+  VerifierOptions options;
+  options.policy = options_.policy;
+  options.policy.waived = file_.waived();
+  options.policy.told_changes = file_.told_changes();
+  options.times = options_.times;
+  // What is corrected on the way is compared store by store.
+  options.plain = plain && file_.recording().adoptions.empty();
+  options.ahead = !options_.rewindable;
+  return options;
+}
+
 void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   const Recording& recording = file_.recording();
-  VerifierOptions verifier_options;
-  verifier_options.policy = options_.policy;
-  verifier_options.policy.waived = file_.waived();
-  verifier_options.policy.told_changes = file_.told_changes();
-  verifier_options.times = options_.times;
-  // What is corrected on the way is compared store by store.
-  verifier_options.plain = plain && recording.adoptions.empty();
-  verifier_options.ahead = !options_.rewindable;
+  VerifierOptions verifier_options = this->verifier_options(plain);
   std::unique_ptr<EvidenceReader> evidence;
   if (options_.rewindable) {
     verifier_options.plain = verifier_options.final_memory = false;
@@ -137,17 +145,8 @@ void ReplaySession::set_up(bool plain) {
   if (parts_->adoptions) listeners.add(*parts_->adoptions);
   if (observer_ != nullptr) listeners.add(*observer_);
   if (parts_->digests.needed()) listeners.add(parts_->digests.observer());
-  ReplayOptions replay;
-  replay.to = to();
-  replay.within = options_.within;
-  replay.path = options_.path;
-  replay.last_halt_completes = options_.check || options_.judge != nullptr ||
-                               recording.instructions.has_value() ||
-                               recording.totals.transactions == 0;
-  replay.end = end_ = end_within_repeat();
-  if (file_.meta().evidence == EvidenceMode::full) {
-    replay.evidence = [this] { return file_.evidence(); };
-  }
+  end_ = end_within_repeat();
+  ReplayOptions replay = replay_options();
   if (options_.progress || options_.pause) {
     replay.progress = [this](Position now) {
       if (options_.progress) options_.progress(now);
@@ -155,13 +154,33 @@ void ReplaySession::set_up(bool plain) {
       return !parts_->paused;
     };
   }
+  parts_->places.clear();
   parts_->replayer = std::make_unique<Replayer>(recording, listeners, std::move(replay));
-  Machine& machine = parts_->replayer->machine();
-  if (parts_->cache) machine.set_walk_policy(parts_->cache->descriptor().walks);
-  if (options_.walks) machine.set_walk_policy(*options_.walks);
+  set_walk_policy(parts_->replayer->machine());
   if (options_.start)
     options_.checkpoints->restore(*options_.start, *parts_->replayer, &parts_->loaded);
   passed_ = options_.start;
+}
+
+ReplayOptions ReplaySession::replay_options() const {
+  const Recording& recording = file_.recording();
+  ReplayOptions replay;
+  replay.to = to();
+  replay.within = options_.within;
+  replay.path = options_.path;
+  replay.last_halt_completes = options_.check || options_.judge != nullptr ||
+                               recording.instructions.has_value() ||
+                               recording.totals.transactions == 0;
+  replay.end = end_;
+  if (file_.meta().evidence == EvidenceMode::full) {
+    replay.evidence = [this] { return file_.evidence(); };
+  }
+  return replay;
+}
+
+void ReplaySession::set_walk_policy(Machine& machine) const {
+  if (parts_->cache) machine.set_walk_policy(parts_->cache->descriptor().walks);
+  if (options_.walks) machine.set_walk_policy(*options_.walks);
 }
 
 /// Where the run ended, if that has to be told to the replay.
@@ -260,12 +279,16 @@ ReplayReport ReplaySession::run_to(Position to) {
 ReplayReport ReplaySession::run_through() {
   // What was compared before ends where it did then.
   const bool passes = options_.start || options_.verified != nullptr;
-  if (taker_ == nullptr) return end(passes ? run_to(to()) : parts_->replayer->run());
+  const bool has_places = parts_->verifier != nullptr && parts_->verifier->has_places();
+  if (taker_ == nullptr && !has_places) return end(passes ? run_to(to()) : parts_->replayer->run());
   for (;;) {
-    const ReplayReport report = run_to(std::min(taker_->next(), to()));
+    const std::uint64_t checkpoint = taker_ != nullptr ? taker_->next() : kNoStop;
+    const std::uint64_t place = has_places ? parts_->places.next() : kNoStop;
+    const ReplayReport report = run_to(std::min({checkpoint, place, to()}));
     const bool goes_on = report.end != ReplayReport::End::diverged;
-    if (!goes_on || report.instructions < taker_->next()) return end(report);
-    taker_->take(*parts_->replayer);
+    if (!goes_on || report.instructions < std::min(checkpoint, place)) return end(report);
+    if (report.instructions >= place) parts_->places.take(*parts_->replayer, *parts_->verifier);
+    if (report.instructions >= checkpoint) taker_->take(*parts_->replayer);
   }
 }
 
@@ -275,15 +298,14 @@ ReplayReport ReplaySession::run(CheckpointTaker& taker) {
 }
 
 ReplayReport ReplaySession::run() {
-  put_off_doubts();
+  // A plain comparison may put off what it cannot explain.
+  Verifier* const verifier = parts_->verifier.get();
+  const bool plain = verifier != nullptr && verifier->plain();
+  if (plain) verifier->put_off(parts_->doubts);
   ReplayReport report = run_through();
-  while (report.end != ReplayReport::End::diverged && parts_->doubts.remain()) {
-    report = run_closely();
-  }
-  const Verifier* const verifier = parts_->verifier.get();
-  if (report.end != ReplayReport::End::diverged || verifier == nullptr || !verifier->plain()) {
-    return report;
-  }
+  bool agrees = report.end != ReplayReport::End::diverged;
+  while (agrees && parts_->doubts.remain()) agrees = look_at_doubts();
+  if (agrees || !plain) return report;
   if (report.divergence && session_logger.at(LogLevel::debug)) {
     const Divergence& d = *report.divergence;
     session_logger.write(fmt::format("instruction {}: {}; expected {}, found {}",
@@ -292,37 +314,58 @@ ReplayReport ReplaySession::run() {
   return run_carefully();
 }
 
-/// A plain comparison may put off what it cannot explain: run() comes back to it.
-void ReplaySession::put_off_doubts() {
-  Verifier* const verifier = parts_->verifier.get();
-  if (verifier != nullptr && verifier->plain()) verifier->put_off(parts_->doubts);
-}
-
-void ReplaySession::start_over(bool plain) {
-  if (observer_ != nullptr) observer_ = options_.start_over();
-  if (taker_ != nullptr) taker_->start_over();
-  set_up(plain);
-}
-
-/// Once more from the beginning, instruction by instruction close to each doubt.
-ReplayReport ReplaySession::run_closely() {
-  if (session_logger.at(LogLevel::info)) {
-    session_logger.write(
-        fmt::format("once more from the beginning, instruction by instruction where {} "
-                    "lines show other flags",
-                    parts_->doubts.count()));
+/// Replays the stretches before the doubts once more, and looks at each of their instructions. True
+/// where what remains is explained or needs a longer stretch. What was taken over at a doubt was
+/// taken over when it was put off: the run behind it is right if the doubt is explained.
+bool ReplaySession::look_at_doubts() {
+  // To pass over evidence takes a part of the time of replaying.
+  constexpr std::uint64_t kPassedOver = 8;
+  const std::vector<Doubts::Stretch>& stretches = parts_->doubts.look_again();
+  for (std::size_t i = 0; i < stretches.size();) {
+    const PlainPlace* const place = parts_->places.before(stretches[i].first);
+    std::uint64_t end = stretches[i++].end;
+    const auto goes_on = [&](const Doubts::Stretch& next) {
+      const PlainPlace* const later = parts_->places.before(next.first);
+      const std::uint64_t begin = later != nullptr ? later->instruction() : 0;
+      return begin < end || next.first - end < begin / kPassedOver;
+    };
+    while (i < stretches.size() && goes_on(stretches[i])) end = stretches[i++].end;
+    if (!agrees_closely(place, end)) return false;
   }
-  parts_->doubts.start_over();
-  start_over(true);
-  put_off_doubts();
-  return run_through();
+  return true;
+}
+
+/// Compares from `place` on, plainly but for the stretches before doubts.
+bool ReplaySession::agrees_closely(const PlainPlace* place, std::uint64_t end) {
+  if (session_logger.at(LogLevel::info)) {
+    session_logger.write(fmt::format(
+        "once more from instruction {} to {}, one by one before lines that show other flags",
+        place != nullptr ? place->instruction() : 0, end));
+  }
+  VerifierOptions verifier_options = this->verifier_options(true);
+  if (place != nullptr) verifier_options.begin = &place->comparison;
+  Verifier verifier(file_.recording(), file_.evidence(), verifier_options);
+  verifier.put_off(parts_->doubts);
+  ReplayOptions replay = replay_options();
+  bool paused = false;
+  if (options_.pause) {
+    replay.progress = [&](Position now) { return !(paused = options_.pause(now)); };
+  }
+  Replayer replayer(file_.recording(), Listeners(&verifier), std::move(replay));
+  set_walk_policy(replayer.machine());
+  if (place != nullptr) replayer.restore(place->replayer);
+  ReplayReport report = replayer.run_to(std::min(end, to()));
+  if (report.instructions < end) report = verifier.finish(std::move(report));
+  return report.end != ReplayReport::End::diverged && !paused;
 }
 
 /// Once more from the beginning, instruction by instruction.
 ReplayReport ReplaySession::run_carefully() {
   if (session_logger.at(LogLevel::info))
     session_logger.write("once more from the beginning, instruction by instruction");
-  start_over(false);
+  if (observer_ != nullptr) observer_ = options_.start_over();
+  if (taker_ != nullptr) taker_->start_over();
+  set_up(false);
   return run_through();
 }
 

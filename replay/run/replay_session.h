@@ -31,9 +31,13 @@ class Checkpoints;
 class DigestCheck;
 struct FinalMemory;
 class Listeners;
+class Machine;
 class Memory;
+struct PlainPlace;
 class Replayer;
+struct ReplayOptions;
 class Verifier;
+struct VerifierOptions;
 enum class WalkPolicy : std::uint8_t;
 
 struct SessionOptions {
@@ -168,10 +172,12 @@ class ReplaySession {
   void add_comparison(bool plain, Listeners& listeners);
   std::optional<Position> end_within_repeat() const;
   bool ends_within_begun(Position end) const;
-  void put_off_doubts();
-  void start_over(bool plain);
+  VerifierOptions verifier_options(bool plain) const;
+  ReplayOptions replay_options() const;
+  void set_walk_policy(Machine& machine) const;
   ReplayReport run_through();
-  ReplayReport run_closely();
+  bool look_at_doubts();
+  bool agrees_closely(const PlainPlace* place, std::uint64_t end);
   ReplayReport run_carefully();
 
   const RecordingFile& file_;

@@ -80,6 +80,24 @@ Comparison::Comparison(const Recording& r, Intake intake, const VerifierOptions&
   if (!compares_reads(r, options)) return;
   const Schedule* const schedule = ahead == nullptr ? &schedule_of(r, options) : nullptr;
   reads = std::make_unique<ReadMatcher>(r, schedule, plain);
+  if (options.begin != nullptr) begin_at(*options.begin);
+}
+
+ComparisonPlace Comparison::place() const {
+  CITCAT_ASSERT(has_places());
+  return {*this,       final_memory.progress(), external.seen(), reads->progress(), images,
+          interrupted, ahead->given()};
+}
+
+void Comparison::begin_at(const ComparisonPlace& place) {
+  CITCAT_ASSERT(has_places());
+  static_cast<ComparisonProgress&>(*this) = place.progress;
+  cursor.read_from(*evidence);
+  final_memory.restore(place.final_memory);
+  external.restore(place.external_changes);
+  reads->go_on_from(place.reads);
+  images = place.images;
+  interrupted = place.interrupted;
 }
 
 /// Evidence as it is to be read. Where every store is on the bus there is so much of it that what
@@ -91,7 +109,8 @@ Comparison::Intake Comparison::take_in(const Recording& r, std::unique_ptr<Evide
     return {std::move(reader)};
   }
   auto ahead = std::make_unique<EvidenceAhead>(std::move(reader), r.image, schedule_of(r, options),
-                                               joins_lines(r, options));
+                                               joins_lines(r, options),
+                                               options.begin ? options.begin->handed_out() : 0);
   EvidenceAhead* const same = ahead.get();
   return {std::move(ahead), same};
 }

@@ -35,6 +35,8 @@
 
 namespace citcat {
 
+struct ComparisonPlace;
+
 struct VerifierOptions {
   ComparisonPolicy policy;
   bool reads = true;         ///< compare reads and line fills too, where the capture counts them
@@ -48,6 +50,9 @@ struct VerifierOptions {
   /// What the replay is given where that is not the recording's own schedule; must outlive the
   /// comparison.
   const Schedule* schedule = nullptr;
+  /// Where to begin, if not at the beginning of the run: the place of another comparison with the
+  /// same options. The evidence is opened from its start all the same.
+  const ComparisonPlace* begin = nullptr;
   /// Is told when the bus showed what the replay does; must outlive the comparison. Not with
   /// `plain`.
   BusTimes* times = nullptr;
@@ -88,6 +93,19 @@ struct ComparisonProgress {
   bool beyond = false;
 };
 
+/// Where a plain comparison is whose evidence is taken in on a second thread.
+struct ComparisonPlace {
+  ComparisonProgress progress;
+  FinalMemoryCheck::Progress final_memory;
+  std::size_t external_changes = 0;
+  ReadMatcherProgress reads;
+  FlagImages images;
+  std::uint64_t interrupted = 0;
+  std::uint64_t taken_in = 0;  ///< transactions, lines where they are joined
+  /// The same without the one that the cursor knows but has not handed out.
+  std::uint64_t handed_out() const { return taken_in - (progress.cursor.is_known() ? 1 : 0); }
+};
+
 struct Comparison : ComparisonProgress {
   /// Transactions held back while looking for one of another kind, before that counts as missing.
   static constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
@@ -97,6 +115,10 @@ struct Comparison : ComparisonProgress {
   Comparison(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
              const VerifierOptions& options);
   const Memory& memory() const { return std::as_const(*machine).memory(); }
+
+  /// Whether place() may be asked for.
+  bool has_places() const { return ahead != nullptr; }
+  ComparisonPlace place() const;
 
   // The evidence.
   /// Makes sure that the next transaction is known. False at the end.
@@ -192,6 +214,7 @@ struct Comparison : ComparisonProgress {
   static Intake take_in(const Recording& recording, std::unique_ptr<EvidenceReader> reader,
                         const VerifierOptions& options);
   Comparison(const Recording& recording, Intake intake, const VerifierOptions& options);
+  void begin_at(const ComparisonPlace& place);
   bool read_ahead();
   void fetch_ahead(const BusTransaction& t) const;
   void sort_in(const BusTransaction& t);

@@ -4,7 +4,7 @@
 
 namespace citcat {
 
-void Doubts::start_over() {
+const std::vector<Doubts::Stretch>& Doubts::look_again() {
   std::uint64_t run = 0;
   for (const Doubt& doubt : doubts_) run = std::max(run, doubt.instruction);
   const std::uint64_t most = run / kShare / std::max<std::size_t>(doubts_.size(), 1);
@@ -14,6 +14,7 @@ void Doubts::start_over() {
     doubt.open = false;
   }
   lay_stretches();
+  return stretches_;
 }
 
 /// A doubt is noticed one instruction after its line at most.

@@ -3,10 +3,9 @@
 //
 // A processor leaves some flags undefined, programs keep images of them, and a line written back
 // shows the processor's. The full comparison follows each store of such an image; a plain one runs
-// whole blocks and does not. It therefore accepts such a line, notes the doubt, and goes on. The
-// next comparison of the run looks at every instruction of a stretch before each doubt, and finds
-// whether it can be explained. Doubts that remain get a longer stretch in the comparison after
-// that.
+// whole blocks and does not. It therefore accepts such a line, notes the doubt, and goes on. Then
+// the run is compared once more in a stretch before each doubt, instruction by instruction, which
+// shows whether the doubt can be explained. Doubts that remain get a longer stretch after that.
 
 #include <cstdint>
 #include <vector>
@@ -21,12 +20,17 @@ class Doubts {
   /// kShare of the run, but between these two. Each further comparison looks at kLonger times as
   /// many. Images of flags leave a cache soon: most are found in the first.
   static constexpr std::uint64_t kShortest = std::uint64_t{1} << 15,
-                                 kLongest = std::uint64_t{1} << 22, kShare = 16, kLonger = 16;
+                                 kLongest = std::uint64_t{1} << 18, kShare = 16, kLonger = 16;
   /// With more of them a full comparison costs less than the stretches do.
   static constexpr std::size_t kMost = 4096;
 
-  /// Begins another comparison from the beginning of the run.
-  void start_over();
+  struct Stretch {
+    std::uint64_t first = 0, end = 0;  ///< numbers of instructions, the last not part of it
+  };
+
+  /// Those that were put off are to be looked at once more. Returns where: disjoint stretches in
+  /// the order of the run, to be run in this order.
+  const std::vector<Stretch>& look_again();
   /// Whether the last comparison has put a doubt off: then it does not count.
   bool remain() const;
   std::size_t count() const { return doubts_.size(); }
@@ -50,9 +54,6 @@ class Doubts {
     std::uint64_t length = 0;       ///< of the stretch before it
     bool open = true;               ///< put off by the comparison in progress
     std::uint64_t first() const { return instruction > length ? instruction - length : 0; }
-  };
-  struct Stretch {
-    std::uint64_t first = 0, end = 0;
   };
   void lay_stretches();
 

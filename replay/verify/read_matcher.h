@@ -163,6 +163,11 @@ class ReadMatcher : private ReadMatcherProgress {
     static_cast<ReadMatcherProgress&>(*this) = checkpoint.progress;
     memory_->restore(checkpoint.memory);
   }
+  /// Without a schedule: how far it has come, for another matcher to go on from there.
+  const ReadMatcherProgress& progress() const { return *this; }
+  void go_on_from(const ReadMatcherProgress& progress) {
+    static_cast<ReadMatcherProgress&>(*this) = progress;
+  }
   /// What the capture has shown memory to hold was wrong: it is `bytes`.
   void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { set_memory(a, bytes); }
 

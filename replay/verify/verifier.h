@@ -97,6 +97,14 @@ class Verifier final : public BlockJudge {
   };
   Checkpoint checkpoint() const;
   void restore(const Checkpoint& checkpoint);
+  /// Whether the comparison has places at which another one can begin (VerifierOptions::begin): a
+  /// plain one may.
+  bool has_places() const { return comparison_.has_places(); }
+  /// The place where it is, at an instruction boundary.
+  ComparisonPlace place() {
+    follow_untold_flags();
+    return comparison_.place();
+  }
   /// For trials: other writes to believe from here on, and memory that the capture showed wrongly.
   void waive(std::vector<std::uint64_t> transactions) {
     comparison_.policy.waived = std::move(transactions);

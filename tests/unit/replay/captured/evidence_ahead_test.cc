@@ -67,13 +67,35 @@ class MemoryShown {
 
 class EvidenceAheadTest : public testing::TestWithParam<std::size_t> {
  protected:
-  std::unique_ptr<EvidenceAhead> ahead_of(std::vector<BusTransaction> list) {
+  std::unique_ptr<EvidenceAhead> ahead_of(std::vector<BusTransaction> list,
+                                          std::uint64_t passed_over = 0) {
     return std::make_unique<EvidenceAhead>(std::make_unique<ListedEvidence>(std::move(list)),
-                                           image_, schedule_, true);
+                                           image_, schedule_, true, passed_over);
   }
   MemoryImage image_ = image_of_thirds();
   Schedule schedule_;
 };
+
+TEST_P(EvidenceAheadTest, PassesOverTheFirstWithWhatTheyWrite) {
+  const auto all = line_traffic(GetParam());
+  for (const std::size_t passed : {std::size_t{1}, all.size() / 2, all.size()}) {
+    if (passed > all.size()) continue;
+    const auto whole = ahead_of(all), rest = ahead_of(all, passed);
+    BusTransaction expected, found;
+    for (std::size_t i = 0; i < passed; ++i) whole->next_line(expected);
+    EXPECT_EQ(rest->given(), passed);
+    while (whole->next_line(expected) != 0) {
+      ASSERT_NE(rest->next_line(found), 0u);
+      ASSERT_EQ(found.index, expected.index);
+      ASSERT_EQ(found.data, expected.data);
+      ASSERT_EQ(rest->context().known, whole->context().known);
+      ASSERT_EQ(rest->context().unwritten, whole->context().unwritten);
+      ASSERT_EQ(rest->context().repeated, whole->context().repeated);
+    }
+    EXPECT_EQ(rest->next_line(found), 0u);
+    EXPECT_EQ(rest->given(), all.size());
+  }
+}
 
 TEST_P(EvidenceAheadTest, GivesEachTransactionWithWhatMemoryHeldThere) {
   const auto all = line_traffic(GetParam());

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "capture/import/import.h"
+#include "replay/run/plain_places.h"
 #include "replay/run/replay_session.h"
 #include "replay/verify/verifier.h"
 #include "unit/replay/machine/paged_guest.h"
@@ -116,6 +118,78 @@ INSTANTIATE_TEST_SUITE_P(Distances, DoubtsTest, testing::Values(10, 40'000, 700'
                          [](const auto& distance) {
                            return "Turns" + std::to_string(distance.param);
                          });
+
+/// The whole of a long run with reads to compare, in which a line shows the image.
+struct LongRun {
+  PagedGuest guest;
+  std::uint64_t stored = 0,
+                shown = 0;  ///< instructions before which the image is stored, and shown
+};
+
+/// So many LOOPs before the image is stored, and so many between that and the line.
+LongRun long_run(std::uint32_t before, std::uint32_t after) {
+  LongRun run;
+  PagedGuest& guest = run.guest;
+  guest.recording.bus = {CacheForm::write_back, kTestedLine, 8, 0xffffffff};
+  guest.add({0xb9}, {before});            // mov ecx,before
+  guest.add({0xe2, 0xfe});                // loop $
+  guest.add({0xb8}, {1});                 // mov eax,1
+  guest.add({0xc1, 0xe0, 0x03});          // shl eax,3
+  guest.add({0x9c});                      // pushf
+  guest.add({0x5b});                      // pop ebx
+  guest.add({0xb9}, {after});             // mov ecx,after
+  guest.add({0x89, 0x1d}, {kImageLine});  // mov [kImageLine],ebx
+  guest.add({0xe2, 0xfe});                // loop $
+  guest.add({0x90});
+  guest.add({0x90});
+  run.stored = std::uint64_t{1} + before + 5;
+  run.shown = run.stored + 1 + after + 1;
+  return run;
+}
+
+BusTransaction line_at(std::uint32_t address, BusOp op, std::uint64_t instruction) {
+  BusTransaction line;
+  line.op = op;
+  line.flags = kLine | kPositionKnown;
+  if (op == BusOp::data_write) line.flags |= kWriteBack;
+  line.address = PhysAddr{address};
+  line.size = kTestedLine;
+  line.position = {instruction, 0};
+  return line;
+}
+
+class LongDoubtsTest : public TemporaryFolder {};
+
+/// From a place of the plain comparison; and where that lies behind the store, from the beginning.
+TEST_F(LongDoubtsTest, AnImageIsTakenOverWhereverTheComparisonBeginsOnceMore) {
+  constexpr auto kPlace = static_cast<std::uint32_t>(PlainPlaces::kSpacing);
+  for (const auto& [before, after] :
+       {std::pair{kPlace + 400'000, 50u}, std::pair{kPlace - 100'000, 500'000u}}) {
+    LongRun run = long_run(before, after);
+    Recording& recording = run.guest.recording;
+    recording.instructions = run.shown + 1;
+    recording.totals.line_fills = 1;
+    RecordingFileWriter writer(path("r.citcat"));
+    BusTransaction fetched = line_at(PagedGuest::kMain, BusOp::code_read, 0);
+    writer.write(fetched);
+    BusTransaction line = line_at(kImageLine, BusOp::data_write, run.shown - 1);
+    line.index = 1;
+    // SHL of 1 by 3 clears CF, PF, ZF and SF; OF is as another processor may leave it.
+    line.data[0] = 0x02;
+    line.data[1] = kOverflow >> 8;
+    writer.write(line);
+    writer.finish(recording);
+    const RecordingFile file = RecordingFile::open(path("r.citcat"));
+    SessionOptions options;
+    options.plain_first = true;
+    ReplaySession session(file, nullptr, options);
+    const ReplayReport report = session.run();
+    EXPECT_EQ(report.divergence ? report.divergence->reason : "", "") << before;
+    EXPECT_TRUE(session.verifier()->plain());
+    ASSERT_EQ(session.adoptions().size(), 1u);
+    EXPECT_EQ(session.adoptions()[0].address, (PhysAddr{kImageLine + 1}));
+  }
+}
 
 }  // namespace
 }  // namespace citcat::test
