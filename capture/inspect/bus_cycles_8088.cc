@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 
 namespace citcat {
 namespace {
@@ -46,16 +47,16 @@ bool is_status(const ClockBits& a, const ClockBits& b, const ClockBits& c) {
   return cycles >= kFewestCycles && oddities <= cycles / kCyclesPerOddity;
 }
 
-/// After the two cycles of an interrupt acknowledge the vector is read, as four bytes. How many
-/// cycles of status `candidate` follow like this, less those of status `other`.
+/// After the two cycles of an interrupt acknowledge the vector is read, as four bytes or two words.
+/// How many cycles of status `candidate` follow like this, less those of status `other`.
 long reads_after_acknowledges(const std::vector<UnnamedCycle>& cycles, unsigned candidate,
                               unsigned other) {
-  constexpr int kVectorBytes = 4;
+  constexpr int kVectorCycles = 2;
   long balance = 0;
   for (std::size_t i = 1; i < cycles.size(); ++i) {
     if (!cycles[i - 1].is_acknowledge() || !cycles[i].is_acknowledge()) continue;
     int seen = 0;
-    for (std::size_t k = i + 1; k < cycles.size() && seen < kVectorBytes; ++k) {
+    for (std::size_t k = i + 1; k < cycles.size() && seen < kVectorCycles; ++k) {
       if (cycles[k].status != candidate && cycles[k].status != other) continue;
       balance += cycles[k].status == candidate ? 1 : -1;
       ++seen;
@@ -71,7 +72,6 @@ StatusMatch ordered(const ChannelActivity& activity, StatusLines lines) {
     return falls(activity.at_begin(a)) > falls(activity.at_begin(b));
   });
   const auto cycles = cycles_of(activity, lines);
-  constexpr unsigned kRead = 5, kWrite = 6;
   long balance = reads_after_acknowledges(cycles, kRead, kWrite);
   const bool sure = balance != 0;
   if (!sure) {

@@ -37,34 +37,40 @@ void ChannelActivity::count_changes() {
   changes_.resize(channels());
 }
 
-void ChannelActivity::add_clock(const std::uint8_t* first, const std::uint8_t* last) {
+void ChannelActivity::add_clock(const std::uint8_t* before, const std::uint8_t* first,
+                                const std::uint8_t* last) {
   const std::uint64_t bit = std::uint64_t{1} << (clocks_ % 64);
   for (std::size_t channel = 0; channel < channels(); ++channel) {
     if (clocks_ % 64 == 0) {
+      before_[channel].push_back(0);
       begin_[channel].push_back(0);
       end_[channel].push_back(0);
     }
+    if (level(before, channel)) before_[channel].back() |= bit;
     if (level(first, channel)) begin_[channel].back() |= bit;
     if (level(last, channel)) end_[channel].back() |= bit;
   }
   ++clocks_;
 }
 
-void ChannelActivity::set_clock(std::size_t channel) {
+void ChannelActivity::set_clock(std::size_t channel, bool low_phases) {
   clocks_ = 0;
+  before_.assign(channels(), {});
   begin_.assign(channels(), {});
   end_.assign(channels(), {});
+  const std::uint8_t* before = nullptr;  // the last sample of the other phase
   const std::uint8_t* first = nullptr;
   const std::uint8_t* last = nullptr;
   for (const Kept& kept : kept_) {
     for (std::size_t at = 0; at + info_.unit_bytes <= kept.bytes.size(); at += info_.unit_bytes) {
       const std::uint8_t* const sample = kept.bytes.data() + at;
-      if (level(sample, channel)) {
+      if (level(sample, channel) != low_phases) {
         if (first == nullptr) first = sample;
         last = sample;
-      } else if (first != nullptr) {
-        add_clock(first, last);
+      } else {
+        if (first != nullptr) add_clock(before != nullptr ? before : first, first, last);
         first = nullptr;
+        before = sample;
       }
     }
   }

@@ -27,20 +27,22 @@ class ChannelActivity {
   /// How often the level of each channel changes from one sample to the next.
   const std::vector<std::uint64_t>& changes() const { return changes_; }
 
-  /// Takes a channel for the clock: from here on, clocks are its high phases.
-  void set_clock(std::size_t channel);
+  /// Takes a channel for the clock: from here on, clocks are its high phases, or the low ones.
+  void set_clock(std::size_t channel, bool low_phases = false);
   std::size_t clocks() const { return clocks_; }
-  /// Levels of a channel in the first sample of each high phase.
+  /// Levels of a channel in the first sample of each phase.
   const ClockBits& at_begin(std::size_t channel) const { return begin_[channel]; }
   /// The same in the last sample of the phase.
   const ClockBits& at_end(std::size_t channel) const { return end_[channel]; }
+  /// The same in the last sample before the phase.
+  const ClockBits& before(std::size_t channel) const { return before_[channel]; }
 
  private:
   bool level(const std::uint8_t* sample, std::size_t channel) const {
     return ((sample[channel / 8] >> (channel % 8)) & 1) != 0;
   }
   void count_changes();
-  void add_clock(const std::uint8_t* first, const std::uint8_t* last);
+  void add_clock(const std::uint8_t* before, const std::uint8_t* first, const std::uint8_t* last);
 
   struct Kept {
     std::vector<std::uint8_t> bytes;
@@ -52,7 +54,7 @@ class ChannelActivity {
   std::vector<SampleBlock> blocks_;  ///< into kept_
   std::vector<std::uint64_t> changes_;
   std::size_t clocks_ = 0;
-  std::vector<ClockBits> begin_, end_;  ///< by channel
+  std::vector<ClockBits> before_, begin_, end_;  ///< by channel
 };
 
 /// Bit `clock` of `bits`.

@@ -16,6 +16,8 @@ class CodeOrder {
   void add(const BusTransaction& t);
 
   std::uint64_t fetches() const { return fetches_; }
+  std::uint64_t going_on() const { return going_on_; }
+  std::uint64_t led_to() const { return led_to_; }
   /// Fetches that go on, and those that a jump leads to.
   std::uint64_t in_order() const { return going_on_ + led_to_; }
   /// The latter are fewer, and prove more.

@@ -353,8 +353,8 @@ CommandRun define_import(const CommandParser& parser) {
       "Only print which channel is which pin, which pins are missing, and what that costs");
   parser
       .add_option("--match-channels", arguments->match_channels,
-                  "Only write a channel map of an 8088's pins to this file, found by how the "
-                  "channels change")
+                  "Only write a channel map to this file, found by how the channels change; for "
+                  "processors up to the 386SX")
       .type_name(kFileType);
   arguments->capture.define(parser);
   parser

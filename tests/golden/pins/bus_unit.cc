@@ -67,7 +67,8 @@ std::size_t BusUnit::append(const BusTransaction& cycle, bool locked) {
   clock(ClockPhase::t2);
   // A halt is told, and nothing answers.
   if (cycle.op != BusOp::halt) {
-    for (unsigned waits = draw(4); waits != 0; --waits) clock(ClockPhase::wait);
+    for (unsigned waits = traits_.has_waits ? draw(4) : 0; waits != 0; --waits)
+      clock(ClockPhase::wait);
   }
   clock(ClockPhase::t3);
   clock(ClockPhase::t4);

@@ -16,6 +16,7 @@ namespace citcat::testing {
 struct BusUnitTraits {
   unsigned bus_bytes = 1, queue_bytes = 4;
   bool has_queue_status = true;
+  bool has_waits = true;
   bool empties_at_first = true;  ///< the queue, before the first fetch
 };
 

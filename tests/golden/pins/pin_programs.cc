@@ -1,6 +1,9 @@
 #include "golden/pins/pin_programs.h"
 
 #include <bit>
+#include <random>
+#include <string>
+#include <utility>
 
 namespace citcat::testing {
 namespace {
@@ -121,6 +124,100 @@ void waiting(CodeText& text) {
               0x5d, 0xc3});  // pop bp; ret
 }
 
+/// A stretch of the long program: what a compiler might make, at random.
+class LongStretch {
+ public:
+  /// `labels`: begins their names. A subroutine calls no other, and does not loop.
+  LongStretch(std::mt19937_64& random, CodeText& text, std::string labels = {})
+      : random_(random), text_(text), name_(std::move(labels)) {}
+
+  void add(unsigned instructions) {
+    for (unsigned i = 0; i < instructions; ++i) one();
+  }
+
+ private:
+  unsigned draw(unsigned below) { return static_cast<unsigned>(random_() % below); }
+  int byte() { return static_cast<int>(draw(256)); }
+  /// Of AX, BX, DX, SI, DI: the others count and point.
+  int register_number() {
+    constexpr int kNumbers[] = {0, 2, 3, 6, 7};
+    return kNumbers[draw(5)];
+  }
+  /// Not CL or CH.
+  int byte_register() {
+    constexpr int kNumbers[] = {0, 2, 3, 4, 6, 7};
+    return kNumbers[draw(6)];
+  }
+  /// ModRM of two of them.
+  int pair() { return 0xc0 | register_number() << 3 | register_number(); }
+
+  void one() {
+    constexpr int kAlu[] = {0x03, 0x2b, 0x33, 0x0b, 0x23, 0x3b};
+    const int place = static_cast<int>(0x100 + draw(0x1200));
+    switch (draw(name_.empty() && !in_loop_ ? 16 : 12)) {
+      case 0:
+      case 1:
+        return text_.bytes({0xb8 + register_number(), byte(), byte()});  // mov r,imm
+      case 2:
+        return text_.bytes({0x8b, pair()});
+      case 3:
+        return text_.bytes({kAlu[draw(6)], pair()});
+      case 4:
+        return text_.bytes({0xa1 + 2 * static_cast<int>(draw(2)), place & 0xff, place >> 8});
+      case 5:
+        return text_.bytes({0x8a - 2 * static_cast<int>(draw(2)), 0x06 | byte_register() << 3,
+                            place & 0xff, place >> 8});
+      case 6:
+        return text_.bytes({0x8b - 2 * static_cast<int>(draw(2)), 0x06 | register_number() << 3,
+                            place & 0xff, place >> 8});
+      case 7: {
+        const int number = register_number();
+        text_.bytes({0x50 + number});
+        add(draw(3));
+        return text_.bytes({0x58 + number});
+      }
+      case 8:
+        return text_.bytes({0x40 + register_number()});
+      case 9:
+        return text_.bytes({0x83, 0xc0 | register_number(), byte() & 0x7f});
+      case 10: {
+        const std::string name = new_label();
+        text_.near(0x70 + static_cast<int>(draw(16)), name);  // jcc
+        add(1 + draw(3));
+        return text_.label(name);
+      }
+      case 11: {
+        const std::string name = new_label();
+        text_.near(0xeb, name);
+        text_.bytes({byte(), byte()});
+        return text_.label(name);
+      }
+      case 12: {
+        text_.bytes({0xb9, static_cast<int>(2 + draw(2)), 0x00});  // mov cx,n
+        const std::string name = new_label();
+        text_.label(name);
+        in_loop_ = true;
+        add(1 + draw(2));
+        in_loop_ = false;
+        return text_.near(0xe2, name);  // loop
+      }
+      case 13:
+        return text_.bytes({0xe4 + 2 * static_cast<int>(draw(2)), byte()});  // in al / out
+      case 14:
+        return text_.near(0xe8, "subroutine", 2);
+      default:
+        return text_.bytes({0xf7, 0xd0 | register_number()});  // not
+    }
+  }
+  std::string new_label() { return name_ + std::to_string(labels_++); }
+
+  std::mt19937_64& random_;
+  CodeText& text_;
+  std::string name_;
+  unsigned labels_ = 0;
+  bool in_loop_ = false;
+};
+
 }  // namespace
 
 void CodeText::near(int opcode, const std::string& to, unsigned distance_bytes) {
@@ -137,6 +234,40 @@ std::vector<std::uint8_t> CodeText::finish() const {
       code.at(fixup.at + i) = static_cast<std::uint8_t>(distance >> (8 * i));
   }
   return code;
+}
+
+void load_long_program(ModelProcessor& processor, unsigned seed) {
+  constexpr unsigned kStretches = 14, kInstructions = 110;
+  std::mt19937_64 random(seed);
+  std::uint16_t segment = kProgramSegment, offset = kProgramOffset;
+  put(processor, 0xffff0, {0xea, 0x00, 0xe0, 0x00, 0xf0});  // jmp F000:E000
+  for (unsigned n = 0; n <= kStretches; ++n) {
+    CodeText text;
+    if (n == 0) {
+      set_up(text, seed % 2 != 0);
+      text.bytes({0xfb});  // sti
+    }
+    // Where the next one is: any segment of memory that neither data nor code is in.
+    const auto next = static_cast<std::uint16_t>((n * 0x1000 + 0x1000 + random() % 0x700) & 0xffff);
+    const auto next_offset = static_cast<std::uint16_t>(random() % 0x7000);
+    if (n == kStretches) {
+      waiting(text);
+    } else {
+      LongStretch(random, text).add(kInstructions);
+      text.bytes({0xea, next_offset & 0xff, next_offset >> 8, next & 0xff, next >> 8});
+      text.label("subroutine");
+      text.bytes({0x51});  // push cx
+      LongStretch(random, text, "s").add(3);
+      text.bytes({0x59, 0xc3});  // pop cx; ret
+    }
+    put(processor, segment * 16u + offset, text.finish());
+    segment = next;
+    offset = next_offset;
+  }
+  put(processor, 0xf0000 + kTimerHandler,
+      {0x50, 0x1e, 0xb8, 0x00, 0x03, 0x8e, 0xd8,        // push ax; push ds; mov ax,300h; mov ds,ax
+       0xfe, 0x06, 0x70, 0x00, 0xb0, 0x20, 0xe6, 0x20,  // inc byte [70]; mov al,20h; out 20h,al
+       0x1f, 0x58, 0xcf});                              // pop ds; pop ax; iret
 }
 
 void load_program(ModelProcessor& processor, const ModelTraits& traits, bool odd_stack) {

@@ -43,4 +43,8 @@ inline constexpr std::uint8_t kProgramVector = 8;
 /// there. `odd_stack`: words lie at odd addresses. It ends with interrupts disabled, in a HLT.
 void load_program(ModelProcessor& processor, const ModelTraits& traits, bool odd_stack);
 
+/// Puts a longer program there, whose code is in pieces all over the memory, with subroutines,
+/// loops and data between; each seed makes another one. It ends in the same way.
+void load_long_program(ModelProcessor& processor, unsigned seed);
+
 }  // namespace citcat::testing
