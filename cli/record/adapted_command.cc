@@ -93,6 +93,8 @@ class Adaptation {
       return tell("-mem-prealloc: left out; the recorder gives the RAM"), 0;
     if (name == "daemonize")
       return tell("-daemonize: left out; the emulator is the recorder's child"), 0;
+    if (name == "S" || name == "preconfig")
+      return tell(fmt::format("-{}: left out, since nothing would start the machine", name)), 0;
     if (n + 1 == given_.size()) return put(word), 0;
     return take_valued(name, given_[n + 1]) ? 1 : (put(word), 0);
   }
@@ -114,6 +116,17 @@ class Adaptation {
       tell(fmt::format("-{} {}: left out; the recorder gives the RAM", name, value));
     else if (name == "d" || name == "D" || name == "plugin")
       tell(fmt::format("-{} {}: left out; the monitor uses this option itself", name, value));
+    else if (name == "loadvm" || name == "incoming")
+      throw UsageError(fmt::format(
+          "-{}: a machine that is taken up in the middle of its run cannot be recorded, "
+          "because nobody has seen what its program wrote to model-specific registers; "
+          "start it from reset, and see record --live --keep",
+          name));
+    else if (name == "icount" && OptionValue(value).get("rr"))
+      throw UsageError(
+          "-icount with rr=: QEMU's log cannot be used from outside; write record --live and "
+          "record "
+          "--from in its place");
     else
       return false;
     return true;

@@ -89,6 +89,8 @@ TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
       {{"-D", "file"}, {}},
       {{"-plugin", "other.so"}, {}},
       {{"-daemonize"}, {}},
+      {{"-S"}, {}},
+      {{"-preconfig"}, {}},
   };
   for (const auto& c : cases) {
     Words given{"qemu-system-x86_64"}, adapted{"qemu-system-x86_64"};
@@ -98,6 +100,13 @@ TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
     EXPECT_EQ(result.command, with_machine(adapted)) << c.given[0];
     EXPECT_FALSE(result.changes.empty()) << c.given[0];
   }
+}
+
+TEST(AdaptedCommand, RefusesMachinesThatBeginInTheMiddle) {
+  for (const Words& given : {Words{"qemu", "-loadvm", "x"}, Words{"qemu", "-incoming", "defer"},
+                             Words{"qemu", "-icount", "shift=3,rr=replay,rrfile=x"}})
+    EXPECT_THROW((void)adapted_command(given, kMostRecordedProcessors), UsageError) << given[1];
+  EXPECT_EQ(adapted_command({"qemu", "-icount", "shift=3"}, 1).command[2], "shift=3");
 }
 
 TEST(AdaptedCommand, KeepsDoubledCommas) {
