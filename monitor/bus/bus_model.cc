@@ -1,6 +1,7 @@
 #include "monitor/bus/bus_model.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace citcat::monitor {
 
@@ -58,9 +59,42 @@ void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) 
   std::uint8_t* const known = memory_.shadow(address);
   if (std::equal(bytes.begin(), bytes.end(), known)) return;
   ++external_;
+  say_lone_bit(address, bytes, {});
   show_other_master(address, bytes);
   say_left(address, bytes);
   std::copy(bytes.begin(), bytes.end(), known);
+}
+
+/// How many bits another bus master has changed, as far as that can be told from the emulator's own
+/// stores that are still to be shown.
+unsigned BusModel::foreign_bits(std::uint32_t address, std::span<const std::uint8_t> bytes,
+                                Range own) const {
+  unsigned bits = 0;
+  for (std::uint32_t n = 0; n < bytes.size(); ++n) {
+    const std::uint32_t at = address + n;
+    if (own.holds(at) || expected_[0].holds(at) || expected_[1].holds(at) ||
+        memory_.is_marked(at & ~3u) || memory_.is_left(at))
+      continue;
+    bits += static_cast<unsigned>(
+        std::popcount(static_cast<unsigned>(bytes[n] ^ *std::as_const(memory_).shadow(at))));
+  }
+  return bits;
+}
+
+/// One bit alone would be taken for one captured wrongly, or for the emulator's. In a page to which
+/// a device writes it is the device's, such as the index of a ring of virtio, and that is said.
+void BusModel::say_lone_bit(std::uint32_t address, std::span<const std::uint8_t> bytes, Range own) {
+  constexpr std::uint32_t kPage = 0x1000;
+  const std::uint32_t page = address & ~(kPage - 1);
+  const unsigned bits = foreign_bits(address, bytes, own);
+  if (bits > 1) device_pages_.insert(page);
+  if (bits != 1 || !others_.empty()) return;
+  if (!device_pages_.contains(page) &&
+      (!memory_.is_ram(page, kPage) || foreign_bits(page, {memory_.live(page), kPage}, own) < 2))
+    return;
+  for (std::uint32_t n = 0; n < bytes.size(); ++n)
+    if (foreign_bits(address + n, bytes.subspan(n, 1), own) != 0)
+      sink_.say_left(address + n, bytes[n]);
 }
 
 /// Software reads bytes that the emulator has stored differently from a processor: the reads show
@@ -192,6 +226,7 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
     if (!same) {
       ++external_;
       (void)ask_others(number, true);
+      say_lone_bit(number * line_bytes(), {memory_.live(number * line_bytes()), line_bytes()}, {});
       take_line(number, {});
       show_other_master(from, part);
       say_left(from, part);
@@ -237,7 +272,9 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
     (void)ask_others(number, true);
     std::array<std::uint8_t, 32> before{};
     std::copy_n(memory_.shadow(address), bytes.size(), before.begin());
-    take_line(number, {address, static_cast<std::uint32_t>(bytes.size())});
+    const Range own{address, static_cast<std::uint32_t>(bytes.size())};
+    say_lone_bit(number * line_bytes(), {memory_.live(number * line_bytes()), line_bytes()}, own);
+    take_line(number, own);
     std::copy_n(before.begin(), bytes.size(), memory_.shadow(address));
   }
   drop(code_, number);

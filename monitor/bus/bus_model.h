@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -200,6 +201,9 @@ class BusModel {
   void drop(Cache& cache, std::uint32_t number);
   void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
   void say_left(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void say_lone_bit(std::uint32_t address, std::span<const std::uint8_t> bytes, Range own);
+  unsigned foreign_bits(std::uint32_t address, std::span<const std::uint8_t> bytes,
+                        Range own) const;
 
   // bus_snooping.cc
   bool ask_others(std::uint32_t number, bool takes);
@@ -225,6 +229,7 @@ class BusModel {
   std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
   std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
   std::uint64_t external_ = 0;
+  std::unordered_set<std::uint32_t> device_pages_;  ///< where more than a bit has been changed
   unsigned number_ = 0;
   std::vector<BusModel*> others_;  ///< of several processors
   bool locked_ = false;

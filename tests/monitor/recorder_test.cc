@@ -350,6 +350,28 @@ TEST_F(RecorderTest, AByteThatTheEmulatorHasStoredIsNobodysChangeUntilSoftwareRe
   close(control[1]);
 }
 
+/// The index of a ring of virtio goes from 2 to 3, after the device has filled in an entry of it.
+TEST_F(RecorderTest, ABitThatADeviceHasChangedIsSaidToBeItsOwnWhereItHasWrittenMore) {
+  constexpr std::uint32_t kIndex = kSource + 2, kEntry = kSource + 0x104;
+  for (const CacheModel model : {CacheModel::none, CacheModel::i486, CacheModel::pentium}) {
+    for (const bool more : {false, true}) {
+      int control[2];
+      ASSERT_EQ(pipe2(control, O_NONBLOCK), 0);
+      RecordSink sink(write_end_, control[1]);
+      ASSERT_TRUE(memory_.snapshot());
+      BusModel bus(memory_, sink, model);
+      BusTest::load(bus, kIndex, 2);
+      ram_[kIndex] ^= 1;
+      if (more) ram_[kEntry] ^= 7;
+      BusTest::load(bus, kIndex, 2);
+      EXPECT_EQ(bus.external_changes(), 1u);
+      char text[256];
+      EXPECT_EQ(read(control[0], text, sizeof text) > 0, more) << static_cast<int>(model);
+      close(control[0]);
+    }
+  }
+}
+
 TEST_F(RecorderTest, ARepThatStoresOverItselfEndsWithTheFetchOfWhatIsThereThen) {
   begin({0xf3, 0xaa});
   recorder_->access(insn_, true, kCode + 1, kCode + 1, false, std::vector<std::uint8_t>{0x90});
