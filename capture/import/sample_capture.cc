@@ -5,6 +5,7 @@
 
 #include "capture/bus/clock_check.h"
 #include "capture/bus/hex.h"
+#include "capture/import/still_lines.h"
 #include "events/machine/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
@@ -138,6 +139,7 @@ class SampleCapture final : public CaptureReader {
     info_.bus.bus_bytes = match_.bus->bus_bytes;
     explain_missing();
     find_dead_line();
+    find_still_lines();
     check_clock();
     info_.address_mask = info_.bus.address_mask = assignment_.address_mask;
     decoder_ = match_.bus->make(source_->info(), {*match_.bus, assignment_});
@@ -153,10 +155,19 @@ class SampleCapture final : public CaptureReader {
     try {
       decoder_->decode(block);
     } catch (const FormatError& error) {
-      if (!slow_clock_) throw;
-      throw FormatError(source_->info().name, 0,
-                        *slow_clock_ + "; so it was found: " + error.what());
+      if (!slow_clock_ && still_.empty()) throw;
+      throw FormatError(
+          source_->info().name, 0,
+          (slow_clock_ ? *slow_clock_ + "; " : still_) + "so it was found: " + error.what());
     }
+  }
+
+  void find_still_lines() {
+    StillLines lines(source_->info());
+    for (std::size_t i = 0; i < source_->kept_blocks(); ++i) lines.add(source_->kept_block(i));
+    still_.clear();
+    for (std::string& line : lines.complaints(match_)) info_.warnings.push_back(std::move(line));
+    for (const std::string& line : lines.complaints(match_, true)) still_ += line + "; ";
   }
 
   void check_clock() {
@@ -275,6 +286,7 @@ class SampleCapture final : public CaptureReader {
   PinAssignment assignment_;
   std::uint32_t dead_bit_ = 0;             ///< address bit that is taken as not captured
   std::optional<std::string> slow_clock_;  ///< why its samples may make no sense
+  std::string still_;                      ///< the same, of lines that never move
   std::unique_ptr<BusDecoder> decoder_;
   bool ended_ = false, any_samples_ = false;
   std::uint64_t index_ = 0;

@@ -307,7 +307,8 @@ ActivityMatch match_by_names(const ChannelActivity& activity, const BusMatch& ma
     std::string reason = "by its name";
     for (const ExchangedLines& lines : exchanged)
       if (lines.first == pin || lines.second == pin) reason = lines.text();
-    out.pins.push_back({pin, static_cast<std::size_t>(assignment.pins[i].channel), reason});
+    out.pins.push_back({pin, static_cast<std::size_t>(assignment.pins[i].channel), reason,
+                        assignment.pins[i].inverted});
   }
   if (exchanged.empty())
     out.doubts.push_back(

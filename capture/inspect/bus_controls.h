@@ -16,6 +16,7 @@ struct ControlMatch {
     std::string pin;  ///< as the description of the bus names it
     std::size_t channel = 0;
     std::string reason;
+    bool inverted = false;
   };
   std::vector<Pin> pins;
   std::vector<UnnamedCycle> cycles;

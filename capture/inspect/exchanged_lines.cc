@@ -40,7 +40,10 @@ class ExchangeSearch {
   }
 
  private:
+  /// A line with itself is inverted.
   void exchange(Pair pair) {
+    if (pair.first == pair.second)
+      assignment_.pins[pair.first].inverted = !assignment_.pins[pair.first].inverted;
     std::swap(assignment_.pins[pair.first], assignment_.pins[pair.second]);
   }
 
@@ -66,7 +69,7 @@ class ExchangeSearch {
   std::optional<std::pair<Pair, CodeOrder>> best_pair(const CodeOrder& now) {
     std::optional<std::pair<Pair, CodeOrder>> best;
     for (std::size_t a = 0; a < assignment_.pins.size(); ++a) {
-      for (std::size_t b = a + 1; b < assignment_.pins.size(); ++b) {
+      for (std::size_t b = a; b < assignment_.pins.size(); ++b) {
         if (assignment_.pins[a].channel < 0 || assignment_.pins[b].channel < 0) continue;
         exchange({a, b});
         const CodeOrder order = decode();
@@ -88,9 +91,12 @@ class ExchangeSearch {
 }  // namespace
 
 std::string ExchangedLines::text() const {
-  return first + " and " + second + " look exchanged: as they are " + std::to_string(before) +
-         " code fetches of the beginning go on or follow a jump, exchanged " +
-         std::to_string(after) + " of " + std::to_string(fetches);
+  const bool inverted = first == second;
+  const std::string what = inverted ? first + " looks inverted: as it is "
+                                    : first + " and " + second + " look exchanged: as they are ";
+  return what + std::to_string(before) + " code fetches of the beginning go on or follow a jump, " +
+         (inverted ? "inverted " : "exchanged ") + std::to_string(after) + " of " +
+         std::to_string(fetches);
 }
 
 std::vector<ExchangedLines> find_exchanged_lines(const SampleInfo& info,

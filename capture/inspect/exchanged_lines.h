@@ -1,6 +1,7 @@
 #pragma once
-// Two pins whose channels are exchanged: found by decoding the beginning of a capture with any two
-// exchanged, and looking how well the code fetches follow one another.
+// Two pins whose channels are exchanged, or one that is inverted: found by decoding the beginning
+// of a capture with any two exchanged or one inverted, and looking how well the code fetches follow
+// one another.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +14,7 @@
 namespace citcat {
 
 struct ExchangedLines {
-  std::string first, second;  ///< pins
+  std::string first, second;  ///< pins; the same: it is inverted
   /// Code fetches that go on or follow a jump: as the channels are, and exchanged.
   std::uint64_t before = 0, after = 0;
   std::uint64_t fetches = 0;  ///< all, exchanged

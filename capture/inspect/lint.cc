@@ -9,6 +9,7 @@
 #include "capture/bus/channel_map.h"
 #include "capture/bus/hex.h"
 #include "capture/import/sample_formats.h"
+#include "capture/import/still_lines.h"
 #include "capture/inspect/channel_activity.h"
 #include "capture/inspect/exchanged_lines.h"
 #include "events/machine/cpu_traits.h"
@@ -261,12 +262,16 @@ void find_exchanged(std::string_view format, const std::vector<std::string>& pat
     ChannelMap map;
     if (!options.channel_map_path.empty()) map = load_channel_map(options.channel_map_path);
     const BusMatch match = choose_bus(activity.info(), map, options.cpu);
+    StillLines still(activity.info());
+    for (const SampleBlock& block : activity.blocks()) still.add(block);
+    for (std::string& line : still.complaints(match))
+      out.push_back({"still-line", FindingConfidence::likely, 1, 0, 0, std::move(line)});
     if (cpu_traits(match.cpu).instructions >= InstructionSet::i486) return;
     PinAssignment assignment = assign_pins(match, map);
     for (const ExchangedLines& lines :
          find_exchanged_lines(activity.info(), activity.blocks(), match, assignment))
-      out.push_back({"exchanged-lines", FindingConfidence::likely, lines.after - lines.before, 0, 0,
-                     lines.text()});
+      out.push_back({lines.first == lines.second ? "inverted-line" : "exchanged-lines",
+                     FindingConfidence::likely, lines.after - lines.before, 0, 0, lines.text()});
   } catch (const FormatError&) {
     // That the names say nothing has been found already.
   }

@@ -80,8 +80,10 @@ Json map_json(const ActivityMatch& match, const SampleInfo& info) {
   map["comment"] = "proposed by how the channels of " + info.name + " move";
   map["bus"] = match.bus;
   map["pins"] = Json::object();
-  for (const ActivityMatch::Pin& pin : match.pins)
-    map["pins"][pin.pin] = channel_of(info, pin.channel);
+  for (const ActivityMatch::Pin& pin : match.pins) {
+    const Json channel = channel_of(info, pin.channel);
+    map["pins"][pin.pin] = pin.inverted ? Json{{"channel", channel}, {"invert", true}} : channel;
+  }
   for (const std::string& pin : match.missing) map["pins"][pin] = nullptr;
   return map;
 }
