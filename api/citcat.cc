@@ -38,7 +38,9 @@ template <class Record>
 void copy_event(const citcat::KtNote& event, Record& to) {
   to.kind = CITCAT_EVENT;
   to.event = static_cast<std::uint8_t>(event.kind);
-  to.address = event.where;
+  to.address = static_cast<decltype(to.address)>(event.where);
+  if (to.address != event.where)
+    throw citcat::UsageError("an address beyond 4 GiB, which citcat_read_wide() reads");
   to.data[0] = event.value;
   to.data[1] = event.size;
 }

@@ -133,8 +133,8 @@ Column reference_columns() {
           "",
           {},
           {},
-          {number("L", "instruction"), number("L", "address"), number("I", "physical"),
-           number("S", "size"), number("C", "kind"), number("I", "process"), number("C", "level")}};
+          {number("L", "instruction"), number("L", "address"), number("L", "physical"),
+           number("S", "size"), number("C", "kind"), number("L", "process"), number("C", "level")}};
 }
 
 enum TraceColumn {
@@ -219,8 +219,8 @@ class ReferenceSource final : public Source {
     to.size = sizeof to;
     to.instruction = reinterpret_cast<std::uint64_t*>(room(kInstruction, 8));
     to.wide_address = reinterpret_cast<std::uint64_t*>(room(kAddress, 8));
-    to.physical = reinterpret_cast<std::uint32_t*>(room(kPhysical, 4));
-    to.process = reinterpret_cast<std::uint32_t*>(room(kProcess, 4));
+    to.wide_physical = reinterpret_cast<std::uint64_t*>(room(kPhysical, 8));
+    to.wide_process = reinterpret_cast<std::uint64_t*>(room(kProcess, 8));
     to.bytes = reinterpret_cast<std::uint16_t*>(room(kSize, 2));
     to.kind = room(kKind, 1);
     to.level = room(kLevel, 1);
@@ -378,16 +378,16 @@ int citcat_arrow_schema(citcat_arrow_table table, ArrowSchema* out) {
 int citcat_columns_arrow(const citcat_columns* columns, size_t rows, ArrowArray* out) {
   return tried(out, [&] {
     if (columns == nullptr || columns->size < sizeof *columns || columns->instruction == nullptr ||
-        columns->wide_address == nullptr || columns->physical == nullptr ||
-        columns->process == nullptr || columns->bytes == nullptr || columns->kind == nullptr ||
+        columns->wide_address == nullptr || columns->wide_physical == nullptr ||
+        columns->wide_process == nullptr || columns->bytes == nullptr || columns->kind == nullptr ||
         columns->level == nullptr) {
       throw citcat::UsageError("a column is missing");
     }
     Column batch = reference_columns();
     append(batch.children[kInstruction], columns->instruction, rows);
     append(batch.children[kAddress], columns->wide_address, rows);
-    append(batch.children[kPhysical], columns->physical, rows);
-    append(batch.children[kProcess], columns->process, rows);
+    append(batch.children[kPhysical], columns->wide_physical, rows);
+    append(batch.children[kProcess], columns->wide_process, rows);
     append(batch.children[kSize], columns->bytes, rows);
     append(batch.children[kKind], columns->kind, rows);
     append(batch.children[kLevel], columns->level, rows);

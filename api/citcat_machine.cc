@@ -138,17 +138,15 @@ int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t*
 int64_t citcat_machine_memory(citcat_machine* machine, uint64_t physical, uint8_t* bytes,
                               uint8_t* known, size_t count) {
   return guarded(machine, [&]() -> std::int64_t {
-    constexpr std::uint64_t kEnd = citcat::StandIns::kEnd;
+    constexpr std::uint64_t kEnd = std::uint64_t{1} << citcat::kAddressBits;
     if (bytes == nullptr && count != 0) throw citcat::UsageError("no place was given");
     if (physical > kEnd || count > kEnd - physical) {
-      throw citcat::UsageError("expected addresses below 16 TiB");
+      throw citcat::UsageError("expected addresses below 4 PiB");
     }
     const citcat::Memory& memory = machine->timeline->memory();
-    const citcat::BusModel& bus = machine->timeline->machine().bus();
     std::int64_t found = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto place = bus.held(citcat::MachineAddr{physical + i});
-      const auto byte = place ? memory.defined_byte(*place) : std::nullopt;
+      const auto byte = memory.defined_byte(citcat::PhysAddr{physical + i});
       bytes[i] = byte.value_or(0);
       if (known != nullptr) known[i] = byte.has_value();
       found += byte.has_value();
@@ -168,8 +166,7 @@ int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t*
     const auto found =
         mmu.look_up(address, citcat::Access::read, citcat::Who::supervisor, citcat::Lookup::free);
     if (!found) return 0;
-    const citcat::MachineAddr page = machine->timeline->machine().bus().machine(found->frame);
-    *physical = page.value + address.offset_in_page();
+    *physical = found->frame.value + address.offset_in_page();
     return 1;
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,8 +28,7 @@ using citcat::tools::Context;
 using citcat::tools::Execution;
 
 struct Row {
-  std::uint64_t instruction, address;
-  std::uint32_t physical, process;
+  std::uint64_t instruction, address, physical, process;
   std::uint16_t bytes;
   std::uint8_t kind, level;
 };
@@ -53,7 +53,8 @@ class Rows {
     if (row.kind != CITCAT_FETCH) {
       row.address = citcat::tools::further(citcat::LinearAddr{row.address}, time_ * r.step).value;
     }
-    row.physical += row.kind == CITCAT_FETCH ? 0 : time_ * r.step;
+    if (row.kind != CITCAT_FETCH)
+      row.physical = citcat::PhysAddr{row.physical}.plus32(time_ * r.step).value;
     if (++at_ == r.end - r.first) {
       at_ = 0;
       if (++time_ == r.times) time_ = 0, ++run_;
@@ -109,7 +110,7 @@ class RowTool final : public citcat::tools::Tool {
       for (; next < references.size() && references[next].instruction == i; ++next) {
         const auto& r = references[next];
         row.address = r.linear.value;
-        row.physical = r.physical.low32();
+        row.physical = r.physical.value;
         row.bytes = static_cast<std::uint16_t>(r.size);
         row.kind = kind_of(r);
         rows_.add(row);
@@ -128,12 +129,12 @@ class RowTool final : public citcat::tools::Tool {
     const std::uint32_t here = i.bytes_in_first_page();
     row.kind = CITCAT_FETCH;
     row.address = i.linear.value;
-    row.physical = i.physical.low32();
+    row.physical = i.physical.value;
     row.bytes = static_cast<std::uint16_t>(here);
     rows_.add(row);
     if (here == i.info.length) return;
     row.address = i.byte(here).value;
-    row.physical = i.physical_rest.low32();
+    row.physical = i.physical_rest.value;
     row.bytes = static_cast<std::uint16_t>(i.info.length - here);
     rows_.add(row);
   }
@@ -231,11 +232,13 @@ citcat_references* citcat_references_open(const char* path, unsigned flags, uint
 
 namespace {
 
-/// The column of addresses of 64 bits, or null. Throws UsageError where the columns cannot take
-/// what the recording has.
-std::uint64_t* check_columns(const citcat_references& run, const citcat_columns& columns) {
-  constexpr std::size_t kFirstVersion = offsetof(citcat_columns, wide_address);
-  if (columns.size != kFirstVersion && columns.size < sizeof(citcat_columns)) {
+/// The columns as those of this version. Throws UsageError where they cannot take what the
+/// recording has.
+citcat_columns checked_columns(const citcat_references& run, const citcat_columns& columns) {
+  constexpr std::size_t kFirstVersion = offsetof(citcat_columns, wide_address),
+                        kSecondVersion = offsetof(citcat_columns, wide_physical);
+  const bool earlier = columns.size == kFirstVersion || columns.size == kSecondVersion;
+  if (!earlier && columns.size < sizeof(citcat_columns)) {
     throw citcat::UsageError("columns of another version");
   }
   const bool long_mode = citcat::cpu_traits(run.file.recording().initial.model).has_long_mode;
@@ -243,7 +246,19 @@ std::uint64_t* check_columns(const citcat_references& run, const citcat_columns&
     throw citcat::UsageError(
         "addresses have 64 bits here: expected wide_address in place of address");
   }
-  return columns.size >= sizeof(citcat_columns) ? columns.wide_address : nullptr;
+  citcat_columns all{};
+  std::memcpy(&all, &columns, std::min(columns.size, sizeof all));
+  return all;
+}
+
+/// For a column of 32 bits.
+std::uint32_t narrow(std::uint64_t value) {
+  if (value >> 32 != 0) {
+    throw citcat::UsageError(
+        "the run uses memory beyond 4 GiB: expected wide_physical and wide_process in place of "
+        "physical and process");
+  }
+  return static_cast<std::uint32_t>(value);
 }
 
 }  // namespace
@@ -256,17 +271,19 @@ size_t citcat_references_read(citcat_references* run, const citcat_columns* colu
   run->error.clear();
   std::size_t count = 0;
   try {
-    std::uint64_t* const wide = check_columns(*run, *columns);
+    const citcat_columns to = checked_columns(*run, *columns);
     Row row;
     for (; count < rows && run->next(row); ++count) {
-      if (columns->instruction) columns->instruction[count] = row.instruction;
-      if (columns->address) columns->address[count] = static_cast<std::uint32_t>(row.address);
-      if (wide) wide[count] = row.address;
-      if (columns->physical) columns->physical[count] = row.physical;
-      if (columns->process) columns->process[count] = row.process;
-      if (columns->bytes) columns->bytes[count] = row.bytes;
-      if (columns->kind) columns->kind[count] = row.kind;
-      if (columns->level) columns->level[count] = row.level;
+      if (to.instruction) to.instruction[count] = row.instruction;
+      if (to.address) to.address[count] = static_cast<std::uint32_t>(row.address);
+      if (to.wide_address) to.wide_address[count] = row.address;
+      if (to.physical) to.physical[count] = narrow(row.physical);
+      if (to.wide_physical) to.wide_physical[count] = row.physical;
+      if (to.process) to.process[count] = narrow(row.process);
+      if (to.wide_process) to.wide_process[count] = row.process;
+      if (to.bytes) to.bytes[count] = row.bytes;
+      if (to.kind) to.kind[count] = row.kind;
+      if (to.level) to.level[count] = row.level;
     }
   } catch (...) {
     // Rows before it are sure; whoever reads on is told.

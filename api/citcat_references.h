@@ -43,6 +43,9 @@ typedef struct citcat_columns {
   /** As `address`, but of 64 bits; absent if `size` ends before it. Recordings of processors with long mode
       need this column: reading them into `address` is an error. */
   uint64_t *wide_address;
+  /** As `physical` and `process`, but of 64 bits; absent if `size` ends before them. Recordings that use memory
+      beyond 4 GiB need these: reading its addresses into the others is an error. */
+  uint64_t *wide_physical, *wide_process;
 } citcat_columns;
 
 /** Opens a recording to read the references of instructions [from, to). `flags`: CITCAT_UNCHECKED or 0. NULL

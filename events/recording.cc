@@ -15,11 +15,6 @@ void EvidenceWriter::write_run(const AccessRun& run) {
   write_all(std::span(transactions).first(run.size()));
 }
 
-std::optional<PhysAddr> BusModel::held(MachineAddr a) const {
-  if (stand_ins != nullptr) return stand_ins->held(a);
-  return a.value >> 32 == 0 ? std::optional(PhysAddr{a.value}) : std::nullopt;
-}
-
 std::string_view ending_name(Ending ending) {
   switch (ending) {
     case Ending::unknown:

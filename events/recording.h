@@ -21,7 +21,6 @@
 #include "events/io_reads.h"
 #include "events/machine/cpu_state.h"
 #include "events/machine/memory_image.h"
-#include "events/machine/stand_ins.h"
 #include "events/position.h"
 
 namespace citcat {
@@ -84,19 +83,10 @@ struct BusModel {
   /// Width of the data bus. Transfers are split at multiples of it, and port accesses also at
   /// multiples of four bytes. A monitor that does not see transfers may show port accesses whole.
   std::uint32_t bus_bytes = 4;
-  /// Physical address bits that were captured; an 8088 without its A19 probe has 0x7ffff. The
-  /// replay compares addresses under this mask and mirrors memory over the missing bits.
+  /// The lower 32 physical address bits, as far as they were captured; an 8088 without its A19
+  /// probe has 0x7ffff. The replay compares addresses under this mask and mirrors memory over the
+  /// missing bits.
   std::uint32_t address_mask = 0xffffffff;
-  /// The stand-ins of pages beyond 4 GiB; null if the capture shows none. More are added while the
-  /// capture is read.
-  std::shared_ptr<const StandIns> stand_ins = nullptr;
-
-  /// The address at which captures hold this byte of the machine. Nullopt if the byte is beyond 4
-  /// GiB and the capture does not show it, or if something else is held at that address.
-  std::optional<PhysAddr> held(MachineAddr a) const;
-  MachineAddr machine(PhysAddr held) const {
-    return stand_ins == nullptr ? MachineAddr{held.value} : stand_ins->machine(held);
-  }
 };
 
 struct Provenance {

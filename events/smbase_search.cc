@@ -20,6 +20,7 @@ void SmbaseSearch::begin() {
 
 std::optional<std::uint32_t> SmbaseSearch::add(const BusTransaction& t) {
   --left_;
+  if (t.address.value >> 32 != 0) return std::nullopt;  // SMBASE has 32 bits
   const bool stores = (t.op == BusOp::data_write && !t.has(kWriteBack)) ||
                       (t.op == BusOp::data_read && t.has(kStoreFill));
   if (stores) {

@@ -40,10 +40,10 @@ void SmmEntryDetector::begin(const BusTransaction& t, const Position& position,
 /// two bytes has them.
 bool SmmEntryDetector::goes_on(const BusTransaction& t) {
   if (half_) {
-    if (t.size != 2 || t.address.low32() != next_ + 6) return false;
+    if (t.size != 2 || t.address.value != next_ + 6) return false;
     half_ = false;
   } else {
-    if ((t.size != 4 && t.size != 2) || t.address.low32() != next_) return false;
+    if ((t.size != 4 && t.size != 2) || t.address.value != next_) return false;
     half_ = t.size == 2;
     if (t.address == entry_.revision_at) entry_.revision = t.data[0];
     next_ -= 4;
@@ -64,7 +64,7 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::save(const BusTransacti
   if (t.has(kWriteBack)) return std::nullopt;  // victims of the fills
   if (continues(t, position, false) && goes_on(t)) return std::nullopt;
   if ((t.size == 4 || t.size == 2) && t.address.offset_in_page() == kLastWord &&
-      t.address.low32() >= kSaveTop - 4) {
+      t.address.value >= kSaveTop - 4 && t.address.value >> 32 == 0) {
     begin(t, position, before, t.address.low32() + 4 - kSaveTop, t.address.low32() - 4, false);
   } else {
     count_ = 0;
@@ -75,6 +75,10 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::save(const BusTransacti
 std::optional<SmmEntryDetector::Entry> SmmEntryDetector::read(const BusTransaction& t,
                                                               const Position& position,
                                                               const BusAnchor& before) {
+  if (t.address.value >> 32 != 0) {  // SMBASE has 32 bits
+    count_ = 0;
+    return std::nullopt;
+  }
   const std::uint32_t line = t.address.begin_of(kLineBytes).low32();
   if (t.op == BusOp::data_read && t.has(kStoreFill)) {
     const std::uint32_t base = (line & ~(kSavedBytes - 1)) + kSavedBytes - kSaveTop;

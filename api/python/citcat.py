@@ -102,17 +102,17 @@ _m_translate = _declare("citcat_machine_translate", ctypes.c_int, _P, ctypes.c_u
 _m_error = _declare("citcat_machine_error", ctypes.c_char_p, _P)
 
 _COLUMN_ORDER = ("instruction", "address", "physical", "process", "size", "kind", "level")
-_COLUMN_TYPES = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint16,
+_COLUMN_TYPES = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint16,
                  ctypes.c_uint8, ctypes.c_uint8)
-# In the order of the structure, in which addresses of 64 bits stand last.
-_STRUCTURE_ORDER = ("instruction", None, "physical", "process", "size", "kind", "level", "address")
+# In the order of the structure, in which columns of 64 bits that have a narrower twin stand last.
+_STRUCTURE_ORDER = ("instruction", None, None, None, "size", "kind", "level", "address", "physical", "process")
 
 
 class _Columns(ctypes.Structure):
     """citcat_columns"""
 
     _fields_ = [("structure_size", ctypes.c_size_t)] + [
-        (name or "narrow_address", ctypes.c_void_p) for name in _STRUCTURE_ORDER]
+        (name or "narrow%d" % i, ctypes.c_void_p) for i, name in enumerate(_STRUCTURE_ORDER)]
 
 
 _r_open = _declare("citcat_references_open", _P, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint64,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "events/machine/stand_ins.h"
 #include "events/startup_event.h"
 #include "formats/io/error.h"
 
@@ -46,6 +47,8 @@ constexpr auto kStandIn = static_cast<std::uint8_t>(BusRecordType::stand_in);
 constexpr std::string_view kStandInName = "STANDIN";
 constexpr auto kReached = static_cast<std::uint8_t>(BusRecordType::reached);
 constexpr std::string_view kReachedName = "REACHED";
+constexpr auto kHigh = static_cast<std::uint8_t>(BusRecordType::high);
+constexpr std::string_view kHighName = "HIGH";
 
 std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   if ((r.flags & kLine) != 0) {
@@ -102,6 +105,10 @@ std::string check_special(const BusRecord& r) {
       if (r.size == 0 && r.instructions != kNoCount) return {};
       return "expected a count of instructions and no data, found " +
              std::string(r.size == 0 ? "no count" : "data");
+    case BusRecordType::high:
+      if (r.size == 0 && r.address >> (kAddressBits - 32) == 0) return {};
+      return "address: the upper half of one has " + std::to_string(kAddressBits - 32) +
+             " bits and no data";
     default:
       return r.size <= 1 ? "" : "size: expected 0 or 1, found " + std::to_string(r.size);
   }
@@ -113,6 +120,7 @@ std::string_view bus_record_type_name(std::uint8_t type) {
   if (type == kCut) return kCutName;
   if (type == kStandIn) return kStandInName;
   if (type == kReached) return kReachedName;
+  if (type == kHigh) return kHighName;
   return type >= 1 && type <= kLastTransaction ? kTypes[type - 1].name : std::string_view{};
 }
 
@@ -120,6 +128,7 @@ std::uint8_t bus_record_type_of(std::string_view name) {
   if (name == kCutName) return kCut;
   if (name == kStandInName) return kStandIn;
   if (name == kReachedName) return kReached;
+  if (name == kHighName) return kHigh;
   const auto* const row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const TypeRow& t) { return t.name == name; });
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
@@ -149,19 +158,17 @@ Ending ending_of_cut(std::uint8_t code) {
   return code < kEndings.size() ? kEndings[code] : Ending::unknown;
 }
 
-MachineAddr stood_for(const BusRecord& r) {
+PhysAddr stood_for(const BusRecord& r) {
   std::uint64_t address = 0;
   std::memcpy(&address, r.data.data(), sizeof address);
-  return MachineAddr{address};
+  return PhysAddr{address};
 }
 
-BusRecord stand_in_record(const StandIns::Page& page) {
+BusRecord high_record(std::uint32_t upper) {
   BusRecord r;
   r.instructions = kNoCount;
-  r.address = page.held.u32();
-  r.type = kStandIn;
-  r.size = sizeof page.machine.value;
-  std::memcpy(r.data.data(), &page.machine.value, sizeof page.machine.value);
+  r.address = upper;
+  r.type = kHigh;
   return r;
 }
 
@@ -174,9 +181,9 @@ BusRecord reached_record(const Position& position) {
 }
 
 std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
-  if (r.type < 1 || (r.type > kStandIn && r.type != kReached)) {
-    return "type: expected 1 to " + std::to_string(kStandIn) + " or " + std::to_string(kReached) +
-           ", found " + std::to_string(r.type);
+  if (r.type < 1 || (r.type > kStandIn && r.type != kReached && r.type != kHigh)) {
+    return "type: expected 1 to " + std::to_string(kStandIn) + ", " + std::to_string(kReached) +
+           " or " + std::to_string(kHigh) + ", found " + std::to_string(r.type);
   }
   if (r.size > kBusRecordData) return "size: at most 16, found " + std::to_string(r.size);
   const bool start = r.type == static_cast<std::uint8_t>(BusRecordType::instruction_start);

@@ -35,8 +35,9 @@ enum class BusRecordType : std::uint8_t {
   smi = 12,
   instruction_start = 13,
   cut = 14,       ///< last of a capture that was interrupted; data[0] says why, no transaction
-  stand_in = 15,  ///< `address` stands for the page in the data from here on; no transaction
+  stand_in = 15,  ///< of earlier versions: `address` stands for the page in the data from here on
   reached = 21,   ///< after the last transaction: how far the processor has come by the end
+  high = 22,      ///< `address`: the upper half of memory addresses from here on; no transaction
   end = 255,      ///< native format only: the last record, see docs/formats/capture.md
 };
 
@@ -53,9 +54,10 @@ std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 std::uint8_t cut_code(Ending ending);
 Ending ending_of_cut(std::uint8_t code);
 
-/// The page that a `stand_in` record's address stands for, and the record of a page.
-MachineAddr stood_for(const BusRecord& record);
-BusRecord stand_in_record(const StandIns::Page& page);
+/// The page that a `stand_in` record's address stands for.
+PhysAddr stood_for(const BusRecord& record);
+/// The record that gives memory addresses another upper half.
+BusRecord high_record(std::uint32_t upper);
 /// The record that says how far the processor has come.
 BusRecord reached_record(const Position& position);
 

@@ -271,6 +271,7 @@ class ByuPentiumCapture final : public ByuRecords {
 }  // namespace
 
 bool byu_record_of(const BusTransaction& transaction, ByuRecord& out) {
+  if (transaction.address.value >> 32 != 0) return false;
   for (const RequestOp& entry : kOps) {
     const bool same_flush = entry.op != BusOp::flush || entry.data0 == transaction.data[0];
     if (entry.op != transaction.op || !same_flush) continue;

@@ -575,7 +575,6 @@ void Importer::fill_in(Recording& recording) {
   recording.bus.line_bytes = info.bus.line_bytes;
   recording.bus.bus_bytes = info.bus.bus_bytes;
   recording.bus.address_mask = info.bus.address_mask;
-  recording.bus.stand_ins = info.bus.stand_ins;
   if (options_.capture.cache || info.bus.form != CacheForm::none) {
     recording.bus.form = info.bus.form;
   }

@@ -49,7 +49,7 @@ BusRecord NativeWriter::pack(const BusTransaction& t, std::size_t part) const {
   r.instructions = t.has(kPositionKnown) ? t.position.instruction : kNoCount;
   r.iterations = t.has(kPositionKnown) ? t.position.iteration : 0;
   r.clock = static_cast<std::uint32_t>(t.clock);
-  r.address = t.address.plus32(static_cast<std::uint32_t>(first)).u32();
+  r.address = t.address.plus32(static_cast<std::uint32_t>(first)).low32();
   r.type = bus_record_type_of(t.op);
   r.size = static_cast<std::uint8_t>(std::min(t.size - first, kBusRecordData));
   r.flags = bus_record_flags_of(t);
@@ -71,6 +71,8 @@ bool NativeWriter::write(const BusTransaction& t) {
     lost_time_ |= out_.records() != 0 && t.clock - last_clock_ > ~std::uint32_t{0};
     last_clock_ = t.clock;
   }
+  const auto upper = static_cast<std::uint32_t>(t.address.value >> 32);
+  if (t.is_memory() && upper != upper_) out_.put(high_record(upper_ = upper));
   for (std::size_t i = 0; i < parts; ++i) out_.put(records[i]);
   return true;
 }

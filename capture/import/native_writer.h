@@ -22,8 +22,6 @@ class NativeWriter {
 
   /// False, and nothing is written, where the format has no records for it.
   bool write(const BusTransaction& transaction);
-  /// Says where a page is shown from now on.
-  void write_stand_in(const StandIns::Page& page) { out_.put(stand_in_record(page)); }
   /// Says how far the processor has come by the end.
   void write_reached(const Position& position);
   /// The record that ends a capture that was interrupted.
@@ -40,6 +38,7 @@ class NativeWriter {
   NativeStream out_;
   const CaptureInfo& info_;
   std::uint64_t last_clock_ = 0;
+  std::uint32_t upper_ = 0;  ///< half of memory addresses, as said last
   bool lost_time_ = false;
 };
 

@@ -109,7 +109,7 @@ std::string read_processor_record(const BusRecord& record, RecordDialect dialect
     default:
       break;
   }
-  if (r.type == type_code(BusRecordType::stand_in))
+  if (r.type == type_code(BusRecordType::stand_in) || r.type == type_code(BusRecordType::high))
     return "type: memory beyond 4 GiB cannot be shown in a capture of several processors";
   if (std::string wrong = check_bus_record(r, bus_bytes); !wrong.empty()) return wrong;
   if (r.type == type_code(BusRecordType::cut)) out.kind = ProcessorRecord::Kind::cut;

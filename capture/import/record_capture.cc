@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "events/machine/cpu_traits.h"
+#include "events/machine/stand_ins.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -26,23 +27,28 @@ class RecordCapture final : public CaptureReader {
   std::size_t next_block(std::span<BusTransaction> out) override {
     do {
       if (!file_ || (records_.empty() && !read_records())) return 0;
-    } while (take_stand_in() || take_reached());
+    } while (take_stand_in() || take_high() || take_reached());
     const std::size_t count = std::min(out.size(), records_.size() / kBusRecordBytes);
     std::size_t i = 0;
     while (true) {
       const auto left = records_.subspan(i * kBusRecordBytes, (count - i) * kBusRecordBytes);
-      i += decoder_.decode_plain(left, fields_, out.subspan(i));
+      const std::size_t plain = decoder_.decode_plain(left, fields_, out.subspan(i));
+      if (!is_low_) give_addresses(out.subspan(i, plain));
+      i += plain;
       if (i == count) break;
       const BusRecord record =
           unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
       const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
-      const bool is_transaction = !cut && !is_stand_in(record) && !is_reached(record);
+      const bool is_transaction =
+          !cut && !is_stand_in(record) && !is_high(record) && !is_reached(record);
       if (!check(record, i, i != 0) || (!is_transaction && i != 0)) break;
       if (cut) {
         take_cut(record);
         return 0;
       }
-      decoder_.decode(record, fields_, out[i++]);
+      decoder_.decode(record, fields_, out[i]);
+      if (!is_low_) give_addresses(out.subspan(i, 1));
+      ++i;
       if (decoder_.learnt()) learn();
     }
     leave_out(i);
@@ -52,7 +58,8 @@ class RecordCapture final : public CaptureReader {
   bool has_runs() const override { return has_runs_; }
 
   AccessRun run() override {
-    if (!file_ || (records_.empty() && !read_records())) return {};
+    // The addresses of a run are those of its records.
+    if (!is_low_ || !file_ || (records_.empty() && !read_records())) return {};
     return decoder_.run(records_, fields_);
   }
 
@@ -71,6 +78,10 @@ class RecordCapture final : public CaptureReader {
  private:
   static bool is_stand_in(const BusRecord& record) {
     return record.type == static_cast<std::uint8_t>(BusRecordType::stand_in);
+  }
+
+  static bool is_high(const BusRecord& record) {
+    return record.type == static_cast<std::uint8_t>(BusRecordType::high);
   }
 
   static bool is_reached(const BusRecord& record) {
@@ -93,15 +104,38 @@ class RecordCapture final : public CaptureReader {
     return true;
   }
 
-  /// Whether the next record said where a page is held; it is consumed.
+  /// Puts addresses that records do not have as a whole in their place.
+  void give_addresses(std::span<BusTransaction> transactions) const {
+    for (BusTransaction& t : transactions) {
+      if (!t.is_memory()) continue;
+      t.address = PhysAddr{upper_ | stand_ins_.meant(t.address).value};
+    }
+  }
+
+  /// Whether the next record said where in memory those after it are; it is consumed.
+  bool take_high() {
+    const BusRecord record = unpack_bus_record(records_.first<kBusRecordBytes>());
+    if (!is_high(record)) return false;
+    (void)check(record, 0, false);
+    set_upper(record.address);
+    leave_out(1);
+    return true;
+  }
+
+  void set_upper(std::uint32_t upper) {
+    upper_ = std::uint64_t{upper} << 32;
+    is_low_ = upper_ == 0 && stand_ins_.empty();
+  }
+
+  /// Whether the next record said what a page stands for; it is consumed.
   bool take_stand_in() {
     const BusRecord record = unpack_bus_record(records_.first<kBusRecordBytes>());
     if (!is_stand_in(record)) return false;
     (void)check(record, 0, false);
-    const std::string wrong = stand_ins_->add(PhysAddr{record.address}, stood_for(record));
+    const std::string wrong = stand_ins_.add(PhysAddr{record.address}, stood_for(record));
     if (!wrong.empty())
       throw FormatError(file_->input().name(), file_->where(first_), "bus record: " + wrong);
-    info_.bus.stand_ins = stand_ins_;
+    is_low_ = false;
     leave_out(1);
     return true;
   }
@@ -135,7 +169,7 @@ class RecordCapture final : public CaptureReader {
     if (info_.has_data && !declared.has_data) info_.warnings.emplace_back(kAddressesOnly);
     info_.has_data = info_.has_data && declared.has_data;
     info_.bus = declared.bus;
-    if (!stand_ins_->pages().empty()) info_.bus.stand_ins = stand_ins_;
+    set_upper(0);
     if (options_.cache) info_.bus.form = *options_.cache;
     info_.width_inferred = !declared.width_declared;
     info_.cache_inferred = !declared.cache_declared;
@@ -189,7 +223,9 @@ class RecordCapture final : public CaptureReader {
   CaptureOptions options_;
   RecordFileMaker make_;
   CaptureInfo info_;
-  std::shared_ptr<StandIns> stand_ins_ = std::make_shared<StandIns>();
+  StandIns stand_ins_;
+  std::uint64_t upper_ = 0;  ///< half of memory addresses
+  bool is_low_ = true;       ///< records have addresses as they are
   std::size_t next_path_ = 0;
   BusRecordFields fields_;
   std::unique_ptr<RecordFile> file_;

@@ -63,10 +63,11 @@ class CsvRecordFile final : public RecordFile {
       lines_.fail("expected " + std::to_string(columns_) + " fields, found " +
                   std::to_string(fields_.size()));
     }
-    BusRecord record;
-    parse_record(record);
-    packed_ = std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(record);
-    return packed_;
+    std::array<BusRecord, 2> records;
+    parse_record(records[1]);
+    if (upper_ != told_upper_) records[0] = high_record(told_upper_ = upper_);
+    packed_ = std::bit_cast<std::array<std::uint8_t, 2 * kBusRecordBytes>>(records);
+    return std::span(packed_).subspan(records[0].type != 0 ? 0 : kBusRecordBytes);
   }
   bool is_stored_so() const override { return false; }
   std::uint64_t where(std::size_t) const override { return lines_.number(); }
@@ -98,7 +99,9 @@ class CsvRecordFile final : public RecordFile {
   std::array<int, kColumns> place_{};  ///< index of each column among the fields, -1 for none
   std::size_t columns_ = 0;
   std::vector<std::string_view> fields_;
-  std::array<std::uint8_t, kBusRecordBytes> packed_{};
+  std::uint32_t upper_ = 0;       ///< half of the address of the last access to memory
+  std::uint32_t told_upper_ = 0;  ///< the same, that records say
+  std::array<std::uint8_t, 2 * kBusRecordBytes> packed_{};
 };
 
 void CsvRecordFile::parse_declaration(std::string_view words) {
@@ -176,7 +179,11 @@ void CsvRecordFile::parse_record(BusRecord& out) {
   if (!field(kRep).empty())
     out.iterations = static_cast<std::uint32_t>(number(kRep, 10, 0xffffffff));
   if (!field(kClk).empty()) out.clock = static_cast<std::uint32_t>(number(kClk, 10, kNoCount));
-  out.address = static_cast<std::uint32_t>(number(kAddr, 16, 0xffffffff));
+  const bool is_access = out.type <= static_cast<std::uint8_t>(BusRecordType::data_write);
+  const std::uint64_t address =
+      number(kAddr, 16, (std::uint64_t{1} << (is_access ? kAddressBits : 32)) - 1);
+  out.address = static_cast<std::uint32_t>(address);
+  if (is_access) upper_ = static_cast<std::uint32_t>(address >> 32);
   out.size = static_cast<std::uint8_t>(number(kSize, 10, kBusRecordData));
   if (!field(kBurst).empty()) out.burst = static_cast<std::uint8_t>(number(kBurst, 10, 255));
   parse_flags(out);
@@ -253,7 +260,7 @@ std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes, 
       counted ? std::to_string(t.position.instruction) : "",
       counted ? std::to_string(t.position.iteration) : "",
       t.has(kClockKnown) ? std::to_string(t.clock) : "", bus_record_type_name(type),
-      t.address.u32(), t.size, byte_enables(t), flags,
+      t.address.value, t.size, byte_enables(t), flags,
       t.has(kLine) && line_bytes > kBusRecordData ? t.address.low32() / kBusRecordData % 2 : 0);
   // Which kind of flush it was is no data.
   if (!has_data && t.op != BusOp::flush) return line;
@@ -271,14 +278,6 @@ std::string record_csv_reached_line(std::uint64_t index, const Position& positio
   return fmt::format("{},{},{},,{},00000000,0,0,-,0,", index, position.instruction,
                      position.iteration,
                      bus_record_type_name(static_cast<std::uint8_t>(BusRecordType::reached)));
-}
-
-std::string record_csv_stand_in_line(std::uint64_t index, const StandIns::Page& page) {
-  const BusRecord record = stand_in_record(page);
-  std::string line = fmt::format("{},,,,{},{:08x},{},0,-,0,", index,
-                                 bus_record_type_name(record.type), record.address, record.size);
-  for (std::size_t i = 0; i < record.size; ++i) line += fmt::format("{:02x}", record.data[i]);
-  return line;
 }
 
 int detect_record_csv(const CaptureProbe& probe) {

@@ -32,8 +32,6 @@ std::string_view record_csv_header();
 /// a burst is. Of a capture without data that column is empty; its declaration must say so.
 std::string record_csv_lines(const BusTransaction& transaction, std::uint32_t line_bytes,
                              bool has_data = true);
-/// Says where a page is shown from now on; `index` is that of the transaction that follows.
-std::string record_csv_stand_in_line(std::uint64_t index, const StandIns::Page& page);
 /// Says how far the processor has come by the end; `index` follows that of the last transaction.
 std::string record_csv_reached_line(std::uint64_t index, const Position& position);
 /// The last line of a capture that was interrupted; `index` follows that of the last transaction.

@@ -13,7 +13,6 @@
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
 #include "capture/inspect/sample_writer.h"
-#include "capture/inspect/stand_in_follower.h"
 #include "capture/inspect/text_out.h"
 #include "events/capture_time.h"
 #include "events/machine/cpu_traits.h"
@@ -122,8 +121,6 @@ class TransactionWriter {
   virtual ~TransactionWriter() = default;
   /// False when the format has no record for it.
   virtual bool write(const BusTransaction& transaction) = 0;
-  /// Before what needs it. False when the format has no place for it.
-  virtual bool stand_in(const StandIns::Page&) { return false; }
   /// After the last transaction, where the capture says how far the processor has come. Most
   /// formats have no place for it.
   virtual void reached(const Position&) {}
@@ -176,11 +173,6 @@ class RecordCsvWriter final : public TransactionWriter {
     next_ = t.index + 1;
     return true;
   }
-  bool stand_in(const StandIns::Page& page) override {
-    out_.add(record_csv_stand_in_line(next_, page));
-    out_.add("\n");
-    return true;
-  }
   void reached(const Position& position) override {
     out_.add(record_csv_reached_line(next_, position));
     out_.add("\n");
@@ -200,10 +192,6 @@ class NativeTransactionWriter final : public TransactionWriter {
  public:
   NativeTransactionWriter(const CaptureInfo& info, ByteSink& sink) : writer_(sink, info) {}
   bool write(const BusTransaction& t) override { return writer_.write(t); }
-  bool stand_in(const StandIns::Page& page) override {
-    writer_.write_stand_in(page);
-    return true;
-  }
   void reached(const Position& position) override { writer_.write_reached(position); }
   void interrupted(Ending ending) override { writer_.write_cut(ending); }
   void finish(std::vector<std::string>& warnings) override {
@@ -254,6 +242,7 @@ class VcdTransactionWriter final : public TransactionWriter {
                     8 * kMaxTransactionBytes));
   }
   bool write(const BusTransaction& t) override {
+    if (t.address.value >> 32 != 0) return false;
     const std::uint64_t wanted = t.has(kClockKnown) ? t.clock : t.index;
     const std::uint64_t time = any_ ? std::max(time_ + 1, wanted) : wanted;
     time_ = time;
@@ -272,15 +261,13 @@ class VcdTransactionWriter final : public TransactionWriter {
 };
 
 /// Copies the transactions of a range. False where nothing of what follows is in it.
-bool copy_segment(CaptureReader& capture, TransactionWriter& writer, StandInFollower& stand_ins,
-                  const ConvertOptions& how, const Range& clocks, ConvertResult& result) {
+bool copy_segment(CaptureReader& capture, TransactionWriter& writer, const ConvertOptions& how,
+                  const Range& clocks, ConvertResult& result) {
   BusTransaction transaction;
   while (capture.next(transaction)) {
     if (transaction.index >= how.range.to) return false;
     drop_count(capture.info(), transaction);
     if (transaction.index < how.range.from || !clocks.has(transaction.clock)) continue;
-    for (const StandIns::Page& page : stand_ins.take(capture.info()))
-      result.stand_ins_left_out += writer.stand_in(page) ? 0 : 1;
     ++(writer.write(transaction) ? result.written : result.left_out);
     if (how.progress) how.progress(result.written);
   }
@@ -291,10 +278,9 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const 
                        const std::string& path, ConvertResult& result) {
   const Range clocks = clocks_of(how.range, capture.info().clock_hz, path);
   std::uint64_t segments = 1;
-  StandInFollower stand_ins;
-  bool more = copy_segment(capture, writer, stand_ins, how, clocks, result);
+  bool more = copy_segment(capture, writer, how, clocks, result);
   for (; more && capture.next_segment(); ++segments)
-    more = copy_segment(capture, writer, stand_ins, how, clocks, result);
+    more = copy_segment(capture, writer, how, clocks, result);
   const bool ranged = how.range.from != 0 || clocks.from != 0;
   if (ranged && result.written + result.left_out == 0)
     throw UsageError("--from: expected a transaction of the capture, and " + path +
@@ -308,11 +294,6 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, const 
   if (const CountUnit unit = capture.info().counts; unit != CountUnit::instructions) {
     result.warnings.push_back("counts of " + std::string(count_unit_name(unit)) +
                               " at interrupts are left out: positions are instructions");
-  }
-  if (result.stand_ins_left_out != 0) {
-    result.warnings.push_back(std::to_string(result.stand_ins_left_out) +
-                              " pages beyond 4 GiB are at other addresses in the capture, and the "
-                              "format cannot say so");
   }
   writer.finish(result.warnings);
   if (segments != 1)

@@ -27,9 +27,8 @@ std::span<const ConvertTarget> convert_targets();
 
 struct ConvertResult {
   std::string from;
-  std::uint64_t written = 0;             ///< samples or transactions
-  std::uint64_t left_out = 0;            ///< transactions the target has no record for
-  std::uint64_t stand_ins_left_out = 0;  ///< the same of pages beyond 4 GiB
+  std::uint64_t written = 0;   ///< samples or transactions
+  std::uint64_t left_out = 0;  ///< transactions the target has no record for
   std::vector<std::string> warnings;
 };
 

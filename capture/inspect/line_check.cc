@@ -35,7 +35,7 @@ std::size_t LineCheck::size_class(const BusTransaction& t) {
                                static_cast<std::size_t>(std::countr_zero(std::bit_ceil(t.size))));
 }
 
-LineCheck::Starts& LineCheck::starts_of(std::uint32_t page) {
+LineCheck::Starts& LineCheck::starts_of(FrameNumber page) {
   if (last_page_ == nullptr || last_page_number_ != page) {
     last_page_ = &pages_[page];
     last_page_number_ = page;
@@ -88,7 +88,7 @@ LineCheck::Levels LineCheck::levels_within_page(unsigned line) const {
 
 LineCheck::Levels LineCheck::levels_above_page(unsigned line) const {
   Levels levels;
-  std::set<std::uint32_t> surroundings;
+  std::set<FrameNumber> surroundings;
   for (const auto& [number, starts] : pages_) {
     ((number >> (line - kPageLines) & 1) != 0 ? levels.high : levels.low) = true;
     surroundings.insert(number >> (line - kPageLines) >> 1);

@@ -55,7 +55,7 @@ class LineCheck {
   static std::optional<FindingConfidence> judge(unsigned line, const Levels& levels,
                                                 std::uint32_t mask);
   static std::size_t size_class(const BusTransaction& t);
-  Starts& starts_of(std::uint32_t page);
+  Starts& starts_of(FrameNumber page);
   void follow_fetches(const BusTransaction& t, std::size_t size);
   Levels levels_within_page(unsigned line) const;
   Levels levels_above_page(unsigned line) const;
@@ -63,9 +63,9 @@ class LineCheck {
   void find_stuck_data_lines(std::uint32_t bus_bytes, std::vector<Finding>& out) const;
   void find_disorder(std::uint32_t mask, std::vector<Finding>& out) const;
 
-  std::unordered_map<std::uint32_t, Starts> pages_;
+  std::unordered_map<FrameNumber, Starts> pages_;
   Starts* last_page_ = nullptr;
-  std::uint32_t last_page_number_ = 0;
+  FrameNumber last_page_number_ = 0;
   std::array<Lane, kLanes> lanes_{};    ///< by the lowest bits of addresses
   std::optional<PhysAddr> last_fetch_;  ///< where the last fetch ended
   /// Fetches that go on where the last one ended, by their size and the highest line that changed.

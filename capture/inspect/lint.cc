@@ -179,7 +179,7 @@ class Linter {
   LineCheck lines_;
   MemoryImage memory_;
   Tally changed_, changed_code_, changed_lines_, shape_, backwards_, waits_;
-  std::map<std::uint32_t, std::uint64_t> changed_pages_;
+  std::map<FrameNumber, std::uint64_t> changed_pages_;
   std::array<std::uint64_t, kBits> single_bit_{};
   std::optional<std::uint64_t> last_clock_;
   std::uint64_t distance_sum_ = 0, distances_ = 0, longest_ = 0;

@@ -101,15 +101,14 @@ int citcat_capture_put(struct citcat_capture *capture, const struct citcat_captu
 	return capture->sink(capture->context, bytes, sizeof(bytes));
 }
 
-int citcat_capture_stand_in(struct citcat_capture* capture, uint32_t shown_at, uint64_t page) {
-  struct citcat_capture_record record = {0};
+int citcat_capture_high(struct citcat_capture *capture, uint32_t upper)
+{
+	struct citcat_capture_record record = { 0 };
 
-  record.instructions = CITCAT_NOT_COUNTED;
-  record.address = shown_at;
-  record.type = CITCAT_STAND_IN;
-  record.size = 8;
-  put_number(record.data, page, 8);
-  return citcat_capture_put(capture, &record);
+	record.instructions = CITCAT_NOT_COUNTED;
+	record.address = upper;
+	record.type = CITCAT_HIGH;
+	return citcat_capture_put(capture, &record);
 }
 
 int citcat_capture_end(struct citcat_capture *capture)

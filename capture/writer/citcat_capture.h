@@ -72,10 +72,10 @@ enum citcat_record_type {
   CITCAT_INSTRUCTION = 13, /* execution of an instruction begins; data are its bytes */
   /* The last record of a capture that was interrupted; data[0] is enum citcat_cut */
   CITCAT_CUT = 14,
-  CITCAT_STAND_IN = 15, /* see citcat_capture_stand_in() */
   /* Comes after the last transaction: record.instructions were complete by then, whether or not the
      bus has shown them, and record.iterations of the one in progress */
-  CITCAT_REACHED = 21
+  CITCAT_REACHED = 21,
+  CITCAT_HIGH = 22 /* see citcat_capture_high() */
 };
 
 enum citcat_cut {
@@ -138,11 +138,10 @@ int citcat_capture_begin(struct citcat_capture* capture, const struct citcat_cap
                          citcat_capture_sink sink, void* context);
 int citcat_capture_put(struct citcat_capture* capture, const struct citcat_capture_record* record);
 /*
- * Records have addresses of 32 bits. A page of memory beyond 4 GiB is shown at another place, where
- * the machine has nothing: all records that follow have `shown_at` for `page`. Both are addresses
- * of pages of 4 KiB, `page` is below 16 TiB, and their lower 24 bits are alike.
+ * Records have the lower 32 bits of addresses. `upper` is what lies above them in all memory records
+ * that follow, 20 bits; 0 until it is said.
  */
-int citcat_capture_stand_in(struct citcat_capture* capture, uint32_t shown_at, uint64_t page);
+int citcat_capture_high(struct citcat_capture* capture, uint32_t upper);
 int citcat_capture_end(struct citcat_capture* capture);
 
 #ifdef __cplusplus

@@ -15,7 +15,6 @@
 #include "capture/bus/source.h"
 #include "capture/import/record_csv.h"
 #include "capture/import/unknown_file.h"
-#include "capture/inspect/stand_in_follower.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
@@ -143,23 +142,6 @@ void print_reached(std::uint64_t next, const Position& position, TextForm form,
   }
 }
 
-void print_stand_in(std::uint64_t next, const StandIns::Page& page, TextForm form,
-                    const Console& console) {
-  const std::string held = fmt::format("{:08x}", page.held.value);
-  const std::string machine = fmt::format("{:08x}", page.machine.value);
-  switch (form) {
-    case TextForm::text:
-      print_line(fmt::format("the page at {} is shown at {}", machine, held), console);
-      break;
-    case TextForm::json:
-      console.print_json(Json{{"page", machine}, {"shown_at", held}});
-      break;
-    case TextForm::csv:
-      print_line(record_csv_stand_in_line(next, page), console);
-      break;
-  }
-}
-
 /// [from, to) of a capture: transactions, or clocks where times were named.
 struct CaptureRange {
   std::uint64_t from_clock = 0, to_clock = std::numeric_limits<std::uint64_t>::max();
@@ -190,7 +172,6 @@ void dump_capture(const DumpOptions& options, const Console& console) {
   print_titles(transaction_titles(reader->info().clock_hz), options.form, console);
   BusTransaction t;
   std::uint64_t segment = 0, next = 0;
-  StandInFollower stand_ins;
   bool more = false;
   do {
     if (segment != 0 && options.form == TextForm::text) {
@@ -202,8 +183,6 @@ void dump_capture(const DumpOptions& options, const Console& console) {
       drop_count(reader->info(), t);
       if (options.wants(t.index) && clocks.wants(t)) {
         const CaptureInfo& info = reader->info();
-        for (const StandIns::Page& page : stand_ins.take(info))
-          print_stand_in(t.index, page, options.form, console);
         print_transaction(t, info.has_data, {options.form, info.bus.line_bytes, info.clock_hz},
                           console);
       }

@@ -22,7 +22,6 @@ Json bus_json(const BusModel& bus) {
   json["line_bytes"] = bus.line_bytes;
   json["bus_bytes"] = bus.bus_bytes;
   json["address_mask"] = fmt::format("0x{:x}", bus.address_mask);
-  if (bus.stand_ins != nullptr) json["stand_ins"] = bus.stand_ins->pages().size();
   return json;
 }
 

@@ -86,7 +86,7 @@ void add_memory(const std::string& text, bool physical, SliceQuery& query) {
   try {
     std::size_t end = 0;
     bytes.linear = LinearAddr{std::stoull(address, &end, 16)};
-    if (physical) bytes.physical = MachineAddr{bytes.linear.value};
+    if (physical) bytes.physical = PhysAddr{bytes.linear.value};
     if (end != address.size()) fail();
     if (colon != std::string::npos) {
       const std::string size = text.substr(colon + 1);

@@ -32,7 +32,7 @@ class SliceReport {
   std::string undefined_flags() const;
   std::string digits(std::uint64_t number) const;
   std::string symbol_text(LinearAddr at) const;
-  std::uint64_t shown_number(PhysAddr a) const { return recording_.bus.machine(a).value; }
+  std::uint64_t shown_number(PhysAddr a) const { return a.value; }
 
   const SliceQuery& query_;
   const Slice& slice_;

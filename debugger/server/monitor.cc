@@ -25,7 +25,7 @@ constexpr std::uint64_t kNestReach = 4'000'000;
 constexpr std::size_t kLines = 20, kMostLines = 10'000;
 
 /// As AddressSpaces has it.
-std::uint32_t address_space(const CpuState& state) {
+AddressSpaceId address_space(const CpuState& state) {
   return address_space_of(state.cr3, state.cr4);
 }
 
@@ -157,7 +157,7 @@ std::string Monitor::nest(const Interrupt& interrupt) {
   const Position from = instructions_before(timeline.position(), kNestReach);
   InterruptNest nest(timeline.machine());
   if (!timeline.tell(from, timeline.moment(), nest, false, interrupt)) return "interrupted\n";
-  const std::uint32_t cr3 = address_space(timeline.registers());
+  const AddressSpaceId cr3 = address_space(timeline.registers());
   std::string text;
   for (const InterruptNest::Entered& entered : nest.entered()) {
     const bool elsewhere = entered.cr3 != cr3;
@@ -248,8 +248,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   }
   ReplayTimeline& timeline = target_.timeline();
   const std::uint64_t at = *address;
-  const BusModel bus = target_.machine().bus();
-  const auto lies = physical ? bus.held(MachineAddr{at}) : target_.machine().find(LinearAddr{at});
+  const auto lies = physical ? std::optional(PhysAddr{at}) : target_.machine().find(LinearAddr{at});
   if (!lies) throw UsageError(fmt::format("last-write: nothing is mapped at {:08x}", at));
   // Within one frame: what lies after it is elsewhere.
   const auto bytes = static_cast<std::uint32_t>(
@@ -267,7 +266,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   };
   const std::size_t here = timeline.mark();
   const ReplayTimeline::Stop stop = timeline.run_back_to_stop(stops, interrupt);
-  std::string text = fmt::format("{} bytes at physical {:08x}\n", bytes, bus.machine(*lies).value);
+  std::string text = fmt::format("{} bytes at physical {:08x}\n", bytes, lies->value);
   if (stop.why == ReplayTimeline::Stop::Why::interrupted) {
     text += "interrupted\n";
   } else if (!stop.hit) {
@@ -279,9 +278,9 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
                            : stop.hit->access == AccessKind::system
                                ? "stored by the processor itself (a frame, a descriptor, a task)"
                                : "stored";
-    text += fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
-                        position_text(stop.hit->at.position), stop.hit->size,
-                        bus.machine(stop.hit->address).value);
+    text +=
+        fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
+                    position_text(stop.hit->at.position), stop.hit->size, stop.hit->address.value);
     if (!stop.hit->outside) text += "  " + next_instruction_text() + "\n";
     text += "  before: " + bytes_text(held()) + "\n";
     timeline.step();
@@ -341,7 +340,7 @@ std::string Monitor::processes(const Words& words, const Interrupt& interrupt) {
   AddressSpaces spaces(address_space(initial), {});
   if (!timeline.tell({}, timeline.moment(), spaces, false, interrupt)) return "interrupted\n";
   spaces.end(timeline.position());
-  const std::uint32_t now = address_space(timeline.registers());
+  const AddressSpaceId now = address_space(timeline.registers());
   std::string text = "   CR3       first seen at   instructions  loads, up to here\n";
   for (const auto& [cr3, space] : spaces.spaces()) {
     text += fmt::format("{}  {:08x}  {:>13}  {:>13}  {:>5}\n", cr3 == now ? "*" : " ", cr3,
@@ -362,7 +361,7 @@ std::string Monitor::symbols(const Words& words, const Interrupt&) {
   constexpr std::string_view kBanner = "Linux version ";
   constexpr std::size_t kMost = 200;
   const Memory& memory = target_.machine().memory();
-  for (const std::uint32_t page : memory.mapped_pages()) {
+  for (const FrameNumber page : memory.mapped_pages()) {
     if (!memory.has_defined(page)) continue;
     const auto* const bytes =
         reinterpret_cast<const char*>(memory.host(PhysAddr{page * kPageSize}));

@@ -97,7 +97,7 @@ void EventLog::halted(Position now) { lines_.push_back({now, "HLT"}); }
 
 void EventLog::shutdown(Position now) { lines_.push_back({now, "shutdown"}); }
 
-void EventLog::address_space(std::uint32_t cr3, Position now) {
+void EventLog::address_space(AddressSpaceId cr3, Position now) {
   lines_.push_back({now, fmt::format("CR3 = {:08x}", cr3)});
 }
 
@@ -199,7 +199,7 @@ void InterruptNest::called(const ExecutedInstruction& e, Position now) {
 /// The processor goes back to a program with this stack pointer. False where no call is known that
 /// came from there.
 bool InterruptNest::called_back(std::uint64_t stack_pointer) {
-  const std::uint32_t cr3 = machine_.engine().address_space();
+  const AddressSpaceId cr3 = machine_.engine().address_space();
   return std::erase_if(entered_, [&](const Entered& entered) {
            return entered.call != InstructionClass::plain && entered.cr3 == cr3 &&
                   entered.frame.value == stack_pointer;
@@ -262,7 +262,7 @@ void InterruptNest::instruction(const ExecutedInstruction& e, Position now) {
   }
 }
 
-AddressSpaces::AddressSpaces(std::uint32_t cr3, Position from) : cr3_(cr3), since_(from) {
+AddressSpaces::AddressSpaces(AddressSpaceId cr3, Position from) : cr3_(cr3), since_(from) {
   spaces_[cr3].first = from;
 }
 
@@ -271,7 +271,7 @@ void AddressSpaces::leave(Position now) {
   since_ = now;
 }
 
-void AddressSpaces::address_space(std::uint32_t cr3, Position now) {
+void AddressSpaces::address_space(AddressSpaceId cr3, Position now) {
   leave(now);
   cr3_ = cr3;
   const auto [space, is_new] = spaces_.try_emplace(cr3);

@@ -26,7 +26,7 @@ class EventLog final : public Observer {
   void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
 
   const std::vector<std::pair<Position, std::string>>& lines() const { return lines_; }
 
@@ -49,7 +49,7 @@ class InterruptNest final : public Observer {
   struct Entered {
     DeliveredEvent event;  ///< says nothing where `call` entered
     Position at;
-    std::uint32_t cr3 = 0;
+    AddressSpaceId cr3 = 0;
     LinearAddr frame;  ///< of the return address; of a `call` the program's stack pointer
     /// The stack base of a delivery in real mode; nullopt in other modes.
     std::optional<std::uint32_t> real_stack = std::nullopt;
@@ -85,8 +85,8 @@ std::string entered_name(const InterruptNest::Entered& entered);
 class AddressSpaces final : public Observer {
  public:
   /// `cr3` is in use at `from`.
-  AddressSpaces(std::uint32_t cr3, Position from);
-  void address_space(std::uint32_t cr3, Position now) override;
+  AddressSpaces(AddressSpaceId cr3, Position from);
+  void address_space(AddressSpaceId cr3, Position now) override;
   /// The stretch ends here.
   void end(Position now) { leave(now); }
 
@@ -94,13 +94,13 @@ class AddressSpaces final : public Observer {
     Position first;
     std::uint64_t loads = 0, instructions = 0;
   };
-  const std::map<std::uint32_t, Space>& spaces() const { return spaces_; }
+  const std::map<AddressSpaceId, Space>& spaces() const { return spaces_; }
 
  private:
   void leave(Position now);
 
-  std::map<std::uint32_t, Space> spaces_;
-  std::uint32_t cr3_;
+  std::map<AddressSpaceId, Space> spaces_;
+  AddressSpaceId cr3_;
   Position since_;
 };
 

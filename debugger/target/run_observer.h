@@ -54,7 +54,7 @@ class RunObserver final : public Observer {
   void shutdown(Position now) override {
     if (listener_ != nullptr) listener_->shutdown(now);
   }
-  void address_space(std::uint32_t cr3, Position now) override {
+  void address_space(AddressSpaceId cr3, Position now) override {
     if (listener_ != nullptr) listener_->address_space(cr3, now);
   }
 

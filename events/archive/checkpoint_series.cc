@@ -25,7 +25,7 @@ constexpr std::size_t kGroupPages = 64;
 /// Differences followed at most to get one frame.
 constexpr unsigned kMaxDepth = 16;
 constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 24;
-constexpr std::uint32_t kMaxPages = std::uint32_t{1} << 20;
+constexpr std::uint64_t kMaxFrames = (std::uint64_t{1} << kAddressBits) / kPageSize;
 constexpr ZstdOptions kPageCompression{9, 0};
 
 /// A frame as bytes: its data, then a bit for each byte that is known.
@@ -176,9 +176,9 @@ void write_entry(ByteWriter& out, const CheckpointEntry& entry) {
   out.varint(entry.instruction);
   out.u64(entry.chunk_hash);
   out.varint(entry.pages.size());
-  std::uint32_t next = 0;
+  FrameNumber next = 0;
   for (const CheckpointEntry::ChangedPage& page : entry.pages) {
-    out.varint(std::uint64_t{page.number - next} << 2 | static_cast<std::uint8_t>(page.base));
+    out.varint((page.number - next) << 2 | static_cast<std::uint8_t>(page.base));
     next = page.number + 1;
   }
 }
@@ -187,18 +187,17 @@ CheckpointEntry read_entry(ByteReader& in) {
   CheckpointEntry entry;
   entry.instruction = in.varint("instruction of a checkpoint");
   entry.chunk_hash = in.u64("hash of a checkpoint");
-  const std::size_t pages =
-      in.count("pages of a checkpoint", std::min<std::uint64_t>(kMaxPages, in.remaining()));
+  const std::size_t pages = in.count("pages of a checkpoint", in.remaining());
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < pages; ++i) {
     const std::uint64_t value = in.varint("page of a checkpoint");
     const std::uint64_t base = value & 3;
     const std::uint64_t number = next + (value >> 2);
-    if (base > static_cast<std::uint64_t>(PageBase::previous) || number >= kMaxPages) {
-      in.fail("page of a checkpoint: expected a frame below 4 GiB and one of three bases, found " +
+    if (base > static_cast<std::uint64_t>(PageBase::previous) || number >= kMaxFrames) {
+      in.fail("page of a checkpoint: expected a frame of memory and one of three bases, found " +
               std::to_string(value));
     }
-    entry.pages.push_back({static_cast<std::uint32_t>(number), static_cast<PageBase>(base)});
+    entry.pages.push_back({number, static_cast<PageBase>(base)});
     next = number + 1;
   }
   return entry;
@@ -235,9 +234,9 @@ std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages) {
 }
 
 InitialPages initial_pages_of(const Recording& recording) {
-  const std::uint32_t mask = recording.bus.address_mask / kPageSize;
-  return
-      [&image = recording.image, mask](std::uint32_t number) { return image.find(number & mask); };
+  return [&image = recording.image, mask = recording.bus.address_mask](FrameNumber number) {
+    return image.find(PhysAddr{number * kPageSize}.masked32(mask).page());
+  };
 }
 
 // ---- Writing ------------------------------------------------------------------------------------
@@ -332,7 +331,10 @@ std::vector<CheckpointSeries> CheckpointSeries::read(const RecordingFile& file) 
     CheckpointSeries series;
     series.index_bytes_ = chunk.stored_bytes;
     series.run_ = std::move(index.run);
+    for (Adoption& a : series.run_.adoptions) a.address = file.meant(a.address);
     for (CheckpointEntry& entry : index.entries) {
+      for (CheckpointEntry::ChangedPage& page : entry.pages)
+        page.number = file.meant(PhysAddr{page.number * kPageSize}).page();
       const auto found = by_hash.find(entry.chunk_hash);
       if (found == by_hash.end()) break;  // later ones are differences to the lost one
       series.chunks_.push_back(found->second);
@@ -368,10 +370,10 @@ StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t o
   result.instruction = entries_.at(ordinal).instruction;
   if (known != nullptr) result.pages = known->pages;
   const std::size_t first = known != nullptr ? known->ordinal + 1 : 0;
-  std::map<std::uint32_t, Progress> frames;
+  std::map<FrameNumber, Progress> frames;
   for (std::size_t i = ordinal + 1; i-- > first;) {
     const CheckpointEntry& entry = entries_[i];
-    const auto wanted = [&](std::uint32_t number) {
+    const auto wanted = [&](FrameNumber number) {
       const auto found = frames.find(number);
       return found == frames.end() || found->second.base == PageBase::previous;
     };

@@ -21,7 +21,7 @@
 namespace citcat {
 
 /// Frames by number, each as it is at one moment.
-using SavedPageMap = std::map<std::uint32_t, std::shared_ptr<const MemoryImage::Page>>;
+using SavedPageMap = std::map<FrameNumber, std::shared_ptr<const MemoryImage::Page>>;
 
 /// Facts about the replay that took checkpoints.
 struct CheckpointRun {
@@ -44,7 +44,7 @@ enum class PageBase : std::uint8_t { none, initial, previous };
 /// The entry of one checkpoint in the index of a series.
 struct CheckpointEntry {
   struct ChangedPage {
-    std::uint32_t number = 0;
+    FrameNumber number = 0;
     PageBase base = PageBase::none;
   };
   std::uint64_t instruction = 0;   ///< instructions completed before it
@@ -64,7 +64,7 @@ CheckpointIndex decode_checkpoint_index(ByteReader& in);
 std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages);
 
 /// The initial memory frames are differences to; nullptr where nothing is known.
-using InitialPages = std::function<const MemoryImage::Page*(std::uint32_t number)>;
+using InitialPages = std::function<const MemoryImage::Page*(FrameNumber number)>;
 InitialPages initial_pages_of(const Recording& recording);
 
 /// Collects checkpoints in memory, compressed, until it is known which are kept.
@@ -97,7 +97,7 @@ class CheckpointSeriesWriter {
   };
 
   InitialPages initial_;
-  std::unordered_map<std::uint32_t, Known> known_;
+  std::unordered_map<FrameNumber, Known> known_;
   std::vector<Entry> entries_;
   std::uint64_t stored_bytes_ = 0;
 };

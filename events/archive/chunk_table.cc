@@ -80,7 +80,7 @@ constexpr auto kRows = [] {
       {kStopChunk, state, part, take_stop},
       {kStandInChunk, state, part,
        [](In& in, Parts& to) {
-         to.recording.bus.stand_ins = std::make_shared<const StandIns>(decode_stand_ins(in));
+         to.stand_ins = std::make_shared<const StandIns>(decode_stand_ins(in));
        }},
       {kCheckpointChunk, checkpoints, apart, nullptr},
       {kCheckpointIndexChunk, checkpoints, apart, nullptr},

@@ -14,6 +14,8 @@ namespace {
 /// One external write; the builder merges neighbours, so a disk sector or a frame is one event.
 constexpr std::uint64_t kMaxExternalBytes = std::uint64_t{1} << 24;
 
+constexpr std::uint64_t kLastAddress = (std::uint64_t{1} << kAddressBits) - 1;
+
 constexpr std::size_t kPositionCells = 3;
 constexpr std::size_t kAnchorCells = 4;
 
@@ -109,7 +111,7 @@ std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> 
   ByteWriter data;
   for (const ExternalWrite& e : events) {
     row.begin_row();
-    row.cell(e.address.u32());
+    row.cell(e.address.value);
     row.cell(e.data.size());
     write_position(row, e.position_known, e.position);
     write_anchor(row, e.anchor, !lean || !e.position_known);
@@ -130,7 +132,7 @@ void decode_external_writes(ByteReader& in, ExternalWrites& events) {
   for (std::size_t i = 0; i < count; ++i) {
     row.begin_row(i);
     ExternalWrite e;
-    e.address.value = row.cell<std::uint32_t>(0xffffffff);
+    e.address.value = row.cell<std::uint64_t>(kLastAddress);
     const auto data = in.bytes(row.cell<std::uint64_t>(kMaxExternalBytes), "external data");
     e.data.assign(data.begin(), data.end());
     read_position(row, e.position_known, e.position);

@@ -22,6 +22,10 @@ constexpr unsigned kInstructionShift = Layout::kInstructionShift;
 constexpr unsigned kIterationShift = Layout::kIterationShift, kIndexShift = Layout::kIndexShift;
 constexpr unsigned kHowBits = Layout::kBits;
 constexpr std::uint64_t kInColumn = Layout::kInColumn;
+/// Above the step, in what is told of it: the number of the window that the address lies in.
+constexpr unsigned kWindowShift = kHowBits;
+constexpr std::uint64_t kMaxWindows = std::uint64_t{1} << (64 - kHowShift - kWindowShift);
+static_assert(kMaxWindows > kEvidenceChunkTransactions);
 
 constexpr std::array<std::uint8_t, 4> kAddressBytes{0, 1, 2, 4};
 
@@ -101,6 +105,13 @@ std::uint16_t EvidenceEncoder::look_up(std::uint64_t step) {
   }
 }
 
+std::uint64_t EvidenceEncoder::number_window(std::uint32_t upper) {
+  const auto known = std::find(windows_.begin(), windows_.end(), upper);
+  const auto before = static_cast<std::uint64_t>(known - windows_.begin());
+  if (known == windows_.end()) windows_.push_back(upper);
+  return before + 1;
+}
+
 void EvidenceEncoder::grow_lookup() {
   const std::vector<std::uint64_t> steps = std::exchange(steps_, {});
   lookup_.assign(4 * lookup_.size(), 0);
@@ -129,7 +140,11 @@ class TransactionFields {
   std::uint64_t shape(std::size_t i) const {
     return shape_of(block_[i].op, block_[i].size, block_[i].flags);
   }
-  std::uint32_t address(std::size_t i) const { return block_[i].address.u32(); }
+  /// Its lower half, and the upper one.
+  std::uint32_t address(std::size_t i) const { return block_[i].address.low32(); }
+  std::uint32_t upper(std::size_t i) const {
+    return static_cast<std::uint32_t>(block_[i].address.value >> 32);
+  }
   bool clock_known(std::size_t i) const { return block_[i].has(kClockKnown); }
   std::uint64_t clock(std::size_t i) const { return block_[i].clock; }
   bool position_known(std::size_t i) const { return block_[i].has(kPositionKnown); }
@@ -159,6 +174,7 @@ class RunFields {
     return shape_of(kind.op, kind.size, kind.flags | counted_);
   }
   std::uint32_t address(std::size_t i) const { return run_.record(i).address; }
+  std::uint32_t upper(std::size_t) const { return 0; }
   bool clock_known(std::size_t /*i*/) const { return clock_known_; }
   std::uint64_t clock(std::size_t i) const { return run_.high_clock + run_.record(i).clock; }
   bool position_known(std::size_t /*i*/) const { return counted_ != 0; }
@@ -317,7 +333,7 @@ void EvidenceEncoder::add_steps(const Fields& block, std::span<const std::uint32
   EvidencePrevious previous = previous_;
   std::size_t clocks = clocks_, instructions = instructions_;
   for (std::size_t i = 0; i < block.size(); ++i) {
-    std::uint64_t its = how[i];
+    std::uint64_t its = how[i] | window_of(block.upper(i)) << kWindowShift;
     if (block.clock_known(i)) {
       const std::uint64_t more = block.clock(i) - previous.clock;
       previous.clock = block.clock(i);
@@ -354,6 +370,7 @@ void EvidenceEncoder::add_steps(const Fields& block, std::span<const std::uint32
 
 void EvidenceEncoder::clear() {
   steps_.clear();
+  windows_.clear();
   std::fill(lookup_.begin(), lookup_.end(), std::uint32_t{0});
   recent_.fill(kNoStep);
   recent_keys_.fill(kNoStep);
@@ -397,6 +414,10 @@ std::vector<std::uint8_t> EvidenceEncoder::encode() const {
   }
   write_rest(out, iteration_);
   out.bytes(std::span(data_).first(data_bytes_));
+  if (!windows_.empty()) {
+    out.varint(windows_.size());
+    for (const std::uint32_t upper : windows_) out.varint(upper);
+  }
   return out.take();
 }
 
@@ -420,12 +441,28 @@ EvidenceChunk::EvidenceChunk(ByteReader& in) {
   instruction_ = read_column(in, need.instruction, "transaction position");
   iteration_ = read_column(in, need.iteration, "transaction iteration");
   data_ = read_bytes(need.data_bytes, kMaxTransactionBytes, "transaction data");
+  read_windows(in);
   in.expect_end("the evidence chunk");
+}
+
+/// What the windows of steps are.
+void EvidenceChunk::read_windows(ByteReader& in) {
+  constexpr std::uint64_t kLast = (std::uint64_t{1} << (kAddressBits - 32)) - 1;
+  std::vector<std::uint64_t> upper(1);
+  if (in.remaining() != 0) {
+    upper.resize(1 + in.count("windows", in.remaining()));
+    if (upper.size() == 1) in.fail("windows: expected some, or nothing about them");
+  }
+  for (std::size_t i = 1; i < upper.size(); ++i) upper[i] = in.count("window", kLast) << 32;
+  for (Step& step : steps_) {
+    if (step.upper >= upper.size()) in.fail("step: expected the number of a window of addresses");
+    step.upper = upper[step.upper];
+  }
 }
 
 EvidenceChunk::Step EvidenceChunk::read_step(ByteReader& in) {
   const std::uint64_t shape = in.count("step", 0xffffffff);
-  const std::uint64_t how = in.count("step", (1U << kHowBits) - 1);
+  const std::uint64_t how = in.count("step", 0xffffffff);
   Step step;
   if ((shape & 0xff) >= kBusOpCount) in.fail("step: expected a transaction kind below 13");
   step.op = static_cast<BusOp>(shape & 0xff);
@@ -440,6 +477,7 @@ EvidenceChunk::Step EvidenceChunk::read_step(ByteReader& in) {
   step.instruction = static_cast<std::uint8_t>(how >> kInstructionShift & 31);
   step.iteration = static_cast<std::uint8_t>(how >> kIterationShift & 3);
   step.index_known = (how >> kIndexShift & 1) == 0;
+  step.upper = how >> kWindowShift;
   if (step.clock > kInColumn || step.instruction > kInColumn) {
     in.fail("step: expected differences of at most 16");
   }
@@ -524,7 +562,8 @@ inline std::uint8_t EvidenceChunk::join(BusTransaction& line) {
 
 inline bool EvidenceChunk::continues(const Step& step, const BusTransaction& line,
                                      std::uint32_t part) const {
-  const bool alike = step.op == line.op && step.flags == line.flags && step.size == part;
+  const bool alike = step.op == line.op && step.flags == line.flags && step.size == part &&
+                     step.upper >> 32 == line.address.value >> 32;
   const bool same_place = step.iteration == Layout::kSame || previous_.iteration == 0;
   // None crosses a boundary of so many bytes, or is empty.
   const std::uint32_t begin = line.address.offset_in(kMaxTransactionBytes);
@@ -553,8 +592,9 @@ inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {
   std::memcpy(&folded, &address_[address_at_], sizeof folded);
   address_at_ += step.address_bytes;
   std::uint32_t& behind = previous_.address[static_cast<std::size_t>(step.op)];
-  out.address.value = behind + unzigzag(folded & step.address_mask);
-  behind = out.address.low32() + step.size;
+  const std::uint32_t low = behind + unzigzag(folded & step.address_mask);
+  out.address.value = step.upper | low;
+  behind = low + step.size;
 
   take_clock(step);
   out.clock = (step.flags & kClockKnown) != 0 ? previous_.clock : 0;

@@ -56,10 +56,14 @@ class EvidenceEncoder {
   void add_steps(const Fields& block, std::span<const std::uint32_t> how);
   std::uint16_t look_up(std::uint64_t step);
   void grow_lookup();
+  /// Number of the 4 GiB with these upper halves of addresses; 0 for the first.
+  std::uint64_t window_of(std::uint32_t upper) { return upper == 0 ? 0 : number_window(upper); }
+  std::uint64_t number_window(std::uint32_t upper);
   void write_numbers(ByteWriter& out) const;
 
-  std::vector<std::uint64_t> steps_;   ///< distinct ones
-  std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1; 2^n
+  std::vector<std::uint64_t> steps_;    ///< distinct ones
+  std::vector<std::uint32_t> windows_;  ///< upper halves of addresses, from number 1 on
+  std::vector<std::uint32_t> lookup_;   ///< hash of a step -> its number in steps_ + 1; 2^n
   /// Steps met lately, each with its number in the lowest 16 bits.
   std::array<std::uint64_t, 1024> recent_{};
   /// The same for steps as SimdEvidence has them.
@@ -102,6 +106,7 @@ class EvidenceChunk {
     std::uint8_t address_bytes = 0;
     bool may_continue = false;  ///< a line, where the transaction before it is its part
     std::uint32_t address_mask = 0;
+    std::uint64_t upper = 0;  ///< of the address; at first, the number of its window
   };
   /// How much of each part the transactions need.
   struct Needed {
@@ -110,6 +115,7 @@ class EvidenceChunk {
   };
   static Step read_step(ByteReader& in);
   void read_numbers(ByteReader& in, std::size_t count);
+  void read_windows(ByteReader& in);
   Needed needed() const;
   void decode(const Step& step, BusTransaction& out);
   std::uint8_t join(BusTransaction& line);

@@ -21,6 +21,10 @@ bool FileEvidenceReader::decode(bool lines) {
   do {
     decoded_ = lines ? chunk_.next_lines(block_, parts_) : chunk_.next_block(block_);
   } while (decoded_ == 0 && load_next_chunk());
+  if (stand_ins_ != nullptr) {
+    for (BusTransaction& t : std::span(block_).first(decoded_))
+      if (t.is_memory()) t.address = stand_ins_->meant(t.address);
+  }
   return decoded_ != 0;
 }
 

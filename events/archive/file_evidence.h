@@ -12,6 +12,7 @@
 
 #include "events/archive/container.h"
 #include "events/archive/evidence_codec.h"
+#include "events/machine/stand_ins.h"
 #include "events/recording.h"
 
 namespace citcat {
@@ -20,9 +21,13 @@ namespace citcat {
 /// FormatError where one is damaged or lost.
 class FileEvidenceReader final : public EvidenceReader {
  public:
+  /// `stand_ins` may be null.
   FileEvidenceReader(std::shared_ptr<const ContainerReader> container,
-                     std::vector<ChunkInfo> chunks)
-      : container_(std::move(container)), chunks_(std::move(chunks)) {}
+                     std::vector<ChunkInfo> chunks,
+                     std::shared_ptr<const StandIns> stand_ins = nullptr)
+      : container_(std::move(container)),
+        chunks_(std::move(chunks)),
+        stand_ins_(std::move(stand_ins)) {}
 
   bool next(BusTransaction& out) override;
   std::uint8_t next_line(BusTransaction& out) override;
@@ -36,6 +41,7 @@ class FileEvidenceReader final : public EvidenceReader {
 
   std::shared_ptr<const ContainerReader> container_;
   std::vector<ChunkInfo> chunks_;  ///< of the recording
+  std::shared_ptr<const StandIns> stand_ins_;
   std::size_t at_ = 0;
   EvidenceChunk chunk_;
   static constexpr std::size_t kBlock = 128;

@@ -102,7 +102,7 @@ class HintParser {
     }
     if ((row->fields & kTransaction) != 0) hint.transaction = number(json, "transaction");
     if ((row->fields & kAddress) != 0) {
-      hint.address.value = static_cast<std::uint32_t>(number(json, "address", 32));
+      hint.address.value = number(json, "address", kAddressBits);
     }
     if ((row->fields & kData) != 0) hint.data = bytes(json, "data");
     if ((row->fields & kName) != 0) hint.name = string(json, "name");
@@ -174,7 +174,7 @@ nlohmann::ordered_json hint_json(const Hint& hint) {
                         {"iteration", hint.position.iteration}};
   }
   if ((row.fields & kTransaction) != 0) json["transaction"] = hint.transaction;
-  if ((row.fields & kAddress) != 0) json["address"] = fmt::format("0x{:08x}", hint.address.u32());
+  if ((row.fields & kAddress) != 0) json["address"] = fmt::format("0x{:08x}", hint.address.value);
   if ((row.fields & kData) != 0 || !hint.data.empty()) {
     std::string digits;
     for (const std::uint8_t b : hint.data) digits += fmt::format("{:02x}", b);

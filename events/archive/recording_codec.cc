@@ -244,6 +244,8 @@ CpuState decode_cpu(ByteReader& in) {
 
 namespace {
 
+constexpr std::uint64_t kMaxFrames = (std::uint64_t{1} << kAddressBits) / kPageSize;
+
 /// Known bytes of a page as lengths of alternating runs: unknown, known, unknown ... up to the last
 /// known byte. A page known whole is the two runs 0, 4096.
 std::vector<std::uint64_t> runs_of(const MemoryImage::Page& page) {
@@ -314,11 +316,11 @@ void decode_image(ByteReader& in, MemoryImage& image) {
   const std::vector<std::uint64_t> runs = read_column(in, run_count, "runs");
   std::size_t at = 0;
   for (std::size_t i = 0; i < pages; ++i) {
-    if (numbers[i] > 0xfffff) in.fail("page number: expected at most 1048575");
+    if (numbers[i] >= kMaxFrames) in.fail("page number: expected 40 bits");
     if (run_counts[i] > runs.size() - at) in.fail("runs of pages: expected no more than there are");
     const auto count = static_cast<std::size_t>(run_counts[i]);
     const auto page_runs = std::span(runs).subspan(at, count);
-    read_page(in, page_runs, image.page(static_cast<std::uint32_t>(numbers[i])));
+    read_page(in, page_runs, image.page(numbers[i]));
     at += count;
   }
   if (at != runs.size()) in.fail("runs: expected all to belong to pages");
@@ -327,30 +329,17 @@ void decode_image(ByteReader& in, MemoryImage& image) {
 
 // ---- Stand-ins --------------------------------------------------------------------------------
 
-std::vector<std::uint8_t> encode_stand_ins(const StandIns& stand_ins) {
-  std::vector<std::uint64_t> held, machine;
-  for (const StandIns::Page& page : stand_ins.pages()) {
-    held.push_back(page.held.page());
-    machine.push_back(page.machine.page());
-  }
-  ByteWriter out;
-  out.varint(held.size());
-  write_column(out, held);
-  write_column(out, machine);
-  return out.take();
-}
-
 StandIns decode_stand_ins(ByteReader& in) {
   constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 20;
   const std::size_t count = in.count("stand-ins", kMostFrames);
-  const std::vector<std::uint64_t> held = read_column(in, count, "stand-ins");
-  const std::vector<std::uint64_t> machine = read_column(in, count, "pages beyond 4 GiB");
+  const std::vector<std::uint64_t> shown = read_column(in, count, "stand-ins");
+  const std::vector<std::uint64_t> pages = read_column(in, count, "pages beyond 4 GiB");
   StandIns stand_ins;
   for (std::size_t i = 0; i < count; ++i) {
-    const bool fits = held[i] < kMostFrames && machine[i] < StandIns::kEnd / kPageSize;
-    if (!fits) in.fail("stand-ins: expected frames below 4 GiB of ones below 16 TiB");
+    const bool fits = shown[i] < kMostFrames && pages[i] < kMaxFrames;
+    if (!fits) in.fail("stand-ins: expected frames below 4 GiB of ones of memory");
     const std::string wrong =
-        stand_ins.add(PhysAddr{held[i] * kPageSize}, MachineAddr{machine[i] * kPageSize});
+        stand_ins.add(PhysAddr{shown[i] * kPageSize}, PhysAddr{pages[i] * kPageSize});
     if (!wrong.empty()) in.fail("stand-ins: " + wrong);
   }
   in.expect_end("the chunk of stand-ins");

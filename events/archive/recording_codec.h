@@ -10,6 +10,7 @@
 
 #include "events/archive/archive_meta.h"
 #include "events/archive/container.h"
+#include "events/machine/stand_ins.h"
 #include "events/recording.h"
 #include "formats/io/byte_reader.h"
 
@@ -51,8 +52,7 @@ std::vector<std::uint8_t> encode_image(const MemoryImage& image, std::size_t beg
                                        std::size_t end);
 void decode_image(ByteReader& in, MemoryImage& image);
 
-std::vector<std::uint8_t> encode_stand_ins(const StandIns& stand_ins);
-/// FormatError where one is not what StandIns::add() takes.
+/// Written by earlier versions. FormatError where one is not what StandIns::add() takes.
 StandIns decode_stand_ins(ByteReader& in);
 
 std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests);

@@ -18,6 +18,7 @@
 #include "events/archive/recording_memory.h"
 #include "events/archive/recording_selection.h"
 #include "events/archive/symbol_codec.h"
+#include "events/machine/stand_ins.h"
 #include "events/processors/external_edges.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
@@ -34,6 +35,50 @@ void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
   } catch (const UsageError& error) {
     throw FormatError(path, 0, error.what());
   }
+}
+
+/// One for each stretch of pages that follow each other in memory.
+void add_translated(const ExternalWrite& write, const StandIns& stand_ins, ExternalWrites& to) {
+  ExternalWrite piece = write;
+  piece.data.clear();
+  for (std::size_t at = 0; at < write.data.size();) {
+    const PhysAddr shown = write.address.plus32(static_cast<std::uint32_t>(at));
+    const std::size_t size =
+        std::min<std::size_t>(write.data.size() - at, kPageSize - shown.offset_in_page());
+    const PhysAddr meant = stand_ins.meant(shown);
+    if (!piece.data.empty() && meant.value != piece.address.value + piece.data.size()) {
+      to.push_back(piece);
+      piece.data.clear();
+    }
+    if (piece.data.empty()) piece.address = meant;
+    const auto begin = write.data.begin() + static_cast<std::ptrdiff_t>(at);
+    piece.data.insert(piece.data.end(), begin, begin + static_cast<std::ptrdiff_t>(size));
+    at += size;
+  }
+  to.push_back(piece);
+}
+
+/// What an earlier version has written has the addresses of stand-ins for memory beyond 4 GiB.
+void translate_addresses(RecordingParts& parts) {
+  const StandIns& stand_ins = *parts.stand_ins;
+  Recording& recording = parts.recording;
+  MemoryImage image;
+  for (const auto& [number, page] : recording.image.pages())
+    image.page(stand_ins.meant(PhysAddr{number * kPageSize}).page()) = *page;
+  recording.image = std::move(image);
+  ExternalWrites writes;
+  for (const ExternalWrite& write : recording.external_writes)
+    add_translated(write, stand_ins, writes);
+  parts.has_other_events = writes.size() != recording.external_writes.size();
+  recording.external_writes = std::move(writes);
+  for (Adoption& a : recording.adoptions) a.address = stand_ins.meant(a.address);
+  for (Hint& hint : parts.hints) hint.address = stand_ins.meant(hint.address);
+  if (parts.digests.empty()) return;
+  // They are of the addresses as they were then.
+  parts.digests.clear();
+  recording.warnings.emplace_back(
+      "an earlier version made the digests of this recording, which uses memory beyond 4 GiB: they "
+      "are left out");
 }
 
 /// Parts that a processor's recording leaves out because the other recordings imply them.
@@ -249,6 +294,11 @@ void RecordingFile::load_all() {
   for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind != kMetaChunk) load(chunk);
   }
+  if (parts_.stand_ins != nullptr) translate_addresses(parts_);
+}
+
+PhysAddr RecordingFile::meant(PhysAddr at) const {
+  return parts_.stand_ins == nullptr ? at : parts_.stand_ins->meant(at);
 }
 
 /// Throws FormatError, before anything is allocated for the chunk, when it would become more than
@@ -329,6 +379,7 @@ std::vector<std::uint8_t> RecordingFile::checkpoint(const ChunkInfo& chunk) cons
 std::vector<ChunkInfo> RecordingFile::checkpoints() const { return chunks_of(kCheckpointChunk); }
 
 std::vector<ChunkInfo> RecordingFile::checkpoint_indexes() const {
+  if (parts_.has_other_events) return {};
   return chunks_of(kCheckpointIndexChunk);
 }
 
@@ -373,7 +424,7 @@ std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {
   if (parts_.meta.evidence != EvidenceMode::full) {
     throw UsageError(container_->path() + " holds digests in place of the evidence");
   }
-  auto evidence = std::make_unique<FileEvidenceReader>(container_, chunks_);
+  auto evidence = std::make_unique<FileEvidenceReader>(container_, chunks_, parts_.stand_ins);
   const bool corrected = std::any_of(parts_.hints.begin(), parts_.hints.end(),
                                      [](const Hint& hint) { return hint.concerns_evidence(); });
   if (!corrected) return evidence;

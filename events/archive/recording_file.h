@@ -118,6 +118,9 @@ class RecordingFile {
   /// Its warnings include those about the archive itself: an earlier repair that could not save
   /// everything, an interrupted append.
   const Recording& recording() const { return parts_.recording; }
+  /// The place in memory that an address in a checkpoint of the archive means. Earlier versions had
+  /// other addresses for memory beyond 4 GiB; everything else has been translated.
+  PhysAddr meant(PhysAddr at) const;
   const ArchiveMeta& meta() const { return parts_.meta; }
   /// Digests of a verified replay, by position; empty when the archive has none.
   const std::vector<ReplayDigest>& digests() const { return parts_.digests; }

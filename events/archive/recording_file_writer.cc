@@ -207,9 +207,6 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   meta.uncounted_values = recording.internal_reads.size();
   container_->add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_->add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
-  if (recording.bus.stand_ins != nullptr) {
-    container_->add(kStandInChunk, encode_stand_ins(*recording.bus.stand_ins), kSmallCompression);
-  }
   add_image(*container_, recording.image, options_);
   add_event_chunks(*container_, kInterruptChunk, recording.interrupts, options_, encode_interrupts);
   add_packed_chunks(*container_, kExternalWriteChunk, recording.external_writes, options_,

@@ -1,6 +1,7 @@
 #pragma once
 // One recording in memory, as its chunks are read.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,20 @@
 
 namespace citcat {
 
+class StandIns;
+
 struct RecordingParts {
   Recording recording;
   ArchiveMeta meta;
   std::vector<ReplayDigest> digests;
   std::vector<PlacedEvent> placements;
   std::vector<Hint> hints;
+  /// Of an archive of an earlier version whose addresses they translate; null in others.
+  std::shared_ptr<const StandIns> stand_ins;
   std::vector<std::string> lost;  ///< what repairs could not save, a sentence each
   bool has_meta = false;          ///< its chunk was there
   bool has_cpu = false;
+  bool has_other_events = false;  ///< than checkpoints count
 };
 
 }  // namespace citcat

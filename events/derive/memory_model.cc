@@ -26,7 +26,7 @@ void MemoryModel::LineBytes::touch(std::uint32_t epoch) const {
     line_.note[word] = kWholeWord | epoch;
 }
 
-MemoryModel::Page& MemoryModel::find_or_make(std::uint32_t number, Slot& slot) {
+MemoryModel::Page& MemoryModel::find_or_make(FrameNumber number, Slot& slot) {
   std::unique_ptr<Page>& page = pages_[number];
   if (!page) {
     page = std::make_unique<Page>();

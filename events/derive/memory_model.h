@@ -67,7 +67,7 @@ class MemoryModel {
   }
 
   /// The page frame numbered `number`, made when missing. Valid for the life of the model.
-  Page& page(std::uint32_t number) {
+  Page& page(FrameNumber number) {
     Slot& slot = slots_[number % kSlots];
     if (slot.number == number) [[likely]]
       return *slot.page;
@@ -251,8 +251,8 @@ class MemoryModel {
 
  private:
   struct Slot {
-    static constexpr std::uint32_t kNone = ~std::uint32_t{0};  ///< no page has this number
-    std::uint32_t number = kNone;
+    static constexpr FrameNumber kNone = ~FrameNumber{0};  ///< no page has this number
+    FrameNumber number = kNone;
     Page* page = nullptr;
   };
 
@@ -262,10 +262,10 @@ class MemoryModel {
     std::memcpy(&word, bytes.subspan(at).data(), sizeof word);
     return word;
   }
-  Page& find_or_make(std::uint32_t number, Slot& slot);
+  Page& find_or_make(FrameNumber number, Slot& slot);
 
   bool words_;  ///< granules are words, not bytes
-  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<FrameNumber, std::unique_ptr<Page>> pages_;
   // 16 MiB of working set without a hash look-up.
   static constexpr std::size_t kSlots = 4096;
   std::vector<Slot> slots_ = std::vector<Slot>(kSlots);

@@ -3,9 +3,10 @@
 // addresses on the bus (physical) with those of the program (linear). A program's own operand is an
 // offset in a segment; linear32() makes it an address.
 //
-// The names of arithmetic functions say how many bits the machine's addresses have. plus32() and
-// minus32() go on from the last address of 32 bits to 0. There is no plain + or -, because it would
-// hide the places that rely on that.
+// The names of arithmetic functions say how many bits they calculate with. plus32() and minus32()
+// go on from the last address of 32 bits to 0. There is no plain + or -, because it would hide the
+// places that rely on that. Physical addresses beyond 4 GiB do not wrap: what is added to them is
+// the distance, forwards or backwards.
 
 #include <compare>
 #include <cstddef>
@@ -19,17 +20,19 @@ namespace citcat {
 /// Bytes in a page frame of the x86 paging unit (Intel SDM vol. 3, 4.3).
 inline constexpr std::uint32_t kPageSize = 4096;
 inline constexpr std::uint32_t kPageMask = kPageSize - 1;
+/// Bits that a physical address has at most (SDM vol. 3, 4.1.4).
+inline constexpr unsigned kAddressBits = 52;
 
 /// A byte's address in `Space`, which keeps addresses of different meaning apart.
 template <class Space>
 struct Address {
-  using PageNumber = typename Space::PageNumber;
+  using PageNumber = std::uint64_t;
 
   std::uint64_t value = 0;
 
   constexpr auto operator<=>(const Address&) const = default;
 
-  constexpr PageNumber page() const { return static_cast<PageNumber>(value / kPageSize); }
+  constexpr PageNumber page() const { return value / kPageSize; }
   constexpr std::uint32_t offset_in_page() const { return offset_in(kPageSize); }
   constexpr Address page_begin() const { return begin_of(kPageSize); }
   // The same for any naturally aligned block of `bytes`, a power of two: a bus word, a line, ...
@@ -37,16 +40,29 @@ struct Address {
   constexpr Address begin_of(std::uint32_t bytes) const { return {value - offset_in(bytes)}; }
 
   /// `bytes` further on; 0 follows the last address of 32 bits.
-  constexpr Address plus32(std::uint32_t bytes) const { return {low32() + bytes}; }
-  /// The distance from `base` to this address in bytes, modulo 2^32.
-  constexpr std::uint32_t minus32(Address base) const { return low32() - base.low32(); }
+  constexpr Address plus32(std::uint32_t bytes) const {
+    if (!is_beyond32(value)) [[likely]]
+      return {low32() + bytes};
+    return {value + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(bytes)})};
+  }
+  /// The distance from `base` to this address in bytes, modulo 2^32; of physical addresses that are
+  /// further apart, more than anything is long.
+  constexpr std::uint32_t minus32(Address base) const {
+    constexpr std::uint64_t kFar = std::uint64_t{1} << 31;
+    if (!is_beyond32(value | base.value)) [[likely]]
+      return low32() - base.low32();
+    const std::uint64_t distance = value - base.value;
+    return static_cast<std::uint32_t>(distance + kFar < 2 * kFar ? distance : kFar);
+  }
   /// True for one of the `size` bytes from `begin` on, which may go on from the last address of 32
   /// bits to 0.
   constexpr bool is_within32(Address begin, std::size_t size) const {
     return minus32(begin) < size;
   }
-  /// The part of the address that a bus with only the address lines in `lines` carries.
-  constexpr Address masked32(std::uint32_t lines) const { return {value & lines}; }
+  /// The part of the address that a bus carries with only the lower address lines in `lines`.
+  constexpr Address masked32(std::uint32_t lines) const {
+    return {value & (Space::kBeyond32 | lines)};
+  }
   /// The address in a machine of 32 address bits, without a check.
   constexpr std::uint32_t low32() const { return static_cast<std::uint32_t>(value); }
   /// The address for a field of 32 bits. Throws InternalError if it has more bits.
@@ -54,23 +70,23 @@ struct Address {
     CITCAT_ASSERT(value <= 0xffffffff);
     return low32();
   }
+
+ private:
+  static constexpr bool is_beyond32(std::uint64_t value) { return (value & Space::kBeyond32) != 0; }
 };
 
+// kBeyond32: bits by which arithmetic with 32 bits knows an address that it is not for.
 struct PhysicalSpace {
-  using PageNumber = std::uint32_t;  ///< of the page frame: enough for 16 TiB
-};
-struct MachineSpace {
-  using PageNumber = std::uint64_t;
+  static constexpr std::uint64_t kBeyond32 = 0xffffffff00000000;
 };
 struct LinearSpace {
-  using PageNumber = std::uint64_t;
+  static constexpr std::uint64_t kBeyond32 = 0;
 };
 
-/// Physical byte address after the A20 gate, as the processor's pins carry it. For a page beyond 4
-/// GiB it is the address of the page's stand-in (events/machine/stand_ins.h).
+/// Physical byte address after the A20 gate, as the processor's pins carry it.
 using PhysAddr = Address<PhysicalSpace>;
-/// Physical byte address of up to 52 bits, as the machine itself has it in page tables and CR3.
-using MachineAddr = Address<MachineSpace>;
+/// Of a page frame.
+using FrameNumber = PhysAddr::PageNumber;
 /// Linear address: after segmentation, before paging.
 using LinearAddr = Address<LinearSpace>;
 

@@ -5,10 +5,13 @@
 
 namespace citcat {
 
+/// What tells address spaces apart: address_space_of() CR3.
+using AddressSpaceId = std::uint64_t;
+
 /// CR3 without the process-context identifier that CR4.PCIDE puts in its low bits (Intel SDM vol.
 /// 3, 4.10.1): an address space may have several.
-inline std::uint32_t address_space_of(std::uint32_t cr3, std::uint32_t cr4) {
-  constexpr std::uint32_t kPcide = 1u << 17, kContext = 0xfff;
+inline AddressSpaceId address_space_of(std::uint64_t cr3, std::uint32_t cr4) {
+  constexpr std::uint64_t kPcide = 1u << 17, kContext = 0xfff;
   return (cr4 & kPcide) != 0 ? cr3 & ~kContext : cr3;
 }
 

@@ -21,7 +21,8 @@ MemoryImage load_memory_image(const std::string& path) {
 }
 
 void save_memory_image(const MemoryImage& image, const std::string& path) {
-  MemoryFileWriter writer(open_sink(path));
+  const bool wide = !image.empty() && image.pages().rbegin()->first * kPageSize >> 32 != 0;
+  MemoryFileWriter writer(open_sink(path), wide);
   for (const auto& [number, page] : image.pages()) {
     for (std::uint32_t begin = 0; begin < kPageSize;) {
       if (!page->valid[begin]) {

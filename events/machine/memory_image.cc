@@ -7,12 +7,18 @@
 
 namespace citcat {
 
-MemoryImage::Page& MemoryImage::page(std::uint32_t number) {
+/// Where it is noted which page has this number.
+MemoryImage::Page*& MemoryImage::place_of(FrameNumber number) {
+  if (number >= kPagesInTables) return pages_beyond_[number];
   std::unique_ptr<Table>& table = tables_[number / kPagesInTable];
   if (!table) table = std::make_unique<Table>();
-  Page*& found = (*table)[number % kPagesInTable];
+  return (*table)[number % kPagesInTable];
+}
+
+MemoryImage::Page& MemoryImage::page(FrameNumber number) {
+  Page*& found = place_of(number);
   if (found == nullptr) {
-    require_memory((pages_.size() + 1) * sizeof(Page), "memory", std::uint64_t{number} * kPageSize,
+    require_memory((pages_.size() + 1) * sizeof(Page), "memory", number * kPageSize,
                    "bytes of memory that are known");
     found = (pages_[number] = std::make_unique<Page>()).get();
   }

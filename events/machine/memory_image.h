@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "events/machine/address.h"
 #include "events/machine/byte_mask.h"
@@ -21,12 +22,11 @@ class MemoryImage {
     ByteMask valid;
   };
 
-  /// The page frame numbered `page` (address / 4096, below 1,048,576), or nullptr when no byte of
-  /// it is known.
-  const Page* find(std::uint32_t page) const { return found(page); }
+  /// The page frame numbered `page` (address / 4096), or nullptr when no byte of it is known.
+  const Page* find(FrameNumber page) const { return found(page); }
   /// The same; makes the page frame if it is missing. References stay valid for the life of the
   /// image.
-  Page& page(std::uint32_t number);
+  Page& page(FrameNumber number);
 
   /// The byte at `address`, or nullopt when nothing is known of it.
   std::optional<std::uint8_t> byte(PhysAddr address) const;
@@ -36,23 +36,31 @@ class MemoryImage {
   /// Known bytes.
   std::uint64_t byte_count() const;
   /// Page frames in ascending order.
-  const std::map<std::uint32_t, std::unique_ptr<Page>>& pages() const { return pages_; }
+  const std::map<FrameNumber, std::unique_ptr<Page>>& pages() const { return pages_; }
   bool empty() const { return pages_.empty(); }
   MemoryImage clone() const;
 
  private:
-  Page* found(std::uint32_t page) const {
+  Page* found(FrameNumber page) const {
+    if (page >= kPagesInTables) [[unlikely]]
+      return found_beyond(page);
     const std::unique_ptr<Table>& table = tables_[page / kPagesInTable];
     return table ? (*table)[page % kPagesInTable] : nullptr;
   }
+  Page* found_beyond(FrameNumber page) const {
+    const auto found = pages_beyond_.find(page);
+    return found == pages_beyond_.end() ? nullptr : found->second;
+  }
 
+  Page*& place_of(FrameNumber number);
   void set_in_pages(PhysAddr address, std::span<const std::uint8_t> bytes);
 
-  std::map<std::uint32_t, std::unique_ptr<Page>> pages_;
-  /// Finds the pages: a table for each 4 MiB that contain some.
-  static constexpr std::uint32_t kPagesInTable = 1024;
+  std::map<FrameNumber, std::unique_ptr<Page>> pages_;
+  /// Finds the pages below 4 GiB: a table for each 4 MiB that contain some.
+  static constexpr FrameNumber kPagesInTable = 1024, kPagesInTables = 1u << 20;
   using Table = std::array<Page*, kPagesInTable>;
-  std::array<std::unique_ptr<Table>, (std::size_t{1} << 20) / kPagesInTable> tables_;
+  std::array<std::unique_ptr<Table>, kPagesInTables / kPagesInTable> tables_;
+  std::unordered_map<FrameNumber, Page*> pages_beyond_;  ///< the others
 };
 
 }  // namespace citcat

@@ -6,6 +6,9 @@ namespace citcat {
 namespace {
 
 constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
+/// Address bits that a page and its stand-in have in common, and the end of what has one.
+constexpr unsigned kCommonBits = 24;
+constexpr std::uint64_t kEnd = std::uint64_t{1} << 44;
 
 std::string text(std::uint64_t address) {
   char digits[24];
@@ -15,45 +18,26 @@ std::string text(std::uint64_t address) {
 
 }  // namespace
 
-std::string StandIns::add(PhysAddr held, MachineAddr machine) {
+std::string StandIns::add(PhysAddr shown, PhysAddr page) {
   constexpr std::uint64_t kCommon = (std::uint64_t{1} << kCommonBits) - 1;
-  if (held.value >= k4GiB || held.offset_in_page() != 0 || machine.offset_in_page() != 0)
+  if (shown.value >= k4GiB || shown.offset_in_page() != 0 || page.offset_in_page() != 0)
     return "address: expected a page below 4 GiB, and one that it stands for";
-  if (machine.value < k4GiB || machine.value >= kEnd)
-    return "data: a stand-in is for a page from 4 GiB to 16 TiB, found one for " +
-           text(machine.value);
-  if (((held.value ^ machine.value) & kCommon) != 0)
+  if (page.value < k4GiB || page.value >= kEnd)
+    return "data: a stand-in is for a page from 4 GiB to 16 TiB, found one for " + text(page.value);
+  if (((shown.value ^ page.value) & kCommon) != 0)
     return "address: a page and its stand-in have the lower " + std::to_string(kCommonBits) +
-           " bits in common, found " + text(held.value) + " for " + text(machine.value);
-  const auto place = stand_ins_.find(machine.page());
-  if (place != stand_ins_.end() && place->second == held.page()) return {};
+           " bits in common, found " + text(shown.value) + " for " + text(page.value);
+  const auto place = stand_ins_.find(page.page());
+  if (place != stand_ins_.end() && place->second == shown.page()) return {};
   if (place != stand_ins_.end())
-    return "data: " + text(machine.value) + " is at " +
-           text(std::uint64_t{place->second} * kPageSize) + " already, found it at " +
-           text(held.value);
-  if (is_stand_in(held))
-    return "address: " + text(held.value) + " stands for " + text(this->machine(held).value) +
-           " already, found it for " + text(machine.value);
-  machine_frames_.emplace(held.page(), machine.page());
-  stand_ins_.emplace(machine.page(), held.page());
-  pages_.push_back({held, machine});
+    return "data: " + text(page.value) + " is at " + text(place->second * kPageSize) +
+           " already, found it at " + text(shown.value);
+  if (frames_.count(shown.page()) != 0)
+    return "address: " + text(shown.value) + " stands for " + text(meant(shown).value) +
+           " already, found it for " + text(page.value);
+  frames_.emplace(shown.page(), page.page());
+  stand_ins_.emplace(page.page(), shown.page());
   return {};
-}
-
-std::optional<PhysAddr> StandIns::held(MachineAddr a) const {
-  if (a.value < k4GiB) {
-    const PhysAddr same{a.value};
-    return is_stand_in(same) ? std::nullopt : std::optional(same);
-  }
-  const auto found = stand_ins_.find(a.page());
-  if (found == stand_ins_.end()) return std::nullopt;
-  return PhysAddr{std::uint64_t{found->second} * kPageSize + a.offset_in_page()};
-}
-
-MachineAddr StandIns::machine(PhysAddr held) const {
-  const auto found = machine_frames_.find(held.page());
-  if (found == machine_frames_.end()) return MachineAddr{held.value};
-  return MachineAddr{found->second * kPageSize + held.offset_in_page()};
 }
 
 }  // namespace citcat

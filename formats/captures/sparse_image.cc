@@ -11,13 +11,14 @@ namespace citcat {
 namespace {
 
 constexpr std::array<std::uint8_t, 8> kSparseMagic{'C', 'I', 'T', 'C', 'A', 'T', 'M', 'I'};
-// History: 1 is the first.
-constexpr std::uint32_t kVersion = 1;
+// History: 1 is the first; 2 has ranges with addresses of 64 bits, for memory beyond 4 GiB.
+constexpr std::uint32_t kVersion = 1, kWideVersion = 2;
 constexpr std::size_t kHeaderBytes = kSparseMagic.size() + 4 + 4;  // magic, version, reserved
 constexpr std::size_t kRangeBytes = 4 + 4;                         // address, length
+constexpr std::size_t kWideRangeBytes = 8 + 4;                     // the same
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kPageRecordBytes = 4 + kPage;
-constexpr std::uint64_t kMemoryEnd = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMemoryEnd = std::uint64_t{1} << 52;
 constexpr std::size_t kPartBytes = std::size_t{1} << 16;
 
 /// Whole page records as far as `prefix` reaches: addresses of pages, each above the last.
@@ -82,7 +83,7 @@ void MemoryFileReader::check_place(std::uint64_t address, std::uint64_t size) {
   }
   if (address + size > kMemoryEnd) {
     throw FormatError(input_->name(), input_->offset(),
-                      "memory image: expected memory below 4 GiB, found " + std::to_string(size) +
+                      "memory image: expected memory below 4 PiB, found " + std::to_string(size) +
                           " bytes at " + std::to_string(address));
   }
   next_address_ = address + size;
@@ -92,7 +93,7 @@ bool MemoryFileReader::next_raw(Part& out) {
   const std::size_t size = input_->read(buffer_);
   ended_ = size == 0;
   if (ended_) return false;
-  out.address = static_cast<std::uint32_t>(next_address_);
+  out.address = next_address_;
   out.bytes = std::span(buffer_).first(size);
   check_place(next_address_, size);
   return true;
@@ -125,18 +126,20 @@ void MemoryFileReader::read_header() {
   ByteReader in(header, input_->name());
   in.skip(kSparseMagic.size(), "magic");
   const std::uint32_t version = in.u32("version");
-  if (version != kVersion) {
+  if (version != kVersion && version != kWideVersion) {
     in.fail_at(kSparseMagic.size(),
-               "memory image: expected version 1, found " + std::to_string(version));
+               "memory image: expected version 1 or 2, found " + std::to_string(version));
   }
+  wide_ = version == kWideVersion;
 }
 
 bool MemoryFileReader::next_range(Part& out) {
   if (range_left_ == 0) {
-    std::array<std::uint8_t, kRangeBytes> head{};
+    std::array<std::uint8_t, kWideRangeBytes> bytes{};
+    const auto head = std::span(bytes).first(wide_ ? kWideRangeBytes : kRangeBytes);
     take_exact(head, "range of a memory image");
     ByteReader in(head, input_->name());
-    const std::uint32_t address = in.u32("range address");
+    const std::uint64_t address = wide_ ? in.u64("range address") : in.u32("range address");
     range_left_ = in.u32("range length");
     if (range_left_ == 0) {
       check_end();
@@ -146,7 +149,7 @@ bool MemoryFileReader::next_range(Part& out) {
   }
   const auto part = std::span(buffer_).first(std::min<std::size_t>(range_left_, kPartBytes));
   take_exact(part, "bytes of a memory image");
-  out.address = static_cast<std::uint32_t>(next_address_ - range_left_);
+  out.address = next_address_ - range_left_;
   out.bytes = part;
   range_left_ -= static_cast<std::uint32_t>(part.size());
   return true;
@@ -169,10 +172,11 @@ void MemoryFileReader::check_end() {
   ended_ = true;
 }
 
-MemoryFileWriter::MemoryFileWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {
+MemoryFileWriter::MemoryFileWriter(std::unique_ptr<ByteSink> sink, bool wide)
+    : sink_(std::move(sink)), wide_(wide) {
   ByteWriter header;
   header.bytes(kSparseMagic);
-  header.u32(kVersion);
+  header.u32(wide ? kWideVersion : kVersion);
   header.u32(0);
   put(header.view());
 }
@@ -182,7 +186,19 @@ void MemoryFileWriter::put(std::span<const std::uint8_t> bytes) {
   sink_->write(bytes);
 }
 
-void MemoryFileWriter::write(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void MemoryFileWriter::put_range(std::uint64_t address, std::size_t size) {
+  ByteWriter head;
+  if (wide_) {
+    head.u64(address);
+  } else {
+    CITCAT_ASSERT(address + size <= std::uint64_t{1} << 32);
+    head.u32(static_cast<std::uint32_t>(address));
+  }
+  head.u32(static_cast<std::uint32_t>(size));
+  put(head.view());
+}
+
+void MemoryFileWriter::write(std::uint64_t address, std::span<const std::uint8_t> bytes) {
   if (bytes.empty()) return;
   CITCAT_ASSERT(address >= next_address_ && address + bytes.size() <= kMemoryEnd);
   next_address_ = address + bytes.size();
@@ -190,21 +206,15 @@ void MemoryFileWriter::write(std::uint32_t address, std::span<const std::uint8_t
   constexpr std::size_t kMaxAtOnce = std::size_t{1} << 31;
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min(bytes.size(), kMaxAtOnce));
-    ByteWriter head;
-    head.u32(address);
-    head.u32(static_cast<std::uint32_t>(part.size()));
-    put(head.view());
+    put_range(address, part.size());
     put(part);
     bytes = bytes.subspan(part.size());
-    address += static_cast<std::uint32_t>(part.size());
+    address += part.size();
   }
 }
 
 void MemoryFileWriter::finish() {
-  ByteWriter end;
-  end.u32(0);
-  end.u32(0);
-  put(end.view());
+  put_range(0, 0);
   const Hash128 hash = hasher_.value();
   ByteWriter tail;
   tail.u64(hash.low);

@@ -36,11 +36,12 @@ class MemoryFileReader {
   explicit MemoryFileReader(std::unique_ptr<InputStream> input);
 
   struct Part {
-    std::uint32_t address = 0;
+    std::uint64_t address = 0;
     std::span<const std::uint8_t> bytes;  ///< valid until the next call
   };
   /// The next part. False at the clean end. Throws FormatError for a file that ends early, parts
-  /// that overlap, are out of order or reach beyond 4 GiB, and a hash that differs.
+  /// that overlap, are out of order or reach beyond the addresses of 52 bits, and a hash that
+  /// differs.
   bool next(Part& out);
 
   MemoryFileForm form() const { return form_; }
@@ -59,6 +60,7 @@ class MemoryFileReader {
   Hasher128 hasher_;
   std::uint64_t next_address_ = 0;  ///< lowest the next part may have
   std::uint32_t range_left_ = 0;    ///< bytes of the current range not yet handed out
+  bool wide_ = false;               ///< addresses of ranges have 64 bits
   bool ended_ = false;
   std::vector<std::uint8_t> buffer_;
 };
@@ -66,16 +68,19 @@ class MemoryFileReader {
 /// Writes the form `ranges`.
 class MemoryFileWriter {
  public:
-  explicit MemoryFileWriter(std::unique_ptr<ByteSink> sink);
+  /// `wide`: parts may lie beyond 4 GiB.
+  explicit MemoryFileWriter(std::unique_ptr<ByteSink> sink, bool wide = false);
   /// Parts come in ascending order and do not overlap. Neighbours need not be joined.
-  void write(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void write(std::uint64_t address, std::span<const std::uint8_t> bytes);
   /// Writes the end; without it a reader refuses the file.
   void finish();
 
  private:
+  void put_range(std::uint64_t address, std::size_t size);
   void put(std::span<const std::uint8_t> bytes);
 
   std::unique_ptr<ByteSink> sink_;
+  bool wide_;
   Hasher128 hasher_;
   std::uint64_t next_address_ = 0;
 };

@@ -21,6 +21,7 @@ constexpr std::array<std::uint8_t, 8> kNotesText{'C', 'C', 'K', 'T', 'N', 'O', '
 /// The most bytes of a segment's notes before compression.
 constexpr std::uint64_t kMaxNotesBytes = std::uint64_t{1} << 28;
 constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxAddress = (std::uint64_t{1} << 52) - 1;
 /// A place has five fields, an event more, of a byte at least each.
 constexpr std::uint64_t kLeastNoteBytes = 5;
 
@@ -68,7 +69,8 @@ KtNote decode_note(const KtNote& before, ByteReader& in) {
     }
     return note;
   }
-  note.where = read_32(in, "vector, port or address");
+  note.where = in.varint("vector, port or address");
+  if (note.where > kMaxAddress) in.fail("vector, port or address: expected 52 bits, found more");
   note.size = read_32(in, "size");
   note.value = read_32(in, "value");
   return note;

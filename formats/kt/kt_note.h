@@ -40,7 +40,8 @@ struct KtNote {
 
   std::uint64_t at = 0;  ///< bytes of KT before that record
   KtPlace place;         ///< for an event: instructions and iterations completed before it
-  std::uint32_t where = 0, size = 0, value = 0;
+  std::uint64_t where = 0;
+  std::uint32_t size = 0, value = 0;
   Kind kind = Kind::place;
   /// For a place: the records before it imply it, so it is kept only where a segment begins.
   bool implied = false;

@@ -19,12 +19,12 @@ class NumberSet {
     return *this;
   }
 
-  void insert(std::uint32_t number) { group_of(number).set(number % kGroup); }
-  void erase(std::uint32_t number) {
+  void insert(std::uint64_t number) { group_of(number).set(number % kGroup); }
+  void erase(std::uint64_t number) {
     if (contains(number)) group_of(number).reset(number % kGroup);
   }
-  bool contains(std::uint32_t number) const {
-    const std::uint32_t which = number / kGroup;
+  bool contains(std::uint64_t number) const {
+    const std::uint64_t which = number / kGroup;
     Recent& recent = recent_[which % kRecent];
     if (recent.which != which) {
       const auto group = groups_.find(which);
@@ -34,16 +34,16 @@ class NumberSet {
   }
 
  private:
-  static constexpr std::uint32_t kGroup = 256, kRecent = 64;
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // never the number of a group
+  static constexpr std::uint64_t kGroup = 256, kRecent = 64;
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};  // never the number of a group
   using Group = std::bitset<kGroup>;
   struct Recent {
-    std::uint32_t which = kNone;
+    std::uint64_t which = kNone;
     Group* group = nullptr;  ///< null where there is none
   };
 
-  Group& group_of(std::uint32_t number) {
-    const std::uint32_t which = number / kGroup;
+  Group& group_of(std::uint64_t number) {
+    const std::uint64_t which = number / kGroup;
     Recent& recent = recent_[which % kRecent];
     if (recent.group == nullptr || recent.which != which) {
       recent = {which, &groups_[which]};  // elements of a map stay in place
@@ -52,7 +52,7 @@ class NumberSet {
   }
 
   // Mutable, because a lookup remembers the group that it found; it changes nothing else.
-  mutable std::unordered_map<std::uint32_t, Group> groups_;
+  mutable std::unordered_map<std::uint64_t, Group> groups_;
   mutable std::array<Recent, kRecent> recent_{};
 };
 

@@ -38,7 +38,7 @@ class CapturedMemory {
   void set(PhysAddr a, std::span<const std::uint8_t> bytes, First&& first) {
     const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
     for (std::uint32_t at = 0; at < end; at += kPageSize) {
-      const std::uint32_t frame = a.page_begin().plus32(at).page();
+      const FrameNumber frame = a.page_begin().plus32(at).page();
       if (written_.contains(frame)) continue;
       first(frame);
       written_.insert(frame);
@@ -46,10 +46,10 @@ class CapturedMemory {
     image_.set(a, bytes);
   }
   void set(PhysAddr a, std::span<const std::uint8_t> bytes) {
-    set(a, bytes, [](std::uint32_t) {});
+    set(a, bytes, [](FrameNumber) {});
   }
   /// Something was written to the frame: it need not be what the image holds any more.
-  bool is_written(std::uint32_t frame) const { return written_.contains(frame); }
+  bool is_written(FrameNumber frame) const { return written_.contains(frame); }
   const MemoryImage& image() const { return image_; }
   /// `t` comes before long: what is needed for it is fetched from the host's memory ahead.
   void prefetch(const BusTransaction& t) const {

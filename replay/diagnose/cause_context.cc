@@ -92,7 +92,7 @@ std::optional<std::uint8_t> CauseContext::replayed_byte(PhysAddr captured) const
 }
 
 std::uint8_t CauseContext::memory_byte(PhysAddr a) const {
-  const auto found = memory_.find(a.low32());
+  const auto found = memory_.find(a.value);
   return found != memory_.end() ? found->second : replayed_byte(a).value_or(0);
 }
 
@@ -103,7 +103,7 @@ void CauseContext::find_mismatches() {
   if (!t.has(kWriteBack)) return;
   // A line may be given up in parts.
   constexpr std::size_t kParts = 8;
-  std::uint32_t next = t.address.plus32(t.size).low32();
+  std::uint64_t next = t.address.plus32(t.size).value;
   for (const BusTransaction& part :
        transactions_from(*trials_.open_evidence(), t.index + 1, kParts)) {
     if (!part.has(kWriteBack) || part.address.value != next) break;
@@ -116,7 +116,7 @@ void CauseContext::add_mismatches(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i) {
     const PhysAddr at = t.address.plus32(i);
     const auto ours = replayed_byte(at);
-    memory_[at.low32()] = ours.value_or(0);
+    memory_[at.value] = ours.value_or(0);
     if (ours && *ours != t.data[i] && t.op == BusOp::data_write) {
       mismatches_.push_back({at, t.data[i], *ours});
     }
@@ -157,7 +157,7 @@ void CauseContext::trace_moves(ValueLineage& lineage) {
   if (t.has(kWriteBack)) return;
   // The rest of the line that was read, as far as it is copied in one go.
   constexpr std::size_t kLookedAt = 256;
-  std::uint32_t next = t.address.plus32(t.size).low32();
+  std::uint64_t next = t.address.plus32(t.size).value;
   std::vector<std::uint8_t> rest;
   for (const BusTransaction& later :
        transactions_from(*trials_.open_evidence(), t.index + 1, kLookedAt)) {
@@ -169,8 +169,8 @@ void CauseContext::trace_moves(ValueLineage& lineage) {
   for (std::vector<MovedByte>& bytes : moved_) {
     if (bytes.empty()) continue;
     const MovedByte last = bytes.back();
-    std::uint32_t at = last.from.low32() +
-                       (t.address.low32() + t.size - 1 - mismatches_.back().address.low32()) + 1;
+    std::uint64_t at =
+        last.from.value + (t.address.value + t.size - 1 - mismatches_.back().address.value) + 1;
     for (std::size_t i = 0; i < rest.size() && at / line == last.from.value / line; ++i, ++at) {
       bytes.push_back({PhysAddr{at}, rest[i], last.step});
     }

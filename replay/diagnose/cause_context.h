@@ -89,7 +89,7 @@ class CauseContext {
   const Divergence& divergence_;
   const RunHistory& history_;
   std::size_t next_interrupt_ = 0;
-  std::map<std::uint32_t, std::uint8_t> memory_;  ///< bytes of interest where the replay stopped
+  std::map<std::uint64_t, std::uint8_t> memory_;  ///< bytes of interest where the replay stopped
   std::vector<ByteMismatch> mismatches_;
   std::vector<std::vector<MovedByte>> moved_;
   std::vector<LineageSource> lineage_;

@@ -64,7 +64,7 @@ std::vector<std::uint64_t> InternalCauses::solved_from_bus(std::uint64_t value) 
   for (const std::uint32_t size : {1u, 2u, 4u, 8u}) {
     std::uint64_t shown = 0, ours = 0;
     for (const ByteMismatch& m : c_.mismatches()) {
-      const std::uint32_t offset = m.address.low32() - first.low32() / size * size;
+      const std::uint64_t offset = m.address.value - first.value / size * size;
       if (offset >= size) continue;
       shown |= std::uint64_t{m.shown} << (8 * offset);
       ours |= std::uint64_t{m.ours} << (8 * offset);

@@ -44,7 +44,7 @@ class ReadCauses : private CauseGenerator {
                     double price);
   void solve_memory(const LineageSource& source);
 
-  std::set<std::pair<std::uint32_t, std::uint8_t>> suspected_;  ///< bytes and values
+  std::set<std::pair<std::uint64_t, std::uint8_t>> suspected_;  ///< bytes and values
 };
 
 /// A read showed a single bit other than it had been left: that read is wrong, or what was there
@@ -210,8 +210,7 @@ void ReadCauses::unseen_writes() {
     for (const MovedByte& b : bytes) {
       if (!cause.hints.empty()) {
         Hint& last = cause.hints.back();
-        const std::uint32_t end =
-            last.address.low32() + static_cast<std::uint32_t>(last.data.size());
+        const std::uint64_t end = last.address.value + last.data.size();
         if (b.from.value < end) continue;
         if (b.from.value == end) {
           last.data.push_back(b.shown);
@@ -238,12 +237,12 @@ void ReadCauses::unseen_writes() {
 void ReadCauses::flip_code() {
   const auto& steps = c_.history().steps();
   constexpr std::size_t kLastInstructions = 64;
-  std::set<std::uint32_t> done;
+  std::set<std::uint64_t> done;
   unsigned age = 0;
   for (std::size_t i = steps.size(); i-- > 0 && age < kLastInstructions; ++age) {
     for (std::uint32_t b = 0; b < steps[i].length; ++b) {
       const PhysAddr byte = c_.memory().captured(steps[i].physical.plus32(b));
-      if (done.insert(byte.low32()).second) flip_memory(byte, age, i);
+      if (done.insert(byte.value).second) flip_memory(byte, age, i);
     }
   }
 }

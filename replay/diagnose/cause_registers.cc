@@ -124,17 +124,16 @@ std::vector<std::uint64_t> RegisterCauses::pointed_to() const {
     return value;
   };
   const bool paging = engine.cr(0) >> 31 != 0;
-  const PageTables tables =
-      (in_long_mode(engine) ? kFourLevels : kTwoLevels).of(c_.recording().bus);
-  const PageMap pages = paging ? PageMap(tables, engine.cr(3), read) : PageMap();
-  std::set<std::uint32_t> seen;
+  const PageTables tables = in_long_mode(engine) ? kFourLevels : kTwoLevels;
+  const PageMap pages = paging ? PageMap(tables, engine.wide().cr(3), read) : PageMap();
+  std::set<std::uint64_t> seen;
   std::vector<std::uint64_t> found;
-  std::uint32_t end = 0;
+  std::uint64_t end = 0;
   for (const BusTransaction& t : c_.upcoming()) {
     const bool data = t.op == BusOp::data_read || t.op == BusOp::data_write;
-    const bool goes_on = t.address.low32() == std::exchange(end, t.address.low32() + t.size) ||
-                         t.address.low32() + 2 * t.size == end;
-    if (!data || t.has(kWriteBack) || goes_on || !seen.insert(t.address.low32()).second) continue;
+    const bool goes_on = t.address.value == std::exchange(end, t.address.value + t.size) ||
+                         t.address.value + 2 * std::uint64_t{t.size} == end;
+    if (!data || t.has(kWriteBack) || goes_on || !seen.insert(t.address.value).second) continue;
     if (seen.size() > kPointedTo) break;
     for (const LinearAddr linear : pages.linear_of(t.address)) found.push_back(linear.value);
   }

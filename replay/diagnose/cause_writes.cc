@@ -38,9 +38,9 @@ class WriteCauses : private CauseGenerator {
   void extra_write();
 
  private:
-  using Piece = std::pair<std::uint32_t, std::uint32_t>;  ///< address and size
+  using Piece = std::pair<std::uint64_t, std::uint32_t>;  ///< address and size
   std::set<Piece> pieces_of_last_step() const;
-  void add_missing(std::uint32_t address, std::uint32_t size, std::uint64_t before);
+  void add_missing(std::uint64_t address, std::uint32_t size, std::uint64_t before);
   void missing_write_backs();
   bool is_second_write_back(const BusTransaction& t) const;
   double write_price(const BusTransaction& shown, std::span<const std::uint8_t> ours) const;
@@ -143,11 +143,11 @@ std::set<WriteCauses::Piece> WriteCauses::pieces_of_last_step() const {
   std::set<Piece> pieces;
   for (const HistoryAccess& a : c_.history().accesses(c_.history().steps().back())) {
     if (a.kind != HistoryAccess::Kind::write || a.size > kMaxTransactionBytes) continue;
-    pieces.insert({a.address.low32(), a.size});
+    pieces.insert({a.address.value, a.size});
     const std::uint32_t bus = std::max(c_.recording().bus.bus_bytes, 1u);
-    for (std::uint32_t at = a.address.low32(); at < a.address.low32() + a.size;) {
-      const std::uint32_t end = std::min(at / bus * bus + bus, a.address.low32() + a.size);
-      pieces.insert({at, end - at});
+    for (std::uint64_t at = a.address.value; at < a.address.value + a.size;) {
+      const std::uint64_t end = std::min(at / bus * bus + bus, a.address.value + a.size);
+      pieces.insert({at, static_cast<std::uint32_t>(end - at)});
       at = end;
     }
   }
@@ -155,7 +155,7 @@ std::set<WriteCauses::Piece> WriteCauses::pieces_of_last_step() const {
 }
 
 /// The capture lacks this store of the replay before a transaction.
-void WriteCauses::add_missing(std::uint32_t address, std::uint32_t size, std::uint64_t before) {
+void WriteCauses::add_missing(std::uint64_t address, std::uint32_t size, std::uint64_t before) {
   std::vector<std::uint8_t> data(size);
   double price = kNeverSeenAgain;
   for (std::uint32_t i = 0; i < size; ++i) {

@@ -5,13 +5,13 @@
 namespace citcat {
 
 EvidenceIndex::EvidenceIndex(EvidenceReader& evidence, const std::vector<PhysAddr>& bytes) {
-  for (const PhysAddr a : bytes) accesses_[a.low32()];
-  std::unordered_map<std::uint32_t, bool> pages;
+  for (const PhysAddr a : bytes) accesses_[a.value];
+  std::unordered_map<FrameNumber, bool> pages;
   for (const PhysAddr a : bytes) pages[a.page()] = true;
   for (BusTransaction t; evidence.next(t);) {
     if (!t.is_memory() || pages.count(t.address.page()) == 0) continue;
     for (std::uint32_t i = 0; i < t.size; ++i) {
-      const auto found = accesses_.find(t.address.plus32(i).low32());
+      const auto found = accesses_.find(t.address.plus32(i).value);
       if (found == accesses_.end() || found->second.size() == kMax) continue;
       found->second.push_back({t.index, t.position, t.op == BusOp::data_write,
                                t.op == BusOp::code_read, t.has(kSnoop)});
@@ -21,7 +21,7 @@ EvidenceIndex::EvidenceIndex(EvidenceReader& evidence, const std::vector<PhysAdd
 
 const std::vector<ShownAccess>& EvidenceIndex::of(PhysAddr byte) const {
   static const std::vector<ShownAccess> none;
-  const auto found = accesses_.find(byte.low32());
+  const auto found = accesses_.find(byte.value);
   return found != accesses_.end() ? found->second : none;
 }
 

@@ -36,7 +36,7 @@ class EvidenceIndex {
 
  private:
   static constexpr std::size_t kMax = 4096;
-  std::unordered_map<std::uint32_t, std::vector<ShownAccess>> accesses_;
+  std::unordered_map<std::uint64_t, std::vector<ShownAccess>> accesses_;
 };
 
 /// Transactions from `first` on, as many as there are up to `count`.

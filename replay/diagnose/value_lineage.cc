@@ -25,7 +25,7 @@ ValueLineage::ValueLineage(const RunHistory& history) : history_(history) {
     for (const HistoryAccess& a : history_.accesses(steps[i])) {
       if (a.kind != HistoryAccess::Kind::write && a.kind != HistoryAccess::Kind::external) continue;
       for (std::uint32_t b = 0; b < a.size; ++b) {
-        stores_[a.address.plus32(b).low32()].push_back(static_cast<std::uint32_t>(i));
+        stores_[a.address.plus32(b).value].push_back(static_cast<std::uint32_t>(i));
       }
     }
     add_register_writer(i);
@@ -47,7 +47,7 @@ void ValueLineage::add_register_writer(std::size_t step) {
 const InstructionFlow& ValueLineage::flow(std::size_t step) {
   const HistoryStep& s = history_.steps()[step];
   const std::uint64_t hash = hash64(s.code());
-  auto& [kept, flow] = flows_[s.physical.low32()];
+  auto& [kept, flow] = flows_[s.physical.value];
   if (kept == hash) return flow;
   kept = hash;
   flow = instruction_flow(s.code(), s.bits);
@@ -96,7 +96,7 @@ void ValueLineage::ask_step(std::size_t step, unsigned values, unsigned addresse
 std::size_t ValueLineage::last_write(std::uint64_t location, std::size_t before) {
   const std::vector<std::uint32_t>* writers = nullptr;
   if (location >= kMemory) {
-    const auto stores = stores_.find(static_cast<std::uint32_t>(location));
+    const auto stores = stores_.find(location & ~kMemory);
     if (stores == stores_.end()) return kNoNode;
     writers = &stores->second;
   } else {
@@ -172,7 +172,7 @@ void ValueLineage::follow(std::size_t node, std::size_t step, std::vector<Lineag
     if (a.kind != HistoryAccess::Kind::read) continue;
     for (std::uint32_t b = 0; b < a.size; ++b) {
       if (copies && n.location >= kMemory &&
-          static_cast<std::uint32_t>(n.location) - written->address.low32() != b) {
+          (n.location & ~kMemory) - written->address.value != b) {
         continue;
       }
       add(kMemory | a.address.plus32(b).value, step, n.distance + 1, uncertain, node, step);
@@ -190,7 +190,7 @@ void ValueLineage::expand(std::size_t node, std::vector<LineageSource>& found) {
   const bool memory = n.location >= kMemory;
   LineageSource leaf =
       source(memory ? LineageSource::Kind::memory : LineageSource::Kind::reg, node);
-  leaf.address.value = memory ? static_cast<std::uint32_t>(n.location) : 0;
+  leaf.address.value = memory ? n.location & ~kMemory : 0;
   leaf.number = memory ? 0 : n.location;
   found.push_back(std::move(leaf));
 }

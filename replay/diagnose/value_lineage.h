@@ -68,7 +68,7 @@ class ValueLineage {
     std::size_t parent = 0;  ///< in nodes_; its own number for what was asked for
     std::size_t used_by = 0;
   };
-  static constexpr std::uint64_t kMemory = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t kMemory = std::uint64_t{1} << 63;
 
   void add(std::uint64_t location, std::size_t before, unsigned distance, bool uncertain,
            std::size_t parent, std::size_t used_by);
@@ -83,9 +83,9 @@ class ValueLineage {
   LineageSource source(LineageSource::Kind kind, std::size_t node) const;
 
   const RunHistory& history_;
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> stores_;  ///< steps, by byte
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> stores_;  ///< steps, by byte
   std::array<std::vector<std::uint32_t>, 32> register_writers_;           ///< steps, by register
-  std::unordered_map<std::uint32_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
+  std::unordered_map<std::uint64_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
   std::vector<Node> nodes_;
   std::vector<std::pair<unsigned, std::size_t>> queue_;  ///< heap: distance, number in nodes_
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> seen_;

@@ -30,8 +30,9 @@ constexpr std::size_t kEnvInCpu = 35408;
 /// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
 constexpr std::uint32_t kInterceptedException = 0x140;
 
-/// Where memory is mapped a second time: above everything that 32 bits of address reach.
-constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
+/// Where memory is mapped a second time: above all addresses that a processor has (Intel SDM vol.
+/// 3, 4.1.4).
+constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 52;
 
 /// The library's default of 1 GiB costs seconds at first use; this holds the translated code of a
 /// whole operating system.
@@ -93,7 +94,7 @@ struct Engine::Hooks {
     std::optional<Translation> translation;
     e.put_in_hidden(kLock);  // the client walks page tables, which may lie anywhere
     if (e.identity_) {
-      translation = Translation{PhysAddr{page.value}, true};
+      translation = Translation{PhysAddr{address}, true};
     } else {
       e.guarded_until_exception([&] { translation = e.client_.on_translate(page, access); });
     }
@@ -131,9 +132,7 @@ Engine::Engine(CpuModel model, EngineClient& client) : Engine(RawTag{}, model, c
 }
 
 Engine::Engine(RawTag, CpuModel model, EngineClient& client)
-    : EngineRegisters(cpu_traits(model).has_long_mode),
-      client_(client),
-      host_pages_(std::size_t{1} << 20) {
+    : EngineRegisters(cpu_traits(model).has_long_mode), client_(client) {
   load_unicorn();
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
   check(uc_open(UC_ARCH_X86, wide_ ? UC_MODE_64 : UC_MODE_32, &uc_), "open");

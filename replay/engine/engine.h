@@ -18,7 +18,7 @@
 #include "events/machine/address.h"
 #include "events/machine/address_space.h"
 #include "events/machine/cpu_state.h"
-#include "formats/memory/zeroed_array.h"
+#include "formats/memory/frame_table.h"
 #include "replay/engine/code_cache_watch.h"
 #include "replay/engine/engine_registers.h"
 
@@ -97,7 +97,7 @@ class Engine : public EngineRegisters {
   void map(PhysAddr base, std::uint64_t size);
   /// Host address of the page frame, or nullptr where nothing is mapped. Stable for the engine's
   /// life. Writes through it need invalidate_code() when the frame may hold executed code.
-  std::uint8_t* host_page(std::uint32_t page) const { return host_pages_[page]; }
+  std::uint8_t* host_page(FrameNumber page) const { return host_pages_[page]; }
 
   /// Forgets code translated from these physical bytes.
   void invalidate_code(PhysAddr address, std::uint32_t size);
@@ -191,7 +191,7 @@ class Engine : public EngineRegisters {
   LinearAddr translating_at_;          ///< address asked about last
   std::vector<std::uint8_t*> hidden_;  ///< prefixes of the instruction there
   EngineClient& client_;
-  ZeroedArray<std::uint8_t*> host_pages_;
+  FrameTable<std::uint8_t*> host_pages_;
   char* snapshot_level_ = nullptr;  ///< in the library's own state
   std::vector<std::span<std::uint8_t>> second_mappings_;
   CodeCacheWatch code_cache_;

@@ -27,7 +27,7 @@ class EngineCode {
   }
   /// The only frame that the engine may have for the page; nullopt if it got none.
   std::optional<PhysAddr> frame_of(LinearAddr page) const {
-    const std::uint32_t told = is_low(page) ? told_[page.page()] : found_above(page);
+    const FrameNumber told = is_low(page) ? told_[page.page()] : found_above(page);
     if (told == 0) return std::nullopt;
     return PhysAddr{(told - 1) * kPageSize};
   }
@@ -35,14 +35,14 @@ class EngineCode {
  private:
   static constexpr std::size_t kLowPages = std::size_t{1} << 20;
   static bool is_low(LinearAddr page) { return page.page() < kLowPages; }
-  std::uint32_t found_above(LinearAddr page) const {
+  FrameNumber found_above(LinearAddr page) const {
     const auto found = told_above_.find(page.page());
     return found == told_above_.end() ? 0 : found->second;
   }
 
   /// By page, the number of its frame and 1: what is never told takes no memory.
-  ZeroedArray<std::uint32_t> told_{kLowPages};
-  std::unordered_map<LinearAddr::PageNumber, std::uint32_t> told_above_;  ///< beyond 4 GiB
+  ZeroedArray<FrameNumber> told_{kLowPages};
+  std::unordered_map<LinearAddr::PageNumber, FrameNumber> told_above_;  ///< beyond 4 GiB
 };
 
 }  // namespace citcat

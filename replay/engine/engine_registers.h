@@ -128,7 +128,7 @@ class EngineRegisters {
   std::uint32_t eflags() const;
   void set_eflags(std::uint32_t v);
   /// address_space_of() the control registers.
-  std::uint32_t address_space() const { return address_space_of(cr(3), cr(4)); }
+  AddressSpaceId address_space() const { return address_space_of(wide().cr(3), cr(4)); }
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
   std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
   /// EFLAGS.DF, inside a run: string instructions go from high addresses to low ones.

@@ -222,7 +222,7 @@ void Audience::shutdown(Position now) {
   tell_all(now, [&](Observer& o) { o.shutdown(now); });
 }
 
-void Audience::address_space(std::uint32_t cr3, Position now) {
+void Audience::address_space(AddressSpaceId cr3, Position now) {
   tell_all(now, [&](Observer& o) { o.address_space(cr3, now); });
 }
 

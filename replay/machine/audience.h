@@ -146,7 +146,7 @@ class Audience {
   void halted(Position now);
   void cache_flushed(bool write_back, Position now);
   void shutdown(Position now);
-  void address_space(std::uint32_t cr3, Position now);
+  void address_space(AddressSpaceId cr3, Position now);
   /// Ends the run if somebody has asked for that just now.
   void end_if_asked(Position now) {
     if (control_.is_asked(now)) throw RunEnded{};

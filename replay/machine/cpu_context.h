@@ -72,7 +72,7 @@ struct CpuContext {
         wants_reads(audience.wants_reads()),
         engine(cpu, client),
         memory(engine, bus.address_mask, traits.address_pins),
-        mmu(engine, memory, bus, walks, traits.one_tlb) {}
+        mmu(engine, memory, walks, traits.one_tlb) {}
 
   const CpuModel model;
   const CpuTraits& traits;
@@ -104,17 +104,6 @@ struct CpuContext {
   AfterStop after_stop = AfterStop::none;
   MachineStats stats;  ///< but what others count: Machine::stats()
 
-  /// CR3 as the machine has it. In the engine it says where the tables are held.
-  std::uint64_t machine_cr3() const {
-    const std::uint64_t value = engine.wide().cr(3);
-    return bus.machine(PhysAddr{value}.page_begin()).value | (value & kPageMask);
-  }
-  /// False, and nothing is done, where the tables are not held anywhere.
-  bool set_machine_cr3(std::uint64_t value) {
-    const auto tables = bus.held(MachineAddr{value}.page_begin());
-    if (tables) engine.wide().set_cr(3, tables->value | (value & kPageMask));
-    return tables.has_value();
-  }
   /// Stops the engine before what it reports just now.
   void request(AfterStop action) {
     after_stop = action;

@@ -15,7 +15,7 @@ namespace citcat {
 /// A store goes to a frame nothing was mapped at so far. Thrown while an instruction is prepared:
 /// it is begun anew once the frame is there.
 struct NeedsMapping {
-  std::uint32_t page = 0;
+  FrameNumber page = 0;
 };
 
 /// One instruction, or one iteration of a REP, from begin to retire. What it holds is valid while

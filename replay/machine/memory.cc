@@ -13,11 +13,13 @@ namespace {
 /// Frames mapped together. The library has room for 4096 regions, and memory takes two for each
 /// chunk (docs/engine.md): with 4 MiB all addresses can be mapped. Frames that nobody touches cost
 /// nothing.
-constexpr std::uint32_t kChunkPages = 1024;
+constexpr FrameNumber kChunkPages = 1024;
+/// The same beyond 4 GiB: as many regions as are left reach further.
+constexpr FrameNumber kHighChunkPages = 8 * kChunkPages, kFirstHighPage = 1u << 20;
 }  // namespace
 
 Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits)
-    : engine_(engine), captured_mask_(captured_mask), states_(std::size_t{1} << 20) {
+    : engine_(engine), captured_mask_(captured_mask) {
   all_.set();
   const std::uint32_t pins =
       address_bits >= 32 ? 0xffffffffu : (std::uint32_t{1} << address_bits) - 1;
@@ -30,19 +32,20 @@ Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bit
   } while (extra != 0 && alias_bits_.size() < 16);
 }
 
-void Memory::map_range(std::uint32_t first_page, std::uint32_t pages) {
+void Memory::map_range(FrameNumber first_page, FrameNumber pages) {
   engine_.map(PhysAddr{first_page * kPageSize}, std::uint64_t{pages} * kPageSize);
   const auto place = std::lower_bound(mapped_.begin(), mapped_.end(), first_page);
   const auto added = mapped_.insert(place, pages, 0);
   std::iota(added, added + pages, first_page);
 }
 
-bool Memory::ensure_mapped(std::uint32_t page) {
+bool Memory::ensure_mapped(FrameNumber page) {
   if (is_mapped(page)) return false;
-  const std::uint32_t chunk = page / kChunkPages * kChunkPages;
-  std::uint32_t first = page, last = page;
+  const FrameNumber pages = page < kFirstHighPage ? kChunkPages : kHighChunkPages;
+  const FrameNumber chunk = page / pages * pages;
+  FrameNumber first = page, last = page;
   while (first > chunk && !is_mapped(first - 1)) --first;
-  while (last + 1 < chunk + kChunkPages && !is_mapped(last + 1)) ++last;
+  while (last + 1 < chunk + pages && !is_mapped(last + 1)) ++last;
   map_range(first, last - first + 1);
   return true;
 }
@@ -61,7 +64,7 @@ void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
   }
 }
 
-void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
+void Memory::set_page(FrameNumber number, const std::uint8_t* data, const ByteMask& defined) {
   std::memcpy(engine_.host_page(number), data, kPageSize);
   PageState& state = states_[number];
   state.all_defined = defined.all();
@@ -81,7 +84,7 @@ void Memory::set_mask(PageState& state, const ByteMask& mask) {
   *state.defined = mask;
 }
 
-ByteMask& Memory::defined_bytes(std::uint32_t page) {
+ByteMask& Memory::defined_bytes(FrameNumber page) {
   PageState& state = states_[page];
   if (state.all_defined) return all_;
   if (state.defined == nullptr) set_mask(state, {});
@@ -111,10 +114,10 @@ void Memory::drop_mask(PageState& state) {
   state.defined = nullptr;
 }
 
-std::vector<std::uint32_t> Memory::changed_frames() const {
-  std::vector<std::uint32_t> changed;
+std::vector<FrameNumber> Memory::changed_frames() const {
+  std::vector<FrameNumber> changed;
   std::copy_if(mapped_.begin(), mapped_.end(), std::back_inserter(changed),
-               [&](std::uint32_t number) { return states_[number].changed; });
+               [&](FrameNumber number) { return states_[number].changed; });
   return changed;
 }
 
@@ -122,9 +125,9 @@ Memory::SavedPages Memory::save_changed() const {
   SavedPages saved;
   saved.reserve(static_cast<std::size_t>(
       std::count_if(mapped_.begin(), mapped_.end(),
-                    [&](std::uint32_t number) { return states_[number].changed; })));
+                    [&](FrameNumber number) { return states_[number].changed; })));
   auto last = last_saved_.begin();
-  for (const std::uint32_t number : mapped_) {
+  for (const FrameNumber number : mapped_) {
     const PageState& state = states_[number];
     if (!state.changed) continue;
     while (last != last_saved_.end() && (*last)->number < number) ++last;
@@ -150,7 +153,7 @@ Memory::SavedPages Memory::save_changed() const {
 void Memory::restore(const MemoryImage& image, const SavedPages& pages) {
   constexpr std::array<std::uint8_t, kPageSize> kZeros{};
   auto saved = pages.begin();
-  for (const std::uint32_t number : mapped_) {
+  for (const FrameNumber number : mapped_) {
     while (saved != pages.end() && (*saved)->number < number) ++saved;
     PageState& state = states_[number];
     if (!state.changed || (saved != pages.end() && (*saved)->number == number)) continue;
@@ -171,7 +174,7 @@ void Memory::restore(const MemoryImage& image, const SavedPages& pages) {
 }
 
 /// The page holds these bytes, and the same of them are defined.
-bool Memory::is_now(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) const {
+bool Memory::is_now(FrameNumber number, const std::uint8_t* data, const ByteMask& defined) const {
   const PageState& state = states_[number];
   return std::memcmp(engine_.host_page(number), data, kPageSize) == 0 &&
          (state.all_defined
@@ -181,7 +184,7 @@ bool Memory::is_now(std::uint32_t number, const std::uint8_t* data, const ByteMa
 
 /// Sets a page and drops what was translated from it, when it holds something else or other bytes
 /// of it are defined.
-void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
+void Memory::put_back(FrameNumber number, const std::uint8_t* data, const ByteMask& defined) {
   if (is_now(number, data, defined)) return;
   set_page(number, data, defined);
   tell_watcher(PhysAddr{number * kPageSize}, kPageSize);

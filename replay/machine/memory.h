@@ -12,7 +12,7 @@
 #include "events/machine/address.h"
 #include "events/machine/byte_mask.h"
 #include "events/machine/memory_image.h"
-#include "formats/memory/zeroed_array.h"
+#include "formats/memory/frame_table.h"
 #include "replay/engine/engine.h"
 
 namespace citcat {
@@ -40,8 +40,8 @@ class Memory {
 
   /// Makes sure that the frame is mapped; true when it had to be mapped now (the engine must not be
   /// inside a run).
-  bool ensure_mapped(std::uint32_t page);
-  bool is_mapped(std::uint32_t page) const { return engine_.host_page(page) != nullptr; }
+  bool ensure_mapped(FrameNumber page);
+  bool is_mapped(FrameNumber page) const { return engine_.host_page(page) != nullptr; }
   std::uint8_t* host(PhysAddr a) const {
     std::uint8_t* page = engine_.host_page(a.page());
     return page == nullptr ? nullptr : page + a.offset_in_page();
@@ -54,28 +54,28 @@ class Memory {
     return state.defined != nullptr && state.defined->all(address.offset_in_page(), size);
   }
   /// Some byte of the frame is defined.
-  bool has_defined(std::uint32_t page) const {
+  bool has_defined(FrameNumber page) const {
     const PageState& state = states_[page];
     return state.all_defined || state.defined != nullptr;
   }
   /// The frame may now be stored to unseen: all of it counts as changed and defined.
-  void lend(std::uint32_t page) {
+  void lend(FrameNumber page) {
     PageState& state = states_[page];
     state.changed = true;
     state.all_defined = true;
   }
   /// Bytes of the frame may be stored to unseen, and are marked as defined by whoever does it
   /// (defined_bytes()).
-  void note_stores(std::uint32_t page) { states_[page].changed = true; }
+  void note_stores(FrameNumber page) { states_[page].changed = true; }
   /// Which bytes of the frame are defined, to be looked at and added to as long as mask_epoch()
   /// stays: all of them where all are, and then nothing can be added.
-  ByteMask& defined_bytes(std::uint32_t page);
+  ByteMask& defined_bytes(FrameNumber page);
   std::uint32_t mask_epoch() const { return mask_epoch_; }
   /// Bytes from `address` on, eight at most and within one frame, are defined where bit i says so
   /// of byte i, and no others of them.
   void set_defined(PhysAddr address, std::uint32_t size, std::uint8_t defined);
   /// Something may have been written to the frame since load().
-  bool is_changed(std::uint32_t page) const { return states_[page].changed; }
+  bool is_changed(FrameNumber page) const { return states_[page].changed; }
   /// The replay wrote these bytes; must not cross a frame.
   void mark_defined(PhysAddr address, std::uint32_t size) {
     PageState& state = states_[address.page()];
@@ -87,7 +87,7 @@ class Memory {
 
   /// A frame as it is at one moment.
   struct SavedPage {
-    std::uint32_t number = 0;
+    FrameNumber number = 0;
     std::array<std::uint8_t, kPageSize> data;
     ByteMask defined;
   };
@@ -98,14 +98,14 @@ class Memory {
   /// same objects.
   SavedPages save_changed() const;
   /// Numbers of these frames.
-  std::vector<std::uint32_t> changed_frames() const;
+  std::vector<FrameNumber> changed_frames() const;
   /// Takes memory back to what it was when `pages` were saved: frames changed since load() and not
   /// among them become what `image` says. Code translated from frames that change is dropped.
   void restore(const MemoryImage& image, const SavedPages& pages);
 
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
-  void note_code(std::uint32_t page) { states_[page].code = true; }
-  bool holds_code(std::uint32_t page) const { return states_[page].code; }
+  void note_code(FrameNumber page) { states_[page].code = true; }
+  bool holds_code(FrameNumber page) const { return states_[page].code; }
   /// The processor has stored to such a frame, not by the engine, within one frame. True where the
   /// frame holds code no longer: few stores go to a page whose code is still in use.
   bool drop_code(PhysAddr address, std::uint32_t size) {
@@ -124,7 +124,7 @@ class Memory {
   /// Who is notified of changes of the frames named to watch(); must outlive the object.
   void set_watcher(StoreWatcher& watcher) { watcher_ = &watcher; }
   /// From now on the watcher is notified whenever bytes of the frame may have changed.
-  void watch(std::uint32_t page) { states_[page].watched = true; }
+  void watch(FrameNumber page) { states_[page].watched = true; }
 
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
@@ -161,7 +161,7 @@ class Memory {
     return std::memcmp(held, bytes.data(), bytes.size()) == 0;
   }
   /// Number of every mapped frame, ascending.
-  const std::vector<std::uint32_t>& mapped_pages() const { return mapped_; }
+  const std::vector<FrameNumber>& mapped_pages() const { return mapped_; }
 
  private:
   struct PageState {
@@ -175,10 +175,10 @@ class Memory {
   void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
   void set_mask(PageState& state, const ByteMask& mask);
   void drop_mask(PageState& state);
-  bool is_now(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) const;
-  void put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
-  void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
-  void map_range(std::uint32_t first_page, std::uint32_t pages);
+  bool is_now(FrameNumber number, const std::uint8_t* data, const ByteMask& defined) const;
+  void put_back(FrameNumber number, const std::uint8_t* data, const ByteMask& defined);
+  void set_page(FrameNumber number, const std::uint8_t* data, const ByteMask& defined);
+  void map_range(FrameNumber first_page, FrameNumber pages);
 
   void tell_watcher(PhysAddr address, std::uint32_t size) {
     if (states_[address.page()].watched) watcher_->stored(address, size);
@@ -188,12 +188,12 @@ class Memory {
   StoreWatcher* watcher_ = nullptr;
   std::uint32_t captured_mask_;
   std::vector<std::uint32_t> alias_bits_;
-  ZeroedArray<PageState> states_;
+  FrameTable<PageState> states_;
   std::deque<ByteMask> masks_;
   ByteMask all_;  ///< all bits set
   std::uint32_t mask_epoch_ = 0;
   std::vector<ByteMask*> free_masks_;
-  std::vector<std::uint32_t> mapped_;
+  std::vector<FrameNumber> mapped_;
   mutable SavedPages last_saved_;  ///< or restored
 };
 

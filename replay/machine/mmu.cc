@@ -57,12 +57,14 @@ void Mmu::control_changed(bool reload_cr3) {
 }
 
 bool Mmu::take_control(bool reload_cr3) {
-  const std::uint32_t cr0 = engine_.cr(0), cr3 = engine_.cr(3), cr4 = engine_.cr(4);
+  const std::uint32_t cr0 = engine_.cr(0), cr4 = engine_.cr(4);
+  const std::uint64_t cr3 = engine_.wide().cr(3);
   const PagingMode before = std::exchange(mode_, PagingMode::of(cr0, cr4, engine_.efer()));
-  walker_.set_root(mode_, cr3);
+  // Outside long mode CR3 has 32 bits (Intel SDM vol. 3, 4.3 and 4.4.1).
+  walker_.set_root(mode_, mode_.long_mode ? cr3 : static_cast<std::uint32_t>(cr3));
   const auto context = static_cast<std::uint16_t>(mode_.contexts ? cr3 & kPageMask : 0);
   tlb_.set_context(context);
-  a20_mask_ = engine_.a20_mask();
+  a20_mask_ = PhysicalSpace::kBeyond32 | engine_.a20_mask();
   ++epoch_;
   // Intel SDM vol. 3, 4.4.1: what makes a MOV to CR0 or CR4 read the page-directory pointers.
   const std::uint32_t of_cr0 = cr0 & (kCr0Pg | kCr0Cd | kCr0Nw);

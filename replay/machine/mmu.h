@@ -28,10 +28,9 @@ enum class Lookup : std::uint8_t {
 
 class Mmu {
  public:
-  /// `bus` says where pages beyond 4 GiB are held; `one_tlb`: code and data share its entries. All
-  /// must outlive the object.
-  Mmu(Engine& engine, Memory& memory, const BusModel& bus, WalkObserver& observer, bool one_tlb)
-      : engine_(engine), observer_(observer), walker_(memory, bus, observer), tlb_(one_tlb) {}
+  /// `one_tlb`: code and data share its entries. All others must outlive the object.
+  Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb)
+      : engine_(engine), observer_(observer), walker_(memory, observer), tlb_(one_tlb) {}
 
   /// PageTableWalker::set_limits().
   void set_limits(unsigned physical_bits, bool gigabyte_pages) {
@@ -113,7 +112,7 @@ class Mmu {
   std::vector<PhysAddr> page_directories() const { return walker_.page_directories(); }
   void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
   void set_a20_mask(std::uint32_t mask) {
-    a20_mask_ = mask;
+    a20_mask_ = PhysicalSpace::kBeyond32 | mask;
     ++epoch_;
   }
 
@@ -172,7 +171,7 @@ class Mmu {
   PagingMode mode_;
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew
-  std::uint32_t a20_mask_ = 0xffffffff;
+  std::uint64_t a20_mask_ = ~std::uint64_t{0};
   std::uint32_t epoch_ = 0;
   Stats stats_;
 };

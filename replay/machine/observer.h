@@ -7,6 +7,7 @@
 #include <span>
 
 #include "events/machine/address.h"
+#include "events/machine/address_space.h"
 #include "events/position.h"
 #include "x86/decode/decoded_instruction.h"
 
@@ -181,7 +182,7 @@ class Observer {
   virtual void cache_flushed(bool /*write_back*/, Position) {}
   virtual void shutdown(Position) {}
   /// CR3 was loaded, by MOV or by a task switch.
-  virtual void address_space(std::uint32_t /*cr3*/, Position) {}
+  virtual void address_space(AddressSpaceId /*cr3*/, Position) {}
 };
 
 }  // namespace citcat

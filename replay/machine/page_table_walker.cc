@@ -14,7 +14,6 @@ constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20
 constexpr std::uint32_t kNoExecute = 1u << 31;
 /// The address bits of an eight-byte entry, as many as a processor may have (SDM vol. 3, 4.1.4).
 constexpr std::uint64_t kEntryAddress = 0x000ffffffffff000;
-constexpr unsigned kAddressBits = PageTableWalker::kMostPhysicalBits;
 
 }  // namespace
 
@@ -35,8 +34,7 @@ PagingMode PagingMode::of(std::uint32_t cr0, std::uint32_t cr4, std::uint64_t ef
 }
 
 void PageTableWalker::set_limits(unsigned physical_bits, bool gigabyte_pages) {
-  const std::uint64_t address =
-      (std::uint64_t{1} << std::min(physical_bits, kMostPhysicalBits)) - 1;
+  const std::uint64_t address = (std::uint64_t{1} << std::min(physical_bits, kAddressBits)) - 1;
   reserved_bits_ = kEntryAddress & ~address;
   gigabyte_pages_ = gigabyte_pages;
 }
@@ -59,8 +57,7 @@ std::vector<PhysAddr> PageTableWalker::page_directories() const {
   if (!mode_.has_pointers()) return directories;
   for (const std::optional<std::uint64_t>& entry : pointers_) {
     if (!entry || (*entry & kPresent) == 0) continue;
-    if (const auto place = bus_.held(MachineAddr{*entry & kEntryAddress}))
-      directories.push_back(*place);
+    directories.push_back(PhysAddr{*entry & kEntryAddress});
   }
   return directories;
 }
@@ -72,16 +69,6 @@ std::uint64_t PageTableWalker::pointer(const Request& want) {
   if (want.effects) entry = observer_.missing_pdpte(index, want.address);
   if (!entry) throw UndefinedMemory{pointer_at(index), 8, "page-directory-pointer entry"};
   return *entry;
-}
-
-/// Where the table or page is held that the entry at `named_at` names.
-PhysAddr PageTableWalker::place_of(MachineAddr address, PhysAddr named_at,
-                                   const char* beyond) const {
-  const bool is_beyond = address.value >> 32 != 0;
-  if (bus_.stand_ins == nullptr && !is_beyond) return PhysAddr{address.value};
-  if (const auto place = bus_.held(address)) return *place;
-  throw UndefinedMemory{named_at, 8,
-                        is_beyond ? beyond : "page in whose place another one is held"};
 }
 
 std::uint32_t PageTableWalker::read_entry(PhysAddr at) {
@@ -166,7 +153,7 @@ void PageTableWalker::finish_table_walk(Walk& walk, const Request& want, PhysAdd
 
 PageTableWalker::Walk PageTableWalker::walk_two_level(const Request& want) {
   Walk walk;
-  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (want.address.low32() >> 22 << 2)};
+  const PhysAddr pde_at{PhysAddr{cr3_}.page_begin().value + (want.address.low32() >> 22 << 2)};
   const std::uint32_t pde = read_entry(pde_at);
   note_read(walk, pde_at, 4, want.effects);
   if ((pde & kPresent) == 0) fault(want, false);
@@ -175,7 +162,7 @@ PageTableWalker::Walk PageTableWalker::walk_two_level(const Request& want) {
     // Bits 13 to 20 are bits 32 to 39 of the address (SDM vol. 3, table 4-4).
     const std::uint64_t page = (pde & 0xffc00000) | std::uint64_t{pde & 0x001fe000} << 19 |
                                (want.address.low32() & 0x003ff000);
-    walk.frame = place_of(MachineAddr{page}, pde_at, "page beyond 4 GiB").u32();
+    walk.frame = page;
     walk.large = true;
     return walk;
   }
@@ -203,9 +190,7 @@ PageTableWalker::Walk PageTableWalker::walk_pae(const Request& want) {
   const std::uint64_t directory_pointer = pointer(want);
   if ((directory_pointer & kPresent) == 0) fault(want, false);
   constexpr std::uint32_t kLargePage = 0x1fffff;
-  const PhysAddr directory =
-      place_of(MachineAddr{directory_pointer & kEntryAddress},
-               pointer_at(want.address.low32() >> 30), "page directory beyond 4 GiB");
+  const PhysAddr directory = PhysAddr{directory_pointer & kEntryAddress};
   const PhysAddr pde_at = directory.plus32(want.address.low32() >> 18 & 0xff8);
   const std::uint64_t pde = read_pae_entry(walk, pde_at, want.effects);
   const auto low_pde = static_cast<std::uint32_t>(pde);
@@ -214,17 +199,16 @@ PageTableWalker::Walk PageTableWalker::walk_pae(const Request& want) {
     finish_walk(walk, want, low_pde, pde_at, low_pde);
     const std::uint64_t page = (pde & kEntryAddress & ~std::uint64_t{kLargePage}) |
                                (want.address.page_begin().low32() & kLargePage);
-    walk.frame = place_of(MachineAddr{page}, pde_at, "page beyond 4 GiB").u32();
+    walk.frame = page;
     walk.large = true;
     return walk;
   }
-  const PhysAddr table =
-      place_of(MachineAddr{pde & kEntryAddress}, pde_at, "page table beyond 4 GiB");
+  const PhysAddr table = PhysAddr{pde & kEntryAddress};
   const PhysAddr pte_at = table.plus32(want.address.low32() >> 9 & 0xff8);
   const std::uint64_t pte = read_pae_entry(walk, pte_at, want.effects);
   if ((pte & kPresent) == 0) fault(want, false);
   finish_table_walk(walk, want, pde_at, low_pde, pte_at, static_cast<std::uint32_t>(pte));
-  walk.frame = place_of(MachineAddr{pte & kEntryAddress}, pte_at, "page beyond 4 GiB").u32();
+  walk.frame = pte & kEntryAddress;
   return walk;
 }
 
@@ -250,7 +234,7 @@ PageTableWalker::Walk PageTableWalker::walk_four_level(const Request& want) {
     rights &= static_cast<std::uint32_t>(entry) | kNoExecute;
     if (mode_.no_execute && entry >> 63 != 0) rights |= kNoExecute;
     if (page) break;
-    table = place_of(MachineAddr{entry & kEntryAddress}, at[level], "page table beyond 4 GiB");
+    table = PhysAddr{entry & kEntryAddress};
   }
   // Every level is marked, but not for an access that is refused. A table that names itself has one
   // entry for several levels.
@@ -271,7 +255,7 @@ PageTableWalker::Walk PageTableWalker::walk_four_level(const Request& want) {
   const std::uint64_t within = (std::uint64_t{1} << shift) - 1;
   const std::uint64_t frame =
       (entries[level] & kEntryAddress & ~within) | (want.address.page_begin().value & within);
-  walk.frame = place_of(MachineAddr{frame}, at[level], "page beyond 4 GiB").u32();
+  walk.frame = frame;
   walk.large = shift != kPageBits;
   return walk;
 }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "events/recording.h"
+#include "events/machine/address.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/memory_access.h"
 #include "replay/machine/walk_observer.h"
@@ -52,7 +52,7 @@ class PageTableWalker {
   };
   /// Where a walk came to.
   struct Walk {
-    std::uint32_t frame = 0;   ///< of the 4 KiB page
+    std::uint64_t frame = 0;   ///< address of the 4 KiB page
     std::uint32_t rights = 0;  ///< writable, user, no-execute, of all levels together
     std::uint32_t leaf = 0;    ///< the entry that maps the page, its low half
     bool large = false;
@@ -64,13 +64,11 @@ class PageTableWalker {
     std::array<Read, 4> reads;  ///< of each level, those that were made
   };
   using Pointers = std::array<std::optional<std::uint64_t>, 4>;
-  static constexpr unsigned kMostPhysicalBits = 52;  ///< Intel SDM vol. 3, 4.1.4
 
-  /// `bus` says where pages beyond 4 GiB are held. All must outlive the object.
-  PageTableWalker(Memory& memory, const BusModel& bus, WalkObserver& observer)
-      : memory_(memory), bus_(bus), observer_(observer) {}
+  /// Both must outlive the object.
+  PageTableWalker(Memory& memory, WalkObserver& observer) : memory_(memory), observer_(observer) {}
 
-  void set_root(const PagingMode& mode, std::uint32_t cr3) {
+  void set_root(const PagingMode& mode, std::uint64_t cr3) {
     mode_ = mode;
     cr3_ = cr3;
   }
@@ -101,8 +99,9 @@ class PageTableWalker {
                          PhysAddr pte_at, std::uint32_t pte);
   void refuse_reserved(const Request& want, std::uint64_t entry, unsigned page_shift,
                        unsigned level) const;
-  PhysAddr place_of(MachineAddr address, PhysAddr named_at, const char* beyond) const;
-  PhysAddr pointer_at(unsigned index) const { return PhysAddr{(cr3_ & ~0x1fu) + 8 * index}; }
+  PhysAddr pointer_at(unsigned index) const {
+    return PhysAddr{(cr3_ & ~std::uint64_t{0x1f}) + 8 * index};
+  }
   std::uint64_t pointer(const Request& want);
   std::uint32_t read_entry(PhysAddr at);
   std::uint64_t read_wide_entry(PhysAddr at);
@@ -112,10 +111,9 @@ class PageTableWalker {
   [[noreturn]] void fault(const Request& want, bool present, bool reserved = false) const;
 
   Memory& memory_;
-  const BusModel& bus_;
   WalkObserver& observer_;
   PagingMode mode_;
-  std::uint32_t cr3_ = 0;
+  std::uint64_t cr3_ = 0;
   bool gigabyte_pages_ = true;
   std::uint64_t reserved_bits_ = 0;  ///< bits of an entry above the processor's addresses
   Pointers pointers_{};

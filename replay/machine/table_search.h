@@ -10,6 +10,6 @@ class Machine;
 
 /// Whether the four levels of long mode's tables name this page as one of them, below the top;
 /// false in other modes. Looks through some ten thousands of entries.
-bool names_table(const Machine& machine, std::uint32_t page);
+bool names_table(const Machine& machine, FrameNumber page);
 
 }  // namespace citcat

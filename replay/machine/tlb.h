@@ -22,7 +22,7 @@ class Tlb {
   /// alike in an address, are distinguished by the process-context identifier.
   struct Entry {
     std::uint64_t tag = kInvalid;
-    std::uint32_t frame = 0;
+    std::uint64_t frame = 0;   ///< its address
     std::uint8_t allowed = 0;  ///< what may be done without another walk: Mmu's bits
     bool global = false;
     bool large = false;  ///< a piece of a page of 2 or 4 MiB, or of 1 GiB

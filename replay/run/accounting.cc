@@ -61,14 +61,14 @@ void scan_evidence(const Recording& recording, EvidenceReader& evidence, Account
   if (cache != nullptr) {
     accounting.cache_lines = cache->bytes / cache->line_bytes * (cache->split ? 2 : 1);
   }
-  std::unordered_set<std::uint32_t> filled;
+  std::unordered_set<std::uint64_t> filled;
   for (BusTransaction t; evidence.next(t);) {
     // A prefix is reported by itself and compared with its instruction.
     accounting.transactions += t.has(kPrefix) ? 0 : 1;
     if (cache == nullptr || accounting.refilled_at || !t.has(kPositionKnown)) continue;
     const auto traffic = captured_cache_traffic(t, *cache);
     if (!traffic || !traffic->is_fill()) continue;
-    filled.insert(traffic->line.low32());
+    filled.insert(traffic->line.value);
     if (filled.size() >= accounting.cache_lines) accounting.refilled_at = t.position.instruction;
   }
 }

@@ -52,7 +52,7 @@ struct Confidence::Evidence {
   }
   /// Whether the line of `a` was written back between two instructions.
   bool written_back(PhysAddr a, std::uint64_t from, std::uint64_t to) const {
-    const auto found = write_backs.find(a.low32() / kLineBytes);
+    const auto found = write_backs.find(a.value / kLineBytes);
     if (found == write_backs.end()) return false;
     const auto first = std::lower_bound(found->second.begin(), found->second.end(), from);
     return first != found->second.end() && *first <= to;
@@ -61,8 +61,8 @@ struct Confidence::Evidence {
   struct Frame {
     std::bitset<kPageSize> seen, again, written;
   };
-  std::unordered_map<std::uint32_t, std::unique_ptr<Frame>> frames;
-  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> write_backs;  ///< ascending
+  std::unordered_map<FrameNumber, std::unique_ptr<Frame>> frames;
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> write_backs;  ///< ascending
 
  private:
   Frame& frame(PhysAddr a) {
@@ -83,7 +83,7 @@ struct Confidence::Evidence {
   void take_write(const BusTransaction& t, bool write_back) {
     if (write_back && t.has(kPositionKnown)) {
       for (std::uint32_t i = 0; i < t.size; i += kLineBytes) {
-        write_backs[t.address.plus32(i).low32() / kLineBytes].push_back(t.position.instruction);
+        write_backs[t.address.plus32(i).value / kLineBytes].push_back(t.position.instruction);
       }
     }
     for (std::uint32_t i = 0; i < t.size; ++i) {
@@ -176,7 +176,7 @@ Confidence::Set Confidence::registers(std::uint32_t which) const {
 const InstructionFlow& Confidence::flow(const ExecutedInstruction& e) {
   const std::span<const std::uint8_t> code(e.info->bytes.data(), e.info->length);
   const std::uint64_t hash = hash64(code) + static_cast<std::uint64_t>(bits_);
-  auto& [kept, flow] = flows_[e.physical.low32()];
+  auto& [kept, flow] = flows_[e.physical.value];
   if (kept != hash) {
     kept = hash;
     flow = instruction_flow(code, bits_);

@@ -141,8 +141,8 @@ class Confidence final : public Observer {
   std::optional<LineOrigins> line_;
   std::vector<OriginSets::Origin> line_origins_;
   std::array<Set, 32> register_{};  ///< by number of InstructionFlow::Register
-  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
-  std::unordered_map<std::uint32_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
+  std::unordered_map<FrameNumber, std::unique_ptr<Page>> pages_;
+  std::unordered_map<std::uint64_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
   std::uint64_t port_reads_ = 0;
   // The instruction in progress.
   int bits_ = 32;  ///< default size of its code segment

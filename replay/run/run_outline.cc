@@ -19,7 +19,7 @@ Hash128 hash_of_state(const ReplaySession& session) {
   Hasher128 hasher;
   hasher.update(encode_cpu(session.registers()));
   const Memory& memory = session.machine().memory();
-  for (const std::uint32_t page : memory.mapped_pages()) {
+  for (const FrameNumber page : memory.mapped_pages()) {
     if (!memory.has_defined(page)) continue;  // nothing was ever stored there: not to be looked at
     const std::uint8_t* const bytes = memory.host(PhysAddr{page * kPageSize});
     if (std::memcmp(bytes, kUntouched.data(), kPageSize) == 0) continue;

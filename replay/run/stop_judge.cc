@@ -200,7 +200,7 @@ void StopJudge::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t v
   if (tells(now)) observer_->io_write(port, size, value, now);
 }
 
-void StopJudge::address_space(std::uint32_t cr3, Position now) {
+void StopJudge::address_space(AddressSpaceId cr3, Position now) {
   if (tells(now)) observer_->address_space(cr3, now);
 }
 

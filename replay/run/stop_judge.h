@@ -95,7 +95,7 @@ class StopJudge final : public BlockJudge {
   void instruction(const ExecutedInstruction& e, Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
 

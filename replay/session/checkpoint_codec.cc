@@ -35,9 +35,10 @@ constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
                        kAwaitsOutputPort = 8, kInStackShadow = 16, kRare = 32;
 
 // A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame; of
-// processors with long mode the upper half of the page follows.
+// processors with long mode the upper half of the page follows; of a frame beyond 4 GiB its upper
+// half.
 constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10, kLargeBit = 0x20,
-                        kMoreAllowed = 0xc0;
+                        kMoreAllowed = 0xc0, kFrameBeyond = 0x100;
 constexpr unsigned kMoreShift = 2;  ///< from bits 4 and 5 of what is allowed, with CR4.SMAP
 
 void write_tlb(ByteWriter& out, const std::vector<Tlb::Entry>& tlb, bool wide) {
@@ -51,9 +52,10 @@ void write_tlb(ByteWriter& out, const std::vector<Tlb::Entry>& tlb, bool wide) {
     out.varint(i - next);
     out.u32(static_cast<std::uint32_t>(e.tag) | (e.allowed & kAllowedMask) |
             (std::uint32_t{e.allowed} << kMoreShift & kMoreAllowed) | (e.global ? kGlobalBit : 0) |
-            (e.large ? kLargeBit : 0));
-    out.u32(e.frame);
+            (e.large ? kLargeBit : 0) | (e.frame >> 32 != 0 ? kFrameBeyond : 0));
+    out.u32(static_cast<std::uint32_t>(e.frame));
     if (wide) out.u32(static_cast<std::uint32_t>(e.tag >> 32));
+    if (e.frame >> 32 != 0) out.u32(static_cast<std::uint32_t>(e.frame >> 32));
     next = i + 1;
   }
 }
@@ -66,10 +68,11 @@ std::vector<Tlb::Entry> read_tlb(ByteReader& in, std::size_t size, bool wide) {
     const std::size_t index = next + in.count("TLB entry", size);
     if (index >= size) in.fail("TLB entry: expected one of " + std::to_string(size));
     const std::uint32_t tag = in.u32("TLB tag");
-    const std::uint32_t frame = in.u32("TLB frame");
+    std::uint64_t frame = in.u32("TLB frame") & ~kPageMask;
     const std::uint64_t upper = wide ? in.u32("TLB tag") : 0;
+    if ((tag & kFrameBeyond) != 0) frame |= std::uint64_t{in.u32("TLB frame")} << 32;
     tlb[index] = {
-        upper << 32 | (tag & ~kPageMask), frame & ~kPageMask,
+        upper << 32 | (tag & ~kPageMask), frame,
         static_cast<std::uint8_t>((tag & kAllowedMask) | (tag & kMoreAllowed) >> kMoreShift),
         (tag & kGlobalBit) != 0, (tag & kLargeBit) != 0};
     next = index + 1;

@@ -18,6 +18,11 @@ Replayer::Checkpoint decode(const RecordingFile& file, const CheckpointStart& st
                             std::span<const std::uint8_t> state) {
   ByteReader in(state, file.container().path() + ": checkpoint");
   Replayer::Checkpoint checkpoint = decode_checkpoint_state(in, file.recording());
+  Mmu::State tlb = *checkpoint.machine.tlb;
+  for (auto* const entries : {&tlb.itlb, &tlb.dtlb}) {
+    for (Tlb::Entry& entry : *entries) entry.frame = file.meant(PhysAddr{entry.frame}).value;
+  }
+  checkpoint.machine.tlb = std::make_shared<const Mmu::State>(std::move(tlb));
   if (checkpoint.machine.position.instruction != start.instruction) {
     in.fail_at(0, "expected a checkpoint at instruction " + std::to_string(start.instruction) +
                       ", found one at " + std::to_string(checkpoint.machine.position.instruction));

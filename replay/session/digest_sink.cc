@@ -21,7 +21,11 @@ static_assert(std::endian::native == std::endian::little);
 /// What is known of a byte that was written, in the lowest bytes of a number.
 constexpr std::size_t kWriteBytes = 6;
 constexpr std::uint64_t written_byte(PhysAddr address, std::uint8_t value) {
-  return kWrite | std::uint64_t{address.u32()} << 8 | std::uint64_t{value} << 40;
+  // There is room for 32 bits of the address: those above them change all of these.
+  constexpr std::uint32_t kScatter = 0x9e3779b1;
+  const std::uint32_t place =
+      address.low32() ^ static_cast<std::uint32_t>(address.value >> 32) * kScatter;
+  return kWrite | std::uint64_t{place} << 8 | std::uint64_t{value} << 40;
 }
 }  // namespace
 

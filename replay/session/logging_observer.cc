@@ -86,7 +86,7 @@ void LoggingObserver::shutdown(Position now) {
   line_(fmt::format("{} shut down", position_text(now)));
 }
 
-void LoggingObserver::address_space(std::uint32_t cr3, Position now) {
+void LoggingObserver::address_space(AddressSpaceId cr3, Position now) {
   line_(fmt::format("{} cr3 = {:08x}", position_text(now), cr3));
 }
 

@@ -33,7 +33,7 @@ class LoggingObserver final : public Observer {
   void halted(Position now) override;
   void cache_flushed(bool write_back, Position now) override;
   void shutdown(Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
 
  private:
   Interest interest_;

@@ -545,8 +545,7 @@ std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr wanted
     const PhysAddr directory = t.address.page_begin();
     const auto entry = recording_.image.byte(directory.plus32(slot));
     constexpr std::uint8_t kPresent = 1;
-    if (entry && (*entry & kPresent) != 0)
-      return recording_.bus.machine(directory).value | kPresent;
+    if (entry && (*entry & kPresent) != 0) return directory.value | kPresent;
   }
   return std::nullopt;
 }

@@ -53,13 +53,13 @@ class LiveValues {
     std::array<std::uint8_t, kPageSize> ways{};
     std::uint32_t count = 0;
   };
-  bool may_hold(std::uint32_t page) const {
+  bool may_hold(FrameNumber page) const {
     return (filter_[page / 64 % filter_.size()] >> page % 64 & 1) != 0;
   }
 
   std::array<std::uint8_t, place::kCount> places_{};
   PlaceSet set_;
-  std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<FrameNumber, std::unique_ptr<Page>> pages_;
   /// A bit for the pages of the same number modulo its size: most stores go to none of them.
   std::array<std::uint64_t, 512> filter_{};
 };

@@ -80,7 +80,7 @@ struct SliceQuery {
   /// Memory, by an address of the process that runs there, or by a physical one.
   struct Bytes {
     LinearAddr linear;
-    std::optional<MachineAddr> physical;
+    std::optional<PhysAddr> physical;
     std::uint32_t size = 1;
   };
   std::vector<Bytes> memory;

@@ -152,12 +152,10 @@ void Slicer::want_mmx(const SliceQuery& query, SliceWalk& walk) const {
 }
 
 void Slicer::want_memory(const SliceQuery::Bytes& bytes, SliceWalk& walk) const {
-  const Machine& machine = timeline_->machine();
   for (std::uint32_t i = 0; i < bytes.size; ++i) {
     const LinearAddr linear{bytes.linear.value + i};
     const std::optional<PhysAddr> place =
-        bytes.physical ? machine.bus().held(MachineAddr{bytes.physical->value + i})
-                       : machine.find(linear);
+        bytes.physical ? PhysAddr{bytes.physical->value + i} : timeline_->machine().find(linear);
     if (!place) {
       throw UsageError("--memory " +
                        address_text(bytes.physical ? bytes.physical->value + i : linear.value) +

@@ -2,25 +2,29 @@
 
 #include <map>
 
+#include "formats/io/error.h"
 #include "replay/machine/machine.h"
 
 namespace citcat {
 
-std::uint32_t kt_frame(const Machine& machine, PhysAddr a) {
-  return static_cast<std::uint32_t>(machine.bus().machine(a).page());
+std::uint32_t kt_frame(PhysAddr a) {
+  const FrameNumber frame = a.page();
+  if (frame > ~std::uint32_t{0})
+    throw UsageError("KT has no records for page frames beyond 16 TiB, as this run uses them");
+  return static_cast<std::uint32_t>(frame);
 }
 
-KtRecord process_record(const Machine& machine, std::uint32_t cr3) {
+KtRecord process_record(AddressSpaceId cr3) {
   KtRecord record;
   record.kind = KtRecord::Kind::process;
-  record.pid = kt_process(machine, cr3);
+  record.pid = kt_process(cr3);
   return record;
 }
 
-KtRecord translation_record(const Machine& machine, LinearAddr page, PhysAddr frame) {
+KtRecord translation_record(LinearAddr page, PhysAddr frame) {
   KtRecord record;
   record.kind = KtRecord::Kind::translation;
-  record.frame = kt_frame(machine, frame);
+  record.frame = kt_frame(frame);
   const LinearAddr begin = page.page_begin();
   record.page = begin.low32();
   record.page_high = static_cast<std::uint32_t>(begin.value >> 32);
@@ -28,17 +32,17 @@ KtRecord translation_record(const Machine& machine, LinearAddr page, PhysAddr fr
 }
 
 std::vector<KtRecord> address_space_records(const Machine& machine) {
-  std::vector<KtRecord> records{process_record(machine, machine.engine().address_space())};
+  std::vector<KtRecord> records{process_record(machine.engine().address_space())};
   if (!machine.mmu().paging()) return records;
   const auto state = machine.mmu().save();
-  std::map<std::uint64_t, std::uint32_t> frames;
+  std::map<std::uint64_t, std::uint64_t> frames;
   for (const auto* const tlb : {&state->itlb, &state->dtlb}) {
     for (const Tlb::Entry& entry : *tlb) {
       if ((entry.tag & kPageMask) == 0) frames[entry.tag] = entry.frame;
     }
   }
   for (const auto& [page, frame] : frames) {
-    records.push_back(translation_record(machine, LinearAddr{page}, PhysAddr{frame}));
+    records.push_back(translation_record(LinearAddr{page}, PhysAddr{frame}));
   }
   return records;
 }

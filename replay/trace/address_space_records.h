@@ -11,15 +11,12 @@ namespace citcat {
 
 class Machine;
 
-/// The machine's number of a page frame. Below 16 TiB, as all are that have stand-ins, it has 32
-/// bits.
-std::uint32_t kt_frame(const Machine& machine, PhysAddr a);
+/// The machine's number of a page frame. Throws UsageError beyond 16 TiB: KT has 32 bits for it.
+std::uint32_t kt_frame(PhysAddr a);
 /// The process number of an address space: the frame of its highest table.
-inline std::uint32_t kt_process(const Machine& machine, std::uint32_t cr3) {
-  return kt_frame(machine, PhysAddr{cr3});
-}
-KtRecord process_record(const Machine& machine, std::uint32_t cr3);
-KtRecord translation_record(const Machine& machine, LinearAddr page, PhysAddr frame);
+inline std::uint32_t kt_process(AddressSpaceId cr3) { return kt_frame(PhysAddr{cr3}); }
+KtRecord process_record(AddressSpaceId cr3);
+KtRecord translation_record(LinearAddr page, PhysAddr frame);
 
 /// The process that runs now, and the translations that the machine's TLB holds, by page: what a
 /// reader that begins here cannot have read before.

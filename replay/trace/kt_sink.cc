@@ -238,7 +238,7 @@ void KtSink::write_with_care(const ExecutedBlock& block, Position first) {
   write_image(block);
 }
 
-void KtSink::note(KtNote::Kind kind, Position now, std::uint32_t where, std::uint32_t size,
+void KtSink::note(KtNote::Kind kind, Position now, std::uint64_t where, std::uint32_t size,
                   std::uint32_t value) {
   if (!notes_ || !wanted(now)) return;
   KtNote note;
@@ -272,23 +272,22 @@ void KtSink::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void KtSink::external_write(PhysAddr at, std::uint32_t size, Position now) {
-  note(KtNote::Kind::external_write, now, at.u32(), size);
+  note(KtNote::Kind::external_write, now, at.value, size);
 }
 
 void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }
 
 void KtSink::shutdown(Position now) { note(KtNote::Kind::shutdown, now); }
 
-void KtSink::address_space(std::uint32_t cr3, Position now) {
-  if (options_.process_records && wanted(now)) writer_.process(kt_process(*machine_, cr3));
+void KtSink::address_space(AddressSpaceId cr3, Position now) {
+  if (options_.process_records && wanted(now)) writer_.process(kt_process(cr3));
 }
 
 void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // The trace may begin with this one, which the TLB has by now.
   const bool begins = preamble_due_ && machine_ != nullptr;
-  if (wanted(now) && !(begins && !preamble_due_))
-    writer_.translation(kt_frame(*machine_, frame), page.value);
+  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(kt_frame(frame), page.value);
 }
 
 }  // namespace citcat

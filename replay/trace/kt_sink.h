@@ -105,7 +105,7 @@ class KtSink final : public Observer {
   void external_write(PhysAddr at, std::uint32_t size, Position now);
   void halted(Position now) override;
   void shutdown(Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
   /// From now on these are written, in place of what the options said. `begins`: the trace does so
   /// there; else it goes on.
@@ -145,7 +145,7 @@ class KtSink final : public Observer {
     blocks_from_ = kNone;
   }
   void make_room(Position now);
-  void note(KtNote::Kind kind, Position now, std::uint32_t where = 0, std::uint32_t size = 0,
+  void note(KtNote::Kind kind, Position now, std::uint64_t where = 0, std::uint32_t size = 0,
             std::uint32_t value = 0);
 
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};

@@ -58,7 +58,7 @@ void RecordSink::add(const KtRecord& record, Position now, std::uint8_t bits) {
   added.bits = bits;
 }
 
-void RecordSink::add_event(KtNote::Kind kind, Position now, std::uint32_t where, std::uint32_t size,
+void RecordSink::add_event(KtNote::Kind kind, Position now, std::uint64_t where, std::uint32_t size,
                            std::uint32_t value) {
   if (!events_ || !wanted(now)) return;
   TraceRecord& added = records.emplace_back();
@@ -128,22 +128,22 @@ void RecordSink::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void RecordSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
-  add_event(KtNote::Kind::external_write, now, at.u32(), static_cast<std::uint32_t>(bytes.size()));
+  add_event(KtNote::Kind::external_write, now, at.value, static_cast<std::uint32_t>(bytes.size()));
 }
 
 void RecordSink::halted(Position now) { add_event(KtNote::Kind::halted, now); }
 
 void RecordSink::shutdown(Position now) { add_event(KtNote::Kind::shutdown, now); }
 
-void RecordSink::address_space(std::uint32_t cr3, Position now) {
-  if (options_.process_records && wanted(now)) add(process_record(*machine_, cr3), now, 0);
+void RecordSink::address_space(AddressSpaceId cr3, Position now) {
+  if (options_.process_records && wanted(now)) add(process_record(cr3), now, 0);
 }
 
 void RecordSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // What is wanted may begin with this one, which the TLB has by now.
   const bool begins = !range_.begun() && machine_ != nullptr;
-  if (wanted(now) && !begins) add(translation_record(*machine_, page, frame), now, 0);
+  if (wanted(now) && !begins) add(translation_record(page, frame), now, 0);
 }
 
 }  // namespace citcat

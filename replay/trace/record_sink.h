@@ -34,7 +34,7 @@ class RecordSink final : public Observer {
   void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
 
   std::vector<TraceRecord> records;
@@ -44,7 +44,7 @@ class RecordSink final : public Observer {
   void add(const KtRecord& record, Position now, std::uint8_t bits);
   void add(const ExecutedInstruction& e, Position now);
   void add(const ExecutedBlock& block, Position first);
-  void add_event(KtNote::Kind kind, Position now, std::uint32_t where = 0, std::uint32_t size = 0,
+  void add_event(KtNote::Kind kind, Position now, std::uint64_t where = 0, std::uint32_t size = 0,
                  std::uint32_t value = 0);
 
   KtOptions options_;

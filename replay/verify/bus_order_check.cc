@@ -168,8 +168,8 @@ bool BusOrderCheck::is_table(const Byte& byte) const {
 }
 
 /// The level of a long-mode table: 4 where CR3 points, 0 where it is not known.
-unsigned BusOrderCheck::level_of(std::uint32_t page) const {
-  if (page == machine_->engine().cr(3) / kPageSize) return 4;
+unsigned BusOrderCheck::level_of(FrameNumber page) const {
+  if (page == machine_->engine().wide().cr(3) / kPageSize) return 4;
   const auto table = tables_.find(page);
   return table == tables_.end() ? 0 : table->second;
 }

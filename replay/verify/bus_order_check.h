@@ -67,7 +67,9 @@ class BusOrderCheck final : public BlockJudge {
              Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void address_space(std::uint32_t cr3, Position) override { tables_.emplace(cr3 / kPageSize, 0u); }
+  void address_space(AddressSpaceId cr3, Position) override {
+    tables_.emplace(cr3 / kPageSize, 0u);
+  }
   void instruction(const ExecutedInstruction& e, Position now) override;
 
  private:
@@ -79,7 +81,7 @@ class BusOrderCheck final : public BlockJudge {
   void bring_forward(Kind kind, PhysAddr address);
   bool fill(Kind kind);
   bool is_table(const Byte& byte) const;
-  unsigned level_of(std::uint32_t page) const;
+  unsigned level_of(FrameNumber page) const;
   void pass_over(const Byte& byte);
   void settle_reads();
   void compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value);
@@ -100,7 +102,7 @@ class BusOrderCheck final : public BlockJudge {
   std::uint64_t agreed_ = 0;
   std::optional<Difference> difference_;
   /// Frames of page directories and tables, with their level where it is known, else 0.
-  std::unordered_map<std::uint32_t, unsigned> tables_;
+  std::unordered_map<FrameNumber, unsigned> tables_;
   bool completes_ = false, ended_ = false;
   std::vector<Byte> written_;
   std::vector<PhysAddr> next_accesses_;

@@ -11,7 +11,7 @@
 namespace citcat {
 
 CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor)
-    : model_(descriptor, CachedMemory(recording.initial.ram_bytes, recording.bus.stand_ins)),
+    : model_(descriptor, CachedMemory(recording.initial.ram_bytes)),
       address_mask_(recording.bus.address_mask),
       ignores_cd_(recording.initial.ignore_cr0_cd) {}
 
@@ -202,7 +202,7 @@ void CacheAccesses::cache_flushed(bool, Position now) {
   tell({CacheOp::Kind::flush, {}, 0});
 }
 
-void CacheAccesses::address_space(std::uint32_t, Position now) {
+void CacheAccesses::address_space(AddressSpaceId, Position now) {
   before_access(now);
   tell({cache_disabled() ? CacheOp::Kind::disable : CacheOp::Kind::enable, {}, 0});
 }

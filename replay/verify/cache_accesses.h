@@ -34,7 +34,7 @@ class CacheAccesses : public Observer {
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void cache_flushed(bool write_back, Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
 
   const CacheDescriptor& descriptor() const { return model_.descriptor(); }
 

@@ -1,6 +1,7 @@
 #include "replay/verify/cache_check.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -16,8 +17,8 @@ constexpr std::size_t kCapturedAhead = 64;
 
 std::string cache_disagreement_text(const CacheDisagreement& d) {
   char text[96];
-  std::snprintf(text, sizeof text, "%s of line %08x is %s", cache_traffic_name(d.traffic.kind),
-                d.traffic.line.u32(),
+  std::snprintf(text, sizeof text, "%s of line %08" PRIx64 " is %s",
+                cache_traffic_name(d.traffic.kind), d.traffic.line.value,
                 d.captured ? "on the bus and not predicted" : "predicted and not on the bus");
   return text;
 }

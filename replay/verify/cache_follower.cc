@@ -1,6 +1,7 @@
 #include "replay/verify/cache_follower.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -22,7 +23,8 @@ bool fills_at_once(EvidenceReader& evidence) {
 
 std::string text(const CacheTraffic& t) {
   char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%s of line %08x", cache_traffic_name(t.kind), t.line.u32());
+  std::snprintf(buffer, sizeof buffer, "%s of line %08" PRIx64, cache_traffic_name(t.kind),
+                t.line.value);
   return buffer;
 }
 

@@ -121,7 +121,7 @@ CacheModel::CacheModel(const CacheDescriptor& descriptor, CachedMemory memory)
       stores_only_use_(descriptor.form != CacheForm::write_back && !descriptor.split),
       is_lru_(descriptor.replacement == Replacement::lru),
       line_shift_(static_cast<unsigned>(std::countr_zero(descriptor.line_bytes))),
-      memory_(std::move(memory)) {
+      memory_(memory) {
   const std::size_t words = (std::size_t{set_mask_} + 1) << set_shift_;
   if (descriptor.split) code_begin_ = words;
   words_.resize(descriptor.split ? 2 * words : words);
@@ -140,8 +140,7 @@ void CacheModel::clear() {
 
 bool CachedMemory::has(PhysAddr a) const {
   if (a.value >= kHoleBegin && a.value < kHoleEnd) return false;
-  if (ram_bytes_ == 0 || a.value < ram_bytes_) return true;
-  return stand_ins_ != nullptr && stand_ins_->is_stand_in(a);
+  return ram_bytes_ == 0 || a.value < ram_bytes_ || a.value >> 32 != 0;
 }
 
 inline bool CacheModel::cacheable(PhysAddr a) const {
@@ -150,7 +149,7 @@ inline bool CacheModel::cacheable(PhysAddr a) const {
          !std::binary_search(uncacheable_.begin(), uncacheable_.end(), a.page());
 }
 
-void CacheModel::learn_uncacheable(std::uint32_t page) {
+void CacheModel::learn_uncacheable(FrameNumber page) {
   const auto at = std::lower_bound(uncacheable_.begin(), uncacheable_.end(), page);
   if (at == uncacheable_.end() || *at != page) uncacheable_.insert(at, page);
 }
@@ -158,7 +157,7 @@ void CacheModel::learn_uncacheable(std::uint32_t page) {
 // ---------------------------------------------------------------------------------------------
 // One set
 
-inline std::optional<std::uint32_t> CacheModel::find(ConstSet set, std::uint32_t line) const {
+inline std::optional<std::uint32_t> CacheModel::find(ConstSet set, std::uint64_t line) const {
   for (std::uint32_t way = 0; way < ways_; ++way) {
     if (set[kLines + way] == line) return way;
   }
@@ -166,7 +165,7 @@ inline std::optional<std::uint32_t> CacheModel::find(ConstSet set, std::uint32_t
 }
 
 /// Uses the line where it is held: looked for from that used last on.
-inline std::optional<std::uint32_t> CacheModel::find_and_use(Set set, std::uint32_t line) const {
+inline std::optional<std::uint32_t> CacheModel::find_and_use(Set set, std::uint64_t line) const {
   if (!is_lru_) {
     const auto way = find(set, line);
     if (way) use(set, *way);
@@ -205,7 +204,7 @@ inline void CacheModel::use(Set set, std::uint32_t way) const {
 
 inline std::uint32_t CacheModel::victim(ConstSet set) const {
   if (const auto empty = find(set, kNone)) return *empty;
-  const std::uint32_t recency = set[kRecency];
+  const auto recency = static_cast<std::uint32_t>(set[kRecency]);
   if (!is_lru_) {
     if ((recency & 1) == 0) return (recency & 2) != 0 ? 1 : 0;
     return (recency & 4) != 0 ? 3 : 2;
@@ -214,34 +213,34 @@ inline std::uint32_t CacheModel::victim(ConstSet set) const {
 }
 
 /// Makes room for a line and puts it there.
-inline std::uint32_t CacheModel::place(Set set, std::uint32_t line) {
+inline std::uint32_t CacheModel::place(Set set, std::uint64_t line) {
   const std::uint32_t way = victim(set), bit = 1u << way;
-  const std::uint32_t old = set[kLines + way];
+  const std::uint64_t old = set[kLines + way];
   if ((set[kModified] & bit) != 0) tell(CacheTraffic::Kind::write_back, old);
   set[kLines + way] = line;
-  set[kModified] &= ~bit;
+  set[kModified] &= ~std::uint64_t{bit};
   set[kStored] = kNone;
   use(set, way);
   return way;
 }
 
-void CacheModel::drop(Set set, std::uint32_t line) const {
+void CacheModel::drop(Set set, std::uint64_t line) const {
   const auto way = find(set, line);
   if (!way) return;
   if (set[kLatest] == line) set[kLatest] = kNone;
   if (set[kStored] == line) set[kStored] = kNone;
   set[kLines + *way] = kNone;
-  set[kModified] &= ~(1u << *way);
+  set[kModified] &= ~(std::uint64_t{1} << *way);
 }
 
-inline void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
+inline void CacheModel::tell(CacheTraffic::Kind kind, std::uint64_t line) {
   traffic_.push_back({kind, PhysAddr{line << line_shift_}});
 }
 
 // ---------------------------------------------------------------------------------------------
 // Accesses
 
-bool CacheModel::use_line(Set set, std::uint32_t line, bool code) {
+bool CacheModel::use_line(Set set, std::uint64_t line, bool code) {
   if (find_and_use(set, line)) return false;
   if (!cacheable(PhysAddr{line << line_shift_})) return false;
   // What the data cache holds modified goes to memory before code is fetched from there.
@@ -253,7 +252,7 @@ bool CacheModel::use_line(Set set, std::uint32_t line, bool code) {
 }
 
 /// A store; `set` is that of the data.
-bool CacheModel::change_line(Set set, std::uint32_t line) {
+bool CacheModel::change_line(Set set, std::uint64_t line) {
   if (descriptor_->split) drop(set_of(line, true), line);
   const bool uses = descriptor_->write_hit_is_use && set[kLatest] != line;
   auto way = uses ? find_and_use(set, line) : find(set, line);
@@ -283,19 +282,19 @@ void CacheModel::flush() {
 }
 
 void CacheModel::snoop_read(PhysAddr a) {
-  const std::uint32_t line = a.low32() >> line_shift_;
+  const std::uint64_t line = a.value >> line_shift_;
   const Set set = set_of(line, false);
   const auto way = find(set, line);
   if (!way || (set[kModified] >> *way & 1) == 0) return;
   tell(CacheTraffic::Kind::snoop_write_back, line);
   // As it is in memory.
-  set[kModified] &= ~(1u << *way);
+  set[kModified] &= ~(std::uint64_t{1} << *way);
   set[kStored] = kNone;
 }
 
 void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
-  const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
-  for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) {
+  const std::uint64_t last = (a.value + size - 1) >> line_shift_;
+  for (std::uint64_t line = a.value >> line_shift_; line <= last; ++line) {
     snoop_read(PhysAddr{line << line_shift_});
     for (const bool code : {false, true}) drop(set_of(line, code), line);
   }
@@ -305,7 +304,7 @@ void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
 // What the bus shows
 
 void CacheModel::learn_fill(PhysAddr a, bool code) {
-  const std::uint32_t line = a.low32() >> line_shift_;
+  const std::uint64_t line = a.value >> line_shift_;
   const Set set = set_of(line, code);
   drop(set, line);
   const std::size_t before = traffic_.size();
@@ -315,7 +314,7 @@ void CacheModel::learn_fill(PhysAddr a, bool code) {
 }
 
 bool CacheModel::is_cached(PhysAddr a, bool code) const {
-  const std::uint32_t line = a.low32() >> line_shift_;
+  const std::uint64_t line = a.value >> line_shift_;
   return find(set_of(line, code), line).has_value();
 }
 

@@ -76,13 +76,11 @@ std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
 class CachedMemory {
  public:
   /// `ram_bytes`: from 0 on, 0 where that is not known.
-  CachedMemory(std::uint32_t ram_bytes, std::shared_ptr<const StandIns> stand_ins = nullptr)
-      : ram_bytes_(ram_bytes), stand_ins_(std::move(stand_ins)) {}
+  explicit CachedMemory(std::uint32_t ram_bytes) : ram_bytes_(ram_bytes) {}
   bool has(PhysAddr a) const;
 
  private:
   std::uint32_t ram_bytes_;
-  std::shared_ptr<const StandIns> stand_ins_;
 };
 
 class CacheModel {
@@ -98,12 +96,12 @@ class CacheModel {
   bool read(PhysAddr a, std::uint32_t size) { return touch(a, size, false); }
   /// Code is fetched from a line of which one byte is at `a`: once or several times, which is the
   /// same.
-  bool fetch_line(PhysAddr a) { return touch_line(a.low32() >> line_shift_, true); }
+  bool fetch_line(PhysAddr a) { return touch_line(a.value >> line_shift_, true); }
   bool write(PhysAddr a, std::uint32_t size) {
-    const std::uint32_t first = a.low32() >> line_shift_;
-    const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+    const std::uint64_t first = a.value >> line_shift_;
+    const std::uint64_t last = (a.value + size - 1) >> line_shift_;
     bool changed = false;
-    for (std::uint32_t line = first; line <= last; ++line) changed |= store_line(line);
+    for (std::uint64_t line = first; line <= last; ++line) changed |= store_line(line);
     return changed;
   }
   /// INVD or WBINVD. Modified lines are written back, in the order of sets and ways.
@@ -118,11 +116,11 @@ class CacheModel {
   /// The bus shows that the line was filled here, whatever the model thinks.
   void learn_fill(PhysAddr line, bool code);
   /// The bus shows that this page is not cached.
-  void learn_uncacheable(std::uint32_t page);
+  void learn_uncacheable(FrameNumber page);
 
   bool is_cached(PhysAddr a, bool code) const;
   /// A number that the addresses of one line have in common.
-  std::uint32_t line_of(PhysAddr a) const { return a.low32() >> line_shift_; }
+  std::uint64_t line_of(PhysAddr a) const { return a.value >> line_shift_; }
   /// Whether a store to it goes to the bus by itself, and not with its line.
   bool writes_through(PhysAddr a) const;
   const CacheDescriptor& descriptor() const { return *descriptor_; }
@@ -132,7 +130,7 @@ class CacheModel {
   std::vector<CacheTraffic>& traffic() { return traffic_; }
 
  private:
-  static constexpr std::uint32_t kNone = ~0u;
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   /// What is kept of a set, in words that lie in one line of the host's cache. A line number is its
   /// address divided by the size of a line.
   enum Word : std::uint8_t {
@@ -145,44 +143,44 @@ class CacheModel {
     kModified,  ///< a bit for each way
     kLines,     ///< by way: number, or kNone
   };
-  using Words = std::vector<std::uint32_t, boost::alignment::aligned_allocator<std::uint32_t, 64>>;
-  using Set = std::uint32_t*;
-  using ConstSet = const std::uint32_t*;
+  using Words = std::vector<std::uint64_t, boost::alignment::aligned_allocator<std::uint64_t, 64>>;
+  using Set = std::uint64_t*;
+  using ConstSet = const std::uint64_t*;
 
   bool cacheable(PhysAddr a) const;
-  std::size_t offset_of(std::uint32_t line, bool code) const {
-    return (code ? code_begin_ : 0) + (std::size_t{line & set_mask_} << set_shift_);
+  std::size_t offset_of(std::uint64_t line, bool code) const {
+    return (code ? code_begin_ : 0) + ((line & set_mask_) << set_shift_);
   }
-  Set set_of(std::uint32_t line, bool code) { return words_.data() + offset_of(line, code); }
-  ConstSet set_of(std::uint32_t line, bool code) const {
+  Set set_of(std::uint64_t line, bool code) { return words_.data() + offset_of(line, code); }
+  ConstSet set_of(std::uint64_t line, bool code) const {
     return words_.data() + offset_of(line, code);
   }
   /// The way that holds the line.
-  std::optional<std::uint32_t> find(ConstSet set, std::uint32_t line) const;
-  std::optional<std::uint32_t> find_and_use(Set set, std::uint32_t line) const;
+  std::optional<std::uint32_t> find(ConstSet set, std::uint64_t line) const;
+  std::optional<std::uint32_t> find_and_use(Set set, std::uint64_t line) const;
   void use(Set set, std::uint32_t way) const;
   std::uint32_t victim(ConstSet set) const;
-  std::uint32_t place(Set set, std::uint32_t line);
+  std::uint32_t place(Set set, std::uint64_t line);
   bool touch(PhysAddr a, std::uint32_t size, bool code) {
-    const std::uint32_t first = a.low32() >> line_shift_;
-    const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+    const std::uint64_t first = a.value >> line_shift_;
+    const std::uint64_t last = (a.value + size - 1) >> line_shift_;
     bool changed = false;
-    for (std::uint32_t line = first; line <= last; ++line) changed |= touch_line(line, code);
+    for (std::uint64_t line = first; line <= last; ++line) changed |= touch_line(line, code);
     return changed;
   }
-  bool touch_line(std::uint32_t line, bool code) {
+  bool touch_line(std::uint64_t line, bool code) {
     const Set set = set_of(line, code);
     return set[kLatest] != line && use_line(set, line, code);
   }
-  bool store_line(std::uint32_t line) {
+  bool store_line(std::uint64_t line) {
     const Set set = set_of(line, false);
     const bool known = set[kLatest] == line && (stores_only_use_ || set[kStored] == line);
     return !known && change_line(set, line);
   }
-  bool use_line(Set set, std::uint32_t line, bool code);
-  bool change_line(Set set, std::uint32_t line);
-  void drop(Set set, std::uint32_t line) const;
-  void tell(CacheTraffic::Kind kind, std::uint32_t line);
+  bool use_line(Set set, std::uint64_t line, bool code);
+  bool change_line(Set set, std::uint64_t line);
+  void drop(Set set, std::uint64_t line) const;
+  void tell(CacheTraffic::Kind kind, std::uint64_t line);
   void clear();
 
   const CacheDescriptor* descriptor_;
@@ -196,7 +194,7 @@ class CacheModel {
   unsigned line_shift_ = 0;
   CachedMemory memory_;
   bool disabled_ = false;
-  std::vector<std::uint32_t> uncacheable_;  ///< pages, sorted
+  std::vector<FrameNumber> uncacheable_;  ///< pages, sorted
   std::vector<CacheTraffic> traffic_;
 };
 

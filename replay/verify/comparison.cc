@@ -43,11 +43,6 @@ const Schedule& schedule_of(const Recording& recording, const VerifierOptions& o
   return options.schedule != nullptr ? *options.schedule : recording.schedule();
 }
 
-/// After which there is no RAM; 0 if it is not known, or where pages beyond 4 GiB are held there.
-std::uint32_t ram_end(const Recording& recording) {
-  return recording.bus.stand_ins == nullptr ? recording.initial.ram_bytes : 0;
-}
-
 }  // namespace
 
 ComparisonProgress::ComparisonProgress(const Recording& recording, EvidenceCursor begin)
@@ -76,7 +71,7 @@ Comparison::Comparison(const Recording& r, Intake intake, const VerifierOptions&
       ahead(intake.ahead),
       final_memory(r.image, schedule_of(r, options),
                    {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
-      external(schedule_of(r, options), ram_end(r)) {
+      external(schedule_of(r, options), r.initial.ram_bytes) {
   if (!compares_reads(r, options)) return;
   const Schedule* const schedule = ahead == nullptr ? &schedule_of(r, options) : nullptr;
   reads = std::make_unique<ReadMatcher>(r, schedule, plain);
@@ -254,7 +249,7 @@ void Comparison::check_lines(Position next) {
                         [this](const LineMatcher::Pending& line) { line_agreed(line); });
 }
 
-bool Comparison::check_window(std::uint32_t window) {
+bool Comparison::check_window(std::uint64_t window) {
   return lines.observe_window(window, memory(),
                               [this](const LineMatcher::Pending& line) { line_agreed(line); });
 }

@@ -161,7 +161,7 @@ struct Comparison : ComparisonProgress {
   /// before the reads after those lines are looked at.
   void adopt_lines(std::uint64_t last);
   /// Without counts: those of a window, as memory is now. True where some agree.
-  bool check_window(std::uint32_t window);
+  bool check_window(std::uint64_t window);
   /// Without counts, at an event: all that wait.
   void settle_windows(Position now);
 

@@ -10,24 +10,24 @@ FinalMemoryCheck::FinalMemoryCheck(const MemoryImage& before, const Schedule& sc
 
 void FinalMemoryCheck::note_device(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i)
-    progress_.device_bytes.insert(t.address.plus32(i).low32());
+    progress_.device_bytes.insert(t.address.plus32(i).value);
 }
 
 void FinalMemoryCheck::forget_device(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i)
-    progress_.device_bytes.erase(t.address.plus32(i).low32());
+    progress_.device_bytes.erase(t.address.plus32(i).value);
 }
 
 bool FinalMemoryCheck::is_device(const BusTransaction& t) const {
   if (progress_.device_bytes.empty()) return false;
   for (std::uint32_t i = 0; i < t.size; ++i)
-    if (progress_.device_bytes.contains(t.address.plus32(i).low32())) return true;
+    if (progress_.device_bytes.contains(t.address.plus32(i).value)) return true;
   return false;
 }
 
 void FinalMemoryCheck::confirm(const BusTransaction& line) {
-  const std::uint32_t last = line_of(line.address.plus32(line.size - 1u));
-  for (std::uint32_t n = line_of(line.address); n <= last; ++n)
+  const std::uint64_t last = line_of(line.address.plus32(line.size - 1u));
+  for (std::uint64_t n = line_of(line.address); n <= last; ++n)
     progress_.unconfirmed_lines.erase(n);
 }
 
@@ -77,8 +77,8 @@ void FinalMemoryCheck::compare_byte(PhysAddr at, std::uint8_t byte, const Memory
     equal |= held == byte;
   });
   if (!known) return;
-  if (!equal && progress_.beyond_end.count(at.low32()) != 0) return;
-  if (!equal && with_image && progress_.device_bytes.count(at.low32()) != 0) {
+  if (!equal && progress_.beyond_end.count(at.value) != 0) return;
+  if (!equal && with_image && progress_.device_bytes.count(at.value) != 0) {
     ++result.device;
     return;
   }

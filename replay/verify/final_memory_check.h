@@ -64,7 +64,7 @@ class FinalMemoryCheck {
   /// It stores to a line that the bus does not show now.
   void stored(PhysAddr a) { progress_.unconfirmed_lines.insert(line_of(a)); }
   /// It stores what lies after the end of the capture, within the instruction that it ends in.
-  void stored_beyond_end(PhysAddr a) { progress_.beyond_end.insert(a.low32()); }
+  void stored_beyond_end(PhysAddr a) { progress_.beyond_end.insert(a.value); }
 
   /// Something was stored to the line, and not given up since.
   bool is_unconfirmed(PhysAddr a) const { return progress_.unconfirmed_lines.contains(line_of(a)); }
@@ -82,8 +82,8 @@ class FinalMemoryCheck {
   struct Progress {
     std::size_t next_external = 0;  ///< not in the model yet
     NumberSet unconfirmed_lines;    ///< line_of() what was written since the bus showed them
-    std::unordered_set<std::uint32_t> device_bytes;
-    std::unordered_set<std::uint32_t> beyond_end;
+    std::unordered_set<std::uint64_t> device_bytes;
+    std::unordered_set<std::uint64_t> beyond_end;
   };
   const Progress& progress() const { return progress_; }
   void restore(const Progress& progress) { progress_ = progress; }

@@ -6,20 +6,20 @@ namespace citcat {
 
 std::optional<FlagImages::Image> FlagImages::stored(PhysAddr a, Image image) {
   std::optional<Image> overwritten;
-  const auto old = images_.find(a.low32());
+  const auto old = images_.find(a.value);
   if (old != images_.end()) {
     overwritten = old->second;
     images_.erase(old);
   }
-  if (image.undefined != 0) images_[a.low32()] = image;
+  if (image.undefined != 0) images_[a.value] = image;
   return overwritten;
 }
 
 void FlagImages::copied(PhysAddr from, PhysAddr to, std::uint32_t size) {
   if (images_.empty()) return;
   for (std::uint32_t i = (0 - from.low32()) & 3; i + 4 <= size; i += 4) {
-    const auto image = images_.find(from.plus32(i).low32());
-    if (image != images_.end()) images_[to.plus32(i).low32()] = Image{image->second};
+    const auto image = images_.find(from.plus32(i).value);
+    if (image != images_.end()) images_[to.plus32(i).value] = Image{image->second};
   }
 }
 
@@ -33,7 +33,7 @@ void FlagImages::forget_lost(const Memory& memory) {
 
 bool FlagImages::explain(PhysAddr a, std::uint8_t captured, const Memory& memory) const {
   const PhysAddr at = a.begin_of(4);
-  const auto image = images_.find(at.low32());
+  const auto image = images_.find(at.value);
   if (image == images_.end()) return false;
   if (!memory.is_mapped(at.page()) || !memory.is_defined(at, 4)) return false;
   const Image& stored = image->second;

@@ -29,14 +29,14 @@ class FlagImages {
   /// The bus shows these bytes.
   void shown(PhysAddr a, std::uint32_t size) {
     for (std::uint32_t b = 0; !images_.empty() && b < size; b += 4)
-      images_.erase(a.plus32(b).low32());
+      images_.erase(a.plus32(b).value);
   }
   /// The byte belongs to an image that memory still holds as it was stored, and differs from the
   /// captured only in flags that no manual defines.
   bool explain(PhysAddr a, std::uint8_t captured, const Memory& memory) const;
 
  private:
-  std::unordered_map<std::uint32_t, Image> images_;  ///< by address
+  std::unordered_map<std::uint64_t, Image> images_;  ///< by address
 };
 
 }  // namespace citcat

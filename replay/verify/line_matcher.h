@@ -89,7 +89,7 @@ class LineMatcher {
   /// Compares the lines of a window, to be called when one was announced and after every store to
   /// it. True where some are right: `agreed` was told, and they are forgotten.
   template <class Agreed>
-  bool observe_window(std::uint32_t window, const Memory& memory, Agreed agreed) {
+  bool observe_window(std::uint64_t window, const Memory& memory, Agreed agreed) {
     const auto it = windows_.find(window);
     if (it == windows_.end()) return false;
     // Several write-backs in a row may show the same contents: the line was modified and restored,
@@ -114,7 +114,7 @@ class LineMatcher {
 
   ShortQueue<Pending> lines_;
   /// Write-backs up to the next port access or interrupt, by window_of() their address, in order.
-  std::unordered_map<std::uint32_t, std::deque<BusTransaction>> windows_;
+  std::unordered_map<std::uint64_t, std::deque<BusTransaction>> windows_;
 };
 
 }  // namespace citcat

@@ -20,14 +20,14 @@ class LoneChanges {
   /// No external write of the recording, at any time, goes to another dword of the page frame of
   /// `address`, and that is memory or ROM: not the video memory and adapters from A0000h to DFFFFh,
   /// whose reads need not return what was written, not after the RAM, where nothing keeps it, and
-  /// not above 2 GiB, where PCs have devices.
+  /// not from 2 GiB to 4 GiB, where PCs have devices.
   bool stands_alone(PhysAddr address);
 
  private:
   const ExternalWrites& writes_;
   std::uint32_t ram_bytes_;
   /// By page frame, the number of the only dword written, or a mark that there are several.
-  std::optional<std::unordered_map<std::uint32_t, std::uint32_t>> pages_;
+  std::optional<std::unordered_map<FrameNumber, std::uint64_t>> pages_;
 };
 
 }  // namespace citcat

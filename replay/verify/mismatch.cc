@@ -1,5 +1,6 @@
 #include "replay/verify/mismatch.h"
 
+#include <cinttypes>
 #include <cstdio>
 
 #include "replay/machine/replay_stopped.h"
@@ -10,8 +11,8 @@ namespace {
 
 std::string transaction_text(const BusTransaction& t) {
   char text[96];
-  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", std::string(bus_op_name(t.op)).c_str(),
-                t.size, t.address.u32());
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08" PRIx64,
+                std::string(bus_op_name(t.op)).c_str(), t.size, t.address.value);
   std::string result = text;
   if (t.op == BusOp::data_write || t.op == BusOp::io_write) result += " = " + packed_hex(t.bytes());
   return result;
@@ -41,7 +42,7 @@ std::string packed_hex(std::span<const std::uint8_t> bytes) {
 
 std::string write_text(PhysAddr a, std::span<const std::uint8_t> bytes) {
   char text[64];
-  std::snprintf(text, sizeof text, "write of %zu bytes at %08x = ", bytes.size(), a.u32());
+  std::snprintf(text, sizeof text, "write of %zu bytes at %08" PRIx64 " = ", bytes.size(), a.value);
   return text + packed_hex(bytes);
 }
 

@@ -6,6 +6,7 @@
 // that the run differs, even before its value has reached a write. (fetch_order.h is about
 // fetches.)
 
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -78,7 +79,8 @@ class OrderedReads {
   }
   static std::string text_of(const Access& access) {
     char text[64];
-    std::snprintf(text, sizeof text, "read of %u bytes at %08x", access.size, access.address.u32());
+    std::snprintf(text, sizeof text, "read of %u bytes at %08" PRIx64, access.size,
+                  access.address.value);
     return text;
   }
 

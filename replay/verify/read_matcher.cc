@@ -1,6 +1,7 @@
 #include "replay/verify/read_matcher.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
@@ -34,7 +35,7 @@ struct BytesTaken {
 
 std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
   char text[64];
-  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", what, size, a.u32());
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08" PRIx64, what, size, a.value);
   return text;
 }
 
@@ -49,8 +50,7 @@ ReadMatcher::ReadMatcher(const Recording& recording, const Schedule* schedule, b
   if (schedule != nullptr) memory_.emplace(recording.image, *schedule);
   const CpuState& state = recording.initial;
   const std::uint64_t upper = state.long_mode ? state.long_mode->cr3_high : 0;
-  const auto tables = recording.bus.held(MachineAddr{upper << 32 | state.cr3});
-  if (tables) table_frames_.insert(tables->page());
+  table_frames_.insert(PhysAddr{upper << 32 | state.cr3}.page());
   // A 486 has lines of 16 bytes, processors that write back of 32 (Intel SDM vol. 3, table 11-1).
   if (line_bytes_ == 0) line_bytes_ = recording.bus.form == CacheForm::write_back ? 32 : 16;
 }
@@ -83,11 +83,11 @@ void ReadMatcher::expect(const BusTransaction& t, const CapturedContext& context
 
 /// The captured side writes.
 void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
-  memory_->set(a, bytes, [this](std::uint32_t frame) { show_waiting(frame); });
+  memory_->set(a, bytes, [this](FrameNumber frame) { show_waiting(frame); });
 }
 
 /// What was read in the frame, and waits, keeps what it held.
-void ReadMatcher::show_waiting(std::uint32_t frame) {
+void ReadMatcher::show_waiting(FrameNumber frame) {
   for (Pending& p : pending_) {
     if (!p.shown && p.t.address.page() == frame) show_memory(p);
   }

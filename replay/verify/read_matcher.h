@@ -95,7 +95,7 @@ class ReadMatcher : private ReadMatcherProgress {
 
   /// The replay is of this machine.
   void judges(const Machine& machine) { machine_ = &machine; }
-  void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
+  void address_space(AddressSpaceId cr3) { table_frames_.insert(cr3 / kPageSize); }
   /// A page table is here, read where nothing is expected.
   void table(PhysAddr a) { table_frames_.insert(a.page()); }
 
@@ -180,7 +180,7 @@ class ReadMatcher : private ReadMatcherProgress {
   bool is_walk_passed(const Pending& p) const;
   void look_at_code(const Memory& memory);
   void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
-  void show_waiting(std::uint32_t frame);
+  void show_waiting(FrameNumber frame);
   /// Adds what the capture has shown memory to hold so far.
   void show_memory(Pending& p) const {
     p.shown = true;

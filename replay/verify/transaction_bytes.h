@@ -13,11 +13,9 @@ constexpr std::uint32_t all_bytes(std::uint32_t size) {
 }
 
 /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
-constexpr std::uint32_t line_of(PhysAddr a) { return a.low32() / 16; }
+constexpr std::uint64_t line_of(PhysAddr a) { return a.value / 16; }
 
 /// One number for the lines that a transaction may be of at once.
-constexpr std::uint32_t window_of(PhysAddr a) {
-  return a.low32() / std::uint32_t{kMaxTransactionBytes};
-}
+constexpr std::uint64_t window_of(PhysAddr a) { return a.value / kMaxTransactionBytes; }
 
 }  // namespace citcat

@@ -4,15 +4,15 @@ namespace citcat {
 
 void UndefinedBits::note(PhysAddr a, Byte byte) {
   if (byte.bits != 0) {
-    bytes_[a.low32()] = byte;
+    bytes_[a.value] = byte;
     lines_.insert(line_of(a));
   } else if (lines_.contains(line_of(a))) {
-    bytes_.erase(a.low32());
+    bytes_.erase(a.value);
   }
 }
 
 const UndefinedBits::Byte* UndefinedBits::find(PhysAddr a) const {
-  const auto byte = bytes_.find(a.low32());
+  const auto byte = bytes_.find(a.value);
   return byte != bytes_.end() ? &byte->second : nullptr;
 }
 
@@ -27,7 +27,7 @@ void UndefinedBits::forget(const BusTransaction& line, const Memory& memory) {
   if (!lines_.contains(line_of(line.address)) && !lines_.contains(line_of(last))) return;
   for (std::uint32_t b = 0; b < line.size; ++b) {
     const PhysAddr at = line.address.plus32(b);
-    if (memory.defined_byte(at) == line.data[b]) bytes_.erase(at.low32());
+    if (memory.defined_byte(at) == line.data[b]) bytes_.erase(at.value);
   }
 }
 

@@ -100,7 +100,7 @@ class UndefinedBits {
   void forget(const BusTransaction& line, const Memory& memory);
 
   UndefinedFlagTracker flags_;
-  std::unordered_map<std::uint32_t, Byte> bytes_;
+  std::unordered_map<std::uint64_t, Byte> bytes_;
   NumberSet lines_;       ///< line_of() where there may be such bytes
   PhysAddr copied_from_;  ///< what the MOVS in progress has read
   std::optional<Position> copied_at_;

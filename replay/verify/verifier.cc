@@ -1,6 +1,7 @@
 #include "replay/verify/verifier.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -170,8 +171,8 @@ void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
 void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
   const Memory& memory = comparison_.memory();
   const PhysAddr last_byte = a.plus32(static_cast<std::uint32_t>(size - 1));
-  const std::uint32_t last = window_of(memory.captured(last_byte));
-  for (std::uint32_t w = window_of(memory.captured(a)); w <= last; ++w) {
+  const std::uint64_t last = window_of(memory.captured(last_byte));
+  for (std::uint64_t w = window_of(memory.captured(a)); w <= last; ++w) {
     if (comparison_.check_window(w)) comparison_.progress_at = now.instruction;
   }
 }
@@ -255,7 +256,7 @@ void Verifier::match_read(PhysAddr a, std::uint32_t size, AccessKind kind, Posit
   c.result.totals.reads = c.ordered_reads.compared();
 }
 
-void Verifier::address_space(std::uint32_t cr3, Position) {
+void Verifier::address_space(AddressSpaceId cr3, Position) {
   if (comparison_.reads == nullptr) return;
   comparison_.reads->address_space(cr3);
   // A processor may look into a directory where the replay still holds what is mapped globally.
@@ -276,7 +277,7 @@ void Verifier::check_bit_change(PhysAddr a, const ExternalChange& change, Positi
   if (!c.policy.bit_changes && !c.is_waived(change.transaction) && !table_entry &&
       c.external.stands_alone(a)) {
     char at[16];
-    std::snprintf(at, sizeof at, "%08x", a.u32());
+    std::snprintf(at, sizeof at, "%08" PRIx64, a.value);
     throw ReplayStopped{now,
                         "a read shows one bit of memory other than it was left, and nothing else "
                         "around it that another bus master wrote",

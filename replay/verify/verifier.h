@@ -61,7 +61,7 @@ class Verifier final : public BlockJudge {
   void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,

@@ -65,13 +65,14 @@ class RowCollector final : public tools::Tool {
   std::unique_ptr<ProcedureCalls> calls_;
   std::deque<CodePiece> pieces_;
   bool is_stale_ = true;  ///< what runs may have another context
-  std::uint32_t level_ = 0, address_space_ = 0;
+  std::uint32_t level_ = 0;
+  AddressSpaceId address_space_ = 0;
   ContextNumber context_ = 0;
   bool is_wanted_ = true;                            ///< the filter leaves the context
   bool in_interrupt_ = false;                        ///< an interrupt from outside is open
   Position behind_;                                  ///< what was told last
   std::map<std::uint64_t, std::size_t> open_calls_;  ///< rows of system calls, by their numbers
-  std::map<std::pair<std::uint32_t, const std::string*>, std::size_t> process_rows_;
+  std::map<std::pair<AddressSpaceId, const std::string*>, std::size_t> process_rows_;
   std::optional<std::size_t> running_;  ///< row of the process that ran last
   std::uint64_t checked_at_ = 0;        ///< instruction at which memory was looked at
 };

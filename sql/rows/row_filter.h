@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "events/machine/stand_ins.h"
 #include "sql/rows/run_rows.h"
 
 namespace citcat::sql {
@@ -26,8 +25,6 @@ struct IntegerRange {
 struct RowFilter {
   IntegerRange positions, levels, addresses, physical;
   std::optional<std::string> process;
-  /// How physical addresses become the machine's own, which `physical` is of; null: they are these.
-  const StandIns* stand_ins = nullptr;
 
   bool operator==(const RowFilter&) const = default;
   bool has(const ContextTable::Entry& context) const {
@@ -36,7 +33,7 @@ struct RowFilter {
   /// What has no linear address has none that a query could ask for.
   bool has(LinearAddr linear, PhysAddr at, bool has_linear = true) const {
     if (has_linear ? !addresses.has(linear.value) : !addresses.is_all()) return false;
-    return physical.has(stand_ins == nullptr ? at.value : stand_ins->machine(at).value);
+    return physical.has(at.value);
   }
   bool narrows_addresses() const { return !addresses.is_all() || !physical.is_all(); }
 };

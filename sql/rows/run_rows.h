@@ -111,7 +111,7 @@ struct ProcedureCallRow {
 /// What ran in one address space under one name.
 struct ProcessRow {
   const std::string* process = nullptr;
-  std::uint32_t address_space = 0;
+  AddressSpaceId address_space = 0;
   std::uint64_t first = 0, last = 0;
   std::uint64_t instructions = 0, of_level_3 = 0;
   std::uint64_t switches = 0;  ///< how often the processor came to it

@@ -193,13 +193,12 @@ struct ExternalWriteForm {
   static const std::vector<Row>& rows(const WholeRun& run) { return run.rows.external_writes; }
   static std::uint64_t position(const Row& row) { return row.at.instruction; }
   static bool is_row(const Row&) { return true; }
-  static Cell cell(int column, const Row& row, const RowSource& source, const WholeRun&,
-                   std::string&) {
+  static Cell cell(int column, const Row& row, const RowSource&, const WholeRun&, std::string&) {
     switch (column) {
       case 0:
         return Cell::of(row.at.instruction);
       case 1:
-        return Cell::of(machine_address(source, row.physical).value);
+        return Cell::of(row.physical.value);
       case 2:
         return Cell::of(row.size);
       default:

@@ -62,7 +62,7 @@ Cell code_cell(int column, const CodePiece& code, std::uint32_t i, const RowSour
     case kInstructionMode:
       return Cell::of(tools::segment_bits(instruction.info));
     case kInstructionPhysical:
-      return Cell::of(machine_address(source, instruction.physical).value);
+      return Cell::of(instruction.physical.value);
     case kInstructionSymbol:
       return symbol_cell(source, instruction.linear, process, scratch);
     default:

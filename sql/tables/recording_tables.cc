@@ -67,8 +67,7 @@ class BusCursor final : public Cursor {
       case kBusKind:
         return Cell::lasting(bus_op_name(t.op));
       case kBusAddress:
-        return Cell::of(t.is_memory() ? machine_address(source_, t.address).value
-                                      : t.address.value);
+        return Cell::of(t.address.value);
       case kBusSize:
         return Cell::of(t.size);
       case kBusData:

@@ -54,11 +54,8 @@ const char* class_text(AccessClass kind) {
   return "";
 }
 
-RowFilter ref_filter(const RowSource& source, const Constraints& constraints) {
-  RowFilter filter =
-      row_filter(constraints, kRefPosition, kRefLevel, kRefAddress, kRefPhysical, kRefProcess);
-  filter.stand_ins = source.file().recording().bus.stand_ins.get();
-  return filter;
+RowFilter ref_filter(const Constraints& constraints) {
+  return row_filter(constraints, kRefPosition, kRefLevel, kRefAddress, kRefPhysical, kRefProcess);
 }
 
 class RefCursor final : public Cursor {
@@ -67,7 +64,7 @@ class RefCursor final : public Cursor {
   ~RefCursor() override { source_.remove_reader(); }
 
   void filter(const Constraints& constraints) override {
-    filter_ = ref_filter(source_, constraints);
+    filter_ = ref_filter(constraints);
     ended_ = !begin_of_positions(filter_, position_);
     if (!ended_) enter(source_.stretch_at(position_, filter_));
   }
@@ -107,7 +104,7 @@ class RefCursor final : public Cursor {
       case kRefAddress:
         return has_linear() ? Cell::of(linear().value) : Cell::null();
       case kRefPhysical:
-        return Cell::of(machine_address(source_, physical()).value);
+        return Cell::of(physical().value);
       case kRefSize:
         return Cell::of(access_->size);
       case kRefKind:
@@ -188,7 +185,7 @@ class RefCountCursor final : public Cursor {
   RefCountCursor(RowSource& source, ColumnSet used) : source_(source), used_(used) {}
 
   void filter(const Constraints& constraints) override {
-    const RowFilter filter = ref_filter(source_, constraints);
+    const RowFilter filter = ref_filter(constraints);
     CountNeeds needs;
     needs.process_names = has_column(used_, kRefProcess) || filter.process.has_value();
     counts_ = source_.count(needs, filter);

@@ -23,10 +23,6 @@ bool begin_of_positions(const RowFilter& filter, std::uint64_t& begin) {
          !filter.addresses.empty() && !filter.physical.empty();
 }
 
-MachineAddr machine_address(const RowSource& source, PhysAddr at) {
-  return source.file().recording().bus.machine(at);
-}
-
 Cell symbol_cell(const RowSource& source, LinearAddr at, const std::string* process,
                  std::string& scratch) {
   const auto place = source.symbols().find(at, process != nullptr ? *process : std::string());

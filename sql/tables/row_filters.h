@@ -14,8 +14,6 @@ RowFilter row_filter(const Constraints& constraints, int position, int level, in
 /// The first position that the filter leaves; false where it leaves none.
 bool begin_of_positions(const RowFilter& filter, std::uint64_t& begin);
 
-/// Where the machine itself has it.
-MachineAddr machine_address(const RowSource& source, PhysAddr at);
 /// "schedule+0x1c", of code or data of a process; NULL where it has no name. `scratch` keeps it.
 Cell symbol_cell(const RowSource& source, LinearAddr at, const std::string* process,
                  std::string& scratch);

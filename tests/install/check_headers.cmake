@@ -3,10 +3,9 @@
 #   cmake -D LIST=... -D PREFIX=... -D WORK=... -D CXX=... -P check_headers.cmake
 
 # A header for users is a promise; what it includes is one, too. Neither grows unnoticed. The 41st is
-# events/machine/stand_ins.h: without it nobody can tell what a physical address beyond 4 GiB stands for; the
-# 42nd is events/archive/recording_parts.h, which the table of an archive's chunks reads into.
+# events/archive/recording_parts.h, which the table of an archive's chunks reads into.
 set(most_for_users 20)
-set(most_in_all 42)
+set(most_in_all 41)
 
 file(STRINGS ${LIST} lines)
 set(for_users)

@@ -202,8 +202,8 @@ def in_use():
     return info.uordblks + info.hblkhd
 
 
-REFERENCES = ("+s", "", [("L", "instruction", []), ("L", "address", []), ("I", "physical", []), ("S", "size", []),
-                         ("C", "kind", []), ("I", "process", []), ("C", "level", [])])
+REFERENCES = ("+s", "", [("L", "instruction", []), ("L", "address", []), ("L", "physical", []), ("S", "size", []),
+                         ("C", "kind", []), ("L", "process", []), ("C", "level", [])])
 TRACE = ("+s", "", [("L", "instruction", []), ("I", "iteration", []), ("C", "kind", []), ("L", "address", []),
                     ("z", "bytes", []), ("+l", "data", [("L", "item", [])]), ("I", "pid", []), ("L", "page", []),
                     ("I", "frame", []), ("C", "bits", []), ("C", "event", [])])

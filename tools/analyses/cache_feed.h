@@ -149,9 +149,6 @@ class CacheFeed final : public Tool {
     cache_.enter(part);
   }
   void settle() { cache_.settle(part_); }
-  static PhysAddr moved(PhysAddr a, std::uint32_t by) {
-    return PhysAddr{static_cast<std::uint32_t>(a.value) + by};
-  }
   PhysAddr captured(PhysAddr a) const { return a.masked32(plan_.machine.address_mask); }
   /// CR0.CD may have changed.
   void begin(const Context& context) {
@@ -227,7 +224,7 @@ class CacheFeed final : public Tool {
     for (std::uint32_t n = 1; n < execution.iterations(); ++n) {
       settle();
       for (Reference again : references) {
-        again.physical = moved(again.physical, n * execution.step());
+        again.physical = again.physical.plus32(n * execution.step());
         access(again, kind);
       }
       if (line == 0 || cache_.has_moved()) continue;

@@ -19,7 +19,7 @@ CacheStacks::CacheStacks(unsigned line_shift, unsigned least_sets_log2, unsigned
 /// Puts the line on top; how deep it was, kMaxWays where it is in none. A hole above it is filled:
 /// who had the line keeps the room it has, and who had not takes the hole instead of another line's
 /// place.
-unsigned CacheStacks::touch(Set& set, std::uint32_t line) {
+unsigned CacheStacks::touch(Set& set, std::uint64_t line) {
   unsigned depth = 0;
   while (depth < kMaxWays && set[depth] != line) ++depth;
   unsigned last = std::min(depth, kMaxWays - 1);  ///< whose place is given up
@@ -34,7 +34,7 @@ unsigned CacheStacks::touch(Set& set, std::uint32_t line) {
   return depth;
 }
 
-void CacheStacks::access(std::uint32_t line, bool code, unsigned part) {
+void CacheStacks::access(std::uint64_t line, bool code, unsigned part) {
   const unsigned bits = stack_.use(line);
   if (bits == 0) return;  // the latest of all is the latest of every set
   const bool counts = part != kUncounted;
@@ -53,7 +53,7 @@ void CacheStacks::access(std::uint32_t line, bool code, unsigned part) {
   }
 }
 
-void CacheStacks::take_away(std::uint32_t line) {
+void CacheStacks::take_away(std::uint64_t line) {
   stack_.take_away(line);
   for (Level& level : levels_) {
     Set& set = level.sets[line & level.mask];

@@ -39,9 +39,9 @@ class CacheStacks {
 
   unsigned line_shift() const { return line_shift_; }
   /// `line`: an address without its lowest line_shift() bits.
-  void access(std::uint32_t line, bool code, unsigned part);
+  void access(std::uint64_t line, bool code, unsigned part);
   /// Another bus master wrote it.
-  void take_away(std::uint32_t line);
+  void take_away(std::uint64_t line);
   void flush();
 
   /// Lines that a cache of so many sets and ways filled in a part of the run. `ways`: 1 to
@@ -50,8 +50,8 @@ class CacheStacks {
   CacheCauses causes(unsigned sets_log2, unsigned ways) const;
 
  private:
-  static constexpr std::uint32_t kHole = ~0u;  ///< no line: addresses are shorter
-  using Set = std::array<std::uint32_t, kMaxWays>;
+  static constexpr std::uint64_t kHole = ~std::uint64_t{0};  ///< no line: addresses are shorter
+  using Set = std::array<std::uint64_t, kMaxWays>;
   using Sides = std::array<CacheFills, 3>;  ///< by part
   /// All caches with one number of sets.
   struct Level {
@@ -61,13 +61,13 @@ class CacheStacks {
     std::array<Sides, kMaxWays + 1> at_depth;
   };
 
-  static unsigned touch(Set& set, std::uint32_t line);
+  static unsigned touch(Set& set, std::uint64_t line);
   const Level& level(unsigned sets_log2) const { return levels_[sets_log2 - least_sets_log2_]; }
 
   unsigned line_shift_, least_sets_log2_;
   std::vector<Level> levels_;  ///< the least number of sets first
   ReuseStack stack_;           ///< of caches that keep any line anywhere
-  std::unordered_set<std::uint32_t> seen_;
+  std::unordered_set<std::uint64_t> seen_;
   std::uint64_t first_ = 0, taken_away_ = 0;
   std::array<std::uint64_t, 34> distances_{};  ///< accesses by bits of the lines since
 };

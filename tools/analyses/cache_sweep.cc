@@ -19,7 +19,7 @@ constexpr std::uint32_t kLeastBytes = 1024, kLeastLine = 16, kMostLine = 128;
 
 struct Sweep {
   CacheDescriptor base;
-  CachedMemory memory = 0;
+  CachedMemory memory{0};
   std::vector<CacheDescriptor> shapes;  ///< by line, size, ways
 };
 
@@ -140,7 +140,7 @@ class CacheBank {
     for (CountedCache& c : caches_) c.set_disabled(disabled);
   }
   /// The shortest line, from which all others are made.
-  std::uint32_t line_of(PhysAddr a) const { return caches_.front().line_of(a); }
+  std::uint64_t line_of(PhysAddr a) const { return caches_.front().line_of(a); }
   bool has_moved() {
     return std::any_of(caches_.begin(), caches_.end(),
                        [](CountedCache& c) { return c.has_moved(); });
@@ -200,7 +200,7 @@ class StackBank {
     for (CacheStacks& s : code_) take_away(s, a, size);
   }
   void set_disabled(bool disabled) { disabled_ = disabled; }
-  std::uint32_t line_of(PhysAddr a) const { return a.low32() >> data_.front().line_shift(); }
+  std::uint64_t line_of(PhysAddr a) const { return a.value >> data_.front().line_shift(); }
   /// Each use counts where lines take turns in a set.
   static std::uint32_t repeated_line() { return 0; }
   static bool has_moved() { return true; }
@@ -213,15 +213,15 @@ class StackBank {
   const std::vector<CacheStacks>& code() const { return sweep_->base.split ? code_ : data_; }
   void access(CacheStacks& stacks, PhysAddr a, std::uint32_t size, bool code) const {
     if (disabled_) return;
-    const std::uint32_t last = (a.low32() + size - 1) >> stacks.line_shift();
-    for (std::uint32_t line = a.low32() >> stacks.line_shift(); line <= last; ++line) {
+    const std::uint64_t last = (a.value + size - 1) >> stacks.line_shift();
+    for (std::uint64_t line = a.value >> stacks.line_shift(); line <= last; ++line) {
       const PhysAddr begin{line << stacks.line_shift()};
       if (sweep_->memory.has(begin)) stacks.access(line, code, part_);
     }
   }
   static void take_away(CacheStacks& stacks, PhysAddr a, std::uint32_t size) {
-    const std::uint32_t last = (a.low32() + size - 1) >> stacks.line_shift();
-    for (std::uint32_t line = a.low32() >> stacks.line_shift(); line <= last; ++line) {
+    const std::uint64_t last = (a.value + size - 1) >> stacks.line_shift();
+    for (std::uint64_t line = a.value >> stacks.line_shift(); line <= last; ++line) {
       stacks.take_away(line);
     }
   }
@@ -276,7 +276,7 @@ std::unique_ptr<Tool> make_cache_sweep(const std::string& what, std::uint32_t mo
                                        std::uint64_t flush_every, const MachineFacts& machine) {
   auto sweep = std::make_shared<Sweep>();
   sweep->base = base;
-  sweep->memory = CachedMemory(machine.ram_bytes, machine.stand_ins);
+  sweep->memory = CachedMemory(machine.ram_bytes);
   sweep->shapes = shapes_of(what, most, base);
   const bool fills_always = base.allocates_on_write && base.write_hit_is_use;
   if (fills_always && base.replacement == Replacement::lru) {

@@ -49,7 +49,7 @@ std::unique_ptr<Tool> make_cache(const CacheDescriptor& base, std::optional<Walk
   // The model keeps a pointer to it.
   const auto descriptor = std::make_shared<const CacheDescriptor>(base);
   plan.make = [descriptor, machine] {
-    return CountedCache(*descriptor, CachedMemory(machine.ram_bytes, machine.stand_ins));
+    return CountedCache(*descriptor, CachedMemory(machine.ram_bytes));
   };
   plan.walks = walks;
   plan.ins_reads_destination = base.ins_reads_destination;
@@ -62,12 +62,6 @@ std::unique_ptr<Tool> make_cache_tool(ToolOptions& options, const Setup& setup) 
   const std::string model = options.text("model", "");
   const std::uint64_t flush = options.number("flush", 0, 0, std::uint64_t{1} << 62);
   const CacheDescriptor base = model.empty() ? described(options) : known(model);
-  const bool sets_differ = base.bytes / base.ways > 1u << StandIns::kCommonBits;
-  if (setup.machine.stand_ins != nullptr && sets_differ) {
-    throw UsageError(
-        "--tool cache: expected at most 16 MiB in each way: the recording has the lower 24 bits of "
-        "addresses beyond 4 GiB alone");
-  }
   const bool walked = options.one_of("walks", "captured", {"captured", "none"}) == "captured";
   const auto walks = walked ? std::optional(base.walks) : std::nullopt;
   const std::string sweep = options.text("sweep", "");

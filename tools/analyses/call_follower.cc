@@ -58,7 +58,7 @@ KernelEntry entry_by(const DeliveredEvent& delivery) {
   return {exception ? KernelEntry::Kind::exception : KernelEntry::Kind::interrupt, delivery.vector};
 }
 
-std::uint32_t space_of(const Context& context) {
+AddressSpaceId space_of(const Context& context) {
   return context.level() == Context::kUserLevel ? context.address_space() : CallStacks::kKernel;
 }
 

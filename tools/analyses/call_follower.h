@@ -119,7 +119,7 @@ class CallFollower {
   bool after_mark_ = false;  ///< what ran last was a mark that a call went to
   Arrival arrival_ = Arrival::other;
   LinearAddr slot_;  ///< of the call that was made last
-  std::uint32_t slot_space_ = 0;
+  AddressSpaceId slot_space_ = 0;
   ProcedureNumber caller_ = ProcedureTable::kUnknown;
   ProcedureNumber running_ = ProcedureTable::kUnknown;
   bool stays_ = false;  ///< since executed() was told nothing happened that opens or ends calls

@@ -4,8 +4,16 @@
 #include <numeric>
 
 namespace citcat::tools {
+namespace {
 
-CallPath CallTree::child(CallPath parent, Kind kind, std::uint32_t value) {
+/// Of the procedure that a path ends in.
+ProcedureNumber number_of(const CallTree::Path& path) {
+  return static_cast<ProcedureNumber>(path.value);
+}
+
+}  // namespace
+
+CallPath CallTree::child(CallPath parent, Kind kind, std::uint64_t value) {
   const Key key{parent, kind, value};
   const auto found = children_.find(key);
   if (found != children_.end()) return found->second;
@@ -20,7 +28,7 @@ CallPath CallTree::child(CallPath parent, Kind kind, std::uint32_t value) {
   return number;
 }
 
-CallPath CallTree::enter(CallPath parent, Kind kind, std::uint32_t value) {
+CallPath CallTree::enter(CallPath parent, Kind kind, std::uint64_t value) {
   const CallPath path = child(parent, kind, value);
   ++paths_[path].entered;
   return path;
@@ -81,8 +89,8 @@ void CallTree::report(const ProcedureTable& procedures, std::size_t shown, Repor
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Path& path = paths_[order[i]];
     row_of[order[i]] = i + 1;
-    table.row({row_of[path.parent], procedures.name(path.value), procedures.module(path.value),
-               path.calls, path.own, total[order[i]]});
+    table.row({row_of[path.parent], procedures.name(number_of(path)),
+               procedures.module(number_of(path)), path.calls, path.own, total[order[i]]});
   }
 }
 

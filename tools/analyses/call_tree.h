@@ -23,7 +23,7 @@ class CallTree {
   struct Path {
     CallPath parent = kRoot;
     Kind kind = Kind::root;
-    std::uint32_t value = 0;    ///< number of a procedure, CR3 of a process, vector
+    std::uint64_t value = 0;    ///< number of a procedure, CR3 of a process, vector
     std::uint32_t depth = 0;    ///< paths that it goes on from
     std::uint64_t calls = 0;    ///< of a procedure
     std::uint64_t entered = 0;  ///< the same, and without one
@@ -31,7 +31,7 @@ class CallTree {
   };
 
   /// A path of its own below another one; once more it is entered.
-  CallPath enter(CallPath parent, Kind kind, std::uint32_t value);
+  CallPath enter(CallPath parent, Kind kind, std::uint64_t value);
   /// `counts`: as a call.
   CallPath enter_procedure(CallPath under, ProcedureNumber procedure, bool counts);
   void executed(const CallStacks& stacks, ProcedureNumber procedure, std::uint64_t instructions);
@@ -52,14 +52,14 @@ class CallTree {
   /// Where nothing returns any more: what is written of each path is as long as it is deep.
   static constexpr std::uint32_t kDeepest = 1024;
 
-  CallPath child(CallPath parent, Kind kind, std::uint32_t value);
+  CallPath child(CallPath parent, Kind kind, std::uint64_t value);
 
   std::vector<Path> paths_{Path{}};
   /// By parent, kind and value.
   struct Key {
     CallPath parent;
     Kind kind;
-    std::uint32_t value;
+    std::uint64_t value;
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {

@@ -27,7 +27,7 @@ class CountedCache {
   void flush() { model_.flush(); }
   void snoop_write(PhysAddr a, std::uint32_t size) { model_.snoop_write(a, size); }
   void set_disabled(bool disabled) { model_.set_disabled(disabled); }
-  std::uint32_t line_of(PhysAddr a) const { return model_.line_of(a); }
+  std::uint64_t line_of(PhysAddr a) const { return model_.line_of(a); }
   bool has_moved() { return !model_.traffic().empty(); }
   std::uint32_t repeated_line() const { return model_.descriptor().line_bytes; }
   void enter(unsigned) {}

@@ -21,7 +21,7 @@ class FrameMarks {
 
   /// Bytes within one frame.
   void mark(PhysAddr at, std::uint32_t size) {
-    const std::uint32_t page = at.page();
+    const FrameNumber page = at.page();
     if (page != last_page_ || last_ == nullptr) [[unlikely]] {
       auto& frame = frames_[page];
       if (frame == nullptr) frame = std::make_unique<Frame>();
@@ -55,7 +55,7 @@ class FrameMarks {
     }
     return n;
   }
-  const std::map<std::uint32_t, std::unique_ptr<Frame>>& frames() const { return frames_; }
+  const std::map<FrameNumber, std::unique_ptr<Frame>>& frames() const { return frames_; }
   void save(ByteWriter& out) const {
     out.varint(frames_.size());
     for (const auto& [page, frame] : frames_) {
@@ -64,9 +64,9 @@ class FrameMarks {
     }
   }
   void load(ByteReader& in) {
-    const std::size_t count = in.count("number of frames", std::uint64_t{1} << 20);
+    const std::size_t count = in.count("number of frames", in.remaining());
     for (std::size_t i = 0; i < count; ++i) {
-      auto& frame = frames_[static_cast<std::uint32_t>(in.count("frame", 0xfffff))];
+      auto& frame = frames_[in.varint("frame")];
       frame = std::make_unique<Frame>();
       for (std::uint64_t& word : *frame) word = in.u64("bytes of a frame");
     }
@@ -83,8 +83,8 @@ class FrameMarks {
     return (frame[at / 64] >> at % 64 & ((std::uint64_t{1} << bytes) - 1)) != 0;
   }
 
-  std::map<std::uint32_t, std::unique_ptr<Frame>> frames_;  ///< by number
-  std::uint32_t last_page_ = 0;
+  std::map<FrameNumber, std::unique_ptr<Frame>> frames_;  ///< by number
+  FrameNumber last_page_ = 0;
   Frame* last_ = nullptr;
 };
 

@@ -91,15 +91,15 @@ class IlpTool final : public Tool {
   /// Calls f() with the time at which each dword that `r` touches is there.
   template <class F>
   void each_dword(const Reference& r, std::uint32_t by, F&& f) {
-    const auto begin = static_cast<std::uint32_t>(r.physical.value) + by;
-    for (std::uint32_t d = begin >> 2; d <= (begin + r.size - 1) >> 2; ++d) f(memory_[d]);
+    const std::uint64_t begin = r.physical.plus32(by).value;
+    for (std::uint64_t d = begin >> 2; d <= (begin + r.size - 1) >> 2; ++d) f(memory_[d]);
   }
 
   bool branches_;
   std::uint64_t window_;
   std::deque<Piece> pieces_;
   std::array<std::uint64_t, kUsedRegisters> registers_{};    ///< when each is there
-  std::unordered_map<std::uint32_t, std::uint64_t> memory_;  ///< the same by dword
+  std::unordered_map<std::uint64_t, std::uint64_t> memory_;  ///< the same by dword
   std::vector<std::uint64_t> ends_;                          ///< of the last `window_` instructions
   std::uint64_t barrier_ = 0;                                ///< nothing begins before
   std::uint64_t longest_ = 0, issued_ = 0;

@@ -21,7 +21,7 @@ class IoTool final : public Tool {
         Accesses& a = ports_[{event.port, write, event.size}];
         if (a.count++ == 0) a.first = event.position.instruction;
         a.last = event.position.instruction;
-        a.value = event.value;
+        a.value = static_cast<std::uint32_t>(event.value);
         break;
       }
       case MachineEvent::Kind::external_write:

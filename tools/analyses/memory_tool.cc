@@ -64,7 +64,7 @@ class MemoryTool final : public Tool {
     }
     const std::uint64_t pages = in.varint("number of pages");
     for (std::uint64_t i = 0; i < pages; ++i) {
-      Page& p = pages_[static_cast<std::uint32_t>(in.count("page", 0xfffff))];
+      Page& p = pages_[in.varint("page")];
       p.reads = in.varint("reads");
       p.writes = in.varint("writes");
     }
@@ -88,7 +88,7 @@ class MemoryTool final : public Tool {
   std::size_t shown_;
   MachineFacts machine_;
   std::map<Kind, std::uint64_t> kinds_;
-  std::map<std::uint32_t, Page> pages_;  ///< by frame number
+  std::map<FrameNumber, Page> pages_;  ///< by frame number
 };
 
 void MemoryTool::report(Report& out) const {
@@ -111,7 +111,7 @@ void MemoryTool::report(Report& out) const {
   out.value("writes", "writes", writes);
   out.value("bytes", "bytes", bytes, "bytes");
   out.value("pages", "different page frames", std::uint64_t{pages_.size()});
-  std::vector<std::pair<std::uint32_t, Page>> busiest(pages_.begin(), pages_.end());
+  std::vector<std::pair<FrameNumber, Page>> busiest(pages_.begin(), pages_.end());
   std::stable_sort(busiest.begin(), busiest.end(),
                    [](const auto& a, const auto& b) { return a.second.all() > b.second.all(); });
   Table& table = out.table(
@@ -119,8 +119,7 @@ void MemoryTool::report(Report& out) const {
       {{"address", "physical address", ""}, {"reads", "reads", ""}, {"writes", "writes", ""}});
   for (std::size_t i = 0; i < std::min(shown_, busiest.size()); ++i) {
     const auto& [page, p] = busiest[i];
-    const MachineAddr at = machine_.machine_address(PhysAddr{std::uint64_t{page} * kPageSize});
-    table.row({hexadecimal(at.value), p.reads, p.writes});
+    table.row({hexadecimal(page * kPageSize), p.reads, p.writes});
   }
 }
 

@@ -44,7 +44,7 @@ unsigned ReuseStack::bring(std::uint32_t number) {
   return bits;
 }
 
-unsigned ReuseStack::add(std::uint32_t& number, std::uint32_t line) {
+unsigned ReuseStack::add(std::uint32_t& number, std::uint64_t line) {
   const auto before = static_cast<std::uint32_t>(size());
   number = before + 1;
   nodes_.emplace_back().line = line;
@@ -56,7 +56,7 @@ unsigned ReuseStack::add(std::uint32_t& number, std::uint32_t line) {
   return kNew;
 }
 
-void ReuseStack::take_away(std::uint32_t line) {
+void ReuseStack::take_away(std::uint64_t line) {
   std::uint32_t& number = node_of(line);
   if (number == kNone) return;
   holes_.emplace(nodes_[number].time, number);
@@ -65,7 +65,7 @@ void ReuseStack::take_away(std::uint32_t line) {
 
 /// The hole nearest to the front, where it is before the line's place, or the line has none,
 /// becomes the line's place; who had the line keeps the room it has, where it was.
-unsigned ReuseStack::use_with_holes(std::uint32_t& number, std::uint32_t line) {
+unsigned ReuseStack::use_with_holes(std::uint32_t& number, std::uint64_t line) {
   const auto [time, hole] = holes_.top();
   if (number != kNone && time < nodes_[number].time) return bring(number);
   unsigned bits = kNew;
@@ -84,8 +84,8 @@ unsigned ReuseStack::use_with_holes(std::uint32_t& number, std::uint32_t line) {
   return bits;
 }
 
-std::vector<std::uint32_t> ReuseStack::lines() const {
-  std::vector<std::uint32_t> all;
+std::vector<std::uint64_t> ReuseStack::lines() const {
+  std::vector<std::uint64_t> all;
   for (std::uint32_t n = last_; n != kNone; n = nodes_[n].newer) all.push_back(nodes_[n].line);
   return all;
 }

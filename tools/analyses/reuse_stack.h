@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,7 @@ class ReuseStack {
   /// Bits of a distance, at most.
   static constexpr unsigned kMostBits = 33;
 
-  /// `shift`: lines have 1 << shift bytes, of addresses of 32 bits.
+  /// `shift`: lines have 1 << shift bytes.
   explicit ReuseStack(unsigned shift)
       : leaves_((std::size_t{1} << (32 - shift) >> kLeafBits) + 1) {}
 
@@ -32,7 +33,7 @@ class ReuseStack {
   /// since it was where none was taken away: 0 where it was the last, 1 for one, 2 for two and
   /// three,
   /// ...; kNew where it has no place. It has the first one then.
-  unsigned use(std::uint32_t line) {
+  unsigned use(std::uint64_t line) {
     std::uint32_t& node = node_of(line);
     if (node == front_ && node != kNone) [[likely]]
       return 0;
@@ -41,9 +42,9 @@ class ReuseStack {
     return node != kNone ? bring(node) : add(node, line);
   }
   /// Another bus master wrote it. Nothing where it has no place.
-  void take_away(std::uint32_t line);
+  void take_away(std::uint64_t line);
   /// All lines, that used last at the end, where none was taken away.
-  std::vector<std::uint32_t> lines() const;
+  std::vector<std::uint64_t> lines() const;
   /// Lines and holes.
   std::uint64_t size() const { return nodes_.size() - 1; }
 
@@ -52,7 +53,7 @@ class ReuseStack {
   static constexpr unsigned kLeafBits = 12;
   using Leaf = std::array<std::uint32_t, std::size_t{1} << kLeafBits>;
   struct Node {
-    std::uint32_t line = 0;
+    std::uint64_t line = 0;
     std::uint32_t newer = kNone, older = kNone;
     unsigned bits = 0;       ///< of its distance
     std::uint64_t time = 0;  ///< of its last use
@@ -60,19 +61,22 @@ class ReuseStack {
   /// A hole's time, and its node.
   using Hole = std::pair<std::uint64_t, std::uint32_t>;
 
-  std::uint32_t& node_of(std::uint32_t line) {
-    std::unique_ptr<Leaf>& leaf = leaves_[line >> kLeafBits];
+  std::uint32_t& node_of(std::uint64_t line) {
+    const std::uint64_t number = line >> kLeafBits;
+    std::unique_ptr<Leaf>& leaf =
+        number < leaves_.size() ? leaves_[number] : leaves_beyond_[number];
     if (leaf == nullptr) [[unlikely]]
       leaf = std::make_unique<Leaf>();
     return (*leaf)[line % leaf->size()];
   }
   unsigned bring(std::uint32_t number);
-  unsigned add(std::uint32_t& number, std::uint32_t line);
-  unsigned use_with_holes(std::uint32_t& number, std::uint32_t line);
+  unsigned add(std::uint32_t& number, std::uint64_t line);
+  unsigned use_with_holes(std::uint32_t& number, std::uint64_t line);
   void move_marks(unsigned bits, std::uint32_t front);
   void put_in_front(std::uint32_t number);
 
-  std::vector<std::unique_ptr<Leaf>> leaves_;  ///< nodes by line
+  std::vector<std::unique_ptr<Leaf>> leaves_;  ///< nodes by line, of the first 4 GiB
+  std::unordered_map<std::uint64_t, std::unique_ptr<Leaf>> leaves_beyond_;
   std::vector<Node> nodes_ = std::vector<Node>(1);
   std::uint32_t front_ = kNone, last_ = kNone;
   std::uint64_t time_ = 0;           ///< uses that were not of the line in front

@@ -42,8 +42,8 @@ class ReuseTool final : public Tool {
     auto& later = static_cast<ReuseTool&>(tool);
     // What a part touched first has its distance in what came before (PARDA; Niu et al., IPDPS
     // 2012).
-    for (const std::uint32_t line : later.first_) touch(line);
-    for (const std::uint32_t line : later.stack_.lines()) stack_.use(line);
+    for (const std::uint64_t line : later.first_) touch(line);
+    for (const std::uint64_t line : later.stack_.lines()) stack_.use(line);
     for (std::size_t i = 0; i < distances_.size(); ++i) distances_[i] += later.distances_[i];
     touches_ += later.touches_ - later.first_.size();
   }
@@ -51,14 +51,14 @@ class ReuseTool final : public Tool {
     out.varint(touches_);
     for (const std::uint64_t n : distances_) out.varint(n);
     out.varint(first_.size());
-    for (const std::uint32_t line : first_) out.varint(line);
-    for (const std::uint32_t line : stack_.lines()) out.varint(line);
+    for (const std::uint64_t line : first_) out.varint(line);
+    for (const std::uint64_t line : stack_.lines()) out.varint(line);
   }
   void load(ByteReader& in) override {
     touches_ = in.varint("touches");
     for (std::uint64_t& n : distances_) n = in.varint("count of a distance");
     const std::uint64_t lines = in.varint("number of lines");
-    const auto line = [&] { return static_cast<std::uint32_t>(in.count("line", 0xffffffff)); };
+    const auto line = [&] { return in.varint("line"); };
     for (std::uint64_t i = 0; i < lines; ++i) first_.push_back(line());
     for (std::uint64_t i = 0; i < lines; ++i) stack_.use(line());
   }
@@ -80,7 +80,7 @@ class ReuseTool final : public Tool {
   }
 
  private:
-  std::uint32_t line_of(PhysAddr a) const { return a.low32() >> shift_; }
+  std::uint64_t line_of(PhysAddr a) const { return a.value >> shift_; }
   /// What CodeLines leaves out of an instruction's lines is the line touched last.
   void run_code(const CodeLines& code, std::span<const Reference> references) {
     std::uint32_t fetched = 0;
@@ -97,12 +97,12 @@ class ReuseTool final : public Tool {
   }
   void look(const Reference& r, std::uint32_t by) {
     if (!data_ || r.kind != AccessKind::data) return;
-    const std::uint32_t begin = r.physical.low32() + by;
-    for (std::uint32_t line = begin >> shift_; line <= (begin + r.size - 1) >> shift_; ++line) {
+    const std::uint64_t begin = r.physical.plus32(by).value;
+    for (std::uint64_t line = begin >> shift_; line <= (begin + r.size - 1) >> shift_; ++line) {
       touch(line);
     }
   }
-  void touch(std::uint32_t line) {
+  void touch(std::uint64_t line) {
     const unsigned bits = stack_.use(line);
     if (warming_) [[unlikely]]
       return warm(line, bits);
@@ -115,7 +115,7 @@ class ReuseTool final : public Tool {
   }
 
   /// A line whose first touch was not counted is known to the parts that follow all the same.
-  void warm(std::uint32_t line, unsigned bits) {
+  void warm(std::uint64_t line, unsigned bits) {
     if (bits == ReuseStack::kNew) first_.push_back(line);
   }
 
@@ -124,7 +124,7 @@ class ReuseTool final : public Tool {
   bool warming_ = false;
   ReuseStack stack_;
   std::deque<CodeLines> lines_;
-  std::vector<std::uint32_t> first_;  ///< lines in the order of their first touches
+  std::vector<std::uint64_t> first_;  ///< lines in the order of their first touches
   std::array<std::uint64_t, ReuseStack::kMostBits + 1>
       distances_{};  ///< touches by bits of their distance
   std::uint64_t touches_ = 0;

@@ -22,7 +22,7 @@ class SwitchesTool final : public Tool {
 
   void event(const MachineEvent& event, const Context& context) override {
     if (event.kind != MachineEvent::Kind::address_space) return;
-    const std::uint32_t now = context.address_space();
+    const AddressSpaceId now = context.address_space();
     if (event.before == now) {
       ++reloads_;
       return;
@@ -71,7 +71,7 @@ class SwitchesTool final : public Tool {
   struct Count {
     std::uint64_t times = 0, instructions = 0;
   };
-  std::string process(std::uint32_t address_space) const {
+  std::string process(AddressSpaceId address_space) const {
     return setup_.names != nullptr ? setup_.names->process_of(address_space)
                                    : hexadecimal(address_space);
   }

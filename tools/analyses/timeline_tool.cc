@@ -19,9 +19,9 @@ constexpr std::size_t kCounters = 11;
 /// Executions of each address space, in the order of their coming.
 class SpaceCounts {
  public:
-  using Count = std::pair<std::uint32_t, std::uint64_t>;
+  using Count = std::pair<AddressSpaceId, std::uint64_t>;
 
-  void add(std::uint32_t space, std::uint64_t executions) {
+  void add(AddressSpaceId space, std::uint64_t executions) {
     if (!counts_.empty() && counts_[last_].first == space) [[likely]] {
       counts_[last_].second += executions;
       return;
@@ -35,7 +35,7 @@ class SpaceCounts {
   static constexpr std::size_t kFew = 8;
 
   /// Its place; made where there is none.
-  std::size_t find(std::uint32_t space) {
+  std::size_t find(AddressSpaceId space) {
     if (counts_.size() <= kFew) {
       for (std::size_t i = 0; i < counts_.size(); ++i) {
         if (counts_[i].first == space) return i;
@@ -53,8 +53,8 @@ class SpaceCounts {
   }
 
   std::vector<Count> counts_;
-  std::size_t last_ = 0;                                   ///< that something was added to
-  std::unordered_map<std::uint32_t, std::size_t> places_;  ///< where there are more than a few
+  std::size_t last_ = 0;                                    ///< that something was added to
+  std::unordered_map<AddressSpaceId, std::size_t> places_;  ///< where there are more than a few
 };
 
 struct Stretch {
@@ -78,8 +78,8 @@ struct Stretch {
     for (const auto& [space, count] : later.processes.all()) processes.add(space, count);
   }
   /// The one with most executions, the first of equals; 0 where nothing ran.
-  std::pair<std::uint32_t, std::uint64_t> busiest() const {
-    std::pair<std::uint32_t, std::uint64_t> most;
+  std::pair<AddressSpaceId, std::uint64_t> busiest() const {
+    std::pair<AddressSpaceId, std::uint64_t> most;
     for (const auto& process : processes.all()) {
       if (process.second > most.second) most = process;
     }
@@ -172,7 +172,7 @@ class TimelineTool final : public Tool {
       copy.each([&](std::uint64_t& v) { out.varint(v); });
       out.varint(stretch.processes.all().size());
       for (const auto& [space, count] : stretch.processes.all()) {
-        out.u32(space);
+        out.varint(space);
         out.varint(count);
       }
     }
@@ -184,7 +184,7 @@ class TimelineTool final : public Tool {
       stretch.each([&](std::uint64_t& v) { v = in.varint("count"); });
       const std::uint64_t processes = in.varint("number of processes");
       for (std::uint64_t p = 0; p < processes; ++p) {
-        const std::uint32_t space = in.u32("address space");
+        const AddressSpaceId space = in.varint("address space");
         stretch.processes.add(space, in.varint("executions of a process"));
       }
     }

@@ -16,7 +16,7 @@ struct Access {
   std::uint64_t instruction = 0;
   std::uint32_t iteration = 0;
   LinearAddr code, data;
-  MachineAddr physical;
+  PhysAddr physical;
   std::uint16_t size = 0;
   bool write = false;
   std::uint64_t value = 0;
@@ -68,7 +68,7 @@ class WatchTool final : public Tool {
       a.iteration = static_cast<std::uint32_t>(in.count("iteration", 0xffffffff));
       a.code = LinearAddr{in.varint("code")};
       a.data = LinearAddr{in.varint("data")};
-      a.physical = MachineAddr{in.varint("physical address")};
+      a.physical = PhysAddr{in.varint("physical address")};
       a.size = static_cast<std::uint16_t>(in.count("size", kPageSize));
       a.write = in.u8("direction") != 0;
       a.value = in.u64("value");
@@ -97,7 +97,7 @@ class WatchTool final : public Tool {
   void look(const Execution& execution, const Reference& r, std::uint32_t iteration,
             std::uint32_t by) {
     const LinearAddr linear = further(r.linear, by);
-    const MachineAddr physical = machine_.machine_address(r.physical.plus32(by));
+    const PhysAddr physical = r.physical.plus32(by);
     const LinearAddr at = physical_ ? LinearAddr{physical.value} : linear;
     if (at >= range_.end || at.value + r.size <= range_.begin.value) return;
     Access a;

@@ -19,7 +19,7 @@ std::string CallPaths::name(const Node& node) const {
     case Kind::system:
       return "system";
     case Kind::procedure:
-      return printable_text(procedures_.name(node.value));
+      return printable_text(procedures_.name(static_cast<ProcedureNumber>(node.value)));
     case Kind::interrupt:
       return fmt::format("interrupt {:02x}", node.value);
     case Kind::exception:

@@ -85,7 +85,7 @@ class DrmemtraceTool final : public StepTool {
  private:
   std::unique_ptr<DrmemtraceOutput> make_output(std::uint32_t thread);
   TraceFolder& folder();
-  DrmemtraceStream& stream_of(std::uint32_t address_space);
+  DrmemtraceStream& stream_of(AddressSpaceId address_space);
   std::uint64_t time_of(const Step& step) const;
   void write_step(const Step& step, std::uint64_t time);
   void write_held();
@@ -100,7 +100,7 @@ class DrmemtraceTool final : public StepTool {
   std::optional<TraceFolder> folder_;                  ///< else
   std::map<std::uint32_t, DrmemtraceStream> streams_;  ///< by thread; of all: one
   DrmemtraceStream* stream_ = nullptr;                 ///< of the last step that was written
-  std::uint32_t address_space_ = 0;                    ///< of it
+  AddressSpaceId address_space_ = 0;                   ///< of it
   std::uint64_t time_ = 0;                             ///< that was written last
   /// Where there are several processors: branches with what happened after them, which get the
   /// time of what they lead to.
@@ -127,7 +127,7 @@ std::unique_ptr<DrmemtraceOutput> DrmemtraceTool::make_output(std::uint32_t thre
   return std::make_unique<ArchiveOutput>(folder().inner() + "/" + name + ".zip", files_.chunk);
 }
 
-DrmemtraceStream& DrmemtraceTool::stream_of(std::uint32_t address_space) {
+DrmemtraceStream& DrmemtraceTool::stream_of(AddressSpaceId address_space) {
   const std::uint32_t thread = DrmemtraceStream::thread_of(address_space);
   const std::uint32_t key = form_.all_threads ? 0 : thread;
   auto found = streams_.find(key);

@@ -254,11 +254,10 @@ void DrmemtraceStream::follow_user(const Step& step) {
 /// A page whose place has not been told yet, or that has another one.
 void DrmemtraceStream::write_page(LinearAddr linear, PhysAddr physical) {
   const std::uint64_t page = linear.value / kPageSize;
-  const std::uint64_t machine = form_.machine.machine_address(physical).value;
-  const auto [at, added] = pages_.try_emplace(page, machine / kPageSize);
-  if (!added && at->second == machine / kPageSize) return;
-  at->second = machine / kPageSize;
-  out_.marker(DrMarker::physical_address, machine);
+  const auto [at, added] = pages_.try_emplace(page, physical.value / kPageSize);
+  if (!added && at->second == physical.value / kPageSize) return;
+  at->second = physical.value / kPageSize;
+  out_.marker(DrMarker::physical_address, physical.value);
   out_.marker(DrMarker::virtual_address, linear.value);
 }
 

@@ -33,7 +33,11 @@ class DrmemtraceStream {
   DrmemtraceStream(const Form& form, std::unique_ptr<DrmemtraceOutput> output);
 
   /// DynamoRIO's thread and process: the address space's number, which is not 0.
-  static std::uint32_t thread_of(std::uint32_t address_space) { return (address_space >> 12) + 1; }
+  static std::uint32_t thread_of(AddressSpaceId address_space) {
+    const FrameNumber frame = PhysAddr{address_space}.page();
+    if (frame >= ~std::uint32_t{0}) throw UsageError("drmemtrace: a process beyond 16 TiB");
+    return static_cast<std::uint32_t>(frame) + 1;
+  }
 
   /// DynamoRIO decodes each file as code of one mode: of 64 bits where the processor has them,
   /// else of 32.

@@ -57,10 +57,12 @@ class KtTool final : public Tool {
         return sink_at(event.position, context).delivered(event.delivery, event.position);
       case MachineEvent::Kind::port_read:
         return sink_at(event.position, context)
-            .io_read(event.port, event.size, event.value, event.position);
+            .io_read(event.port, event.size, static_cast<std::uint32_t>(event.value),
+                     event.position);
       case MachineEvent::Kind::port_write:
         return sink_at(event.position, context)
-            .io_write(event.port, event.size, event.value, event.position);
+            .io_write(event.port, event.size, static_cast<std::uint32_t>(event.value),
+                      event.position);
       case MachineEvent::Kind::halted:
         return sink_at(event.position, context).halted(event.position);
       case MachineEvent::Kind::shutdown:

@@ -41,7 +41,7 @@ enum class TrackId : std::uint64_t { process = 1, level, delivery, ports, dma, w
 
 /// A track on which one thing is going on at a time.
 struct Running {
-  std::optional<std::uint32_t> value;
+  std::optional<std::uint64_t> value;
 };
 
 class PerfettoTool final : public StepTool {
@@ -114,8 +114,8 @@ class PerfettoTool final : public StepTool {
   }
 
   /// What goes on on a track from now on; `name` is the format of its name.
-  void change(Running& running, TrackId track, std::uint64_t time, std::uint32_t value,
-              fmt::format_string<std::uint32_t&> name) {
+  void change(Running& running, TrackId track, std::uint64_t time, std::uint64_t value,
+              fmt::format_string<std::uint64_t&> name) {
     if (running.value == value) return;
     if (running.value) tell(time, track, kSliceEnd);
     running.value = value;
@@ -182,8 +182,7 @@ class PerfettoTool final : public StepTool {
                     fmt::format("out {:04x} = {:x}", e.port, e.value));
       case MachineEvent::Kind::external_write:
         bytes_ += e.size;
-        tell(time, TrackId::dma, kInstant,
-             fmt::format("{:08x} size {}", static_cast<std::uint32_t>(e.physical.value), e.size));
+        tell(time, TrackId::dma, kInstant, fmt::format("{:08x} size {}", e.physical.value, e.size));
         return count(time, TrackId::written, bytes_);
       case MachineEvent::Kind::halted:
         return tell(time, TrackId::level, kInstant, "halt");

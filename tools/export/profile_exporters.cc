@@ -27,7 +27,7 @@ void BlockTotals::event(const MachineEvent& event) {
   }
 }
 
-CallPath ProfileTool::began(std::uint32_t space) {
+CallPath ProfileTool::began(AddressSpaceId space) {
   const bool system = space == CallStacks::kKernel;
   return tree_.enter(CallTree::kRoot, system ? CallTree::Kind::system : CallTree::Kind::process,
                      system ? 0 : space);

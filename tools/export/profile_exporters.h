@@ -70,7 +70,7 @@ class ProfileTool : public Tool, private CallFollowerListener {
   const ExportFile& file() const { return file_; }
 
  private:
-  CallPath began(std::uint32_t space) final;
+  CallPath began(AddressSpaceId space) final;
   CallPath handles(CallPath under, const KernelEntry& entry) final;
   CallPath entered(CallPath under, ProcedureNumber procedure, bool is_base) final;
   void left(const CallFrame& /*frame*/, std::uint64_t /*instructions*/, bool /*outermost*/,

@@ -52,7 +52,7 @@ void StepLog::step(const ToldStep& step, std::span<const StepAccess> accesses) {
   buffer_.varint(step.position.iteration);
   const unsigned isolated = step.isolated_tables ? 8 : 0;
   buffer_.u8(static_cast<std::uint8_t>(step.level << 4 | isolated | step.address_count));
-  buffer_.u32(step.address_space);
+  buffer_.varint(step.address_space);
   for (std::uint8_t a = 0; a < step.address_count; ++a) buffer_.varint(step.addresses[a].value);
   buffer_.string(step.facts);
   buffer_.varint(accesses.size());
@@ -120,7 +120,7 @@ void StepLog::tell(StepLogListener& listener) {
           step.level = packed >> 4;
           step.isolated_tables = (packed & 8) != 0;
           step.address_count = packed & 7;
-          step.address_space = in.u32("address space");
+          step.address_space = in.varint("address space");
           for (std::uint8_t a = 0; a < step.address_count; ++a) {
             step.addresses[a] = LinearAddr{in.varint("address")};
           }

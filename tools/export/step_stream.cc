@@ -106,8 +106,7 @@ void StepTool::add(const Execution& execution, std::uint32_t instruction, std::u
     if (!scratch_.empty() && continues(scratch_.back(), here)) {
       scratch_.back().size += r.size;
     } else {
-      const auto physical = static_cast<std::uint32_t>(r.physical.value) + moved;
-      scratch_.push_back({here.linear, PhysAddr{physical}, r.size, r.write});
+      scratch_.push_back({here.linear, r.physical.plus32(moved), r.size, r.write});
     }
   }
   ToldStep step;

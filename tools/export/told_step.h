@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "events/machine/address_space.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
@@ -25,10 +26,10 @@ struct ToldStep {
   Position position;
   std::array<LinearAddr, 2> addresses{};  ///< of its KT record
   std::uint8_t address_count = 0;
-  std::uint32_t level = 0;          ///< that it ran at
-  std::uint32_t address_space = 0;  ///< CR3
-  bool isolated_tables = false;     ///< Context::has_isolated_tables()
-  std::string facts;                ///< what else its tool wants to know
+  std::uint32_t level = 0;           ///< that it ran at
+  AddressSpaceId address_space = 0;  ///< CR3
+  bool isolated_tables = false;      ///< Context::has_isolated_tables()
+  std::string facts;                 ///< what else its tool wants to know
 };
 
 /// An instruction, or an iteration of a REP.
@@ -48,10 +49,10 @@ struct Step : ToldStep {
 /// An event where the steps around it are known.
 struct StepEvent {
   MachineEvent event;
-  std::uint32_t level = 0;          ///< after it
-  std::uint32_t address_space = 0;  ///< the same
-  std::uint32_t eax = 0;            ///< at it: of a system call, its number
-  LinearAddr stack;                 ///< the stack pointer after it
+  std::uint32_t level = 0;           ///< after it
+  AddressSpaceId address_space = 0;  ///< the same
+  std::uint32_t eax = 0;             ///< at it: of a system call, its number
+  LinearAddr stack;                  ///< the stack pointer after it
 };
 
 struct ToldEvent {

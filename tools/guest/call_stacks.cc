@@ -20,7 +20,7 @@ std::uint64_t region_of(LinearAddr slot) {
 }
 
 /// Two slots of one space may be of one stack.
-bool are_near(std::uint32_t space, LinearAddr a, LinearAddr b) {
+bool are_near(AddressSpaceId space, LinearAddr a, LinearAddr b) {
   if (space == CallStacks::kKernel) return region_of(a) == region_of(b);
   return std::max(a.value, b.value) - std::min(a.value, b.value) < kNear;
 }
@@ -49,14 +49,14 @@ CallStacks::Stack::~Stack() {
 CallStacks::CallStacks(CallListener& listener)
     : listener_(listener), current_(bare_stack(kNowhere)) {}
 
-CallStacks::StackPtr CallStacks::bare_stack(std::uint32_t space) {
+CallStacks::StackPtr CallStacks::bare_stack(AddressSpaceId space) {
   auto stack = std::make_shared<Stack>();
   stack->space = space;
   stack->clock = std::make_shared<std::uint64_t>(0);
   return stack;
 }
 
-CallStacks::StackPtr CallStacks::make_stack(std::uint32_t space) {
+CallStacks::StackPtr CallStacks::make_stack(AddressSpaceId space) {
   StackPtr stack = bare_stack(space);
   stack->base = listener_.began(space);
   return stack;
@@ -84,7 +84,7 @@ void CallStacks::leave_to(Stack& stack, std::size_t depth) {
 }
 
 /// That has the next slot above this one, if they may be of one stack; else null.
-CallStacks::StackPtr CallStacks::stack_above(std::uint32_t space, LinearAddr slot) const {
+CallStacks::StackPtr CallStacks::stack_above(AddressSpaceId space, LinearAddr slot) const {
   const auto above = slots_.lower_bound({space, slot.value});
   const bool found = above != slots_.end() && above->first.first == space &&
                      are_near(space, LinearAddr{above->first.second}, slot);
@@ -93,7 +93,7 @@ CallStacks::StackPtr CallStacks::stack_above(std::uint32_t space, LinearAddr slo
 
 /// The stack that a new slot lies on: that which runs, unless another one has slots right above it.
 /// A kernel may have a region for interrupts, a program one for signals, which its threads lend.
-CallStacks::StackPtr CallStacks::stack_for(std::uint32_t space, LinearAddr slot) {
+CallStacks::StackPtr CallStacks::stack_for(AddressSpaceId space, LinearAddr slot) {
   const bool here = current_->space == space;
   const bool runs = here && !unsure_;
   const bool is_bare = current_->calls() == 0;
@@ -104,7 +104,7 @@ CallStacks::StackPtr CallStacks::stack_for(std::uint32_t space, LinearAddr slot)
   return runs || (here && is_bare) ? current_ : make_stack(space);
 }
 
-void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber caller,
+void CallStacks::call(AddressSpaceId space, LinearAddr slot, ProcedureNumber caller,
                       ProcedureNumber procedure) {
   current_ = stack_for(space, slot);
   unsure_ = false;
@@ -132,7 +132,7 @@ void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber call
   slots_[{space, slot.value}] = current_;
 }
 
-void CallStacks::returned(std::uint32_t space, LinearAddr slot) {
+void CallStacks::returned(AddressSpaceId space, LinearAddr slot) {
   const auto found = slots_.find({space, slot.value});
   if (found == slots_.end()) return returned_unknown(space, slot);
   current_ = found->second;
@@ -144,7 +144,7 @@ void CallStacks::returned(std::uint32_t space, LinearAddr slot) {
 
 /// A return from a call before the beginning, from something that was no call, or on the stack of a
 /// new task.
-void CallStacks::returned_unknown(std::uint32_t space, LinearAddr slot) {
+void CallStacks::returned_unknown(AddressSpaceId space, LinearAddr slot) {
   if (current_->space != space || current_->calls() == 0) return;
   if (!are_near(space, current_->frames.back().slot, slot)) {
     StackPtr there = stack_above(space, slot);
@@ -186,7 +186,7 @@ void CallStacks::becomes(ProcedureNumber procedure) {
   listener_.left(before, *stack.clock - before.entered, outermost, outermost_arc);
 }
 
-void CallStacks::runs_in(std::uint32_t space) {
+void CallStacks::runs_in(AddressSpaceId space) {
   if (current_->space == space) return;
   const auto last = programs_.find(space);
   const bool known = space != kKernel && last != programs_.end();
@@ -222,7 +222,7 @@ void CallStacks::forget_outermost() {
   stack->below.reset();
 }
 
-void CallStacks::resumed(std::uint32_t address_space) {
+void CallStacks::resumed(AddressSpaceId address_space) {
   leave_to(*current_, 0);
   if (current_->below == nullptr) {
     unsure_ = true;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "events/machine/address.h"
+#include "events/machine/address_space.h"
 
 namespace citcat::tools {
 
@@ -57,7 +58,7 @@ class CallListener {
   virtual ~CallListener() = default;
   /// A stack is met first: of a program with that CR3, or of the kernel. Returns the path of what
   /// runs there outside of all procedures.
-  virtual CallPath began(std::uint32_t /*space*/) { return 0; }
+  virtual CallPath began(AddressSpaceId /*space*/) { return 0; }
   /// The same of what an entry to the kernel makes run on behalf of what runs on `under`, or, of an
   /// interrupt, in its place.
   virtual CallPath handles(CallPath under, const KernelEntry& entry) {
@@ -84,23 +85,23 @@ class CallStacks {
   /// The last instruction did not complete.
   void taken_back() { --*current_->clock; }
   /// `space`: where the slot lies: CR3 of a program, kKernel of the kernel.
-  void call(std::uint32_t space, LinearAddr slot, ProcedureNumber caller,
+  void call(AddressSpaceId space, LinearAddr slot, ProcedureNumber caller,
             ProcedureNumber procedure);
   /// A return took its address from there.
-  void returned(std::uint32_t space, LinearAddr slot);
+  void returned(AddressSpaceId space, LinearAddr slot);
   /// What runs on this stack is that procedure: calls within the innermost call of it have ended,
   /// or all have where there is none.
   void leave_within(ProcedureNumber procedure);
   /// The innermost call goes on as another procedure: it jumped to its beginning.
   void becomes(ProcedureNumber procedure);
   /// What runs in that space, where nothing is open: its own stack, or that it had last.
-  void runs_in(std::uint32_t space);
+  void runs_in(AddressSpaceId space);
   /// The procedure runs on this stack, on which nothing is open (CallFrame::is_base).
   void begin(ProcedureNumber procedure);
   /// A delivery, SYSENTER among them. What follows an interrupt is no part of what was interrupted.
   void interrupted(const KernelEntry& entry);
   /// IRET or SYSEXIT, with the page tables of CR3 in `address_space`.
-  void resumed(std::uint32_t address_space);
+  void resumed(AddressSpaceId address_space);
   /// The stack pointer was loaded: the stack may be another one.
   void moved() { unsure_ = true; }
   /// The innermost call, or what runs without one; null where neither is known on this stack.
@@ -109,7 +110,7 @@ class CallStacks {
   }
   /// The call that runs now.
   CallPath path() const { return path_of(*current_, current_->frames.size()); }
-  std::uint32_t space() const { return current_->space; }
+  AddressSpaceId space() const { return current_->space; }
   /// Calls that are open on this stack.
   std::size_t depth() const { return current_->calls(); }
   /// Instructions that the thread that runs has executed. Threads are distinguished by it: it lives
@@ -129,7 +130,7 @@ class CallStacks {
   static constexpr std::uint32_t kDeepest = 1 << 12;
   struct Stack {
     ~Stack();
-    std::uint32_t space = kKernel;
+    AddressSpaceId space = kKernel;
     CallPath base = 0;              ///< of what runs where no frame is
     std::vector<CallFrame> frames;  ///< by descending slots, but where another region was used
     std::shared_ptr<Stack> below;   ///< what goes on when this one has ended; may be null
@@ -143,15 +144,15 @@ class CallStacks {
     }
   };
   using StackPtr = std::shared_ptr<Stack>;
-  using SlotKey = std::pair<std::uint32_t, std::uint64_t>;
+  using SlotKey = std::pair<AddressSpaceId, std::uint64_t>;
 
   void forget_outermost();
-  StackPtr stack_above(std::uint32_t space, LinearAddr slot) const;
-  StackPtr stack_for(std::uint32_t space, LinearAddr slot);
-  StackPtr make_stack(std::uint32_t space);
-  static StackPtr bare_stack(std::uint32_t space);
+  StackPtr stack_above(AddressSpaceId space, LinearAddr slot) const;
+  StackPtr stack_for(AddressSpaceId space, LinearAddr slot);
+  StackPtr make_stack(AddressSpaceId space);
+  static StackPtr bare_stack(AddressSpaceId space);
   static CallPath path_of(const Stack& stack, std::size_t depth);
-  void returned_unknown(std::uint32_t space, LinearAddr slot);
+  void returned_unknown(AddressSpaceId space, LinearAddr slot);
   void leave_top(Stack& stack);
   void leave_to(Stack& stack, std::size_t depth);
 
@@ -161,7 +162,7 @@ class CallStacks {
   bool unsure_ = true;
   std::map<SlotKey, StackPtr> slots_;  ///< of all open calls
   /// The stack that each program used last.
-  std::unordered_map<std::uint32_t, StackPtr> programs_;
+  std::unordered_map<AddressSpaceId, StackPtr> programs_;
 };
 
 }  // namespace citcat::tools

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "events/machine/address.h"
+#include "events/machine/address_space.h"
 
 namespace citcat::tools {
 
@@ -17,7 +18,7 @@ class Guest {
  public:
   virtual ~Guest() = default;
   /// CR3, which tells processes apart.
-  virtual std::uint32_t address_space() const = 0;
+  virtual AddressSpaceId address_space() const = 0;
   virtual std::uint64_t gpr(int number) const = 0;  ///< number: Gpr, or 8 to 15
   virtual std::uint64_t ip() const = 0;
   virtual bool in_64_bit_mode() const { return false; }

@@ -63,19 +63,19 @@ void GuestNames::ended(const SystemCall& call) {
   if (watcher_ != nullptr) watcher_->call_ended(call.ordinal, call);
 }
 
-void GuestNames::forked(std::uint32_t parent, std::uint32_t child, Position now) {
+void GuestNames::forked(AddressSpaceId parent, AddressSpaceId child, Position now) {
   processes_.forked(parent, child, now);
 }
 
-void GuestNames::executed(std::uint32_t address_space, const std::string& path, Position now) {
+void GuestNames::executed(AddressSpaceId address_space, const std::string& path, Position now) {
   processes_.executed(address_space, path, now);
 }
 
-void GuestNames::renamed(std::uint32_t address_space, const std::string& name, Position now) {
+void GuestNames::renamed(AddressSpaceId address_space, const std::string& name, Position now) {
   processes_.renamed(address_space, name, now);
 }
 
-std::string GuestNames::process_of(std::uint32_t address_space) const {
+std::string GuestNames::process_of(AddressSpaceId address_space) const {
   const auto name = processes_.name(address_space);
   return name ? *name : NameSource::process_of(processes_.space_of(address_space));
 }

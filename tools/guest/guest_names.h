@@ -26,7 +26,7 @@ class GuestNames final : public NameSource, public SystemCallListener {
   void set_watcher(SystemCallWatcher* watcher) override { watcher_ = watcher; }
   bool names_processes() const override { return true; }
   /// Its name, else CR3 as NameSource has it.
-  std::string process_of(std::uint32_t address_space) const override;
+  std::string process_of(AddressSpaceId address_space) const override;
   /// A name, perhaps with the wildcards of fnmatch(3), or CR3.
   bool is_process(const std::string& pattern, const Context& context) const override;
   /// "/Code/MODULE/PROCEDURE" or "/Code/MODULE", with such wildcards; addresses as NameSource has
@@ -38,9 +38,9 @@ class GuestNames final : public NameSource, public SystemCallListener {
  private:
   void began(const SystemCall& call) override;
   void ended(const SystemCall& call) override;
-  void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
-  void executed(std::uint32_t address_space, const std::string& path, Position now) override;
-  void renamed(std::uint32_t address_space, const std::string& name, Position now) override;
+  void forked(AddressSpaceId parent, AddressSpaceId child, Position now) override;
+  void executed(AddressSpaceId address_space, const std::string& path, Position now) override;
+  void renamed(AddressSpaceId address_space, const std::string& name, Position now) override;
   std::vector<LinearRange> procedures(const std::string& module, const std::string& procedure,
                                       const std::string& pattern) const;
 

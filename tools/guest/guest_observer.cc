@@ -28,7 +28,7 @@ void GuestObserver::delivered(const DeliveredEvent& event, Position now) {
   follower_.delivered(event, now);
 }
 
-void GuestObserver::address_space(std::uint32_t cr3, Position /*now*/) {
+void GuestObserver::address_space(AddressSpaceId cr3, Position /*now*/) {
   names_.address_space(cr3);
 }
 
@@ -41,17 +41,17 @@ void GuestObserver::ended(const SystemCall& call) {
   if (listener_ != nullptr) listener_->ended(call);
 }
 
-void GuestObserver::forked(std::uint32_t parent, std::uint32_t child, Position now) {
+void GuestObserver::forked(AddressSpaceId parent, AddressSpaceId child, Position now) {
   names_.forked(parent, child, now);
   if (listener_ != nullptr) listener_->forked(parent, child, now);
 }
 
-void GuestObserver::executed(std::uint32_t address_space, const std::string& path, Position now) {
+void GuestObserver::executed(AddressSpaceId address_space, const std::string& path, Position now) {
   names_.executed(address_space, path, now);
   if (listener_ != nullptr) listener_->executed(address_space, path, now);
 }
 
-void GuestObserver::renamed(std::uint32_t address_space, const std::string& name, Position now) {
+void GuestObserver::renamed(AddressSpaceId address_space, const std::string& name, Position now) {
   names_.renamed(address_space, name, now);
   if (listener_ != nullptr) listener_->renamed(address_space, name, now);
 }

@@ -32,14 +32,14 @@ class GuestObserver final : public Observer, private SystemCallListener {
   void iterations(const ExecutedInstruction& /*first*/, std::uint32_t /*count*/,
                   std::uint32_t /*step*/, Position /*now*/) override {}
   void delivered(const DeliveredEvent& event, Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
 
  private:
   void began(const SystemCall& call) override;
   void ended(const SystemCall& call) override;
-  void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
-  void executed(std::uint32_t address_space, const std::string& path, Position now) override;
-  void renamed(std::uint32_t address_space, const std::string& name, Position now) override;
+  void forked(AddressSpaceId parent, AddressSpaceId child, Position now) override;
+  void executed(AddressSpaceId address_space, const std::string& path, Position now) override;
+  void renamed(AddressSpaceId address_space, const std::string& name, Position now) override;
 
   SystemCallListener* listener_;
   ProcessNames names_;

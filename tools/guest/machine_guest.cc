@@ -25,7 +25,7 @@ std::optional<std::uint32_t> dword_at(const Memory& memory, PhysAddr at) {
 
 }  // namespace
 
-std::uint32_t MachineGuest::address_space() const { return machine_.engine().address_space(); }
+AddressSpaceId MachineGuest::address_space() const { return machine_.engine().address_space(); }
 bool MachineGuest::in_64_bit_mode() const { return code_bits(machine_.engine()) == 64; }
 std::uint64_t MachineGuest::gpr(int number) const {
   const Engine& engine = machine_.engine();

@@ -15,7 +15,7 @@ namespace tools {
 class MachineGuest final : public Guest {
  public:
   explicit MachineGuest(const Machine& machine) : machine_(machine) {}
-  std::uint32_t address_space() const override;
+  AddressSpaceId address_space() const override;
   std::uint64_t gpr(int number) const override;
   std::uint64_t ip() const override;
   bool in_64_bit_mode() const override;

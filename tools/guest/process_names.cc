@@ -2,7 +2,7 @@
 
 namespace citcat::tools {
 
-std::optional<std::string> ProcessNames::name(std::uint32_t address_space) const {
+std::optional<std::string> ProcessNames::name(AddressSpaceId address_space) const {
   const auto found = processes_.find(space_of(address_space));
   if (found == processes_.end()) return std::nullopt;
   return found->second.name;
@@ -11,13 +11,13 @@ std::optional<std::string> ProcessNames::name(std::uint32_t address_space) const
 void ProcessNames::join_tables() {
   if (isolated_) return;
   isolated_ = true;
-  std::unordered_map<std::uint32_t, Process> joined;
+  std::unordered_map<AddressSpaceId, Process> joined;
   for (auto& [space, process] : processes_) joined.emplace(space_of(space), std::move(process));
   processes_ = std::move(joined);
   current_ = space_of(current_);
 }
 
-void ProcessNames::address_space(std::uint32_t cr3) {
+void ProcessNames::address_space(AddressSpaceId cr3) {
   cr3 = space_of(cr3);
   if (cr3 == current_) return;
   const auto before = processes_.find(current_), after = processes_.find(cr3);
@@ -35,7 +35,7 @@ void ProcessNames::began(const SystemCall& call) {
   if (process != processes_.end()) process->second.ends = true;
 }
 
-void ProcessNames::forked(std::uint32_t parent, std::uint32_t child, Position /*now*/) {
+void ProcessNames::forked(AddressSpaceId parent, AddressSpaceId child, Position /*now*/) {
   child = space_of(child);
   const auto found = processes_.find(space_of(parent));
   if (found == processes_.end()) {
@@ -46,12 +46,13 @@ void ProcessNames::forked(std::uint32_t parent, std::uint32_t child, Position /*
   processes_[child] = {name, false, false};
 }
 
-void ProcessNames::executed(std::uint32_t address_space, const std::string& path,
+void ProcessNames::executed(AddressSpaceId address_space, const std::string& path,
                             Position /*now*/) {
   processes_[space_of(address_space)] = {path.substr(path.rfind('/') + 1), false, false};
 }
 
-void ProcessNames::renamed(std::uint32_t address_space, const std::string& name, Position /*now*/) {
+void ProcessNames::renamed(AddressSpaceId address_space, const std::string& name,
+                           Position /*now*/) {
   processes_[space_of(address_space)].name = name;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "events/machine/address_space.h"
 #include "tools/guest/system_call_follower.h"
 
 namespace citcat::tools {
@@ -19,18 +20,20 @@ namespace citcat::tools {
 class ProcessNames final : public SystemCallListener {
  public:
   /// The name of the process with these page tables.
-  std::optional<std::string> name(std::uint32_t address_space) const;
+  std::optional<std::string> name(AddressSpaceId address_space) const;
 
   /// From here on two tables, a page from each other, are one process's (Context::
   /// has_isolated_tables()).
   void join_tables();
-  std::uint32_t space_of(std::uint32_t cr3) const { return isolated_ ? cr3 & ~kPageSize : cr3; }
+  AddressSpaceId space_of(AddressSpaceId cr3) const {
+    return isolated_ ? cr3 & ~AddressSpaceId{kPageSize} : cr3;
+  }
   /// CR3 was loaded.
-  void address_space(std::uint32_t cr3);
+  void address_space(AddressSpaceId cr3);
   void began(const SystemCall& call) override;
-  void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
-  void executed(std::uint32_t address_space, const std::string& path, Position now) override;
-  void renamed(std::uint32_t address_space, const std::string& name, Position now) override;
+  void forked(AddressSpaceId parent, AddressSpaceId child, Position now) override;
+  void executed(AddressSpaceId address_space, const std::string& path, Position now) override;
+  void renamed(AddressSpaceId address_space, const std::string& name, Position now) override;
   /// Whose waiting parents keep an address space alive that exit_group() is called in.
   void set_follower(const SystemCallFollower& follower) { follower_ = &follower; }
 
@@ -40,9 +43,9 @@ class ProcessNames final : public SystemCallListener {
     /// exit_group() was called: once the processor has left its page tables, they may be another's.
     bool ends = false, left = false;
   };
-  std::unordered_map<std::uint32_t, Process> processes_;
+  std::unordered_map<AddressSpaceId, Process> processes_;
   const SystemCallFollower* follower_ = nullptr;
-  std::uint32_t current_ = 0;
+  AddressSpaceId current_ = 0;
   bool isolated_ = false;
 };
 

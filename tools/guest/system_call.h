@@ -7,6 +7,7 @@
 #include <string>
 
 #include "events/machine/address.h"
+#include "events/machine/address_space.h"
 #include "events/position.h"
 #include "tools/guest/system_call_table.h"
 
@@ -30,8 +31,8 @@ struct SystemCall {
   /// For each argument that is the address of a text: the text as found, quoted; empty where it was
   /// not in memory.
   std::array<std::string, kSystemCallArguments> texts;
-  std::uint32_t address_space = 0;  ///< CR3 at its beginning
-  Position begin, end;              ///< where the processor left the program, and came back
+  AddressSpaceId address_space = 0;  ///< CR3 at its beginning
+  Position begin, end;               ///< where the processor left the program, and came back
   End state = End::pending;
   std::uint64_t result = 0;
 };

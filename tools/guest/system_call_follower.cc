@@ -132,7 +132,7 @@ void SystemCallFollower::returned(Position now) {
     return;
   }
   // A fault may have brought the page in that a call's argument lies in.
-  const std::uint32_t address_space = guest_->address_space();
+  const AddressSpaceId address_space = guest_->address_space();
   for (Pending& pending : pending_) {
     if (pending.call.address_space != address_space || !wants_texts(pending.call)) continue;
     read_texts(pending.call, *guest_, false);
@@ -199,7 +199,7 @@ bool SystemCallFollower::begin_child(const Place& place, Position now) {
            is_behind(place, fork.place, fork.fast);
   });
   if (found == forks_.rend()) return false;
-  const std::uint32_t parent = found->place.address_space;
+  const AddressSpaceId parent = found->place.address_space;
   forks_.erase(std::next(found).base());
   forget(place.address_space, now);
   listener_.forked(parent, place.address_space, now);
@@ -256,7 +256,7 @@ std::optional<std::string> SystemCallFollower::executed_path(std::uint64_t esp) 
 }
 
 /// What was known of another process that had these page tables.
-void SystemCallFollower::forget(std::uint32_t address_space, Position now) {
+void SystemCallFollower::forget(AddressSpaceId address_space, Position now) {
   const auto is_old = [=](const Place& place) { return place.address_space == address_space; };
   std::erase_if(interrupted_, is_old);
   std::erase_if(forks_, [&](const Fork& fork) { return is_old(fork.place); });
@@ -272,7 +272,7 @@ std::vector<SystemCall> SystemCallFollower::pending() const {
   return calls;
 }
 
-bool SystemCallFollower::lends_memory(std::uint32_t address_space) const {
+bool SystemCallFollower::lends_memory(AddressSpaceId address_space) const {
   return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) {
     return meaning_of(p.call) == Meaning::vfork && p.place.address_space == address_space;
   });

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "events/machine/address_space.h"
 #include "replay/machine/observer.h"
 #include "tools/guest/guest.h"
 #include "tools/guest/system_call.h"
@@ -33,12 +34,12 @@ class SystemCallListener {
   /// But for what is pending when the run ends.
   virtual void ended(const SystemCall&) {}
   /// A new process runs for the first time, in an address space of its own.
-  virtual void forked(std::uint32_t /*parent*/, std::uint32_t /*child*/, Position) {}
+  virtual void forked(AddressSpaceId /*parent*/, AddressSpaceId /*child*/, Position) {}
   /// A program begins in an address space; `path` as it was given to execve(), empty where that is
   /// not known.
-  virtual void executed(std::uint32_t /*address_space*/, const std::string& /*path*/, Position) {}
+  virtual void executed(AddressSpaceId /*address_space*/, const std::string& /*path*/, Position) {}
   /// A process gave itself a name, by prctl(2).
-  virtual void renamed(std::uint32_t /*address_space*/, const std::string& /*name*/, Position) {}
+  virtual void renamed(AddressSpaceId /*address_space*/, const std::string& /*name*/, Position) {}
 };
 
 class SystemCallFollower {
@@ -59,12 +60,12 @@ class SystemCallFollower {
   /// Calls that have begun and not ended, in the order of their beginnings.
   std::vector<SystemCall> pending() const;
   /// A process waits in vfork() for its child, which runs in the same address space.
-  bool lends_memory(std::uint32_t address_space) const;
+  bool lends_memory(AddressSpaceId address_space) const;
 
  private:
   /// Where a program left level 3, or comes back to it.
   struct Place {
-    std::uint32_t address_space = 0;
+    AddressSpaceId address_space = 0;
     std::uint64_t esp = 0, eip = 0;
     bool operator==(const Place&) const = default;
   };
@@ -92,7 +93,7 @@ class SystemCallFollower {
   bool begin_program(const Place& place, Position now);
   std::list<Pending>::iterator caller_of(const Place& place, const std::string& path);
   std::optional<std::string> executed_path(std::uint64_t esp) const;
-  void forget(std::uint32_t address_space, Position now);
+  void forget(AddressSpaceId address_space, Position now);
 
   SystemCallListener& listener_;
   const Guest* guest_ = nullptr;

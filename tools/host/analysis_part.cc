@@ -16,7 +16,7 @@ namespace citcat::tools {
 namespace {
 
 constexpr std::string_view kMagic = "CITCATAP";
-constexpr std::uint32_t kPartVersion = 2;
+constexpr std::uint32_t kPartVersion = 3;
 constexpr std::uint64_t kMaxText = 1u << 16, kMaxTools = 1u << 10;
 constexpr std::size_t kHashBytes = 16;
 
@@ -24,31 +24,6 @@ void put_hash(ByteWriter& out, std::span<const std::uint8_t> bytes) {
   const Hash128 hash = hash128(bytes);
   out.u64(hash.low);
   out.u64(hash.high);
-}
-
-/// Null: there are none.
-void put_stand_ins(ByteWriter& out, const StandIns* stand_ins) {
-  const std::span<const StandIns::Page> pages =
-      stand_ins == nullptr ? std::span<const StandIns::Page>() : stand_ins->pages();
-  out.varint(pages.size());
-  for (const StandIns::Page& page : pages) {
-    out.varint(page.held.page());
-    out.varint(page.machine.page());
-  }
-}
-
-std::shared_ptr<const StandIns> get_stand_ins(ByteReader& in) {
-  const std::size_t count = in.count("number of stand-ins", std::uint64_t{1} << 20);
-  auto stand_ins = std::make_shared<StandIns>();
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t held = in.count("stand-in", 0xfffff);
-    const std::uint64_t machine = in.count("what it stands for", 0xffffffff);
-    const std::string wrong =
-        stand_ins->add(PhysAddr{held * kPageSize}, MachineAddr{machine * kPageSize});
-    if (!wrong.empty()) in.fail("stand-ins: " + wrong);
-  }
-  if (count == 0) return nullptr;
-  return stand_ins;
 }
 
 }  // namespace
@@ -82,7 +57,6 @@ void write_analysis_part(const std::string& path, const AnalysisPart& part) {
   out.u32(part.machine.ram_bytes);
   out.u32(part.machine.address_mask);
   out.u8(part.machine.ignores_cd ? 1 : 0);
-  put_stand_ins(out, part.machine.stand_ins.get());
   out.varint(part.state.size());
   out.bytes(part.state);
   put_hash(out, out.view());
@@ -128,7 +102,6 @@ AnalysisPart parse_analysis_part(std::span<const std::uint8_t> bytes, const std:
   part.machine.ram_bytes = in.u32("memory size");
   part.machine.address_mask = in.u32("address lines");
   part.machine.ignores_cd = in.u8("whether CR0.CD is ignored") != 0;
-  part.machine.stand_ins = get_stand_ins(in);
   const std::uint64_t state = in.varint("size of the state");
   const auto rest = in.bytes(state, "state");
   part.state.assign(rest.begin(), rest.end());

@@ -43,7 +43,7 @@ void Context::settle(std::uint32_t level) {
   returning_ = false;
 }
 
-void Context::address_space_loaded(std::uint32_t cr3) {
+void Context::address_space_loaded(AddressSpaceId cr3) {
   begun_ = true;
   if (!isolated_ && isolates(cr3)) {
     isolated_ = true;
@@ -65,7 +65,7 @@ void Context::entered(std::uint32_t from_level) {
 }
 
 /// It is the other table of the process that was left just now: too soon for another process.
-bool Context::isolates(std::uint32_t cr3) const {
+bool Context::isolates(AddressSpaceId cr3) const {
   constexpr std::uint64_t kEntry = 32;  ///< instructions; Linux takes less than ten
   return entered_ && (cr3 ^ address_space_) == kUserTables && (cr3 & kUserTables) == 0 &&
          in_long_mode(machine_->engine()) &&

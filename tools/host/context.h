@@ -47,17 +47,17 @@ class Context {
   /// The machine at the moment that is told of: after the instruction or block, or at the event.
   const Machine& machine() const { return *machine_; }
   /// CR3, which stands for the process; of isolated tables that of the kernel's.
-  std::uint32_t address_space() const { return address_space_; }
+  AddressSpaceId address_space() const { return address_space_; }
   /// Linux on amd64 that isolates page tables has two of them for a process, one page from each
   /// other, and changes to the kernel's at once when it is entered (arch/x86/entry/calling.h,
   /// SWITCH_TO_KERNEL_CR3). True once that was seen.
   bool has_isolated_tables() const { return isolated_; }
   /// The address space that `cr3` is one of the tables of.
-  std::uint32_t space_of(std::uint32_t cr3) const {
+  AddressSpaceId space_of(AddressSpaceId cr3) const {
     return isolated_ ? without_user_tables(cr3) : cr3;
   }
   /// The same where it is known that tables are isolated.
-  static std::uint32_t without_user_tables(std::uint32_t cr3) { return cr3 & ~kUserTables; }
+  static AddressSpaceId without_user_tables(AddressSpaceId cr3) { return cr3 & ~kUserTables; }
   /// The current privilege level, 0 to 3, of what runs.
   std::uint32_t level() const { return level_; }
   /// The innermost delivery that has not returned; null at level 3, and where none is known.
@@ -90,7 +90,7 @@ class Context {
     settle(level);
     return true;
   }
-  void address_space_loaded(std::uint32_t cr3);
+  void address_space_loaded(AddressSpaceId cr3);
   /// The machine is before the delivery.
   void delivered(const DeliveredEvent& event);
   // Told of instructions that complete just now; the machine may not have gone on yet.
@@ -127,11 +127,11 @@ class Context {
   std::uint32_t machine_level() const;
   void settle(std::uint32_t level);
   void entered(std::uint32_t from_level);
-  bool isolates(std::uint32_t cr3) const;
+  bool isolates(AddressSpaceId cr3) const;
 
   const Machine* machine_ = nullptr;
   bool returning_ = false;  ///< an IRET or RSM was told last
-  std::uint32_t address_space_ = 0;
+  AddressSpaceId address_space_ = 0;
   std::uint32_t level_ = kUnknownLevel;
   bool begun_ = false;
   std::shared_ptr<Open> open_;
@@ -141,7 +141,7 @@ class Context {
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<Open> interrupted_open_;
   /// The open contexts of address spaces that are not running.
-  std::unordered_map<std::uint32_t, std::shared_ptr<Open>> open_of_;
+  std::unordered_map<AddressSpaceId, std::shared_ptr<Open>> open_of_;
 };
 
 }  // namespace citcat::tools

@@ -81,7 +81,7 @@ class JoinedObserver final : public Observer {
     first_.shutdown(now);
     second_.shutdown(now);
   }
-  void address_space(std::uint32_t cr3, Position now) override {
+  void address_space(AddressSpaceId cr3, Position now) override {
     first_.address_space(cr3, now);
     second_.address_space(cr3, now);
   }

@@ -18,12 +18,12 @@ bool parse_hexadecimal(std::string_view text, Number& value) {
 
 }  // namespace
 
-std::string NameSource::process_of(std::uint32_t address_space) const {
+std::string NameSource::process_of(AddressSpaceId address_space) const {
   return hexadecimal(address_space);
 }
 
 bool NameSource::is_process(const std::string& pattern, const Context& context) const {
-  std::uint32_t cr3 = 0;
+  AddressSpaceId cr3 = 0;
   return parse_hexadecimal(pattern, cr3) && cr3 == context.address_space();
 }
 

@@ -53,7 +53,7 @@ class NameSource {
     return std::nullopt;
   }
   /// What the process with these page tables (CR3) is called, for tables.
-  virtual std::string process_of(std::uint32_t address_space) const;
+  virtual std::string process_of(AddressSpaceId address_space) const;
   /// The process that runs.
   std::string process(const Context& context) const { return process_of(context.address_space()); }
   /// `pattern`, of --where process=, is the process that runs.

@@ -169,7 +169,7 @@ void for_each_access(const Execution& execution, F&& visit) {
   for (const Reference& r : execution.references()) visit(r);
   for (std::uint32_t i = 1; i < execution.iterations(); ++i) {
     for (Reference r : execution.references()) {
-      r.physical = PhysAddr{static_cast<std::uint32_t>(r.physical.value) + i * execution.step()};
+      r.physical = r.physical.plus32(i * execution.step());
       r.linear = further(r.linear, i * execution.step());
       visit(r);
     }
@@ -203,8 +203,8 @@ struct MachineEvent {
   DeliveredEvent delivery;
   std::uint16_t port = 0;
   std::uint32_t size = 0;
-  std::uint32_t value = 0;
-  std::uint32_t before = 0;          ///< of address_space: CR3 until then
+  std::uint64_t value = 0;
+  AddressSpaceId before = 0;         ///< of address_space: CR3 until then
   const SystemCall* call = nullptr;  ///< tools/guest/system_call.h; valid while it is told
   std::uint64_t number = 0;          ///< of the call: tells those apart that are open at once
   PhysAddr physical;
@@ -214,17 +214,13 @@ struct MachineEvent {
 /// The properties of the recorded machine that matter without the recording.
 struct MachineFacts {
   CpuModel model = CpuModel::unknown;
-  std::uint32_t ram_bytes = 0;                          ///< 0: not known
-  std::uint32_t address_mask = 0xffffffff;              ///< address lines captured
-  bool ignores_cd = false;                              ///< lines are filled although CR0.CD is set
-  std::shared_ptr<const StandIns> stand_ins = nullptr;  ///< null: nothing lies beyond 4 GiB
+  std::uint32_t ram_bytes = 0;              ///< 0: not known
+  std::uint32_t address_mask = 0xffffffff;  ///< address lines captured
+  bool ignores_cd = false;                  ///< lines are filled although CR0.CD is set
 
   static MachineFacts of(const Recording& recording) {
     return {recording.initial.model, recording.initial.ram_bytes, recording.bus.address_mask,
-            recording.initial.ignore_cr0_cd, recording.bus.stand_ins};
-  }
-  MachineAddr machine_address(PhysAddr a) const {
-    return stand_ins == nullptr ? MachineAddr{a.value} : stand_ins->machine(a);
+            recording.initial.ignore_cr0_cd};
   }
 };
 
@@ -299,7 +295,7 @@ class Tool {
   }
   /// The same: the run has ended, and these page frames were stored to since the recording's
   /// beginning.
-  virtual void stored_to(std::span<const std::uint32_t> /*frames*/) {}
+  virtual void stored_to(std::span<const FrameNumber> /*frames*/) {}
   /// With Wants::references: what was accessed, but not by an instruction that completed: tables
   /// and frames of a delivery, walks for code, and what an instruction did that was then refused,
   /// its own bytes among it.

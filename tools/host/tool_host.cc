@@ -300,7 +300,7 @@ void ToolHost::finish() {
   end_within_repeat();
   std::vector<Group*> groups = analysis_.groups();
   if (options_.samples != nullptr) {
-    const std::vector<std::uint32_t> frames = context_.machine().memory().changed_frames();
+    const std::vector<FrameNumber> frames = context_.machine().memory().changed_frames();
     for (const auto& tool : group().tools) tool->stored_to(frames);
   }
   if (counted_.empty()) return;

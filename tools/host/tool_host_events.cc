@@ -117,11 +117,11 @@ void ToolHost::cache_flushed(bool write_back, Position now) {
 
 void ToolHost::shutdown(Position now) { tell_event(event_at(MachineEvent::Kind::shutdown, now)); }
 
-void ToolHost::address_space(std::uint32_t cr3, Position now) {
+void ToolHost::address_space(AddressSpaceId cr3, Position now) {
   flush_others();
   MachineEvent event = event_at(MachineEvent::Kind::address_space, now);
   event.value = cr3;
-  const std::uint32_t before = context_.address_space();
+  const AddressSpaceId before = context_.address_space();
   context_.address_space_loaded(cr3);
   event.before = context_.space_of(before);
   context_changed();

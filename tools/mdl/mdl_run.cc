@@ -432,7 +432,8 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
     case Kind::port_read:
     case Kind::port_write: {
       point.port = event.port;
-      const std::optional<std::int64_t> values[] = {event.port, event.size, event.value};
+      const std::optional<std::int64_t> values[] = {event.port, event.size,
+                                                    static_cast<std::int64_t>(event.value)};
       reach_with(event.kind == Kind::port_read ? PointKind::port_read : PointKind::port_write,
                  values);
       break;
@@ -444,7 +445,7 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
       break;
     }
     case Kind::address_space: {
-      const std::optional<std::int64_t> values[] = {event.value};
+      const std::optional<std::int64_t> values[] = {static_cast<std::int64_t>(event.value)};
       reach_with(PointKind::switch_, values);
       break;
     }

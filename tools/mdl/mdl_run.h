@@ -111,7 +111,8 @@ class MdlRun final : private tools::CallFollowerListener {
 
   const tools::Context* context_ = nullptr;
   bool known_ = false;  ///< the context has been looked at
-  std::uint32_t level_ = 0, space_ = 0;
+  std::uint32_t level_ = 0;
+  AddressSpaceId space_ = 0;
   const tools::Context::Open* open_ = nullptr;
   std::uint64_t window_ = 1;
   // What is being observed:

@@ -50,7 +50,7 @@ class MetricRun {
 
  private:
   class Access;
-  using Values = std::map<std::uint32_t, std::int64_t>;  ///< by CR3
+  using Values = std::map<AddressSpaceId, std::int64_t>;  ///< by CR3
 
   bool part_of_focus(const Point& point, std::string* text) const;
   bool part_of_focus(const Resource& resource, const Point& point, std::string* text) const;
@@ -64,7 +64,7 @@ class MetricRun {
   std::size_t number_;
   bool in_context_ = false;            ///< what runs is part of the focus' contexts
   std::vector<std::string> contexts_;  ///< of each resource of the focus: what it is now
-  std::uint32_t space_ = 0;
+  AddressSpaceId space_ = 0;
   std::uint64_t wall_starts_ = 0;
   std::uint64_t unknown_ = 0;             ///< lines that came upon an argument no evidence tells
   std::map<std::string, Values> values_;  ///< by focus

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,12 +32,12 @@ struct Region {
   std::uint64_t reads = 0, writes = 0, tables = 0, user = 0, external_writes = 0,
                 external_bytes = 0;
   /// Address spaces that accessed it, in the order of their coming.
-  std::array<std::uint32_t, kSpacesKept> spaces{};
+  std::array<AddressSpaceId, kSpacesKept> spaces{};
   std::uint32_t space_count = 0;
   bool more_spaces = false;
   bool changed = false;  ///< something was stored there, of a sampled run
 
-  void accessed_by(std::uint32_t space) {
+  void accessed_by(AddressSpaceId space) {
     if (space_count != 0 && spaces[space_count - 1] == space) return;
     const auto end = spaces.begin() + space_count;
     if (std::find(spaces.begin(), end, space) != end) return;
@@ -59,7 +60,7 @@ struct Region {
 /// Addresses that are no memory in a PC: the window of the display adapter, and what lies beyond
 /// its memory (IBM Personal Computer AT Technical Reference, "System memory map"). Beyond 4 GiB a
 /// PC has the rest of its memory.
-bool is_device(MachineAddr address, const MachineFacts& machine) {
+bool is_device(PhysAddr address, const MachineFacts& machine) {
   constexpr std::uint64_t kDisplay = 0xa0000, kBehindDisplay = 0xc0000;
   if (address.value >= kDisplay && address.value < kBehindDisplay) return true;
   constexpr std::uint64_t kFirmware = 0x100000;
@@ -99,8 +100,8 @@ class MapTool final : public Tool {
   Sampled sampled() const override {
     return {Sampled::Which::some, "reads, writes, user, tables, processes"};
   }
-  void stored_to(std::span<const std::uint32_t> frames) override {
-    for (const std::uint32_t page : frames) find_frame(page).changed = true;
+  void stored_to(std::span<const FrameNumber> frames) override {
+    for (const FrameNumber page : frames) find_frame(page).changed = true;
   }
   std::unique_ptr<Tool> part() const override { return std::make_unique<MapTool>(shown_, setup_); }
   void follow(Tool&&) override {}
@@ -109,8 +110,8 @@ class MapTool final : public Tool {
   void report(Report& out) const override;
 
  private:
-  static constexpr std::uint32_t kFramesInTable = 1024;
-  using FrameTable = std::array<Region, kFramesInTable>;
+  static constexpr FrameNumber kFramesInTable = 1024;
+  using FrameBlock = std::array<Region, kFramesInTable>;
   using Regions = std::map<std::uint64_t, Region>;  ///< by number
 
   struct Piece {
@@ -119,7 +120,7 @@ class MapTool final : public Tool {
     std::uint64_t space = ~std::uint64_t{0};  ///< that executed it last
   };
   /// It is executed in another address space than before.
-  void note_space(Piece& piece, std::uint32_t space) {
+  void note_space(Piece& piece, AddressSpaceId space) {
     piece.space = space;
     for (const StaticInstruction& i : piece.block->instructions()) {
       find_frame(i.physical.page()).accessed_by(space);
@@ -144,20 +145,20 @@ class MapTool final : public Tool {
   struct Actor {
     explicit Actor(const Context& context)
         : space(context.address_space()), user(context.level() == Context::kUserLevel ? 1 : 0) {}
-    std::uint32_t space;
+    AddressSpaceId space;
     std::uint64_t user;
   };
   /// The frame that was asked for last is nearly always asked for again, one of reads, one of
   /// writes.
   Region& frame(PhysAddr at, bool write) {
-    const std::uint32_t page = at.page();
+    const FrameNumber page = at.page();
     Latest& latest = latest_[write ? 1 : 0];
     if (latest.page != page || latest.region == nullptr) latest = {page, &find_frame(page)};
     return *latest.region;
   }
-  Region& find_frame(std::uint32_t page) {
-    std::unique_ptr<FrameTable>& table = frames_[page / kFramesInTable];
-    if (table == nullptr) table = std::make_unique<FrameTable>();
+  Region& find_frame(FrameNumber page) {
+    std::unique_ptr<FrameBlock>& table = frames_[page / kFramesInTable];
+    if (table == nullptr) table = std::make_unique<FrameBlock>();
     return (*table)[page % kFramesInTable];
   }
   void count(const Reference& r, const Actor& actor) {
@@ -171,13 +172,10 @@ class MapTool final : public Tool {
     region.user += actor.user;
   }
   Regions pages() const;
-  std::uint64_t machine_page(std::uint64_t page) const {
-    return setup_.machine.machine_address(PhysAddr{page * kPageSize}).page();
-  }
   std::string processes(const Region& region) const;
 
   struct Latest {
-    std::uint32_t page = 0;
+    FrameNumber page = 0;
     Region* region = nullptr;
   };
 
@@ -186,28 +184,27 @@ class MapTool final : public Tool {
   std::deque<Piece> pieces_;
   std::array<Latest, 2> latest_;  ///< of reads, of writes
   FrameMarks code_;
-  std::array<std::unique_ptr<FrameTable>, (std::size_t{1} << 20) / kFramesInTable> frames_;
+  std::unordered_map<FrameNumber, std::unique_ptr<FrameBlock>> frames_;
 };
 
 /// Page frames that were used.
 MapTool::Regions MapTool::pages() const {
   Regions regions;
-  for (std::size_t t = 0; t < frames_.size(); ++t) {
-    if (frames_[t] == nullptr) continue;
+  for (const auto& [number, block] : frames_) {
     for (std::size_t i = 0; i < kFramesInTable; ++i) {
-      const Region& r = (*frames_[t])[i];
+      const Region& r = (*block)[i];
       const bool used = r.space_count != 0 || r.external_writes != 0 || r.changed;
-      if (used) regions[machine_page(t * kFramesInTable + i)] = r;
+      if (used) regions[number * kFramesInTable + i] = r;
     }
   }
   for (const auto& [number, marks] : code_.frames()) {
     for (const std::uint64_t word : *marks) {
-      regions[machine_page(number)].code_bytes += static_cast<std::uint64_t>(std::popcount(word));
+      regions[number].code_bytes += static_cast<std::uint64_t>(std::popcount(word));
     }
   }
   if (setup_.recording == nullptr) return regions;
   for (const auto& [number, page] : setup_.recording->image.pages()) {
-    regions[machine_page(number)].image_bytes += page->valid.count();
+    regions[number].image_bytes += page->valid.count();
   }
   return regions;
 }
@@ -215,7 +212,7 @@ MapTool::Regions MapTool::pages() const {
 std::string MapTool::processes(const Region& region) const {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < region.space_count; ++i) {
-    const std::uint32_t space = region.spaces[i];
+    const AddressSpaceId space = region.spaces[i];
     std::string name =
         setup_.names != nullptr ? setup_.names->process_of(space) : hexadecimal(space);
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -265,7 +262,7 @@ void MapTool::report(Report& out) const {
                              r.tables,
                              r.external_writes,
                              r.external_bytes,
-                             yes(is_device(MachineAddr{address}, setup_.machine)),
+                             yes(is_device(PhysAddr{address}, setup_.machine)),
                              processes(r)};
     if (setup_.sampled) row.emplace_back(yes(r.changed));
     table.row(std::move(row));

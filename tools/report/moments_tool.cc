@@ -120,11 +120,11 @@ Kind kind_of(DeliveredEvent::Kind kind) {
 
 /// As a trace notes it (docs/formats/kt.md, "Notes"); nullopt: it does not.
 std::optional<KtNote> note_of(const MachineEvent& event) {
-  const auto at = [&](KtNote::Kind kind, std::uint32_t where, std::uint32_t value) {
+  const auto at = [&](KtNote::Kind kind, std::uint64_t where, std::uint64_t value) {
     KtNote note = note_at(kind, event.position);
     note.where = where;
     note.size = event.size;
-    note.value = value;
+    note.value = static_cast<std::uint32_t>(value);
     return note;
   };
   switch (event.kind) {
@@ -135,7 +135,7 @@ std::optional<KtNote> note_of(const MachineEvent& event) {
     case MachineEvent::Kind::port_write:
       return at(KtNote::Kind::port_write, event.port, event.value);
     case MachineEvent::Kind::external_write:
-      return at(KtNote::Kind::external_write, event.physical.u32(), 0);
+      return at(KtNote::Kind::external_write, event.physical.value, 0);
     case MachineEvent::Kind::halted:
       return at(KtNote::Kind::halted, 0, 0);
     case MachineEvent::Kind::shutdown:

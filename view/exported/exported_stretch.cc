@@ -49,7 +49,7 @@ std::vector<StepAccess> kept_accesses(const RecordedStep& step) {
 struct ExportedStretch::Shape {
   std::size_t number = 0;
   LinearAddr linear;
-  std::uint32_t frame = 0;  ///< in which it begins
+  FrameNumber frame = 0;  ///< in which it begins
   std::vector<std::uint8_t> code;
   std::string text, place;
   std::uint8_t bits = 32;
@@ -161,7 +161,7 @@ void ExportedStretch::begin_at(const Moment& moment, const CpuState& state) {
 /// For each frame that is touched: its number, which of its bytes are known, and these bytes.
 void ExportedStretch::copy_frames() {
   const Memory& memory = view_.machine().memory();
-  for (const std::uint32_t frame : frames_) {
+  for (const FrameNumber frame : frames_) {
     const PhysAddr first{frame * kPageSize};
     const bool is_there = memory.is_mapped(frame);
     const bool all = is_there && memory.is_defined(first, kPageSize);
@@ -252,7 +252,7 @@ void ExportedStretch::take_access(const StepAccess& access, const RecordedStep& 
   const std::uint64_t physical = access.physical.value;
   for (std::uint64_t page = physical / kPageSize;
        page <= (physical + std::max(access.size, 1u) - 1) / kPageSize; ++page) {
-    frames_.insert(static_cast<std::uint32_t>(page));
+    frames_.insert(page);
   }
   values.address = physical;
   if (has_linear(access)) {

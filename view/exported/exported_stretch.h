@@ -26,7 +26,7 @@ class ExportedStretch {
   std::uint64_t steps() const { return steps_; }
   Moment begin() const { return begin_; }
   Moment end() const { return end_; }
-  const std::set<std::uint32_t>& frames() const { return frames_; }
+  const std::set<FrameNumber>& frames() const { return frames_; }
   /// What the columns mean.
   nlohmann::ordered_json description() const;
   /// The columns, each with its length in front.
@@ -54,7 +54,7 @@ class ExportedStretch {
   RunView& view_;
   std::map<ShapeKey, std::size_t> numbers_;
   std::vector<std::unique_ptr<Shape>> shapes_;
-  std::set<std::uint32_t> frames_;
+  std::set<FrameNumber> frames_;
   ByteWriter path_, bytes_, memory_;
   ByteWriter waiting_;  ///< the steps, until they are written
   nlohmann::ordered_json events_ = nlohmann::ordered_json::array();

@@ -19,7 +19,7 @@ std::string linear_text(const RunView& view, LinearAddr at) {
 
 std::string physical_text(const RunView& view, PhysAddr at) {
   const CpuTraits& traits = cpu_traits(view.file().recording().initial.model);
-  return fmt::format("{:0{}x}", view.bus().machine(at).value, traits.address_pins <= 20 ? 5 : 8);
+  return fmt::format("{:0{}x}", at.value, traits.address_pins <= 20 ? 5 : 8);
 }
 
 std::string bytes_text(std::span<const std::uint8_t> bytes) {

@@ -28,7 +28,7 @@ struct CodeLine {
   std::uint8_t bits = 32;
   bool completed = true, repeated = false;
   std::uint32_t steps = 1;
-  std::uint32_t space = 0;
+  AddressSpaceId space = 0;
   Json reads = Json::array(), writes = Json::array(), ports = Json::array(), events = Json::array();
   std::map<std::size_t, RegisterValue> changes;
 };

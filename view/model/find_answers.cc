@@ -45,7 +45,7 @@ Json symbols_like(const RunView& view, const std::string& text) {
 Json text_in_memory(const RunView& view, const std::string& text) {
   Json list = Json::array();
   const Memory& memory = view.machine().memory();
-  for (const std::uint32_t page : memory.mapped_pages()) {
+  for (const FrameNumber page : memory.mapped_pages()) {
     if (!memory.has_defined(page)) continue;
     const auto* const bytes =
         reinterpret_cast<const char*>(memory.host(PhysAddr{page * kPageSize}));

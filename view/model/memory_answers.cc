@@ -24,7 +24,7 @@ bool is_physical(const Query& query) {
 
 /// Where an address of the space lies just now; nullopt where nothing is.
 std::optional<PhysAddr> lies_at(const RunView& view, bool physical, std::uint64_t address) {
-  if (physical) return view.bus().held(MachineAddr{address});
+  if (physical) return PhysAddr{address};
   return view.machine().find(LinearAddr{address});
 }
 

@@ -249,7 +249,7 @@ Json answer_timeline(RunView& view, const Query& query) {
     if (known > from && !view.listen(near, Detail::nothing, {0, {known, 0}}, view.limit())) {
       json["known_to"] = near.told_to();
     }
-    std::map<std::uint32_t, std::uint32_t> numbers;
+    std::map<AddressSpaceId, std::uint32_t> numbers;
     for (std::size_t i = 0; i < all.processes().size(); ++i) {
       numbers[all.processes()[i].space] = static_cast<std::uint32_t>(i);
     }

@@ -119,7 +119,7 @@ RunBucket RunIndex::totals() const {
 // ---------------------------------------------------------------------------------------------
 // Processes
 
-std::uint32_t RunIndex::process_number(std::uint32_t space, std::uint64_t at) {
+std::uint32_t RunIndex::process_number(AddressSpaceId space, std::uint64_t at) {
   const auto found = numbers_.find(space);
   if (found != numbers_.end()) return found->second;
   // Those beyond are counted with the last one.
@@ -135,7 +135,7 @@ std::uint32_t RunIndex::process_number(std::uint32_t space, std::uint64_t at) {
 }
 
 void RunIndex::settle_process(std::uint64_t at) {
-  const std::uint32_t space = guest_.names().space_of(machine_->engine().address_space());
+  const AddressSpaceId space = guest_.names().space_of(machine_->engine().address_space());
   if (!processes_.empty() && processes_[running_].space == space) return;
   running_ = process_number(space, at);
   ++processes_[running_].switches;
@@ -146,14 +146,14 @@ void RunIndex::settle_process(std::uint64_t at) {
   add_event(event);
 }
 
-void RunIndex::address_space(std::uint32_t cr3, Position now) { guest_.address_space(cr3, now); }
+void RunIndex::address_space(AddressSpaceId cr3, Position now) { guest_.address_space(cr3, now); }
 
-void RunIndex::executed(std::uint32_t space, const std::string&, Position now) {
+void RunIndex::executed(AddressSpaceId space, const std::string&, Position now) {
   const std::uint32_t number = process_number(guest_.names().space_of(space), now.instruction);
   processes_[number].name = guest_.names().name(space).value_or("");
 }
 
-void RunIndex::renamed(std::uint32_t space, const std::string& name, Position now) {
+void RunIndex::renamed(AddressSpaceId space, const std::string& name, Position now) {
   processes_[process_number(guest_.names().space_of(space), now.instruction)].name = name;
 }
 
@@ -162,7 +162,7 @@ std::string RunIndex::process_label(std::size_t number) const {
   return process.name.empty() ? fmt::format("{:08x}", process.space) : process.name;
 }
 
-std::string RunIndex::process_name(std::uint32_t space) const {
+std::string RunIndex::process_name(AddressSpaceId space) const {
   const auto found = numbers_.find(guest_.names().space_of(space));
   return found == numbers_.end() ? std::string() : processes_[found->second].name;
 }

@@ -45,8 +45,8 @@ struct RunEvent {
 };
 
 struct RunProcess {
-  std::uint32_t space = 0;  ///< CR3
-  std::string name;         ///< empty where it is not known
+  AddressSpaceId space = 0;  ///< CR3
+  std::string name;          ///< empty where it is not known
   std::uint64_t first = 0, last = 0, instructions = 0, switches = 0, calls = 0;
 };
 
@@ -100,7 +100,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::optional<std::uint64_t> shutdown_at() const { return shutdown_at_; }
   RunBucket totals() const;
   /// What the process with these page tables is called: a name, or CR3.
-  std::string process_name(std::uint32_t space) const;
+  std::string process_name(AddressSpaceId space) const;
   std::string process_label(std::size_t number) const;
 
   citcat::Interest interest() const override { return {.code = Detail::blocks}; }
@@ -116,19 +116,19 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
   void halted(Position now) override;
   void shutdown(Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
+  void address_space(AddressSpaceId cr3, Position now) override;
 
  private:
   void began(const tools::SystemCall& call) override;
   void ended(const tools::SystemCall& call) override;
-  void executed(std::uint32_t space, const std::string& path, Position now) override;
-  void renamed(std::uint32_t space, const std::string& name, Position now) override;
+  void executed(AddressSpaceId space, const std::string& path, Position now) override;
+  void renamed(AddressSpaceId space, const std::string& name, Position now) override;
   RunBucket& bucket(std::uint64_t instruction);
   void completed(std::uint64_t from, std::uint64_t to);
   void halve();
   void add_event(RunEvent event);
   void follow_streak(std::uint8_t vector, bool exception, std::uint64_t at);
-  std::uint32_t process_number(std::uint32_t space, std::uint64_t at);
+  std::uint32_t process_number(AddressSpaceId space, std::uint64_t at);
   void settle_process(std::uint64_t at);
 
   std::uint64_t from_, told_to_, width_;
@@ -138,7 +138,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::vector<RunBucket> buckets_;
   std::map<std::uint32_t, std::uint32_t> shares_;  ///< of the last bucket, by process
   std::vector<RunProcess> processes_;
-  std::map<std::uint32_t, std::uint32_t> numbers_;  ///< of processes, by CR3
+  std::map<AddressSpaceId, std::uint32_t> numbers_;  ///< of processes, by CR3
   std::uint32_t running_ = 0;
   std::vector<RunEvent> events_;
   std::uint64_t events_to_ = ~std::uint64_t{0};

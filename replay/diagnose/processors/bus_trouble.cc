@@ -125,7 +125,7 @@ BusNeighbourhood neighbourhood_of(const MachineFile& machine,
     }
     const bool on_line =
         trouble.address && is_of_memory(its.event) &&
-        address_of(its.event).low32() / line_bytes == trouble.address->low32() / line_bytes;
+        address_of(its.event).value / line_bytes == trouble.address->value / line_bytes;
     if (on_line) {
       line.push_back(its);
       if (line.size() > kOfLine) line.pop_front();

@@ -26,7 +26,7 @@ std::string what(const BusTransaction& t) {
   if (t.op == BusOp::nmi) return "an NMI";
   if (t.op == BusOp::interrupt_acknowledge) return fmt::format("the interrupt {:02x}", t.data[0]);
   const bool port = t.op == BusOp::io_read || t.op == BusOp::io_write;
-  return fmt::format("a {} of {} bytes at {:0{}x}", bus_op_name(t.op), t.size, t.address.low32(),
+  return fmt::format("a {} of {} bytes at {:0{}x}", bus_op_name(t.op), t.size, t.address.value,
                      port ? 4 : 8);
 }
 

@@ -68,7 +68,7 @@ bool is_shown_by(const ReplayedAccess& access, const BusTransaction& t, std::uin
   if (line) {
     if (access.op == BusOp::io_read || access.op == BusOp::io_write) return false;
     if ((t.op == BusOp::code_read) != (access.op == BusOp::code_read)) return false;
-    const PhysAddr base{t.address.low32() / line_bytes * line_bytes};
+    const PhysAddr base{t.address.value / line_bytes * line_bytes};
     return overlap(base, line_bytes, access.address, access.size);
   }
   if (t.op != access.op) return false;

@@ -29,7 +29,7 @@ class AnchorGate final : public Observer {
     std::uint64_t stores = 0;          ///< on the bus or not
     /// Addresses of the bytes of data read since the last of these or interrupt, page walks left
     /// out.
-    std::vector<std::uint32_t> reads;
+    std::vector<std::uint64_t> reads;
   };
 
   explicit AnchorGate(PortCount ports) : ports_(ports) {}
@@ -89,7 +89,7 @@ class AnchorGate final : public Observer {
   void cache_flushed(bool write_back, Position now) override {
     if (cache_ != nullptr) cache_->cache_flushed(write_back, now);
   }
-  void address_space(std::uint32_t cr3, Position now) override {
+  void address_space(AddressSpaceId cr3, Position now) override {
     if (cache_ != nullptr) cache_->address_space(cr3, now);
   }
   void delivered(const DeliveredEvent& event, Position now) override {
@@ -104,7 +104,7 @@ class AnchorGate final : public Observer {
   void on_delivery(std::function<void()> call) { on_delivery_ = std::move(call); }
 
  private:
-  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).low32(); }
+  std::uint64_t captured(PhysAddr a) const { return machine_->memory().captured(a).value; }
   void count_read(PhysAddr a, std::uint32_t size, AccessKind kind) {
     if (kind == AccessKind::walk) {
       tables_.insert(captured(a) / kPageSize);
@@ -137,7 +137,7 @@ class AnchorGate final : public Observer {
   bool follows_reads_ = false, closed_ = false;
   Progress progress_;
   std::optional<std::uint32_t> first_system_read_;
-  std::unordered_set<std::uint32_t> tables_;  ///< frames of page tables
+  std::unordered_set<FrameNumber> tables_;  ///< frames of page tables
 };
 
 }  // namespace citcat

@@ -66,11 +66,11 @@ void RegisterFilter::learn_saves(const Candidates& found) {
                 run_.interrupt(interrupt_).anchor.writes + kBytes);
   run_.replay().compare(true);
   saves.end();
-  std::unordered_set<std::uint32_t> seen;
+  std::unordered_set<std::uint64_t> seen;
   for (const SavedRegister& save : saves.saves()) {
     // Where bytes are stored twice the evidence keeps the first.
     std::uint32_t fresh = 0;
-    while (fresh < save.size && seen.insert(save.address.plus32(fresh).low32()).second) ++fresh;
+    while (fresh < save.size && seen.insert(save.address.plus32(fresh).value).second) ++fresh;
     using Kind = Known::Kind;
     know({save.is_segment ? Kind::segment : Kind::general, save.number, 0, 0}, save.address, fresh);
   }
@@ -107,7 +107,7 @@ bool RegisterFilter::fits() const {
 
 bool ReadFilter::fits() const {
   if (!asks_) return true;
-  std::vector<std::uint32_t> sorted = reads();
+  std::vector<std::uint64_t> sorted = reads();
   if (sorted.size() != expected_.size()) return false;
   std::sort(sorted.begin(), sorted.end());
   return sorted == expected_;
@@ -145,7 +145,7 @@ void ReadFilter::expect(std::size_t interrupt, const PlacementRun::Place& window
     end = table.base() - 1;
   }
   std::copy_if(shown->begin(), end, std::back_inserter(expected_),
-               [&](std::uint32_t a) { return !run_.gate().is_table(PhysAddr{a}); });
+               [&](std::uint64_t a) { return !run_.gate().is_table(PhysAddr{a}); });
   std::sort(expected_.begin(), expected_.end());
 }
 

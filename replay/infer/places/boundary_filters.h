@@ -81,13 +81,13 @@ class ReadFilter {
   bool is_passed() const { return asks_ && reads().size() > expected_.size(); }
 
  private:
-  const std::vector<std::uint32_t>& reads() const { return run_.gate().progress().reads; }
+  const std::vector<std::uint64_t>& reads() const { return run_.gate().progress().reads; }
   std::uint32_t first_read_of_delivery(std::size_t interrupt, const PlacementRun::Place& window);
 
   PlacementRun& run_;
   const InterruptSurroundings& surroundings_;
   bool asks_ = false;
-  std::vector<std::uint32_t> expected_;  ///< addresses, sorted
+  std::vector<std::uint64_t> expected_;  ///< addresses, sorted
 };
 
 }  // namespace citcat

@@ -16,9 +16,9 @@ template <class F>
 void for_each_dword(PhysAddr a, std::size_t size, F&& visit) {
   std::size_t done = 0;
   while (done < size) {
-    const std::uint32_t at = a.low32() + static_cast<std::uint32_t>(done);
+    const std::uint64_t at = a.value + done;
     const std::size_t n = std::min<std::size_t>(size - done, 4 - at % 4);
-    visit(at & ~3u, static_cast<std::uint8_t>(((1u << n) - 1) << at % 4));
+    visit(at & ~std::uint64_t{3}, static_cast<std::uint8_t>(((1u << n) - 1) << at % 4));
     done += n;
   }
 }
@@ -42,7 +42,7 @@ void FrameWatch::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKi
   if (s_.frames.empty()) return;
   const PhysAddr at = machine_->memory().captured(a);
   for (Frame& f : s_.frames) {
-    for_each_dword(at, bytes.size(), [&f](std::uint32_t dword, std::uint8_t mask) {
+    for_each_dword(at, bytes.size(), [&f](std::uint64_t dword, std::uint8_t mask) {
       if (!f.returned) {
         f.stored[dword] |= mask;
         return;
@@ -88,12 +88,12 @@ std::vector<FrameWatch::Found> FrameWatch::written_back(PhysAddr line,
     here.returned = f.returned;
     here.age = f.age;
     for (std::uint32_t i = 0; i < data.size(); ++i) {
-      const std::uint32_t at = line.low32() + i;
-      const auto stored = f.stored.find(at & ~3u);
+      const std::uint64_t at = line.value + i;
+      const auto stored = f.stored.find(at & ~std::uint64_t{3});
       if (stored == f.stored.end() || (stored->second >> at % 4 & 1) == 0) continue;
       here.bytes.push_back({PhysAddr{at}, data[i]});
-      if (!f.eip_at || at - f.eip_at->low32() >= f.eip_size) continue;
-      const unsigned shift = 8 * (at - f.eip_at->low32());
+      if (!f.eip_at || at - f.eip_at->value >= f.eip_size) continue;
+      const std::uint64_t shift = 8 * (at - f.eip_at->value);
       here.eip_mask |= std::uint64_t{0xff} << shift;
       here.eip |= std::uint64_t{data[i]} << shift;
     }

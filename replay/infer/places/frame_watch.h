@@ -49,7 +49,7 @@ class FrameWatch final : public Observer {
     std::optional<PhysAddr> eip_at;
     std::uint8_t eip_size = 0;
     /// Bytes left behind, by aligned dwords: bit i is byte i.
-    std::unordered_map<std::uint32_t, std::uint8_t> stored;
+    std::unordered_map<std::uint64_t, std::uint8_t> stored;
   };
   /// What is watched, to come back to.
   struct State {

@@ -16,7 +16,7 @@ bool InterruptEvidence::stores(std::uint64_t value, unsigned size) const {
 }
 
 std::optional<std::uint8_t> InterruptEvidence::stored(PhysAddr address) const {
-  const auto byte = bytes_.find(address.low32());
+  const auto byte = bytes_.find(address.value);
   if (byte == bytes_.end()) return std::nullopt;
   return byte->second;
 }
@@ -68,7 +68,7 @@ class InterruptScan {
     if (!shows_reads_) return;
     too_many_ |= reads_.size() + t.size > InterruptEvidence::kReadBytes;
     for (std::uint32_t i = 0; i < t.size && !too_many_; ++i)
-      reads_.push_back(t.address.plus32(i).low32());
+      reads_.push_back(t.address.plus32(i).value);
   }
   void write(const BusTransaction& t) {
     forget_reads();
@@ -76,8 +76,8 @@ class InterruptScan {
     InterruptEvidence& e = found_[next_ - 1];
     if (e.is_full()) return;
     for (std::uint32_t i = 0; i < t.size; ++i) {
-      e.order_.push_back(t.address.plus32(i).low32());
-      e.bytes_.emplace(t.address.plus32(i).low32(), t.data[i]);
+      e.order_.push_back(t.address.plus32(i).value);
+      e.bytes_.emplace(t.address.plus32(i).value, t.data[i]);
     }
   }
 
@@ -85,7 +85,7 @@ class InterruptScan {
   bool shows_reads_;
   std::vector<InterruptEvidence> found_;
   std::size_t next_ = 0;  ///< interrupt not reached yet
-  std::vector<std::uint32_t> reads_;
+  std::vector<std::uint64_t> reads_;
   bool too_many_ = false;
 };
 

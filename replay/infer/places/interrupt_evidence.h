@@ -27,17 +27,17 @@ class InterruptEvidence {
   std::size_t stored_bytes() const { return order_.size(); }
   bool is_full() const { return order_.size() >= kStoredBytes; }
   /// The addresses of the bytes stored, as the bus showed them.
-  const std::vector<std::uint32_t>& stored_order() const { return order_; }
+  const std::vector<std::uint64_t>& stored_order() const { return order_; }
 
   /// Addresses of the bytes of data read since the last store, port access or interrupt before it,
   /// in bus order; nullopt where the capture does not show every read, or where they are too many.
-  const std::optional<std::vector<std::uint32_t>>& reads() const { return reads_; }
+  const std::optional<std::vector<std::uint64_t>>& reads() const { return reads_; }
 
  private:
   friend class InterruptScan;
-  std::vector<std::uint32_t> order_;  ///< addresses of the bytes stored, as the bus showed them
-  std::unordered_map<std::uint32_t, std::uint8_t> bytes_;
-  std::optional<std::vector<std::uint32_t>> reads_;
+  std::vector<std::uint64_t> order_;  ///< addresses of the bytes stored, as the bus showed them
+  std::unordered_map<std::uint64_t, std::uint8_t> bytes_;
+  std::optional<std::vector<std::uint64_t>> reads_;
 };
 
 /// The surroundings of every interrupt of `schedule`, in its order; nothing of those that a marker

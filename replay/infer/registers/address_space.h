@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "events/machine/address_space.h"
 #include "events/recording.h"
 #include "replay/infer/registers/page_map.h"
 #include "replay/infer/registers/protected_entry.h"
@@ -16,13 +17,12 @@ namespace citcat {
 
 struct AddressSpace {
   bool paging = false;
-  std::uint32_t cr3 = 0;  ///< where the highest table is held
+  AddressSpaceId cr3 = 0;  ///< where the highest table is held
 };
 
-/// The page tables that an entry was made with, if any, on the bus of a recording, which must
-/// outlive them.
-inline PageTables tables_of(const ProtectedEntry& entry, const Recording& recording) {
-  return (entry.long_mode ? kFourLevels : kTwoLevels).of(recording.bus);
+/// The page tables that an entry was made with, if any.
+inline PageTables tables_of(const ProtectedEntry& entry) {
+  return entry.long_mode ? kFourLevels : kTwoLevels;
 }
 
 /// Every page directory that the handler may have been entered with: those that put it where it was
@@ -34,7 +34,7 @@ std::vector<AddressSpace> find_address_spaces(const Recording& recording,
 
 /// Physical addresses that the bus shows being accessed directly after a walk of page tables, with
 /// the number of the linear page that was walked to. The first walk counts.
-std::map<std::uint32_t, std::uint64_t> walked_pages(const Recording& recording,
+std::map<std::uint64_t, std::uint64_t> walked_pages(const Recording& recording,
                                                     EvidenceReader& evidence,
                                                     const PageTables& tables,
                                                     const std::vector<AddressSpace>& spaces);

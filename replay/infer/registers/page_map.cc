@@ -5,11 +5,11 @@
 
 namespace citcat {
 
-PageMap::PageMap(const PageTables& tables, std::uint32_t cr3, const ReadDword& read) {
+PageMap::PageMap(const PageTables& tables, AddressSpaceId cr3, const ReadDword& read) {
   read_level(tables, tables.levels, PhysAddr{cr3}, {}, read);
 }
 
-void PageMap::add_page(LinearAddr page, std::uint32_t frame) {
+void PageMap::add_page(LinearAddr page, FrameNumber frame) {
   frame_of_[page.page()] = frame;
   pages_of_.emplace(frame, page.page());
 }
@@ -35,30 +35,17 @@ void PageMap::read_level(const PageTables& tables, unsigned level, PhysAddr tabl
     // What bit 47 is, those above it are.
     if (level == 4 && i >= entries / 2) here.value |= ~std::uint64_t{0} << 48;
     if (level != 1 && tables.may_be_large(level) && e->is_large()) {
-      add_large(tables, here, 1u << tables.shift(level), *e);
-    } else if (const auto named = tables.named_by(*e); named && level == 1) {
-      add_page(here, named->page());
-    } else if (named) {
-      read_level(tables, level - 1, *named, here, read);
+      const std::uint32_t bytes = 1u << tables.shift(level);
+      large_[here.value] = {e->address().begin_of(bytes), bytes};
+    } else if (level == 1) {
+      add_page(here, e->address().page());
+    } else {
+      read_level(tables, level - 1, e->address(), here, read);
     }
   }
 }
 
-/// Beyond 4 GiB each piece is held somewhere by itself, if it is.
-void PageMap::add_large(const PageTables& tables, LinearAddr begin, std::uint32_t bytes,
-                        PageEntry entry) {
-  const MachineAddr page = entry.address().begin_of(bytes);
-  if (page.value >> 32 == 0) {
-    large_[begin.value] = {PhysAddr{page.value}, bytes};
-    return;
-  }
-  for (std::uint32_t at = 0; at < bytes; at += kPageSize) {
-    if (const auto piece = tables.held(MachineAddr{page.value + at}))
-      add_page(LinearAddr{begin.value + at}, piece->page());
-  }
-}
-
-std::optional<PhysAddr> PageMap::translate(const PageTables& tables, std::uint32_t cr3,
+std::optional<PhysAddr> PageMap::translate(const PageTables& tables, AddressSpaceId cr3,
                                            LinearAddr address, const ReadDword& read) {
   PhysAddr table{cr3};
   for (unsigned level = tables.levels;; --level) {
@@ -66,13 +53,10 @@ std::optional<PhysAddr> PageMap::translate(const PageTables& tables, std::uint32
     if (!e || !e->is_present()) return std::nullopt;
     if (tables.may_be_large(level) && e->is_large()) {
       const std::uint32_t bytes = 1u << tables.shift(level);
-      const MachineAddr page = e->address().begin_of(bytes);
-      return tables.held(MachineAddr{page.value + address.offset_in(bytes)});
+      return PhysAddr{e->address().begin_of(bytes).value + address.offset_in(bytes)};
     }
-    const auto named = tables.named_by(*e);
-    if (!named) return std::nullopt;
-    if (level == 1) return named->plus32(address.offset_in_page());
-    table = *named;
+    table = e->address();
+    if (level == 1) return table.plus32(address.offset_in_page());
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "events/machine/address.h"
+#include "events/machine/address_space.h"
 #include "events/recording.h"
 
 namespace citcat {
@@ -20,25 +21,13 @@ struct PageEntry {
   bool is_present() const { return (value & 1) != 0; }
   bool is_large() const { return (value & 0x80) != 0; }
   /// The address of the table or page that the entry names.
-  MachineAddr address() const { return MachineAddr{value & 0x000ffffffffff000}; }
+  PhysAddr address() const { return PhysAddr{value & 0x000ffffffffff000}; }
 };
 
 /// How page tables are laid out. Level 1 is that of the page tables, the highest is where CR3
 /// points.
 struct PageTables {
   unsigned levels = 2, entry_bytes = 4, index_bits = 10;
-  /// Says where memory beyond 4 GiB is held; without it, nothing of it is.
-  const BusModel* bus = nullptr;
-
-  PageTables of(const BusModel& machine) const {
-    return {levels, entry_bytes, index_bits, &machine};
-  }
-  /// Where memory is held, as far as it is.
-  std::optional<PhysAddr> held(MachineAddr a) const {
-    return bus == nullptr ? BusModel().held(a) : bus->held(a);
-  }
-  /// Where the table or page is held that an entry names.
-  std::optional<PhysAddr> named_by(PageEntry entry) const { return held(entry.address()); }
 
   unsigned shift(unsigned level) const { return 12 + index_bits * (level - 1); }
   std::uint32_t index(unsigned level, LinearAddr a) const {
@@ -60,7 +49,7 @@ class PageMap {
   /// The dword at a physical address, where it is known.
   using ReadDword = std::function<std::optional<std::uint32_t>(PhysAddr)>;
   /// Reads all tables under the one at `cr3`.
-  PageMap(const PageTables& tables, std::uint32_t cr3, const ReadDword& read);
+  PageMap(const PageTables& tables, AddressSpaceId cr3, const ReadDword& read);
   /// Without paging: linear addresses are physical.
   PageMap() : paging_(false) {}
 
@@ -68,7 +57,7 @@ class PageMap {
   static std::optional<PageEntry> entry(const PageTables& tables, PhysAddr at,
                                         const ReadDword& read);
   /// Where one address lies, read afresh; nullopt where nothing is mapped or an entry is not known.
-  static std::optional<PhysAddr> translate(const PageTables& tables, std::uint32_t cr3,
+  static std::optional<PhysAddr> translate(const PageTables& tables, AddressSpaceId cr3,
                                            LinearAddr address, const ReadDword& read);
   std::optional<PhysAddr> translate(LinearAddr address) const;
   /// Every known linear address of a physical one, highest first.
@@ -81,13 +70,12 @@ class PageMap {
   };
   void read_level(const PageTables& tables, unsigned level, PhysAddr table, LinearAddr begin,
                   const ReadDword& read);
-  void add_page(LinearAddr page, std::uint32_t frame);
-  void add_large(const PageTables& tables, LinearAddr begin, std::uint32_t bytes, PageEntry entry);
+  void add_page(LinearAddr page, FrameNumber frame);
 
   bool paging_ = true;
-  std::map<std::uint64_t, std::uint32_t> frame_of_;       ///< by linear page, of 4 KiB pages
-  std::multimap<std::uint32_t, std::uint64_t> pages_of_;  ///< the reverse
-  std::map<std::uint64_t, LargePage> large_;              ///< by linear address
+  std::map<std::uint64_t, FrameNumber> frame_of_;       ///< by linear page, of 4 KiB pages
+  std::multimap<FrameNumber, std::uint64_t> pages_of_;  ///< the reverse
+  std::map<std::uint64_t, LargePage> large_;            ///< by linear address
 };
 
 }  // namespace citcat

@@ -66,14 +66,14 @@ class EntryReader {
   /// The task segment holds, side by side, ESP and SS of each inner level, whose descriptor is
   /// read (SDM vol. 3, figure 7-2: ESP0 is at 4, ESP1 at 12, ESP2 at 20).
   bool find_inner_stack(PhysAddr top, std::uint32_t esp, std::uint32_t ss) {
-    const std::uint32_t table = entry_.code_descriptor.low32() - (entry_.handler_cs & 0xfff8u);
+    const std::uint64_t table = entry_.code_descriptor.value - (entry_.handler_cs & 0xfff8u);
     for (const PhysAddr at : traffic_.reads()) {
       const auto inner = traffic_.dword(at);
       const auto low = image_.byte(at.plus32(4)), high = image_.byte(at.plus32(5));
       if (!inner || !low || !high) continue;
       if (!traffic_.was_read(at.plus32(3)) || !traffic_.was_read(at.plus32(5))) continue;
       const std::uint32_t selector = *low | std::uint32_t{*high} << 8;
-      if (((*inner ^ top.low32()) & kPageMask) != 0 || (selector & 3) != entry_.level()) continue;
+      if (((*inner ^ top.value) & kPageMask) != 0 || (selector & 3) != entry_.level()) continue;
       if (!traffic_.was_read(PhysAddr{table}.plus32(selector & 0xfff8))) continue;
       entry_.stack = {static_cast<std::uint16_t>(ss), esp};
       entry_.task_stack = {at, 4 + 8 * entry_.level()};

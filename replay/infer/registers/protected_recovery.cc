@@ -330,8 +330,8 @@ bool ProtectedRecovery::attempt(const AddressSpace& space) {
 std::uint32_t ProtectedRecovery::memory_reached() const {
   constexpr std::uint32_t kMostPages = 0x40000;  // 1 GiB
   std::uint32_t last = 0;
-  const auto note = [&](std::uint32_t page) {
-    if (page < kMostPages) last = std::max(last, page);
+  const auto note = [&](FrameNumber page) {
+    if (page < kMostPages) last = std::max(last, static_cast<std::uint32_t>(page));
   };
   for (const auto& [number, page] : recording_.image.pages()) note(number);
   const auto evidence = evidence_();
@@ -389,9 +389,7 @@ RecoveredState ProtectedRecovery::run() {
   require_frame_as_given();
   spaces_ = find_address_spaces(recording_, evidence_, entry_);
   if (const auto cr3 = given_.value("cr3")) {
-    const auto tables = recording_.bus.held(MachineAddr{*cr3}.page_begin());
-    if (!tables) throw UsageError("cr3: page tables beyond 4 GiB of which the bus shows nothing");
-    spaces_ = {{true, tables->u32()}};
+    spaces_ = {{true, PhysAddr{*cr3}.page_begin().value}};
   }
   try_address_spaces();
   if (!failure_) {

@@ -54,7 +54,7 @@ class ProtectedRecovery {
         evidence_(evidence),
         entry_(entry),
         time_(time),
-        tables_(tables_of(entry, recording_)),
+        tables_(tables_of(entry)),
         given_(entry.long_mode ? GivenRegisters(recording_.initial) : GivenRegisters()) {}
   RecoveredState run();
 
@@ -82,14 +82,14 @@ class ProtectedRecovery {
   bool allow_xsave(const RecoveryOutcome& now);
   bool improve(const RecoveryOutcome& now);
   bool explain(const RecoveryOutcome& now);
-  bool supply_shared(std::uint32_t cr3, LinearAddr linear);
+  bool supply_shared(AddressSpaceId cr3, LinearAddr linear);
   bool share_entries(const RecoveryOutcome& now);
   void supply(const TableEntry& entry);
   std::optional<PageEntry> known_entry(PhysAddr at) const;
-  std::optional<PageEntry> shared_entry(unsigned level, std::uint32_t cr3, LinearAddr page,
+  std::optional<PageEntry> shared_entry(unsigned level, AddressSpaceId cr3, LinearAddr page,
                                         PhysAddr lies_at) const;
   std::vector<TableEntry> missing_entries(const RecoveryOutcome& now) const;
-  void guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr lies_at,
+  void guess_entry(AddressSpaceId cr3, LinearAddr page, PhysAddr lies_at,
                    std::vector<TableEntry>& out) const;
   bool supply_entry(const RecoveryOutcome& now);
   struct Guess {
@@ -132,7 +132,7 @@ class ProtectedRecovery {
   std::vector<TableEntry> supplied_;
   std::optional<TableEntry> tried_;
   PageMap pages_;
-  std::map<std::uint32_t, std::uint64_t> walked_;  ///< walked_pages()
+  std::map<std::uint64_t, std::uint64_t> walked_;  ///< walked_pages()
   std::uint64_t gdt_ = 0, idt_ = 0, stack_ = 0;
   std::optional<std::uint64_t> task_;
   std::vector<RecoveredRegister> found_;  ///< by the interrupt itself

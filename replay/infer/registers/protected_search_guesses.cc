@@ -165,16 +165,16 @@ std::optional<PageEntry> ProtectedRecovery::known_entry(PhysAddr at) const {
 }
 
 /// The entry of this level in another address space that has the page there.
-std::optional<PageEntry> ProtectedRecovery::shared_entry(unsigned level, std::uint32_t cr3,
+std::optional<PageEntry> ProtectedRecovery::shared_entry(unsigned level, AddressSpaceId cr3,
                                                          LinearAddr page, PhysAddr lies_at) const {
   const auto read = [this](PhysAddr at) { return known_dword(recording_.image, at); };
   for (const AddressSpace& other : spaces_) {
-    if (!other.paging || other.cr3 == (cr3 & ~kPageMask)) continue;
+    if (!other.paging || other.cr3 == PhysAddr{cr3}.page_begin().value) continue;
     const auto there = PageMap::translate(tables_, other.cr3, page, read);
     if (!there || there->page() != lies_at.page()) continue;
     PhysAddr table{other.cr3};
     for (unsigned above = tables_.levels; above > level; --above) {
-      table = *tables_.named_by(*known_entry(tables_.entry_at(above, table, page)));
+      table = known_entry(tables_.entry_at(above, table, page))->address();
     }
     return known_entry(tables_.entry_at(level, table, page));
   }
@@ -182,7 +182,7 @@ std::optional<PageEntry> ProtectedRecovery::shared_entry(unsigned level, std::ui
 }
 
 /// What an entry that is not known must be if `page` is mapped to where `lies_at` is.
-void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr lies_at,
+void ProtectedRecovery::guess_entry(AddressSpaceId cr3, LinearAddr page, PhysAddr lies_at,
                                     std::vector<TableEntry>& out) const {
   // Present, writable, accessed, dirty: what the processor had used (SDM vol. 3, table 4-6). In
   // long mode the lower half of addresses is the users'.
@@ -195,12 +195,11 @@ void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr
     const auto known = known_entry(at);
     if (!known) break;
     const bool is_last = level == 1 || (tables_.may_be_large(level) && known->is_large());
-    const auto named = tables_.named_by(*known);
-    if (!known->is_present() || !named || is_last) return;
-    table = *named;
+    if (!known->is_present() || is_last) return;
+    table = known->address();
   }
   const auto add = [&](std::uint64_t value) { out.push_back({at, value, tables_.entry_bytes}); };
-  const MachineAddr page_at = recording_.bus.machine(lies_at.page_begin());
+  const PhysAddr page_at = lies_at.page_begin();
   if (level == 1) return add(page_at.value | used);
   // Address spaces of one system share what is not a single process's.
   if (const auto entry = shared_entry(level, cr3, page, lies_at)) add(entry->value);
@@ -245,7 +244,7 @@ void ProtectedRecovery::supply(const TableEntry& entry) {
 
 /// The entry of the directory `cr3` for an address of the system's, from another address space that
 /// has it, if it is not known. False when it is, or no other has it.
-bool ProtectedRecovery::supply_shared(std::uint32_t cr3, LinearAddr linear) {
+bool ProtectedRecovery::supply_shared(AddressSpaceId cr3, LinearAddr linear) {
   const PhysAddr at = tables_.entry_at(tables_.levels, PhysAddr{cr3}, linear);
   if (!space_.paging || known_entry(at)) return false;
   for (const AddressSpace& other : spaces_) {

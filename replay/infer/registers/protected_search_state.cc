@@ -73,7 +73,7 @@ bool ProtectedRecovery::choose(PhysAddr at, std::uint32_t below, std::uint64_t& 
   }
   const std::vector<LinearAddr> linear = addresses_of(at);
   if (linear.empty()) return false;
-  const auto walk = walked_.find(at.low32());
+  const auto walk = walked_.find(at.value);
   const auto shown = std::find_if(linear.begin(), linear.end(), [&](LinearAddr a) {
     return walk != walked_.end() && a.page() == walk->second;
   });
@@ -259,7 +259,7 @@ void ProtectedRecovery::fill_state() {
   s = CpuState();
   s.model = model;
   fill_system_state(s);
-  const std::uint64_t cr3 = recording_.bus.machine(PhysAddr{space_.cr3}).value;
+  const std::uint64_t cr3 = space_.cr3;
   s.cr3 = static_cast<std::uint32_t>(cr3);
   if (s.long_mode) s.long_mode->cr3_high = static_cast<std::uint32_t>(cr3 >> 32);
   s.gdtr.limit = 0xffff;

@@ -1,6 +1,7 @@
 #include "replay/infer/registers/recovery_rounds.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@ Divergence describe(const RecoveryProgress& now) {
   if (!now.difference) return d;
   const auto text = [](const BusOrderCheck::Byte& byte) {
     char bytes[64];
-    std::snprintf(bytes, sizeof bytes, "byte %02x at %08x", byte.value, byte.address.u32());
+    std::snprintf(bytes, sizeof bytes, "byte %02x at %08" PRIx64, byte.value, byte.address.value);
     return std::string(bytes);
   };
   d.transaction = now.difference->expected.transaction;

@@ -156,7 +156,7 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   outcome.shown = check.next_accesses();
   outcome.page_fault = reader.page_fault();
   outcome.undefined = reader.undefined();
-  outcome.cr3 = machine.engine().cr(3);
+  outcome.cr3 = machine.engine().wide().cr(3);
   if (!outcome.ok() && machine.engine().cr(0) >> 31 != 0) {
     const auto read = [&](PhysAddr at) -> std::optional<std::uint32_t> {
       if (!memory.is_mapped(at.page())) return std::nullopt;
@@ -164,8 +164,7 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
       std::memcpy(&value, memory.host(at), 4);
       return value;
     };
-    const PageTables tables =
-        (in_long_mode(machine.engine()) ? kFourLevels : kTwoLevels).of(machine.bus());
+    const PageTables tables = in_long_mode(machine.engine()) ? kFourLevels : kTwoLevels;
     outcome.pages = PageMap(tables, outcome.cr3, read);
   }
   return outcome;

@@ -67,7 +67,7 @@ struct RecoveryOutcome : RecoveryProgress {
   std::vector<LinearAddr> addresses;        ///< of what differs
   std::vector<PhysAddr> shown;              ///< of what the bus shows in its place
   PageMap pages;                            ///< where it differs
-  std::uint32_t cr3 = 0;                    ///< there
+  AddressSpaceId cr3 = 0;                   ///< there
   std::optional<LinearAddr> page_fault;     ///< that the bus does not show
   bool undefined = false;                   ///< an instruction was #UD there
 };

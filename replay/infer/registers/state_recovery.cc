@@ -100,19 +100,19 @@ void StateRecovery::read_frame() {
     throw UsageError("the capture ends before the interrupt's frame was written");
   }
   const auto begin = order.begin(), end = order.begin() + kFrameBytes;
-  const std::uint32_t lowest = *std::min_element(begin, end);
-  const std::uint32_t highest = *std::max_element(begin, end);
+  const std::uint64_t lowest = *std::min_element(begin, end);
+  const std::uint64_t highest = *std::max_element(begin, end);
   if (highest - lowest != kFrameBytes - 1) {
     throw UsageError("what the interrupt stores is not the frame of a processor in real mode");
   }
-  const auto word = [&](std::uint32_t at) {
+  const auto word = [&](std::uint64_t at) {
     const auto& e = surroundings_.front();
     return static_cast<std::uint16_t>(*e.stored(PhysAddr{at}) | *e.stored(PhysAddr{at + 1}) << 8);
   };
   ip_ = word(lowest);
   cs_ = word(lowest + 2);
   flags_ = word(lowest + 4);
-  stack_ = lowest + kFrameBytes;
+  stack_ = static_cast<std::uint32_t>(lowest) + kFrameBytes;
 }
 
 /// SS:SP is known as a sum. A program with one segment has SS = CS; others have a segment for the

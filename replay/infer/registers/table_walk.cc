@@ -39,8 +39,8 @@ void TableWalk::take(const BusTransaction& t) {
   if (!whole) return entries_.clear();
   const bool may_go_on = !entries_.empty() && entries_.size() < tables_.levels;
   const auto before = may_go_on ? entry(entries_.back()) : std::nullopt;
-  const auto named = before ? tables_.named_by(*before) : std::nullopt;
-  if (!named || !before->is_present() || before->is_large() || named->page() != at.page()) {
+  if (!before || !before->is_present() || before->is_large() ||
+      before->address().page() != at.page()) {
     entries_.clear();
     begin_ = t.index;
   }

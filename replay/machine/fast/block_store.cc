@@ -146,7 +146,7 @@ class BlockStore::Maker {
     b->second_frame = place_.second_frame;
     b->code_base = set_.shape.code_base;
     b->crosses = crosses_;
-    b->where = State::where(place_.linear, place_.frame);
+    b->where = State::where(place_.linear, store_.short_number(place_.frame));
     b->page_index = place_.linear.page() & (kCodePages - 1);
     b->count = count_;
     b->bytes = begins_[count_];
@@ -311,8 +311,14 @@ void BlockStore::cover(Block& block, PhysAddr at, std::uint32_t size) {
   frame->blocks.push_back(&block);
 }
 
+std::uint64_t BlockStore::short_number(PhysAddr frame) {
+  constexpr std::uint64_t kOwn = std::uint64_t{1} << 27;
+  if (frame.page() < kOwn) return frame.page();
+  return kOwn + far_frames_.try_emplace(frame.page(), far_frames_.size()).first->second;
+}
+
 bool BlockStore::stored(PhysAddr at, std::uint32_t size) {
-  FrameCode* const frame = frames_[at.page()];
+  FrameCode* const frame = std::as_const(frames_)[at.page()];
   if (frame == nullptr || frame->covered.next(at.offset_in_page()) >= at.offset_in_page() + size) {
     return false;
   }
@@ -329,7 +335,7 @@ bool BlockStore::stored(PhysAddr at, std::uint32_t size) {
 void BlockStore::clear() {
   sets_.clear();
   last_set_ = nullptr;
-  for (const std::uint32_t frame : used_frames_) frames_[frame] = nullptr;
+  for (const FrameNumber frame : used_frames_) frames_[frame] = nullptr;
   used_frames_.clear();
   frame_codes_.clear();
   codes_.clear();

@@ -12,7 +12,7 @@
 
 #include "events/machine/address.h"
 #include "events/machine/byte_mask.h"
-#include "formats/memory/zeroed_array.h"
+#include "formats/memory/frame_table.h"
 #include "replay/machine/block_code.h"
 #include "replay/machine/fast/area_layout.h"
 #include "replay/machine/fast/lowering.h"
@@ -53,7 +53,7 @@ class BlockStore {
   /// Bytes of memory have changed. True when blocks were dropped.
   bool stored(PhysAddr at, std::uint32_t size);
   /// Some block has code in the frame.
-  bool holds_code(std::uint32_t frame) const {
+  bool holds_code(FrameNumber frame) const {
     return frames_[frame] != nullptr && !frames_[frame]->blocks.empty();
   }
   /// A frame without blocks may have got one since this was asked last.
@@ -98,6 +98,7 @@ class BlockStore {
   static void grow(Set& set);
   Block* make(const CodePlace& place, Set& set);
   void cover(Block& block, PhysAddr at, std::uint32_t size);
+  std::uint64_t short_number(PhysAddr frame);
   template <class T>
   T* allocate(std::size_t count) {
     used_ += count * sizeof(T);
@@ -113,9 +114,11 @@ class BlockStore {
   std::size_t used_ = 0;
   std::vector<std::unique_ptr<Set>> sets_;
   Set* last_set_ = nullptr;
-  ZeroedArray<FrameCode*> frames_{std::size_t{1} << 20};
+  FrameTable<FrameCode*> frames_;
   std::vector<std::unique_ptr<FrameCode>> frame_codes_;
-  std::vector<std::uint32_t> used_frames_;
+  std::vector<FrameNumber> used_frames_;
+  /// Numbers for State::where() of frames that lie too far up to have their own.
+  std::unordered_map<FrameNumber, std::uint64_t> far_frames_;
   std::deque<BlockCode> codes_;
   Draft draft_;
   Block cut_;

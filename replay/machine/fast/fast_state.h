@@ -240,7 +240,7 @@ struct State {
   std::array<std::uint64_t, kCodePages> code_pages{};  ///< where() of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
   /// Physical addresses of the frames of the pages in `reads` and `writes`.
-  std::array<std::uint32_t, kTlbEntries> read_frames{}, write_frames{};
+  std::array<std::uint64_t, kTlbEntries> read_frames{}, write_frames{};
   /// Which bytes are defined in the pages in `reads` and `writes`.
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
@@ -289,9 +289,10 @@ struct State {
   }
   static std::size_t tlb_index(LinearAddr linear) { return linear.page() & (kTlbEntries - 1); }
   static std::size_t jump_index(std::uint64_t eip) { return (eip ^ eip >> 12) & (kJumps - 1); }
-  /// Page and frame in one word: of the page's number the 36 bits that an address may have.
-  static std::uint64_t where(LinearAddr page, PhysAddr frame) {
-    return (page.page() & 0xfffffffff) | std::uint64_t{frame.page()} << 36;
+  /// Page and frame in one word: of the page's number the 36 bits that an address may have, and a
+  /// number that is the frame's alone, below 2^28.
+  static std::uint64_t where(LinearAddr page, std::uint64_t frame) {
+    return (page.page() & 0xfffffffff) | frame << 36;
   }
   void save(Exit why, const Op* op, std::uint8_t* where, LazyFlags f) {
     exit = why;

@@ -134,9 +134,9 @@ inline void tell(const Op* op, std::uint8_t* area, std::uint64_t linear, std::si
 
 /// Notes an access of the page in `frame`, and the value there.
 template <class T, bool kWrite>
-inline void log(const Op* op, State* s, const Place& at, std::uint32_t frame, T value) {
+inline void log(const Op* op, State* s, const Place& at, std::uint64_t frame, T value) {
   DataReference& access = s->log[s->logged++];
-  access.physical = PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)};
+  access.physical = PhysAddr{frame | (at.linear & kPageMask)};
   access.linear = LinearAddr{at.linear};
   access.value = value;
   access.size = sizeof(T);
@@ -187,9 +187,8 @@ inline void note_store(State* s, const Place& at, T value) {
                         reinterpret_cast<std::uintptr_t>(s->trap) + (sizeof(T) - 1);
     if (behind < s->trap_bytes + (sizeof(T) - 1)) s->trapped = true;
   } else {
-    const std::uint32_t frame = s->write_frames[at.linear >> 12 & (kTlbEntries - 1)];
-    s->keep_store(
-        {PhysAddr{frame | (static_cast<std::uint32_t>(at.linear) & kPageMask)}, value, sizeof(T)});
+    const std::uint64_t frame = s->write_frames[at.linear >> 12 & (kTlbEntries - 1)];
+    s->keep_store({PhysAddr{frame | (at.linear & kPageMask)}, value, sizeof(T)});
   }
 }
 

@@ -65,7 +65,7 @@ bool HandlerPages::fill(LinearAddr linear, bool write) {
   if (t_.shape.bits64 && !CpuContext::is_canonical(page.value)) return false;
   const auto known = translate(page, write ? Access::write : Access::read);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
-  const std::uint32_t frame = known->frame.page();
+  const FrameNumber frame = known->frame.page();
   if (!write && !cpu_.memory.has_defined(frame)) return false;
   if (write && exact_) {
     cpu_.memory.note_stores(frame);
@@ -85,7 +85,7 @@ bool HandlerPages::fill(LinearAddr linear, bool write) {
   }
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
   entry.tag = page.value;
-  (write ? s.write_frames : s.read_frames)[index] = known->frame.low32();
+  (write ? s.write_frames : s.read_frames)[index] = known->frame.value;
   entry.host = reinterpret_cast<std::uint8_t*>(
       reinterpret_cast<std::uintptr_t>(cpu_.memory.host(known->frame)) - page.value);
   return true;

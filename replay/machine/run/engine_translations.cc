@@ -11,7 +11,7 @@ std::optional<Translation> EngineTranslations::translate(LinearAddr linear, Engi
 }
 
 /// The engine is about to translate code of the frame: from now on stores to it are checked.
-void EngineTranslations::note_code(std::uint32_t frame) {
+void EngineTranslations::note_code(FrameNumber frame) {
   if (cpu_.memory.holds_code(frame)) return;
   cpu_.memory.note_code(frame);
   cpu_.engine.flush_tlb();

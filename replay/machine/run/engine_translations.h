@@ -23,7 +23,7 @@ class EngineTranslations {
   /// takes off the stack.
   bool lies_in_system_tables(LinearAddr page) const;
   /// To be called before the engine executes code from the frame.
-  void note_code(std::uint32_t frame);
+  void note_code(FrameNumber frame);
 
  private:
   void share_entry(Translation& known, LinearAddr page, EngineAccess kind);

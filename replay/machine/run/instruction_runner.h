@@ -113,7 +113,7 @@ class InstructionRunner {
   FeatureGate& features_;
 
   CpuException exception_;
-  std::uint32_t page_to_map_ = 0;
+  FrameNumber page_to_map_ = 0;
   std::uint32_t native_vector_ = 0;
   /// Where run() is to end within a repeated string, and where it was to end before that.
   Position lowered_{~std::uint64_t{0}, 0}, behind_;

@@ -256,8 +256,6 @@ CpuState Machine::save() const {
   }
   if (s.long_mode) {
     save_wide_registers(engine, *s.long_mode);
-    s.cr3 = static_cast<std::uint32_t>(cpu_.machine_cr3());
-    s.long_mode->cr3_high = upper(cpu_.machine_cr3());
     s.long_mode->cr8 = cpu_.cr8;
     s.long_mode->xcr0 = units_->extended_state.components();
   }

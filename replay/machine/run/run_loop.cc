@@ -34,8 +34,9 @@ void RunLoop::run(Position until) {
     flight_.active = false;
     char text[160];
     std::snprintf(text, sizeof text,
-                  "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
-                  u.size, u.address.u32());
+                  "read of memory that no evidence defines (%s, %u bytes at physical %08" PRIx64
+                  ")",
+                  u.what, u.size, u.address.value);
     throw MissingMemory{{cpu_.position, text}, u.address, u.size};
   } catch (...) {
     units_.ports.take_back();

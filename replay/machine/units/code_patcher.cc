@@ -21,8 +21,7 @@ void CodePatcher::lend_beyond(LinearAddr base, std::uint32_t size) {
 
 void CodePatcher::refuse_reading_own_code(PhysAddr a, std::uint32_t size) {
   if (!needs_canonical()) return;
-  const std::uint32_t begin = flight_.physical.low32(), end = begin + flight_.info->length;
-  if (a.low32() + size <= begin || a.low32() >= end) return;
+  if (!overlap(a, size, flight_.physical, flight_.info->length)) return;
   throw ReplayStopped{cpu_.position,
                       "an instruction in an undocumented encoding reads its own bytes"};
 }

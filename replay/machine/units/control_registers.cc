@@ -68,9 +68,6 @@ void ControlRegisters::take_loaded() {
   if ((pages && enabled) != ((efer & kEferLma) != 0)) {
     throw UsageError("the recording begins with EFER.LMA other than CR0.PG and EFER.LME make it");
   }
-  if (!cpu_.set_machine_cr3(engine.wide().cr(3))) {
-    throw UsageError("the recording begins with page tables beyond 4 GiB, which are not read");
-  }
   if ((cr4 & ~kCr4Executed) == 0) return;
   throw UsageError("the recording begins with CR4." + names_of(cr4) +
                    " set, which is not executed (docs/long-mode.md)");
@@ -79,9 +76,8 @@ void ControlRegisters::take_loaded() {
 void ControlRegisters::read() {
   cpu_.require_ring0();
   const unsigned number = flight_.info->reg_field;
-  const std::uint64_t value = number == 8   ? cpu_.cr8
-                              : number == 3 ? cpu_.machine_cr3()
-                                            : cpu_.engine.wide().cr(static_cast<int>(number));
+  const std::uint64_t value =
+      number == 8 ? cpu_.cr8 : cpu_.engine.wide().cr(static_cast<int>(number));
   cpu_.engine.wide().set_gpr(flight_.info->rm_field,
                              cpu_.bits64() ? value : static_cast<std::uint32_t>(value));
 }
@@ -140,7 +136,7 @@ void ControlRegisters::write_cr3(std::uint64_t value) {
   flight_.keeps_context = contexts && (value & kCr3Keeps) != 0;
   if (flight_.keeps_context) value &= ~kCr3Keeps;
   if ((value & kCr3Reserved) != 0) throw CpuException{13, 0u, 0};
-  if (!cpu_.set_machine_cr3(value)) refuse("page tables beyond 4 GiB");
+  cpu_.engine.wide().set_cr(3, value);
 }
 
 void ControlRegisters::write_cr4(std::uint64_t value) {

@@ -1,5 +1,6 @@
 #include "replay/machine/units/exception_delivery.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <optional>
 
@@ -265,8 +266,8 @@ void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind
     char text[160];
     std::snprintf(text, sizeof text,
                   "interrupt %02x needs memory that no evidence defines (%s, %u bytes at physical "
-                  "%08x)",
-                  vector, u.what, u.size, u.address.u32());
+                  "%08" PRIx64 ")",
+                  vector, u.what, u.size, u.address.value);
     throw MissingMemory{{cpu_.position, text}, u.address, u.size};
   }
 }

@@ -23,7 +23,7 @@ void FeatureGate::take_limits() const {
   const CpuidLeaf* const address = model_registers_.cpuid_leaf(kAddressLeaf);
   const CpuidLeaf* const extended = model_registers_.cpuid_leaf(kExtendedFeatureLeaf);
   const unsigned bits = address == nullptr ? 0 : address->eax & 0xff;
-  cpu_.mmu.set_limits(bits == 0 ? PageTableWalker::kMostPhysicalBits : bits,
+  cpu_.mmu.set_limits(bits == 0 ? kAddressBits : bits,
                       extended == nullptr || (extended->edx >> kGigabytePages & 1) != 0);
 }
 

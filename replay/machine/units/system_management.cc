@@ -44,7 +44,7 @@ std::uint64_t SystemManagement::saved_value(SmmField field) const {
   const WideRegisters wide = cpu_.engine.wide();
   switch (field.item) {
     case SmmItem::control:
-      return field.index == 3 ? cpu_.machine_cr3() : wide.cr(field.index);
+      return wide.cr(field.index);
     case SmmItem::eflags:
       return cpu_.engine.eflags();
     case SmmItem::eip:
@@ -220,8 +220,6 @@ void SystemManagement::take_restored() {
                      (!active || (wide.cr(4) & kPae) != 0);
   if (!sound)
     throw ReplayStopped{cpu_.position, "RSM to control registers that contradict each other"};
-  if (cpu_.set_machine_cr3(wide.cr(3))) return;
-  throw ReplayStopped{cpu_.position, "RSM to page tables beyond 4 GiB"};
 }
 
 void SystemManagement::set_saved_segment(unsigned index, const Segment& segment) {
@@ -250,7 +248,7 @@ void SystemManagement::restore_saved_segment(SmmField field, std::uint32_t word)
   set_saved_segment(field.index, s);
 }
 
-/// After the lower half, which has cleared it. CR3 is the machine's until all is restored.
+/// After the lower half, which has cleared it.
 void SystemManagement::restore_upper(SmmField field, std::uint32_t word) {
   WideRegisters wide = cpu_.engine.wide();
   const std::uint64_t lower =

@@ -95,8 +95,8 @@ TEST(HintFile, SaysWhereItIsWrong) {
   EXPECT_THAT(refusal("{\"citcat_hints\": 1, \"hints\": [{\"kind\": \"guess\"}]}"),
               HasSubstr("\"kind\": expected a kind of hint, found guess"));
   EXPECT_THAT(refusal("{\"citcat_hints\": 1, \"hints\": [{\"kind\": \"memory\", \"address\": "
-                      "\"0x100000000\", \"data\": \"00\"}]}"),
-              HasSubstr("\"address\": expected a number of 32 bits"));
+                      "\"0x10000000000000\", \"data\": \"00\"}]}"),
+              HasSubstr("\"address\": expected a number of 52 bits"));
   EXPECT_THAT(refusal("{\"citcat_hints\": 1, \"hints\": [{\"kind\": \"memory\", \"address\": 1, "
                       "\"data\": \"0\"}]}"),
               HasSubstr("two hexadecimal digits"));

@@ -264,7 +264,7 @@ class Experiment {
       query.limit = 0;
       query.stack_pointer = true;
       query.places = a.places;
-      if (a.memory) query.memory.push_back({{}, MachineAddr{a.memory->value}, 4});
+      if (a.memory) query.memory.push_back({{}, PhysAddr{a.memory->value}, 4});
       Named named(slicer_.slice(query));
       used_.insert(used_.end(), named.image.begin(), named.image.end());
       if (plan_.forgets) named.memory.clear();

@@ -46,8 +46,9 @@ TEST_P(ImportMachine, FirstReadsAreTheMemoryAtTheStart) {
   const auto pages = data().pages("initpages.bin.zst");
   std::uint64_t compared = 0, different = 0;
   for (const auto& [number, page] : imported.recording.image.pages()) {
-    const auto truth = pages.find(number * kPageSize);
-    if (truth == pages.end() || is_video(number * kPageSize)) continue;
+    const auto address = static_cast<std::uint32_t>(number * kPageSize);
+    const auto truth = pages.find(address);
+    if (truth == pages.end() || is_video(address)) continue;
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
       if (!page->valid[i]) continue;
       ++compared;

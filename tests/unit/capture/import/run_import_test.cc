@@ -320,7 +320,7 @@ TEST_F(RunImport, RefusesRecordsOfZerosWhereverTheyStand) {
       FAIL() << "accepted at " << at;
     } catch (const FormatError& error) {
       EXPECT_EQ(error.what(), path("zeros.bin") + ":" + std::to_string(at * kBusRecordBytes) +
-                                  ": bus record: type: expected 1 to 15 or 21, found 0");
+                                  ": bus record: type: expected 1 to 15, 21 or 22, found 0");
     }
   }
 }

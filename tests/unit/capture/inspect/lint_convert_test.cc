@@ -196,9 +196,24 @@ class HeaderlessRecords : public test::TemporaryFolder {
     }
   }
 
-  static std::string packed(const StandIns::Page& page) {
-    const auto bytes = std::bit_cast<std::array<char, kBusRecordBytes>>(stand_in_record(page));
+  static std::string packed(const BusRecord& record) {
+    const auto bytes = std::bit_cast<std::array<char, kBusRecordBytes>>(record);
     return {bytes.begin(), bytes.end()};
+  }
+  /// As earlier versions said that the page at `shown` stands for another one.
+  static std::string stand_in(std::uint32_t shown, std::uint64_t page) {
+    BusRecord record;
+    record.instructions = kNoCount;
+    record.address = shown;
+    record.type = 15;
+    record.size = 8;
+    std::memcpy(record.data.data(), &page, sizeof page);
+    return packed(record);
+  }
+  std::string bus_records() const {
+    std::ostringstream bytes;
+    bytes << std::ifstream(path("bus.bin"), std::ios::binary).rdbuf();
+    return bytes.str();
   }
 
   std::uint32_t count_ = 0;
@@ -236,48 +251,52 @@ TEST_F(HeaderlessRecords, InTheNativeFormDeclareTheBusThatAllOfThemShow) {
   }
 }
 
-TEST_F(HeaderlessRecords, KeepTheStandInsTheyTellOfInEveryFormThatHasAPlaceForThem) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(path("bus.bin"), std::ios::binary).rdbuf();
-  std::string records = bytes.str();
-  for (const std::uint64_t at : {0u, 0x1000u, 0x2000u}) {
-    const std::size_t before = at / 0x1000 * 3;
-    records.insert(before * kBusRecordBytes,
-                   packed({PhysAddr{0xc0000000 + at}, MachineAddr{0x100000000u + at}}));
-  }
-  const auto before = test::read_all(path("bus.bin"));
+TEST_F(HeaderlessRecords, KeepMemoryBeyond4GiBInEveryFormThatHasAPlaceForIt) {
+  std::string records = bus_records();
+  records.insert(6 * kBusRecordBytes, packed(high_record(0)));
+  records.insert(3 * kBusRecordBytes, packed(high_record(0xfffff)));
+  const auto low = test::read_all(path("bus.bin"));
   store("high.bin", records);
   convert_capture({path("high.bin")}, {}, "record-csv",
                   std::make_unique<FileSink>(path("high.csv")));
   convert_capture({path("high.csv")}, {}, "native", std::make_unique<FileSink>(path("high.cap")));
   for (const char* name : {"high.bin", "high.csv", "high.cap"}) {
-    const auto capture = open_capture({path(name)}, {});
-    BusTransaction t;
-    std::size_t count = 0;
-    while (capture->next(t)) EXPECT_EQ(t.index, count++);
-    EXPECT_EQ(count, before.size()) << name;
-    ASSERT_NE(capture->info().bus.stand_ins, nullptr) << name;
-    EXPECT_EQ(capture->info().bus.stand_ins->pages().size(), 3u) << name;
-    EXPECT_EQ(capture->info().bus.held(MachineAddr{0x100002123}), PhysAddr{0xc0002123}) << name;
+    const auto found = test::read_all(path(name));
+    ASSERT_EQ(found.size(), low.size()) << name;
+    for (std::size_t i = 0; i < low.size(); ++i) {
+      const std::uint64_t upper = i >= 3 && i < 6 ? 0xfffff00000000 : 0;
+      EXPECT_EQ(found[i].address, PhysAddr{upper | low[i].address.value}) << name << ' ' << i;
+      EXPECT_EQ(found[i].index, i);
+      EXPECT_EQ(found[i].data, low[i].data);
+    }
   }
-}
-
-TEST_F(HeaderlessRecords, WarnWhereAFormCannotSayWhichPagesStandIn) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(path("bus.bin"), std::ios::binary).rdbuf();
-  store("high.bin", packed({PhysAddr{0xc0000000}, MachineAddr{0x100000000}}) + bytes.str());
   for (const char* target : {"byu", "vcd"}) {
     const ConvertResult result =
         convert_capture({path("high.bin")}, {}, target, std::make_unique<NullSink>());
-    EXPECT_EQ(result.stand_ins_left_out, 1u) << target;
-    ASSERT_FALSE(result.warnings.empty()) << target;
-    EXPECT_NE(result.warnings.back().find("1 pages beyond 4 GiB"), std::string::npos) << target;
+    EXPECT_EQ(result.left_out, 3u) << target;
+  }
+}
+
+TEST_F(HeaderlessRecords, OfEarlierVersionsMeanThePagesThatStandInsStandFor) {
+  std::string records = bus_records();
+  records.insert(6 * kBusRecordBytes, stand_in(0x8000, 0x7f000008000));
+  records.insert(0, stand_in(0x1000, 0x100001000));
+  store("old.bin", records);
+  convert_capture({path("old.bin")}, {}, "native", std::make_unique<FileSink>(path("new.cap")));
+  const auto low = test::read_all(path("bus.bin")), found = test::read_all(path("old.bin")),
+             again = test::read_all(path("new.cap"));
+  ASSERT_EQ(found.size(), low.size());
+  ASSERT_EQ(again.size(), low.size());
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    const std::uint64_t at = low[i].address.value;
+    const std::uint64_t upper = at < 0x8000 ? 0x100000000 : i < 6 ? 0 : 0x7f000000000;
+    EXPECT_EQ(found[i].address, PhysAddr{upper | at}) << i;
+    EXPECT_EQ(again[i].address, PhysAddr{upper | at}) << i;
   }
 }
 
 TEST_F(HeaderlessRecords, ThatContradictThemselvesAboutAStandInAreRefused) {
-  store("bad.bin", packed({PhysAddr{0xc0001000}, MachineAddr{0x100001000}}) +
-                       packed({PhysAddr{0xc0001000}, MachineAddr{0x200001000}}));
+  store("bad.bin", stand_in(0xc0001000, 0x100001000) + stand_in(0xc0001000, 0x200001000));
   CaptureOptions options;
   options.format = "machine";
   const auto capture = open_capture({path("bad.bin")}, options);

@@ -70,11 +70,11 @@ class CheckpointSeriesTest : public test::TemporaryFolder {
   }
   /// Some frames change a little, some wholly; among them are those of the initial image.
   void change_memory() {
-    std::vector<std::uint32_t> numbers{0, 1, 2, 0xfffff};
+    std::vector<FrameNumber> numbers{0, 1, 2, 0xfffff, 0x100000, 0xffffffffff};
     for (const auto& [number, page] : recording_.image.pages()) numbers.push_back(number);
     for (std::uint32_t n = 100; n < 300; ++n) numbers.push_back(n);
     for (int i = 0; i < 90; ++i) {
-      const std::uint32_t number = numbers[random_() % numbers.size()];
+      const FrameNumber number = numbers[random_() % numbers.size()];
       auto page = std::make_shared<MemoryImage::Page>();
       if (const auto known = memory_.find(number); known != memory_.end()) {
         *page = *known->second;

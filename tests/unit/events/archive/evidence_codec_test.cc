@@ -33,7 +33,7 @@ void expect_equal(const std::vector<BusTransaction>& expected,
     test::expect_equal_evidence(expected[i], found[i]);
 }
 
-BusTransaction store(std::uint64_t index, std::uint32_t address, std::uint8_t value) {
+BusTransaction store(std::uint64_t index, std::uint64_t address, std::uint8_t value) {
   BusTransaction t;
   t.index = index;
   t.op = BusOp::data_write;
@@ -187,6 +187,38 @@ TEST(EvidenceCodec, KeepsWhatIsFarFromWhatWasBefore) {
   EvidenceEncoder encoder;
   encoder.add(all);
   expect_equal(all, decode<EvidenceChunk>(encoder.encode()));
+}
+
+TEST(EvidenceCodec, KeepsAddressesBeyond4GiB) {
+  std::vector<BusTransaction> all;
+  for (const std::uint64_t address :
+       {0x1000ull, 0x100001001ull, 0x1002ull, 0xfffffffffffffull, 0x100001003ull, 0x7f00000000ull})
+    all.push_back(store(all.size(), address, 1));
+  for (std::uint64_t window = 0; window < 300; ++window)
+    all.push_back(store(all.size(), window << 32 | 0x10 * window, 2));
+  EvidenceEncoder encoder;
+  encoder.add(all);
+  const std::vector<std::uint8_t> payload = encoder.encode();
+  expect_equal(all, decode<EvidenceChunk>(payload));
+  // In another chunk they have other numbers.
+  encoder.clear();
+  encoder.add(std::span(all).subspan(5, 2));
+  expect_equal({all[5], all[6]}, decode<EvidenceChunk>(encoder.encode()));
+  std::vector<std::uint8_t> cut = payload;
+  cut.pop_back();
+  EXPECT_THROW(decode<EvidenceChunk>(cut), FormatError);
+}
+
+TEST(EvidenceCodec, DoesNotJoinPartsOfDifferent4GiB) {
+  std::vector<BusTransaction> all;
+  add_line(all, line_part(BusOp::data_read, 0x1000, 16, {5, 0}), 2);
+  add_line(all, line_part(BusOp::data_read, 0x2000, 16, {5, 0}), 2);
+  for (BusTransaction& t : std::span(all).last(3)) t.address.value += std::uint64_t{7} << 32;
+  EvidenceEncoder encoder;
+  encoder.add(all);
+  std::vector<unsigned> parts;
+  for (const auto& [t, count] : decode_lines(encoder.encode())) parts.push_back(count);
+  EXPECT_EQ(parts, (std::vector<unsigned>{1, 1, 2}));
 }
 
 /// Sizes, flags and differences so that no two steps are equal.

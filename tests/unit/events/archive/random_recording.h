@@ -28,7 +28,6 @@ class RandomRecording {
   BusAnchor anchor() { return {number(1000), number(1000), number(100), random_()}; }
   Segment segment();
   void fill_cpu(CpuState& state);
-  std::shared_ptr<const StandIns> stand_ins();
   void fill_image(MemoryImage& image);
   void fill_events(Recording& recording);
 

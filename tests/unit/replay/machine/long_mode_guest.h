@@ -57,10 +57,10 @@ class LongModeGuest : public ::testing::Test {
                                                                           {"idtr.limit", 0xfff}};
     for (const auto& [name, value] : registers) ASSERT_TRUE(set_register(s, name, value)) << name;
   }
-  void put(std::uint32_t at, std::initializer_list<int> bytes) {
+  void put(std::uint64_t at, std::initializer_list<int> bytes) {
     for (const int b : bytes) recording_.image.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
   }
-  void put_quad(std::uint32_t at, std::uint64_t value) {
+  void put_quad(std::uint64_t at, std::uint64_t value) {
     for (unsigned i = 0; i < 8; ++i) {
       recording_.image.set(PhysAddr{at + i}, static_cast<std::uint8_t>(value >> (8 * i)));
     }

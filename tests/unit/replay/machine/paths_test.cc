@@ -143,7 +143,7 @@ Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
 }
 
 std::string memory_difference(const Recording& recording, const Outcome& a, const Outcome& b) {
-  const auto byte_of = [&](const Outcome& o, std::uint32_t page, std::uint32_t i) -> int {
+  const auto byte_of = [&](const Outcome& o, FrameNumber page, std::uint32_t i) -> int {
     for (const auto& p : o.pages) {
       if (p->number == page) return p->data[i];
     }

@@ -24,11 +24,11 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLength = 20'000;
 
 void expect_same_memory(const Memory& a, const Memory& b) {
-  std::set<std::uint32_t> pages;
+  std::set<FrameNumber> pages;
   for (const Memory* memory : {&a, &b}) {
     for (const auto& page : memory->save_changed()) pages.insert(page->number);
   }
-  for (const std::uint32_t page : pages) {
+  for (const FrameNumber page : pages) {
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
       const PhysAddr at{page * kPageSize + i};
       if (a.defined_byte(at) != b.defined_byte(at)) {

@@ -24,7 +24,7 @@ inline std::string state_hash(const CpuState& cpu, const Memory& memory) {
   add(cpu.fx.data(), cpu.fx.size());
   const std::uint8_t modes[2] = {cpu.halted, cpu.in_smm};
   add(modes, sizeof modes);
-  for (const std::uint32_t page : memory.mapped_pages()) {
+  for (const FrameNumber page : memory.mapped_pages()) {
     if (!memory.has_defined(page)) continue;
     const PhysAddr first{page * kPageSize};
     if (memory.is_defined(first, kPageSize)) {

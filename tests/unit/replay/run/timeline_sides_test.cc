@@ -91,13 +91,13 @@ class TimelineSides : public TemporaryFolder {
   static void expect_last_stores(ReplayTimeline& timeline, std::uint64_t count,
                                  std::uint64_t length) {
     timeline.seek({length, 0});
-    std::vector<std::uint32_t> frames = timeline.memory().mapped_pages();
-    std::erase_if(frames, [&](std::uint32_t f) { return !timeline.memory().is_changed(f); });
+    std::vector<FrameNumber> frames = timeline.memory().mapped_pages();
+    std::erase_if(frames, [&](FrameNumber f) { return !timeline.memory().is_changed(f); });
     ASSERT_FALSE(frames.empty());
     std::mt19937_64 random(6);
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint32_t frame = frames[random() % frames.size()];
+      const FrameNumber frame = frames[random() % frames.size()];
       if (i % 4 == 0) {
         timeline.seek({length, 0});
         const PhysAddr whole{frame * kPageSize};

@@ -33,7 +33,7 @@ struct Cuts final : Observer {
     while (begins.size() <= now.instruction) begins.push_back(writer.size());
   }
   void instruction(const ExecutedInstruction&, Position now) override { note(now); }
-  void address_space(std::uint32_t, Position now) override { note(now); }
+  void address_space(AddressSpaceId, Position now) override { note(now); }
   void mapping(LinearAddr, PhysAddr, Position now) override { note(now); }
   const KtWriter& writer;
   std::vector<std::uint64_t> begins;

@@ -14,7 +14,7 @@ namespace {
 /// A guest that is what the test says.
 class ScriptedGuest final : public Guest {
  public:
-  std::uint32_t address_space() const override { return cr3; }
+  AddressSpaceId address_space() const override { return cr3; }
   std::uint64_t gpr(int number) const override {
     return registers[static_cast<std::size_t>(number)];
   }
@@ -38,11 +38,11 @@ class ScriptedGuest final : public Guest {
     for (int i = 0; i < 4; ++i) memory[{cr3, at++}] = static_cast<std::uint8_t>(value >> (8 * i));
   }
 
-  std::uint32_t cr3 = 0x1000;
+  AddressSpaceId cr3 = 0x1000;
   std::uint64_t instruction_pointer = 0x8048000;
   bool user = true, wide = false;
   std::array<std::uint64_t, 16> registers{};
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint8_t> memory;
+  std::map<std::pair<AddressSpaceId, std::uint64_t>, std::uint8_t> memory;
 };
 
 /// What Linux and programs do, in its order.
@@ -59,14 +59,14 @@ class SystemCalls : public ::testing::Test, public SystemCallListener {
   void ended(const SystemCall& call) override {
     log_.push_back(system_call_text(call) + " = " + result_text(call));
   }
-  void forked(std::uint32_t parent, std::uint32_t child, Position now) override {
+  void forked(AddressSpaceId parent, AddressSpaceId child, Position now) override {
     names_.forked(parent, child, now);
   }
-  void executed(std::uint32_t space, const std::string& path, Position now) override {
+  void executed(AddressSpaceId space, const std::string& path, Position now) override {
     names_.executed(space, path, now);
   }
 
-  void renamed(std::uint32_t space, const std::string& name, Position now) override {
+  void renamed(AddressSpaceId space, const std::string& name, Position now) override {
     names_.renamed(space, name, now);
   }
 

@@ -23,7 +23,7 @@ CacheFollower::Line fill(std::uint32_t a) {
 
 class InterleavingTest : public testing::Test {
  protected:
-  InterleavingTest() : model_(*find_cache("i486"), 1u << 20) {
+  InterleavingTest() : model_(*find_cache("i486"), CachedMemory(1u << 20)) {
     // The set is full; the line that the code uses is the oldest of it.
     for (std::uint32_t way = 0; way < 4; ++way)
       model_.read(PhysAddr{kSharedLine + way * kWayBytes}, 4);

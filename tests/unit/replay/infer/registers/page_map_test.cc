@@ -18,12 +18,12 @@ class PageMapTest : public testing::Test {
     put(0x1000 + 4 * 768, 0x004000e3);  // C0000000: a large page at 00400000
     put(0x1000 + 4 * 769, 0x3003);      // C0400000: its table is not known
   }
-  void put(std::uint32_t at, std::uint32_t value) { memory_[at] = value; }
+  void put(std::uint64_t at, std::uint32_t value) { memory_[at] = value; }
   PageMap map() const { return PageMap(kTwoLevels, 0x1000, read_); }
 
-  std::map<std::uint32_t, std::uint32_t> memory_;
+  std::map<std::uint64_t, std::uint32_t> memory_;
   PageMap::ReadDword read_ = [this](PhysAddr at) -> std::optional<std::uint32_t> {
-    const auto it = memory_.find(at.low32());
+    const auto it = memory_.find(at.value);
     if (it == memory_.end()) return std::nullopt;
     return it->second;
   };
@@ -82,33 +82,27 @@ TEST_F(PageMapTest, FollowsTheFourLevelsOfLongMode) {
   EXPECT_EQ(map.linear_of(PhysAddr{0x2012345}), std::vector<LinearAddr>{{0xffff888000212345}});
 }
 
-TEST_F(PageMapTest, TablesAndPagesBeyond4GiBAreFoundAtTheirStandIns) {
-  const auto stand_ins = std::make_shared<StandIns>();
-  for (const std::uint64_t at : {0x11000u, 0x13000u, 0x20000u, 0x21000u})
-    ASSERT_EQ(stand_ins->add(PhysAddr{0xc0000000 + at}, MachineAddr{0x100000000 + at}), "");
-  BusModel bus;
-  bus.stand_ins = stand_ins;
-  const PageTables tables = kFourLevels.of(bus);
-  const auto entry = [this](std::uint32_t table, std::uint32_t index, std::uint64_t value) {
+TEST_F(PageMapTest, TablesAndPagesMayLieBeyond4GiB) {
+  const auto entry = [this](std::uint64_t table, std::uint32_t index, std::uint64_t value) {
     put(table + 8 * index, static_cast<std::uint32_t>(value));
     put(table + 8 * index + 4, static_cast<std::uint32_t>(value >> 32));
   };
   entry(0x10000, 0, 0x100011003);
-  entry(0xc0011000, 0, 0x12003);
+  entry(0x100011000, 0, 0x12003);
   entry(0x12000, 0, 0x100013003);
-  entry(0x12000, 1, 0x100000083);  // a large page, of which two pieces are held
-  entry(0xc0013000, 5, 0x100021003);
-  entry(0xc0013000, 6, 0x100022003);  // of which nothing is
-  const PageMap map(tables, 0x10000, read_);
-  EXPECT_EQ(map.translate(LinearAddr{0x5123}), PhysAddr{0xc0021123});
+  entry(0x12000, 1, 0x4000000083);  // a large page
+  entry(0x100013000, 5, 0x100021003);
+  const PageMap map(kFourLevels, 0x10000, read_);
+  EXPECT_EQ(map.translate(LinearAddr{0x5123}), PhysAddr{0x100021123});
   EXPECT_FALSE(map.translate(LinearAddr{0x6123}));
-  EXPECT_EQ(map.translate(LinearAddr{0x220123}), PhysAddr{0xc0020123});
-  EXPECT_FALSE(map.translate(LinearAddr{0x222123}));
-  for (const std::uint64_t linear : {0x5123, 0x6123, 0x220123, 0x222123}) {
-    EXPECT_EQ(PageMap::translate(tables, 0x10000, LinearAddr{linear}, read_),
+  EXPECT_EQ(map.translate(LinearAddr{0x220123}), PhysAddr{0x4000020123});
+  for (const std::uint64_t linear : {0x5123, 0x6123, 0x220123}) {
+    EXPECT_EQ(PageMap::translate(kFourLevels, 0x10000, LinearAddr{linear}, read_),
               map.translate(LinearAddr{linear}));
   }
-  EXPECT_EQ(map.linear_of(PhysAddr{0xc0021123}), (std::vector<LinearAddr>{{0x221123}, {0x5123}}));
+  EXPECT_EQ(map.linear_of(PhysAddr{0x100021123}), std::vector<LinearAddr>{{0x5123}});
+  EXPECT_EQ(map.linear_of(PhysAddr{0x4000021123}), std::vector<LinearAddr>{{0x221123}});
+  EXPECT_TRUE(map.linear_of(PhysAddr{0x21123}).empty());
 }
 
 }  // namespace
