@@ -1,6 +1,7 @@
 #pragma once
-// Images of EFLAGS in memory that a plain comparison allows to differ from the bus: those with
-// flags that no manual defines, until a line shows them.
+// Words in memory that a plain comparison allows to differ from the bus until a line shows them:
+// images of EFLAGS with flags that no manual defines, and results that differ from one model of a
+// processor to the next.
 
 #include <cstdint>
 #include <optional>

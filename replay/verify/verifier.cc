@@ -177,11 +177,17 @@ void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
   }
 }
 
+/// The instruction in progress may store results that differ from one model of a processor to the
+/// next.
+bool Verifier::holds_specific_results() const {
+  const Machine& machine = *comparison_.machine;
+  return machine.model_specific_results() != 0 && machine.in_floating_point();
+}
+
 /// Which bits of each eight bytes of a store have values that no manual defines.
 std::uint64_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
   const Machine& machine = *comparison_.machine;
-  const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point();
-  if (specific) return ~std::uint64_t{0};
+  if (holds_specific_results()) return ~std::uint64_t{0};
   if (const std::uint64_t bits = machine.reserved_bits(); bits != 0) return bits << 32 | bits;
   if (bytes.size() == 8 && !in_long_mode(machine.engine())) return 0;
   // Its microcode tells all of its flags.
@@ -200,6 +206,10 @@ void Verifier::follow_untold_flags() {
 /// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
 std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
                                                       std::span<const std::uint8_t> bytes) {
+  if (holds_specific_results()) {
+    note_specific_results(a, bytes);
+    return std::nullopt;
+  }
   const bool wide = bytes.size() == 8 && in_long_mode(comparison_.machine->engine());
   const bool plain_store = (bytes.size() == 4 || wide) && a.offset_in(4) == 0;
   if (!plain_store || !comparison_.write_back) return std::nullopt;
@@ -208,6 +218,17 @@ std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
   std::memcpy(&image.value, bytes.data(), sizeof image.value);
   if (wide) comparison_.images.stored(a.plus32(4), {});
   return comparison_.images.stored(a, image);
+}
+
+/// For a plain comparison: words that may hold such results are remembered as images of which no
+/// bit is defined.
+void Verifier::note_specific_results(PhysAddr a, std::span<const std::uint8_t> bytes) {
+  if (!comparison_.write_back || a.offset_in(4) != 0 || bytes.size() % 4 != 0) return;
+  for (std::uint32_t i = 0; i < bytes.size(); i += 4) {
+    FlagImages::Image word{0, ~0u};
+    std::memcpy(&word.value, &bytes[i], sizeof word.value);
+    comparison_.images.stored(a.plus32(i), word);
+  }
 }
 
 void Verifier::copied(PhysAddr from, PhysAddr to, std::uint32_t size) {

@@ -149,6 +149,8 @@ class Verifier final : public BlockJudge {
   // Flags.
   void follow_untold_flags();
   std::optional<FlagImages::Image> note_image(PhysAddr a, std::span<const std::uint8_t> bytes);
+  bool holds_specific_results() const;
+  void note_specific_results(PhysAddr a, std::span<const std::uint8_t> bytes);
 
   void check_bit_change(PhysAddr a, const ExternalChange& change, Position now);
   bool repeats_again(const DecodedInstruction& info, Position now) const;
