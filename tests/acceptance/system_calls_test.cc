@@ -51,7 +51,7 @@ struct GoldenCalls {
 struct Followed final : tools::SystemCallListener {
   void began(const tools::SystemCall& call) override { begun.push_back(call); }
   void ended(const tools::SystemCall& call) override { ends.push_back(call); }
-  void executed(std::uint32_t, const std::string& path, Position) override {
+  void executed(AddressSpaceId, const std::string& path, Position) override {
     programs.push_back(path);
   }
   std::vector<tools::SystemCall> begun, ends;

@@ -13,14 +13,14 @@ namespace {
 
 class MemoryFile : public TemporaryFolder {
  protected:
-  std::map<std::uint32_t, std::uint8_t> read(const std::string& name) {
+  std::map<std::uint64_t, std::uint8_t> read(const std::string& name) {
     MemoryFileReader reader(path(name));
     form_ = reader.form();
-    std::map<std::uint32_t, std::uint8_t> bytes;
+    std::map<std::uint64_t, std::uint8_t> bytes;
     MemoryFileReader::Part part;
     while (reader.next(part)) {
       for (std::size_t i = 0; i < part.bytes.size(); ++i) {
-        bytes[part.address + static_cast<std::uint32_t>(i)] = part.bytes[i];
+        bytes[part.address + i] = part.bytes[i];
       }
     }
     return bytes;

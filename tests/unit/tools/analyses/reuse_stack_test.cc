@@ -14,7 +14,7 @@ namespace {
 /// The same by moving lines about in a list.
 class LineList {
  public:
-  unsigned use(std::uint32_t line) {
+  unsigned use(std::uint64_t line) {
     const auto at = std::find(lines_.rbegin(), lines_.rend(), line);
     if (at == lines_.rend()) {
       lines_.push_back(line);
@@ -25,10 +25,10 @@ class LineList {
     lines_.push_back(line);
     return static_cast<unsigned>(std::bit_width(distance));
   }
-  const std::vector<std::uint32_t>& lines() const { return lines_; }
+  const std::vector<std::uint64_t>& lines() const { return lines_; }
 
  private:
-  std::vector<std::uint32_t> lines_;  ///< that used last at the end
+  std::vector<std::uint64_t> lines_;  ///< that used last at the end
 };
 
 void expect_alike(std::uint32_t lines, std::uint32_t spread, std::uint32_t seed) {
