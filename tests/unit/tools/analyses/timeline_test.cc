@@ -27,7 +27,7 @@ std::vector<std::uint8_t> stretch_of(std::uint32_t processes) {
   for (int i = 0; i < kCounters; ++i) out.varint(0);
   out.varint(processes);
   for (std::uint32_t i = 0; i < processes; ++i) {
-    out.u32(i << 12);
+    out.varint(i << 12);
     out.varint(i + 1);
   }
   return {out.view().begin(), out.view().end()};
