@@ -3,8 +3,8 @@
 #   cmake -D LIST=... -D PREFIX=... -D WORK=... -D CXX=... -P check_headers.cmake
 
 # A header for users is a promise; what it includes is one, too. Neither grows unnoticed. The 41st is
-# events/archive/recording_parts.h, which the table of an archive's chunks reads into; the 42nd is events/machine/address_space.h, of which
-# an observer is told.
+# events/archive/recording_parts.h, which the table of an archive's chunks reads into; the 42nd is
+# events/machine/address_space.h, whose numbers an observer is told.
 set(most_for_users 20)
 set(most_in_all 42)
 
