@@ -28,7 +28,7 @@ namespace {
 
 using citcat::current_error;
 
-thread_local std::string open_error;
+thread_local std::string machine_open_error;
 
 constexpr const char* kNoMachine = "no machine was given";
 
@@ -36,7 +36,7 @@ constexpr const char* kNoMachine = "no machine was given";
 template <class Act>
 auto guarded(citcat_machine* machine, Act&& act) -> decltype(act()) {
   if (machine == nullptr) {
-    open_error = kNoMachine;
+    machine_open_error = kNoMachine;
     return -1;
   }
   machine->error.clear();
@@ -79,7 +79,7 @@ std::string listed_name(std::string_view name) {
 }  // namespace
 
 citcat_machine* citcat_machine_open(const char* path, unsigned flags) {
-  open_error.clear();
+  machine_open_error.clear();
   try {
     if (path == nullptr) throw citcat::UsageError("no file was named");
     if ((flags & ~unsigned{CITCAT_MACHINE_CHECKED}) != 0) {
@@ -89,7 +89,7 @@ citcat_machine* citcat_machine_open(const char* path, unsigned flags) {
     options.check = (flags & CITCAT_MACHINE_CHECKED) != 0;
     return std::make_unique<citcat_machine>(path, options).release();
   } catch (...) {
-    open_error = current_error();
+    machine_open_error = current_error();
     return nullptr;
   }
 }
@@ -172,6 +172,6 @@ int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t*
 }
 
 const char* citcat_machine_error(const citcat_machine* machine) {
-  const std::string& error = machine == nullptr ? open_error : machine->error;
+  const std::string& error = machine == nullptr ? machine_open_error : machine->error;
   return error.empty() ? nullptr : error.c_str();
 }

@@ -141,7 +141,7 @@ class RowTool final : public citcat::tools::Tool {
   Rows& rows_;
 };
 
-thread_local std::string open_error;
+thread_local std::string references_open_error;
 
 citcat::RecordingFile open_placed(const char* path) {
   if (path == nullptr) throw citcat::UsageError("no file was named");
@@ -217,7 +217,7 @@ struct citcat_references {
 
 citcat_references* citcat_references_open(const char* path, unsigned flags, uint64_t from,
                                           uint64_t to) {
-  open_error.clear();
+  references_open_error.clear();
   try {
     if ((flags & ~unsigned{CITCAT_UNCHECKED}) != 0) {
       throw citcat::UsageError("flags are asked for that this version does not have");
@@ -225,7 +225,7 @@ citcat_references* citcat_references_open(const char* path, unsigned flags, uint
     return std::make_unique<citcat_references>(path, (flags & CITCAT_UNCHECKED) == 0, from, to)
         .release();
   } catch (...) {
-    open_error = current_error();
+    references_open_error = current_error();
     return nullptr;
   }
 }
@@ -265,7 +265,7 @@ std::uint32_t narrow(std::uint64_t value) {
 
 size_t citcat_references_read(citcat_references* run, const citcat_columns* columns, size_t rows) {
   if (run == nullptr || columns == nullptr) {
-    open_error = "no run or no columns were given";
+    references_open_error = "no run or no columns were given";
     return 0;
   }
   run->error.clear();
@@ -295,6 +295,6 @@ size_t citcat_references_read(citcat_references* run, const citcat_columns* colu
 void citcat_references_close(citcat_references* run) { delete run; }
 
 const char* citcat_references_error(const citcat_references* run) {
-  const std::string& error = run == nullptr ? open_error : run->error;
+  const std::string& error = run == nullptr ? references_open_error : run->error;
   return error.empty() ? nullptr : error.c_str();
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kFewestLatches = 64;
 // Strobes go low in T2, or a clock later where samples are taken near the edge.
-constexpr std::size_t kClocksToStrobe = 2;
+constexpr std::size_t kStrobeDelay = 2;
 
 /// The low phase of a strobe between one ALE and the next.
 struct Strobe {
@@ -75,7 +75,7 @@ class ControlsMin {
       for (std::size_t clock = latches[i] + 1; clock < end; ++clock) {
         const bool now = is_low(c, clock);
         // A halted processor gives the bus away.
-        if (strobes[i].phases == 0 && clock > latches[i] + kClocksToStrobe) break;
+        if (strobes[i].phases == 0 && clock > latches[i] + kStrobeDelay) break;
         if (now && !low) ++strobes[i].phases;
         // Later ones are of another master.
         if (now && strobes[i].phases == 1) {

@@ -11,7 +11,7 @@ namespace citcat {
 namespace {
 
 constexpr std::size_t kLines = DataOrder::kLines;
-constexpr unsigned kByteBits = 8, kPointerBytes = 4;
+constexpr unsigned kByteBits = 8, kFarBytes = 4;
 // So many are looked at while the order is looked for; so many more decide.
 constexpr std::size_t kTransfersTried = 48, kTransfersCounted = 400;
 // A transfer that fits by chance: some two hundred jumps are tried for each.
@@ -125,8 +125,8 @@ class TransferFits {
   /// or behind FLAGS.
   void add_reads(const RawTransfer& transfer, std::vector<Candidate>& out) const {
     const auto& read = transfer.read;
-    for (std::size_t end = read.size(); end >= kPointerBytes && end + 2 >= read.size(); end -= 2) {
-      const std::size_t begin = end - kPointerBytes;
+    for (std::size_t end = read.size(); end >= kFarBytes && end + 2 >= read.size(); end -= 2) {
+      const std::size_t begin = end - kFarBytes;
       bool contiguous = true;
       for (std::size_t i = begin + 1; i < end; ++i)
         contiguous = contiguous && read[i].place == ((read[i - 1].place + 1) & mask_);
@@ -184,7 +184,7 @@ class TransferFits {
   }
   unsigned value_of_read(const RawTransfer& transfer, std::size_t at) const {
     unsigned pointer = 0;
-    for (std::size_t i = kPointerBytes; i-- != 0;)
+    for (std::size_t i = kFarBytes; i-- != 0;)
       pointer = pointer << kByteBits | value(transfer.read[at + i]);
     return pointer;
   }

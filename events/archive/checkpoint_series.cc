@@ -25,7 +25,6 @@ constexpr std::size_t kGroupPages = 64;
 /// Differences followed at most to get one frame.
 constexpr unsigned kMaxDepth = 16;
 constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 24;
-constexpr std::uint64_t kMaxFrames = (std::uint64_t{1} << kAddressBits) / kPageSize;
 constexpr ZstdOptions kPageCompression{9, 0};
 
 /// A frame as bytes: its data, then a bit for each byte that is known.

@@ -244,8 +244,6 @@ CpuState decode_cpu(ByteReader& in) {
 
 namespace {
 
-constexpr std::uint64_t kMaxFrames = (std::uint64_t{1} << kAddressBits) / kPageSize;
-
 /// Known bytes of a page as lengths of alternating runs: unknown, known, unknown ... up to the last
 /// known byte. A page known whole is the two runs 0, 4096.
 std::vector<std::uint64_t> runs_of(const MemoryImage::Page& page) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 8> kSparseMagic{'C', 'I', 'T', 'C', 'A', 'T', 'M', 'I'};
 // History: 1 is the first; 2 has ranges with addresses of 64 bits, for memory beyond 4 GiB.
-constexpr std::uint32_t kVersion = 1, kWideVersion = 2;
+constexpr std::uint32_t kVersion = 1, kLongVersion = 2;
 constexpr std::size_t kHeaderBytes = kSparseMagic.size() + 4 + 4;  // magic, version, reserved
 constexpr std::size_t kRangeBytes = 4 + 4;                         // address, length
 constexpr std::size_t kWideRangeBytes = 8 + 4;                     // the same
@@ -126,11 +126,11 @@ void MemoryFileReader::read_header() {
   ByteReader in(header, input_->name());
   in.skip(kSparseMagic.size(), "magic");
   const std::uint32_t version = in.u32("version");
-  if (version != kVersion && version != kWideVersion) {
+  if (version != kVersion && version != kLongVersion) {
     in.fail_at(kSparseMagic.size(),
                "memory image: expected version 1 or 2, found " + std::to_string(version));
   }
-  wide_ = version == kWideVersion;
+  wide_ = version == kLongVersion;
 }
 
 bool MemoryFileReader::next_range(Part& out) {
@@ -176,7 +176,7 @@ MemoryFileWriter::MemoryFileWriter(std::unique_ptr<ByteSink> sink, bool wide)
     : sink_(std::move(sink)), wide_(wide) {
   ByteWriter header;
   header.bytes(kSparseMagic);
-  header.u32(wide ? kWideVersion : kVersion);
+  header.u32(wide ? kLongVersion : kVersion);
   header.u32(0);
   put(header.view());
 }

@@ -3,7 +3,7 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr unsigned kPageBits = 12;
+constexpr unsigned kFrameShift = 12;
 constexpr std::uint32_t kRoomBytes = 16 << 20;
 
 /// Where a PC has nothing between its RAM and its devices: SeaBIOS gives addresses to devices from
@@ -16,7 +16,7 @@ constexpr struct {
 }  // namespace
 
 std::optional<std::uint32_t> StandIns::shown_or_given(std::uint64_t machine) {
-  const std::uint64_t frame = machine >> kPageBits;
+  const std::uint64_t frame = machine >> kFrameShift;
   if (machine >= k4GiB && sink_.shows_processors()) {
     problem_ =
         "memory beyond 4 GiB is used, which is not shown of several processors; choose -m 2G";
@@ -31,7 +31,7 @@ std::optional<std::uint32_t> StandIns::shown_or_given(std::uint64_t machine) {
   const auto known = frames_.find(frame);
   const auto held = known != frames_.end() ? std::optional(known->second) : give_out(frame);
   if (!held) return std::nullopt;
-  return *held << kPageBits | static_cast<std::uint32_t>(machine & 0xfff);
+  return *held << kFrameShift | static_cast<std::uint32_t>(machine & 0xfff);
 }
 
 std::optional<std::uint32_t> StandIns::give_out(std::uint64_t frame) {
@@ -44,16 +44,16 @@ std::optional<std::uint32_t> StandIns::give_out(std::uint64_t frame) {
   const std::uint32_t held = rooms_[given_[place]++] + static_cast<std::uint32_t>(place);
   frames_.emplace(frame, held);
   taken_[held] = true;
-  memory_.show(frame << kPageBits, held << kPageBits);
-  sink_.stand_in(held << kPageBits, frame << kPageBits);
+  memory_.show(frame << kFrameShift, held << kFrameShift);
+  sink_.stand_in(held << kFrameShift, frame << kFrameShift);
   return held;
 }
 
 void StandIns::find_room() {
-  taken_.resize(k4GiB >> kPageBits);
+  taken_.resize(k4GiB >> kFrameShift);
   for (const auto& range : kEmpty)
     for (std::uint32_t room = range.begin; room < range.end; room += kRoomBytes)
-      if (room >= memory_.low_bytes()) rooms_.push_back(room >> kPageBits);
+      if (room >= memory_.low_bytes()) rooms_.push_back(room >> kFrameShift);
 }
 
 }  // namespace citcat::monitor

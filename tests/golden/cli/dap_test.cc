@@ -17,7 +17,7 @@
 namespace citcat::testing {
 namespace {
 
-using Json = DapClient::Json;
+using Json = nlohmann::json;
 using Program = test::WatchedProgram;
 
 std::string hex(std::uint64_t n) {

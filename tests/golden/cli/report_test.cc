@@ -21,7 +21,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> text_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
@@ -132,7 +132,7 @@ TEST_F(ReportTest, ReferencesNothingElsewhere) {
 }
 
 TEST_F(ReportTest, MomentsAreInstructionsAsCatShowsThem) {
-  const std::vector<std::string> all = lines_of(good({"cat", recording(), "--format", "text"}));
+  const std::vector<std::string> all = text_lines(good({"cat", recording(), "--format", "text"}));
   const OrderedJson moments =
       OrderedJson::parse(good({"analyze", recording(), "--tool", "moments", "--json"}));
   const OrderedJson& records = moments.at("records");

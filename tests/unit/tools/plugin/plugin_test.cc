@@ -19,8 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
-constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
+constexpr const char* kPluginCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
+constexpr const char* kPluginValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
 constexpr int kUsage = 2, kSystem = 4;
 
 class Plugins : public ::testing::Test {
@@ -28,7 +28,8 @@ class Plugins : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     const ProcessResult import = run_citcat(
-        {"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "-q"}, folder_->path());
+        {"import", kPluginCapture, "--internal", kPluginValues, "-o", "linux.citcat", "-q"},
+        folder_->path());
     ASSERT_EQ(import.exit_code, 0) << import.err;
   }
   static void TearDownTestSuite() {
