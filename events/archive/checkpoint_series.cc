@@ -192,7 +192,7 @@ CheckpointEntry read_entry(ByteReader& in) {
     const std::uint64_t value = in.varint("page of a checkpoint");
     const std::uint64_t base = value & 3;
     const std::uint64_t number = next + (value >> 2);
-    if (base > static_cast<std::uint64_t>(PageBase::previous) || number >= kMaxFrames) {
+    if (base > static_cast<std::uint64_t>(PageBase::previous) || number >= kFrameNumbers) {
       in.fail("page of a checkpoint: expected a frame of memory and one of three bases, found " +
               std::to_string(value));
     }

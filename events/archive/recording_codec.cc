@@ -314,7 +314,7 @@ void decode_image(ByteReader& in, MemoryImage& image) {
   const std::vector<std::uint64_t> runs = read_column(in, run_count, "runs");
   std::size_t at = 0;
   for (std::size_t i = 0; i < pages; ++i) {
-    if (numbers[i] >= kMaxFrames) in.fail("page number: expected 40 bits");
+    if (numbers[i] >= kFrameNumbers) in.fail("page number: expected 40 bits");
     if (run_counts[i] > runs.size() - at) in.fail("runs of pages: expected no more than there are");
     const auto count = static_cast<std::size_t>(run_counts[i]);
     const auto page_runs = std::span(runs).subspan(at, count);
@@ -334,7 +334,7 @@ StandIns decode_stand_ins(ByteReader& in) {
   const std::vector<std::uint64_t> pages = read_column(in, count, "pages beyond 4 GiB");
   StandIns stand_ins;
   for (std::size_t i = 0; i < count; ++i) {
-    const bool fits = shown[i] < kMostFrames && pages[i] < kMaxFrames;
+    const bool fits = shown[i] < kMostFrames && pages[i] < kFrameNumbers;
     if (!fits) in.fail("stand-ins: expected frames below 4 GiB of ones of memory");
     const std::string wrong =
         stand_ins.add(PhysAddr{shown[i] * kPageSize}, PhysAddr{pages[i] * kPageSize});

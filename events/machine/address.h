@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kPageMask = kPageSize - 1;
 /// Bits that a physical address has at most (SDM vol. 3, 4.1.4).
 inline constexpr unsigned kAddressBits = 52;
 /// Page frames that an address of so many bits can name.
-inline constexpr std::uint64_t kMaxFrames = (std::uint64_t{1} << kAddressBits) / kPageSize;
+inline constexpr std::uint64_t kFrameNumbers = (std::uint64_t{1} << kAddressBits) / kPageSize;
 
 /// A byte's address in `Space`, which keeps addresses of different meaning apart.
 template <class Space>

@@ -11,13 +11,13 @@ namespace {
 // Intel SDM vol. 3, 4.5: entries of all levels have eight bytes, and say below the first one
 // whether they map a page.
 constexpr unsigned kLastLevel = 2;  ///< whose entries name tables, from 0 at the top
-constexpr std::uint32_t kEntries = 512, kEntryBytes = 8, kEntryPresent = 1, kEntryLarge = 0x80;
+constexpr std::uint32_t kEntries = 512, kEntryBytes = 8, kPresentBit = 1, kEntryLarge = 0x80;
 constexpr std::uint64_t kFrameOfEntry = 0x000ffffffffff000, kLongModeActive = 0x400;
 
 /// The table that an entry of this level names, if it names one.
 std::optional<PhysAddr> named_by(std::uint64_t entry, unsigned level) {
   const bool maps_page = level != 0 && (entry & kEntryLarge) != 0;
-  if ((entry & kEntryPresent) == 0 || maps_page) return std::nullopt;
+  if ((entry & kPresentBit) == 0 || maps_page) return std::nullopt;
   return PhysAddr{entry & kFrameOfEntry};
 }
 

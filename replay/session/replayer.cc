@@ -410,8 +410,8 @@ bool Replayer::deliver_interrupt() {
     throw ReplayStopped{now, "an interrupt falls where the replay has no boundary",
                         event.transaction, instruction_text(event.position), instruction_text(now)};
   }
-  constexpr std::uint32_t kFlagIf = 0x200;
-  if (event.is_maskable() && (machine_.engine().system_flags() & kFlagIf) == 0) {
+  constexpr std::uint32_t kInterruptFlag = 0x200;
+  if (event.is_maskable() && (machine_.engine().system_flags() & kInterruptFlag) == 0) {
     throw ReplayStopped{now, "an interrupt was acknowledged while the replay has them disabled",
                         event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
   }

@@ -1,6 +1,8 @@
 // Clashes with two.cc where rooms:name-refusal expects it, and nowhere else.
 #include <string>
 
+#include "both.h"
+
 namespace citcat {
 namespace {
 

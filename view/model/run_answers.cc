@@ -168,18 +168,18 @@ Json answer_run(RunView& view, const Query&) {
 /// Instructions that are replayed to know more of them than the index does.
 constexpr std::uint64_t kMostReplayed = 1 << 20;
 
-struct Column {
+struct BucketColumn {
   const char* name;
   std::uint32_t RunBucket::*member;
 };
-constexpr std::array<Column, 8> kColumns{{{"interrupts", &RunBucket::interrupts},
-                                          {"exceptions", &RunBucket::exceptions},
-                                          {"software_interrupts", &RunBucket::software},
-                                          {"system_calls", &RunBucket::calls},
-                                          {"port_reads", &RunBucket::port_reads},
-                                          {"port_writes", &RunBucket::port_writes},
-                                          {"external_writes", &RunBucket::external_writes},
-                                          {"halts", &RunBucket::halts}}};
+constexpr std::array<BucketColumn, 8> kColumns{{{"interrupts", &RunBucket::interrupts},
+                                                {"exceptions", &RunBucket::exceptions},
+                                                {"software_interrupts", &RunBucket::software},
+                                                {"system_calls", &RunBucket::calls},
+                                                {"port_reads", &RunBucket::port_reads},
+                                                {"port_writes", &RunBucket::port_writes},
+                                                {"external_writes", &RunBucket::external_writes},
+                                                {"halts", &RunBucket::halts}}};
 
 /// `count` buckets from `from` on, each `width` instructions, put together from those of `index`.
 std::vector<RunBucket> gathered(const RunIndex& index, std::uint64_t from, std::uint64_t width,
@@ -207,7 +207,7 @@ Json columns_of(const std::vector<RunBucket>& buckets,
     }
     if (any) json[fmt::format("level{}", level)] = std::move(column);
   }
-  for (const Column& c : kColumns) {
+  for (const BucketColumn& c : kColumns) {
     Json column = Json::array();
     bool any = false;
     for (const RunBucket& b : buckets) {
