@@ -301,6 +301,9 @@ void Comparison::write_agreed(const BusTransaction& t) {
 }
 
 void Comparison::line_agreed(const LineMatcher::Pending& line) {
+  if (doubts != nullptr && !doubts->decide(line.t.index, line.taken_over)) {
+    stop_with({"other flags of a line were taken over", line.t, ""}, machine->position());
+  }
   VerifyTotals& totals = result.totals;
   totals.write_backs.checked += line.parts;
   totals.write_backs.equal += line.parts;
@@ -353,23 +356,6 @@ bool Comparison::shows_undefined_bits(const LineMatcher::Pending& line) const {
   return true;
 }
 
-/// What has not been seen equal could be images of EFLAGS that differ in arithmetic flags (Intel
-/// SDM vol. 1, 3.4.3: bit 1 is always set).
-bool Comparison::shows_other_flags(const LineMatcher::Pending& line) const {
-  constexpr std::uint32_t kArithmetic = 0x8d5, kAlwaysSet = 2;
-  if (policy.strict || line.t.address.offset_in(4) != 0 || line.t.size % 4 != 0) return false;
-  for (std::uint32_t i = 0; i < line.t.size; i += 4) {
-    if ((line.unmatched >> i & 0xf) == 0) continue;
-    const PhysAddr at = line.t.address.plus32(i);
-    if (!memory().is_mapped(at.page()) || !memory().is_defined(at, 4)) return false;
-    std::uint32_t held = 0, shown = 0;
-    std::memcpy(&held, memory().host(at), 4);
-    std::memcpy(&shown, &line.t.data[i], 4);
-    if ((held & kAlwaysSet) == 0 || ((held ^ shown) & ~kArithmetic) != 0) return false;
-  }
-  return true;
-}
-
 bool Comparison::looks_closely(Position now) {
   if (!plain) return true;
   if (doubts == nullptr || !doubts->is_close(now.instruction)) return false;
@@ -381,11 +367,16 @@ bool Comparison::looks_closely(Position now) {
   return true;
 }
 
-bool Comparison::excuses(const LineMatcher::Pending& line) {
+bool Comparison::excuses(LineMatcher::Pending& line) {
   const Position now = machine->position();
   if (plain && shows_images_alone(line)) return true;
   if (looks_closely(now) && shows_undefined_bits(line)) return true;
-  return doubts != nullptr && shows_other_flags(line) && doubts->put_off(line.t.index, now);
+  const bool other_flags = (line.unmatched & ~line.other_flags) == 0;
+  if (doubts == nullptr || policy.strict || !other_flags || !doubts->put_off(line.t.index, now))
+    return false;
+  // A line is seldom given up after the store: what was overwritten is not taken over.
+  line.unmatched &= ~line.overwritten;
+  return true;
 }
 
 /// What has not been seen equal of the line is taken over, where it may differ.
@@ -394,6 +385,7 @@ bool Comparison::adopt(LineMatcher::Pending& line) {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) != 0) take_over(false, line.t.address.plus32(i), line.t.data[i]);
   }
+  line.taken_over = line.unmatched;
   const std::uint32_t part = line.t.size / line.parts;
   for (std::uint32_t first = 0; first < line.t.size; first += part) {
     if ((line.unmatched >> first & all_bytes(part)) != 0) ++result.totals.adopted;

@@ -220,8 +220,7 @@ struct Comparison : ComparisonProgress {
   void sort_in(const BusTransaction& t);
   bool shows_images_alone(const LineMatcher::Pending& line) const;
   bool shows_undefined_bits(const LineMatcher::Pending& line) const;
-  bool shows_other_flags(const LineMatcher::Pending& line) const;
-  bool excuses(const LineMatcher::Pending& line);
+  bool excuses(LineMatcher::Pending& line);
   bool adopt(LineMatcher::Pending& line);
   std::size_t stretch_ = 0;  ///< of the doubts, in which undefined bits are followed
 

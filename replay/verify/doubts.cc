@@ -47,18 +47,30 @@ std::uint64_t Doubts::next_stretch() const {
   return next_ < stretches_.size() ? stretches_[next_].first : ~std::uint64_t{0};
 }
 
+/// The first of this transaction or a later one.
+std::vector<Doubts::Doubt>::iterator Doubts::find(std::uint64_t transaction) {
+  return std::lower_bound(
+      doubts_.begin(), doubts_.end(), transaction,
+      [](const Doubt& d, std::uint64_t number) { return d.transaction < number; });
+}
+
 bool Doubts::put_off(std::uint64_t transaction, Position now) {
-  const auto doubt =
-      std::lower_bound(doubts_.begin(), doubts_.end(), transaction,
-                       [](const Doubt& d, std::uint64_t number) { return d.transaction < number; });
+  const auto doubt = find(transaction);
   if (doubt == doubts_.end() || doubt->transaction != transaction) {
     if (doubts_.size() == kMost) return false;
-    doubts_.insert(doubt, {transaction, now.instruction, 0, true});
+    doubts_.insert(doubt, {transaction, now.instruction, 0, true, {}});
     return true;
   }
   // Where all that came before it has been looked at, no more can be.
   doubt->open = doubt->first() != 0;
   return doubt->open;
+}
+
+bool Doubts::decide(std::uint64_t transaction, std::uint32_t taken_over) {
+  const auto doubt = find(transaction);
+  if (doubt == doubts_.end() || doubt->transaction != transaction) return true;
+  if (!doubt->taken_over) doubt->taken_over = taken_over;
+  return doubt->taken_over == taken_over;
 }
 
 }  // namespace citcat

@@ -8,6 +8,7 @@
 // shows whether the doubt can be explained. Doubts that remain get a longer stretch after that.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "events/position.h"
@@ -46,15 +47,20 @@ class Doubts {
 
   /// The line differs in flags, at `now`. False where the doubt cannot be put off any more.
   bool put_off(std::uint64_t transaction, Position now);
+  /// The line is settled, and these of its bytes were taken over. False where it was put off, and
+  /// others were then: all that came later was compared without them.
+  bool decide(std::uint64_t transaction, std::uint32_t taken_over);
 
  private:
   struct Doubt {
-    std::uint64_t transaction = 0;  ///< number of the line's
-    std::uint64_t instruction = 0;  ///< where it was noticed
-    std::uint64_t length = 0;       ///< of the stretch before it
-    bool open = true;               ///< put off by the comparison in progress
+    std::uint64_t transaction = 0;            ///< number of the line's
+    std::uint64_t instruction = 0;            ///< where it was noticed
+    std::uint64_t length = 0;                 ///< of the stretch before it
+    bool open = true;                         ///< put off by the comparison in progress
+    std::optional<std::uint32_t> taken_over;  ///< bytes of the line, when it was first put off
     std::uint64_t first() const { return instruction > length ? instruction - length : 0; }
   };
+  std::vector<Doubt>::iterator find(std::uint64_t transaction);
   void lay_stretches();
 
   std::vector<Doubt> doubts_;       ///< by transaction

@@ -21,6 +21,10 @@ class LineMatcher {
     BusTransaction t;
     std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
     std::uint8_t parts = 1;       ///< transactions of the capture that it is
+    /// Bytes of what could be images of EFLAGS: memory has held them with other arithmetic flags.
+    std::uint32_t other_flags = 0;
+    std::uint32_t overwritten = 0;  ///< those among these that something else was stored over
+    std::uint32_t taken_over = 0;   ///< bytes that memory was corrected by
   };
 
   /// `t` is so many transactions of the capture, joined.
@@ -81,6 +85,8 @@ class LineMatcher {
     std::uint32_t size = 1, value = 0, undefined = 0;
   };
   void excuse(const Overwritten& bytes, Position now);
+  /// So many bytes have just been stored by the instruction at `now`.
+  void overwrite(PhysAddr a, std::uint32_t size, Position now);
 
   // Without counts, by window_of() their addresses.
   bool has_windows() const { return !windows_.empty(); }
@@ -111,6 +117,7 @@ class LineMatcher {
 
  private:
   static bool observe_bytes(Pending& line, const Memory& memory);
+  static void note_other_flags(Pending& line, const Memory& memory);
 
   ShortQueue<Pending> lines_;
   /// Write-backs up to the next port access or interrupt, by window_of() their address, in order.

@@ -99,6 +99,10 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   if (overwritten && kind == AccessKind::system) {
     c.lines.excuse({a, 4, overwritten->value, overwritten->undefined}, now);
   }
+  if (c.plain && !c.lines.empty()) {
+    const PhysAddr at = c.memory().captured(a);
+    c.lines.overwrite(at, static_cast<std::uint32_t>(bytes.size()), now);
+  }
   const std::uint64_t undefined = undefined_bits(bytes);
   if (!c.beyond) c.stores_order.begin(kind, a, static_cast<std::uint32_t>(bytes.size()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {

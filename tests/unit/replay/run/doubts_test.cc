@@ -19,14 +19,17 @@ namespace citcat::test {
 namespace {
 
 constexpr std::uint32_t kImageLine = 0x20000, kTestedLine = 32;
+constexpr std::uint32_t kPushedGdt = 0xa000, kPushedIdt = 0xb000, kPushedHandler = 0x14000;
+constexpr int kPushedVector = 0x20;
 constexpr std::uint32_t kCarry = 1, kOverflow = 0x800, kTrap = 0x100;
 constexpr std::uint64_t kToTheStore = 6;  ///< instructions up to it
 
 class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<std::uint32_t> {
  protected:
   /// SHL by 3 leaves OF undefined and CF not; its image is stored, and then `turns` of LOOP run.
-  /// `constant`: what looks like the image is no more than a number.
-  static PagedGuest guest_of(std::uint32_t turns, bool constant) {
+  /// `constant`: what looks like the image is no more than a number. `pushed_over`: an interrupt
+  /// pushes the flags over it.
+  static PagedGuest guest_of(std::uint32_t turns, bool constant, bool pushed_over) {
     PagedGuest guest;
     guest.recording.bus = {CacheForm::write_back, kTestedLine, 8, 0xffffffff};
     guest.add({0xb8}, {1});                   // mov eax,1
@@ -36,7 +39,21 @@ class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<st
     guest.add({0xb9}, {turns});               // mov ecx,turns
     if (constant) guest.add({0xbb}, {0x46});  // mov ebx,...: ZF and PF, and what is always set
     guest.add({0x89, 0x1d}, {kImageLine});    // mov [kImageLine],ebx
-    guest.add({0xe2, 0xfe});                  // loop $
+    if (pushed_over) {
+      guest.add({0x31, 0xc0});              // xor eax,eax
+      guest.add({0xbc}, {kImageLine + 4});  // mov esp,...
+    }
+    guest.add({0xe2, 0xfe});  // loop $
+    if (pushed_over) {
+      guest.recording.initial.gdtr = {kPushedGdt, 0xff};
+      guest.put_word(kPushedGdt + 8, 0xffff);  // CS: all of memory, 32 bits
+      guest.put_word(kPushedGdt + 12, 0xcf9b00);
+      guest.recording.initial.idtr = {kPushedIdt, 0x7ff};
+      guest.put_word(kPushedIdt + 8 * kPushedVector, 8u << 16 | (kPushedHandler & 0xffff));
+      guest.put_word(kPushedIdt + 8 * kPushedVector + 4, (kPushedHandler & 0xffff0000) | 0x8e00);
+      guest.put(kPushedHandler, {0x90, 0x90, 0x90});
+      guest.add({0xcd, kPushedVector});  // int kPushedVector
+    }
     guest.add({0x90});
     guest.add({0x90});
     return guest;
@@ -47,11 +64,13 @@ class DoubtsTest : public TemporaryFolder, public testing::WithParamInterface<st
     std::vector<Adoption> adoptions;
   };
   /// The line is given up behind the loop, with `flipped` flags in the image.
-  Compared compare(bool plain_first, std::uint32_t flipped, bool constant = false) {
+  Compared compare(bool plain_first, std::uint32_t flipped, bool constant = false,
+                   bool pushed_over = false) {
     const std::uint32_t turns = GetParam();
-    PagedGuest guest = guest_of(turns, constant);
-    const std::uint64_t last = kToTheStore + (constant ? 1 : 0) + turns + 1;
-    const std::uint32_t image = guest.run(last, ExecutionPath::instructions).word(kImageLine);
+    PagedGuest guest = guest_of(turns, constant, pushed_over);
+    const std::uint64_t last = kToTheStore + (constant ? 1 : 0) + (pushed_over ? 2 : 0) + turns + 1;
+    const std::uint64_t shown = pushed_over ? last - 1 : last;
+    const std::uint32_t image = guest.run(shown, ExecutionPath::instructions).word(kImageLine);
     guest.recording.instructions = last + 1;
     BusTransaction line;
     line.op = BusOp::data_write;
@@ -112,6 +131,22 @@ TEST_P(DoubtsTest, ANumberThatLooksLikeAnImageIsRefused) {
   const Compared found = compare(true, kOverflow, true);
   EXPECT_NE(found.reason, "");
   expect_same(found, compare(false, kOverflow, true));
+}
+
+/// The line shows the image over which an interrupt pushes another one. It is not taken over any
+/// more.
+TEST_P(DoubtsTest, AnImageThatIsPushedOverIsExplained) {
+  const Compared found = compare(true, kOverflow, false, true);
+  EXPECT_TRUE(closely_) << "no second comparison of every instruction";
+  EXPECT_EQ(found.reason, "");
+  EXPECT_EQ(found.adoptions.size(), 0u);
+  expect_same(found, compare(false, kOverflow, false, true));
+}
+
+TEST_P(DoubtsTest, AnImageWithADefinedFlagThatIsPushedOverIsRefused) {
+  const Compared found = compare(true, kCarry, false, true);
+  EXPECT_NE(found.reason, "");
+  expect_same(found, compare(false, kCarry, false, true));
 }
 
 /// Within the first stretch before the line, and within later ones.
