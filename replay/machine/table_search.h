@@ -2,7 +2,7 @@
 // Which pages the page tables in use name as tables: a processor may look into these without an
 // access that needs it.
 
-#include <cstdint>
+#include "events/machine/address.h"
 
 namespace citcat {
 
