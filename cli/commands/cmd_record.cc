@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -33,6 +35,7 @@
 #include "cli/record/monitor_receiver.h"
 #include "cli/record/output_lock.h"
 #include "cli/record/recorded_emulator.h"
+#include "cli/record/repetition_watch.h"
 #include "cli/record/side_file.h"
 #include "cli/record/symbol_trigger.h"
 #include "events/names/symbol_file.h"
@@ -64,10 +67,10 @@ std::uint64_t expected_instructions(const RecordArguments& arguments) {
 constexpr std::chrono::seconds kPatience{20};
 
 /// Receives until the emulator is gone. Ctrl-C, SIGTERM and SIGHUP ask it to stop; what it has sent
-/// is still taken. Returns whether one of them came.
+/// is still taken. Returns whether one of them came. `watch`: of a repeated run.
 bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pipe& data,
                  Pipe& control, InterruptLogFile& log, const std::string& changes,
-                 Progress& progress) {
+                 const RepetitionWatch* watch, Progress& progress) {
   constexpr int kTrimmedEvery = 100;  // milliseconds
   Clock::time_point trimmed = Clock::now();
   std::optional<Clock::time_point> stopped;
@@ -83,7 +86,8 @@ bool receive_all(MonitorReceiver& receiver, const RecordedEmulator& emulator, Pi
       stopped = Clock::now();
       emulator.stop();
     }
-    if (stopped && Clock::now() - *stopped > kPatience) emulator.kill();
+    const bool is_stuck = watch != nullptr && watch->stopped_at();
+    if (is_stuck || (stopped && Clock::now() - *stopped > kPatience)) emulator.kill();
     if (ends[0].revents != 0 && !receiver.take_data(ends[0].fd)) ends[0].fd = -1;
     if (ends[1].revents != 0 && !receiver.take_control(ends[1].fd)) ends[1].fd = -1;
     for (pollfd& end : ends) end.revents = 0;
@@ -280,23 +284,43 @@ struct Captured {
   double seconds = 0;
 };
 
+/// How a repeated run ended, with what that means where it did not follow the session's log: QEMU
+/// then waits without end, or ends itself with SIGABRT.
+std::string explained_end(const RecordArguments& capture, const RepetitionWatch& watch,
+                          const std::string& how) {
+  const auto stopped = watch.stopped_at();
+  if (!stopped && how.find(strsignal(SIGABRT)) == std::string::npos) return how;
+  return fmt::format(
+      "{}: the repeated run has gone another way than the session, because QEMU does not repeat "
+      "what a device of this machine did; make the session {}with other devices",
+      stopped ? fmt::format("waits without end at instruction {} of the session", *stopped) : how,
+      capture.taken_up_at != 0 ? "without --keep, or " : "");
+}
+
 Captured capture_bus(const RecordArguments& capture, MonitorReceiver& receiver,
                      const Console& console) {
   InterruptLogFile log;
   Pipe data, control;
-  const auto command =
-      monitored_command(capture, log.path(), data.write.value(), control.write.value());
+  auto command = monitored_command(capture, log.path(), data.write.value(), control.write.value());
+  std::optional<RepetitionWatch> watch;
+  if (capture.repeats) {
+    const auto options = watch.emplace().options();
+    command.insert(command.end(), options.begin(), options.end());
+  }
   const auto begin = Clock::now();
   Captured result;
-  RecordedEmulator emulator(command, data, control, log.descriptor());
+  RecordedEmulator emulator(command, data, control, log.descriptor(),
+                            watch ? watch->emulators_end() : -1);
+  if (watch) watch->begin();
   {
     // A guest's console on this terminal is not written over.
     const Console& shown = uses_terminal(capture.command) ? Console(true) : console;
     Progress progress = shown.progress("recording", "instructions", expected_instructions(capture));
-    result.interrupted =
-        receive_all(receiver, emulator, data, control, log, capture.changes, progress);
+    result.interrupted = receive_all(receiver, emulator, data, control, log, capture.changes,
+                                     watch ? &*watch : nullptr, progress);
   }
   result.how = emulator.wait();
+  if (watch) result.how = explained_end(capture, *watch, result.how);
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.any = receiver.finish(ending_of(capture, receiver, result.interrupted));
   return result;

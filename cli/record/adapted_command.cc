@@ -232,7 +232,7 @@ class Adaptation {
   /// Captures of several processors cannot show memory beyond 4 GiB (docs/formats/capture.md).
   void take_memory_of_several() {
     constexpr std::uint64_t kMostLow = std::uint64_t{2} << 30;
-    if (memory_at_ == 0 || ram_bytes({"", "-m", out_.command[memory_at_]}) <= kMostLow) return;
+    if (memory_at_ == 0 || bytes_of_ram(out_.command[memory_at_]).value_or(0) <= kMostLow) return;
     tell(fmt::format(
         "-m {}: -m 2G in its place, the most that can be recorded with several processors",
         out_.command[memory_at_]));
@@ -242,22 +242,11 @@ class Adaptation {
   void take_memory(const std::string& value) {
     put("m", value);
     memory_at_ = out_.command.size() - 1;
-    try {
-      (void)ram_bytes({"", "-m", value});
-    } catch (const UsageError&) {
-      const std::string most = fmt::format("{}G", kMaxRecordedRam >> 30);
-      if (!exceeds(value)) return;  // said by whoever reads it
-      out_.command.back() = most;
-      tell(fmt::format("-m {}: -m {} in its place, the most that can be recorded", value, most));
-    }
-  }
-
-  /// A size that is understood and too large.
-  static bool exceeds(const std::string& value) {
-    const std::string size = value.substr(value.starts_with("size=") ? 5 : 0);
-    const std::size_t digits = size.find_first_not_of("0123456789");
-    return digits != 0 && (digits == std::string::npos ||
-                           std::string("MmGgTt,").find(size[digits]) != std::string::npos);
+    const auto bytes = bytes_of_ram(value);  // what is no size is refused by whoever needs it
+    if (!bytes || *bytes <= kMaxRecordedRam) return;
+    out_.command.back() = fmt::format("{}G", kMaxRecordedRam >> 30);
+    tell(fmt::format("-m {}: -m {} in its place, the most that can be recorded", value,
+                     out_.command.back()));
   }
 
   const std::vector<std::string>& given_;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -58,23 +59,42 @@ bool reserves_window(const std::vector<std::string>& command) {
 
 }  // namespace
 
-/// "-m 128", "-m 1G", "-m size=64M,slots=2".
+/// "128" (of MiB), "3.5G", "size=64M,slots=2". The emulator rounds up to 8 KiB.
+std::optional<std::uint64_t> bytes_of_ram(const std::string& value) {
+  constexpr std::string_view kUnits = "BKMGTPE", kDigits = "0123456789.";
+  constexpr std::uint64_t kGrain = 8192, kMost = std::uint64_t{1} << 62;
+  const OptionValue parts(value);
+  const std::string text = parts.get("size").value_or(parts.head());
+  if (text.empty()) return kDefaultRam;
+  const std::size_t digits = std::min(text.find_first_not_of(kDigits), text.size());
+  const std::string unit = digits == text.size() ? "M" : text.substr(digits);
+  const std::size_t scale =
+      kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+  long double size = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + digits, size);
+  const bool is_number = parsed.ec == std::errc() && parsed.ptr == text.data() + digits;
+  // The emulator takes a fraction without a unit for one of bytes.
+  const bool lacks_unit = digits == text.size() && text.find('.') != std::string::npos;
+  if (!is_number || unit.size() != 1 || scale == std::string_view::npos || lacks_unit)
+    return std::nullopt;
+  size = std::ldexp(size, static_cast<int>(10 * scale));
+  if (size >= static_cast<long double>(kMost)) return kMost;
+  const auto bytes = static_cast<std::uint64_t>(size + 0.5L);
+  return bytes == 0 ? kDefaultRam : (bytes + kGrain - 1) / kGrain * kGrain;
+}
+
 std::uint64_t ram_bytes(const std::vector<std::string>& command) {
-  const auto given = option_value(command, "m");
-  if (!given) return kDefaultRam;
-  std::string text = given->substr(0, given->find(','));
-  if (text.starts_with("size=")) text.erase(0, 5);
-  std::uint64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(result.ptr, text.c_str() + text.size());
-  if (result.ec != std::errc{} || value == 0 || value > kMaxRecordedRam || unit.size() > 1)
-    throw UsageError("the emulator's option -m " + *given + " is not understood");
-  const char scale = unit.empty() ? 'M' : static_cast<char>(std::toupper(unit[0]));
-  const int shift = scale == 'G' ? 30 : scale == 'M' ? 20 : scale == 'K' ? 10 : -1;
-  if (shift < 0 || value > (kMaxRecordedRam >> shift))
-    throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
-                                 *given, kMaxRecordedRam >> 20));
-  return value << shift;
+  std::string given;  // the last one counts
+  for (const EmulatorOption& option : emulator_options(command))
+    if (option.name == "m") given = option.value.value_or("");
+  const auto bytes = bytes_of_ram(given);
+  if (!bytes)
+    throw UsageError(
+        fmt::format("-m {}: expected a size; write -m 512M, -m 3.5G or the like", given));
+  if (*bytes > kMaxRecordedRam)
+    throw UsageError(fmt::format("-m {}: more memory than can be recorded; write -m {}G", given,
+                                 kMaxRecordedRam >> 30));
+  return *bytes;
 }
 
 fs::path own_folder() {

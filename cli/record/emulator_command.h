@@ -38,7 +38,9 @@ std::optional<std::string> option_value(const std::vector<std::string>& command,
 /// Whether the emulator's console is the terminal that it was started from.
 bool uses_terminal(const std::vector<std::string>& command);
 
-/// RAM of the machine, by -m. Throws UsageError for more than can be recorded.
+/// The RAM that a value of -m gives; nullopt where it is not a size.
+std::optional<std::uint64_t> bytes_of_ram(const std::string& value);
+/// RAM of the machine. Throws UsageError for more than can be recorded.
 std::uint64_t ram_bytes(const std::vector<std::string>& command);
 /// The folder of this program.
 std::filesystem::path own_folder();

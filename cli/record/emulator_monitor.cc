@@ -1,5 +1,6 @@
 #include "cli/record/emulator_monitor.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,6 +26,13 @@ EmulatorMonitor::EmulatorMonitor() {
     throw IoError(std::string("socketpair: ") + std::strerror(errno));
   ours_ = FileDescriptor(ends[0]);
   theirs_ = FileDescriptor(ends[1]);
+}
+
+void EmulatorMonitor::end() const { (void)shutdown(ours_.value(), SHUT_RDWR); }
+
+std::vector<std::string> EmulatorMonitor::options() const {
+  return {"-chardev", fmt::format("socket,id=citcat-keeper,fd={}", emulators_end()), "-mon",
+          "chardev=citcat-keeper,mode=control"};
 }
 
 std::optional<std::string> EmulatorMonitor::next_line(std::chrono::steady_clock::time_point end) {

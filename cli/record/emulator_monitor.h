@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/io/file_descriptor.h"
 
@@ -18,6 +19,10 @@ class EmulatorMonitor {
   int emulators_end() const { return theirs_.value(); }
   /// The emulator has its end.
   void begin() { theirs_ = FileDescriptor(); }
+  /// From another thread: no answer is awaited any more.
+  void end() const;
+  /// The emulator's options for its end.
+  std::vector<std::string> options() const;
 
   /// Carries out a command without arguments, "stop". False where the emulator does not answer in
   /// time or refuses.

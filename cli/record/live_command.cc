@@ -80,14 +80,25 @@ class LiveMachine {
     tell("-machine hpet=off is added: QEMU does not store the state of an HPET exactly");
   }
 
-  /// A network card whose state QEMU stores exactly.
-  std::string kept_card(const std::string& card) {
-    if (!keeps_ || (card != "e1000" && !card.starts_with("e1000-") && card != "e1000e"))
-      return card;
-    tell(fmt::format(
-        "network card {}: rtl8139 in its place, since QEMU does not store its state exactly",
-        card));
-    return "rtl8139";
+  /// A device, "e1000,netdev=n", that goes on from its stored state as if nothing had been.
+  std::string kept_device(const std::string& device) {
+    const std::string kind = device.substr(0, device.find(','));
+    if (!keeps_) return device;
+    if (kind == "e1000" || kind.starts_with("e1000-") || kind == "e1000e") {
+      tell(fmt::format(
+          "network card {}: rtl8139 in its place, since QEMU does not store its state exactly",
+          kind));
+      return "rtl8139" + device.substr(kind.size());
+    }
+    OptionValue value(device);
+    if (!kind.starts_with("virtio-net") || value.get("guest_announce") == "off") return device;
+    // virtio_net_post_load_device() in QEMU's hw/net/virtio-net.c.
+    tell(
+        fmt::format("network card {}: guest_announce=off is added, since the card would announce "
+                    "itself wherever a run is taken up",
+                    kind));
+    value.set("guest_announce", "off");
+    return value.text();
   }
 
   /// Looks at what every option may depend on, before the first one is taken.
@@ -146,9 +157,7 @@ class LiveMachine {
 
   void take_kept_device(const EmulatorOption& option) {
     const std::string value = option.value.value_or("");
-    const std::string kind = value.substr(0, value.find(','));
-    if (refuses(option.name, value)) return;
-    put("device", kept_card(kind) + value.substr(kind.size()));
+    if (!refuses(option.name, value)) put("device", kept_device(value));
   }
 
   static bool refuses(const std::string& name, const std::string& value) {
@@ -272,7 +281,7 @@ class LiveMachine {
     OptionValue netdev(backend);
     netdev.set("id", name);
     put("netdev", netdev.text());
-    put("device", kept_card(card) + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac));
+    put("device", kept_device(card + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac)));
     filter(name);
   }
 

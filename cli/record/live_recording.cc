@@ -102,11 +102,11 @@ std::vector<std::string> live_words(const LiveSession& session, const SessionKee
       });
   command.insert(command.end(), {"-icount", fmt::format("{},rr=record,rrfile={}", session.clock,
                                                         escaped(session.log()))});
-  if (keeper != nullptr)
-    command.insert(
-        command.end(),
-        {"-S", "-chardev", fmt::format("socket,id=citcat-keeper,fd={}", keeper->emulators_end()),
-         "-mon", "chardev=citcat-keeper,mode=control"});
+  if (keeper != nullptr) {
+    command.emplace_back("-S");
+    const std::vector<std::string> monitor = keeper->options();
+    command.insert(command.end(), monitor.begin(), monitor.end());
+  }
   return command;
 }
 

@@ -27,8 +27,8 @@ namespace {
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(127);  // it is gone already
-  for (const int descriptor : inherited) fcntl(descriptor, F_SETFD, 0);
+  if (getppid() != parent) _exit(127);                                         // it is gone already
+  for (const int descriptor : inherited) (void)fcntl(descriptor, F_SETFD, 0);  // -1: none
   execvp(argv[0], argv.data());
   const std::string message = system_message(std::string("citcat: error: ") + argv[0]) + "\n";
   (void)!::write(STDERR_FILENO, message.data(), message.size());
@@ -47,11 +47,12 @@ Pipe::Pipe() {
 }
 
 RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, Pipe& data,
-                                   Pipe& control, int log) {
+                                   Pipe& control, int log, int inherited) {
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ < 0) throw IoError(system_message("fork"));
-  if (child_ == 0) become(command, {data.write.value(), control.write.value(), log}, parent);
+  if (child_ == 0)
+    become(command, {data.write.value(), control.write.value(), log, inherited}, parent);
   data.write = FileDescriptor();
   control.write = FileDescriptor();
 }
@@ -62,8 +63,7 @@ RecordedEmulator::RecordedEmulator(const std::vector<std::string>& command, int 
   child_ = fork();
   if (child_ < 0) throw IoError(system_message("fork"));
   if (child_ == 0 && input >= 0) dup2(input, STDIN_FILENO);
-  if (child_ == 0 && inherited >= 0) become(command, {inherited}, parent);
-  if (child_ == 0) become(command, {}, parent);
+  if (child_ == 0) become(command, {inherited}, parent);
 }
 
 bool RecordedEmulator::has_ended(std::chrono::milliseconds patience) const {

@@ -25,9 +25,11 @@ struct Pipe {
 class RecordedEmulator {
  public:
   /// Throws IoError when there can be no child; one that cannot be started says so itself.
-  RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control, int log);
+  /// `inherited`: a descriptor that it gets, too.
+  RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control, int log,
+                   int inherited = -1);
   /// Without a monitor: on the terminal of this process, but with another `input` where one is
-  /// given. `inherited`: a descriptor that it gets, too.
+  /// given.
   explicit RecordedEmulator(const std::vector<std::string>& command, int input = -1,
                             int inherited = -1);
   /// Stops it and waits.

@@ -22,6 +22,7 @@ class SessionKeeper {
   SessionKeeper(const LiveSession& session, std::uint64_t limit, const Console& console);
 
   int emulators_end() const { return monitor_.emulators_end(); }
+  std::vector<std::string> options() const { return monitor_.options(); }
   /// The machine has been made and waits: stores its first state, and lets it go. Throws IoError
   /// where QEMU cannot store the state of this machine.
   void begin();

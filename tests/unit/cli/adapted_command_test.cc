@@ -82,6 +82,7 @@ TEST(AdaptedCommand, ReplacesWhatCannotAndSaysSo) {
       {{"-smp", "sockets=4,cores=8"}, {"-smp", "14"}},
       {{"-m", "1T"}, {"-m", "64G"}},
       {{"-m", "size=100G,slots=3"}, {"-m", "64G"}},
+      {{"-m", "70000.5M"}, {"-m", "64G"}},
       {{"-object", "memory-backend-file,id=a,size=1G,mem-path=/x"}, {}},
       {{"-numa", "node,memdev=a"}, {}},
       {{"-mem-prealloc"}, {}},
@@ -174,6 +175,23 @@ TEST(LikelyStart, FitsTheMachine) {
   EXPECT_EQ(likely_start({"qemu", "-append", "quiet"}, "exit:ls"), "process:ls");
   EXPECT_EQ(likely_start({"qemu"}, "count:5"), "reset");
   EXPECT_EQ(likely_start({"qemu"}, ""), "reset");
+}
+
+TEST(RamBytes, AreWhatTheEmulatorMakesOfItsOption) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  EXPECT_EQ(bytes_of_ram("128"), 128 * kMiB);
+  EXPECT_EQ(bytes_of_ram("3.5G"), 3584 * kMiB);
+  EXPECT_EQ(bytes_of_ram("1.25g,slots=2,maxmem=4G"), 1280 * kMiB);
+  EXPECT_EQ(bytes_of_ram("slots=2,size=1048576K"), 1024 * kMiB);
+  EXPECT_EQ(bytes_of_ram("268435456B"), 256 * kMiB);
+  EXPECT_EQ(bytes_of_ram("0"), 128 * kMiB);
+  EXPECT_EQ(bytes_of_ram("100.3M"), 105177088u);  // rounded up to 8 KiB
+  EXPECT_EQ(bytes_of_ram("3.5"), std::nullopt);
+  EXPECT_EQ(bytes_of_ram("1GiB"), std::nullopt);
+  EXPECT_EQ(bytes_of_ram("0x100M"), std::nullopt);
+  EXPECT_EQ(ram_bytes({"qemu", "-m", "1G", "-m", "2G"}), 2048 * kMiB);
+  EXPECT_EQ(ram_bytes({"qemu"}), 128 * kMiB);
+  EXPECT_THROW((void)ram_bytes({"qemu", "-m", "lots"}), UsageError);
 }
 
 TEST(CheckCommand, RefusesTheDriverWithoutAWindow) {

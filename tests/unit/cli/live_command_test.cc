@@ -166,6 +166,24 @@ TEST(LiveCommand, IsRepeatedWithoutTheWorld) {
             "filter-replay,id=citcat-filter0,netdev=citcat-net0 -m 1G -display none -monitor none");
 }
 
+// Else QEMU has the card interrupt the guest wherever a run is taken up, which no log knows of.
+TEST(LiveCommand, OfAKeptSessionHasNetworkCardsThatDoNotAnnounceThemselves) {
+  const auto kept = [](const Words& options) {
+    return joined(live_command(qemu(options), "c", true).command);
+  };
+  const std::string by_nic =
+      kept({"-nodefaults", "-nic", "user,model=virtio,mac=52:54:00:00:00:01"});
+  EXPECT_NE(by_nic.find("-device virtio-net-pci,netdev=citcat-net0,mac=52:54:00:00:00:01,"
+                        "guest_announce=off"),
+            std::string::npos)
+      << by_nic;
+  const std::string by_device =
+      kept({"-device", "virtio-net-pci-non-transitional,guest_announce=on,netdev=n"});
+  EXPECT_NE(by_device.find("-device virtio-net-pci-non-transitional,guest_announce=off,netdev=n"),
+            std::string::npos)
+      << by_device;
+}
+
 TEST(LiveCommand, OfAKeptSessionWritesToFilesOfTheSession) {
   const LiveCommand kept = live_command(
       qemu({"-nodefaults", "-hda", "/a.img", "-cdrom", "/b.iso", "-device", "e1000,netdev=n"}), "c",
