@@ -67,7 +67,7 @@ EmulatorStore parse_emulator_store(const LineReader& lines,
   EmulatorStore store;
   store.instruction = access_count(lines, fields[0]);
   store.value = static_cast<std::uint8_t>(hex_field(lines, "eax", fields[3], 8));
-  store.address = PhysAddr{register_field(lines, "ecx", fields[5])};
+  store.address = PhysAddr{hex_field(lines, "ecx", fields[5], 64)};
   return store;
 }
 

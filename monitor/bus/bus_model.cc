@@ -94,7 +94,7 @@ void BusModel::say_lone_bit(std::uint32_t address, std::span<const std::uint8_t>
     return;
   for (std::uint32_t n = 0; n < bytes.size(); ++n)
     if (foreign_bits(address + n, bytes.subspan(n, 1), own) != 0)
-      sink_.say_left(address + n, bytes[n]);
+      sink_.say_left(memory_.machine_address(address + n), bytes[n]);
 }
 
 /// Software reads bytes that the emulator has stored differently from a processor: the reads show
@@ -102,7 +102,8 @@ void BusModel::say_lone_bit(std::uint32_t address, std::span<const std::uint8_t>
 void BusModel::say_left(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     const std::uint32_t at = address + static_cast<std::uint32_t>(n);
-    if (bytes[n] != *memory_.shadow(at) && memory_.is_left(at)) sink_.say_left(at, bytes[n]);
+    if (bytes[n] != *memory_.shadow(at) && memory_.is_left(at))
+      sink_.say_left(memory_.machine_address(at), bytes[n]);
   }
 }
 

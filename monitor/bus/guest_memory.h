@@ -91,6 +91,10 @@ class GuestMemory {
     return offset < low_bytes_ ? offset : offset - low_bytes_ + k4GiB;
   }
   static constexpr std::uint64_t kNotInRam = ~std::uint64_t{0};
+  /// What the machine has at the address at which a byte is shown.
+  std::uint64_t machine_address(std::uint32_t address) const {
+    return is_ram(address, 1) ? address_of(live(address)) : address;
+  }
 
   const std::uint8_t* live(std::uint32_t address) const { return ram_ + offset_of(address); }
   std::uint8_t* shadow(std::uint32_t address) { return shadow_ + offset_of(address); }

@@ -119,11 +119,12 @@ void RecordSink::flush() {
   used_ = 0;
 }
 
-void RecordSink::say_left(std::uint32_t address, std::uint8_t value) {
+void RecordSink::say_left(std::uint64_t machine, std::uint8_t value) {
   char text[96];
-  const int size = std::snprintf(
-      text, sizeof text, "value %llu,STORED,0,%08x,00000001,%08x,00000000",
-      static_cast<unsigned long long>(positions_[driver_].instructions), value, address);
+  const int size =
+      std::snprintf(text, sizeof text, "value %llu,STORED,0,%08x,00000001,%08llx,00000000",
+                    static_cast<unsigned long long>(positions_[driver_].instructions), value,
+                    static_cast<unsigned long long>(machine));
   say({text, static_cast<std::size_t>(size)});
 }
 

@@ -96,7 +96,7 @@ class RecordSink {
 
   /// The emulator, and no processor, has stored this byte, which the instruction at the present
   /// position reads.
-  void say_left(std::uint32_t address, std::uint8_t value);
+  void say_left(std::uint64_t machine, std::uint8_t value);
   /// Sends a line of text at once; records made before it have been sent by then.
   void say(std::string_view line);
   void flush();

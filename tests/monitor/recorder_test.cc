@@ -372,6 +372,26 @@ TEST_F(RecorderTest, ABitThatADeviceHasChangedIsSaidToBeItsOwnWhereItHasWrittenM
   }
 }
 
+TEST_F(RecorderTest, ABitBeyond4GiBIsSaidToBeADevicesAtItsOwnAddress) {
+  int control[2];
+  ASSERT_EQ(pipe2(control, O_NONBLOCK), 0);
+  place_high_memory();
+  constexpr std::uint32_t kShown = 0x40023000, kOwn = 0x23000;
+  RecordSink sink(write_end_, control[1]);
+  ASSERT_TRUE(memory_.snapshot());
+  memory_.show(0x100023000, kShown);
+  BusModel bus(memory_, sink, CacheModel::none);
+  bus.read(kShown + 2, {memory_.live(kShown + 2), 2});
+  ram_[kHighRam + kOwn + 2] ^= 1;
+  ram_[kHighRam + kOwn + 0x104] ^= 7;
+  bus.read(kShown + 2, {memory_.live(kShown + 2), 2});
+  char text[256] = {};
+  ASSERT_GT(read(control[0], text, sizeof text - 1), 0);
+  EXPECT_NE(std::string(text).find(",00000001,100023002,"), std::string::npos) << text;
+  close(control[0]);
+  close(control[1]);
+}
+
 TEST_F(RecorderTest, ARepThatStoresOverItselfEndsWithTheFetchOfWhatIsThereThen) {
   begin({0xf3, 0xaa});
   recorder_->access(insn_, true, kCode + 1, kCode + 1, false, std::vector<std::uint8_t>{0x90});

@@ -185,7 +185,7 @@ TEST_F(Evidence, OfOneBitThatAnEmulatorHasStoredIsWhatItsMonitorSays) {
   EXPECT_EQ(told.at("single_bit_changes"), 0) << "it is not suspect";
   for (const char* const other :
        {"0,STORED,0,00000043,00000001,00020010", "1,STORED,0,00000042,00000001,00020010",
-        "1,STORED,0,00000043,00000001,00020011"}) {
+        "1,STORED,0,00000043,00000001,00020011", "1,STORED,0,00000043,00000001,100020010"}) {
     EXPECT_EQ(verdict_beside(other).at("verdict"), "diverged") << other;
   }
 }
