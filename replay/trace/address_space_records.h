@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "events/machine/address.h"
+#include "events/machine/address_space.h"
 #include "formats/kt/kt.h"
 
 namespace citcat {
