@@ -42,7 +42,7 @@ void LineMatcher::note_other_flags(Pending& line, const Memory& memory) {
 
 void LineMatcher::overwrite(PhysAddr a, std::uint32_t size, Position now) {
   for (Pending& line : lines_) {
-    if (line.t.position.instruction > now.instruction) break;
+    if (line.t.position > now) break;
     if (!overlap(a, size, line.t.address, line.t.size)) continue;
     for (std::uint32_t i = 0; i < line.t.size; ++i) {
       const bool stored = line.t.address.plus32(i).is_within32(a, size);
