@@ -125,7 +125,7 @@ void ValueLineage::follow(std::size_t node, std::size_t step, std::vector<Lineag
   const auto accesses = history_.accesses(s);
   if (s.kind == HistoryStep::Kind::external) {
     LineageSource leaf = source(LineageSource::Kind::external, node);
-    leaf.address.value = static_cast<std::uint32_t>(n.location);
+    leaf.address.value = n.location & ~kMemory;
     leaf.number = accesses.front().number;
     leaf.path.insert(leaf.path.begin(), step);
     found.push_back(std::move(leaf));

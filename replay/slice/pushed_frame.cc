@@ -25,8 +25,8 @@ std::vector<PushedWord> stored_words(std::span<const LoggedAccess> accesses) {
 
 /// By their places in pages: the frames of two pages may lie anywhere.
 bool lies_below(const PushedWord& word, const PushedWord& other) {
-  const std::uint32_t behind = word.bytes[word.size - 1].low32() + 1;
-  return (behind & kPageMask) == other.bytes[0].offset_in_page();
+  const PhysAddr behind = word.bytes[word.size - 1].plus32(1);
+  return behind.offset_in_page() == other.bytes[0].offset_in_page();
 }
 
 }  // namespace

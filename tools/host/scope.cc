@@ -259,7 +259,7 @@ std::uint64_t Scope::data_terms(const Execution& execution) const {
     bool found = false;
     for_each_access(execution, [&](const Reference& r) {
       for (std::uint32_t b = 0; b < r.size && !found && r.kind == AccessKind::data; ++b) {
-        found = terms_[i].has(LinearAddr{static_cast<std::uint32_t>(r.linear.value) + b});
+        found = terms_[i].has(LinearAddr{r.linear.value + b});
       }
     });
     if (found) mask |= std::uint64_t{1} << i;

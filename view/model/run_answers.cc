@@ -278,7 +278,7 @@ Json event_json(const RunView& view, const RunEvent& event) {
     case Kind::software:
       json["vector"] = fmt::format("{:02x}", event.vector);
       if (event.kind == Kind::exception && event.vector == 14) {
-        json["address"] = fmt::format("{:08x}", event.value);
+        json["address"] = linear_text(view, LinearAddr{event.value});
       }
       break;
     case Kind::port_read:
@@ -291,7 +291,7 @@ Json event_json(const RunView& view, const RunEvent& event) {
       json["size"] = event.size;
       break;
     case Kind::process:
-      json["process"] = view.index().process_label(event.value);
+      json["process"] = view.index().process_label(static_cast<std::size_t>(event.value));
       break;
     default:
       break;

@@ -238,7 +238,7 @@ void RunIndex::delivered(const DeliveredEvent& delivery, Position now) {
   RunEvent event;
   event.vector = delivery.vector;
   event.instruction = now.instruction;
-  event.value = static_cast<std::uint32_t>(delivery.cr2);
+  event.value = delivery.cr2;
   if (delivery.kind == Kind::exception) {
     ++b.exceptions;
     event.kind = RunEvent::Kind::exception;
@@ -260,7 +260,7 @@ void RunIndex::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   ++bucket(now.instruction).external_writes;
   RunEvent event;
   event.kind = RunEvent::Kind::external_write;
-  event.value = a.low32();
+  event.value = a.value;
   event.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), 255));
   event.instruction = now.instruction;
   add_event(event);

@@ -36,11 +36,12 @@ struct RunEvent {
     external_write,
     halt,
     shutdown,
-    process,  ///< `value`: its number in RunIndex::processes()
+    process,  ///< which is running now
   } kind = Kind::interrupt;
   std::uint8_t vector = 0, size = 0;
   std::uint16_t port = 0;
-  std::uint32_t value = 0;
+  /// What a port passes, an address (CR2, or where a device writes), or the number of a process.
+  std::uint64_t value = 0;
   std::uint64_t instruction = 0;
 };
 

@@ -3,7 +3,9 @@
 #include "view/model/run_view.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -12,6 +14,7 @@
 
 #include "formats/io/error.h"
 #include "unit/debugger/watched_program.h"
+#include "unit/replay/machine/high_memory_guest.h"
 #include "unit/temporary_folder.h"
 #include "view/exported/exported_page.h"
 
@@ -225,6 +228,36 @@ TEST_F(RunViewTest, IsLookedThroughTheSameWithQuestionsInBetween) {
   for (const char* question : {"timeline", "events", "processes"}) {
     EXPECT_EQ(ask(question), undisturbed.answer(question, Query())) << question;
   }
+}
+
+class HighMemoryViewTest : public HighMemoryGuest {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+  const std::string path_ = testing::TempDir() + "citcat_high_view_" + std::to_string(::getpid());
+};
+
+TEST_F(HighMemoryViewTest, EventsHaveTheirWholeAddress) {
+  put(kCode, {0x48, 0x8b, 0x03,  // mov rax, [rbx]
+              0x48, 0x8b, 0x01,  // mov rax, [rcx], where no page is
+              0xf4});
+  put(kHandler, {0xf4});
+  set_register(recording_.initial, "rcx", 0xffff'8000'0020'5008);
+  ExternalWrite write;
+  write.address = PhysAddr{kBeyond + kPage};
+  write.data = {7, 8};
+  write.position_known = true;
+  recording_.external_writes.push_back(write);
+  recording_.instructions = 2;
+  RecordingFileWriter(path_).finish(recording_);
+  RecordingFile file = RecordingFile::open(path_);
+  const Symbols symbols;
+  RunView view(file, symbols, {});
+  while (view.look_further(100)) {
+  }
+  const Json answer = view.answer("events", Query({{"kinds", "exception,external_write"}}));
+  ASSERT_EQ(answer["events"].size(), 2u) << answer.dump();
+  EXPECT_EQ(answer["events"][0]["physical"], "6300014000");
+  EXPECT_EQ(answer["events"][1]["address"], "ffff800000205008");
 }
 
 }  // namespace

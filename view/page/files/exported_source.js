@@ -121,7 +121,7 @@ export class ExportedSource {
     const level = this.level();
     if (level !== undefined) json.level = level;
     if (this.is_paged()) {
-      const space = hex(BigInt.asUintN(32, stretch.register("cr3")), 8);
+      const space = hex(stretch.register("cr3"), 8);
       json.address_space = space;
       const process = this.about.processes.find((p) => p.address_space === space);
       if (process !== undefined && process.label !== space) json.process = process.label;
@@ -491,7 +491,7 @@ export class ExportedSource {
       if (is_new) {
         stretch.go_to(step);
         of_level = this.level() ?? 0;
-        of_process = this.is_paged() ? numbers.get(hex(BigInt.asUintN(32, stretch.register("cr3")), 8)) ?? -1 : 0;
+        of_process = this.is_paged() ? numbers.get(hex(stretch.register("cr3"), 8)) ?? -1 : 0;
         is_new = false;
       }
       level[step] = of_level;

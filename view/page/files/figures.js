@@ -204,7 +204,7 @@ function functions_section(run) {
 
 const MEMORY_KINDS = [{ key: "image_bytes", title: "known before" }, { key: "code_bytes", title: "executed" }, { key: "reads", title: "read" },
   { key: "writes", title: "written" }, { key: "tables", title: "page tables" }, { key: "external_writes", title: "DMA, devices" },
-  // Of a sampled run writes are counted in windows alone; whether a frame was stored to at all is known.
+  // A sampled run has writes counted in windows alone; whether a frame was stored to at all is known.
   { key: "stored", title: "stored to (exact)" }];
 
 function memory_section(run) {
@@ -219,7 +219,7 @@ function memory_section(run) {
       { title: "memory", of: (r) => (r.device === "yes" ? "no" : "yes") }, { title: "touched by", of: (r) => r.processes }], regions))];
 }
 
-/// Of processors that have a cache, pages, or a predictor.
+/// For processors that have a cache, pages, or a predictor.
 function models_section(run) {
   const reuse = tool_of(run, "reuse"), cache = tool_of(run, "cache"), tlb = tool_of(run, "tlb"), bpred = tool_of(run, "bpred");
   const curves = [];

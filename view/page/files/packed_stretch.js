@@ -152,7 +152,7 @@ export class PackedStretch {
     this.change_high = new Map();  // of registers of more than 64 bits
     this.access_at = new Uint32Array(n + 1);
     this.access_address = new Growing(BigUint64Array);
-    this.access_physical = new Growing(Uint32Array);
+    this.access_physical = new Growing(Float64Array);
     this.access_bytes = new Growing(Uint32Array);  // where its bytes are: of a write new, old and known
     this.pool = new Growing(Uint8Array, 1 << 20);
     this.ports = [];  // {step, port, write, size, value}
@@ -224,10 +224,10 @@ export class PackedStretch {
 
   take_access(access, step, inputs, count) {
     const address = access.address.next(inputs, count);
-    let physical = Number(BigInt.asUintN(32, address));
+    let physical = Number(address);
     if (access.page !== undefined) {
       const page = address >> 12n;
-      const frame = Number(BigInt.asUintN(32, BigInt(this.last_frames.get(page) ?? 0) + access.page.next(inputs, 0)));
+      const frame = Number(BigInt.asUintN(64, BigInt(this.last_frames.get(page) ?? 0) + access.page.next(inputs, 0)));
       this.last_frames.set(page, frame);
       this.note_page(page, frame, step);
       physical = frame * PAGE + Number(address & 4095n);

@@ -14,6 +14,7 @@
 #include "tools/host/names.h"
 #include "tools/host/report_renderers.h"
 #include "tools/list/tool_list.h"
+#include "unit/replay/machine/high_memory_guest.h"
 
 namespace citcat::tools {
 namespace {
@@ -40,8 +41,9 @@ Recording plain_code_and(std::initializer_list<int> bytes, std::uint64_t instruc
 }
 
 nlohmann::ordered_json told(const Recording& recording, const std::vector<std::string>& tools,
-                            ExecutionPath path) {
+                            ExecutionPath path, const std::string& where = "") {
   const NameSource names;
+  const Scope scope = where.empty() ? Scope() : Scope(where, names, 0);
   Setup setup;
   setup.recording = &recording;
   setup.machine = MachineFacts::of(recording);
@@ -49,7 +51,9 @@ nlohmann::ordered_json told(const Recording& recording, const std::vector<std::s
   std::vector<ToolOptions> requests;
   for (const std::string& tool : tools) requests.push_back(ToolOptions::parse(tool));
   Analysis analysis(find_tools(std::move(requests)), setup, {});
-  ToolHost host(analysis, {});
+  HostOptions host_options;
+  if (!where.empty()) host_options.scope = &scope;
+  ToolHost host(analysis, host_options);
   Listeners listeners;
   listeners.add(host);
   ReplayOptions options;
@@ -76,6 +80,25 @@ TEST(ToolHost, KnowsTheAddressSpaceThatIsLeftFirstWhereOnlyPlainCodeRanInIt) {
       EXPECT_EQ(found.at("switches"), 1);
       EXPECT_EQ(found.at("list").at(0).at("from"), "00004000");
       EXPECT_EQ(found.at("list").at(0).at("to"), "00005000");
+    }
+  }
+}
+
+class ScopeInLongMode : public HighMemoryGuest {};
+
+TEST_F(ScopeInLongMode, KnowsDataByItsWholeAddress) {
+  set_register(recording_.initial, "rcx", kData);
+  put(kCode, {0x48, 0x8b, 0x03,     // mov rax, [rbx]
+              0x48, 0x89, 0x43, 8,  // mov [rbx + 8], rax
+              0x48, 0x89, 0x01});   // mov [rcx], rax
+  recording_.instructions = 3;
+  const std::vector<std::pair<const char*, int>> scopes = {
+      {"data=8000200000-800020000f", 2}, {"data=800020000f", 1}, {"data=8000200010", 0},
+      {"data=200000-20000f", 0},         {"data=20007", 1},      {"data=8000020007", 0}};
+  for (const auto& [where, count] : scopes) {
+    for (const ExecutionPath path : {ExecutionPath::instructions, ExecutionPath::blocks}) {
+      const auto found = told(recording_, {"count"}, path, where);
+      EXPECT_EQ(found.at("tools").at("count").at("instructions"), count) << where;
     }
   }
 }
