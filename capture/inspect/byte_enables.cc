@@ -42,8 +42,8 @@ class EnableFinder {
         const long runs = runs_of(levels[low], levels[high]);
         const bool other_way = are_enables(levels[high], levels[low]);
         const long others = other_way ? runs_of(levels[high], levels[low]) : 0;
-        // Of two that fit, those with which more goes on; if that tells nothing, those that move
-        // more.
+        // If two pairs fit, the one with which more goes on is better; if that tells nothing, the
+        // one that moves more.
         const auto moves = static_cast<long>(std::min(levels[low].count, levels[high].count));
         const long score = 1 + moves + static_cast<long>(cycles_.size()) * (runs - others);
         if (best && score <= most) continue;

@@ -12,7 +12,7 @@ namespace citcat {
 
 class CycleRows {
  public:
-  /// Of the channels that change, at most 64.
+  /// Has rows of the channels that change, at most 64 of them.
   CycleRows(const ChannelActivity& activity, const std::vector<UnnamedCycle>& cycles,
             const std::vector<std::size_t>& taken);
 

@@ -14,7 +14,7 @@ namespace citcat {
 
 class DefinitionLines {
  public:
-  /// Of the cycles, it is known which are fetches, interrupt acknowledges and halts among them.
+  /// Which cycles are fetches, interrupt acknowledges and halts is known by then.
   DefinitionLines(const ChannelActivity& activity, const std::vector<UnnamedCycle>& cycles,
                   const std::vector<std::size_t>& channels);
 

@@ -20,7 +20,7 @@ struct RecordingParts {
   std::vector<ReplayDigest> digests;
   std::vector<PlacedEvent> placements;
   std::vector<Hint> hints;
-  /// Of an archive of an earlier version whose addresses they translate; null in others.
+  /// Translate the addresses of an archive of an earlier version; null in others.
   std::shared_ptr<const StandIns> stand_ins;
   std::vector<std::string> lost;  ///< what repairs could not save, a sentence each
   bool has_meta = false;          ///< its chunk was there

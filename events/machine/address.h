@@ -87,7 +87,7 @@ struct LinearSpace {
 
 /// Physical byte address after the A20 gate, as the processor's pins carry it.
 using PhysAddr = Address<PhysicalSpace>;
-/// Of a page frame.
+/// The number of a page frame: an address divided by kPageSize.
 using FrameNumber = PhysAddr::PageNumber;
 /// Linear address: after segmentation, before paging.
 using LinearAddr = Address<LinearSpace>;

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 
 #include "formats/io/line_reader.h"
 
@@ -75,7 +74,8 @@ std::vector<std::string_view> split_row(std::string_view line, char separator) {
 static bool begins_with_marked_number(std::string_view line) {
   if (line.empty() || line[0] != '#') return false;
   const std::size_t end = line.find_first_not_of("0123456789abcdefABCDEF", 1);
-  return end != std::string_view::npos && end > 1 && std::strchr(",;\t|", line[end]) != nullptr;
+  return end != std::string_view::npos && end > 1 &&
+         std::string_view(",;\t|").find(line[end]) != std::string_view::npos;
 }
 
 bool marks_numbers(std::string_view head) {

@@ -104,7 +104,7 @@ void LinearMemory::correct(std::uint64_t linear, std::span<const std::uint8_t> b
       correct_part(*at, bytes.subspan(n, 1), Notice::taken);
 }
 
-/// Of one page; what is elsewhere stays as the emulator has it.
+/// Corrects bytes of one page; other memory stays as the emulator has it.
 void LinearMemory::correct_part(std::uint32_t physical, std::span<const std::uint8_t> bytes,
                                 Notice notice) {
   if (cpu_.memory.is_ram(physical, static_cast<std::uint32_t>(bytes.size())))

@@ -17,9 +17,10 @@ namespace citcat {
 /// ReplayStopped where the run is wrong, ends it by Machine::control(), and corrects memory by
 /// Machine::correct().
 ///
-/// Before expected(), a judge of blocks receives only events, page walks, copies and instructions
-/// that load EFLAGS. It receives blocks by agreed(), not by ran(), and of its interest() only
-/// `reads` counts. Any other judge receives each instruction with all its accesses.
+/// Before expected(), a judge of blocks receives only events, page walks, copies, stores of
+/// floating-point results, and instructions that load EFLAGS. It receives blocks by agreed(), not
+/// by ran(), and of its interest() only `reads` counts. Any other judge receives each instruction
+/// with all its accesses.
 class BlockJudge : public Observer {
  public:
   /// The machine to be judged, called once it has been loaded; valid as long as it reports.

@@ -17,8 +17,12 @@ void PlainPlaces::take(const Replayer& replayer, Verifier& verifier) {
   next_ += spacing_ - next_ % spacing_;
 }
 
-/// Frames that several places share count once.
+/// Frames that several places share count once. It need not be known how many there are if it would
+/// be few enough without that.
 std::size_t PlainPlaces::frames() const {
+  std::size_t most = 0;
+  for (const auto& place : places_) most += place->replayer.machine.pages.size();
+  if (most <= kMostFrames) return most;
   std::unordered_set<const Memory::SavedPage*> frames;
   for (const auto& place : places_)
     for (const auto& page : place->replayer.machine.pages) frames.insert(page.get());

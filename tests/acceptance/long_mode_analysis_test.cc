@@ -269,7 +269,7 @@ TEST_F(LongModeAnalysis, TracesForSimulatorsHoldTheGoldenStream) {
       for (std::uint32_t i = 0; i < a.size; ++i) {
         const auto there = golden.find({a.address + i, a.write});
         if (there == golden.end()) {
-          // Of FXRSTOR there is one record, with bytes that no processor reads.
+          // FXRSTOR has one record, with bytes that no processor reads.
           foreign += a.size <= 64 ? 1 : 0;
         } else if (--there->second == 0) {
           golden.erase(there);

@@ -150,7 +150,7 @@ class UntrustedNames : public CitcatTest {
     }
     return arguments;
   }
-  /// Of a file, or of all that lie in a folder.
+  /// What is in a file, or in all files of a folder.
   std::string contents_of(const std::string& name) const {
     if (!std::filesystem::is_directory(file(name))) return read_file(file(name));
     std::string contents;

@@ -6,7 +6,7 @@
 namespace citcat::tools {
 namespace {
 
-/// Of the procedure that a path ends in.
+/// The procedure that a path ends in.
 ProcedureNumber number_of(const CallTree::Path& path) {
   return static_cast<ProcedureNumber>(path.value);
 }

@@ -32,7 +32,7 @@ struct IdtraceTotals {
   /// The totals of a profile. `code` may be null.
   static IdtraceTotals of(const IdtraceBlocks& blocks, const IdtraceCounts& counts,
                           const IdtraceCode* code);
-  /// Of an execution trace.
+  /// Counted over a whole execution trace.
   static IdtraceTotals of(IdtraceReader& trace, const IdtraceBlocks& blocks,
                           const IdtraceCode& code);
 };
@@ -58,7 +58,7 @@ struct IdtraceRepeats {
   };
   std::map<std::string, Row> rows;  ///< by mnemonic, or by what is accessed where there is no code
 
-  /// Of an execution trace.
+  /// Counted over a whole execution trace.
   static IdtraceRepeats of(IdtraceReader& trace, const IdtraceBlocks& blocks,
                            const IdtraceCode& code);
   /// Repetition in a cache trace with tags for it (-r). Empty where there are none: it was made

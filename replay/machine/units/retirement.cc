@@ -29,7 +29,8 @@ void Retirement::report_completed() {
     if (expectation_.compares && flight_.copies_string())
       expectation_.judge->copied(flight_.copied_from, s.physical, s.size);
     cpu_.audience.write(s.physical, {cpu_.memory.host(s.physical), s.size}, AccessKind::data,
-                        cpu_.position, !quiet || expectation_.expects_stores);
+                        cpu_.position,
+                        !quiet || expectation_.expects_stores || flight_.is_floating_point());
   }
   if (flight_.info->kind != InstructionClass::plain) report_descriptors();
   if (quiet && expectation_.keeps_account)

@@ -111,7 +111,7 @@ TEST_F(EndlessRepeat, CtrlCEndsAListingAndAComparisonWithinIt) {
   import_cached();
   for (const char* const command : {"cat r.citcat --from 5", "diff r.citcat r.citcat"}) {
     const ProcessResult result = run_shell(
-        "timeout -s INT -k 20 0.3 \"$CITCAT\" " + std::string(command) + " --memory-limit 8G",
+        "timeout -s INT -k 20 1.5 \"$CITCAT\" " + std::string(command) + " --memory-limit 8G",
         file("."));
     EXPECT_EQ(result.exit_code, 124) << command << result.err;  // 137: it had to be killed
     EXPECT_THAT(result.err, HasSubstr("interrupted"));

@@ -348,7 +348,7 @@ TEST_F(ReportTest, ABrowserShowsAMomentOfIt) {
   EXPECT_NE(line.find(">" + mnemonic), std::string::npos) << line << shown;
 }
 
-/// Of a long run the page has the timeline of all, and each step of a part.
+/// The page of a long run has the timeline of all of it, and each step of a part.
 TEST_F(ReportTest, ABrowserShowsAllOfARunOfWhichItHoldsAPart) {
   good({"report", recording(), "--steps", "200", "-o", page_path()});
   const auto where = std::filesystem::path(page_path()).parent_path();

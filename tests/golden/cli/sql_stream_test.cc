@@ -118,7 +118,7 @@ class SqlStream : public CitcatTest, public ::testing::WithParamInterface<Stream
     good({"import", folder + "/busC.bin.zst", "--format", "machine", "--internal",
           folder + "/side.csv.zst", "-o", "r.citcat", "-q"});
     stream_ = read_stream(folder, which.wide);
-    // Of the last instruction not all may be told, and the bus may not show the last ones.
+    // Perhaps not all of the last instruction is told, and the bus may not show the last ones.
     const auto info = nlohmann::json::parse(good({"info", "r.citcat", "--json"}));
     end_ = std::min({stream_.instructions.back().position, std::uint64_t{200'000},
                      info.at("instructions").get<std::uint64_t>()});

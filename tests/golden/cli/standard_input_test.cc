@@ -95,7 +95,7 @@ class StandardInput : public CitcatTest {
       EXPECT_TRUE(found.written == expected.written);
     }
   }
-  /// Of JSON what names the input is left out, and how long it took.
+  /// JSON without the name of the input, and without how long it took.
   static std::string without_name(const std::string& out, const std::string& input) {
     if (out.empty() || out.front() != '{') {
       std::string text = out;

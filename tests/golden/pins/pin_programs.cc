@@ -138,7 +138,7 @@ class LongStretch {
  private:
   unsigned draw(unsigned below) { return static_cast<unsigned>(random_() % below); }
   int byte() { return static_cast<int>(draw(256)); }
-  /// Of AX, BX, DX, SI, DI: the others count and point.
+  /// One of AX, BX, DX, SI and DI: the others count and point.
   int register_number() {
     constexpr int kNumbers[] = {0, 2, 3, 6, 7};
     return kNumbers[draw(5)];

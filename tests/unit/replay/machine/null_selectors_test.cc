@@ -200,7 +200,7 @@ TEST_P(NullSelectors, OutsideLongModeReturnsOutwardLeaveTheBasesToo) {
 // ---------------------------------------------------------------------------------------------
 // Loads of a null selector
 
-/// Of FS and GS, each with its instruction, from AX = 0, the stack, or zeroes at kData.
+/// Each loads null into FS or GS: from AX = 0, the stack, or zeroes at kData.
 const std::vector<std::pair<const char*, std::vector<int>>> kNullLoads = {
     {"fs", {0x8e, 0xe0}},                               // mov fs, eax
     {"gs", {0x8e, 0xe8}},                               // mov gs, eax

@@ -232,7 +232,7 @@ class Accesses final : public Observer {
            " " + std::to_string(size);
   }
 
-  // Of the next instruction. Walks of a string are reported before all that it accesses.
+  // What the next instruction accesses. Walks of a string are reported before all that.
   std::string accesses_, walks_;
 };
 
