@@ -39,23 +39,23 @@ constexpr std::size_t kAtATime = 256;
 
 /// `clock_hz`: the rate of the capture's clocks, 0 if it is not known.
 std::string options_text(const ImportOptions& options, double clock_hz) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (options.start) json["start"] = where_text(*options.start);
-  if (options.stop) json["stop"] = where_text(*options.stop);
-  if (options.segment.value_or(0) != 0) json["segment"] = *options.segment;
-  if (is_known(options.capture.cpu)) json["cpu"] = cpu_model_name(options.capture.cpu);
-  if (!options.initial_state_path.empty() || options.initial_state) json["initial_state"] = true;
-  if (!options.capture.internal_path.empty()) json["internal"] = true;
-  if (options.ignore_counts == IgnoreCounts::all) json["ignore_counts"] = "all";
+  nlohmann::ordered_json text = nlohmann::ordered_json::object();
+  if (options.start) text["start"] = where_text(*options.start);
+  if (options.stop) text["stop"] = where_text(*options.stop);
+  if (options.segment.value_or(0) != 0) text["segment"] = *options.segment;
+  if (is_known(options.capture.cpu)) text["cpu"] = cpu_model_name(options.capture.cpu);
+  if (!options.initial_state_path.empty() || options.initial_state) text["initial_state"] = true;
+  if (!options.capture.internal_path.empty()) text["internal"] = true;
+  if (options.ignore_counts == IgnoreCounts::all) text["ignore_counts"] = "all";
   if (options.ignore_counts == IgnoreCounts::all_but_interrupts) {
-    json["ignore_counts"] = "all-but-interrupts";
+    text["ignore_counts"] = "all-but-interrupts";
   }
-  if (options.counts) json["counts"] = count_unit_name(*options.counts);
+  if (options.counts) text["counts"] = count_unit_name(*options.counts);
   for (const OnChipMarker& marker : options.on_chip) {
-    json["on_chip"].push_back(on_chip_marker_text(marker));
+    text["on_chip"].push_back(on_chip_marker_text(marker));
   }
-  if (clock_hz > 0) json["clock_hz"] = clock_hz;
-  return json_text(json);
+  if (clock_hz > 0) text["clock_hz"] = clock_hz;
+  return json_text(text);
 }
 
 }  // namespace

@@ -71,14 +71,14 @@ std::string analyze_command(const ReportedRange& what, const ReportOptions& opti
 std::string sample_of(const ReportOptions& options, const RecordingFile& file,
                       const ReplayRange& range) {
   constexpr std::uint64_t kLong = 25'000'000;
-  constexpr std::uint64_t kWindows = 50, kMillion = 1'000'000, kShortest = 5;
+  constexpr std::uint64_t kWindows = 50, kMillion = 1'000'000, kLeastMillions = 5;
   if (options.sample == "none") return "";
   if (!options.sample.empty()) return options.sample;
   const std::uint64_t end = std::min(file.recording().instructions.value_or(0), range.to);
   const std::uint64_t length = end - std::min(end, range.from);
   if (length < kLong) return "";
   const std::uint64_t millions = (length + kWindows * kMillion - 1) / (kWindows * kMillion);
-  return fmt::format("every {}M for 50k, warm 50k", std::max(millions, kShortest));
+  return fmt::format("every {}M for 50k, warm 50k", std::max(millions, kLeastMillions));
 }
 
 /// Null where nothing diverged, or nothing can be tried.

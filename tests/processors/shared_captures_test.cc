@@ -332,13 +332,13 @@ TEST_F(CutCaptures, WhatIsCutOffIsNotReached) {
 /// cut: another one that asks for the line while this one waits in HLT, or its own line that it
 /// lacks then.
 TEST_F(CutCaptures, BetweenAWriteBackAndWhatItIsFor) {
-  constexpr std::uint8_t kRead = 2, kWrite = 3, kWriteBackFlag = 2, kDriverFlag = 16, kStore = 32;
+  constexpr std::uint8_t kRead = 2, kStored = 3, kWriteBackFlag = 2, kDriverFlag = 16, kStore = 32;
   const MachineData threads = data("smp_lin64_threads");
   const std::vector<MonitorRecord> all = threads.records('C');
   std::size_t places = 0;
   for (std::size_t i = 19'000; i < all.size() && places < 3; ++i) {
     const MonitorRecord &back = all[i], &fill = all[i + 2];
-    const bool is_back = back.type == kWrite && (back.flags & kWriteBackFlag) != 0 &&
+    const bool is_back = back.type == kStored && (back.flags & kWriteBackFlag) != 0 &&
                          (back.flags & kDriverFlag) == 0 && (back.burst & 15) == 0;
     if (!is_back || fill.type > kRead || (fill.flags & kStore) != 0) continue;
     ++places;
