@@ -155,7 +155,8 @@ def costs_few_requests(page):
             moved(page, lambda: page.press(key))
         page.look()
         asked = sorted(re.search(r"api/(\w+)", r).group(1) for r in page.requests if "/api/" in r)
-        expect(asked == sorted(most), f"{key} asks {sorted(most)}, found {asked}")
+        where = page.evaluate("[location.hash, document.activeElement.outerHTML.slice(0, 99), document.visibilityState]")
+        expect(asked == sorted(most), f"{key} asks {sorted(most)}, found {asked} at {where}")
     page.press("0")
 
 
