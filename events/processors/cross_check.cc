@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "events/processors/bus_flags.h"
 #include "events/processors/device_addresses.h"
@@ -39,6 +40,7 @@ CrossCheck::CrossCheck(std::size_t processors, std::uint32_t ram_bytes, bool sho
       owners_(processors, line_bytes),
       messages_(processors),
       pending_(processors),
+      counts_(processors),
       from_others_(processors),
       told_by_others_(processors) {}
 
@@ -225,6 +227,7 @@ void CrossCheck::take(const SharedEvent& event) {
   const BusTransaction& t = event.t;
   follow_messages(event);
   if (!t.is_memory()) return;
+  check_count(event);
   const std::string unlocked = shows_sharing_ ? lock(event.processor, t) : "";
   if (!unlocked.empty()) contradict(event, unlocked, "", "an access to " + hex_address(t.address));
   const std::string wrong =
@@ -235,6 +238,23 @@ void CrossCheck::take(const SharedEvent& event) {
   } else {
     read(event);
   }
+}
+
+/// The import leaves out a count that does not fit those around it (capture/import/lone_counts.h).
+/// A processor whose accesses are not counted at all cannot be judged.
+void CrossCheck::check_count(const SharedEvent& event) {
+  Counts& counts = counts_[event.processor];
+  if (event.t.has(kPositionKnown)) {
+    counts.any = true;
+  } else if (!counts.missing) {
+    counts.missing = event;
+  }
+  if (!counts.any || !counts.missing) return;
+  const SharedEvent missing = *std::exchange(counts.missing, std::nullopt);
+  contradict(missing,
+             "its count of instructions does not fit the processor's others: another processor may "
+             "have made it",
+             "", "an access to " + hex_address(missing.t.address));
 }
 
 void CrossCheck::finish() {

@@ -82,6 +82,7 @@ class CrossCheck {
   void settle(std::uint8_t processor);
   std::string lock(std::uint8_t processor, const BusTransaction& t);
   void follow_messages(const SharedEvent& event);
+  void check_count(const SharedEvent& event);
   void contradict(const SharedEvent& event, std::string reason, std::string expected,
                   std::string found);
   std::string who(const Part& part, std::uint32_t offset) const;
@@ -95,6 +96,12 @@ class CrossCheck {
   unsigned locked_reads_ = 0;              ///< that are still to be written
   BusParts<Part> parts_;
   std::vector<std::optional<Pending>> pending_;
+  /// By processor: whether accesses to memory so far had counts, and the first one without.
+  struct Counts {
+    bool any = false;
+    std::optional<SharedEvent> missing;
+  };
+  std::vector<Counts> counts_;
   std::vector<std::vector<std::size_t>> from_others_, told_by_others_;
 };
 

@@ -213,6 +213,8 @@ bool Comparison::is_over(Position now) {
     settle_windows(now);
   }
   if (held() != 0) return false;
+  // What a cache hides goes on behind the last that must be seen, as far as the capture counts it.
+  if (recording.instructions && now.instruction < *recording.instructions) return false;
   if (!at_barrier()) pull();
   return final_memory.ended_within_instruction() || (starts.empty() && is_used_up());
 }

@@ -102,6 +102,17 @@ TEST_F(CrossChecks, AnOldValueIsNoLongerTheOthers) {
   EXPECT_NE(reason(), "");
 }
 
+/// The import takes a count away that does not fit its neighbours'.
+TEST_F(CrossChecks, AnAccessWithoutACountAmongOthersMayBeAnotherProcessors) {
+  for (const unsigned counted : {0u, 1u}) {
+    memory(0, BusOp::data_read, kLineAt, {1}, counted != 0 ? kPositionKnown : 0);
+    memory(1, BusOp::data_read, kLineAt, {1}, 0);
+  }
+  EXPECT_EQ(reason().find("its count of instructions does not fit"), 0u) << reason();
+  EXPECT_EQ(check_.result().first->t.index, 1u);
+  EXPECT_EQ(check_.result().contradictions, 1u) << "processor 1 has no counts at all";
+}
+
 TEST_F(CrossChecks, ALockedOperandInTwoPartsIsOneAccess) {
   constexpr PhysAddr kLow{0x2ffe}, kHigh{0x3000}, kElsewhere{0x4000};
   const auto access = [&](BusOp op, PhysAddr at) { memory(0, op, at, {1, 2}, kLocked); };
