@@ -125,7 +125,12 @@ bool EmulatorLog::next(EmulatorLogEntry& entry) {
     const LoggedAddress address = form_->address(line);
     if (!address) continue;
     entry = {taken_, *address, std::string(line)};
+    has_entries_ = true;
     return true;
+  }
+  if (!has_entries_) {
+    throw FormatError(lines_->name(), 1,
+                      std::string("expected lines of the format ") + form_->name + ", found none");
   }
   return false;
 }

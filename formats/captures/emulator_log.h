@@ -42,7 +42,7 @@ class EmulatorLog {
       : EmulatorLog(std::make_unique<InputStream>(path), form) {}
   EmulatorLog(std::unique_ptr<InputStream> input, const std::string& form);
   const LogForm& form() const { return *form_; }
-  /// False after the last entry.
+  /// False after the last entry. Throws FormatError there if no line was an entry.
   bool next(EmulatorLogEntry& entry);
 
  private:
@@ -54,6 +54,7 @@ class EmulatorLog {
   /// The first lines, which were read to find the form.
   std::vector<std::string> first_;
   std::size_t taken_ = 0;  ///< lines
+  bool has_entries_ = false;
 };
 
 }  // namespace citcat

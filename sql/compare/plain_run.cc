@@ -1,5 +1,7 @@
 #include "sql/compare/plain_run.h"
 
+#include <algorithm>
+
 namespace citcat::sql {
 
 PlainRun::PlainRun(RowSource& source, std::uint64_t from) : source_(source) {
@@ -13,6 +15,7 @@ PlainRun::PlainRun(RowSource& source, std::uint64_t from) : source_(source) {
   stretch_ = source_.stretch_at(from, {});
   enter();
   while (!ended_ && position() < from) advance();
+  if (!ended_) outer_ = run_->interrupts;
 }
 
 /// The first instruction of the stretch, or of the next one that has any.
@@ -25,12 +28,16 @@ void PlainRun::enter() {
   if (ended_) return;
   run_ = stretch_->rows.instructions.data();
   end_ = run_ + stretch_->rows.instructions.size();
+  outer_ = std::min(outer_, run_->interrupts);
 }
 
 void PlainRun::advance() {
   if (++in_run_ < run_->code->count()) return;
   in_run_ = 0;
-  if (++run_ != end_) return;
+  if (++run_ != end_) {
+    outer_ = std::min(outer_, run_->interrupts);
+    return;
+  }
   stretch_ = stretch_->is_last ? nullptr : source_.stretch_at(stretch_->to, {});
   enter();
 }

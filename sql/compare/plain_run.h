@@ -20,6 +20,7 @@ class PlainRun {
         run_(other.run_),
         end_(other.end_),
         in_run_(other.in_run_),
+        outer_(other.outer_),
         ended_(other.ended_) {
     source_.add_reader();
   }
@@ -29,16 +30,16 @@ class PlainRun {
   /// To the next one.
   void advance();
   /// To the first one, this or a later one, that belongs to no handler of an interrupt from
-  /// outside.
+  /// outside that has come since the run's beginning.
   void leave_interrupt() {
-    while (!ended_ && run_->in_interrupt) advance();
+    while (!ended_ && in_interrupt()) advance();
   }
 
   // The current instruction.
   std::uint64_t position() const { return run_->first + in_run_; }
   const tools::StaticInstruction& instruction() const { return run_->code->block()[in_run_]; }
   const CodeText& text() const { return run_->code->text(in_run_); }
-  bool in_interrupt() const { return run_->in_interrupt; }
+  bool in_interrupt() const { return run_->interrupts > outer_; }
   const ContextTable::Entry& context() const { return source_.contexts()[run_->context]; }
 
  private:
@@ -49,6 +50,8 @@ class PlainRun {
   const InstructionRun* run_ = nullptr;
   const InstructionRun* end_ = nullptr;
   std::uint32_t in_run_ = 0;
+  /// Handlers that the run began in and has not left: whether it did may not be known.
+  std::uint32_t outer_ = ~0u;
   bool ended_ = false;
 };
 

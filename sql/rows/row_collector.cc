@@ -42,7 +42,7 @@ void RowCollector::look_at(const tools::Context& context) {
   address_space_ = context.address_space();
   context_ = contexts_.number(names_.process(context), level_);
   is_wanted_ = filter_.has(contexts_[context_]);
-  in_interrupt_ = context.interrupt().has_value();
+  interrupts_ = context.interrupt_depth();
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ void RowCollector::add_instructions(const CodePiece& code, const tools::Executio
   if (!overlaps(code)) return;
   const bool counts = code.repeats() && !execution.does_nothing();
   rows_.instructions.push_back(
-      {&code, first.instruction, context_, counts ? execution.iterations() : 0, in_interrupt_});
+      {&code, first.instruction, context_, counts ? execution.iterations() : 0, interrupts_});
 }
 
 void RowCollector::add_run(AccessRun run) {

@@ -69,7 +69,7 @@ class RowCollector final : public tools::Tool {
   AddressSpaceId address_space_ = 0;
   ContextNumber context_ = 0;
   bool is_wanted_ = true;                            ///< the filter leaves the context
-  bool in_interrupt_ = false;                        ///< an interrupt from outside is open
+  std::uint32_t interrupts_ = 0;                     ///< from outside, that are open
   Position behind_;                                  ///< what was told last
   std::map<std::uint64_t, std::size_t> open_calls_;  ///< rows of system calls, by their numbers
   std::map<std::pair<AddressSpaceId, const std::string*>, std::size_t> process_rows_;

@@ -21,7 +21,7 @@ struct InstructionRun {
   std::uint64_t first = 0;  ///< position of the first one
   ContextNumber context = 0;
   std::uint32_t iterations = 0;  ///< of a REP string instruction
-  bool in_interrupt = false;     ///< within one from outside, NMI or SMI
+  std::uint32_t interrupts = 0;  ///< from outside, NMIs or SMIs, whose handlers it is within
   std::uint64_t end() const { return first + code->count(); }
 };
 

@@ -51,6 +51,26 @@ class RunDifference : public CitcatTest {
   }
 };
 
+/// Nobody knows that the second one begins within a handler; the first has seen its beginning.
+TEST_F(RunDifference, ARunMayBeginWithinAHandler) {
+  record("a.citcat", 5, 3);
+  write_file(file("bus.csv"),
+             "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n"
+             "0,0,0,0,CODE_RD,00002000,4,f,-,0,43cf0000\n"
+             "1,1,0,2,MEM_RD,000007fa,2,c,-,0,0410\n"
+             "2,1,0,4,MEM_RD,000007fc,4,f,-,0,00000202\n"
+             "3,2,0,6,CODE_RD,00001004,4,f,-,0,40e2fdf4\n"
+             "4,10,0,8,HALT,00000000,0,0,-,0,\n");
+  write_file(file("state.json"),
+             R"({"cpu":"386","registers":{"cs":"0x0000","eip":"0x2000","eflags":"0x0002",)"
+             R"("ss":"0x0000","esp":"0x07fa","ds":"0x0000","eax":"1","ebx":"0","ecx":"4"}})");
+  good({"import", "bus.csv", "--format", "record-csv", "--cpu", "386", "--initial-state",
+        "state.json", "--bus", "none", "-o", "cut.citcat", "-q"});
+  EXPECT_EQ(json({"diff", "a.citcat", "cut.citcat", "--from-a", "3"}, 0).at("compared"), 11);
+  EXPECT_EQ(json({"diff", "cut.citcat", "a.citcat", "--from-b", "3"}, 0).at("compared"), 11);
+  EXPECT_EQ(json({"diff", "cut.citcat", "a.citcat"}, 1).at("verdict"), "differ");
+}
+
 TEST_F(RunDifference, InterruptsAtOtherMomentsAreNone) {
   record("a.citcat", 5, 3);
   record("b.citcat", 5, 6);
@@ -130,6 +150,11 @@ TEST_F(RunDifference, LogsOfEmulatorsAreRead) {
     EXPECT_EQ(other.at("verdict"), "differ") << log.form;
     EXPECT_EQ(other.at("a").at("address"), "00001004") << log.form;
     EXPECT_EQ(other.at("b").at("address"), "00001007") << log.form;
+    const std::string wrong = std::string(log.form) == "mame" ? "bochs" : "mame";
+    const ProcessResult refused = run({"compare", "r.citcat", "log", "--format", wrong});
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_NE(refused.err.find("expected lines of the format " + wrong), std::string::npos)
+        << refused.err;
   }
 }
 
