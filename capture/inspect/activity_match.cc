@@ -296,8 +296,7 @@ ActivityMatch match_by_names(const ChannelActivity& activity, const BusMatch& ma
   ActivityMatch out;
   out.bus = match.bus->id;
   PinAssignment assignment = assign_pins(match, {});
-  const auto exchanged =
-      find_exchanged_lines(activity.info(), activity.blocks(), match, assignment);
+  const auto exchanged = find_exchanged_lines(activity, match, assignment);
   for (std::size_t i = 0; i < match.pins.size(); ++i) {
     const std::string& pin = match.pins[i].pin->name;
     if (assignment.pins[i].channel < 0) {

@@ -20,9 +20,8 @@ using Pair = std::pair<std::size_t, std::size_t>;
 
 class ExchangeSearch {
  public:
-  ExchangeSearch(const SampleInfo& info, std::span<const SampleBlock> blocks, const BusMatch& match,
-                 PinAssignment& assignment)
-      : info_(info), blocks_(blocks), match_(match), assignment_(assignment) {}
+  ExchangeSearch(const ChannelActivity& activity, const BusMatch& match, PinAssignment& assignment)
+      : activity_(activity), match_(match), assignment_(assignment) {}
 
   std::vector<ExchangedLines> run() {
     std::vector<ExchangedLines> found;
@@ -51,9 +50,9 @@ class ExchangeSearch {
   CodeOrder decode() const {
     CodeOrder order;
     try {
-      const auto decoder = match_.bus->make(info_, {*match_.bus, assignment_});
+      const auto decoder = match_.bus->make(activity_.info(), {*match_.bus, assignment_});
       std::size_t bytes = 0;
-      for (const SampleBlock& block : blocks_) {
+      for (const SampleBlock& block : activity_.blocks()) {
         decoder->decode(block);
         for (BusTransaction t; decoder->take(t);) order.add(t);
         bytes += block.bytes.size();
@@ -65,12 +64,18 @@ class ExchangeSearch {
     return order;
   }
 
+  /// A line that is held at a level is neither exchanged nor inverted, though a line that fails may
+  /// decode better with its level.
+  bool moves(const PinChoice& pin) const {
+    return pin.channel >= 0 && activity_.changes()[static_cast<std::size_t>(pin.channel)] != 0;
+  }
+
   /// The one that helps most, if it helps much.
   std::optional<std::pair<Pair, CodeOrder>> best_pair(const CodeOrder& now) {
     std::optional<std::pair<Pair, CodeOrder>> best;
     for (std::size_t a = 0; a < assignment_.pins.size(); ++a) {
       for (std::size_t b = a; b < assignment_.pins.size(); ++b) {
-        if (assignment_.pins[a].channel < 0 || assignment_.pins[b].channel < 0) continue;
+        if (!moves(assignment_.pins[a]) || !moves(assignment_.pins[b])) continue;
         exchange({a, b});
         const CodeOrder order = decode();
         exchange({a, b});
@@ -82,8 +87,7 @@ class ExchangeSearch {
     return best;
   }
 
-  const SampleInfo& info_;
-  std::span<const SampleBlock> blocks_;
+  const ChannelActivity& activity_;
   const BusMatch& match_;
   PinAssignment& assignment_;
 };
@@ -99,10 +103,9 @@ std::string ExchangedLines::text() const {
          std::to_string(fetches);
 }
 
-std::vector<ExchangedLines> find_exchanged_lines(const SampleInfo& info,
-                                                 std::span<const SampleBlock> blocks,
+std::vector<ExchangedLines> find_exchanged_lines(const ChannelActivity& activity,
                                                  const BusMatch& match, PinAssignment& assignment) {
-  return ExchangeSearch(info, blocks, match, assignment).run();
+  return ExchangeSearch(activity, match, assignment).run();
 }
 
 }  // namespace citcat

@@ -4,12 +4,12 @@
 // one another.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "capture/bus/bus_decoder.h"
 #include "capture/bus/channel_map.h"
+#include "capture/inspect/channel_activity.h"
 
 namespace citcat {
 
@@ -23,9 +23,9 @@ struct ExchangedLines {
 };
 
 /// The pairs after whose exchange more fetches are in order, one after the other; `assignment` has
-/// them exchanged afterwards. What makes no difference to the code that is fetched is not found.
-std::vector<ExchangedLines> find_exchanged_lines(const SampleInfo& info,
-                                                 std::span<const SampleBlock> blocks,
+/// them exchanged afterwards. Lines that never move are left out. What makes no difference to the
+/// code that is fetched is not found.
+std::vector<ExchangedLines> find_exchanged_lines(const ChannelActivity& activity,
                                                  const BusMatch& match, PinAssignment& assignment);
 
 }  // namespace citcat

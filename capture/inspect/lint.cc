@@ -264,12 +264,18 @@ void find_exchanged(std::string_view format, const std::vector<std::string>& pat
     const BusMatch match = choose_bus(activity.info(), map, options.cpu);
     StillLines still(activity.info());
     for (const SampleBlock& block : activity.blocks()) still.add(block);
-    for (std::string& line : still.complaints(match))
+    const bool failed = std::any_of(out.begin(), out.end(), [](const LintFinding& finding) {
+      return finding.check == "not-decodable";
+    });
+    std::vector<std::string> complaints = still.complaints(match, failed);
+    // With a line that is held, exchanging others may only hide what it makes wrong.
+    const bool is_done =
+        !complaints.empty() || cpu_traits(match.cpu).instructions >= InstructionSet::i486;
+    for (std::string& line : complaints)
       out.push_back({"still-line", FindingConfidence::likely, 1, 0, 0, std::move(line)});
-    if (cpu_traits(match.cpu).instructions >= InstructionSet::i486) return;
+    if (is_done) return;
     PinAssignment assignment = assign_pins(match, map);
-    for (const ExchangedLines& lines :
-         find_exchanged_lines(activity.info(), activity.blocks(), match, assignment))
+    for (const ExchangedLines& lines : find_exchanged_lines(activity, match, assignment))
       out.push_back({lines.first == lines.second ? "inverted-line" : "exchanged-lines",
                      FindingConfidence::likely, lines.after - lines.before, 0, 0, lines.text()});
   } catch (const FormatError&) {

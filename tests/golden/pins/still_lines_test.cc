@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
+#include <string>
 
+#include "capture/inspect/lint.h"
 #include "golden/pins/pin_drawing.h"
 #include "golden/pins/pin_run.h"
 
@@ -81,6 +84,31 @@ INSTANTIATE_TEST_SUITE_P(
                           {"S2 stays high", "INTR stays low", "INTR stays high", "A19 stays low"}},
                       HeldCase{"i386", CpuModel::i386, PinForm::bus_386sx, {"MIO stays high"}}),
     [](const auto& test) { return test.param.name; });
+
+/// With a line that is held, another one at the same level may make more sense of the code: that is
+/// no sign that the two are exchanged.
+TEST(LinesThatAreHeld, AreNotTakenForExchangedOrInvertedOnes) {
+  const test::Samples sound =
+      test::read_samples(CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", 60000);
+  const std::string path = ::testing::TempDir() + "held_lines.sr";
+  for (const std::string pin : {"QS0", "QS1", "S0", "S1", "S2", "AD3", "A9"}) {
+    const auto channel = static_cast<std::size_t>(
+        std::find(sound.names.begin(), sound.names.end(), pin) - sound.names.begin());
+    for (const bool level : {false, true}) {
+      test::Samples held = sound;
+      for (std::size_t i = 0; i < held.count(); ++i) held.set(i, channel, level);
+      test::write_sigrok(held, path);
+      bool named = false;
+      for (const LintFinding& finding : lint_capture({path}, {}, nullptr).findings) {
+        EXPECT_NE(finding.check, "exchanged-lines") << pin << level << finding.text;
+        EXPECT_NE(finding.check, "inverted-line") << pin << level << finding.text;
+        named |= finding.text.find(pin + " stays ") != std::string::npos;
+      }
+      EXPECT_TRUE(named) << pin << level;
+    }
+  }
+  std::filesystem::remove(path);
+}
 
 }  // namespace
 }  // namespace citcat::testing
