@@ -169,7 +169,11 @@ void Adapter::go_to_begin() {
 /// Wherever somebody asks to go. A processor of several may end before.
 void Adapter::go_to(std::size_t processor, const std::string& where) {
   Monitor& monitor = machine_.processors[processor].debuggee->monitor();
-  monitor.seek(where, interrupt_);
+  const std::string reached = monitor.seek(where, interrupt_);
+  if (reached.starts_with(Monitor::kEndsBefore)) {
+    later_.emplace_back("output", Json{{"category", "important"}, {"output", reached}});
+    return;
+  }
   const std::string why = monitor.divergence_text();
   if (!why.empty()) {
     later_.emplace_back("output", Json{{"category", "important"}, {"output", why}});

@@ -215,7 +215,7 @@ std::string Monitor::seek(const std::string& where, const Interrupt& interrupt) 
     }
     timeline.seek(*to, interrupt);
     if (timeline.position() < *to && !timeline.interrupted()) {
-      return "the run ends before: " + place() + "\n" + divergence_text();
+      return std::string(kEndsBefore) + place() + "\n" + divergence_text();
     }
   }
   const char* const how = timeline.interrupted() ? "interrupted at " : "";

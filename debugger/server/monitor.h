@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "debugger/target/debug_target.h"
@@ -23,7 +24,8 @@ class Monitor {
   /// What the command answers, in whole lines. Throws UsageError for none that there is.
   std::string run(const std::string& command, const Interrupt& interrupt);
   /// "where" as words of the command line and of `seek`: N, N+K, begin, end or divergence. Throws
-  /// UsageError. Goes there, and says where it came to.
+  /// UsageError. Goes there, and says where it came to: kEndsBefore and the end, if that is before.
+  static constexpr std::string_view kEndsBefore = "the run ends before: ";
   std::string seek(const std::string& where, const Interrupt& interrupt = {});
   /// Where and why the run diverges from its evidence; empty as long as nobody knows that it does.
   std::string divergence_text() const;

@@ -57,11 +57,12 @@ std::uint32_t screen_start(const RunView& view, std::uint64_t instruction, std::
   for (const RunEvent& event : view.index().events()) {
     if (event.instruction >= instruction) break;
     if (event.kind != RunEvent::Kind::port_write) continue;
+    const auto value = static_cast<std::uint32_t>(event.value);
     if (event.port == base) {
-      index = event.value & 0xff;
-      if (event.size == 2) set(index, event.value >> 8);
+      index = value & 0xff;
+      if (event.size == 2) set(index, value >> 8);
     } else if (event.port == base + 1) {
-      set(index, event.value);
+      set(index, value);
     }
   }
   return start;

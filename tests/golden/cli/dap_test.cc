@@ -251,6 +251,9 @@ TEST_F(DapCommand, MemoryCodeAndExpressionsAreWhatTheRunHas) {
   EXPECT_NE(where.at("result").get<std::string>().find("3"), std::string::npos);
   EXPECT_EQ(editor.event("stopped").at("reason"), "goto");
   EXPECT_EQ(variable(editor, "Run", "position"), "3");
+  editor.body("citcat/seek", {{"at", "99999999"}});
+  const std::string output = editor.event("output").at("output");
+  EXPECT_NE(output.find("the run ends before"), std::string::npos) << output;
 }
 
 TEST_F(DapCommand, ProcessorsAreThreads) {

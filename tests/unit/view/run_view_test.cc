@@ -246,6 +246,7 @@ TEST_F(HighMemoryViewTest, EventsHaveTheirWholeAddress) {
   write.address = PhysAddr{kBeyond + kPage};
   write.data = {7, 8};
   write.position_known = true;
+  write.position = {1, 0};
   recording_.external_writes.push_back(write);
   recording_.instructions = 2;
   RecordingFileWriter(path_).finish(recording_);
@@ -254,7 +255,8 @@ TEST_F(HighMemoryViewTest, EventsHaveTheirWholeAddress) {
   RunView view(file, symbols, {});
   while (view.look_further(100)) {
   }
-  const Json answer = view.answer("events", Query({{"kinds", "exception,external_write"}}));
+  const Json answer =
+      view.answer("events", Query(Query::Values{{"kinds", "exception,external_write"}}));
   ASSERT_EQ(answer["events"].size(), 2u) << answer.dump();
   EXPECT_EQ(answer["events"][0]["physical"], "6300014000");
   EXPECT_EQ(answer["events"][1]["address"], "ffff800000205008");
