@@ -31,6 +31,14 @@ bool are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
   return size == 0 || *a == *b;
 }
 
+/// Whether the emulator may have set this bit for the processor: accessed or dirty in an entry of
+/// page tables, accessed or busy in a descriptor.
+bool may_be_mark(std::uint32_t address, unsigned bit) {
+  constexpr unsigned kOfEntry = 0x60, kOfDescriptor = 3, kTypeAt = 5;
+  return (address % 4 == 0 && (bit & kOfEntry) != 0) ||
+         (address % 8 == kTypeAt && (bit & kOfDescriptor) != 0);
+}
+
 }  // namespace
 
 // ---- a set-associative cache with true least-recently-used replacement
@@ -81,20 +89,25 @@ unsigned BusModel::foreign_bits(std::uint32_t address, std::span<const std::uint
   return bits;
 }
 
-/// One bit alone would be taken for one captured wrongly, or for the emulator's. In a page to which
-/// a device writes it is the device's, such as the index of a ring of virtio, and that is said.
+/// One bit alone would be taken for one captured wrongly. It is a device's, such as the index of a
+/// ring of virtio or the status of a request, and that is said, unless it may be a mark in a page
+/// to which no device has written anything else.
 void BusModel::say_lone_bit(std::uint32_t address, std::span<const std::uint8_t> bytes, Range own) {
   constexpr std::uint32_t kPage = 0x1000;
   const std::uint32_t page = address & ~(kPage - 1);
   const unsigned bits = foreign_bits(address, bytes, own);
   if (bits > 1) device_pages_.insert(page);
   if (bits != 1 || !others_.empty()) return;
-  if (!device_pages_.contains(page) &&
-      (!memory_.is_ram(page, kPage) || foreign_bits(page, {memory_.live(page), kPage}, own) < 2))
-    return;
-  for (std::uint32_t n = 0; n < bytes.size(); ++n)
-    if (foreign_bits(address + n, bytes.subspan(n, 1), own) != 0)
-      sink_.say_left(memory_.machine_address(address + n), bytes[n]);
+  std::uint32_t n = 0;
+  while (foreign_bits(address + n, bytes.subspan(n, 1), own) == 0) ++n;
+  const unsigned changed = bytes[n] ^ *std::as_const(memory_).shadow(address + n);
+  const auto writes_more = [&] {
+    return device_pages_.contains(page) ||
+           (memory_.is_ram(page, kPage) &&
+            foreign_bits(page, {memory_.live(page), kPage}, own) > 1);
+  };
+  if (!may_be_mark(address + n, changed) || writes_more())
+    sink_.say_left(memory_.machine_address(address + n), bytes[n]);
 }
 
 /// Software reads bytes that the emulator has stored differently from a processor: the reads show
