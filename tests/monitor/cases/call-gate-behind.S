@@ -1,5 +1,5 @@
 // CALL through a gate to an offset behind the end of its segment.
-// expected: behind the end
+// expected: beyond the end
 #include "start.inc"
   ENTRY SPARE, 0x0000ffff, 0x00009b00
   ENTRY SPARE + 8, SPARE << 16, 0x00108c00

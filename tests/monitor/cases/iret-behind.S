@@ -1,5 +1,5 @@
 // IRET to an offset behind the end of its segment.
-// expected: behind the end
+// expected: beyond the end
 #include "start.inc"
   ENTRY SPARE, 0x0000ffff, 0x00009b00
   mov al, 0x5a
