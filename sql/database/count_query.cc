@@ -126,6 +126,7 @@ std::optional<CountQuery> as_count_query(std::string_view statement) {
     const Token& t = all[i];
     if (i != 0 && t.word == "select") return std::nullopt;
     if (is_in(kRefused, t.word)) return std::nullopt;
+    query.has_or |= t.word == "or";
     if (stands(all, i, {"count", "(", "*", ")"})) {
       replace(i, i + 3, "coalesce(sum(" + rows + "),0)");
       ++counts;

@@ -21,6 +21,7 @@ struct CountQuery {
   /// How many constraints the words of the query make of each of the table's single columns:
   /// where fewer are told to the table, the column is used otherwise too.
   std::map<int, int> constraints;
+  bool has_or = false;
 };
 
 /// `statement`: one statement, without a semicolon or with one. Nullopt for any other query.

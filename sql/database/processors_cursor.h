@@ -20,6 +20,9 @@ class ProcessorsCursor final : public Cursor {
   void filter(const Constraints& constraints) override;
   bool next() override;
   Cell cell(int column) override;
+  RowKey key() const override { return cursors_[at_]->key(); }
+  /// Which of the sources the current row is of.
+  std::size_t source() const { return at_; }
 
  private:
   bool begin_next();

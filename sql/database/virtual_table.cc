@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "formats/io/error.h"
 #include "sql/database/processors_cursor.h"
@@ -16,6 +17,7 @@ struct VirtualTable {
   const Table* table = nullptr;
   TableHost* host = nullptr;
   ColumnSet used = 0;  ///< by the statement
+  RowNumbers numbers;
 };
 
 namespace {
@@ -24,7 +26,6 @@ struct VirtualCursor {
   sqlite3_vtab_cursor base{};
   std::unique_ptr<ProcessorsCursor> cursor;
   bool ended = true;
-  sqlite3_int64 row = 0;
 };
 
 struct Registration {
@@ -94,7 +95,9 @@ struct Estimate {
     (c.is == Constraint::Is::equal ? equal : bounded) |= ColumnSet{1} << c.column;
   }
   double rows(const Table& table, const std::vector<RowSource*>& sources) const {
-    constexpr double kAlike = 8, kBounded = 4;
+    constexpr double kAlike = 8, kBounded = 4, kWithout = 1e15;
+    // Any plan is better that gives the table what it has to know.
+    if ((table.required() & ~equal) != 0) return kWithout;
     double rows = 0;
     for (const RowSource* source : sources) rows += table.rows(*source);
     const int ordered = table.ordered_by();
@@ -136,6 +139,12 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
     if (is_required && is == Constraint::Is::equal && given.usable == 0) return SQLITE_CONSTRAINT;
     if (given.usable == 0) continue;
     const bool is_single = counts && has_column(mine.table->single_columns(), given.iColumn);
+    // A side of an OR would be given counts of what it leaves, which the other side counts again.
+    if (counts && !is_single && mine.host->counting->has_or) continue;
+    // SQLite compares with the column's own collation only where the query names no other one.
+    const bool is_text = !is_processor && columns[static_cast<std::size_t>(given.iColumn)].type ==
+                                              Column::Type::text;
+    if (is_text && std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY") continue;
     info->aConstraintUsage[i].argvIndex = ++arguments;
     info->aConstraintUsage[i].omit = is_single || use == Column::Use::argument ? 1 : 0;
     if (is_single) ++left_out[given.iColumn];
@@ -194,10 +203,7 @@ Cell cell_of(sqlite3_value* value, Column::Type type) {
   }
 }
 
-void advance(VirtualCursor& cursor) {
-  cursor.ended = !cursor.cursor->next();
-  ++cursor.row;
-}
+void advance(VirtualCursor& cursor) { cursor.ended = !cursor.cursor->next(); }
 
 int filter(sqlite3_vtab_cursor* cursor, int /*number*/, const char* plan, int count,
            sqlite3_value** values) {
@@ -213,7 +219,6 @@ int filter(sqlite3_vtab_cursor* cursor, int /*number*/, const char* plan, int co
                                                 : columns[static_cast<std::size_t>(c.column)].type);
     }
     VirtualCursor& it = of(cursor);
-    it.row = -1;
     it.cursor->filter(constraints);
     advance(it);
   });
@@ -226,8 +231,10 @@ int next_row(sqlite3_vtab_cursor* cursor) {
 int at_end(sqlite3_vtab_cursor* cursor) { return of(cursor).ended ? 1 : 0; }
 
 int row_id(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
-  *id = of(cursor).row;
-  return SQLITE_OK;
+  return guarded(cursor->pVtab, [&](VirtualTable& mine) {
+    const ProcessorsCursor& it = *of(cursor).cursor;
+    *id = mine.numbers.number(it.source(), it.key());
+  });
 }
 
 int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int number) {
@@ -274,7 +281,10 @@ void TableHost::begin_statement(const CountQuery* count_query) {
   counting = count_query;
   failure = nullptr;
   for (RowSource* each : sources) each->begin_statement();
-  for (VirtualTable* table : tables) table->used = 0;
+  for (VirtualTable* table : tables) {
+    table->used = 0;
+    table->numbers.clear();
+  }
 }
 
 void register_tables(sqlite3* database, TableHost& host) {

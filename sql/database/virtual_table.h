@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sql/database/count_query.h"
+#include "sql/database/row_numbers.h"
 #include "sql/rows/row_source.h"
 #include "sql/tables/table.h"
 

@@ -63,10 +63,10 @@ void RowCollector::run(void* mine, const tools::Execution& execution,
   const Position first = execution.first();
   if (calls_) calls_->run(code.follower, execution, context, context_);
   if (needs_.processes && first.iteration == 0) executed(first.instruction, code.count());
-  if (is_wanted_) {
-    if (needs_.instructions) add_instructions(code, execution);
-    if (needs_.accesses && !execution.references().empty()) add_accesses(execution);
-  }
+  if (is_wanted_ && needs_.instructions) add_instructions(code, execution);
+  // Also those of other contexts are counted, where more may follow at the same position.
+  if (needs_.accesses && (is_wanted_ || code.repeats()) && !execution.references().empty())
+    add_accesses(execution);
   behind_ = code.repeats() ? Position{first.instruction, first.iteration + execution.iterations()}
                            : Position{first.instruction + code.count(), 0};
   if (behind_.instruction >= checked_at_) [[unlikely]]
@@ -99,6 +99,14 @@ void RowCollector::add_run(AccessRun run) {
   if (run.begin != run.end) rows_.access_runs.push_back(run);
 }
 
+/// How many accesses were made so far at that position. An access is numbered among all that are
+/// made there, also those that the filter drops: its number is the same in every replay.
+std::uint64_t& RowCollector::accesses_at(std::uint64_t position) {
+  if (accessed_at_ != position) accesses_there_ = 0;
+  accessed_at_ = position;
+  return accesses_there_;
+}
+
 void RowCollector::add_accesses(const tools::Execution& execution) {
   AccessRun run;
   run.first = execution.first();
@@ -106,14 +114,24 @@ void RowCollector::add_accesses(const tools::Execution& execution) {
   run.begin = static_cast<std::uint32_t>(rows_.accesses.size());
   run.times = execution.iterations();
   run.step = execution.step();
+  std::uint64_t& made = accesses_at(run.first.instruction);
+  run.before = made;
   // Iterations that are reported together each have addresses of their own.
   const bool narrows = filter_.narrows_addresses() && run.times == 1;
+  std::uint16_t instruction = 0, number = 0;
   for (const tools::Reference& r : execution.references()) {
     if (r.kind == AccessKind::walk) continue;
+    if (r.instruction != instruction) number = 0;
+    instruction = r.instruction;
+    if (instruction == 0) ++run.each;
+    const std::uint16_t mine = number++;
+    if (!is_wanted_) continue;
     if (narrows && !filter_.has(r.linear, r.physical, has_linear(r.linear, r.kind))) continue;
     const auto kind = r.kind == AccessKind::data ? AccessClass::data : AccessClass::system;
-    rows_.accesses.push_back({r.linear, r.physical, r.value, r.size, r.instruction, kind, r.write});
+    rows_.accesses.push_back(
+        {r.linear, r.physical, r.value, r.size, instruction, mine, kind, r.write});
   }
+  made += std::uint64_t{run.each} * run.times;
   add_run(run);
 }
 
@@ -122,18 +140,18 @@ void RowCollector::add_accesses(const tools::Execution& execution) {
 void RowCollector::accesses(std::span<const tools::OtherAccess> accesses,
                             const tools::Context& context) {
   look_at(context);
-  if (!is_wanted_) return;
   AccessRun run;
   run.first = behind_;
   run.context = context_;
-  run.begin = static_cast<std::uint32_t>(rows_.accesses.size());
   for (const tools::OtherAccess& a : accesses) {
     if (a.code || a.kind == AccessKind::walk) continue;
-    if (!filter_.has(a.linear, a.physical, has_linear(a.linear, a.kind))) continue;
+    run.before = accesses_at(behind_.instruction)++;
+    run.begin = static_cast<std::uint32_t>(rows_.accesses.size());
+    if (!is_wanted_ || !filter_.has(a.linear, a.physical, has_linear(a.linear, a.kind))) continue;
     rows_.accesses.push_back(
-        {a.linear, a.physical, a.value, a.size, 0, AccessClass::delivery, a.write});
+        {a.linear, a.physical, a.value, a.size, 0, 0, AccessClass::delivery, a.write});
+    add_run(run);
   }
-  add_run(run);
 }
 
 /// A REP was interrupted between two iterations: it begins anew later, and completes only then.

@@ -49,6 +49,7 @@ class RowCollector final : public tools::Tool {
   void add_instructions(const CodePiece& code, const tools::Execution& execution);
   void add_accesses(const tools::Execution& execution);
   void add_run(AccessRun run);
+  std::uint64_t& accesses_at(std::uint64_t position);
   void take_back(Position at);
   void add_delivery(const tools::MachineEvent& event);
   void add_system(const tools::MachineEvent& event, const char* kind, bool has_value);
@@ -75,6 +76,8 @@ class RowCollector final : public tools::Tool {
   std::map<std::pair<AddressSpaceId, const std::string*>, std::size_t> process_rows_;
   std::optional<std::size_t> running_;  ///< row of the process that ran last
   std::uint64_t checked_at_ = 0;        ///< instruction at which memory was looked at
+  std::uint64_t accessed_at_ = 0;       ///< position of the last accesses that were counted
+  std::uint64_t accesses_there_ = 0;    ///< how many there were
 };
 
 }  // namespace citcat::sql

@@ -43,6 +43,7 @@ struct Access {
   std::uint64_t value = 0;
   std::uint16_t size = 0;
   std::uint16_t instruction = 0;  ///< number in its run
+  std::uint16_t number = 0;       ///< of those of the instruction, of all that there are, from 0
   AccessClass kind = AccessClass::data;
   bool write = false;
 };
@@ -54,6 +55,8 @@ struct AccessRun {
   ContextNumber context = 0;
   std::uint32_t begin = 0, end = 0;  ///< in the accesses that are kept
   std::uint32_t times = 1, step = 0;
+  std::uint32_t each = 0;    ///< accesses of an iteration, of all that there are
+  std::uint64_t before = 0;  ///< how many were made at the first position before these
 };
 
 /// An exception, interrupt, halt or shutdown.

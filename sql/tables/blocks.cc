@@ -79,6 +79,7 @@ class BlockCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override { return {at_}; }
 
  private:
   RowSource& source_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/io/error.h"
 #include "sql/tables/row_filters.h"
 #include "sql/tables/table.h"
 #include "tools/analyses/instruction_table.h"
@@ -121,6 +122,7 @@ class InstructionCursor final : public Cursor {
         return code_cell(column, *run_->code, in_run_, source_, context.process, scratch_);
     }
   }
+  RowKey key() const override { return {run_->first + in_run_}; }
 
  private:
   static constexpr std::uint32_t kBefore = ~std::uint32_t{0};
@@ -225,6 +227,7 @@ class InstructionCountCursor final : public Cursor {
                    : code_cell(column, *count.code, in_code_, source_, &process, scratch_);
     }
   }
+  RowKey key() const override { throw InternalError("counted rows have no key"); }
 
  private:
   static constexpr std::size_t kBefore = ~std::size_t{0};

@@ -49,9 +49,11 @@ class BusCursor final : public Cursor {
   void filter(const Constraints& constraints) override {
     numbers_ = integers_of(constraints, kBusTransaction);
     reader_ = numbers_.empty() ? nullptr : source_.file().evidence();
+    read_ = 0;
   }
   bool next() override {
     while (reader_ != nullptr && reader_->next(transaction_)) {
+      ++read_;
       const auto number = static_cast<std::int64_t>(transaction_.index);
       if (number > numbers_.last) break;
       if (number >= numbers_.first) return true;
@@ -86,6 +88,7 @@ class BusCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override { return {read_}; }
 
  private:
   Cell data() {
@@ -100,6 +103,7 @@ class BusCursor final : public Cursor {
   RowSource& source_;
   IntegerRange numbers_;
   std::unique_ptr<EvidenceReader> reader_;
+  std::uint64_t read_ = 0;  ///< transactions
   BusTransaction transaction_;
   std::string scratch_;
 };
@@ -165,6 +169,7 @@ class SymbolCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override { return {module_, at_}; }
 
  private:
   static constexpr std::size_t kBefore = ~std::size_t{0};

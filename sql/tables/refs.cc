@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/io/error.h"
 #include "sql/tables/row_filters.h"
 #include "sql/tables/table.h"
 
@@ -125,6 +126,11 @@ class RefCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override {
+    const std::uint64_t before = access_->instruction == 0 ? run_->before : 0;
+    return {run_->first.instruction + access_->instruction,
+            before + std::uint64_t{time_} * run_->each + access_->number};
+  }
 
  private:
   bool has_linear() const {
@@ -211,6 +217,7 @@ class RefCountCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override { throw InternalError("counted rows have no key"); }
 
  private:
   RowSource& source_;

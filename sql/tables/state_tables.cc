@@ -84,6 +84,7 @@ class RegisterCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override { return {position_, at_}; }
 
  private:
   RowSource& source_;
@@ -165,6 +166,7 @@ class MemoryCursor final : public Cursor {
         return Cell::null();
     }
   }
+  RowKey key() const override { return {at_, address_, first_, last_}; }
 
  private:
   RowSource& source_;

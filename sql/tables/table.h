@@ -3,6 +3,7 @@
 //
 // A table is a file with a Table and nothing else that is visible, named in table_list.cc.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -30,6 +31,10 @@ struct Column {
 using ColumnSet = std::uint64_t;
 constexpr bool has_column(ColumnSet set, int column) { return (set >> column & 1) != 0; }
 
+/// Which row of its table one is: the same numbers however the row was reached, so that SQLite
+/// recognises a row that comes again.
+using RowKey = std::array<std::uint64_t, 4>;
+
 /// Goes through rows.
 class Cursor {
  public:
@@ -41,6 +46,8 @@ class Cursor {
   virtual bool next() = 0;
   /// The value of a column in the current row.
   virtual Cell cell(int column) = 0;
+  /// Which row the current one is. Throws InternalError where it stands for several.
+  virtual RowKey key() const = 0;
 };
 
 class Table {

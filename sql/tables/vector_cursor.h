@@ -47,6 +47,9 @@ class VectorCursor final : public Cursor {
     return at_ != end_;
   }
   Cell cell(int column) override { return Form::cell(column, *at_, source_, *run_, scratch_); }
+  RowKey key() const override {
+    return {static_cast<std::uint64_t>(at_ - Form::rows(*run_).begin())};
+  }
 
   static constexpr int kPositionColumn = 0;
 
