@@ -28,7 +28,9 @@ struct RowFilter {
 
   bool operator==(const RowFilter&) const = default;
   bool has(const ContextTable::Entry& context) const {
-    return levels.has(std::int64_t{context.level}) && (!process || *process == *context.process);
+    const bool has_level =
+        context.knows_level() ? levels.has(std::int64_t{context.level}) : levels.is_all();
+    return has_level && (!process || *process == *context.process);
   }
   /// What has no linear address has none that a query could ask for.
   bool has(LinearAddr linear, PhysAddr at, bool has_linear = true) const {

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "tools/host/context.h"
+
 namespace citcat::sql {
 
 /// Numbers of a table of contexts.
@@ -19,7 +21,9 @@ class ContextTable {
  public:
   struct Entry {
     const std::string* process = nullptr;
-    std::uint32_t level = 0;
+    std::uint32_t level = 0;  ///< as tools::Context tells it
+    /// A handler has been entered, and none of its instructions has completed yet.
+    bool knows_level() const { return level <= tools::Context::kUserLevel; }
   };
 
   ContextNumber number(const std::string& process, std::uint32_t level) {

@@ -35,7 +35,8 @@ constexpr Column kEventColumns[] = {
      "for a delivery: offset in CS of the instruction that faulted, would run next, or is the INT"},
     {Column::Type::address, none, "cr2", "for a page fault: the address that was accessed"},
     {text, none, "process", "name of the running process, or its page tables (CR3)"},
-    {integer, none, "level", "privilege level that it came from"},
+    {integer, none, "level",
+     "privilege level that it came from; NULL for a shutdown in a delivery"},
 };
 
 struct EventForm {
@@ -73,7 +74,7 @@ struct EventForm {
       case kEventProcess:
         return Cell::lasting(*context.process);
       case kEventLevel:
-        return Cell::of(context.level);
+        return level_cell(context);
       default:
         return Cell::null();
     }
@@ -118,7 +119,7 @@ struct SystemForm {
       case kSystemProcess:
         return Cell::lasting(*context.process);
       case kSystemLevel:
-        return Cell::of(context.level);
+        return level_cell(context);
       default:
         return Cell::null();
     }
@@ -173,7 +174,7 @@ struct PortForm {
       case kPortProcess:
         return Cell::lasting(*context.process);
       case kPortLevel:
-        return Cell::of(context.level);
+        return level_cell(context);
       default:
         return Cell::null();
     }

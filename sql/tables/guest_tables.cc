@@ -202,7 +202,7 @@ struct CallForm {
       case kCallProcess:
         return Cell::lasting(*source.contexts()[row.context].process);
       case kCallLevel:
-        return Cell::of(source.contexts()[row.context].level);
+        return level_cell(source.contexts()[row.context]);
       default:
         return Cell::null();
     }

@@ -113,7 +113,7 @@ class InstructionCursor final : public Cursor {
       case kInstructionProcess:
         return Cell::lasting(*context.process);
       case kInstructionLevel:
-        return Cell::of(context.level);
+        return level_cell(context);
       case kInstructionIterations:
         return run_->code->repeats() ? Cell::of(run_->iterations) : Cell::null();
       case kInstructionRows:
@@ -218,7 +218,7 @@ class InstructionCountCursor final : public Cursor {
       case kInstructionProcess:
         return Cell::lasting(process);
       case kInstructionLevel:
-        return known ? Cell::of(source_.contexts()[count.context].level) : Cell::null();
+        return known ? level_cell(source_.contexts()[count.context]) : Cell::null();
       case kInstructionRows:
         return Cell::of(count.count);
       default:

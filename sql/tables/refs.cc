@@ -119,7 +119,7 @@ class RefCursor final : public Cursor {
       case kRefProcess:
         return Cell::lasting(*context.process);
       case kRefLevel:
-        return Cell::of(context.level);
+        return level_cell(context);
       case kRefRows:
         return Cell::of(1);
       default:
@@ -210,7 +210,7 @@ class RefCountCursor final : public Cursor {
       case kRefProcess:
         return Cell::lasting(*source_.contexts()[count.context].process);
       case kRefLevel:
-        return Cell::of(source_.contexts()[count.context].level);
+        return level_cell(source_.contexts()[count.context]);
       case kRefRows:
         return Cell::of(count.count);
       default:

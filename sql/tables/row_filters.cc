@@ -31,6 +31,10 @@ Cell symbol_cell(const RowSource& source, LinearAddr at, const std::string* proc
   return Cell::passing(scratch);
 }
 
+Cell level_cell(const ContextTable::Entry& context) {
+  return context.knows_level() ? Cell::of(context.level) : Cell::null();
+}
+
 double instructions_of(const RowSource& source) {
   constexpr double kGuess = 1e6;
   const std::uint64_t known = source.instructions();

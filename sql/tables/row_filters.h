@@ -17,6 +17,8 @@ bool begin_of_positions(const RowFilter& filter, std::uint64_t& begin);
 /// "schedule+0x1c", of code or data of a process; NULL where it has no name. `scratch` keeps it.
 Cell symbol_cell(const RowSource& source, LinearAddr at, const std::string* process,
                  std::string& scratch);
+/// NULL where the level is not known.
+Cell level_cell(const ContextTable::Entry& context);
 /// Instructions of the run, or a guess.
 double instructions_of(const RowSource& source);
 

@@ -94,6 +94,11 @@ TEST_F(Endings, AShutdownThatTheBusShowsIsTheEndOfTheRun) {
   EXPECT_EQ(expect_match(0)["shutdown"], "shown");
   EXPECT_THAT(good({"verify", "r.citcat"}), HasSubstr("in a shutdown, which the bus shows"));
   EXPECT_EQ(Json::parse(good({"info", "r.citcat", "--json"}))["instructions"], 0);
+  // It comes before the first instruction of a handler, whose level nobody knows.
+  EXPECT_EQ(good({"sql", "r.citcat", "select vector, level from events", "--csv"}),
+            "vector,level\n6,0\n13,0\n8,0\n,\n");
+  EXPECT_EQ(good({"sql", "r.citcat", "select count(*) n from events where level > 3", "--csv"}),
+            "n\n0\n");
 }
 
 /// The handler of an SMI has no table of interrupts to go by.
