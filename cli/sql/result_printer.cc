@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -87,7 +89,12 @@ class JsonPrinter final : public sql::ResultSink {
   explicit JsonPrinter(ResultPrint print) : out_(std::move(print)) {}
   void begin(std::span<const ResultColumn> columns) override {
     names_.clear();
-    for (const ResultColumn& column : columns) names_.push_back(text_of(column.name) + ":");
+    std::set<std::string> taken;
+    for (const ResultColumn& column : columns) {
+      std::string name = column.name;
+      for (int n = 1; !taken.insert(name).second; ++n) name = fmt::format("{}:{}", column.name, n);
+      names_.push_back(text_of(name) + ":");
+    }
     any_ = false;
     out_.add("[");
   }
@@ -104,7 +111,7 @@ class JsonPrinter final : public sql::ResultSink {
           line += std::to_string(cells[i].number);
           break;
         case Cell::Kind::real:
-          line += real_text(cells[i].real);
+          line += number_of(cells[i].real);
           break;
         case Cell::Kind::text:
         case Cell::Kind::passing_text:
@@ -120,6 +127,12 @@ class JsonPrinter final : public sql::ResultSink {
   }
 
  private:
+  /// JSON has no infinity: a number beyond those that a reader can hold, as SQLite's own program
+  /// writes it.
+  static std::string number_of(double value) {
+    if (!std::isinf(value)) return real_text(value);
+    return value < 0 ? "-9.0e+999" : "9.0e+999";
+  }
   static std::string text_of(std::string_view text) {
     return json_text(nlohmann::ordered_json(std::string(text)));
   }

@@ -1,7 +1,9 @@
 #include "sql/database/database.h"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -36,7 +38,8 @@ int authorize(void*, int action, const char*, const char* function, const char*,
   }
 }
 
-Cell value_of(sqlite3_stmt* statement, int column) {
+/// `digits` keeps those of a blob.
+Cell value_of(sqlite3_stmt* statement, int column, std::string& digits) {
   Cell cell;
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_INTEGER:
@@ -47,6 +50,15 @@ Cell value_of(sqlite3_stmt* statement, int column) {
       return cell;
     case SQLITE_NULL:
       return cell;
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const std::uint8_t*>(sqlite3_column_blob(statement, column));
+      const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
+      digits.clear();
+      for (std::size_t i = 0; i < size; ++i) {
+        fmt::format_to(std::back_inserter(digits), "{:02x}", bytes[i]);
+      }
+      return Cell::passing(digits);
+    }
     default: {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
       const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
@@ -118,10 +130,11 @@ struct Database::Parts {
                     std::size_t begin, ResultSink& sink) {
     sink.begin(columns);
     std::vector<Cell> cells(columns.size());
+    std::vector<std::string> digits(columns.size());
     int code = SQLITE_OK;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
       for (std::size_t i = 0; i < cells.size(); ++i) {
-        cells[i] = value_of(statement, static_cast<int>(i));
+        cells[i] = value_of(statement, static_cast<int>(i), digits[i]);
       }
       sink.row(cells);
     }

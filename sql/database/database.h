@@ -23,7 +23,7 @@ class ResultSink {
  public:
   virtual ~ResultSink() = default;
   virtual void begin(std::span<const ResultColumn> columns) = 0;
-  /// Valid during the call.
+  /// Valid during the call. A blob comes as hexadecimal digits.
   virtual void row(std::span<const Cell> cells) = 0;
   virtual void end() = 0;
 };

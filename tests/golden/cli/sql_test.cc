@@ -240,6 +240,22 @@ TEST_F(SqlCommand, PrintsAHeaderAndRows) {
   EXPECT_EQ(good({"sql", "r.citcat", "select position, address from instructions limit 1"}),
             "position   address\n--------  --------\n       0  0000fc78\n");
   EXPECT_EQ(good({"sql", "r.citcat", "select 1 where 0", "--csv"}), "1\n");
+  EXPECT_EQ(good({"sql", "r.citcat", "select x'00ff' b", "--csv"}), "b\n00ff\n");
+}
+
+TEST_F(SqlCommand, PrintsJsonWhateverTheValuesAre) {
+  import_sample("r.citcat");
+  EXPECT_EQ(good({"sql", "r.citcat",
+                  "select x'00ff' a, 1e999 b, -1e999 c, cast(x'ff' as text) d, 1e20 e", "--json"}),
+            "[{\"a\":\"00ff\",\"b\":9.0e+999,\"c\":-9.0e+999,\"d\":\"\uFFFD\",\"e\":1e+20}]\n");
+  EXPECT_EQ(good({"sql", "r.citcat", "select 1 a, 2 a, 3 \"a:1\", 4 a", "--json"}),
+            "[{\"a\":1,\"a:1\":2,\"a:1:1\":3,\"a:2\":4}]\n");
+  const OrderedJson both = rows(
+      "select i.*, r.* from instructions i, refs r where i.position = 0 "
+      "and r.position = 0 limit 1");
+  EXPECT_EQ(both.at(0).at("size"), 1);
+  EXPECT_EQ(both.at(0).at("size:1").get<std::uint64_t>(),
+            value("select size from refs where position = 0 limit 1"));
 }
 
 TEST_F(SqlCommand, ReadsStatementsFromItsInput) {
