@@ -35,7 +35,9 @@ constexpr Column kBusColumns[] = {
      "flush, reset, nmi, smi or instruction_start"},
     {Column::Type::address, none, "address", "physical address, or the port"},
     {integer, none, "size", "bytes"},
-    {text, none, "data", "hexadecimal, in the order of addresses; NULL for reads"},
+    {text, none, "data",
+     "hexadecimal, in the order of addresses: what was written, or the vector of an "
+     "interrupt_acknowledge; NULL for reads"},
     {integer, none, "position", "instructions completed before it, if the monitor counted them"},
     {integer, none, "clock", "bus clock or sample, if the capture has it"},
     {integer, none, "line", "1: part of a line"},
