@@ -258,6 +258,20 @@ TEST_F(SqlCommand, PrintsJsonWhateverTheValuesAre) {
             value("select size from refs where position = 0 limit 1"));
 }
 
+TEST_F(SqlCommand, EndsAtAnInterruptHoweverLongTheQuery) {
+  import_sample("r.citcat");
+  for (const std::string from : {"select count(*) from c", "select x from c where x < 0",
+                                 "select count(*) from c, instructions"}) {
+    const ProcessResult result = run_shell(
+        "timeout -s INT -k 30 2 $CITCAT sql r.citcat 'with recursive c(x) as "
+        "(select 1 union all select x + 1 from c) " +
+            from + "'",
+        file(""));
+    EXPECT_EQ(result.exit_code, 124) << from;
+    EXPECT_NE(result.err.find("interrupted"), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(SqlCommand, ReadsStatementsFromItsInput) {
   import_sample("r.citcat");
   const ProcessResult result = run_shell(
