@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,10 +12,13 @@
 #include "cli/command.h"
 #include "cli/commands/default_output.h"
 #include "cli/comparison_arguments.h"
+#include "cli/interrupt.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/parsing/command_description.h"
 #include "cli/parsing/replay_options.h"
 #include "cli/report/report_page.h"
+#include "cli/view/machine_check.h"
+#include "cli/view/viewed_recording.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -28,11 +32,23 @@ struct ReportArguments {
   bool compare = false;
 };
 
-/// What is shown: of several processors each, one beside the other.
-std::vector<std::string> reported_names(const ReportArguments& arguments) {
-  if (arguments.compare || !std::filesystem::exists(arguments.recordings.front()))
-    return arguments.recordings;
-  return names_of_processors(arguments.recordings.front());
+/// The machine of which all processors are shown, one beside the other.
+std::optional<MachineFile> reported_machine(const ReportArguments& arguments) {
+  if (arguments.compare || !std::filesystem::exists(arguments.recordings.front())) return {};
+  return find_machine(arguments.recordings.front());
+}
+
+std::vector<std::string> reported_names(const ReportArguments& arguments,
+                                        const std::optional<MachineFile>& machine) {
+  return machine ? names_of_processors(machine->path()) : arguments.recordings;
+}
+
+/// What its processors saw of each other, checked to the end.
+std::unique_ptr<MachineCheck> check_of(const std::optional<MachineFile>& machine) {
+  if (!machine) return nullptr;
+  auto check = std::make_unique<MachineCheck>(*machine, true);
+  while (check->look_further(kLookedAtOnce)) check_interrupt();
+  return check;
 }
 
 ExitCode run_report(ReportArguments arguments, const Console& console) {
@@ -52,16 +68,18 @@ ExitCode run_report(ReportArguments arguments, const Console& console) {
   }
   arguments.options.capture_options = arguments.capture.options();
   std::vector<ReportedRecording> reported;
-  bool sure = true;
-  for (const std::string& operand : reported_names(arguments)) {
+  const std::optional<MachineFile> machine = reported_machine(arguments);
+  const std::unique_ptr<MachineCheck> check = check_of(machine);
+  bool sure = check == nullptr || check->clean();
+  for (const std::string& operand : reported_names(arguments, machine)) {
     const ReportedRange what = parse_reported_range(operand);
     PlacedRecording placed = open_placed(what.recording, console);
     ReportedRun run = report_run(placed, what, arguments.options, console);
     sure = sure && run.agrees;
     reported.push_back({std::move(placed), what, std::move(run)});
   }
-  write_report(arguments.output, std::move(reported), arguments.compare, arguments.options,
-               console);
+  write_report(arguments.output, std::move(reported), arguments.compare, check.get(),
+               arguments.options, console);
   return sure ? ExitCode::ok : ExitCode::answer_is_no;
 }
 

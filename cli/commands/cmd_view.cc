@@ -81,6 +81,9 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   }
   arguments.processor.take_from(arguments.from);
   arguments.processor.take_from(arguments.to);
+  if (!recording.compare && !arguments.processor.number) {
+    recording.machine = find_machine(arguments.view.file);
+  }
   recording.recordings = viewed_names(arguments);
   recording.from = parse_number("--from", arguments.from).value_or(0);
   recording.to = parse_number("--to", arguments.to);

@@ -105,25 +105,29 @@ Json parting_of(const std::vector<ReportedRecording>& reported, const Console& c
 }  // namespace
 
 void write_report(const std::string& path, std::vector<ReportedRecording> reported, bool compare,
-                  const ReportOptions& options, const Console& console) {
+                  const MachineCheck* machine, const ReportOptions& options,
+                  const Console& console) {
   std::vector<std::string> names;
   for (const ReportedRecording& one : reported) names.push_back(one.what.recording);
   const Json parting = compare ? parting_of(reported, console) : Json();
   Json figures = {{"version", CITCAT_VERSION}, {"runs", Json::array()}};
   std::vector<std::unique_ptr<ViewedRecording>> viewed;
   std::vector<view::ExportedRun> exported;
+  std::vector<Json> verdicts;
   for (ReportedRecording& one : reported) {
     viewed.push_back(std::make_unique<ViewedRecording>(
         std::move(one.placed), one.what.recording, options.symbols, options_of(one.run, options)));
     const view::ExportRange all = told_range(one);
     view::RunView& view = viewed.back()->view();
-    const Json verdict = page_verdict(one);
+    const Json& verdict = verdicts.emplace_back(page_verdict(one));
     exported.push_back({&view, held_range(one, view.index(), options), all, verdict,
                         page_divergence(one, verdict)});
     figures["runs"].push_back(std::move(one.run.data));
   }
   view::make_printable(figures, "\n\t");
-  write_page(path, exported, runs_together(names, compare ? &parting : nullptr), figures, console);
+  Json together = runs_together(names, compare ? &parting : nullptr);
+  if (machine != nullptr) together["verdict"] = machine->verdict(verdicts);
+  write_page(path, exported, together, figures, console);
 }
 
 }  // namespace citcat

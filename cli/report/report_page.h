@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/report/report_data.h"
+#include "cli/view/machine_check.h"
 
 namespace citcat {
 
@@ -15,9 +16,10 @@ struct ReportedRecording {
   ReportedRun run;
 };
 
-/// Writes the page of one recording, of several processors', or of two that are compared. Throws
-/// Interrupted.
+/// Writes the page of one recording, of several processors', or of two that are compared;
+/// `machine`: what several processors saw of each other, or null. Throws Interrupted.
 void write_report(const std::string& path, std::vector<ReportedRecording> reported, bool compare,
-                  const ReportOptions& options, const Console& console);
+                  const MachineCheck* machine, const ReportOptions& options,
+                  const Console& console);
 
 }  // namespace citcat

@@ -14,6 +14,7 @@
 
 #include "cli/compare/parting.h"
 #include "cli/interrupt.h"
+#include "cli/view/machine_check.h"
 #include "cli/view/viewed_recording.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
@@ -51,7 +52,24 @@ view::RunViewOptions view_options(const RecordingFile& file,
 /// What is looked at: one run, or those of several processors, or two that are compared.
 struct ViewedRuns {
   std::vector<std::unique_ptr<ViewedRecording>> all;
-  nlohmann::ordered_json together;
+  std::unique_ptr<MachineCheck> machine;  ///< of several processors
+  nlohmann::ordered_json names;           ///< of all, and where two part
+
+  /// The answer to `runs`.
+  nlohmann::ordered_json together() const {
+    nlohmann::ordered_json json = names;
+    if (machine == nullptr) return json;
+    std::vector<nlohmann::ordered_json> each;
+    for (const auto& run : all) each.push_back(run->view().answer("run", view::Query())["verdict"]);
+    json["verdict"] = machine->verdict(each);
+    return json;
+  }
+  bool look_further() const {
+    const bool more = std::any_of(all.begin(), all.end(), [](const auto& run) {
+      return run->view().look_further(kLookedAtOnce);
+    });
+    return more || (machine != nullptr && machine->look_further(kLookedAtOnce));
+  }
 };
 
 ViewedRuns open_runs(const RecordingViewArguments& arguments, const Console& console) {
@@ -62,12 +80,15 @@ ViewedRuns open_runs(const RecordingViewArguments& arguments, const Console& con
     runs.all.push_back(std::make_unique<ViewedRecording>(std::move(placed), name, arguments.symbols,
                                                          std::move(options)));
   }
+  if (arguments.machine) {
+    runs.machine = std::make_unique<MachineCheck>(*arguments.machine, !arguments.unchecked);
+  }
   if (!arguments.compare) {
-    runs.together = runs_together(arguments.recordings, nullptr);
+    runs.names = runs_together(arguments.recordings, nullptr);
   } else {
     const nlohmann::ordered_json parting =
         parting_json({arguments.recordings[0], 0}, {arguments.recordings[1], 0}, console);
-    runs.together = runs_together(arguments.recordings, &parting);
+    runs.names = runs_together(arguments.recordings, &parting);
   }
   return runs;
 }
@@ -80,7 +101,7 @@ view::ServedAnswer error_answer(unsigned status, const std::string& text) {
 view::ServedAnswer answer(const ViewedRuns& runs, const std::string& question,
                           view::ViewServer::Parameters parameters) {
   try {
-    if (question == "runs") return {200, json_text(runs.together)};
+    if (question == "runs") return {200, json_text(runs.together())};
     std::size_t run = 1;
     if (const auto named = parameters.extract("run")) {
       run = static_cast<std::size_t>(
@@ -125,10 +146,7 @@ void serve(const ViewedRuns& runs, const RecordingViewArguments& arguments,
   console.print(server.url() + "\n");
   console.flush();
   if (!arguments.no_browser) open_browser(server.url(), console);
-  server.serve(interrupt_requested, [&runs] {
-    return std::any_of(runs.all.begin(), runs.all.end(),
-                       [](const auto& run) { return run->view().look_further(kLookedAtOnce); });
-  });
+  server.serve(interrupt_requested, [&runs] { return runs.look_further(); });
   acknowledge_interrupt();
 }
 
@@ -139,14 +157,22 @@ void export_runs(const ViewedRuns& runs, const RecordingViewArguments& arguments
   for (const auto& run : runs.all) {
     run->look_to(~std::uint64_t{0});
     const std::uint64_t end = run->view().index().told_to();
-    if (arguments.from >= end) {
+    // A run without instructions has a beginning, too.
+    if (arguments.from >= end && arguments.from != 0) {
       throw UsageError(fmt::format("--from {}: the run has {} instructions", arguments.from, end));
     }
     view::ExportedRun& one = exported.emplace_back();
     one.view = &run->view();
     one.range = {arguments.from, std::min(arguments.to.value_or(end), end)};
+    if (one.range.to <= one.range.from && end != 0) {
+      throw UsageError(
+          fmt::format("--to {}: expected more than --from {}; the run has {} instructions",
+                      one.range.to, one.range.from, end));
+    }
+    one.all = view::ExportRange{0, end};
   }
-  write_page(arguments.output, exported, runs.together, nullptr, console);
+  while (runs.machine != nullptr && runs.machine->look_further(kLookedAtOnce)) check_interrupt();
+  write_page(arguments.output, exported, runs.together(), nullptr, console);
 }
 
 }  // namespace

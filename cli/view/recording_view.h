@@ -10,11 +10,13 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/parsing/command_parser.h"
+#include "events/archive/machine_file.h"
 
 namespace citcat {
 
 struct RecordingViewArguments {
   std::vector<std::string> recordings;  ///< each shown by itself, or two compared
+  std::optional<MachineFile> machine;   ///< whose processors these are
   std::string hints, output;
   std::vector<std::string> symbols;
   std::uint64_t from = 0;

@@ -329,6 +329,38 @@ TEST_F(MadeMachines, AValueThatNobodyWroteIsADivergence) {
   EXPECT_EQ(json.at("shared_bus").at("from_nobody"), 1);
 }
 
+TEST_F(MadeMachines, APageHasTheVerdictOnAllOfThem) {
+  MadeMachine made = made_machine({1, 12});
+  // Processor 1 reads an old value of 500h time after time, and waits on whatever it is.
+  unsigned reads = 0;
+  for (MadeRecord& r : made.records) {
+    const bool waits = r.type == 2 && r.address == 0x500 && r.place == 0x10 && r.data[0] != 0x2a;
+    if (waits && ++reads == 2) r.data[0] = 0x07;
+  }
+  ASSERT_GE(reads, 3u);
+  store(made);
+  import();
+  const Json json = verdict();
+  for (const Json& its : json.at("processors")) EXPECT_EQ(its.at("verdict"), "match");
+  ASSERT_EQ(json.at("verdict"), "diverged");
+  const auto shown = [&](const char* page) {
+    const std::string begin = "id=\"data-runs\">", text = read_file(path(page));
+    const std::size_t at = text.find(begin) + begin.size();
+    return Json::parse(text.substr(at, text.find("</script>", at) - at)).at("verdict");
+  };
+  EXPECT_EQ(run({"report", "two.citcat", "-o", "report.html"}).exit_code, 1);
+  good({"view", "two.citcat", "--export", "view.html"});
+  for (const char* page : {"report.html", "view.html"}) {
+    const Json found = shown(page);
+    EXPECT_EQ(found.at("state"), "diverged") << page;
+    EXPECT_EQ(found.at("run"), 2) << page;
+    EXPECT_THAT(found.at("text").get<std::string>(),
+                HasSubstr(json.at("shared_bus").at("first").at("reason").get<std::string>()));
+  }
+  good({"view", "two.citcat", "--export", "view.html", "--unchecked"});
+  EXPECT_EQ(shown("view.html").at("state"), "not compared");
+}
+
 TEST_F(MadeMachines, ClocksMustTellWhoWasFirst) {
   MadeMachine made = made_machine({2, 3});
   const std::size_t n = made.records.size();

@@ -44,18 +44,32 @@ const panes = () => (together.compared ? sources.map((_, i) => i + 1) : [chosen(
 
 // ---- the runs
 
-function verdict_of(run, number) {
-  const { verdict } = run;
+/// `name`: of what it is the verdict, where there are several; `run`: the number of the run that it leads to.
+function verdict_of(verdict, name, run) {
   // In other texts digits may be an address.
   const counts = verdict.state === "match" || verdict.state === "comparing";
   const text = counts ? verdict.text.replace(/\b\d{4,}\b/g, number_text) : verdict.text;
-  const name = sources.length > 1 ? element("span", { class: "run-name" }, `${together.runs[number - 1]}: `) : "";
-  return element("span", { class: `verdict ${verdict.state.replaceAll(" ", "-")}` }, name, element("strong", {}, verdict.state), `: ${text}`,
-    verdict.state === "diverged" ? [" ", element("a", { href: link_to({ run: number, at: "divergence" }) }, "go there")] : "");
+  const there = run === undefined || verdict.moment === undefined ? "" : [" ", element("a", { href: link_to({ run, at: verdict.moment }) }, "go there")];
+  return element("span", { class: `verdict ${verdict.state.replaceAll(" ", "-")}` },
+    name === null ? "" : element("span", { class: "run-name" }, `${name}: `), element("strong", {}, verdict.state), `: ${text}`, there);
 }
 
+/// That of a machine of several processors comes first.
 function show_verdicts() {
-  fill(by_id("verdict"), panes().map((number) => verdict_of(runs[number - 1], number)));
+  const of_machine = together.verdict === undefined ? [] : [verdict_of(together.verdict, "all processors", together.verdict.run)];
+  fill(by_id("verdict"), of_machine, panes().map((number) => {
+    const { verdict } = runs[number - 1];
+    const moment = verdict.state === "diverged" ? "divergence" : undefined;
+    return verdict_of({ ...verdict, moment }, sources.length > 1 ? together.runs[number - 1] : null, number);
+  }));
+}
+
+/// What is looked at.
+function show_title() {
+  const { name, processor } = chosen_run();
+  const names = together.compared ? together.runs.join(" and ") : name;
+  by_id("name").textContent = together.compared || processor === "unknown" ? names : `${names}, ${processor}`;
+  document.title = `${names} - citcat`;
 }
 
 /// The screens, and the runs of which one is looked at.
@@ -74,15 +88,14 @@ function show_screens() {
 
 async function look_at_runs() {
   runs = await Promise.all(sources.map((source) => source.ask("run")));
+  if (together.verdict?.state === "comparing") together = await sources[0].ask("runs");
   set_identities(runs.map((run) => run.identity));
-  const { name, processor } = chosen_run();
-  by_id("name").textContent = together.compared ? together.runs.join(" and ") : [name, ...(processor === "unknown" ? [] : [processor])].join(", ");
-  document.title = `${name} - citcat`;
+  show_title();
   show_verdicts();
   show_screens();
   if (current_place().at === undefined) show_glance();
   await show_timelines();
-  const complete = runs.every((run) => run.complete);
+  const complete = runs.every((run) => run.complete) && together.verdict?.state !== "comparing";
   document.body.dataset.known = complete ? "all" : "part";
   if (!complete) setTimeout(() => guarded(look_at_runs), LOOK_AGAIN);
 }
@@ -213,6 +226,7 @@ async function show_place() {
   const screen = place.screen === "figures" && figures !== null ? "figures" : place.at === undefined ? "overview" : "moment";
   for (const name of ["figures", "overview", "moment"]) by_id(name).hidden = name !== screen;
   document.body.classList.toggle("compared", together.compared);
+  show_title();
   show_verdicts();
   show_screens();
   if (screen !== "moment") {
