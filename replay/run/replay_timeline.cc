@@ -141,7 +141,8 @@ void ReplayTimeline::know(Position to) {
   }
   if (front_->ended()) {
     divergence_ = front_->divergence();
-    end_ = divergence_ ? std::min(divergence_->position, front_->position()) : front_->position();
+    const Moment last = front_->moment();
+    end_ = divergence_ ? Moment{0, std::min(divergence_->position, last.position)} : last;
   }
   if (!std::exchange(over_again_, false)) return;
   // What the first comparison did not take over may be missing here.
@@ -155,7 +156,7 @@ void ReplayTimeline::note_end() {
   const std::optional<Divergence> left = report_.divergence;
   const Moment here = moment();
   if (!end_) {
-    end_ = here.position;
+    end_ = left ? Moment{0, here.position} : here;
     if (left) divergence_ = left;
   }
   // An instruction that was begun is left again.
@@ -176,7 +177,7 @@ Position ReplayTimeline::part_of_way(Position to) const {
 /// Goes on to `to`; false where the run ends before, or is interrupted.
 bool ReplayTimeline::run_to(Position to) {
   know(to);
-  Position last = end_ ? std::min(to, *end_) : to;
+  Position last = end_ ? std::min(to, end_->position) : to;
   if (front_ && !in_branch() && !front_->ended()) last = std::min(last, front_->position());
   while (position() < last) {
     const std::uint64_t next = (position().instruction / options_.every + 1) * options_.every;
@@ -195,13 +196,29 @@ bool ReplayTimeline::run_to(Position to) {
       options_.every *= 2;
     }
   }
+  if (end_ && to > end_->position) deliver_last();
   return position() >= to;
+}
+
+bool ReplayTimeline::is_at_end() const {
+  if (!end_ || position() < end_->position) return false;
+  return position() > end_->position || moment().deliveries >= end_->deliveries;
+}
+
+/// Has delivered what the run ends with, such as the faults that shut the processor down: that has
+/// the position of the end, where every way there stops before it.
+void ReplayTimeline::deliver_last() {
+  while (position() == end_->position && !is_at_end()) {
+    const Moment before = moment();
+    report_ = session_->step();
+    if (report_.end == ReplayReport::End::diverged || moment() == before) return;
+  }
 }
 
 /// False where there is nothing further.
 bool ReplayTimeline::go_one_further() {
   know(behind(position()));
-  if (end_ && position() >= *end_) return false;
+  if (is_at_end()) return false;
   const Moment before = moment();
   report_ = session_->step();
   return report_.end != ReplayReport::End::diverged && moment() != before;

@@ -109,7 +109,9 @@ class ReplayTimeline {
   /// The report of the last move.
   const ReplayReport& report() const { return report_; }
   /// Where the run is known to end; nullopt as long as nobody was there.
-  std::optional<Position> end() const { return end_; }
+  std::optional<Position> end() const {
+    return end_ ? std::optional(end_->position) : std::nullopt;
+  }
   /// Why it ends there, where that is no regular end.
   const std::optional<Divergence>& divergence() const { return divergence_; }
 
@@ -140,6 +142,8 @@ class ReplayTimeline {
   void know(Position to);
   Position part_of_way(Position to) const;
   bool run_to(Position to);
+  bool is_at_end() const;
+  void deliver_last();
   bool go_one_further();
   void approach(Position to);
   void skip_iterations(Moment bound);
@@ -158,7 +162,7 @@ class ReplayTimeline {
   /// What belongs to the run that was recorded, while a branch of it runs.
   struct Aside {
     LaidCheckpoints laid, near;
-    std::optional<Position> end;
+    std::optional<Moment> end;
     std::optional<Divergence> divergence;
     std::size_t mark = 0;
   };
@@ -173,7 +177,8 @@ class ReplayTimeline {
   std::optional<VerifiedFront> front_;
   std::size_t adopted_ = 0;  ///< of what the front took over, by the session
   bool over_again_ = false;  ///< the front has begun anew
-  std::optional<Position> end_;
+  /// The last moment; before a divergence the first one of its position.
+  std::optional<Moment> end_;
   std::optional<Divergence> divergence_;
   std::optional<Aside> aside_;
   Interruption interruption_;

@@ -1,6 +1,7 @@
 #include "replay/run/verified_front.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "formats/io/error.h"
@@ -60,12 +61,22 @@ void VerifiedFront::end() {
   ended_ = true;
   report_ = session_->end(std::move(report_));
   options_.passed(session_->replayer());
-  const auto differs_before = session_->differs_before();
-  if (!differs_before || report_.divergence) return;
+  if (report_.divergence) return;
+  if (const auto differs_before = session_->differs_before()) {
+    diverge({*differs_before, 0}, "the replay is not the one that the archive keeps digests of");
+  } else if (session_->verifier() != nullptr) {
+    const std::uint64_t different = session_->compare_final(nullptr).different;
+    if (different == 0) return;
+    diverge(position(), "memory at the end differs from what the bus shows in " +
+                            std::to_string(different) + " bytes");
+  }
+}
+
+void VerifiedFront::diverge(Position at, std::string reason) {
   report_.end = ReplayReport::End::diverged;
   report_.divergence = Divergence{};
-  report_.divergence->position = {*differs_before, 0};
-  report_.divergence->reason = "the replay is not the one that the archive keeps digests of";
+  report_.divergence->position = at;
+  report_.divergence->reason = std::move(reason);
 }
 
 }  // namespace citcat

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "replay/run/replay_session.h"
@@ -33,6 +34,7 @@ class VerifiedFront {
   void advance(Position to);
   void set_every(std::uint64_t every) { options_.every = every; }
   Position position() const { return session_->position(); }
+  Moment moment() const { return session_->replayer().moment(); }
   /// It has come to the end of the run, or to where it diverges from its evidence.
   bool ended() const { return ended_; }
   const std::optional<Divergence>& divergence() const { return report_.divergence; }
@@ -44,6 +46,7 @@ class VerifiedFront {
   void begin(bool plain);
   bool run_to(Position to);
   void end();
+  void diverge(Position at, std::string reason);
 
   const RecordingFile& file_;
   Options options_;

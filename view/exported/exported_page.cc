@@ -66,15 +66,15 @@ void add_found(const ExportedRun& what, Json& run) {
 
 /// Parts of a timeline that a page has of a whole run: as many as a wide screen has room for, and
 /// four times as many to look closer at.
-constexpr const char* kTimelineParts = "4000";
+constexpr const char *kTimelineParts = "4000", *kMostCalls = "5000";
 
 /// What the page knows of the run beside the stretch.
 Json about(const ExportedRun& what) {
   RunView& view = *what.view;
-  const ExportRange all = what.all.value_or(what.range);
-  const auto bounds = [&all](const char* name, const char* value) {
-    return Query({{"from", fmt::format("{}", all.from)},
-                  {"to", fmt::format("{}", std::max(all.to, all.from + 1))},
+  const ExportRange& all = what.all;
+  const auto bounds = [](const ExportRange& range, const char* name, const char* value) {
+    return Query({{"from", fmt::format("{}", range.from)},
+                  {"to", fmt::format("{}", std::max(range.to, range.from + 1))},
                   {name, value}});
   };
   Json run = view.answer("run", Query());
@@ -84,15 +84,17 @@ Json about(const ExportedRun& what) {
   run["complete"] = true;
   run["has"]["evidence"] = false;
   add_found(what, run);
-  const Query stretch = bounds("limit", "5000");
+  // Of more calls than a page has room for it has those that one can go to.
+  Json calls = view.answer("syscalls", bounds(all, "limit", kMostCalls));
+  if (calls["more"]) calls = view.answer("syscalls", bounds(what.range, "limit", kMostCalls));
   const std::string here = fmt::format("{}", what.range.from);
   Json json = {{"run", std::move(run)},
                {"processes", view.answer("processes", Query())["processes"]},
-               {"system_calls", view.answer("syscalls", stretch)},
+               {"system_calls", std::move(calls)},
                {"console", view.answer("console", Query({{"at", here}}))}};
-  if (what.all && (all.from != what.range.from || all.to != what.range.to)) {
+  if (all.from != what.range.from || all.to != what.range.to) {
     json["run"]["held"] = {what.range.from, what.range.to};
-    json["timeline"] = view.answer("timeline", bounds("count", kTimelineParts));
+    json["timeline"] = view.answer("timeline", bounds(all, "count", kTimelineParts));
   }
   return json;
 }
@@ -110,11 +112,6 @@ namespace {
 
 void check_range(const ExportedRun& run) {
   const ExportRange& range = run.range;
-  if (range.to <= range.from && !run.all) {
-    throw UsageError(
-        fmt::format("--to {}: expected more than --from {}; the run has {} instructions", range.to,
-                    range.from, run.view->index().told_to()));
-  }
   if (range.to - range.from > kMostExported) {
     throw UsageError(fmt::format("--from {} --to {}: a page holds {} instructions at most",
                                  range.from, range.to, kMostExported));

@@ -20,8 +20,7 @@ struct ExportRange {
 struct ExportedRun {
   RunView* view = nullptr;
   ExportRange range;  ///< of which the page holds every step; may be empty where it is not all
-  /// All that the page tells of, where that is more than it holds steps of.
-  std::optional<ExportRange> all;
+  ExportRange all;    ///< what the page tells of, which may be more than it holds steps of
   /// What was found before, as the answer to `run` has it: the verdict, and why the replay left its
   /// evidence; null: what `view` knows.
   Json verdict, divergence;

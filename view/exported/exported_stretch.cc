@@ -97,6 +97,12 @@ class ExportedStretch::Steps final : public StepSink {
     stretch_.begin_at(moment, state);
   }
   void step(const RecordedStep& step) override { stretch_.take_step(step); }
+  void ends(const Moment& /*moment*/) override {
+    RunView& view = stretch_.view_;
+    const LinearAddr next = view.machine().next_linear();
+    const CodeHere code = code_at(view, next);
+    stretch_.end_line_ = {bytes_text(code.bytes), code.text, view.place(next), ending_text(view)};
+  }
 
  private:
   ExportedStretch& stretch_;
@@ -445,6 +451,7 @@ Json ExportedStretch::description() const {
   return {{"steps", steps_},
           {"begin", {begin_.position.instruction, begin_.position.iteration, begin_.deliveries}},
           {"end_address", linear_text(view_, next_instruction(state_))},
+          {"end_line", end_line_},
           {"values", kMostValues},
           {"registers", registers_},
           {"inputs", std::move(inputs)},

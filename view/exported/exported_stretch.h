@@ -59,6 +59,7 @@ class ExportedStretch {
   ByteWriter waiting_;  ///< the steps, until they are written
   nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json registers_;              ///< at the beginning
+  nlohmann::ordered_json end_line_;               ///< what is next behind the last step
   std::map<std::uint64_t, std::uint64_t> pages_;  ///< frame of each linear page, as met last
   std::vector<std::size_t> numbers_in_table_;     ///< of the registers that foresee others
   CpuState state_;

@@ -77,6 +77,24 @@ std::string event_text(const StepEvent& event) {
   return event_name(event.delivery);
 }
 
+bool is_fault(const RecordedStep& step) {
+  if (step.completed) return false;
+  return step.events.empty() || step.events.front().kind != StepEvent::Kind::delivered ||
+         step.events.front().delivery.kind == DeliveredEvent::Kind::exception;
+}
+
+std::string ending_text(RunView& view) {
+  const auto end = view.run_end();
+  if (!end || view.timeline().position() < *end) return {};
+  if (const auto& divergence = view.timeline().divergence()) {
+    std::string text = "here the replay leaves its evidence: " + divergence->reason;
+    if (!divergence->expected.empty()) text += "; expected " + divergence->expected;
+    if (!divergence->found.empty()) text += ", found " + divergence->found;
+    return text;
+  }
+  return view.machine().shut_down() ? "the processor has shut down" : "the run ends here";
+}
+
 Json here(RunView& view) {
   const Moment moment = view.timeline().moment();
   const LinearAddr next = view.machine().next_linear();

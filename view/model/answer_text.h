@@ -28,6 +28,10 @@ CodeHere code_at(RunView& view, LinearAddr at);
 inline constexpr const char* kSearchTookTooLong = "the search took too long";
 /// "interrupt 30h", "halted": what a step ended with.
 std::string event_text(const StepEvent& event);
+/// The instruction of a step that did not complete faulted; an interrupt may have come before it.
+bool is_fault(const RecordedStep& step);
+/// Why nothing goes on where the run is; empty where something may.
+std::string ending_text(RunView& view);
 /// What is the same in the answers about any moment: {"moment", "position", "address", "place"}.
 Json here(RunView& view);
 

@@ -26,7 +26,7 @@ struct CodeLine {
   LinearAddr linear;
   std::vector<std::uint8_t> bytes;
   std::uint8_t bits = 32;
-  bool completed = true, repeated = false;
+  bool completed = true, faults = false, repeated = false;
   std::uint32_t steps = 1;
   AddressSpaceId space = 0;
   Json reads = Json::array(), writes = Json::array(), ports = Json::array(), events = Json::array();
@@ -35,24 +35,40 @@ struct CodeLine {
 
 class CodeWindow final : public StepSink {
  public:
-  CodeWindow(const RunView& view, Moment here, std::size_t before, std::size_t after)
+  CodeWindow(RunView& view, Moment here, std::size_t before, std::size_t after)
       : view_(view), here_(here), most_before_(before), most_after_(after) {}
 
   void begins(const Moment&, const CpuState& state) override { state_ = state; }
   void step(const RecordedStep& step) override;
+  void ends(const Moment& moment) override;
   const std::deque<CodeLine>& lines() const { return lines_; }
+  /// What would run where the run ends; null where it goes on.
+  const Json& end() const { return end_; }
 
  private:
   bool joins(const RecordedStep& step) const;
   void add_accesses(const RecordedStep& step, CodeLine& line) const;
 
-  const RunView& view_;
+  RunView& view_;
   const Moment here_;
   std::size_t most_before_, most_after_;
   std::size_t after_ = 0;
   CpuState state_;
   std::deque<CodeLine> lines_;
+  Json end_;
 };
+
+/// The instruction that is next, and why it is not made.
+void CodeWindow::ends(const Moment& moment) {
+  const std::string why = ending_text(view_);
+  if (why.empty() || (!lines_.empty() && lines_.back().after != moment)) return;
+  end_ = here(view_);
+  end_.erase("instruction");
+  const CodeHere code = code_at(view_, view_.machine().next_linear());
+  end_["bytes"] = bytes_text(code.bytes);
+  end_["text"] = code.text;
+  end_["ends"] = why;
+}
 
 bool CodeWindow::joins(const RecordedStep& step) const {
   if (lines_.empty() || !step.repeated || step.before == here_) return false;
@@ -103,6 +119,7 @@ void CodeWindow::step(const RecordedStep& step) {
   line.last = step.before;
   line.after = step.after;
   line.completed = step.completed;
+  line.faults = is_fault(step);
   ++line.steps;
   add_accesses(step, line);
   const RegisterTable& table = view_.registers();
@@ -125,7 +142,7 @@ Json line_json(RunView& view, const CodeLine& line) {
     json["text"] = Disassembler(line.bits).text(line.bytes, line.linear.value);
   }
   if (line.steps > 1) json["iterations"] = line.steps;
-  if (!line.completed) json["faults"] = true;
+  if (!line.completed) json[line.faults ? "faults" : "interrupted"] = true;
   for (const auto& [name, list] :
        {std::pair("reads", &line.reads), std::pair("writes", &line.writes),
         std::pair("ports", &line.ports), std::pair("events", &line.events)}) {
@@ -157,6 +174,7 @@ Json answer_code(RunView& view, const Query& query) {
   if (!whole) json["why"] = kSearchTookTooLong;
   json["lines"] = Json::array();
   for (const CodeLine& line : window.lines()) json["lines"].push_back(line_json(view, line));
+  if (!window.end().is_null()) json["lines"].push_back(window.end());
   return json;
 }
 

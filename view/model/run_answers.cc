@@ -1,6 +1,7 @@
 // Questions about the run as a whole, and about what happened in a stretch of it.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -58,6 +59,14 @@ Json verdict_of(RunView& view) {
           {"text", "all " + known + " instructions agree with everything the bus showed"}};
 }
 
+/// As one writes it: "interrupt 30h", "NMI".
+std::string streak_name(RunEvent::Kind kind, std::uint8_t vector) {
+  if (kind == RunEvent::Kind::nmi) return "NMI";
+  if (kind == RunEvent::Kind::smi) return "SMI";
+  return fmt::format("{} {:02x}h", kind == RunEvent::Kind::exception ? "exception" : "interrupt",
+                     vector);
+}
+
 /// Registers that nobody dumped and that programs load: the others seldom matter.
 std::vector<std::string> unknown_to_programs(const RunView& view) {
   using Group = RegisterTable::Group;
@@ -98,23 +107,25 @@ Json unusual_of(RunView& view) {
   }
   const EventStreak& streak = index.longest_streak();
   if (streak.count >= kLongStreak) {
-    list.push_back({{"text", fmt::format("{} {:02x}h came {} times in a row, with hardly an "
+    list.push_back({{"text", fmt::format("{} came {} times in a row, with hardly an "
                                          "instruction between",
-                                         streak.exception ? "exception" : "interrupt",
-                                         streak.vector, streak.count)},
+                                         streak_name(streak.kind, streak.vector), streak.count)},
                     {"moment", fmt::format("{}", streak.first)}});
   }
   const std::vector<std::string> unknown = unknown_to_programs(view);
   if (!unknown.empty()) {
-    list.push_back(
-        {{"text", fmt::format("no value is known at the beginning of {} register{}: {}{}",
-                              unknown.size(), unknown.size() > 1 ? "s" : "", unknown.front(),
-                              unknown.size() > 1 ? ", ..." : "")},
-         {"moment", "begin"}});
+    list.push_back({{"text", fmt::format("no value is known at the beginning of {} register{}: {}",
+                                         unknown.size(), unknown.size() > 1 ? "s" : "",
+                                         fmt::join(unknown, ", "))},
+                    {"moment", "begin"}});
   }
   const auto& warnings = view.file().recording().warnings;
   for (std::size_t i = 0; i < std::min(warnings.size(), kMostWarnings); ++i) {
     list.push_back({{"text", warnings[i]}});
+  }
+  if (warnings.size() > kMostWarnings) {
+    list.push_back({{"text", fmt::format("{} more warnings", warnings.size() - kMostWarnings)},
+                    {"command", "citcat info " + view.options().name}});
   }
   return list;
 }
@@ -127,6 +138,8 @@ Json totals_of(const RunIndex& index) {
     if (value != 0) json[name] = value;
   };
   add("interrupts", all.interrupts);
+  add("nmis", all.nmis);
+  add("smis", all.smis);
   add("exceptions", all.exceptions);
   add("software_interrupts", all.software);
   add("system_calls", all.calls);
@@ -182,14 +195,16 @@ constexpr std::array<BucketColumn, 8> kColumns{{{"interrupts", &RunBucket::inter
                                                 {"halts", &RunBucket::halts}}};
 
 /// `count` buckets from `from` on, each `width` instructions, put together from those of `index`.
+/// What the end of the run delivers has its position, and belongs to the last one.
 std::vector<RunBucket> gathered(const RunIndex& index, std::uint64_t from, std::uint64_t width,
-                                std::size_t count) {
+                                std::size_t count, bool has_end) {
   std::vector<RunBucket> buckets(count);
   for (std::size_t i = 0; i < index.buckets().size(); ++i) {
     const std::uint64_t at = index.from() + i * index.width();
     if (at + index.width() <= from) continue;
-    const std::uint64_t number = at < from ? 0 : (at - from) / width;
-    if (number >= count) break;
+    std::uint64_t number = at < from ? 0 : (at - from) / width;
+    if (number >= count && !has_end) break;
+    number = std::min<std::uint64_t>(number, count - 1);
     buckets[static_cast<std::size_t>(number)].add(index.buckets()[i]);
   }
   return buckets;
@@ -238,22 +253,25 @@ Json answer_timeline(RunView& view, const Query& query) {
   if (is_known) width = (width + all.width() - 1) / all.width() * all.width();
   const auto count = static_cast<std::size_t>((to - from + width - 1) / width);
   Json json = {{"from", from}, {"to", to}, {"width", width}, {"known_to", known_to(view)}};
+  const bool has_end = to >= whole;
   if (is_known) {
-    json["columns"] =
-        columns_of(gathered(all, from, width, count), [](std::uint32_t number) { return number; });
+    json["columns"] = columns_of(gathered(all, from, width, count, has_end),
+                                 [](std::uint32_t number) { return number; });
   } else {
     const std::uint64_t known = std::min(to, all.told_to());
-    if (known > from) view.go_to(WantedMoment{{from, 0}, std::nullopt});
-    RunIndex near(from, width, count);
+    // What is delivered at the first position comes before whoever arrives there.
+    if (known > from) view.go_to(WantedMoment{{from - (from != 0 ? 1 : 0), 0}, std::nullopt});
+    RunIndex near(from, width, count + 1);
     near.listen_to(view.machine());
-    if (known > from && !view.listen(near, Detail::nothing, {0, {known, 0}}, view.limit())) {
+    const Moment end{0, {known, has_end ? 1u : 0}};
+    if (known > from && !view.listen(near, Detail::nothing, end, view.limit())) {
       json["known_to"] = near.told_to();
     }
     std::map<AddressSpaceId, std::uint32_t> numbers;
     for (std::size_t i = 0; i < all.processes().size(); ++i) {
       numbers[all.processes()[i].space] = static_cast<std::uint32_t>(i);
     }
-    json["columns"] = columns_of(gathered(near, from, near.width(), count), [&](std::uint32_t n) {
+    json["columns"] = columns_of(gathered(near, from, width, count, has_end), [&](std::uint32_t n) {
       return numbers[near.processes()[n].space];
     });
   }
@@ -263,9 +281,17 @@ Json answer_timeline(RunView& view, const Query& query) {
 // ---- events
 
 const char* kind_name(RunEvent::Kind kind) {
-  constexpr std::array<const char*, 9> kNames{"interrupt", "exception",  "software_interrupt",
-                                              "port_read", "port_write", "external_write",
-                                              "halt",      "shutdown",   "process"};
+  constexpr std::array<const char*, 11> kNames{"interrupt",
+                                               "nmi",
+                                               "smi",
+                                               "exception",
+                                               "software_interrupt",
+                                               "port_read",
+                                               "port_write",
+                                               "external_write",
+                                               "halt",
+                                               "shutdown",
+                                               "process"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -274,6 +300,7 @@ Json event_json(const RunView& view, const RunEvent& event) {
   Json json = {{"moment", fmt::format("{}", event.instruction)}, {"kind", kind_name(event.kind)}};
   switch (event.kind) {
     case Kind::interrupt:
+    case Kind::nmi:
     case Kind::exception:
     case Kind::software:
       json["vector"] = fmt::format("{:02x}", event.vector);

@@ -31,6 +31,8 @@ constexpr std::uint32_t kDivisorLatch = 0x80;
 void RunBucket::add(const RunBucket& other) {
   for (std::size_t i = 0; i < levels.size(); ++i) levels[i] += other.levels[i];
   interrupts += other.interrupts;
+  nmis += other.nmis;
+  smis += other.smis;
   exceptions += other.exceptions;
   software += other.software;
   calls += other.calls;
@@ -61,7 +63,10 @@ void RunIndex::listen_to(const Machine& machine) {
   settle_process(from_);
 }
 
-void RunIndex::end(std::uint64_t instruction) { told_to_ = std::max(told_to_, instruction); }
+void RunIndex::end(std::uint64_t instruction) {
+  if (told_to_ == instruction + 1 && told_to_ > from_) take_back(instruction);
+  told_to_ = std::max(told_to_, instruction);
+}
 
 // ---------------------------------------------------------------------------------------------
 // Buckets
@@ -88,10 +93,13 @@ RunBucket& RunIndex::bucket(std::uint64_t instruction) {
   return buckets_[number];
 }
 
-/// Instructions [from, to) ran in the process and at the level that the machine is in.
+/// Instructions [from, to) ran in the process and at the level that the machine is in. One that is
+/// told again, as a REP behind an interrupt, counts once.
 void RunIndex::completed(std::uint64_t from, std::uint64_t to) {
+  from = std::max(from, told_to_);
+  if (from >= to) return;
   settle_process(from);
-  const std::size_t level = machine_->engine().hflags() & kHfCpl;
+  level_ = machine_->engine().hflags() & kHfCpl;
   RunProcess& process = processes_[running_];
   process.instructions += to - from;
   process.last = std::max(process.last, to);
@@ -99,7 +107,7 @@ void RunIndex::completed(std::uint64_t from, std::uint64_t to) {
     RunBucket& b = bucket(from);
     const std::uint64_t behind = from_ + ((from - from_) / width_ + 1) * width_;
     const auto count = static_cast<std::uint32_t>(std::min(to, behind) - from);
-    b.levels[level] += count;
+    b.levels[level_] += count;
     const std::uint32_t share = shares_[running_] += count;
     if (share > b.of_process) {
       b.process = running_;
@@ -108,6 +116,18 @@ void RunIndex::completed(std::uint64_t from, std::uint64_t to) {
     from += count;
   }
   told_to_ = std::max(told_to_, to);
+}
+
+/// The instruction that was told last has not completed.
+void RunIndex::take_back(std::uint64_t instruction) {
+  told_to_ = instruction;
+  RunProcess& process = processes_[running_];
+  --process.instructions;
+  process.last = std::min(process.last, instruction);
+  RunBucket& b = bucket(instruction);
+  --b.levels[level_];
+  --shares_[running_];
+  if (b.process == running_) --b.of_process;
 }
 
 RunBucket RunIndex::totals() const {
@@ -143,7 +163,7 @@ void RunIndex::settle_process(std::uint64_t at) {
   event.kind = RunEvent::Kind::process;
   event.value = running_;
   event.instruction = at;
-  add_event(event);
+  happened(event, nullptr);
 }
 
 void RunIndex::address_space(AddressSpaceId cr3, Position now) { guest_.address_space(cr3, now); }
@@ -170,7 +190,9 @@ std::string RunIndex::process_name(AddressSpaceId space) const {
 // ---------------------------------------------------------------------------------------------
 // What is told
 
-void RunIndex::add_event(RunEvent event) {
+void RunIndex::happened(const RunEvent& event, std::uint32_t RunBucket::*counter) {
+  if (event.instruction < from_) return;
+  if (counter != nullptr) ++(bucket(event.instruction).*counter);
   if (events_.size() >= kMostEvents) {
     events_to_ = std::min(events_to_, event.instruction);
     return;
@@ -185,34 +207,32 @@ void RunIndex::ran(std::span<const ExecutedBlock>, Position first, std::uint32_t
 }
 
 void RunIndex::instruction(const ExecutedInstruction& e, Position now) {
-  if (now.iteration == 0) completed(now.instruction, now.instruction + 1);
+  completed(now.instruction, now.instruction + 1);
   guest_.instruction(e, now);
 }
 
 void RunIndex::iterations(const ExecutedInstruction&, std::uint32_t, std::uint32_t, Position now) {
-  if (now.iteration == 0) completed(now.instruction, now.instruction + 1);
+  completed(now.instruction, now.instruction + 1);
 }
 
 void RunIndex::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
-  ++bucket(now.instruction).port_reads;
   RunEvent event;
   event.kind = RunEvent::Kind::port_read;
   event.port = port;
   event.size = static_cast<std::uint8_t>(size);
   event.value = value;
   event.instruction = now.instruction;
-  add_event(event);
+  happened(event, &RunBucket::port_reads);
 }
 
 void RunIndex::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
-  ++bucket(now.instruction).port_writes;
   RunEvent event;
   event.kind = RunEvent::Kind::port_write;
   event.port = port;
   event.size = static_cast<std::uint8_t>(size);
   event.value = value;
   event.instruction = now.instruction;
-  add_event(event);
+  happened(event, &RunBucket::port_writes);
   bool is_text = std::find(kDebugPorts.begin(), kDebugPorts.end(), port) != kDebugPorts.end();
   for (std::size_t i = 0; i < kSerialPorts.size(); ++i) {
     if (port == kSerialPorts[i] + kLineControl) divisor_latch_[i] = (value & kDivisorLatch) != 0;
@@ -223,55 +243,65 @@ void RunIndex::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t va
   }
 }
 
-void RunIndex::follow_streak(std::uint8_t vector, bool exception, std::uint64_t at) {
-  const bool goes_on = streak_.count != 0 && streak_.vector == vector &&
-                       streak_.exception == exception && at <= streak_.last + kStreakDistance;
-  if (!goes_on) streak_ = {0, at, at, vector, exception};
+void RunIndex::follow_streak(const RunEvent& event) {
+  const std::uint64_t at = event.instruction;
+  const bool goes_on = streak_.count != 0 && streak_.vector == event.vector &&
+                       streak_.kind == event.kind && at <= streak_.last + kStreakDistance;
+  if (!goes_on) streak_ = {0, at, at, event.vector, event.kind};
   ++streak_.count;
   streak_.last = at;
   if (streak_.count > longest_.count) longest_ = streak_;
 }
 
 void RunIndex::delivered(const DeliveredEvent& delivery, Position now) {
-  using Kind = DeliveredEvent::Kind;
-  RunBucket& b = bucket(now.instruction);
   RunEvent event;
   event.vector = delivery.vector;
   event.instruction = now.instruction;
   event.value = delivery.cr2;
-  if (delivery.kind == Kind::exception) {
-    ++b.exceptions;
-    event.kind = RunEvent::Kind::exception;
-  } else if (delivery.kind == Kind::software) {
-    ++b.software;
-    event.kind = RunEvent::Kind::software;
-  } else {
-    ++b.interrupts;
-    event.kind = RunEvent::Kind::interrupt;
+  std::uint32_t RunBucket::*counter = &RunBucket::interrupts;
+  switch (delivery.kind) {
+    case DeliveredEvent::Kind::exception:
+      event.kind = RunEvent::Kind::exception;
+      counter = &RunBucket::exceptions;
+      break;
+    case DeliveredEvent::Kind::software:
+      event.kind = RunEvent::Kind::software;
+      counter = &RunBucket::software;
+      break;
+    case DeliveredEvent::Kind::nmi:
+      event.kind = RunEvent::Kind::nmi;
+      break;
+    case DeliveredEvent::Kind::smi:
+      event.kind = RunEvent::Kind::smi;
+      break;
+    case DeliveredEvent::Kind::external:
+      event.kind = RunEvent::Kind::interrupt;
+      break;
   }
-  if (delivery.kind != Kind::software) {
-    follow_streak(delivery.vector, delivery.kind == Kind::exception, now.instruction);
+  happened(event, counter);
+  if (now.instruction >= from_) {
+    RunBucket& b = bucket(now.instruction);
+    b.nmis += event.kind == RunEvent::Kind::nmi ? 1 : 0;
+    b.smis += event.kind == RunEvent::Kind::smi ? 1 : 0;
   }
-  add_event(event);
+  if (event.kind != RunEvent::Kind::software) follow_streak(event);
   guest_.delivered(delivery, now);
 }
 
 void RunIndex::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
-  ++bucket(now.instruction).external_writes;
   RunEvent event;
   event.kind = RunEvent::Kind::external_write;
   event.value = a.value;
   event.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), 255));
   event.instruction = now.instruction;
-  add_event(event);
+  happened(event, &RunBucket::external_writes);
 }
 
 void RunIndex::halted(Position now) {
-  ++bucket(now.instruction).halts;
   RunEvent event;
   event.kind = RunEvent::Kind::halt;
   event.instruction = now.instruction;
-  add_event(event);
+  happened(event, &RunBucket::halts);
 }
 
 void RunIndex::shutdown(Position now) {
@@ -279,10 +309,11 @@ void RunIndex::shutdown(Position now) {
   RunEvent event;
   event.kind = RunEvent::Kind::shutdown;
   event.instruction = now.instruction;
-  add_event(event);
+  happened(event, nullptr);
 }
 
 void RunIndex::began(const tools::SystemCall& call) {
+  if (call.begin.instruction < from_) return;
   ++bucket(call.begin.instruction).calls;
   settle_process(call.begin.instruction);
   ++processes_[running_].calls;

@@ -18,8 +18,9 @@ namespace citcat::view {
 
 /// What happened within so many instructions.
 struct RunBucket {
-  std::array<std::uint32_t, 4> levels{};  ///< instructions at each privilege level
-  std::uint32_t interrupts = 0, exceptions = 0, software = 0, calls = 0;
+  std::array<std::uint32_t, 4> levels{};             ///< instructions at each privilege level
+  std::uint32_t interrupts = 0, nmis = 0, smis = 0;  ///< the first: all of them
+  std::uint32_t exceptions = 0, software = 0, calls = 0;
   std::uint32_t port_reads = 0, port_writes = 0, external_writes = 0, halts = 0;
   std::uint32_t process = 0;     ///< the number of the one that executed most of it
   std::uint32_t of_process = 0;  ///< instructions of that
@@ -29,6 +30,8 @@ struct RunBucket {
 struct RunEvent {
   enum class Kind : std::uint8_t {
     interrupt,
+    nmi,
+    smi,
     exception,
     software,
     port_read,
@@ -68,12 +71,12 @@ struct ConsoleCharacter {
 struct EventStreak {
   std::uint64_t count = 0, first = 0, last = 0;
   std::uint8_t vector = 0;
-  bool exception = false;
+  RunEvent::Kind kind = RunEvent::Kind::interrupt;
 };
 
 class RunIndex final : public Observer, private tools::SystemCallListener {
  public:
-  /// `from`: where what it is told begins; `most`: buckets, of `width` instructions at first.
+  /// `from`: what comes before is not counted; `most`: buckets, of `width` instructions at first.
   RunIndex(std::uint64_t from, std::uint64_t width, std::size_t most);
   /// An index of a whole run, however long.
   static std::unique_ptr<RunIndex> from_beginning();
@@ -82,7 +85,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
 
   /// The machine that is told of; it is where the index begins.
   void listen_to(const Machine& machine);
-  /// Told up to here.
+  /// Told up to here: an instruction that has begun there has not completed.
   void end(std::uint64_t instruction);
 
   std::uint64_t from() const { return from_; }
@@ -126,9 +129,10 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   void renamed(AddressSpaceId space, const std::string& name, Position now) override;
   RunBucket& bucket(std::uint64_t instruction);
   void completed(std::uint64_t from, std::uint64_t to);
+  void take_back(std::uint64_t instruction);
   void halve();
-  void add_event(RunEvent event);
-  void follow_streak(std::uint8_t vector, bool exception, std::uint64_t at);
+  void happened(const RunEvent& event, std::uint32_t RunBucket::*counter);
+  void follow_streak(const RunEvent& event);
   std::uint32_t process_number(AddressSpaceId space, std::uint64_t at);
   void settle_process(std::uint64_t at);
 
@@ -141,6 +145,7 @@ class RunIndex final : public Observer, private tools::SystemCallListener {
   std::vector<RunProcess> processes_;
   std::map<AddressSpaceId, std::uint32_t> numbers_;  ///< of processes, by CR3
   std::uint32_t running_ = 0;
+  std::size_t level_ = 0;  ///< of the instruction that was told last
   std::vector<RunEvent> events_;
   std::uint64_t events_to_ = ~std::uint64_t{0};
   std::vector<RunCall> calls_;

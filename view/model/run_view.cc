@@ -110,6 +110,11 @@ void RunView::arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt
     return timeline_->return_to(remembered_->mark);
   }
   seek(wanted.position, interrupt);
+  // Who seeks the first position arrives after what is delivered there.
+  if (wanted.position == Position{} && wanted.deliveries.value_or(0) == 0 &&
+      timeline_->moment().deliveries != 0) {
+    timeline_->rewind();
+  }
   if (wanted.deliveries) {
     const Moment moment{*wanted.deliveries, wanted.position};
     for (std::uint32_t i = 0; timeline_->moment() < moment && i < kMostSteps; ++i) {
@@ -154,8 +159,7 @@ Moment RunView::go_to(const Query& query) {
   return timeline_->moment();
 }
 
-/// What a shutdown delivers has the position of the end, where no seeking and no stepping comes to
-/// again.
+/// Once: the last instruction may be a REP that goes on and on.
 void RunView::go_to_end() {
   if (end_) return timeline_->return_to(end_->mark);
   seek(kEndOfAll, limit());
@@ -203,7 +207,11 @@ bool RunView::look_further(std::uint64_t instructions) {
   if (knows_all_) return false;
   const Position from{index_->told_to(), 0};
   // To seek is to replay from a checkpoint on: only where a question has been elsewhere in between.
-  if (from == Position{} || timeline_->moment() != looked_to_) timeline_->seek(from);
+  if (from == Position{}) {
+    timeline_->rewind();  // before what is delivered there
+  } else if (timeline_->moment() != looked_to_) {
+    timeline_->seek(from);
+  }
   const Moment before = timeline_->moment();
   const Position to{from.instruction + instructions, 0};
   // A REP may have more iterations than there is time for at once.
@@ -228,8 +236,11 @@ bool RunView::record(const WantedMoment& from, Position to, StepSink& sink,
   arrive(from, interrupt);
   sink.begins(timeline_->moment(), machine().save());
   StepRecorder recorder(machine(), timeline_->moment(), sink);
+  // The instruction that shuts the processor down never completes.
+  if (index_->shutdown_at() == to.instruction) to.iteration = 1;
   const bool whole = timeline_->tell_on({0, to}, recorder, true, interrupt);
   recorder.finish(timeline_->moment());
+  if (whole) sink.ends(timeline_->moment());
   timeline_->return_to(here);
   timeline_->forget(here);
   return whole;

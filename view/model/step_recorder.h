@@ -66,6 +66,8 @@ class StepSink {
   /// Where the stretch begins.
   virtual void begins(const Moment& /*moment*/, const CpuState& /*state*/) {}
   virtual void step(const RecordedStep& step) = 0;
+  /// All of it was recorded; the machine is where it ends.
+  virtual void ends(const Moment& /*moment*/) {}
 };
 
 class StepRecorder final : public Observer {

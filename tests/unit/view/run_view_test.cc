@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -179,6 +180,140 @@ TEST_F(RunViewTest, TheTimelineHasEveryInstructionOnceAtAnyZoom) {
   }
 }
 
+std::uint64_t sum_of(const Json& column) {
+  std::uint64_t sum = 0;
+  for (const Json& n : column) sum += n.get<std::uint64_t>();
+  return sum;
+}
+
+/// The program, with something at the beginning or the end of the run.
+class RunEnds : public test::TemporaryFolder {
+ protected:
+  static constexpr std::uint8_t kVector = 0x17;
+  void look(const P& program) {
+    program.store(path("r.citcat"));
+    file_.emplace(RecordingFile::open(path("r.citcat")));
+    view_.emplace(*file_, symbols_, RunViewOptions{});
+    while (view_->look_further(3)) {
+    }
+  }
+  Json ask(const std::string& question, Query::Values values = {}) {
+    return view_->answer(question, Query(std::move(values)));
+  }
+  /// Whose handler returns at once.
+  static void interrupt_at(P& program, Position at) {
+    Recording& recording = program.recording();
+    recording.image.set(PhysAddr{0x1000 + 8 * kVector + 1}, 0x91);
+    recording.image.set(PhysAddr{0x9100}, 0xcf);  // iretd
+    recording.initial.eflags |= 1u << 9;
+    Interrupt interrupt;
+    interrupt.vector = kVector;
+    interrupt.position = at;
+    interrupt.position_known = true;
+    recording.interrupts.push_back(interrupt);
+    ++*recording.instructions;
+  }
+  /// Steps from the beginning to the end, and back again.
+  std::vector<std::string> walk() {
+    std::vector<std::string> moments{"begin"};
+    const auto go = [&](const char* how) {
+      const Json answer = ask("move", {{"at", moments.back()}, {"how", how}});
+      moments.push_back(answer["moment"]);
+      return answer["why"] == "moved";
+    };
+    moments[0] = ask("moment", {{"at", "begin"}})["moment"];
+    while (go("step")) {
+    }
+    moments.pop_back();
+    std::vector<std::string> there = moments;
+    while (go("back")) {
+    }
+    moments.pop_back();
+    moments.erase(moments.begin(), moments.begin() + static_cast<std::ptrdiff_t>(there.size()) - 1);
+    std::reverse(moments.begin(), moments.end());
+    EXPECT_EQ(moments, there);
+    return there;
+  }
+
+  std::optional<RecordingFile> file_;
+  Symbols symbols_;
+  std::optional<RunView> view_;
+};
+
+TEST_F(RunEnds, TheFaultsThatShutTheProcessorDownAreTold) {
+  P program;
+  program.recording().initial.idtr = {0, 0};
+  const std::uint64_t fault = 23;  // UD2
+  program.recording().instructions = fault;
+  program.recording().end = Position{fault, 0};
+  look(program);
+  const std::string end = ask("moment", {{"at", "end"}})["moment"];
+  EXPECT_EQ(end, "23~3");
+  EXPECT_EQ(walk().back(), end);
+  const Json run = ask("run");
+  EXPECT_EQ(run["totals"]["exceptions"], 3);
+  EXPECT_EQ(run["unusual"][0]["moment"], "23");
+  for (const char* count : {"1", "7", "23"}) {
+    const Json all = ask("timeline", {{"count", count}});
+    EXPECT_EQ(sum_of(all["columns"]["exceptions"]), 3u) << count;
+    EXPECT_EQ(sum_of(all["columns"]["level0"]), fault) << count;
+  }
+  const Json lines = ask("code", {{"at", end}})["lines"];
+  ASSERT_GE(lines.size(), 2u);
+  const Json& last = lines[lines.size() - 2];
+  EXPECT_EQ(last["address"], "00007c35");
+  EXPECT_EQ(last["events"].size(), 4u) << last;
+  EXPECT_EQ(lines.back()["ends"], "the processor has shut down");
+}
+
+TEST_F(RunEnds, AnInterruptBeforeTheFirstInstructionIsTold) {
+  P program;
+  interrupt_at(program, {});
+  look(program);
+  EXPECT_EQ(ask("moment", {{"at", "begin"}})["moment"], "0~0");
+  EXPECT_EQ(walk()[1], "0~1");
+  EXPECT_EQ(ask("run")["totals"]["interrupts"], 1);
+  EXPECT_EQ(ask("state", {{"at", "0"}})["address"], "00007c00");
+  EXPECT_EQ(ask("state", {{"at", "0~1"}})["address"], "00009100");
+  const Json line = ask("code", {{"at", "0"}})["lines"][0];
+  EXPECT_EQ(line["moment"], "0~0");
+  EXPECT_EQ(line["events"], Json({"interrupt 17h"}));
+  EXPECT_TRUE(line.contains("interrupted"));
+  EXPECT_FALSE(line.contains("faults"));
+  for (const char* from : {"0", "1"}) {
+    const Json near = ask("timeline", {{"from", from}, {"to", "20"}, {"count", "20"}});
+    EXPECT_EQ(near["columns"].contains("interrupts"), from[0] == '0') << near;
+  }
+}
+
+TEST_F(RunEnds, AnEventAtTheFirstInstructionOfAStretchIsInIt) {
+  P program;
+  look(program);
+  const Json exceptions = ask("events", {{"kinds", "exception"}})["events"];
+  ASSERT_EQ(exceptions.size(), 1u);
+  const std::string at = exceptions[0]["moment"];
+  const std::string next = std::to_string(std::stoull(at) + 1);
+  const auto in_stretch = [&](const std::string& from, const std::string& to) {
+    const Json near = ask("timeline", {{"from", from}, {"to", to}});
+    EXPECT_EQ(near["width"], 1);
+    return near["columns"].contains("exceptions");
+  };
+  EXPECT_TRUE(in_stretch(at, next));
+  EXPECT_FALSE(in_stretch(next, std::to_string(P::kInstructions)));
+  EXPECT_FALSE(in_stretch("0", at));
+}
+
+TEST_F(RunEnds, ARepThatAnInterruptEndsCountsOnce) {
+  P program;
+  interrupt_at(program, {22, 2});  // within the string
+  look(program);
+  const std::uint64_t all = P::kInstructions + 1;
+  EXPECT_EQ(sum_of(ask("timeline")["columns"]["level0"]), all);
+  const Json process = ask("processes")["processes"][0];
+  EXPECT_EQ(process["instructions"], all);
+  EXPECT_EQ(process["last"], std::to_string(all));
+}
+
 TEST_F(RunViewTest, RefusesQuestionsThatMakeNoSense) {
   EXPECT_THROW(ask("nonsense"), UsageError);
   EXPECT_THROW(ask("state"), UsageError);
@@ -210,7 +345,7 @@ TEST_F(RunViewTest, ASearchEndsWhenItsTimeIsOver) {
 TEST_F(RunViewTest, AnExportTakesAllOfItsStretchHoweverLongThatIs) {
   RunView hasty(*file_, symbols_, hasty_options());
   const auto page_of = [](RunView& view) {
-    const ExportedRun run{&view, {0, P::kInstructions}, std::nullopt, nullptr, nullptr};
+    const ExportedRun run{&view, {0, P::kInstructions}, {0, P::kInstructions}, nullptr, nullptr};
     return exported_page(std::span(&run, 1), Json::object(), nullptr);
   };
   EXPECT_TRUE(page_of(hasty).has_value());

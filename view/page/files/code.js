@@ -24,7 +24,7 @@ function effects(line, run) {
     element("span", { class: "change" }, `${name} = ${value}`));
   const ports = (line.ports ?? []).map((p) =>
     element("span", { class: "port" }, `port ${p.port} ${p.write ? "←" : "→"} ${p.value}`));
-  const events = (line.events ?? []).map((e) => element("span", { class: "event" }, e));
+  const events = [...(line.events ?? []), ...(line.ends === undefined ? [] : [line.ends])].map((e) => element("span", { class: "event" }, e));
   return [...accesses(line, "reads", "read", run), ...accesses(line, "writes", "wrote", run), ...ports, ...changes, ...events];
 }
 
@@ -47,7 +47,7 @@ export function show_code(target, answer, run) {
       element("td", { class: "address" },
         element("a", { href: link_to({ run, panel: "listing", address: line.address, space: "linear" }), title: line.place ?? "Code in memory from here on" }, line.address)),
       element("td", { class: "instruction" }, line.text, line.iterations ? element("span", { class: "times" }, ` ×${line.iterations}`) : "",
-        line.faults ? element("span", { class: "event" }, " faults") : ""),
+        line.faults ? element("span", { class: "event" }, " faults") : line.interrupted ? element("span", { class: "event" }, " not yet") : ""),
       element("td", { class: "effects" }, shown)));
   }
   if (!answer.lines.some((line) => line.moment === answer.moment)) {
@@ -55,13 +55,17 @@ export function show_code(target, answer, run) {
       element("td", { class: "position" }, position_of(answer.moment)),
       element("td", { colspan: 3 }, answer.why ?? "the run ends here")));
   }
-  const table = element("table", { class: "code", "aria-label": "Code, as it ran" },
+  const table = element("table", { class: "code ran", "aria-label": "Code, as it ran" },
     element("thead", {}, element("tr", {}, ["Instruction", "Address", "Code", "What it did"].map((t) => element("th", { scope: "col" }, t)))),
     element("tbody", {}, rows));
   fill(target, table);
   move_by_arrows(table, (link) => link.closest("tr").classList.contains("here"));
   const current = target.querySelector(".here");
-  if (current !== null) target.scrollTop = current.offsetTop - target.clientHeight / 3;
+  if (current === null) return;
+  target.scrollTop = current.offsetTop - target.clientHeight / 3;
+  // The pane itself may reach below the window.
+  const { bottom } = current.getBoundingClientRect();
+  if (bottom > innerHeight) scrollBy(0, bottom - innerHeight + 16);
 }
 
 /// Code as it lies in memory.

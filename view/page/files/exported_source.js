@@ -6,7 +6,7 @@ import { COMPLETED, DATA, NOT_KNOWN, OUTSIDE, PackedStretch, REPEATED, SYSTEM, W
 
 const CALL = 1, RETURN = 2, INTERRUPT_RETURN = 3, SYSTEM_CALL = 4;
 const ONE_STACK = 1n << 16n;
-const EVENT_KINDS = ["exception", "interrupt", "software_interrupt", "interrupt", "interrupt"];
+const EVENT_KINDS = ["exception", "interrupt", "software_interrupt", "nmi", "smi"];
 const FLAGS = [[0, "CF"], [2, "PF"], [4, "AF"], [6, "ZF"], [7, "SF"], [8, "TF"], [9, "IF"], [10, "DF"], [11, "OF"]];
 const MOST_FOUND = 200;
 
@@ -77,9 +77,15 @@ export class ExportedSource {
   here(step) {
     const linear = this.stretch.linear_at(step);
     const json = { moment: this.moment(step), position: this.moment(step).split("~")[0], instruction: this.stretch.instruction[step], address: hex(linear, this.digits) };
-    const place = step < this.stretch.count ? this.shape(step).place : "";
+    const place = step < this.stretch.count ? this.shape(step).place : this.end_line().place;
     if (place !== "") json.place = place;
     return json;
+  }
+
+  /// What is next behind the last step, and why it is not here.
+  end_line() {
+    const [bytes, text, place, ends] = this.stretch.description.end_line;
+    return { bytes, text, place, ends: ends || "the stretch of this page ends here" };
   }
 
   shape(step) {
@@ -116,8 +122,8 @@ export class ExportedSource {
     stretch.go_to(step);
     const json = this.here(step);
     const shape = step < stretch.count ? this.shape(step) : null;
-    json.bytes = shape?.code ?? "";
-    json.text = shape?.text ?? "the stretch ends here";
+    json.bytes = shape?.code ?? this.end_line().bytes;
+    json.text = shape?.text ?? this.end_line().text;
     const level = this.level();
     if (level !== undefined) json.level = level;
     if (this.is_paged()) {
@@ -187,8 +193,14 @@ export class ExportedSource {
     const shape = this.shape(step);
     const line = { moment: this.moment(step), position: this.moment(step).split("~")[0], address: shape.address, bytes: shape.code, text: shape.text };
     if (shape.place !== "") line.place = shape.place;
-    if (!(shape.flags & COMPLETED)) line.faults = true;
+    if (!(shape.flags & COMPLETED)) line[this.is_fault(step) ? "faults" : "interrupted"] = true;
     return line;
+  }
+
+  /// The instruction of a step that did not complete faulted; an interrupt may have come before it.
+  is_fault(step) {
+    const delivered = this.events_of.get(step)?.find((event) => event.vector !== undefined);
+    return delivered === undefined || delivered.kind === "exception";
   }
 
   /// Iterations of one REP that follow one another are one line.
@@ -221,6 +233,7 @@ export class ExportedSource {
       line.next = this.moment(step + 1);
       lines.push(line);
     }
+    if (behind <= after) lines.push({ ...this.here(stretch.count), ...this.end_line() });
     return { ...this.here(here), lines };
   }
 
@@ -465,7 +478,7 @@ export class ExportedSource {
     return {
       events: found.slice(0, limit).map((e) => {
         const json = { moment: String(this.stretch.instruction[e.step]), kind: e.kind };
-        if (e.vector !== undefined) json.vector = hex(e.vector, 2);
+        if (e.vector !== undefined && e.kind !== "smi") json.vector = hex(e.vector, 2);
         if (e.port !== undefined) Object.assign(json, { port: hex(e.port, 4), value: hex(e.value, 2 * e.size) });
         if (e.physical !== undefined) Object.assign(json, { physical: hex(e.physical, this.physical_digits), size: e.bytes });
         return json;
@@ -515,13 +528,15 @@ export class ExportedSource {
       if (times.process[step] >= 0) shares[at].set(times.process[step], (shares[at].get(times.process[step]) ?? 0) + 1);
     }
     shares.forEach((share, at) => { columns.process[at] = [...share].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null; });
-    const names = { interrupt: "interrupts", exception: "exceptions", software_interrupt: "software_interrupts", port_read: "port_reads", port_write: "port_writes", external_write: "external_writes", halt: "halts" };
+    const names = { interrupt: "interrupts", nmi: "interrupts", smi: "interrupts", exception: "exceptions", software_interrupt: "software_interrupts", port_read: "port_reads", port_write: "port_writes", external_write: "external_writes", halt: "halts" };
+    // What the end of the run delivers has its position, and belongs to the last part.
+    const part_of = (instruction) => (instruction === to && to === this.about.run.to ? most - 1 : Math.floor((instruction - from) / width));
     for (const event of this.events) {
-      const at = Math.floor((stretch.instruction[event.step] - from) / width);
+      const at = part_of(stretch.instruction[event.step]);
       if (at >= 0 && at < most && names[event.kind] !== undefined) add(names[event.kind], at);
     }
     for (const call of this.about.system_calls.system_calls) {
-      const at = Math.floor((Number(call.moment) - from) / width);
+      const at = part_of(Number(call.moment));
       if (at >= 0 && at < most) add("system_calls", at);
     }
     return { from, to, width, known_to: this.about.run.to, columns };

@@ -28,6 +28,8 @@ function event_text(event) {
     case "external_write": return [counted(event.size, "byte"), " by another bus master at ", memory_link(event.physical, event.physical, "physical")];
     case "process": return `process ${event.process}`;
     case "exception": return `exception ${event.vector}h${event.address === undefined ? "" : `, page fault at ${event.address}`}`;
+    case "nmi": return "NMI";
+    case "smi": return "SMI";
     case "interrupt": return `interrupt ${event.vector}h`;
     case "software_interrupt": return `INT ${event.vector}h`;
     default: return event.kind;
