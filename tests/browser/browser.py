@@ -191,4 +191,6 @@ class Page:
                 self.problems.append(parameters["entry"]["text"] + " " + parameters["entry"].get("url", ""))
             elif message["method"] == "Network.requestWillBeSent":
                 self.requests.append(parameters["request"]["url"])
+        if self.evaluate("document.body?.innerText.includes('[object ')"):
+            self.problems.append("an object stands in the page as text")
         return self.problems

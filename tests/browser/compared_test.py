@@ -36,6 +36,7 @@ def shows_both(page, difference):
     first_screen = page.evaluate("document.getElementById('overview-content').innerText")
     said = [side["text"] for side in (a, b) if side] if difference["verdict"] == "differ" else [f"the same {difference['compared']} instruc"]
     expect(all(text in first_screen for text in said), f"where they part: {said}, found {first_screen}")
+    expect(page.look() == [], f"nothing on the console, found {page.problems}")
     page.evaluate("document.body.dataset.shown = ''")
     moved(page, lambda: page.click(".parting a"))
     parted = [str(side["position"]) for side in (a, b) if side]

@@ -121,7 +121,7 @@ def differences(page, debugger, instruction, names, steps):
     code = ask("code", at=str(instruction), before=6, after=6)
     for line in code["lines"]:
         position = line["position"]
-        if position in steps and line.get("iterations") is None and not line.get("faults"):
+        if position in steps and line.get("iterations") is None and not line.get("faults") and not line.get("interrupted"):
             mine = (int(line["address"], 16), line["bytes"], line["text"])
             if mine != steps[position]:
                 found.append(f"{position}: {mine}, the trace has {steps[position]}")
@@ -161,17 +161,20 @@ def main():
         random.seed(1)
         debugger = Debugger(arguments.program, arguments.recording)
         found, checked = [], 0
+        begin, end = run.get("held", (run["from"], run["to"]))
+        # At the very beginning the debugger is behind what is delivered there.
+        begin += begin == 0
         while checked < arguments.moments:
             # Neighbours, so that one trace serves several.
-            middle = random.randrange(run["from"], run["to"])
-            steps = trace(arguments.program, arguments.recording, max(run["from"], middle - 60), middle + 60)
+            middle = random.randrange(begin, end)
+            steps = trace(arguments.program, arguments.recording, max(begin, middle - 60), middle + 60)
             for _ in range(10):
-                instruction = random.randrange(max(run["from"], middle - 50), min(run["to"], middle + 50))
+                instruction = random.randrange(max(begin, middle - 50), min(end, middle + 50))
                 found += differences(page, debugger, instruction, names, steps)
                 checked += 1
         debugger.close()
         found += page.look()
-    print(f"{checked} moments of {run['to'] - run['from']} instructions in {size} bytes: {len(found)} differences")
+    print(f"{checked} moments of {end - begin} instructions in {size} bytes: {len(found)} differences")
     for line in found[:20]:
         print(" ", line)
     if arguments.most_bytes and size > arguments.most_bytes:

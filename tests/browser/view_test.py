@@ -167,6 +167,16 @@ def refuses_other_recordings(page):
            "a link of another recording is refused")
 
 
+def says_what_was_different(page):
+    """Where two runs part the registers that differed are in a table."""
+    text = page.evaluate("""(async () => {
+      const [{show_parting}, {element}] = [await import('./overview.js'), await import('./dom.js')];
+      return element('div', {}, show_parting({differs: true, compared: 5, a: {position: 5, address: '10', text: 'nop'}, b: null,
+        last: {a: 4, b: 4}, registers: [{name: 'ax', a: '1', b: '2'}], memory: []})).textContent;
+    })()""")
+    expect("Different before that instruction:FirstSecondax12" in text and "[object" not in text, f"a table, found {text}")
+
+
 def take_pictures(browser, url, fragment, folder, name):
     """Each screen, light and dark, from a telephone's to a wide one's width."""
     os.makedirs(folder, exist_ok=True)
@@ -207,6 +217,7 @@ def main():
             expect(all(r.startswith((server.url, "data:")) for r in page.requests), "nothing is asked of anybody else")
             costs_few_requests(page)
             refuses_other_recordings(page)
+            says_what_was_different(page)
             if arguments.pictures:
                 take_pictures(browser, server.url, fragment, arguments.pictures, "live")
         exported = os.path.join(folder, "page.html")

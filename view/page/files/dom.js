@@ -1,5 +1,8 @@
 // Elements of the page, made short to write.
 
+/// What may be put into an element: lists, however deep, become one, and what is not there is left out.
+const nodes_of = (children) => children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false);
+
 /// An element with attributes; functions among them are listeners ("click": f), false is left out.
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -9,7 +12,7 @@ export function element(tag, attributes = {}, ...children) {
       made.setAttribute(name, value === true ? "" : value);
     }
   }
-  made.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  made.append(...nodes_of(children));
   return made;
 }
 
@@ -20,7 +23,7 @@ export function shape(tag, attributes = {}, ...children) {
     if (typeof value === "function") made.addEventListener(name, value);
     else made.setAttribute(name, value);
   }
-  made.append(...children);
+  made.append(...nodes_of(children));
   return made;
 }
 
@@ -28,7 +31,7 @@ export const by_id = (id) => document.getElementById(id);
 
 /// What an element holds from now on.
 export function fill(target, ...children) {
-  target.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  target.replaceChildren(...nodes_of(children));
 }
 
 /// Lets arrow keys go from link to link of a table, so that Tab goes past it: it stops only at those
@@ -56,7 +59,7 @@ export function move_by_arrows(table, is_stop) {
 
 /// A table with titles; rows are lists of cells.
 export function table(titles, rows, attributes = { "aria-label": titles.filter((t) => t !== "").join(", ") }) {
-  const cell = (content) => element("td", {}, ...(Array.isArray(content) ? content : [content]));
+  const cell = (content) => element("td", {}, content);
   return element("div", { class: "scroll" },
     element("table", attributes,
       element("thead", {}, element("tr", {}, titles.map((t) => element("th", { scope: "col" }, t)))),

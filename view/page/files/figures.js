@@ -97,7 +97,7 @@ function verdict_section(run) {
       ["written to devices, not compared (bytes)", memory.device], ["changed by another bus master unseen (bytes)", memory.external_unseen],
       ["results adopted from the bus", verify.adopted], ["reads and fills compared", verify.reads], ["changes of one bit by another bus master", verify.single_bit_changes],
       ["results that processors compute differently", verify.model_specific_results], ["the first of them", verify.first_model_specific],
-      ["interrupts", verify.interrupts], ["exceptions", verify.exceptions], ["external writes", verify.external_writes],
+      ["interrupts", verify.interrupts], ["exceptions and software interrupts", verify.exceptions], ["external writes", verify.external_writes],
       ["waived evidence", verify.waived === undefined ? null : JSON.stringify(verify.waived)],
       ["places of interrupts that a search found", verify.placement ? JSON.stringify(verify.placement) : null], ...cache_facts(verify.cache)]));
   }
@@ -113,7 +113,7 @@ function divergence_section(run) {
   if (!d) return null;
   const parts = [element("p", { class: "event" }, `At instruction ${number_text(d.position)}: ${d.reason}`),
     fact_table("Both sides", [["the capture shows", d.expected], ["the replay does", d.found], ["transaction", d.transaction],
-      ["address", d.linear === null ? null : d.linear.toString(16).padStart(8, "0")]])];
+      ["address", d.linear === null ? null : d.linear.toString(16).padStart(run.has.address_bits === 20 ? 5 : 8, "0")]])];
   if (d.causes?.length) parts.push(element("h4", {}, "Perhaps"), element("ul", {}, d.causes.map((c) => element("li", {}, c))));
   if (run.waveform) {
     parts.push(element("h4", {}, `The pins around transaction ${number_text(run.waveform.transaction)}`), pins(run.waveform),
@@ -203,7 +203,7 @@ function functions_section(run) {
 }
 
 const MEMORY_KINDS = [{ key: "image_bytes", title: "known before" }, { key: "code_bytes", title: "executed" }, { key: "reads", title: "read" },
-  { key: "writes", title: "written" }, { key: "tables", title: "page tables" }, { key: "external_writes", title: "DMA, devices" },
+  { key: "writes", title: "written" }, { key: "tables", title: "tables" }, { key: "external_writes", title: "DMA, devices" },
   // A sampled run has writes counted in windows alone; whether a frame was stored to at all is known.
   { key: "stored", title: "stored to (exact)" }];
 
@@ -213,10 +213,10 @@ function memory_section(run) {
   if (regions.length === 0) return null;
   const kinds = MEMORY_KINDS.filter((kind) => regions.some((r) => r[kind.key] > 0));
   return [memory_map(regions, map.region_bytes, kinds),
-    element("p", { class: "hint" }, `Darker means more. Addresses that were not used are left out; after such a gap, the next address is shown.${map.ram_bytes ? ` The machine has ${number_text(map.ram_bytes)} bytes of memory.` : ""}`),
+    element("p", { class: "hint" }, `Darker means more. Tables are what the processor itself reads and marks: vectors of interrupts${run.has.levels ? ", descriptors" : ""}${run.has.paging ? ", page tables" : ""}. Addresses that were not used are left out; after such a gap, the next address is shown.${map.ram_bytes ? ` The machine has ${number_text(map.ram_bytes)} bytes of memory.` : ""}`),
     folded("The map as a table", figure_table(`Regions of ${number_text(map.region_bytes)} bytes`, [{ title: "address", of: (r) => r.address, code: true },
       ...kinds.map((k) => ({ title: k.title, of: (r) => r[k.key], number: true })), { title: "at level 3", of: (r) => r.user, number: true },
-      { title: "memory", of: (r) => (r.device === "yes" ? "no" : "yes") }, { title: "touched by", of: (r) => r.processes }], regions))];
+      { title: "memory", of: (r) => (r.device === "yes" ? "no" : "yes") }, { title: "touched by", of: (r) => (run.has.paging ? r.processes : "") }], regions))];
 }
 
 /// For processors that have a cache, pages, or a predictor.
@@ -261,7 +261,7 @@ function provenance_section(run) {
   const bus = `${info.bus.cache === "none" ? "no cache" : `cache ${info.bus.cache}, lines of ${info.bus.line_bytes} bytes`}, ${8 * info.bus.bus_bytes} data lines`;
   return [fact_table("The recording", [["content hash (XXH3-128)", element("code", {}, info.content_hash)], ["identity", element("code", {}, info.identity)], ["engine", info.engine],
     ["capture format", info.source.format], ["end of the capture", info.end], ["import options", info.source.options ? JSON.stringify(info.source.options) : null], ["bus", bus],
-    ["transactions", info.transactions], ["unknown registers at the start", info.unknown_registers.join(", ")]]),
+    ["transactions", info.transactions], ["unknown registers at the start", info.unknown_registers.map((name) => register_name(run, name)).join(", ")]]),
   figure_table("Captures from which it was made", [{ title: "file", of: (f) => f.name }, { title: "bytes", of: (f) => f.bytes, number: true }, { title: "XXH3-128", of: (f) => f.xxh3, code: true }], info.source.files)];
 }
 
@@ -272,7 +272,7 @@ function json_section(run) {
     URL.revokeObjectURL(link.href);
   } }, `Save ${name}`);
   return [element("p", {}, "All figures come from this command, and the page holds what it printed:"), lines_of("Command", run.analyze_command),
-    element("p", { class: "controls" }, save("analyze.json", run.analyze), run.verify ? save("verify.json", run.verify) : null, save("info.json", run.info))];
+    element("p", { class: "controls" }, save("analyze.json", run.printed.analyze), run.verify ? save("verify.json", run.verify) : null, save("info.json", run.info))];
 }
 
 // ---- two runs
@@ -297,6 +297,21 @@ function comparison_section([a, b]) {
     figure_table(sampled ? "Own instructions of functions in %, of samples, largest difference first" : "Own instructions of functions, largest difference first", columns, differing)];
 }
 
+/// Commands name all registers and addresses as a processor of 32 bits has them.
+const register_name = (run, name) => (run.has.paging ? name : name.replace(/^e(?=[abcd]x$|[sbi]p$|[sd]i$|flags$)/, ""));
+
+/// The figures with addresses as long as those of the processor.
+function with_its_addresses(figures, has) {
+  const shortened = (value) => {
+    if (typeof value === "string") return /^0{3}[0-9a-f]{5}$/.test(value) ? value.slice(3) : value;
+    if (Array.isArray(value)) return value.map(shortened);
+    return value === null || typeof value !== "object" ? value : Object.fromEntries(Object.entries(value).map(([key, its]) => [key, shortened(its)]));
+  };
+  const { analyze, explain } = figures;
+  const shown = has.address_bits === 20 ? { analyze: shortened(analyze), explain: shortened(explain) } : {};
+  return { ...figures, ...shown, has, printed: figures };
+}
+
 const name_of_run = (run) => run.name + (run.whole ? "" : ` ${number_text(run.analyze.from)} to ${number_text(run.analyze.to)}`);
 
 /// Name, title, what makes it, and the tools that it shows.
@@ -314,10 +329,12 @@ const SECTIONS = [
   ["json", "The figures as JSON", json_section],
 ];
 
-/// `runs`: what the page holds of each run; `compared`: they are compared with each other.
-export function show_figures(target, runs, compared) {
+/// `figures`: those of each run; `has`: what each recording has, as the answer to `run` says it;
+/// `compared`: they are compared with each other.
+export function show_figures(target, figures, has, compared) {
   // They are the same whatever moment is looked at.
   if (target.childElementCount !== 0) return;
+  const runs = figures.map((its, i) => with_its_addresses(its, has[i]));
   const section = (name, title, ...content) => element("div", { id: `figures-${name}`, class: "figures-part" }, element("h3", {}, title), ...content);
   const parts = compared ? [section("comparison", "Comparison", ...comparison_section(runs))] : [];
   for (const [name, title, make, tools] of SECTIONS) {

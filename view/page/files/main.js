@@ -232,7 +232,7 @@ async function show_place() {
   if (screen !== "moment") {
     delete document.body.dataset.moment;
     if (screen === "overview") show_glance();
-    else show_figures(by_id("figures-content"), figures, together.compared);
+    else show_figures(by_id("figures-content"), figures, runs.map((run) => run.has), together.compared);
   } else if (await guarded(() => show_moments(number)) && number === shown) {
     say(null);
   }

@@ -11,6 +11,12 @@ const TOTALS = [
   ["halts", "halt"], ["console_characters", "character printed", "characters printed"],
 ];
 
+/// Which of the interrupts have names of their own.
+function special_interrupts({ nmis, smis }) {
+  const names = [[nmis, "NMI"], [smis, "SMI"]].filter(([n]) => n !== undefined).map(([n, name]) => counted(n, name));
+  return names.length === 0 ? "" : ` (${names.join(", ")} among them)`;
+}
+
 function unusual_item(item, run) {
   return element("li", {}, item.text,
     item.moment === undefined ? "" : [" (", item.moment === "begin" || item.moment === "divergence"
@@ -32,12 +38,13 @@ export function show_overview(target, run, number, has_figures) {
     has_figures ? [{ screen: "figures" }, "Figures of analyses: what ran most, memory, ports, where the recording came from"] : null,
   ].filter((p) => p !== null);
   const totals = TOTALS.filter(([name]) => run.totals[name] !== undefined)
-    .map(([name, one, many]) => counted(run.totals[name], one, many));
+    .map(([name, one, many]) => counted(run.totals[name], one, many) + (name === "interrupts" ? special_interrupts(run.totals) : ""));
   fill(target,
     run.unusual.length === 0 ? element("p", {}, run.complete ? "Nothing unusual was seen." : "Nothing unusual was seen so far.")
       : [element("h3", {}, "Unusual"), element("ul", { class: "unusual" }, run.unusual.map((item) => unusual_item(item, number)))],
     element("h3", {}, "What is in it"),
     element("p", {}, `${counted(run.to - run.from, "instruction")}${run.processor === "unknown" ? "" : `, processor ${run.processor}`}${totals.length === 0 ? "" : `, ${totals.join(", ")}`}.`),
+    run.held === undefined ? "" : element("p", { class: "hint" }, `These figures are of instructions ${number_text(run.from)} to ${number_text(run.to)}. The page holds each step of ${number_text(run.held[0])} to ${number_text(run.held[1])}.`),
     element("h3", {}, "Where to go"),
     element("ul", { class: "places" }, places.map(([place, title]) => element("li", {}, element("a", { href: link_to({ run: number, ...place }) }, title)))),
     element("p", { class: "hint" }, "Or click the timeline. Press ? for the keys."),

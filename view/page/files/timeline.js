@@ -191,7 +191,7 @@ export class Timeline {
       button("Zoom out", "Zoom out (-)", () => this.zoom(4, focus), whole),
       button("Whole run", "Show all of the run (0)", () => this.replace(null, null), whole),
       element("span", { class: "hint" },
-        `${counted(to - from, "instruction")} shown. A bar is the higher, the more happened. Click to go there, drag to zoom, turn the wheel.`,
+        `${counted(Math.max(Math.min(to, this.run.to) - from, 0), "instruction")} shown. A bar is the higher, the more happened. Click to go there, drag to zoom, turn the wheel.`,
         this.run.held === undefined ? "" : ` This page holds each step of instructions ${number_text(this.run.held[0])} to ${number_text(this.run.held[1])}.`));
   }
 
