@@ -80,9 +80,19 @@ class LiveMachine {
     tell("-machine hpet=off is added: QEMU does not store the state of an HPET exactly");
   }
 
-  /// A device, "e1000,netdev=n", that goes on from its stored state as if nothing had been.
-  std::string kept_device(const std::string& device) {
+  /// A device, "e1000,netdev=n", that does the same in a repeated run, and that goes on from its
+  /// stored state, where that is kept, as if nothing had been.
+  std::string repeated_device(const std::string& device) {
     const std::string kind = device.substr(0, device.find(','));
+    OptionValue value(device);
+    if (is_one_of(kind, {"usb-ehci", "ich9-usb-ehci1", "ich9-usb-ehci2"}) ||
+        (keeps_ && is_one_of(kind, {"qemu-xhci", "nec-usb-xhci"})))
+      return usb_controller(kind, value);
+    if (kind.starts_with("ich9-usb-uhci")) {  // a companion of such a controller
+      value.remove("masterbus");
+      value.remove("firstport");
+      return value.text();
+    }
     if (!keeps_) return device;
     if (kind == "e1000" || kind.starts_with("e1000-") || kind == "e1000e") {
       tell(fmt::format(
@@ -90,7 +100,6 @@ class LiveMachine {
           kind));
       return "rtl8139" + device.substr(kind.size());
     }
-    OptionValue value(device);
     if (!kind.starts_with("virtio-net") || value.get("guest_announce") == "off") return device;
     // virtio_net_post_load_device() in QEMU's hw/net/virtio-net.c.
     tell(
@@ -98,6 +107,18 @@ class LiveMachine {
                     "itself wherever a run is taken up",
                     kind));
     value.set("guest_announce", "off");
+    return value.text();
+  }
+
+  /// One whose frames QEMU repeats, in the place of `kind`, on the same bus and with the same
+  /// devices.
+  std::string usb_controller(const std::string& kind, const OptionValue& given) {
+    tell(fmt::format(
+        "USB controller {}: piix3-usb-uhci in its place, since QEMU does not repeat its frames",
+        kind));
+    OptionValue value("piix3-usb-uhci");
+    for (const char* const key : {"id", "bus", "addr", "multifunction"})
+      if (const auto its = given.get(key)) value.set(key, *its);
     return value.text();
   }
 
@@ -137,8 +158,12 @@ class LiveMachine {
       put("nic", value);
     else if (name == "serial")
       take_serial(value);
-    else if (name == "device" && keeps_)
-      take_kept_device(option);
+    else if (name == "device" && !refuses(name, value))
+      put("device", repeated_device(value));
+    else if (name == "usb" && q35_)  // an EHCI controller with its companions
+      put("device", usb_controller("-usb", OptionValue("")));
+    else if (is_one_of(name, {"machine", "M"}))
+      take_machine(name, OptionValue(value));
     else if (is_one_of(name, {"kernel", "initrd", "bios", "dtb"}))
       put(name, keep(value));
     else if (!is_left_out(name) && !refuses(name, value))
@@ -155,9 +180,12 @@ class LiveMachine {
     if (option.value) out_.command.push_back(*option.value);
   }
 
-  void take_kept_device(const EmulatorOption& option) {
-    const std::string value = option.value.value_or("");
-    if (!refuses(option.name, value)) put("device", kept_device(value));
+  void take_machine(const std::string& name, OptionValue value) {
+    if (q35_ && value.get("usb") == "on") {
+      value.remove("usb");
+      put("device", usb_controller("of -machine usb=on", OptionValue("")));
+    }
+    if (!value.text().empty()) put(name, value.text());
   }
 
   static bool refuses(const std::string& name, const std::string& value) {
@@ -281,7 +309,7 @@ class LiveMachine {
     OptionValue netdev(backend);
     netdev.set("id", name);
     put("netdev", netdev.text());
-    put("device", kept_device(card + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac)));
+    put("device", repeated_device(card + ",netdev=" + name + (mac.empty() ? "" : ",mac=" + mac)));
     filter(name);
   }
 

@@ -184,6 +184,29 @@ TEST(LiveCommand, OfAKeptSessionHasNetworkCardsThatDoNotAnnounceThemselves) {
       << by_device;
 }
 
+TEST(LiveCommand, HasUsbControllersWhoseFramesAreRepeated) {
+  const auto of = [](const Words& options, bool keeps) {
+    return joined(live_command(qemu(options), "c", keeps).command);
+  };
+  const auto has = [](const std::string& words, const char* text) {
+    return words.find(text) != std::string::npos;
+  };
+  const Words ehci{"-device", "usb-ehci,id=u,bus=pci.0,maxframes=8", "-device",
+                   "ich9-usb-uhci1,masterbus=u.0,firstport=0,addr=1d.0"};
+  EXPECT_TRUE(has(of(ehci, false),
+                  "-device piix3-usb-uhci,id=u,bus=pci.0 -device "
+                  "ich9-usb-uhci1,addr=1d.0"))
+      << of(ehci, false);
+  const Words xhci{"-device", "qemu-xhci,id=x,p2=8", "-device", "usb-tablet,bus=x.0"};
+  EXPECT_TRUE(has(of(xhci, false), "-device qemu-xhci,id=x,p2=8")) << of(xhci, false);
+  EXPECT_TRUE(has(of(xhci, true), "-device piix3-usb-uhci,id=x -device usb-tablet,bus=x.0"))
+      << of(xhci, true);
+  // The machine's own controllers are those of its south bridge.
+  EXPECT_TRUE(has(of({"-M", "q35", "-usb"}, false), "-device piix3-usb-uhci"));
+  EXPECT_TRUE(has(of({"-M", "pc", "-usb"}, false), "-usb"));
+  EXPECT_TRUE(has(of({"-M", "q35,usb=on"}, false), "-device piix3-usb-uhci -M q35"));
+}
+
 TEST(LiveCommand, OfAKeptSessionWritesToFilesOfTheSession) {
   const LiveCommand kept = live_command(
       qemu({"-nodefaults", "-hda", "/a.img", "-cdrom", "/b.iso", "-device", "e1000,netdev=n"}), "c",
