@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "golden/process.h"
+#include "golden/table_copies.h"
 
 namespace citcat::test {
 namespace {
@@ -154,6 +155,25 @@ TEST_F(MadeMachines, AreAskedInSqlProcessorByProcessor) {
             rows("two.citcat", "select max(position) position from instructions"));
   EXPECT_EQ(rows("two.citcat", "select * from symbols"),
             rows("two.citcat@0", "select * from symbols"));
+}
+
+TEST_F(MadeMachines, AnswerInSqlAsCopiesOfTheirTables) {
+  store(made_machine({2, 3}));
+  import();
+  citcat::testing::TableCopies copies(
+      [&](const std::string& text) {
+        return good({"sql", "two.citcat", text, "--json", "-q"});
+      },
+      {{"instructions"},
+       {"refs"},
+       {"events"},
+       {"ports"},
+       {"external_writes"},
+       {"bus"},
+       {"blocks"},
+       {"registers", {"position = 0", "position = 3"}}});
+  copies.expect_same(60, 1);
+  copies.expect_same_joins(40, 2);
 }
 
 /// Commands that want one processor named, on an archive of several. What every command makes of
