@@ -72,10 +72,14 @@ bool FarTransfer::reads_null_descriptor(std::uint64_t linear) {
 std::span<const std::uint8_t> FarTransfer::as_switched(const Insn& insn, bool store,
                                                        std::uint64_t linear,
                                                        std::span<const std::uint8_t> value) {
-  constexpr std::uint32_t kTrapAt = 0x64;
+  constexpr std::uint32_t kCr3At = 0x1c, kTrapAt = 0x64, kDword = 4, kPaging = 0x80000000;
   // Descriptors are read after CR3 has been loaded.
   const ControlRegisters control = cpu_.registers.control();
   if (control.cr3 != cpu_.walker.cr3()) cpu_.walker.set_control(control, true);
+  // CR3 of a task segment of 32 bits is read with paging only (Intel SDM vol. 3, 7.2.1).
+  if (!store && value.size() == kDword && (control.cr0 & kPaging) == 0 &&
+      cpu_.walker.behind(linear, task_->new_base) == kCr3At)
+    return value.first(0);
   // The word with the T bit; the emulator reads what follows it too.
   if (!store && cpu_.walker.behind(linear, task_->new_base) == kTrapAt) return value.first(2);
   if (!store || cpu_.walker.behind(linear, flags_at(task_->old_task)) != 0) return value;
