@@ -36,6 +36,15 @@ bool leaves_out_begun(const SessionOptions& options, const Recording& recording)
          options.judge == nullptr && begins_another(recording);
 }
 
+/// The run ended in a shutdown, which the bus may show: the instruction behind the completed ones
+/// is made, and does not complete.
+bool ends_in_shutdown(const Recording& recording, Position end) {
+  if (end.iteration != 0 || !recording.instructions) return false;
+  const std::uint64_t counted = *recording.instructions;
+  return recording.end ? recording.end == end && counted == end.instruction
+                       : counted == end.instruction + 1;
+}
+
 }  // namespace
 
 /// What a session is made of; what is told comes before who tells.
@@ -225,6 +234,7 @@ std::uint64_t ReplaySession::to() const {
   const bool compared_before = options_.start || options_.verified != nullptr;
   if (!compared_before) return options_.to;
   const Position end = options_.start ? options_.start->end : options_.verified->end;
+  if (ends_in_shutdown(file_.recording(), end)) return std::min(options_.to, end.instruction + 1);
   return ends_within_begun(end) ? end.instruction + 1 : last_stop(end, options_.to);
 }
 

@@ -101,6 +101,24 @@ TEST_F(Endings, AShutdownThatTheBusShowsIsTheEndOfTheRun) {
             "n\n0\n");
 }
 
+/// Checkpoints, or their beginning alone, lead a replay to the same end.
+TEST_F(Endings, AShutdownBehindCheckpointsIsToldAsWithoutThem) {
+  for (const char* rows : {"0,0,0,CODE_RD,5000,4,-,0,0f0b9090\n",
+                           "0,0,0,CODE_RD,5000,4,-,0,0f0b9090\n0,0,0,SHUTDOWN,0,0,-,0,\n",
+                           "0,0,0,CODE_RD,5000,4,-,0,90900f0b\n2,0,0,SHUTDOWN,0,0,-,0,\n"}) {
+    import(rows);
+    const auto said = [&] {
+      return good({"sql", "r.citcat", "select * from events", "--csv"}) +
+             good({"analyze", "r.citcat", "--tool", "events", "--tool", "count"}) +
+             good({"cat", "r.citcat"}) + good({"verify", "r.citcat", "--json"});
+    };
+    const std::string before = said();
+    EXPECT_THAT(before, HasSubstr("shutdown"));
+    good({"checkpoint", "r.citcat", "--every", "1", "-q"});
+    EXPECT_EQ(said(), before);
+  }
+}
+
 /// The handler of an SMI has no table of interrupts to go by.
 TEST_F(Endings, AShutdownInSystemManagementModeIsOneToo) {
   std::string state = flat_machine(0);
