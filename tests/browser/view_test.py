@@ -177,6 +177,19 @@ def says_what_was_different(page):
     expect("Different before that instruction:FirstSecondax12" in text and "[object" not in text, f"a table, found {text}")
 
 
+def tells_which_part_it_holds(arguments, browser, file):
+    """A page of a part of the run tells of all of it, and does not take the part's beginning for the run's."""
+    subprocess.run([arguments.program, "view", arguments.recording, "-q", "--export", file, "--from", "5", "--to", "20"], check=True)
+    page = browser.open("file://" + file + "#at=begin")
+    page.wait("document.body.dataset.ready", 60)
+    problem = page.evaluate("document.getElementById('problem').innerText")
+    expect("holds each step of instructions 5 to 20" in problem, f"the beginning is not in the page, found {problem}")
+    page.evaluate("location.hash = ''")
+    page.wait("document.body.dataset.screen === 'overview'")
+    glance = page.evaluate("document.getElementById('overview-content').innerText")
+    expect("The page holds each step of 5 to 20." in glance, f"which part the page holds, found {glance}")
+
+
 def take_pictures(browser, url, fragment, folder, name):
     """Each screen, light and dark, from a telephone's to a wide one's width."""
     os.makedirs(folder, exist_ok=True)
@@ -233,6 +246,7 @@ def main():
         refuses_other_recordings(page)
         if arguments.pictures:
             take_pictures(browser, url, fragment, arguments.pictures, "exported")
+        tells_which_part_it_holds(arguments, browser, exported)
     print("ok")
     return 0
 

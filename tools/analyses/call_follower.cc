@@ -285,17 +285,19 @@ void CallFollower::enter(const KernelEntry& entry) {
   stacks_.interrupted(entry);
 }
 
+void CallFollower::unfinished(Position at) {
+  if (warming_ || last_instruction_ != at.instruction) return;
+  stacks_.taken_back();
+  listener_.taken_back(running_);
+}
+
 void CallFollower::event(const MachineEvent& event, const Context& context) {
   stays_ = false;
   part_ = {};
   switch (event.kind) {
     case MachineEvent::Kind::delivered: {
-      // Between two iterations of a REP, which begins anew later, and was told.
-      if (event.position.iteration != 0 && !warming_ &&
-          last_instruction_ == event.position.instruction) {
-        stacks_.taken_back();
-        listener_.taken_back(running_);
-      }
+      // Between two iterations of a REP, which begins anew later.
+      if (event.position.iteration != 0) unfinished(event.position);
       // The call itself completed; its procedure begins when this returns.
       if (event.delivery.kind == DeliveredEvent::Kind::software) {
         enters_ = true;

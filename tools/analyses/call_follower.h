@@ -43,6 +43,8 @@ class CallFollower {
   void* code(const StaticBlock& block);
   void run(void* mine, const Execution& execution, const Context& context);
   void event(const MachineEvent& event, const Context& context);
+  /// The run is within a REP that was told, and does not complete it.
+  void unfinished(Position at);
   /// What is told is followed, but for no instructions.
   void set_warming(bool warming) { warming_ = warming; }
   /// What comes next is not what ran next.

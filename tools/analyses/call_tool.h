@@ -31,6 +31,7 @@ class CallTool : public Tool, protected CallFollowerListener {
   void event(const MachineEvent& event, const Context& context) final {
     follower_.event(event, context);
   }
+  void unfinished(Position at) final { follower_.unfinished(at); }
   void follow(Tool&&) final {}
   void save(ByteWriter&) const final {}
   void load(ByteReader&) final {}

@@ -60,7 +60,7 @@ export class ExportedSource {
 
   step_of(at) {
     const { instruction, iteration, deliveries, count } = this.stretch;
-    if (at === "begin") return 0;
+    if (at === "begin") return this.about.run.held === undefined ? 0 : this.step_of(String(this.about.run.from));
     if (at === "end") return count;
     if (at === "divergence") return this.step_of(this.about.run.verdict.moment);
     const parts = /^(\d+)(?:\+(\d+))?(?:~(\d+))?$/.exec(at ?? "");
