@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "events/archive/recording_file.h"
 #include "golden/citcat_test.h"
+#include "view/model/run_view.h"
 
 namespace citcat::testing {
 namespace {
@@ -87,6 +91,42 @@ TEST_F(ViewCommand, TellsRecordingsFromOtherFiles) {
   EXPECT_EQ(run({"view", "pc.citcat", "--from", "5"}).exit_code, 2);
   write_file(file("run.cnt"), "");
   EXPECT_EQ(run({"view", "run.cnt", "--no-browser"}).exit_code, 2);
+}
+
+/// Two instructions, or none, before one that the 386 has not; and no interrupt table.
+TEST_F(ViewCommand, TellsOfAComparedRunThatEndsInAShutdown) {
+  nlohmann::json registers = {{"esp", 0x8000}, {"eip", 0x5000},  {"eflags", 2},
+                              {"cr0", 0x11},   {"idtr.base", 0}, {"idtr.limit", 0}};
+  for (const char* name : {"cs", "ss", "ds", "es", "fs", "gs"}) {
+    const std::string segment = name;
+    registers[segment] = segment == "cs" ? 8 : 16;
+    registers[segment + ".base"] = 0;
+    registers[segment + ".limit"] = 0xffffffff;
+    registers[segment + ".attributes"] = segment == "cs" ? "0xc09b" : "0xc093";
+  }
+  const nlohmann::json state = {{"cpu", "386"}, {"registers", registers}};
+  write_file(file("state.json"), state.dump());
+  for (const auto& [count, code] : {std::pair(2, "90900f0b"), std::pair(0, "0f0b9090")}) {
+    const std::string at = std::to_string(count);
+    write_file(file("end.csv"),
+               "#citcat-capture 1 cpu=386 cache=none line=0 bus=4 mask=ffffffff\n"
+               "icount,rep,clk,type,addr,size,flags,burst,data\n0,0,0,CODE_RD,5000,4,-,0," +
+                   std::string(code) + "\n" + at + ",0,4,SHUTDOWN,0,0,-,0,\n");
+    good({"import", "end.csv", "--initial-state", "state.json", "-q", "-o", "end.citcat"});
+    good({"view", "end.citcat", "-q", "--export", "end.html"});
+    const RecordingFile recording = RecordingFile::open(file("end.citcat"));
+    const Symbols symbols;
+    view::RunViewOptions options;
+    options.check = true;
+    view::RunView run(recording, symbols, std::move(options));
+    while (run.look_further(100)) {
+    }
+    const view::Json answer = run.answer("run", view::Query());
+    EXPECT_EQ(answer["totals"]["exceptions"], 3) << count;
+    EXPECT_EQ(answer["unusual"][0]["moment"], at);
+    const view::Json end = run.answer("moment", view::Query(view::Query::Values{{"at", "end"}}));
+    EXPECT_EQ(end["moment"], at + "~3");
+  }
 }
 
 }  // namespace
