@@ -105,7 +105,9 @@ bool ProcessorCapture::read_record(ProcessorRecord& out) {
   const bool is_reached = out.kind == ProcessorRecord::Kind::reached;
   if (is_reached && out.agent == processor_)
     info_.reached = Position{record.instructions, record.iterations};
-  if (!is_reached) follow_clock(record, out.agent);
+  // The mark at the end of an interrupted capture has no clock.
+  const bool is_mark = is_reached || out.kind == ProcessorRecord::Kind::cut;
+  if (!is_mark) follow_clock(record, out.agent);
   out.clock = clock_ + last_clock_;
   if (out.agent < kMostProcessors) facts_.processors.set(out.agent);
   if (out.agent == processor_ && info_.share.empty()) {

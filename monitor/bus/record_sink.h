@@ -61,7 +61,8 @@ class RecordSink {
   unsigned selected() const { return driver_; }
   /// Position that the following records of the selected processor carry.
   void set_position(std::uint64_t instructions, std::uint32_t iterations) {
-    positions_[driver_] = {instructions, iterations};
+    positions_[driver_].instructions = instructions;
+    positions_[driver_].iterations = iterations;
   }
   /// With several processors: advances the clock by what the selected one has done, shown or not.
   void pass_time();

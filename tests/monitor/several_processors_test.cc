@@ -72,6 +72,22 @@ constexpr int kFill = 2, kWrite = 3, kInvalidation = 20;
 constexpr int kL = kLineBurst, kW = kVictimWriteBack, kS = kSnoopWriteBack, kR = kFillForStore,
               kHit = kSharedFill;
 
+TEST_F(SharedBusTest, TheClockGoesOnByWhatWasDoneSinceTheLastRecord) {
+  constexpr std::uint64_t kDone = 5000000;
+  std::array<std::uint32_t, 2> clocks{};
+  for (std::size_t n = 0; n < clocks.size(); ++n) {
+    sink_->select(0);
+    sink_->set_position(kDone + n, 0);
+    sink_->port(RecordType::io_read, 0x80, 0, 1);
+    sink_->flush();
+    std::array<std::uint8_t, 40> record{};
+    ASSERT_EQ(read(records_, record.data(), record.size()), 40);
+    std::memcpy(&clocks[n], record.data() + 8, sizeof clocks[n]);
+  }
+  EXPECT_GT(clocks[1], clocks[0]);
+  EXPECT_LT(clocks[1] - clocks[0], 10u);
+}
+
 TEST_F(SharedBusTest, ALineIsSharedThenMadeOwnThenWrittenBackForTheOther) {
   make(CacheModel::pentium);
   load_by(0, kLine);

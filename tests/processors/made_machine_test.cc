@@ -395,6 +395,21 @@ TEST_F(MadeMachines, ClocksMustTellWhoWasFirst) {
   EXPECT_THAT(result.err, HasSubstr("expected clocks that show which processor was first"));
 }
 
+TEST_F(MadeMachines, TheMarkOfAnInterruptedCaptureHasNoClock) {
+  constexpr std::uint8_t kMark = 14, kMonitorFailed = 4;
+  MadeMachine made = made_machine({2, 3});
+  MadeRecord mark;
+  mark.count = ~std::uint64_t{0};
+  mark.type = kMark;
+  mark.size = 1;
+  mark.data[0] = kMonitorFailed;
+  made.records.push_back(mark);
+  store(made);
+  const ProcessResult result = run({"import", "bus.bin", "--cpu", "p6", "-o", "two.citcat"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("the capture was interrupted (monitor failed)"));
+}
+
 TEST_F(MadeMachines, ACaptureOfOneProcessorIsNoneOfThem) {
   store(made_machine({2, 3}));
   const ProcessResult info = run({"info", "bus.bin"});
