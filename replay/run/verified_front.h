@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/run/replay_session.h"
+#include "replay/session/replayer.h"
 
 namespace citcat {
 
