@@ -21,6 +21,7 @@
 #include "cli/machine/machine_verdict.h"
 #include "cli/machine/processes.h"
 #include "cli/machine/processor_argument.h"
+#include "cli/machine/verify_parts.h"
 #include "cli/parsing/command_description.h"
 #include "cli/parsing/replay_options.h"
 #include "cli/placed_recording.h"
@@ -228,9 +229,32 @@ void print_text(const Verdict& v, const Console& console) {
   }
 }
 
+Verdict add_account(Verdict verdict, const RecordingFile& file, const VerifyArguments& arguments) {
+  if (!arguments.account) return verdict;
+  verdict.accounting = account(file, verdict.totals, verdict.report.instructions, arguments.line);
+  if (arguments.line && !verdict.accounting->line) {
+    throw UsageError(fmt::format("--at {}: the replay has {} instructions", *arguments.line,
+                                 verdict.report.instructions));
+  }
+  return verdict;
+}
+
+/// Nullopt where one process has to compare the whole.
+std::optional<Verdict> verify_with_jobs(const PlacedRecording& placed, const MemoryImage* captured,
+                                        const VerifyArguments& arguments) {
+  const bool by_parts = arguments.jobs > 1 && arguments.path == ExecutionPath::blocks &&
+                        arguments.hints.empty() && arguments.code.empty() &&
+                        !arguments.wants_cache();
+  if (!by_parts) return std::nullopt;
+  return verify_in_parts(placed, captured, arguments.comparison, arguments.jobs);
+}
+
 Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
   const RecordingFile& file = placed.file;
+  if (std::optional<Verdict> of_parts = verify_with_jobs(placed, captured, arguments)) {
+    return add_account(std::move(*of_parts), file, arguments);
+  }
   SessionOptions options;
   options.policy = arguments.comparison;
   options.path = arguments.path;
@@ -251,13 +275,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   const ReplayReport report = run.run();
   Verdict verdict = verdict_of(run, report, placed, captured);
   if (code) verdict.code = code->result();
-  if (arguments.account) {
-    verdict.accounting = account(file, verdict.totals, verdict.report.instructions, arguments.line);
-    if (arguments.line && !verdict.accounting->line) {
-      throw UsageError(fmt::format("--at {}: the replay has {} instructions", *arguments.line,
-                                   verdict.report.instructions));
-    }
-  }
+  verdict = add_account(std::move(verdict), file, arguments);
   if (arguments.exact_cache && verdict.cache && verdict.cache->totals.first) {
     verdict.match = false;
     if (!verdict.report.divergence) verdict.report.divergence = cache_divergence(*verdict.cache);
@@ -305,7 +323,9 @@ ProcessorVerdict verify_processor(RecordingFile file, const MemoryImage* capture
   MemoryImage own;
   if (captured != nullptr) own = owned_part(*captured, check, file.number());
   const PlacedRecording placed = place_events_of(std::move(file), console);
-  const Verdict verdict = verify(placed, own.empty() ? nullptr : &own, arguments, console);
+  VerifyArguments alone = arguments;
+  alone.jobs = 1;
+  const Verdict verdict = verify(placed, own.empty() ? nullptr : &own, alone, console);
   its.memory = {verdict.memory.bytes, verdict.memory.different, std::nullopt};
   its.match = verdict.match;
   its.instructions = verdict.report.instructions;
@@ -422,7 +442,8 @@ CommandRun define_verify(const CommandParser& parser) {
   arguments->processor.define(parser);
   parser
       .add_option("--jobs", arguments->jobs,
-                  "Processors of the machine to replay at the same time, each in a process")
+                  "Processes that compare at the same time: each a processor of the machine, or a "
+                  "part of the run between checkpoints")
       .in_range(1, 64)
       .show_default();
   define_comparison(parser, arguments->comparison);

@@ -55,39 +55,56 @@ void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
   report.divergence->causes.push_back(std::move(cause));
 }
 
+/// What follows from the rest of the verdict and the recording.
+void complete(Verdict& verdict, const RecordingFile& file) {
+  verdict.placements = file.placements();
+  verdict.clock_hz = clock_rate(file.recording().provenance);
+  // Where one was shown the derivation has not counted the instruction that it ended.
+  const std::optional<std::uint64_t>& counted = file.recording().instructions;
+  verdict.shows_shutdown = verdict.shut_down && (counted ? *counted == verdict.report.instructions
+                                                         : verdict.totals.specials.equal != 0);
+  // True where the capture shows instruction starts or branch targets.
+  verdict.hardware_stream =
+      file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
+  verdict.match =
+      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+}
+
 }  // namespace
 
 Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
                    const PlacedRecording& placed, const MemoryImage* captured) {
   if (session.verifier() == nullptr) throw UsageError("the replay is not compared with evidence");
-  const RecordingFile& file = placed.file;
   Verdict verdict;
   verdict.report = report;
   verdict.memory = session.compare_final(captured);
   verdict.captured_memory = captured != nullptr;
   add_placement_cause(placed, verdict.report);
   if (verdict.report.divergence) {
-    for (std::string& text : line_advice(file))
+    for (std::string& text : line_advice(placed.file))
       verdict.report.divergence->causes.push_back(std::move(text));
   }
   if (const CacheCheck* cache = session.cache()) {
     verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
   }
-  verdict.placements = file.placements();
-  verdict.clock_hz = clock_rate(file.recording().provenance);
   verdict.totals = session.verifier()->totals();
   verdict.shut_down = session.machine().shut_down();
-  // Where one was shown the derivation has not counted the instruction that it ended.
-  const std::optional<std::uint64_t>& counted = file.recording().instructions;
-  verdict.shows_shutdown = verdict.shut_down && (counted ? *counted == report.instructions
-                                                         : verdict.totals.specials.equal != 0);
-  // True where the capture shows instruction starts or branch targets.
-  verdict.hardware_stream =
-      file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
   verdict.model_specific_results = session.model_specific_results();
   verdict.first_model_specific = session.first_model_specific();
-  verdict.match =
-      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  complete(verdict, placed.file);
+  return verdict;
+}
+
+Verdict verdict_of(const ComparedPart& whole, const PlacedRecording& placed, bool captured_memory) {
+  Verdict verdict;
+  verdict.report = whole.report;
+  verdict.memory = whole.memory;
+  verdict.captured_memory = captured_memory;
+  verdict.totals = whole.totals;
+  verdict.shut_down = whole.shut_down;
+  verdict.model_specific_results = whole.model_specific_results;
+  verdict.first_model_specific = whole.first_model_specific;
+  complete(verdict, placed.file);
   return verdict;
 }
 

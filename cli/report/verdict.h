@@ -10,6 +10,7 @@
 #include "cli/accounting_report.h"
 #include "cli/cache_report.h"
 #include "cli/placed_recording.h"
+#include "replay/run/part_comparison.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/replay_report.h"
 #include "replay/verify/code/code_check.h"
@@ -40,6 +41,9 @@ struct Verdict {
 /// compare with evidence.
 Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
                    const PlacedRecording& placed, const MemoryImage* captured);
+
+/// The same of a run whose parts were compared, and agree.
+Verdict verdict_of(const ComparedPart& whole, const PlacedRecording& placed, bool captured_memory);
 
 /// As `verify --json` prints it.
 nlohmann::ordered_json verdict_json(const Verdict& verdict);

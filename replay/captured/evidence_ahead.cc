@@ -19,12 +19,14 @@ constexpr std::uint64_t kFewTransactions = 1 << 12;
 }  // namespace
 
 EvidenceAhead::EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                             const Schedule& schedule, bool joins_lines, std::uint64_t passed_over)
+                             const Schedule& schedule, bool joins_lines, std::uint64_t passed_over,
+                             std::uint64_t from)
     : reader_(std::move(reader)),
       image_(image),
       schedule_(schedule),
       joins_lines_(joins_lines),
       passed_over_(passed_over),
+      from_(from),
       given_before_(passed_over),
       block_(std::make_shared<Block>()) {}
 
@@ -72,8 +74,7 @@ void EvidenceAhead::fill(Block& block, std::size_t most) {
   block.size = 0;
   try {
     if (!memory_) memory_ = std::make_unique<CapturedMemory>(image_, schedule_);
-    for (; passed_over_ != 0 && !block.last; --passed_over_)
-      block.last = !take_in(block.transactions[0], block.contexts[0]);
+    pass_over(block);
     while (block.size < most && !block.last) {
       block.last = !take_in(block.transactions[block.size], block.contexts[block.size]);
       if (!block.last) ++block.size;
@@ -81,6 +82,19 @@ void EvidenceAhead::fill(Block& block, std::size_t most) {
   } catch (...) {
     block.error = std::current_exception();
     block.last = true;
+  }
+}
+
+/// Takes in what is not to be given, and the first that is.
+void EvidenceAhead::pass_over(Block& block) {
+  BusTransaction& first = block.transactions[0];
+  for (; passed_over_ != 0 && !block.last; --passed_over_)
+    block.last = !take_in(first, block.contexts[0]);
+  while (from_ != 0 && !block.last) {
+    block.last = !take_in(first, block.contexts[0]);
+    if (block.last || !first.has(kPositionKnown) || first.position.instruction < from_) continue;
+    block.size = 1;
+    from_ = 0;
   }
 }
 

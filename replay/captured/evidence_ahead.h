@@ -32,9 +32,11 @@ struct CapturedContext {
 class EvidenceAhead final : public EvidenceReader {
  public:
   /// `image` and `schedule` must outlive the object, and nothing may change them. `joins_lines`:
-  /// as EvidenceReader::next_line() does. So many of the first are taken in, but not given.
+  /// as EvidenceReader::next_line() does. So many of the first are taken in, but not given, and
+  /// none of instructions before `from`.
   EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                const Schedule& schedule, bool joins_lines, std::uint64_t passed_over = 0);
+                const Schedule& schedule, bool joins_lines, std::uint64_t passed_over = 0,
+                std::uint64_t from = 0);
   ~EvidenceAhead() override;
 
   // Both throw what the reader throws, after all transactions before it.
@@ -59,6 +61,7 @@ class EvidenceAhead final : public EvidenceReader {
   };
 
   void fill(Block& block, std::size_t most);
+  void pass_over(Block& block);
   bool take_in(BusTransaction& t, CapturedContext& context);
   void complete(BusTransaction& t, CapturedContext& context);
   bool next_block();
@@ -72,6 +75,7 @@ class EvidenceAhead final : public EvidenceReader {
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
   RepeatedTransfer repeated_;
   std::uint64_t passed_over_;  ///< still to be taken in without being given
+  std::uint64_t from_;         ///< the same: of instructions before it
 
   std::uint64_t given_before_;    ///< before this block
   std::uint64_t read_here_ = 0;   ///< since a second thread was thought of last

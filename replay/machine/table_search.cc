@@ -1,6 +1,7 @@
 #include "replay/machine/table_search.h"
 
 #include <cstring>
+#include <memory>
 
 #include "replay/machine/machine.h"
 
@@ -37,6 +38,32 @@ bool table_names(const Machine& machine, PhysAddr table, unsigned level, FrameNu
 }
 
 }  // namespace
+
+std::vector<PhysAddr> tables_of_held_pages(const Machine& machine) {
+  constexpr std::uint32_t kPaeOfCr4 = 0x20;
+  std::vector<PhysAddr> tables;
+  const Engine& engine = machine.engine();
+  const Memory& memory = machine.memory();
+  if (!machine.mmu().paging() || (engine.efer() & kLongModeActive) != 0) return tables;
+  const bool pae = (engine.cr(4) & kPaeOfCr4) != 0;
+  const std::uint32_t size = pae ? kEntryBytes : 4;
+  const std::shared_ptr<const Mmu::State> held = machine.mmu().save();
+  for (const auto* const entries : {&held->itlb, &held->dtlb}) {
+    for (const Tlb::Entry& page : *entries) {
+      if ((page.tag & Tlb::kInvalid) != 0) continue;
+      const auto linear = static_cast<std::uint32_t>(page.tag);
+      const std::uint64_t directory =
+          pae ? held->pdptes[linear >> 30].value_or(0) : engine.cr(3) & ~kPageMask;
+      const std::uint32_t number = pae ? linear >> 21 & (kEntries - 1) : linear >> 22;
+      const PhysAddr at = PhysAddr{directory & kFrameOfEntry}.plus32(number * size);
+      if (!memory.is_mapped(at.page()) || !memory.is_defined(at, size)) continue;
+      std::uint64_t entry = 0;
+      std::memcpy(&entry, memory.host(at), size);
+      if (const auto table = named_by(entry, kLastLevel)) tables.push_back(memory.captured(*table));
+    }
+  }
+  return tables;
+}
 
 bool names_table(const Machine& machine, FrameNumber page) {
   const Engine& engine = machine.engine();

@@ -10,6 +10,7 @@
 #include "formats/io/error.h"
 #include "formats/io/log.h"
 #include "replay/run/digest_check.h"
+#include "replay/run/model_specific_text.h"
 #include "replay/run/plain_places.h"
 #include "replay/run/session_checkpoint.h"
 #include "replay/session/adoptions.h"
@@ -20,7 +21,6 @@
 #include "replay/verify/cache_check.h"
 #include "replay/verify/doubts.h"
 #include "replay/verify/verifier.h"
-#include "x86/disassembler.h"
 
 namespace citcat {
 
@@ -449,11 +449,7 @@ std::uint64_t ReplaySession::model_specific_results() const {
 }
 
 std::string ReplaySession::first_model_specific() const {
-  const auto& first = machine().first_model_specific();
-  if (!first) return "";
-  Disassembler disassembler(0);
-  return fmt::format("instruction {} at {:08x}: {}", first->position.instruction,
-                     first->linear.value, disassembler.text(first->bytes, first->linear.value));
+  return first_model_specific_text(machine());
 }
 
 }  // namespace citcat

@@ -66,6 +66,7 @@ Comparison::Comparison(const Recording& r, Intake intake, const VerifierOptions&
       plain(is_plain(r, options)),
       write_back(r.bus.form == CacheForm::write_back),
       orders_reads(shows_reads_in_order(r, options)),
+      to(options.to),
       times(options.times),
       evidence(std::move(intake.reader)),
       ahead(intake.ahead),
@@ -103,9 +104,9 @@ Comparison::Intake Comparison::take_in(const Recording& r, std::unique_ptr<Evide
   if (!options.ahead || !gains || !is_plain(r, options) || !compares_reads(r, options)) {
     return {std::move(reader)};
   }
-  auto ahead = std::make_unique<EvidenceAhead>(std::move(reader), r.image, schedule_of(r, options),
-                                               joins_lines(r, options),
-                                               options.begin ? options.begin->handed_out() : 0);
+  auto ahead = std::make_unique<EvidenceAhead>(
+      std::move(reader), r.image, schedule_of(r, options), joins_lines(r, options),
+      options.begin ? options.begin->handed_out() : 0, options.from);
   EvidenceAhead* const same = ahead.get();
   return {std::move(ahead), same};
 }
@@ -306,6 +307,8 @@ void Comparison::line_agreed(const LineMatcher::Pending& line) {
   if (doubts != nullptr && !doubts->decide(line.t.index, line.taken_over)) {
     stop_with({"other flags of a line were taken over", line.t, ""}, machine->position());
   }
+  // It may have been given up before its instruction.
+  if (line.t.position.instruction >= to) return;
   VerifyTotals& totals = result.totals;
   totals.write_backs.checked += line.parts;
   totals.write_backs.equal += line.parts;

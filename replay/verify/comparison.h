@@ -53,6 +53,10 @@ struct VerifierOptions {
   /// Where to begin, if not at the beginning of the run: the place of another comparison with the
   /// same options. The evidence is opened from its start all the same.
   const ComparisonPlace* begin = nullptr;
+  /// Of a plain comparison that takes in evidence on a second thread: only what belongs to
+  /// instructions from here on and before `to`. Verifier::begin_part() and end_part() are to be
+  /// called at these places.
+  std::uint64_t from = 0, to = ~std::uint64_t{0};
   /// Is told when the bus showed what the replay does; must outlive the comparison. Not with
   /// `plain`.
   BusTimes* times = nullptr;
@@ -194,6 +198,7 @@ struct Comparison : ComparisonProgress {
   const bool plain;         ///< as Verifier::plain()
   const bool write_back;    ///< the form of the bus
   const bool orders_reads;  ///< ordered_reads and fetches are used
+  const std::uint64_t to;   ///< what belongs to instructions from here on is not counted
   BusTimes* const times;    ///< null where nobody asks
   std::unique_ptr<EvidenceReader> evidence;
   EvidenceAhead* const ahead;  ///< the same, where a second thread takes it in; else null

@@ -60,6 +60,12 @@ std::optional<Mismatch> OrderOfStores::complete(std::uint64_t identity, Position
   return mismatch;
 }
 
+std::map<std::uint64_t, std::uint64_t> OrderOfStores::orders() const {
+  std::map<std::uint64_t, std::uint64_t> orders;
+  for (const auto& [key, seen] : seen_) orders.emplace(key, seen.order);
+  return orders;
+}
+
 std::optional<Mismatch> OrderOfStores::check_walks() const {
   std::optional<std::uint64_t> last;
   for (const Part& part : parts_) {

@@ -35,6 +35,8 @@ class OrderOfStores {
   /// All stores of what is in progress have been made. Those of the same `identity`, of the same
   /// sorts and sizes, have the same order each time.
   std::optional<Mismatch> complete(std::uint64_t identity, Position now);
+  /// The orders so far: of the same key there is one.
+  std::map<std::uint64_t, std::uint64_t> orders() const;
   /// Elsewhere a store of that size has been seen on the bus in parts, the lowest first. A mismatch
   /// is left to complete().
   void note_upward(PhysAddr a, std::uint32_t size) {

@@ -9,6 +9,7 @@
 #include "events/machine/cpu_traits.h"
 #include "replay/machine/code_place.h"
 #include "replay/machine/string_elements.h"
+#include "replay/machine/table_search.h"
 
 namespace citcat {
 
@@ -46,6 +47,30 @@ void Verifier::restore(const Checkpoint& checkpoint) {
   comparison_.final_memory.restore(checkpoint.final_memory);
   comparison_.external.restore(checkpoint.external_changes);
   if (comparison_.reads != nullptr) comparison_.reads->restore(*checkpoint.reads);
+}
+
+void Verifier::begin_part(std::size_t external_writes) {
+  Comparison& c = comparison_;
+  const Position now = c.machine->position();
+  c.external.restore(external_writes);
+  address_space(c.machine->engine().address_space(), now);
+  // A processor may have lost what it held of a page whose walk was before.
+  for (const PhysAddr at : tables_of_held_pages(*c.machine)) c.reads->table(at);
+  c.pull_through(now);
+  c.check_lines(now);
+}
+
+void Verifier::end_part() {
+  Comparison& c = comparison_;
+  const Position now = c.machine->position();
+  c.follow_reads(now);
+  c.end(now);
+  const BusTransaction* const read = c.reads->due();
+  const BusTransaction* const left = c.lines.empty() ? nullptr : &c.lines[0].t;
+  for (const BusTransaction* const t : {read, left}) {
+    if (t != nullptr && is_left_at(*t, now))
+      stop_with({"is left at the end of a part", *t, ""}, now);
+  }
 }
 
 ReplayReport Verifier::finish(ReplayReport report) {

@@ -105,6 +105,14 @@ class Verifier final : public BlockJudge {
     follow_untold_flags();
     return comparison_.place();
   }
+  /// At VerifierOptions::from, where the replay has been put and so many external writes were made
+  /// before.
+  void begin_part(std::size_t external_writes);
+  /// At VerifierOptions::to: all that belongs before it is compared. Throws ReplayStopped where
+  /// something is left.
+  void end_part();
+  /// What was found of the order of stores.
+  const OrderOfStores& order_of_stores() const { return comparison_.stores_order; }
   /// For trials: other writes to believe from here on, and memory that the capture showed wrongly.
   void waive(std::vector<std::uint64_t> transactions) {
     comparison_.policy.waived = std::move(transactions);
