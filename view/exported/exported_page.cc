@@ -66,7 +66,7 @@ void add_found(const ExportedRun& what, Json& run) {
 
 /// Parts of a timeline that a page has of a whole run: as many as a wide screen has room for, and
 /// four times as many to look closer at.
-constexpr const char *kTimelineParts = "4000", *kMostCalls = "5000";
+constexpr const char *kTimelineParts = "4000", *kCallsAsked = "5000";
 
 /// What the page knows of the run beside the stretch.
 Json about(const ExportedRun& what) {
@@ -85,8 +85,8 @@ Json about(const ExportedRun& what) {
   run["has"]["evidence"] = false;
   add_found(what, run);
   // Of more calls than a page has room for it has those that one can go to.
-  Json calls = view.answer("syscalls", bounds(all, "limit", kMostCalls));
-  if (calls["more"]) calls = view.answer("syscalls", bounds(what.range, "limit", kMostCalls));
+  Json calls = view.answer("syscalls", bounds(all, "limit", kCallsAsked));
+  if (calls["more"]) calls = view.answer("syscalls", bounds(what.range, "limit", kCallsAsked));
   const std::string here = fmt::format("{}", what.range.from);
   Json json = {{"run", std::move(run)},
                {"processes", view.answer("processes", Query())["processes"]},
