@@ -110,6 +110,12 @@ Json SliceReport::input_json(const SliceInput& input) const {
   if (!input.name.empty()) json["name"] = input.name;
   if (input.value) json["value"] = fmt::format("{:#x}", *input.value);
   if (input.position) json["position"] = position_text(*input.position);
+  if (input.writer) {
+    const auto& at = input.writer->position;
+    json["writer"] = {{"processor", input.writer->processor},
+                      {"position", at ? Json(position_text(*at)) : Json(nullptr)},
+                      {"transaction", input.writer->transaction}};
+  }
   return json;
 }
 
@@ -151,6 +157,13 @@ std::string SliceReport::input_text(const SliceInput& input) const {
   }
   if (input.position) text += " at " + position_text(*input.position);
   if (input.transaction) text += fmt::format(", transaction {}", *input.transaction);
+  if (const auto& writer = input.writer) {
+    text += fmt::format(", written by processor {}{}, its transaction {}", writer->processor,
+                        writer->position ? fmt::format(" up to {}:{}", writer->processor,
+                                                       position_text(*writer->position))
+                                         : "",
+                        writer->transaction);
+  }
   if (input.way != SliceWay::value) text += fmt::format(" ({})", slice_way_name(input.way));
   return text;
 }

@@ -8,6 +8,7 @@
 
 #include "events/machine/address.h"
 #include "events/position.h"
+#include "events/processors/foreign_writes.h"
 #include "replay/machine/observer.h"
 #include "x86/flow/value_places.h"
 
@@ -52,6 +53,7 @@ struct SliceInput {
     reg,         ///< a register at the start
     port,        ///< a read of a port
     dma,         ///< another bus master's write
+    processor,   ///< another processor's write
     interrupt,   ///< an interrupt from outside
     exception,   ///< what an exception's delivery says of it
     clock,       ///< a clock, counter, or other value from inside the processor
@@ -65,6 +67,7 @@ struct SliceInput {
   std::optional<std::uint64_t> value;
   std::optional<Position> position;
   std::optional<std::uint64_t> transaction;  ///< the bus showed it by
+  std::optional<ForeignWrite> writer;        ///< of another processor; by it the bus had it
 };
 /// "image", "port", ...
 const char* slice_input_name(SliceInput::Kind kind);

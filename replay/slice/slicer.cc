@@ -57,6 +57,8 @@ const char* slice_input_name(SliceInput::Kind kind) {
       return "port";
     case SliceInput::Kind::dma:
       return "dma";
+    case SliceInput::Kind::processor:
+      return "processor";
     case SliceInput::Kind::interrupt:
       return "interrupt";
     case SliceInput::Kind::exception:

@@ -107,6 +107,28 @@ TEST_F(MadeMachines, ProcessesSideBySideSayTheSame) {
             good({"verify", "two.citcat", "--json", "--jobs", "2"}));
 }
 
+/// Processor 1 waits for what processor 0 writes, and has seen what was there before, or not.
+TEST_F(MadeMachines, SayWhichProcessorAValueComesFrom) {
+  for (const std::vector<unsigned>& turns : {std::vector<unsigned>{1, 7}, {30, 1}, {2, 5}}) {
+    store(made_machine(turns));
+    import();
+    const Json slice = Json::parse(
+        good({"why", "two.citcat@1", "--at", "end", "--memory", "504", "--physical", "--json"}));
+    unsigned written = 0;
+    for (const Json& input : slice.at("inputs")) {
+      if (!input.contains("writer")) continue;
+      ++written;
+      EXPECT_EQ(input.at("kind"), "processor");
+      EXPECT_EQ(input.at("address"), "0x00000500");
+      EXPECT_EQ(input.at("writer").at("processor"), 0);
+      EXPECT_EQ(input.at("writer").at("position"), "1") << "mov [500h], al";
+    }
+    EXPECT_EQ(written, 1u) << slice.dump(1);
+    EXPECT_THAT(good({"why", "two.citcat@1", "--at", "end", "--memory", "504", "--physical"}),
+                HasSubstr("written by processor 0 up to 0:1"));
+  }
+}
+
 TEST_F(MadeMachines, EachIsTracedByItsNumber) {
   store(made_machine({2, 3}));
   import();
