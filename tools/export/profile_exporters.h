@@ -22,6 +22,8 @@ class BlockTotals {
  public:
   void run(const Execution& execution, const Context& context);
   void event(const MachineEvent& event);
+  /// The run is within this instruction, and does not complete it.
+  void unfinished(Position at) { is_pending_ = is_pending_ && last_ != at.instruction; }
   void end() { settle(last_ + 1); }
   const StepTotals& totals() const { return totals_; }
 
@@ -52,6 +54,10 @@ class ProfileTool : public Tool, private CallFollowerListener {
   void event(const MachineEvent& event, const Context& context) final {
     totals_.event(event);
     follower_.event(event, context);
+  }
+  void unfinished(Position at) final {
+    totals_.unfinished(at);
+    follower_.unfinished(at);
   }
   /// Calls are followed from the beginning on, and so are the names of processes.
   bool merges() const final { return false; }

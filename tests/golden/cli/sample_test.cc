@@ -122,6 +122,26 @@ TEST_F(Sample, DumpListsTheTraceForPeople) {
   EXPECT_THAT(result.out, HasSubstr("push cx"));
 }
 
+/// It ends within a REP, which does not complete.
+TEST_F(Sample, ProfilesHaveTheInstructionsOfTheVerdict) {
+  const auto number_after = [&](const std::string& name, const std::string& word) {
+    const std::string text = read_file(folder_.path() / name);
+    const std::size_t at = text.find(word);
+    return at == std::string::npos ? -1 : std::stoi(text.substr(at + word.size()));
+  };
+  for (const std::string name : {"r.folded", "r.callgrind"})
+    ASSERT_EQ(run({"replay", "area5150.citcat", "-o", name}).exit_code, 0);
+  std::istringstream lines(read_file(folder_.path() / "r.folded"));
+  int folded = 0;
+  for (std::string line; std::getline(lines, line);)
+    folded += std::stoi(line.substr(line.rfind(' ')));
+  EXPECT_EQ(folded, 621);
+  EXPECT_EQ(number_after("r.callgrind", "summary: "), 621);
+  const auto func =
+      nlohmann::json::parse(run({"analyze", "area5150.citcat", "--tool", "func", "--json"}).out);
+  EXPECT_EQ(func.at("tools").at("func").at("instructions"), 621);
+}
+
 TEST_F(Sample, AWrongRegisterIsFoundOut) {
   std::string state = read_file(kAreaState);
   const std::string right = "\"ax\":\"0x0f4d\"";
