@@ -1,4 +1,5 @@
 #pragma once
+// Names the first result that depends on the model of the processor.
 
 #include <string>
 

@@ -20,7 +20,7 @@ namespace {
 
 const Logger part_logger("session");
 
-/// Of everything that decides how the replay goes on.
+/// The hash of everything that decides how the replay goes on.
 Hash128 state_hash(const Replayer& replayer) {
   const Replayer::Checkpoint state = replayer.checkpoint();
   Hasher128 hash;

@@ -53,9 +53,9 @@ struct VerifierOptions {
   /// Where to begin, if not at the beginning of the run: the place of another comparison with the
   /// same options. The evidence is opened from its start all the same.
   const ComparisonPlace* begin = nullptr;
-  /// Of a plain comparison that takes in evidence on a second thread: only what belongs to
-  /// instructions from here on and before `to`. Verifier::begin_part() and end_part() are to be
-  /// called at these places.
+  /// Only the evidence of instructions from here on and before `to` is compared. This is for a
+  /// plain comparison that takes in evidence on a second thread; call Verifier::begin_part() and
+  /// end_part() at these places.
   std::uint64_t from = 0, to = ~std::uint64_t{0};
   /// Is told when the bus showed what the replay does; must outlive the comparison. Not with
   /// `plain`.

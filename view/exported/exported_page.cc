@@ -84,7 +84,7 @@ Json about(const ExportedRun& what) {
   run["complete"] = true;
   run["has"]["evidence"] = false;
   add_found(what, run);
-  // Of more calls than a page has room for it has those that one can go to.
+  // Where there are more calls than a page has room for, it has those that one can go to.
   Json calls = view.answer("syscalls", bounds(all, "limit", kCallsAsked));
   if (calls["more"]) calls = view.answer("syscalls", bounds(what.range, "limit", kCallsAsked));
   const std::string here = fmt::format("{}", what.range.from);
