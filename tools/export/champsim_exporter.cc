@@ -2,7 +2,8 @@
 
 #include <array>
 #include <cstring>
-#include <unordered_map>
+#include <optional>
+#include <vector>
 
 #include "replay/trace/kt_sink.h"
 #include "tools/export/export_file.h"
@@ -14,12 +15,17 @@ namespace {
 
 constexpr std::size_t kDestinations = 2, kSources = 4;
 
-/// input_instr of ChampSim's inc/trace_instruction.h: 64 bytes without a hole.
-struct Record {
+/// What a record has of the instruction alone, whichever execution of it is told.
+struct RecordHead {
   std::uint64_t ip = 0;
   std::uint8_t is_branch = 0, branch_taken = 0;
   std::array<std::uint8_t, kDestinations> destination_registers{};
   std::array<std::uint8_t, kSources> source_registers{};
+};
+
+/// input_instr of ChampSim's inc/trace_instruction.h: 64 bytes without a hole.
+struct Record {
+  RecordHead head;
   std::array<std::uint64_t, kDestinations> destination_memory{};
   std::array<std::uint64_t, kSources> source_memory{};
 };
@@ -62,9 +68,8 @@ class ChampsimTool final : public StepTool {
   }
 
  private:
-  /// All of a record that each execution has.
-  Record make_record(const StaticInstruction& code) {
-    Record record;
+  RecordHead make_head(const StaticInstruction& code) {
+    RecordHead record;
     record.ip = code.linear.value;
     const DecodedInstruction& info = code.info;
     Slots sources(record.source_registers);
@@ -138,11 +143,18 @@ class ChampsimTool final : public StepTool {
     if (by_register) sources.add(kOther, none);
   }
 
+  const RecordHead& head_of(const Step& step) {
+    if (step.code->number >= heads_.size()) heads_.resize(2 * std::size_t{step.code->number} + 1);
+    std::optional<RecordHead>& head = heads_[step.code->number];
+    if (!head) head = make_head(*step.code->instruction);
+    return *head;
+  }
+
   void step(const Step& step) override {
-    const auto [at, made] = records_.try_emplace(step.code);
-    if (made) at->second = make_record(*step.code);
-    Record record = at->second;
-    record.branch_taken = record.is_branch != 0 && step.next != step.behind() ? 1 : 0;
+    Record record;
+    record.head = head_of(step);
+    const bool taken = record.head.is_branch != 0 && step.next != step.code->behind;
+    record.head.branch_taken = taken ? 1 : 0;
     Slots sources(record.source_memory);
     Slots destinations(record.destination_memory);
     std::uint64_t left_out = 0;
@@ -154,7 +166,8 @@ class ChampsimTool final : public StepTool {
       }
     }
     leave_out(left_out);
-    file().write({reinterpret_cast<const std::uint8_t*>(&record), sizeof record});
+    std::memcpy(file().room(sizeof record), &record, sizeof record);
+    file().wrote(sizeof record);
   }
   bool stands_alone() const override { return true; }
   void end() override { file().finish(); }
@@ -162,8 +175,8 @@ class ChampsimTool final : public StepTool {
     out.value("accesses_left_out", "accesses for which a record has no place", totals().left_out);
   }
 
-  std::unordered_map<const StaticInstruction*, Record> records_;
-  std::uint64_t registers_left_out_ = 0;  ///< of distinct instructions
+  std::vector<std::optional<RecordHead>> heads_;  ///< by StepCode::number
+  std::uint64_t registers_left_out_ = 0;          ///< of distinct instructions
 };
 
 std::unique_ptr<Tool> make_champsim(ToolOptions& options, const Setup& setup) {

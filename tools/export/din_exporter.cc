@@ -1,8 +1,13 @@
 // din and lackey: references as text, a line each. Formats and sources: docs/export/din.md,
 // docs/export/lackey.md.
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
-#include <string>
+#include <cstring>
+#include <string_view>
+#include <vector>
 
 #include "tools/export/export_file.h"
 #include "tools/export/step_stream.h"
@@ -10,91 +15,142 @@
 namespace citcat::tools {
 namespace {
 
-/// Writes lines, each of a step alone.
-class LineTool : public StepTool {
- public:
-  using StepTool::StepTool;
+/// The eight hexadecimal digits of a number, as they lie in memory: all at once, because most of
+/// what is written are addresses.
+std::uint64_t eight_digits(std::uint32_t number) {
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  std::uint64_t x = number;
+  x = (x | x << 16) & 0x0000ffff0000ffff;
+  x = (x | x << 8) & 0x00ff00ff00ff00ff;
+  x = (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+  const std::uint64_t letters = (x + 6 * kEach) >> 4 & kEach;
+  x += '0' * kEach + letters * ('a' - '0' - 10);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(x) : x;
+}
 
- protected:
-  void add(std::string_view text) { text_ += text; }
-  void add_number(std::uint64_t number) { add_digits(number, 10, 1); }
+/// One line, composed at `to`. Up to eight bytes after it are overwritten too.
+class LineText {
+ public:
+  /// A label, two numbers of 64 bits, what is between them, and what is overwritten.
+  static constexpr std::size_t kLongest = 48;
+
+  explicit LineText(std::uint8_t* to) : begin_(reinterpret_cast<char*>(to)), end_(begin_) {}
+  void add(std::string_view text) { end_ = std::copy(text.begin(), text.end(), end_); }
+  void add_number(std::uint64_t number) {
+    if (number < 10) {
+      *end_++ = static_cast<char>('0' + number);
+    } else {
+      end_ = std::to_chars(end_, end_ + 20, number).ptr;
+    }
+  }
   /// In hexadecimal, with so many digits at least.
-  void add_address(LinearAddr address, std::size_t digits) {
-    add_digits(address.value, 16, digits);
+  void add_address(LinearAddr address, unsigned least) {
+    const auto high = static_cast<std::uint32_t>(address.value >> 32);
+    if (high != 0) add_half(high, 1);
+    add_half(static_cast<std::uint32_t>(address.value), high != 0 ? 8 : least);
   }
-  /// All lines of the step were added.
-  void write() {
-    if (text_.empty()) return;
-    file().write(text_);
-    text_.clear();
-  }
+  std::size_t size() const { return static_cast<std::size_t>(end_ - begin_); }
 
  private:
+  void add_half(std::uint32_t half, unsigned least) {
+    const auto digits = std::max(least, (static_cast<unsigned>(std::bit_width(half)) + 3) / 4);
+    std::uint64_t text = eight_digits(half);
+    text = std::endian::native == std::endian::little ? text >> 8 * (8 - digits)
+                                                      : text << 8 * (8 - digits);
+    std::memcpy(end_, &text, sizeof text);
+    end_ += digits;
+  }
+
+  char* begin_;
+  char* end_;
+};
+
+/// Writes lines: one of each instruction that is fetched, then those of its accesses.
+template <class Form>
+class LineTool final : public StepTool {
+ public:
+  using StepTool::StepTool;
+  std::unique_ptr<Tool> part() const override { return std::make_unique<LineTool>(file().anew()); }
+
+ private:
+  /// The line of a fetch, made once for each instruction.
+  struct FetchLine {
+    static constexpr std::size_t kLongest = 31;
+    std::array<std::uint8_t, kLongest> text;
+    std::uint8_t size = 0;
+  };
+
+  const FetchLine& fetch_line(const Step& step) {
+    if (step.code->number >= lines_.size()) lines_.resize(2 * std::size_t{step.code->number} + 1);
+    FetchLine& line = lines_[step.code->number];
+    if (line.size == 0) {
+      LineText text(line.text.data());
+      Form::fetch(*step.code->instruction, text);
+      line.size = static_cast<std::uint8_t>(text.size());
+    }
+    return line;
+  }
+
+  void step(const Step& step) override {
+    std::uint8_t* const begin =
+        file().room(FetchLine::kLongest + step.accesses.size() * LineText::kLongest);
+    std::uint8_t* to = begin;
+    if (!step.further) {
+      const FetchLine& line = fetch_line(step);
+      std::memcpy(to, line.text.data(), line.text.size());
+      to += line.size;
+    }
+    for (std::size_t i = 0; i < step.accesses.size();) {
+      LineText text(to);
+      i += Form::access(step.accesses.subspan(i), text);
+      to += text.size();
+    }
+    file().wrote(static_cast<std::size_t>(to - begin));
+  }
   bool stands_alone() const override { return true; }
   void end() override { file().finish(); }
 
-  void add_digits(std::uint64_t number, int base, std::size_t least) {
-    char digits[20];
-    const char* const end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
-    const auto count = static_cast<std::size_t>(end - digits);
-    if (count < least) text_.append(least - count, '0');
-    text_.append(digits, count);
-  }
-
-  std::string text_;
+  std::vector<FetchLine> lines_;  ///< by StepCode::number
 };
 
 /// Dinero's traditional input: 0 read, 1 write, 2 instruction fetch, and the address.
-class DinTool final : public LineTool {
- public:
-  using LineTool::LineTool;
-  std::unique_ptr<Tool> part() const override { return std::make_unique<DinTool>(file().anew()); }
-
- private:
-  void step(const Step& step) override {
-    const auto line = [this](std::string_view label, LinearAddr address) {
-      add(label);
-      add_address(address, 1);
-      add("\n");
-    };
-    if (!step.further) line("2 ", step.code->linear);
-    for (const StepAccess& a : step.accesses) line(a.write ? "1 " : "0 ", a.linear);
-    write();
+struct DinForm {
+  static void line(std::string_view label, LinearAddr address, LineText& out) {
+    out.add(label);
+    out.add_address(address, 1);
+    out.add("\n");
+  }
+  static void fetch(const StaticInstruction& code, LineText& out) { line("2 ", code.linear, out); }
+  /// The line of the first access; returns of how many it is.
+  static std::size_t access(std::span<const StepAccess> accesses, LineText& out) {
+    line(accesses.front().write ? "1 " : "0 ", accesses.front().linear, out);
+    return 1;
   }
 };
 
 /// Valgrind's lackey --trace-mem=yes: `I  ADDR,SIZE`, ` L `, ` S `, ` M ` for what is read and
 /// written. An iteration of REP is an instruction of its own to Valgrind, too.
-class LackeyTool final : public LineTool {
- public:
-  using LineTool::LineTool;
-  std::unique_ptr<Tool> part() const override {
-    return std::make_unique<LackeyTool>(file().anew());
-  }
-
- private:
+struct LackeyForm {
   /// A read of what the next access writes.
-  static bool modifies(std::span<const StepAccess> accesses, std::size_t i) {
-    return i + 1 < accesses.size() && !accesses[i].write && accesses[i + 1].write &&
-           accesses[i].linear == accesses[i + 1].linear && accesses[i].size == accesses[i + 1].size;
+  static bool modifies(std::span<const StepAccess> accesses) {
+    return accesses.size() > 1 && !accesses[0].write && accesses[1].write &&
+           accesses[0].linear == accesses[1].linear && accesses[0].size == accesses[1].size;
   }
-
-  void step(const Step& step) override {
-    const auto line = [this](std::string_view label, LinearAddr address, std::uint32_t size) {
-      add(label);
-      add_address(address, 8);
-      add(",");
-      add_number(size);
-      add("\n");
-    };
-    if (!step.further) line("I  ", step.code->linear, step.code->info.length);
-    for (std::size_t i = 0; i < step.accesses.size(); ++i) {
-      const StepAccess& a = step.accesses[i];
-      const bool both = modifies(step.accesses, i);
-      line(both ? " M " : a.write ? " S " : " L ", a.linear, a.size);
-      if (both) ++i;
-    }
-    write();
+  static void line(std::string_view label, LinearAddr address, std::uint32_t size, LineText& out) {
+    out.add(label);
+    out.add_address(address, 8);
+    out.add(",");
+    out.add_number(size);
+    out.add("\n");
+  }
+  static void fetch(const StaticInstruction& code, LineText& out) {
+    line("I  ", code.linear, code.info.length, out);
+  }
+  static std::size_t access(std::span<const StepAccess> accesses, LineText& out) {
+    const StepAccess& a = accesses.front();
+    const bool both = modifies(accesses);
+    line(both ? " M " : a.write ? " S " : " L ", a.linear, a.size, out);
+    return both ? 2 : 1;
   }
 };
 
@@ -110,13 +166,13 @@ extern const ToolRow kDinTool{"din",
                               "to=FILE  output file",
                               "citcat replay boot.citcat -o boot.din",
                               ToolRow::Merging::exact,
-                              make_din<DinTool>};
+                              make_din<LineTool<DinForm>>};
 
 extern const ToolRow kLackeyTool{"lackey",
                                  "Write references in the form of Valgrind's lackey",
                                  "to=FILE  output file",
                                  "citcat replay boot.citcat -o boot.lackey",
                                  ToolRow::Merging::exact,
-                                 make_din<LackeyTool>};
+                                 make_din<LineTool<LackeyForm>>};
 
 }  // namespace citcat::tools

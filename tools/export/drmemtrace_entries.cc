@@ -1,31 +1,8 @@
 #include "tools/export/drmemtrace_entries.h"
 
-#include <array>
-#include <cstring>
 #include <utility>
 
 namespace citcat::tools {
-namespace {
-
-/// DynamoRIO's reader hands it on to tools (reader_t::process_input_entry(), reader/reader.cpp).
-bool is_record(DrEntry type, std::uint16_t size) {
-  switch (type) {
-    case DrEntry::header:
-    case DrEntry::footer:
-    case DrEntry::thread:
-    case DrEntry::process:
-    case DrEntry::encoding:
-      return false;
-    case DrEntry::marker:
-      return size != static_cast<std::uint16_t>(DrMarker::branch_target) &&
-             size != static_cast<std::uint16_t>(DrMarker::record_ordinal);
-    default:
-      return true;
-  }
-}
-
-}  // namespace
-
 DrmemtraceEntries::DrmemtraceEntries(std::size_t address_bytes,
                                      std::unique_ptr<DrmemtraceOutput> output)
     : address_bytes_(address_bytes),
@@ -35,25 +12,8 @@ DrmemtraceEntries::DrmemtraceEntries(std::size_t address_bytes,
 }
 
 void DrmemtraceEntries::flush() {
-  output_->write(buffer_);
-  buffer_.clear();
-}
-
-void DrmemtraceEntries::put(DrEntry type, std::uint16_t size, std::uint64_t value) {
-  constexpr std::size_t kPiece = std::size_t{1} << 16;
-  std::array<std::uint8_t, 12> bytes{};
-  const auto number = static_cast<std::uint16_t>(type);
-  std::memcpy(bytes.data(), &number, 2);
-  std::memcpy(bytes.data() + 2, &size, 2);
-  std::memcpy(bytes.data() + 4, &value, address_bytes_);
-  const auto end = static_cast<std::ptrdiff_t>(4 + address_bytes_);
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + end);
-  if (buffer_.size() >= kPiece) flush();
-}
-
-void DrmemtraceEntries::entry(DrEntry type, std::uint16_t size, std::uint64_t value) {
-  if (is_record(type, size)) ++records_;
-  put(type, size, value);
+  output_->write({buffer_.data(), used_});
+  used_ = 0;
 }
 
 void DrmemtraceEntries::marker(DrMarker type, std::uint64_t value) {

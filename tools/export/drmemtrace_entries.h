@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,7 +30,10 @@ class DrmemtraceEntries {
  public:
   DrmemtraceEntries(std::size_t address_bytes, std::unique_ptr<DrmemtraceOutput> output);
 
-  void entry(DrEntry type, std::uint16_t size, std::uint64_t value);
+  void entry(DrEntry type, std::uint16_t size, std::uint64_t value) {
+    if (is_record(type, size)) ++records_;
+    put(type, size, value);
+  }
   void marker(DrMarker type, std::uint64_t value);
   /// A marker of the time, and one of the processor, which each chunk repeats.
   void time(std::uint64_t timestamp, std::uint64_t processor);
@@ -43,13 +47,33 @@ class DrmemtraceEntries {
   void finish();
 
  private:
-  void put(DrEntry type, std::uint16_t size, std::uint64_t value);
+  /// DynamoRIO's reader hands it on to tools (reader_t::process_input_entry(), reader/reader.cpp).
+  static bool is_record(DrEntry type, std::uint16_t size) {
+    if (type == DrEntry::marker) {
+      return size != static_cast<std::uint16_t>(DrMarker::branch_target) &&
+             size != static_cast<std::uint16_t>(DrMarker::record_ordinal);
+    }
+    return type != DrEntry::header && type != DrEntry::footer && type != DrEntry::thread &&
+           type != DrEntry::process && type != DrEntry::encoding;
+  }
+
+  void put(DrEntry type, std::uint16_t size, std::uint64_t value) {
+    std::uint8_t* const to = buffer_.data() + used_;
+    std::memcpy(to, &type, 2);
+    std::memcpy(to + 2, &size, 2);
+    std::memcpy(to + 4, &value, 8);
+    used_ += 4 + address_bytes_;
+    if (used_ >= kPiece) flush();
+  }
   void begin_chunk();
   void flush();
 
+  static constexpr std::size_t kPiece = std::size_t{1} << 16, kLongest = 12;
+
   std::size_t address_bytes_;
   std::unique_ptr<DrmemtraceOutput> output_;
-  std::vector<std::uint8_t> buffer_;
+  std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(kPiece + kLongest);
+  std::size_t used_ = 0;            ///< bytes of it
   std::uint64_t chunk_;             ///< instructions of one
   std::uint64_t chunks_ = 0;        ///< begun
   std::uint64_t in_chunk_ = 0;      ///< instructions

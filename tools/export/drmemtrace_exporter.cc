@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <vector>
 
 #include "events/machine/cpu_traits.h"
 #include "events/processors/bus_turns.h"
@@ -87,6 +89,7 @@ class DrmemtraceTool final : public StepTool {
   TraceFolder& folder();
   DrmemtraceStream& stream_of(AddressSpaceId address_space);
   std::uint64_t time_of(const Step& step) const;
+  const DrmemtraceStream::Code& code_of(const Step& step);
   void write_step(const Step& step, std::uint64_t time);
   void write_held();
   void step(const Step& step) override;
@@ -97,11 +100,13 @@ class DrmemtraceTool final : public StepTool {
   DrmemtraceFiles files_;
   DrmemtraceStream::Form form_;
   std::shared_ptr<const BusTurns> turns_;
-  std::optional<TraceFolder> folder_;                  ///< else
-  std::map<std::uint32_t, DrmemtraceStream> streams_;  ///< by thread; of all: one
-  DrmemtraceStream* stream_ = nullptr;                 ///< of the last step that was written
-  AddressSpaceId address_space_ = 0;                   ///< of it
-  std::uint64_t time_ = 0;                             ///< that was written last
+  std::optional<TraceFolder> folder_;                         ///< else
+  std::map<std::uint32_t, DrmemtraceStream> streams_;         ///< by thread; of all: one
+  DrmemtraceStream* stream_ = nullptr;                        ///< of the last step that was written
+  AddressSpaceId address_space_ = 0;                          ///< of it
+  std::vector<std::optional<DrmemtraceStream::Code>> codes_;  ///< by StepCode::number
+  std::unordered_map<std::uint64_t, std::uint32_t> places_;   ///< numbers of addresses
+  std::uint64_t time_ = 0;                                    ///< that was written last
   /// Where there are several processors: branches with what happened after them, which get the
   /// time of what they lead to.
   struct Held {
@@ -143,12 +148,23 @@ std::uint64_t DrmemtraceTool::time_of(const Step& step) const {
   return turns_ ? turns_->turn_of(form_.processor, step.position) : step.position.instruction;
 }
 
+const DrmemtraceStream::Code& DrmemtraceTool::code_of(const Step& step) {
+  if (step.code->number >= codes_.size()) codes_.resize(2 * std::size_t{step.code->number} + 1);
+  auto& code = codes_[step.code->number];
+  if (!code) {
+    const auto number = static_cast<std::uint32_t>(places_.size());
+    const std::uint32_t place = places_.try_emplace(step.code->linear.value, number).first->second;
+    code.emplace(*step.code->instruction, form_.machine.model, place);
+  }
+  return *code;
+}
+
 void DrmemtraceTool::step(const Step& step) {
   if (form_.view == DrmemtraceStream::View::user && step.level != 3) return;
   if (!turns_) return write_step(step, time_of(step));
   constexpr std::size_t kMostHeld = 256;
   held_.push_back({step, {step.accesses.begin(), step.accesses.end()}, {}});
-  if (!DrmemtraceStream::is_branch(step) || held_.size() == kMostHeld) write_held();
+  if (!DrmemtraceStream::is_branch(step, code_of(step)) || held_.size() == kMostHeld) write_held();
 }
 
 void DrmemtraceTool::write_held() {
@@ -165,7 +181,7 @@ void DrmemtraceTool::write_held() {
 void DrmemtraceTool::write_step(const Step& step, std::uint64_t time) {
   // Encodings serve where the run begins in the mode that they are decoded in.
   if (stream_ == nullptr && files_.encodings_by_mode) {
-    form_.encodings = DrmemtraceStream::is_decodable(*step.code, form_.machine.model);
+    form_.encodings = DrmemtraceStream::is_decodable(*step.code->instruction, form_.machine.model);
   }
   const bool other_space = stream_ == nullptr || address_space_ != step.address_space;
   if (other_space || (turns_ && time != time_)) {
@@ -176,7 +192,7 @@ void DrmemtraceTool::write_step(const Step& step, std::uint64_t time) {
   } else if (!turns_) {
     time_ = time;
   }
-  stream_->step(step);
+  stream_->step(step, code_of(step));
 }
 
 void DrmemtraceTool::happened(const StepEvent& h) {

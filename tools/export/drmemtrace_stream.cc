@@ -21,13 +21,11 @@ constexpr std::uint32_t kUserLevel = 3;
 
 /// As instr_to_instr_type() of DynamoRIO's clients/drcachesim/tracer/raw2trace_shared.cpp has it,
 /// and the classes of core/ir/x86/instr.c that it asks for.
-DrEntry entry_type(const Step& step) {
-  const DecodedInstruction& info = step.code->info;
-  if (step.further) return DrEntry::no_fetch;
+DrEntry entry_type(const DecodedInstruction& info) {
   switch (info.kind) {
     case InstructionClass::jcc:
     case InstructionClass::loop:
-      return step.next == step.behind() ? DrEntry::untaken_jump : DrEntry::taken_jump;
+      return DrEntry::untaken_jump;
     case InstructionClass::jump:
     case InstructionClass::far_jump:
       return info.indirect ? DrEntry::indirect_jump : DrEntry::direct_jump;
@@ -51,6 +49,13 @@ DrEntry entry_type(const Step& step) {
   }
 }
 
+/// The same of one that was executed.
+DrEntry entry_type(const Step& step, DrEntry of_code) {
+  if (step.further) return DrEntry::no_fetch;
+  const bool taken = of_code == DrEntry::untaken_jump && step.next != step.code->behind;
+  return taken ? DrEntry::taken_jump : of_code;
+}
+
 bool is_indirect(DrEntry type) {
   return type == DrEntry::indirect_jump || type == DrEntry::indirect_call ||
          type == DrEntry::returns;
@@ -67,7 +72,7 @@ constexpr std::uint8_t kWideBits = 64, kNarrowBits = 32;
 /// A direct branch goes where DynamoRIO's decoder would have it go, which knows neither code of 16
 /// bits nor segments.
 bool is_decoded_right(const Step& step) {
-  const DecodedInstruction& info = step.code->info;
+  const DecodedInstruction& info = step.code->instruction->info;
   if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call) {
     return false;
   }
@@ -76,7 +81,7 @@ bool is_decoded_right(const Step& step) {
                                                  info.opcode >> 2 == 0xe0 >> 2);
   const auto displacement = static_cast<std::uint64_t>(std::int64_t{info.target_displacement});
   return (is_short || info.operand_bytes != 2 || info.bits64) &&
-         step.behind().value + displacement == step.next.value;
+         step.code->behind.value + displacement == step.next.value;
 }
 
 /// `b` lies right after `a`, as the selector of a far pointer does.
@@ -113,9 +118,10 @@ void join(StepAccess& to, const StepAccess& a) {
 
 /// The records that DynamoRIO has of a step's accesses: one for each operand. They may be put into
 /// `records`.
-std::span<const StepAccess> operand_accesses(const Step& step, std::vector<StepAccess>& records) {
-  const DecodedInstruction& info = step.code->info;
-  if (step.accesses.size() < 2 || !has_pieces(info)) return step.accesses;
+std::span<const StepAccess> operand_accesses(const Step& step, bool has_pieces,
+                                             std::vector<StepAccess>& records) {
+  if (step.accesses.size() < 2 || !has_pieces) return step.accesses;
+  const DecodedInstruction& info = step.code->instruction->info;
   records.clear();
   for (const StepAccess& a : step.accesses) {
     const auto same = std::find_if(records.begin(), records.end(), [&](const StepAccess& r) {
@@ -157,7 +163,15 @@ bool DrmemtraceStream::is_decodable(const StaticInstruction& code, CpuModel mode
   return code_bits(code.info) == (cpu_traits(model).has_long_mode ? kWideBits : kNarrowBits);
 }
 
-bool DrmemtraceStream::is_branch(const Step& step) { return is_branch_entry(entry_type(step)); }
+DrmemtraceStream::Code::Code(const StaticInstruction& code, CpuModel model, std::uint32_t number)
+    : type(entry_type(code.info)),
+      has_pieces(citcat::tools::has_pieces(code.info)),
+      is_foreign(!is_decodable(code, model)),
+      place(number) {}
+
+bool DrmemtraceStream::is_branch(const Step& step, const Code& code) {
+  return is_branch_entry(entry_type(step, code.type));
+}
 
 DrmemtraceStream::DrmemtraceStream(const Form& form, std::unique_ptr<DrmemtraceOutput> output)
     : form_(form),
@@ -166,7 +180,7 @@ DrmemtraceStream::DrmemtraceStream(const Form& form, std::unique_ptr<DrmemtraceO
 
 void DrmemtraceStream::name_thread(std::uint32_t thread) {
   thread_ = thread;
-  threads_.try_emplace(thread);
+  expected_ = &threads_[thread];
   out_.entry(DrEntry::thread, 4, thread);
   out_.entry(DrEntry::process, 4, thread);
 }
@@ -209,7 +223,7 @@ void DrmemtraceStream::enter(const Step& step, std::uint64_t time) {
   } else if (!goes_on) {
     name_thread(thread);
   }
-  if (form_.among_others) pages_.clear();
+  if (form_.among_others) forget_pages();
   if (goes_on && behind_branch_) {
     later_ = time;
   } else {
@@ -220,7 +234,7 @@ void DrmemtraceStream::enter(const Step& step, std::uint64_t time) {
 /// Each chunk can be read alone.
 void DrmemtraceStream::begin_chunk() {
   encoded_.clear();
-  pages_.clear();
+  forget_pages();
   if (!form_.all_threads) return;
   out_.entry(DrEntry::thread, 4, thread_);
   out_.entry(DrEntry::process, 4, thread_);
@@ -246,17 +260,25 @@ void DrmemtraceStream::enter_level(const Step& step) {
 /// In the user view a program goes on elsewhere only because the system made it: a signal, or a
 /// system call that changes the context.
 void DrmemtraceStream::follow_user(const Step& step) {
-  const Expected& expected = threads_[thread_];
+  const Expected& expected = *expected_;
   if (!expected.next || *expected.next == step.code->linear || step.further) return;
   contexts_.moved(*expected.next, step.code->linear, expected.from_system_call, out_);
 }
 
+void DrmemtraceStream::forget_pages() {
+  if (pages_.empty()) return;
+  pages_.clear();
+  recent_pages_.fill({});
+}
+
 /// A page whose place has not been told yet, or that has another one.
 void DrmemtraceStream::write_page(LinearAddr linear, PhysAddr physical) {
-  const std::uint64_t page = linear.value / kPageSize;
-  const auto [at, added] = pages_.try_emplace(page, physical.value / kPageSize);
-  if (!added && at->second == physical.value / kPageSize) return;
-  at->second = physical.value / kPageSize;
+  const ToldPage told{linear.value / kPageSize, physical.value / kPageSize};
+  ToldPage& recent = recent_pages_[told.page % recent_pages_.size()];
+  if (recent.page == told.page && recent.frame == told.frame) return;
+  recent = told;
+  const auto [at, added] = pages_.try_emplace(told.page, told.frame);
+  if (!added && std::exchange(at->second, told.frame) == told.frame) return;
   out_.marker(DrMarker::physical_address, physical.value);
   out_.marker(DrMarker::virtual_address, linear.value);
 }
@@ -266,9 +288,10 @@ void DrmemtraceStream::write_pages(const Step& step) {
   for (const StepAccess& a : step.accesses) write_page(a.linear, a.physical);
 }
 
-void DrmemtraceStream::write_encoding(const StaticInstruction& code) {
-  const StaticInstruction*& last = encoded_[code.linear.value];
-  if (last == &code) return;
+void DrmemtraceStream::write_encoding(const Step& step, const Code& known) {
+  const StaticInstruction*& last = encoded_.at(known.place);
+  if (last == step.code->instruction) return;
+  const StaticInstruction& code = *step.code->instruction;
   const bool same = last != nullptr && last->info.length == code.info.length &&
                     last->info.bytes == code.info.bytes;
   last = &code;
@@ -283,18 +306,18 @@ void DrmemtraceStream::write_encoding(const StaticInstruction& code) {
 }
 
 /// A direct branch that DynamoRIO would decode wrongly is told as an indirect one, with its target.
-DrEntry DrmemtraceStream::entry_of(const Step& step) {
-  const DrEntry type = entry_type(step);
+DrEntry DrmemtraceStream::entry_of(const Step& step, const Code& code) {
+  const DrEntry type = entry_type(step, code.type);
   const bool direct =
       type == DrEntry::direct_jump || type == DrEntry::direct_call || type == DrEntry::taken_jump;
-  const bool foreign = form_.encodings && !is_decodable(*step.code, form_.machine.model);
+  const bool foreign = form_.encodings && code.is_foreign;
   if (foreign) ++foreign_;
   if (!direct || !form_.encodings || (!foreign && is_decoded_right(step))) return type;
   return type == DrEntry::direct_call ? DrEntry::indirect_call : DrEntry::indirect_jump;
 }
 
-void DrmemtraceStream::step(const Step& step) {
-  const DrEntry type = entry_of(step);
+void DrmemtraceStream::step(const Step& step, const Code& code) {
+  const DrEntry type = entry_of(step, code);
   const bool fetched = type != DrEntry::no_fetch;
   if (fetched && out_.begin_instruction()) begin_chunk();
   if (form_.view == View::user) {
@@ -304,17 +327,17 @@ void DrmemtraceStream::step(const Step& step) {
   }
   if (form_.physical) write_pages(step);
   if (is_indirect(type)) out_.marker(DrMarker::branch_target, step.next.value);
-  if (fetched && form_.encodings) write_encoding(*step.code);
-  out_.entry(type, step.code->info.length, step.code->linear.value);
-  for (const StepAccess& a : operand_accesses(step, records_)) {
+  if (fetched && form_.encodings) write_encoding(step, code);
+  out_.entry(type, step.code->length, step.code->linear.value);
+  for (const StepAccess& a : operand_accesses(step, code.has_pieces, records_)) {
     out_.entry(a.write ? DrEntry::write : DrEntry::read, static_cast<std::uint16_t>(a.size),
                a.linear.value);
   }
   behind_branch_ = is_branch_entry(type);
   last_is_sysenter_ = type == DrEntry::sysenter;
   last_next_ = step.next;
-  last_behind_ = step.behind();
-  threads_[thread_] = {step.next, false};
+  last_behind_ = step.code->behind;
+  *expected_ = {step.next, false};
   if (later_ && !behind_branch_) tell_time(*later_);
 }
 
@@ -347,7 +370,7 @@ void DrmemtraceStream::happened(const StepEvent& h) {
   out_.marker(DrMarker::system_call, h.eax);
   const bool returns_behind = by_interrupt || h.event.value == 1;
   // SYSENTER goes on where the system wants it to.
-  threads_[thread_] = {returns_behind ? std::optional(last_behind_) : std::nullopt, true};
+  *expected_ = {returns_behind ? std::optional(last_behind_) : std::nullopt, true};
 }
 
 void DrmemtraceStream::end(std::uint64_t time) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,23 @@
 #include "tools/export/step_stream.h"
 
 namespace citcat::tools {
+
+/// What was encoded last at each address, by the number of that.
+class EncodedCode {
+ public:
+  const StaticInstruction*& at(std::uint32_t place) {
+    const std::size_t piece = place / kPiece;
+    if (piece >= pieces_.size()) pieces_.resize(piece + 1);
+    if (pieces_[piece] == nullptr) pieces_[piece] = std::make_unique<Piece>();
+    return (*pieces_[piece])[place % kPiece];
+  }
+  void clear() { pieces_.clear(); }
+
+ private:
+  static constexpr std::size_t kPiece = 512;
+  using Piece = std::array<const StaticInstruction*, kPiece>;
+  std::vector<std::unique_ptr<Piece>> pieces_;  ///< null: nothing was
+};
 
 /// What one file of drmemtrace holds: the entries of one thread, or of all that a processor ran.
 class DrmemtraceStream {
@@ -43,12 +61,21 @@ class DrmemtraceStream {
   /// else of 32.
   static bool is_decodable(const StaticInstruction& code, CpuModel model);
 
+  /// What an instruction is to DynamoRIO, whenever it runs.
+  struct Code {
+    Code(const StaticInstruction& code, CpuModel model, std::uint32_t number);
+    DrEntry type;         ///< of a jump that depends on something: untaken_jump
+    bool has_pieces;      ///< one operand is accessed in several pieces
+    bool is_foreign;      ///< not is_decodable()
+    std::uint32_t place;  ///< the number of its address, which stands for that
+  };
+
   /// DynamoRIO wants what follows right after it, with no time in between.
-  static bool is_branch(const Step& step);
+  static bool is_branch(const Step& step, const Code& code);
 
   /// The run goes on in a thread of this file, with `step`, at `time`, which counts from 0.
   void enter(const Step& step, std::uint64_t time);
-  void step(const Step& step);
+  void step(const Step& step, const Code& code);
   /// After a step of it.
   void happened(const StepEvent& h);
   void end(std::uint64_t time);
@@ -64,19 +91,24 @@ class DrmemtraceStream {
   void follow_user(const Step& step);
   void happened_in_system(const StepEvent& h);
   void begin_chunk();
+  void forget_pages();
   void write_pages(const Step& step);
   void write_page(LinearAddr linear, PhysAddr physical);
-  void write_encoding(const StaticInstruction& code);
-  DrEntry entry_of(const Step& step);
+  void write_encoding(const Step& step, const Code& code);
+  DrEntry entry_of(const Step& step, const Code& code);
 
   Form form_;
   DrmemtraceEntries out_;
   DrmemtraceSchedule schedule_;
   DrmemtraceContexts contexts_;
   std::uint32_t thread_ = 0;  ///< 0: none was yet
-  /// What was encoded last at an address.
-  std::unordered_map<std::uint64_t, const StaticInstruction*> encoded_;
+  EncodedCode encoded_;
   std::unordered_map<std::uint64_t, std::uint64_t> pages_;  ///< physical, by linear, as told
+  /// The same of some, by number, which are found at once.
+  struct ToldPage {
+    std::uint64_t page = ~std::uint64_t{0}, frame = 0;
+  };
+  std::array<ToldPage, 256> recent_pages_{};
   std::uint64_t foreign_ = 0;
   bool behind_branch_ = false;          ///< the last step was one
   std::optional<std::uint64_t> later_;  ///< a time that is told after the next step
@@ -91,6 +123,7 @@ class DrmemtraceStream {
     bool from_system_call = false;
   };
   std::map<std::uint32_t, Expected> threads_;
+  Expected* expected_ = nullptr;     ///< of `thread_`
   std::vector<StepAccess> records_;  ///< of one step, kept for its capacity
 };
 

@@ -1,5 +1,6 @@
 #include "tools/export/export_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "formats/io/error.h"
@@ -29,8 +30,8 @@ void ExportFile::open() {
 }
 
 void ExportFile::write(std::span<const std::uint8_t> bytes) {
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-  if (buffer_.size() >= kPiece) flush();
+  std::copy(bytes.begin(), bytes.end(), room(bytes.size()));
+  wrote(bytes.size());
 }
 
 void ExportFile::write(std::string_view text) {
@@ -38,13 +39,14 @@ void ExportFile::write(std::string_view text) {
 }
 
 void ExportFile::flush() {
+  const std::span<const std::uint8_t> bytes{buffer_.data(), used_};
   if (is_kept_) {
-    pieces_.push_back({spool_->append(buffer_), buffer_.size()});
+    pieces_.push_back({spool_->append(bytes), bytes.size()});
   } else {
     open();
-    sink_->write(buffer_);
+    sink_->write(bytes);
   }
-  buffer_.clear();
+  used_ = 0;
 }
 
 void ExportFile::finish() {

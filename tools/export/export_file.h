@@ -36,6 +36,16 @@ class ExportFile {
   /// Throws IoError; UsageError where nobody said where the file goes.
   void write(std::span<const std::uint8_t> bytes);
   void write(std::string_view text);
+  /// Room for so many bytes. wrote() says how many of them were filled: what is formatted in place
+  /// need not be copied.
+  std::uint8_t* room(std::size_t most) {
+    if (buffer_.size() < kPiece + most) buffer_.resize(kPiece + most);
+    return buffer_.data() + used_;
+  }
+  void wrote(std::size_t count) {
+    used_ += count;
+    if (used_ >= kPiece) flush();
+  }
   /// Completes the file, an empty one where nothing was written.
   void finish();
 
@@ -52,6 +62,7 @@ class ExportFile {
   std::vector<PartSpool::Piece> pieces_;
   std::unique_ptr<ByteSink> sink_;
   std::vector<std::uint8_t> buffer_;
+  std::size_t used_ = 0;  ///< bytes of it
 };
 
 }  // namespace citcat::tools

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
-#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "tools/export/export_file.h"
 #include "tools/export/step_stream.h"
@@ -26,30 +28,43 @@ class SimpointTool final : public StepTool {
 
  private:
   void step(const Step& step) override {
-    if (block_instructions_ == 0) block_ = step.code->linear.value;
+    if (block_instructions_ == 0) block_ = step.code;
     if (!step.further) ++block_instructions_;
-    const bool goes_on = !step.code->info.control_flow &&
-                         (step.next == step.behind() || step.next == step.code->linear);
+    const bool goes_on = !step.code->control_flow &&
+                         (step.next == step.code->behind || step.next == step.code->linear);
     if (!goes_on) end_block();
+  }
+
+  /// Of the block in progress.
+  std::uint32_t id() {
+    if (block_->number >= known_.size()) known_.resize(2 * std::size_t{block_->number} + 1);
+    std::uint32_t& id = known_[block_->number];
+    if (id != 0) return id;
+    const auto next = static_cast<std::uint32_t>(ids_.size() + 1);
+    id = ids_.try_emplace(block_->linear.value, next).first->second;
+    if (id >= weights_.size()) weights_.resize(id + 1);
+    return id;
   }
 
   void end_block() {
     if (block_instructions_ == 0) return;
-    const auto id = static_cast<std::uint32_t>(ids_.size() + 1);
-    weights_[ids_.try_emplace(block_, id).first->second] += block_instructions_;
+    const std::uint32_t block = id();
+    if (weights_[block] == 0) ran_.push_back(block);
+    weights_[block] += block_instructions_;
     in_interval_ += block_instructions_;
     block_instructions_ = 0;
     if (in_interval_ >= interval_) end_interval();
   }
 
   void end_interval() {
-    if (weights_.empty()) return;
+    if (ran_.empty()) return;
+    std::sort(ran_.begin(), ran_.end());
     std::string line = "T";
-    for (const auto& [id, weight] : weights_) {
-      fmt::format_to(std::back_inserter(line), ":{}:{} ", id, weight);
+    for (const std::uint32_t id : ran_) {
+      fmt::format_to(std::back_inserter(line), ":{}:{} ", id, std::exchange(weights_[id], 0));
     }
     file().write(line + "\n");
-    weights_.clear();
+    ran_.clear();
     in_interval_ = 0;
     ++intervals_;
   }
@@ -65,10 +80,12 @@ class SimpointTool final : public StepTool {
   }
 
   std::uint64_t interval_;
-  std::uint64_t block_ = 0;  ///< address of the one in progress
+  const StepCode* block_ = nullptr;  ///< that the block in progress begins with
   std::uint64_t block_instructions_ = 0, in_interval_ = 0, intervals_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;  ///< by address
-  std::map<std::uint32_t, std::uint64_t> weights_;        ///< instructions, by id
+  std::vector<std::uint32_t> known_;    ///< ids, by StepCode::number; 0: not looked up yet
+  std::vector<std::uint64_t> weights_;  ///< instructions of the interval, by id
+  std::vector<std::uint32_t> ran_;      ///< ids that have some
 };
 
 std::unique_ptr<Tool> make_simpoint(ToolOptions& options, const Setup& setup) {

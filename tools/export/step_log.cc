@@ -45,15 +45,14 @@ std::uint32_t StepLog::number_of(const StaticInstruction& code) {
 }
 
 void StepLog::step(const ToldStep& step, std::span<const StepAccess> accesses) {
-  const std::uint32_t number = number_of(*step.code);
+  const std::uint32_t number = number_of(*step.code->instruction);
   buffer_.u8(static_cast<std::uint8_t>(LogTag::step));
   buffer_.varint(number);
   buffer_.varint(step.position.instruction);
   buffer_.varint(step.position.iteration);
   const unsigned isolated = step.isolated_tables ? 8 : 0;
-  buffer_.u8(static_cast<std::uint8_t>(step.level << 4 | isolated | step.address_count));
+  buffer_.u8(static_cast<std::uint8_t>(step.level << 4 | isolated));
   buffer_.varint(step.address_space);
-  for (std::uint8_t a = 0; a < step.address_count; ++a) buffer_.varint(step.addresses[a].value);
   buffer_.string(step.facts);
   buffer_.varint(accesses.size());
   for (const StepAccess& a : accesses) {
@@ -101,15 +100,17 @@ void StepLog::load(ByteReader& in) {
   }
 }
 
-void StepLog::tell(StepLogListener& listener) {
+std::uint32_t StepLog::tell(StepLogListener& listener, std::uint32_t number) {
   std::vector<StepAccess> accesses;
+  std::string facts;
   for (const PartSpool::Piece& piece : pieces_) {
     const std::vector<std::uint8_t> bytes = spool_->read(piece.offset, piece.size);
     ByteReader in(bytes, "what a part of the run left");
     while (!in.at_end()) {
       switch (static_cast<LogTag>(in.u8("kind"))) {
         case LogTag::code:
-          code_.push_back(get_raw<StaticInstruction>(in));
+          instructions_.push_back(get_raw<StaticInstruction>(in));
+          code_.emplace_back(instructions_.back(), number++);
           break;
         case LogTag::step: {
           ToldStep step;
@@ -119,12 +120,9 @@ void StepLog::tell(StepLogListener& listener) {
           const std::uint8_t packed = in.u8("level");
           step.level = packed >> 4;
           step.isolated_tables = (packed & 8) != 0;
-          step.address_count = packed & 7;
           step.address_space = in.varint("address space");
-          for (std::uint8_t a = 0; a < step.address_count; ++a) {
-            step.addresses[a] = LinearAddr{in.varint("address")};
-          }
-          step.facts = in.string("facts", kLongestFacts);
+          facts = in.string("facts", kLongestFacts);
+          step.facts = facts;
           accesses.resize(in.count("accesses", kLongestFacts));
           for (StepAccess& a : accesses) {
             a.linear = LinearAddr{in.varint("linear address")};
@@ -158,6 +156,7 @@ void StepLog::tell(StepLogListener& listener) {
       }
     }
   }
+  return number;
 }
 
 }  // namespace citcat::tools

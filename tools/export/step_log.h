@@ -43,8 +43,9 @@ class StepLog {
   /// Where all of it lies.
   void save(ByteWriter& out);
   void load(ByteReader& in);
-  /// For a log that was loaded. The code that it reports lives as long as the log.
-  void tell(StepLogListener& listener);
+  /// For a log that was loaded. The code that it reports lives as long as the log, and is numbered
+  /// from `number` on. Returns the first number that is free after it.
+  std::uint32_t tell(StepLogListener& listener, std::uint32_t number);
 
  private:
   std::uint32_t number_of(const StaticInstruction& code);
@@ -54,7 +55,8 @@ class StepLog {
   std::vector<PartSpool::Piece> pieces_;
   ByteWriter buffer_;
   std::unordered_map<const StaticInstruction*, std::uint32_t> numbers_;
-  std::deque<StaticInstruction> code_;
+  std::deque<StaticInstruction> instructions_;
+  std::deque<StepCode> code_;  ///< of them
 };
 
 }  // namespace citcat::tools

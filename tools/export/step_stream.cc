@@ -10,9 +10,9 @@ namespace citcat::tools {
 namespace {
 
 /// Pieces of one access lie one after the other, in two pages.
-bool continues(const StepAccess& access, const Reference& r) {
-  return access.write == r.write && r.linear.offset_in_page() == 0 && r.linear != LinearAddr{0} &&
-         access.linear.value + access.size == r.linear.value;
+bool continues(const StepAccess& access, const StepAccess& next) {
+  return next.linear.offset_in_page() == 0 && access.write == next.write &&
+         next.linear != LinearAddr{0} && access.linear.value + access.size == next.linear.value;
 }
 
 /// Where the run would have gone on after `code`: the delivery has offsets in the code segment.
@@ -44,7 +44,7 @@ bool asks_for_interrupt(const StaticInstruction& code) {
 
 }  // namespace
 
-void StepTotals::add(const Step& step) {
+inline void StepTotals::add(const Step& step) {
   if (step.completes) ++instructions;
   if (step.further) {
     ++further;
@@ -80,50 +80,74 @@ StepTool::StepTool(ExportFile file) : file_(std::move(file)) {
   file_.keep(file_.spool() != nullptr);
 }
 
-void StepTool::run(void* mine, const Execution& execution, const Context& context) {
-  const auto& block = *static_cast<const StaticBlock*>(mine);
-  const std::span<const Reference> references = execution.references();
-  std::size_t at = 0;
-  for (std::uint32_t i = 0; i < block.count(); ++i) {
-    std::size_t end = at;
-    while (end < references.size() && references[end].instruction == i) ++end;
-    for (std::uint32_t k = 0; k < execution.iterations(); ++k) {
-      add(execution, i, k, references.subspan(at, end - at), context);
-    }
-    at = end;
-  }
+void* StepTool::code(const StaticBlock& block) {
+  std::vector<StepCode>& kept = code_.emplace_back();
+  kept.reserve(block.count());
+  for (const StaticInstruction& each : block.instructions()) kept.emplace_back(each, numbers_++);
+  return &kept;
 }
 
-void StepTool::add(const Execution& execution, std::uint32_t instruction, std::uint32_t iteration,
-                   std::span<const Reference> references, const Context& context) {
-  const StaticInstruction& code = execution.block()[instruction];
-  const std::uint32_t moved = iteration * execution.step();
-  scratch_.clear();
-  for (const Reference& r : references) {
-    if (r.kind != AccessKind::data) continue;
-    Reference here = r;
-    here.linear = further(r.linear, moved);
-    if (!scratch_.empty() && continues(scratch_.back(), here)) {
-      scratch_.back().size += r.size;
-    } else {
-      scratch_.push_back({here.linear, r.physical.plus32(moved), r.size, r.write});
-    }
-  }
+void StepTool::run(void* mine, const Execution& execution, const Context& context) {
+  const auto& code = *static_cast<const std::vector<StepCode>*>(mine);
   ToldStep step;
-  step.code = &code;
-  step.position = {execution.first().instruction + instruction,
-                   execution.first().iteration + iteration};
+  step.code = code.data();
+  step.position = execution.first();
   step.level = context.level();
   step.address_space = context.address_space();
   step.isolated_tables = context.has_isolated_tables();
-  if (!execution.does_nothing()) {
-    step.address_count = code.info.ea_count;
-    for (std::uint8_t a = 0; a < step.address_count; ++a) {
-      step.addresses[a] = further(execution.address(instruction, a), moved);
+  if (execution.iterations() != 1 || file_.is_kept() || has_facts()) [[unlikely]]
+    return run_each(code, execution, context, step);
+  begin(step);
+  const Reference* r = execution.references().data();
+  const Reference* const end = r + execution.references().size();
+  r = gather(r, end, 0, 0);
+  // What follows in a block differs little from what comes before it.
+  for (std::uint32_t i = 1; i < code.size(); ++i) {
+    settle(code[i].linear, step.position.instruction + i);
+    pending_.code = &code[i];
+    pending_.position = {step.position.instruction + i, 0};
+    pending_.further = false;
+    is_pending_ = true;
+    r = gather(r, end, i, 0);
+  }
+}
+
+/// The same of whatever can be executed: iterations, in parts of a run too, with facts.
+void StepTool::run_each(const std::vector<StepCode>& code, const Execution& execution,
+                        const Context& context, ToldStep step) {
+  const Reference* r = execution.references().data();
+  const Reference* const end = r + execution.references().size();
+  std::string facts;
+  for (std::uint32_t i = 0; i < code.size(); ++i) {
+    step.code = &code[i];
+    const Reference* behind = r;
+    for (std::uint32_t k = 0; k < execution.iterations(); ++k) {
+      step.position = {execution.first().instruction + i, execution.first().iteration + k};
+      if (has_facts()) step.facts = facts = this->facts(execution, context);
+      const bool logged = is_logged(step);
+      if (!logged) begin(step);
+      behind = gather(r, end, i, k * execution.step());
+      if (logged) log_->step(step, accesses_);
+    }
+    r = behind;
+  }
+}
+
+/// Collects what an iteration of the instruction with that number in its block accessed, which
+/// begins at `r`, and returns where that ends.
+inline const Reference* StepTool::gather(const Reference* r, const Reference* end,
+                                         std::uint32_t instruction, std::uint32_t moved) {
+  accesses_.clear();
+  for (; r != end && r->instruction == instruction; ++r) {
+    if (r->kind != AccessKind::data) continue;
+    const StepAccess here{further(r->linear, moved), r->physical.plus32(moved), r->size, r->write};
+    if (!accesses_.empty() && continues(accesses_.back(), here)) {
+      accesses_.back().size += here.size;
+    } else {
+      accesses_.push_back(here);
     }
   }
-  step.facts = facts(execution, context);
-  told_step(step, scratch_);
+  return r;
 }
 
 /// A part of the run writes what stands alone; what it needs of its neighbours is kept, as is all
@@ -136,28 +160,40 @@ void StepTool::keep(const ToldStep& step) {
   first_instruction_ = step.position.instruction;
 }
 
+/// It is kept for the process that joins the parts, which passes it to the tool.
+inline bool StepTool::is_logged(const ToldStep& step) {
+  if (!file_.is_kept()) [[likely]]
+    return false;
+  keep(step);
+  return !writes_;
+}
+
 void StepTool::told_step(const ToldStep& step, std::span<const StepAccess> accesses) {
-  if (file_.is_kept()) {
-    keep(step);
-    if (!writes_) return log_->step(step, accesses);
-  }
+  if (is_logged(step)) return log_->step(step, accesses);
+  begin(step);
+  accesses_.assign(accesses.begin(), accesses.end());
+}
+
+/// Where it goes on, and what it accessed, is still to come.
+inline void StepTool::begin(const ToldStep& step) {
   if (is_pending_) settle(step.code->linear, step.position.instruction);
-  if (!asked_for_.empty() && !asks_for_interrupt(*step.code)) {
+  if (!asked_for_.empty() && !asks_for_interrupt(*step.code->instruction)) [[unlikely]] {
     // The instruction that asked for it is not told.
     events_ = std::exchange(asked_for_, {});
     tell_events();
   }
   static_cast<ToldStep&>(pending_) = step;
+  if (!step.facts.empty()) pending_.facts = facts_ = step.facts;
   isolated_ = isolated_ || step.isolated_tables;
   if (isolated_) pending_.address_space = Context::without_user_tables(step.address_space);
   pending_.further = step.position.iteration != 0;
-  accesses_.assign(accesses.begin(), accesses.end());
   is_pending_ = true;
-  if (!asked_for_.empty()) events_ = std::exchange(asked_for_, {});
+  if (!asked_for_.empty()) [[unlikely]]
+    events_ = std::exchange(asked_for_, {});
 }
 
 /// The pending step is followed by `next`, the start of instruction `instruction` of the run.
-void StepTool::settle(LinearAddr next, std::uint64_t instruction, bool is_last) {
+inline void StepTool::settle(LinearAddr next, std::uint64_t instruction, bool is_last) {
   is_pending_ = false;
   pending_.next = next;
   pending_.accesses = accesses_;
@@ -165,13 +201,12 @@ void StepTool::settle(LinearAddr next, std::uint64_t instruction, bool is_last) 
   pending_.is_last = is_last;
   totals_.add(pending_);
   step(pending_);
-  tell_events();
+  if (!events_.empty()) tell_events();
 }
 
 void StepTool::happened(const StepEvent& event, const std::string& /*facts*/) { happened(event); }
 
 void StepTool::tell_events() {
-  if (events_.empty()) return;
   for (const ToldEvent& h : std::exchange(events_, {})) happened(h.event, h.facts);
 }
 
@@ -198,7 +233,7 @@ void StepTool::told_event(const ToldEvent& event) {
   // Only a delivery says where the run would have gone on. A step before another event is settled
   // by the instruction after that.
   if (is_pending_ && is_delivery(event)) {
-    settle(going_on(*pending_.code, event), event.event.event.position.instruction);
+    settle(going_on(*pending_.code->instruction, event), event.event.event.position.instruction);
   }
   events_.push_back(event);
   if (!is_pending_) tell_events();
@@ -231,19 +266,19 @@ void StepTool::load(ByteReader& in) {
   log_ = std::make_unique<StepLog>(file_.spool());
   log_->load(in);
   file_.keep(false);
-  if (!file_.begins()) return;
-  read_.push_back(std::move(log_));
-  read_.back()->tell(*this);
+  if (file_.begins()) tell(std::move(log_));
 }
 
-void StepTool::follow(Tool&& later) {
-  read_.push_back(std::move(static_cast<StepTool&>(later).log_));
-  read_.back()->tell(*this);
+void StepTool::follow(Tool&& later) { tell(std::move(static_cast<StepTool&>(later).log_)); }
+
+void StepTool::tell(std::unique_ptr<StepLog> log) {
+  read_.push_back(std::move(log));
+  numbers_ = read_.back()->tell(*this, numbers_);
 }
 
 void StepTool::report(Report& out) const {
   auto& self = const_cast<StepTool&>(*this);
-  if (is_pending_) self.settle(pending_.behind(), pending_.position.instruction + 1, true);
+  if (is_pending_) self.settle(pending_.code->behind, pending_.position.instruction + 1, true);
   self.events_ = std::exchange(self.asked_for_, {});
   self.tell_events();
   if (!ended_) self.end();

@@ -3,6 +3,7 @@
 // where the run goes on, which is known when the next one is.
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,7 +23,7 @@ class StepTool : public Tool, private StepLogListener {
  public:
   explicit StepTool(ExportFile file);
   Wants wants() const override { return {.executions = true, .references = true, .events = true}; }
-  void* code(const StaticBlock& block) override { return const_cast<StaticBlock*>(&block); }
+  void* code(const StaticBlock& block) override;
   void run(void* mine, const Execution& execution, const Context& context) override;
   void event(const MachineEvent& event, const Context& context) override;
   /// Shares on disk have no spool.
@@ -40,7 +41,9 @@ class StepTool : public Tool, private StepLogListener {
   /// The run is over.
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
-  /// Facts from the machine that step() and happened() need, read after the step or event.
+  /// Facts from the machine that step() and happened() need, read after the step or event; step()
+  /// has some where has_facts() is true.
+  virtual bool has_facts() const { return false; }
   virtual std::string facts(const Execution&, const Context&) const { return {}; }
   virtual std::string facts(const MachineEvent&, const Context&) const { return {}; }
   /// What is written of a step follows from the step alone, so that parts of the run are written
@@ -54,8 +57,12 @@ class StepTool : public Tool, private StepLogListener {
   const StepTotals& totals() const { return totals_; }
 
  private:
-  void add(const Execution& execution, std::uint32_t instruction, std::uint32_t iteration,
-           std::span<const Reference> references, const Context& context);
+  void run_each(const std::vector<StepCode>& code, const Execution& execution,
+                const Context& context, ToldStep step);
+  const Reference* gather(const Reference* r, const Reference* end, std::uint32_t instruction,
+                          std::uint32_t moved);
+  bool is_logged(const ToldStep& step);
+  void begin(const ToldStep& step);
   void told_step(const ToldStep& step, std::span<const StepAccess> accesses) override;
   void told_event(const ToldEvent& event) override;
   void told_written(LinearAddr first, std::uint64_t instruction, const StepTotals& totals) override;
@@ -64,13 +71,16 @@ class StepTool : public Tool, private StepLogListener {
   void tell_events();
   void keep(const ToldStep& step);
   void keep_text();
+  void tell(std::unique_ptr<StepLog> log);
 
   ExportFile file_;
   Step pending_;
   bool is_pending_ = false;
-  std::vector<StepAccess> accesses_;  ///< of the pending one
-  std::vector<StepAccess> scratch_;
-  std::vector<ToldEvent> events_;     ///< after the pending one
+  std::vector<StepAccess> accesses_;        ///< of the pending one
+  std::string facts_;                       ///< the same
+  std::deque<std::vector<StepCode>> code_;  ///< that was shown, block by block
+  std::uint32_t numbers_ = 0;               ///< of instructions that have a number
+  std::vector<ToldEvent> events_;           ///< after the pending one
   std::vector<ToldEvent> asked_for_;  ///< by the next step, a software interrupt, and told before
   StepTotals totals_;
   bool isolated_ = false;  ///< page tables are; parts of a run learn that late

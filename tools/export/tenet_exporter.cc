@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "events/machine/cpu_traits.h"
 #include "replay/machine/code_place.h"
@@ -68,6 +69,7 @@ class TenetTool final : public StepTool {
   }
 
  private:
+  bool has_facts() const override { return true; }
   /// Registers, then the text of the accesses. It is told one instruction at a time, the machine
   /// right after it.
   std::string facts(const Execution& execution, const Context& context) const override {
@@ -80,7 +82,7 @@ class TenetTool final : public StepTool {
     const Registers now = registers_of(context.machine().engine(), count_);
     return {reinterpret_cast<const char*>(&now), sizeof now};
   }
-  static Registers registers_in(const std::string& facts) {
+  static Registers registers_in(std::string_view facts) {
     Registers r;
     std::memcpy(&r, facts.data(), sizeof r);
     return r;
@@ -99,7 +101,7 @@ class TenetTool final : public StepTool {
     line(after.ip, after, {});
   }
   /// Registers that have changed, the instruction pointer, accesses.
-  void line(LinearAddr ip, const std::optional<Registers>& registers, const std::string& accesses) {
+  void line(LinearAddr ip, const std::optional<Registers>& registers, std::string_view accesses) {
     text_.clear();
     auto out = std::back_inserter(text_);
     for (std::size_t i = 0; registers && i < count_; ++i) {

@@ -2,10 +2,10 @@
 // The run as most formats of others want it, instruction by instruction, and what is known of each
 // when it is told.
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "events/machine/address_space.h"
 #include "tools/host/tool.h"
@@ -20,16 +20,36 @@ struct StepAccess {
   bool write = false;
 };
 
+/// What every step needs of its instruction. StaticInstruction, which has it too, is so large that
+/// the host's caches hold little of a run.
+struct StepCode {
+  StepCode(const StaticInstruction& code, std::uint32_t its_number)
+      : instruction(&code),
+        linear(code.linear),
+        behind(code.behind()),
+        physical(code.physical),
+        number(its_number),
+        length(code.info.length),
+        control_flow(code.info.control_flow) {}
+
+  const StaticInstruction* instruction;
+  LinearAddr linear;
+  LinearAddr behind;  ///< of the next instruction
+  PhysAddr physical;
+  /// Stands for the instruction: a tool keeps in a table what it knows of it.
+  std::uint32_t number;
+  std::uint8_t length;
+  bool control_flow;
+};
+
 /// An instruction, or an iteration of a REP, before it is known where the run goes on.
 struct ToldStep {
-  const StaticInstruction* code = nullptr;
+  const StepCode* code = nullptr;
   Position position;
-  std::array<LinearAddr, 2> addresses{};  ///< of its KT record
-  std::uint8_t address_count = 0;
   std::uint32_t level = 0;           ///< that it ran at
   AddressSpaceId address_space = 0;  ///< CR3
   bool isolated_tables = false;      ///< Context::has_isolated_tables()
-  std::string facts;                 ///< what else its tool wants to know
+  std::string_view facts;            ///< what else its tool wants to know
 };
 
 /// An instruction, or an iteration of a REP.
@@ -42,8 +62,6 @@ struct Step : ToldStep {
   /// interrupt was taken in: it is begun anew.
   bool completes = true;
   bool is_last = false;  ///< nothing is told after it, and `next` is not known
-
-  LinearAddr behind() const { return code->behind(); }
 };
 
 /// An event where the steps around it are known.
