@@ -11,8 +11,8 @@ namespace citcat {
 inline void define_moment(const CommandParser& parser, std::string& at) {
   parser
       .add_option("--at", at,
-                  "Where to begin: a position N or N+K, begin, end, or divergence (where the "
-                  "replay first differs from the bus)")
+                  "Where to begin: a position N or N+K (P:N of processor P), begin, end, or "
+                  "divergence (where the replay first differs from the bus)")
       .show_default();
 }
 

@@ -414,8 +414,8 @@ CommandRun define_import(const CommandParser& parser) {
   parser
       .add_option("--on-chip", arguments->on_chip,
                   "How the bus shows an interrupt that has no acknowledge cycle: "
-                  "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR, such as "
-                  "30=io-write:20:60; may be repeated")
+                  "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or "
+                  "mem-read:ADDR[:VALUE], such as 30=io-write:20:60; may be repeated")
       .repeated();
   parser
       .add_option("--level", arguments->level,

@@ -508,7 +508,9 @@ CommandRun define_record(const CommandParser& parser) {
                   "File for values that cross no bus, such as RDTSC's (default: beside the "
                   "capture, .side.csv)")
       .type_name(kFileType);
-  parser.add_option("--cache", arguments->cache, "Cache between processor and monitor")
+  parser
+      .add_option("--cache", arguments->cache,
+                  "Cache between processor and monitor (default: i486)")
       .one_of({"none", "i486", "write-back", "pentium"});
   parser.add_option("--start", arguments->start,
                     "What starts the recording: driver, reset, address:HEX, symbol:NAME, "
