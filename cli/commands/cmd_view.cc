@@ -1,5 +1,8 @@
 // citcat view: a recording in a browser; the entries of IDtrace's files.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -11,11 +14,17 @@
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/machine/processor_argument.h"
 #include "cli/view/recording_view.h"
+#include "events/archive/recording_file.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
+#include "formats/io/once_input.h"
 
 namespace citcat {
 namespace {
+
+/// Runs that a page shows at most of an archive of several recordings: each is replayed, and its
+/// checkpoints are kept.
+constexpr std::size_t kRunsOfAPage = 16;
 
 struct ViewArguments {
   std::vector<std::string> files;
@@ -48,14 +57,35 @@ ExitCode view_idtrace(ViewArguments arguments, FileKind kind, const Console& con
   return ExitCode::ok;
 }
 
-/// Two that are compared, or all processors of one, or the one that was named.
-std::vector<std::string> viewed_names(const ViewArguments& arguments) {
+/// The recordings of an archive, as far as a page shows them; a captured suite of single
+/// instructions has thousands.
+std::vector<std::string> names_of_recordings(const std::string& archive, const Console& console) {
+  if (archive == "-" || is_once_input(archive) || parse_recording_name(archive).number)
+    return {archive};
+  const std::size_t count = RecordingFile::open(archive).recordings();
+  if (count < 2) return {archive};
+  if (count > kRunsOfAPage) {
+    console.warn(
+        fmt::format("{0} holds {1} recordings: the page shows the first {2}; {0}@{2} is "
+                    "the next one",
+                    archive, count, kRunsOfAPage));
+  }
+  std::vector<std::string> names;
+  for (std::size_t n = 0; n < std::min(count, kRunsOfAPage); ++n)
+    names.push_back(fmt::format("{}@{}", archive, n));
+  return names;
+}
+
+/// Two that are compared, or all processors or recordings of one archive, or the one that was
+/// named.
+std::vector<std::string> viewed_names(const ViewArguments& arguments, const Console& console) {
   std::vector<std::string> names;
   for (const std::string& file : arguments.files) {
     names.push_back(arguments.processor.number ? arguments.processor.name(file) : file);
   }
   if (arguments.recording.compare || arguments.processor.number) return names;
-  return names_of_processors(names.front());
+  if (arguments.recording.machine) return names_of_processors(names.front());
+  return names_of_recordings(names.front(), console);
 }
 
 ExitCode run_view(ViewArguments arguments, const Console& console) {
@@ -84,7 +114,7 @@ ExitCode run_view(ViewArguments arguments, const Console& console) {
   if (!recording.compare && !arguments.processor.number) {
     recording.machine = find_machine(arguments.view.file);
   }
-  recording.recordings = viewed_names(arguments);
+  recording.recordings = viewed_names(arguments, console);
   recording.from = parse_number("--from", arguments.from).value_or(0);
   recording.to = parse_number("--to", arguments.to);
   return view_recordings(recording, console);

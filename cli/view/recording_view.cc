@@ -154,20 +154,21 @@ void serve(const ViewedRuns& runs, const RecordingViewArguments& arguments,
 void export_runs(const ViewedRuns& runs, const RecordingViewArguments& arguments,
                  const Console& console) {
   std::vector<view::ExportedRun> exported;
-  for (const auto& run : runs.all) {
+  for (std::size_t i = 0; i < runs.all.size(); ++i) {
+    const std::unique_ptr<ViewedRecording>& run = runs.all[i];
+    const std::string& name = arguments.recordings[i];
     run->look_to(~std::uint64_t{0});
     const std::uint64_t end = run->view().index().told_to();
     // A run without instructions has a beginning, too.
     if (arguments.from >= end && arguments.from != 0) {
-      throw UsageError(fmt::format("--from {}: the run has {} instructions", arguments.from, end));
+      throw UsageError(fmt::format("--from {}: {} has {} instructions", arguments.from, name, end));
     }
     view::ExportedRun& one = exported.emplace_back();
     one.view = &run->view();
     one.range = {arguments.from, std::min(arguments.to.value_or(end), end)};
     if (one.range.to <= one.range.from && end != 0) {
-      throw UsageError(
-          fmt::format("--to {}: expected more than --from {}; the run has {} instructions",
-                      one.range.to, one.range.from, end));
+      throw UsageError(fmt::format("--to {}: expected more than --from {}; {} has {} instructions",
+                                   one.range.to, one.range.from, name, end));
     }
     one.all = view::ExportRange{0, end};
   }

@@ -161,6 +161,26 @@ TEST_F(ReadableArchives, OfSeveralRecordingsAreSlimmedWhole) {
   EXPECT_EQ(nlohmann::json::parse(good({"info", "one.citcat", "--json"})).at("recordings"), 1);
 }
 
+TEST_F(ReadableArchives, OfSeveralRecordingsAreShownOnOnePageAsFarAsItGoes) {
+  const auto shown = [&](std::size_t recordings) {
+    write_file(file("t.MOO"), test::moo_file("8086", nops(recordings, true, 0)));
+    good({"import", "t.MOO", "-o", "r.citcat"});
+    const ProcessResult result = run({"view", "r.citcat", "--export", "page.html"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return std::pair{read_file(file("page.html")), result.err};
+  };
+  const auto [three, said_of_three] = shown(3);
+  EXPECT_NE(three.find(R"("runs":["r.citcat@0","r.citcat@1","r.citcat@2"])"), std::string::npos);
+  EXPECT_EQ(said_of_three.find("holds"), std::string::npos) << said_of_three;
+  const auto [many, said_of_many] = shown(18);
+  EXPECT_NE(many.find(R"("r.citcat@15"])"), std::string::npos);
+  EXPECT_NE(
+      said_of_many.find("holds 18 recordings: the page shows the first 16; r.citcat@16 is the "
+                        "next one"),
+      std::string::npos)
+      << said_of_many;
+}
+
 TEST_F(ReadableArchives, OfSeveralRecordingsAreToldAsSuchWhereOneIsTaken) {
   write_file(file("t.MOO"), test::moo_file("8086", nops(3, true, 0)));
   good({"import", "t.MOO", "-o", "r.citcat"});
