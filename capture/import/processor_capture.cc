@@ -85,8 +85,15 @@ void ProcessorCapture::fail(const std::string& wrong) const {
   throw FormatError(file_->input().name(), file_->where(first_), "bus record: " + wrong);
 }
 
-/// The next record of all processors. False at the end.
+/// The next record of a processor or another bus master. False at the end.
 bool ProcessorCapture::read_record(ProcessorRecord& out) {
+  do {
+    if (!read_any_record(out)) return false;
+  } while (out.kind == ProcessorRecord::Kind::high);
+  return true;
+}
+
+bool ProcessorCapture::read_any_record(ProcessorRecord& out) {
   if (at_end_) return false;
   if (records_.empty()) {
     records_ = file_->next();
@@ -103,6 +110,12 @@ bool ProcessorCapture::read_record(ProcessorRecord& out) {
   records_ = records_.subspan(kBusRecordBytes);
   ++first_;
   const bool is_reached = out.kind == ProcessorRecord::Kind::reached;
+  if (out.kind == ProcessorRecord::Kind::high) {
+    upper_ = std::uint64_t{record.address} << 32;
+    ++record_;
+    return true;
+  }
+  give_address(out);
   if (is_reached && out.agent == processor_)
     info_.reached = Position{record.instructions, record.iterations};
   // The mark at the end of an interrupted capture has no clock.
@@ -121,6 +134,13 @@ bool ProcessorCapture::read_record(ProcessorRecord& out) {
   }
   ++record_;
   return true;
+}
+
+/// Completes an address of which the record has the lower half.
+void ProcessorCapture::give_address(ProcessorRecord& record) const {
+  record.upper = upper_;
+  if (record.kind == ProcessorRecord::Kind::note && record.note.kind != BusNote::Kind::message)
+    record.note.address.value |= upper_;
 }
 
 /// The clock of all, and whether it tells who was first.
@@ -181,12 +201,14 @@ bool ProcessorCapture::is_beginning(const ProcessorRecord& record) {
     case ProcessorRecord::Kind::cut:
     case ProcessorRecord::Kind::reached:
       return true;
+    case ProcessorRecord::Kind::high:
     case ProcessorRecord::Kind::transaction:
       break;
   }
   if ((record.record.flags & kStateWindow) == 0 || startup_) return false;
   BusTransaction t;
   BusRecordDecoder().decode(record.record, fields_, t);
+  t.address.value |= record.upper;
   (void)dump_.take(t);
   return true;
 }
@@ -229,6 +251,7 @@ void ProcessorCapture::give_own(const ProcessorRecord& record) {
     }
   } else {
     decoder_.decode(record.record, fields_, t);
+    if (t.is_memory()) t.address.value |= record.upper;
     if (decoder_.learnt()) {
       const BusModel seen = decoder_.seen();
       if (!width_declared_) info_.bus.bus_bytes = seen.bus_bytes;
@@ -345,6 +368,13 @@ bool shows_processors(const std::vector<std::string>& paths, const CaptureOption
   return format->id == "native" && native_shows_processors(paths.front());
 }
 
+std::string format_of_processor(const std::string& path, const CaptureOptions& options,
+                                unsigned processor) {
+  if (!shows_processors({path}, options)) throw UsageError(path + " is a capture of one processor");
+  return (is_native({path}, options) ? "native" : kMonitorsFormat) +
+         (":" + std::to_string(processor));
+}
+
 std::unique_ptr<ProcessorCapture> open_processor_capture(const std::vector<std::string>& paths,
                                                          const CaptureOptions& options,
                                                          unsigned processor) {
@@ -366,7 +396,8 @@ std::unique_ptr<CaptureReader> open_processor_records(const std::vector<std::str
   // A damaged header may claim several processors: damage is said before anything is asked for.
   open_records(paths.front(), native);
   throw UsageError(paths.front() + " shows several processors: say which one with --format " +
-                   (native ? "native" : kMonitorsFormat) + ":P (import takes all of them)");
+                   (native ? "native" : kMonitorsFormat) +
+                   ":P (of dump, --processor P; import takes all of them)");
 }
 
 }  // namespace citcat

@@ -50,6 +50,8 @@ class ProcessorCapture final : public CaptureReader {
 
  private:
   bool read_record(ProcessorRecord& out);
+  bool read_any_record(ProcessorRecord& out);
+  void give_address(ProcessorRecord& record) const;
   void follow_clock(const BusRecord& record, std::uint8_t agent);
   void read_beginning();
   bool is_beginning(const ProcessorRecord& record);
@@ -75,6 +77,7 @@ class ProcessorCapture final : public CaptureReader {
   std::size_t first_ = 0;  ///< ordinal of the first of `records_` within what was read
   std::uint64_t record_ = 0, clock_ = 0, own_clock_ = 0, index_ = 0;
   std::uint64_t last_instruction_ = 0;
+  std::uint64_t upper_ = 0;  ///< ProcessorRecord::upper
   std::uint32_t last_clock_ = 0;
   std::uint8_t last_agent_ = kNoProcessor;
   bool at_end_ = false, any_ = false;
@@ -95,6 +98,9 @@ std::unique_ptr<CaptureReader> open_processor_records(const std::vector<std::str
                                                       const CaptureOptions& options);
 /// Whether a capture is one of several processors, in whatever format, and the format names none.
 bool shows_processors(const std::vector<std::string>& paths, const CaptureOptions& options);
+/// CaptureOptions::format for the share of one. UsageError for a capture of one processor.
+std::string format_of_processor(const std::string& path, const CaptureOptions& options,
+                                unsigned processor);
 /// The share of one.
 std::unique_ptr<ProcessorCapture> open_processor_capture(const std::vector<std::string>& paths,
                                                          const CaptureOptions& options,

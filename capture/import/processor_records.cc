@@ -109,11 +109,15 @@ std::string read_processor_record(const BusRecord& record, RecordDialect dialect
     default:
       break;
   }
-  if (r.type == type_code(BusRecordType::stand_in) || r.type == type_code(BusRecordType::high))
-    return "type: memory beyond 4 GiB cannot be shown in a capture of several processors";
+  if (r.type == type_code(BusRecordType::stand_in))
+    return "type: stand-ins for memory beyond 4 GiB cannot be shown of several processors";
   if (std::string wrong = check_bus_record(r, bus_bytes); !wrong.empty()) return wrong;
   if (r.type == type_code(BusRecordType::cut)) out.kind = ProcessorRecord::Kind::cut;
   if (r.type == type_code(BusRecordType::reached)) out.kind = ProcessorRecord::Kind::reached;
+  if (r.type == type_code(BusRecordType::high)) {
+    out.kind = ProcessorRecord::Kind::high;
+    return "";
+  }
   if (out.agent < kMostProcessors) return "";
   if (r.type != type_code(BusRecordType::data_write) || r.size > sizeof out.note.data)
     return refuse_agent(out.agent);

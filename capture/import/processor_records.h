@@ -25,8 +25,10 @@ struct ProcessorRecord {
     startup,      ///< SIPI, with the vector in data[0]
     cut,          ///< the capture was interrupted
     reached,      ///< how far the processor has come by the end
+    high,         ///< nobody's: the upper half of addresses from here on
   };
   Kind kind = Kind::transaction;
+  std::uint64_t upper = 0;  ///< bits 32 to 51 of its address in memory, for whoever reads all
   std::uint64_t clock = 0;  ///< for whoever reads all of them: without a wrap
   std::uint8_t agent = 0;   ///< the processor that drove it, or one of the other bus masters
   bool shared = false, locked = false;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "capture/bus/source.h"
+#include "capture/import/processor_capture.h"
 #include "capture/import/record_csv.h"
 #include "capture/import/unknown_file.h"
 #include "cli/analysis/scope_arguments.h"
@@ -487,6 +488,10 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
     throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
   }
   if (kind == FileKind::recording) options.file = options.processor.name(options.file);
+  if (kind == FileKind::capture && options.processor.number) {
+    options.capture.format =
+        format_of_processor(options.file, options.capture.options(), *options.processor.number);
+  }
   if (options.scope.selects()) {
     if (kind != FileKind::recording) {
       throw FormatError(options.file, 0,

@@ -79,8 +79,8 @@ void decode_bus_notes(ByteReader& in, std::vector<BusNote>& notes) {
   for (std::size_t i = 0; i < count; ++i) {
     BusNote note = note_of(shape[i], in);
     note.clock = clock[i];
-    if (address[i] > 0xffffffff) in.fail("addresses of notes: expected 32 bits");
-    note.address = PhysAddr{static_cast<std::uint32_t>(address[i])};
+    if (address[i] >> kAddressBits != 0) in.fail("addresses of notes: expected 52 bits");
+    note.address = PhysAddr{address[i]};
     note.data = data[i];
     notes.push_back(note);
   }

@@ -14,15 +14,17 @@ namespace citcat {
 /// Bytes of one part. A run touches little of most pages, and what is kept of each byte is several.
 inline constexpr std::uint32_t kBusPart = 512;
 
+inline std::uint64_t bus_part(PhysAddr address) { return address.value / kBusPart; }
+
 /// Calls `fn` with each part that bytes lie in: its number, where in it they begin, where among the
 /// bytes, and how many there are.
 template <typename Fn>
 void for_bus_parts(PhysAddr address, std::size_t size, Fn fn) {
   for (std::size_t i = 0; i < size;) {
-    const std::uint32_t here = address.plus32(static_cast<std::uint32_t>(i)).low32();
-    const std::uint32_t at = here % kBusPart;
+    const PhysAddr here = address.plus32(static_cast<std::uint32_t>(i));
+    const std::uint32_t at = here.offset_in(kBusPart);
     const std::size_t n = std::min<std::size_t>(size - i, kBusPart - at);
-    fn(here / kBusPart, at, i, n);
+    fn(bus_part(here), at, i, n);
     i += n;
   }
 }
@@ -33,7 +35,7 @@ template <typename Part>
 class BusParts {
  public:
   /// Null where it has not been made.
-  Part* find(std::uint32_t number) const {
+  Part* find(std::uint64_t number) const {
     if (number == number_ && part_ != nullptr) return part_;
     const auto its = parts_.find(number);
     if (its == parts_.end()) return nullptr;
@@ -43,7 +45,7 @@ class BusParts {
 
   /// `fill` is called with one that has been made.
   template <typename Fill>
-  Part& find_or_make(std::uint32_t number, Fill fill) {
+  Part& find_or_make(std::uint64_t number, Fill fill) {
     if (Part* const its = find(number)) return *its;
     std::unique_ptr<Part>& its = parts_[number];
     its = std::make_unique<Part>();
@@ -51,13 +53,13 @@ class BusParts {
     number_ = number;
     return *(part_ = its.get());
   }
-  Part& find_or_make(std::uint32_t number) {
+  Part& find_or_make(std::uint64_t number) {
     return find_or_make(number, [](Part&) {});
   }
 
  private:
-  std::unordered_map<std::uint32_t, std::unique_ptr<Part>> parts_;
-  mutable std::uint32_t number_ = 0;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Part>> parts_;
+  mutable std::uint64_t number_ = 0;
   mutable Part* part_ = nullptr;  ///< the one found last
 };
 

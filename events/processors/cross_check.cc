@@ -1,6 +1,7 @@
 #include "events/processors/cross_check.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -26,8 +27,8 @@ std::string hex_bytes(std::span<const std::uint8_t> bytes) {
 }
 
 std::string hex_address(PhysAddr a) {
-  char digits[12];
-  std::snprintf(digits, sizeof digits, "%08x", a.low32());
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "%08" PRIx64, a.value);
   return digits;
 }
 
@@ -75,7 +76,7 @@ std::string CrossCheck::who(const Part& its, std::uint32_t offset) const {
 void CrossCheck::write(std::uint8_t writer, PhysAddr address, std::span<const std::uint8_t> bytes,
                        std::uint64_t transaction) {
   for_bus_parts(address, bytes.size(),
-                [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                [&](std::uint64_t number, std::uint32_t at, std::size_t i, std::size_t n) {
                   Part& its = parts_.find_or_make(number);
                   std::memcpy(its.value.data() + at, bytes.data() + i, n);
                   std::memset(its.writer.data() + at, writer, n);
@@ -122,7 +123,7 @@ bool CrossCheck::is_of_another(const SharedEvent& event) const {
 std::uint32_t CrossCheck::first_other(const BusTransaction& t) {
   std::uint32_t first = t.size;
   for_bus_parts(t.address, t.size,
-                [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                [&](std::uint64_t number, std::uint32_t at, std::size_t i, std::size_t n) {
                   if (first != t.size) return;
                   Part& its = parts_.find_or_make(number);
                   for (const std::size_t end = i + n; i < end; ++i, ++at) {

@@ -71,9 +71,9 @@ class CrossCheck {
     bool of_another = false;  ///< of a device: is_of_another()
   };
 
-  static std::uint32_t offset(PhysAddr a) { return a.low32() % kBusPart; }
-  Part& part(PhysAddr a) { return parts_.find_or_make(a.low32() / kBusPart); }
-  const Part* known_part(PhysAddr a) const { return parts_.find(a.low32() / kBusPart); }
+  static std::uint32_t offset(PhysAddr a) { return a.offset_in(kBusPart); }
+  Part& part(PhysAddr a) { return parts_.find_or_make(bus_part(a)); }
+  const Part* known_part(PhysAddr a) const { return parts_.find(bus_part(a)); }
   void read(const SharedEvent& event);
   std::uint32_t first_other(const BusTransaction& t);
   bool is_of_another(const SharedEvent& event) const;

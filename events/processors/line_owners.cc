@@ -9,13 +9,13 @@ namespace citcat {
 LineOwners::Line LineOwners::line(PhysAddr address) {
   return line_of(
       parts_.find_or_make(
-          address.low32() / kBusPart,
+          bus_part(address),
           [this](Lines& made) { made.resize(kBusPart / line_bytes_ * processors_, Copy::none); }),
       address);
 }
 
 std::optional<std::uint8_t> LineOwners::owner(PhysAddr address) const {
-  Lines* const lines = parts_.find(address.low32() / kBusPart);
+  Lines* const lines = parts_.find(bus_part(address));
   if (lines == nullptr) return std::nullopt;
   const Line its = line_of(*lines, address);
   for (std::size_t i = 0; i < its.size(); ++i) {

@@ -37,7 +37,7 @@ class LineOwners {
 
   Line line(PhysAddr address);
   Line line_of(Lines& lines, PhysAddr address) const {
-    return std::span(lines).subspan(address.low32() % kBusPart / line_bytes_ * processors_,
+    return std::span(lines).subspan(address.offset_in(kBusPart) / line_bytes_ * processors_,
                                     processors_);
   }
   void drop_others(Line line, std::uint8_t processor);

@@ -18,14 +18,14 @@ class KnownMemory {
 
   void write(PhysAddr address, std::span<const std::uint8_t> bytes) {
     for_bus_parts(address, bytes.size(),
-                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                  [&](std::uint64_t number, std::uint32_t at, std::size_t i, std::size_t n) {
                     std::memcpy(part(number).data() + at, bytes.data() + i, n);
                   });
   }
 
   void read(PhysAddr address, std::span<std::uint8_t> bytes) {
     for_bus_parts(address, bytes.size(),
-                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                  [&](std::uint64_t number, std::uint32_t at, std::size_t i, std::size_t n) {
                     std::memcpy(bytes.data() + i, part(number).data() + at, n);
                   });
   }
@@ -33,7 +33,7 @@ class KnownMemory {
  private:
   using Bytes = std::array<std::uint8_t, kBusPart>;
 
-  Bytes& part(std::uint32_t number) {
+  Bytes& part(std::uint64_t number) {
     return parts_.find_or_make(number, [&](Bytes& made) {
       const PhysAddr begin{number * kBusPart};
       if (const MemoryImage::Page* const initial = image_.find(begin.page()))
@@ -54,7 +54,7 @@ class SharedBus::Memory {
   void get(PhysAddr address, std::span<std::uint8_t> bytes,
            std::bitset<kMaxTransactionBytes>& known) const {
     for_bus_parts(address, bytes.size(),
-                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                  [&](std::uint64_t number, std::uint32_t at, std::size_t i, std::size_t n) {
                     const Part* const part = parts_.find(number);
                     if (part == nullptr) return;
                     for (std::size_t k = 0; k < n; ++k) {
@@ -66,7 +66,7 @@ class SharedBus::Memory {
   }
   void set(PhysAddr address, std::span<const std::uint8_t> bytes) {
     for_bus_parts(address, bytes.size(),
-                  [&](std::uint32_t number, std::uint32_t at, std::size_t i, std::size_t n) {
+                  [&](std::uint64_t number, std::uint32_t at, std::size_t i, std::size_t n) {
                     Part& part = parts_.find_or_make(number);
                     std::memcpy(part.value.data() + at, bytes.data() + i, n);
                     for (std::size_t k = at; k < at + n; ++k) part.known.set(k);

@@ -113,6 +113,40 @@ TEST_F(CrossChecks, AnAccessWithoutACountAmongOthersMayBeAnotherProcessors) {
   EXPECT_EQ(check_.result().contradictions, 1u) << "processor 1 has no counts at all";
 }
 
+/// The lower halves of the addresses are the same.
+TEST_F(CrossChecks, MemoryBeyond4GiBIsNotThatBelow) {
+  constexpr PhysAddr kFar{0x1'0000'1000}, kFarther{0x2'0000'1000};
+  constexpr PhysAddr kDevicesBelow{0xfee01000}, kLikeDevices{0x1'fee0'1000};
+  read(0, {1});
+  memory(1, BusOp::data_write, kFar, {2});
+  memory(1, BusOp::data_write, kFarther, {3});
+  memory(0, BusOp::data_read, kFar, {2}, 0, 0);
+  memory(0, BusOp::data_read, kFarther, {3}, 0, 1);
+  read(1, {1});
+  memory(0, BusOp::data_read, kDevicesBelow, {1});
+  memory(1, BusOp::data_read, kDevicesBelow, {2});
+  memory(0, BusOp::data_read, kLikeDevices, {4});
+  EXPECT_EQ(reason(), "");
+  EXPECT_EQ(check_.result().from_others, 2u);
+  memory(1, BusOp::data_read, kLikeDevices, {5});
+  EXPECT_NE(reason().find("nobody wrote"), std::string::npos);
+  EXPECT_EQ(check_.result().first->expected,
+            "04 at 1fee01000, as it was first read; nobody has written it");
+}
+
+TEST_F(CrossChecks, LinesBeyond4GiBAreNotThoseBelow) {
+  constexpr PhysAddr kFar{0x1'0000'1000};
+  const auto fill_far = [&](std::uint8_t processor, unsigned flags) {
+    for (const std::uint32_t part : {0u, 16u}) {
+      memory(processor, BusOp::data_read, kFar.plus32(part), std::vector<std::uint8_t>(16),
+             kLine | flags);
+    }
+  };
+  fill(0, kStoreFill);
+  fill_far(1, 0);  // the other one's line has nothing to do with it
+  EXPECT_EQ(reason(), "");
+}
+
 TEST_F(CrossChecks, ALockedOperandInTwoPartsIsOneAccess) {
   constexpr PhysAddr kLow{0x2ffe}, kHigh{0x3000}, kElsewhere{0x4000};
   const auto access = [&](BusOp op, PhysAddr at) { memory(0, op, at, {1, 2}, kLocked); };

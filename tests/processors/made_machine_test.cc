@@ -100,6 +100,40 @@ TEST_F(MadeMachines, OneIsStartedOnceMore) {
   EXPECT_GE(starts, 2u);
 }
 
+/// A record between others says where in memory those behind it are.
+TEST_F(MadeMachines, AreReadWithTheirMemoryBeyond4GiB) {
+  constexpr std::uint8_t kHigh = 22;
+  MadeMachine made = made_machine({2, 5});
+  store(made);
+  const auto shown = [&](const std::string& processor) {
+    return good({"dump", "bus.bin", "--processor", processor});
+  };
+  const std::string below[] = {shown("0"), shown("1")};
+  std::vector<MadeRecord> records;
+  for (const MadeRecord& r : made.records) {
+    const bool moves = r.address >= 0x500 && r.address < 0x50c;
+    MadeRecord high;
+    high.type = kHigh;
+    high.count = ~std::uint64_t{0};
+    high.address = 0x12345;
+    if (moves) records.push_back(high);
+    records.push_back(r);
+    high.address = 0;
+    if (moves) records.push_back(high);
+  }
+  made.records = records;
+  for (const bool native : {false, true}) {
+    store(made, native);
+    for (const std::string processor : {"0", "1"}) {
+      std::string far = good({"dump", "bus.bin", "--processor", processor});
+      EXPECT_NE(far.find("1234500000500"), std::string::npos) << far;
+      for (std::size_t at = 0; (at = far.find("123450000050", at)) != std::string::npos;)
+        far.replace(at, 12, "0000050");
+      EXPECT_EQ(far, below[processor == "0" ? 0 : 1]);
+    }
+  }
+}
+
 TEST_F(MadeMachines, ProcessesSideBySideSayTheSame) {
   store(made_machine({2, 3}));
   import();
@@ -439,6 +473,8 @@ TEST_F(MadeMachines, ACaptureOfOneProcessorIsNoneOfThem) {
   EXPECT_THAT(info.err, HasSubstr("say which one with --format machine-smp:P"));
   const Json one = Json::parse(good({"info", "bus.bin", "--format", "machine-smp:1", "--json"}));
   EXPECT_GT(one.at("transactions"), 0);
+  EXPECT_THAT(run({"dump", "bus.bin"}).err, HasSubstr("of dump, --processor P"));
+  EXPECT_EQ(run({"dump", "bus.bin", "--processor", "14"}).exit_code, 2);
   const ProcessResult mixed = run({"info", "bus.bin", "--format", "machine"});
   EXPECT_EQ(mixed.exit_code, 3);
   EXPECT_THAT(mixed.err, HasSubstr("a record of processor 1"));

@@ -64,9 +64,9 @@ void RaceTool::compare(const Place& before, const ProcessorAccess& a, bool befor
 void RaceTool::access(const ProcessorAccess& a) {
   if (a.kind == AccessKind::walk) return;  // no instruction's own
   constexpr std::uint32_t kDwordBytes = 4;
-  const std::uint32_t begin = a.address.low32() / kDwordBytes;
-  const std::uint32_t end = (a.address.low32() + a.size - 1) / kDwordBytes;
-  for (std::uint32_t number = begin; number <= end; ++number) {
+  const std::uint64_t begin = a.address.value / kDwordBytes;
+  const std::uint64_t end = (a.address.value + a.size - 1) / kDwordBytes;
+  for (std::uint64_t number = begin; number <= end; ++number) {
     Dword& dword = dwords_[number];
     if (a.locked || !dword.synchronized.empty()) {
       synchronize(dword, a);
@@ -136,7 +136,7 @@ void RaceTool::report(Report& out) const {
   for (std::size_t i = 0; i < std::min(top_, all.size()); ++i) {
     const Race& race = *all[i];
     const std::string kind = race.both_write ? "both write" : "one writes";
-    table.row({hexadecimal(race.address.low32()), kind + (knows_order_ ? "" : ", order not known"),
+    table.row({hexadecimal(race.address.value), kind + (knows_order_ ? "" : ", order not known"),
                race.times, position(race.first), code_place(symbols_, race.first.instruction),
                calls_of(race.first), position(race.second),
                code_place(symbols_, race.second.instruction), calls_of(race.second)});

@@ -63,7 +63,7 @@ class RaceTool final : public MachineListener {
   std::size_t processors_, top_;
   bool knows_order_;
   std::vector<Clock> clocks_;
-  std::unordered_map<std::uint32_t, Dword> dwords_;
+  std::unordered_map<std::uint64_t, Dword> dwords_;
   std::map<std::pair<LinearAddr, LinearAddr>, Race> races_;  ///< by instructions, the lower first
   std::array<Clock, 256> sent_;  ///< with the last message of each vector
   CallContexts calls_;

@@ -52,7 +52,7 @@ void SharingTool::read(Line& line, const ProcessorAccess& a, std::uint32_t first
 }
 
 void SharingTool::follow_lock(const ProcessorAccess& a) {
-  const std::uint32_t dword = a.address.low32() / 4;
+  const std::uint64_t dword = a.address.value / 4;
   const auto known = locks_.find(dword);
   if (!a.locked && known == locks_.end()) return;
   Lock& lock = known != locks_.end() ? known->second : locks_[dword];
@@ -84,9 +84,9 @@ void SharingTool::access(const ProcessorAccess& a) {
   const auto self = static_cast<std::uint16_t>(1U << a.processor);
   for (std::uint32_t done = 0; done < a.size;) {
     const PhysAddr at = a.address.plus32(done);
-    const std::uint32_t first = at.low32() % line_bytes_;
+    const std::uint32_t first = at.offset_in(line_bytes_);
     const std::uint32_t size = std::min<std::uint32_t>(a.size - done, line_bytes_ - first);
-    Line& line = lines_[at.low32() / line_bytes_];
+    Line& line = lines_[at.value / line_bytes_];
     line.touched |= self;
     if (a.locked && a.write) ++line.locked;
     if (a.write) {
@@ -110,7 +110,7 @@ void SharingTool::access(const ProcessorAccess& a) {
 }
 
 void SharingTool::report_lines(Report& out) const {
-  std::vector<std::pair<std::uint32_t, const Line*>> shared;
+  std::vector<std::pair<std::uint64_t, const Line*>> shared;
   std::uint64_t lines = 0, without = 0, moves = 0;
   for (const auto& [number, line] : lines_) {
     if (std::popcount(line.touched) < 2 || line.wrote == 0 || line.moves == 0) continue;
@@ -134,7 +134,7 @@ void SharingTool::report_lines(Report& out) const {
                             {"locked", "locked", ""}});
   for (std::size_t i = 0; i < std::min(top_, shared.size()); ++i) {
     const auto& [number, line] = shared[i];
-    table.row({hexadecimal(std::uint64_t{number} * line_bytes_), line->moves, line->bytes,
+    table.row({hexadecimal(number * line_bytes_), line->moves, line->bytes,
                std::string(line->bytes == 0 ? "false" : "true"),
                static_cast<std::uint64_t>(std::popcount(line->wrote)), line->locked});
   }
@@ -160,7 +160,7 @@ void SharingTool::report_pairs(Report& out) const {
 }
 
 void SharingTool::report_locks(Report& out) const {
-  std::vector<std::pair<std::uint32_t, const Lock*>> used;
+  std::vector<std::pair<std::uint64_t, const Lock*>> used;
   for (const auto& [dword, lock] : locks_) {
     if (sum(lock.handed) != 0) used.emplace_back(dword, &lock);
   }
@@ -177,8 +177,8 @@ void SharingTool::report_locks(Report& out) const {
   for (std::size_t i = 0; i < std::min(top_, used.size()); ++i) {
     const Lock& lock = *used[i].second;
     for (std::size_t p = 0; p < processors_; ++p) {
-      table.row({hexadecimal(std::uint64_t{used[i].first} * 4), std::uint64_t{p}, lock.locked[p],
-                 lock.handed[p], lock.waits[p], lock.waited[p]});
+      table.row({hexadecimal(used[i].first * 4), std::uint64_t{p}, lock.locked[p], lock.handed[p],
+                 lock.waits[p], lock.waited[p]});
     }
   }
 }

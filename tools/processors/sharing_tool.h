@@ -64,9 +64,9 @@ class SharingTool final : public MachineListener {
   std::function<std::uint64_t()> clock_;
   std::size_t top_;
   const Symbols& symbols_;
-  std::unordered_map<std::uint32_t, Line> lines_;
+  std::unordered_map<std::uint64_t, Line> lines_;
   std::map<Pair, std::pair<std::uint64_t, std::uint64_t>> pairs_;  ///< times, bytes
-  std::unordered_map<std::uint32_t, Lock> locks_;                  ///< by dword
+  std::unordered_map<std::uint64_t, Lock> locks_;                  ///< by dword
   std::vector<std::uint64_t> bytes_;                               ///< from * processors + to
 };
 

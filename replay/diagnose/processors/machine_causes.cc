@@ -84,11 +84,11 @@ class MachineCauses {
   /// The first of the transactions in which a line goes, and the last one; others are both.
   bool begins(const SharedEvent& event) const {
     const BusTransaction& t = event.t;
-    return event.note || !t.has(kLine) || t.address.low32() % line_bytes_ == 0;
+    return event.note || !t.has(kLine) || t.address.offset_in(line_bytes_) == 0;
   }
   bool ends(const SharedEvent& event) const {
     const BusTransaction& t = event.t;
-    return event.note || !t.has(kLine) || (t.address.low32() + t.size) % line_bytes_ == 0;
+    return event.note || !t.has(kLine) || t.address.plus32(t.size).offset_in(line_bytes_) == 0;
   }
   std::uint8_t line_parts(const BusTransaction& t) const {
     const bool in_parts = t.has(kLine) && t.size < line_bytes_;
@@ -169,7 +169,7 @@ void MachineCauses::add(MachineCause cause, std::uint64_t clock) {
       static_cast<int>(cause.kind), unsigned{cause.change.what.processor}, cause.change.what.index,
       cause.change.what.is_note, unsigned{cause.change.to},
       cause.change.position.value_or(Position{}).instruction ^ cause.change.behind.index ^
-          cause.change.note.address.low32() ^ cause.change.flags);
+          cause.change.note.address.value ^ cause.change.flags);
   if (!told_.insert(key).second) return;
   cause.price += 0.001 * static_cast<double>(std::min<std::uint64_t>(distance(clock), 500));
   found_.push_back(std::move(cause));
@@ -179,7 +179,7 @@ void MachineCauses::given(const std::vector<ShownEvent>& events, std::size_t i) 
   const ShownEvent& its = events[i];
   if (its.event.note) return give_note(its);
   const BusTransaction& t = its.event.t;
-  const bool second_part = t.has(kLine) && t.address.low32() % line_bytes_ != 0;
+  const bool second_part = t.has(kLine) && t.address.offset_in(line_bytes_) != 0;
   if (second_part || t.op > BusOp::interrupt_acknowledge) {
     if (t.op != BusOp::nmi) return;
   }
@@ -246,13 +246,13 @@ void MachineCauses::give_note(const ShownEvent& its) {
     cause.change.to = static_cast<std::uint8_t>(to);
     cause.text = fmt::format(
         "it was processor {} that made the line {:08x} its own at clock {}, and not processor {}",
-        to, note.address.low32(), note.clock, note.processor);
+        to, note.address.value, note.clock, note.processor);
     add(cause, its.clock);
   }
   cause.kind = MachineCauseKind::extra_invalidation;
   cause.change.kind = BusChange::Kind::drop;
   cause.text = fmt::format("processor {} did not make the line {:08x} its own at clock {}",
-                           note.processor, note.address.low32(), note.clock);
+                           note.processor, note.address.value, note.clock);
   cause.price = is_trouble(its) ? 0.9 : 2;
   add(std::move(cause), its.clock);
 }
@@ -264,12 +264,12 @@ void MachineCauses::of_another_line(std::size_t i) {
   const BusNote& note = *its.event.note;
   const std::uint8_t p = note.processor;
   const Position from = before(p, near_.events, i), until = behind(p, near_.events, i);
-  std::set<std::uint32_t> lines;
+  std::set<std::uint64_t> lines;
   for (const ReplayedAccess& a : views_[p].accesses) {
     if (a.op != BusOp::data_write || a.position < from || until < a.position) continue;
-    const std::uint32_t line = a.address.low32() / line_bytes_ * line_bytes_;
+    const std::uint64_t line = a.address.begin_of(line_bytes_).value;
     constexpr std::size_t kMostLines = 6;
-    if (line == note.address.low32() || lines.size() == kMostLines || !lines.insert(line).second)
+    if (line == note.address.value || lines.size() == kMostLines || !lines.insert(line).second)
       continue;
     MachineCause cause;
     cause.kind = MachineCauseKind::wrong_line;
@@ -282,7 +282,7 @@ void MachineCauses::of_another_line(std::size_t i) {
     cause.text = fmt::format(
         "at clock {} processor {} made the line {:08x} its own, at its instruction {}, and not the "
         "line {:08x}",
-        note.clock, p, line, a.position.instruction, note.address.low32());
+        note.clock, p, line, a.position.instruction, note.address.value);
     cause.price = is_trouble(its) ? 0.85 : 1.9;
     add(std::move(cause), its.clock);
   }
@@ -294,7 +294,7 @@ void MachineCauses::filled(std::size_t i) {
   if (!trouble_.is_contradiction || its.event.note || its.clock > trouble_.clock) return;
   const BusTransaction& t = its.event.t;
   const bool reads = t.op == BusOp::data_read || t.op == BusOp::code_read;
-  if (!reads || !t.has(kLine) || t.address.low32() % line_bytes_ != 0) return;
+  if (!reads || !t.has(kLine) || t.address.offset_in(line_bytes_) != 0) return;
   for (const std::uint16_t flag : {kSharedFill, static_cast<std::uint16_t>(kStoreFill)}) {
     if (flag == kStoreFill && t.op == BusOp::code_read) continue;
     const bool was = (t.flags & flag) != 0;
@@ -345,9 +345,9 @@ void MachineCauses::held(std::size_t i) {
       if (first.event.t.has(kPositionKnown)) cause.position = first.event.t.position;
     }
     cause.address = first.event.note ? first.event.note->address : first.event.t.address;
-    cause.text = fmt::format("{} of processor {} came after {} of processor {}, on {:08x}",
-                             name(first), first.event.processor, name(other), other.event.processor,
-                             cause.address.low32());
+    cause.text =
+        fmt::format("{} of processor {} came after {} of processor {}, on {:08x}", name(first),
+                    first.event.processor, name(other), other.event.processor, cause.address.value);
     const bool troubled = first.event.processor == trouble_.processor &&
                           first.clock == trouble_.clock && trouble_.is_contradiction;
     cause.price = troubled ? 1 : 1.5;
@@ -400,7 +400,7 @@ void MachineCauses::invalidated(std::size_t i) {
   if (!trouble_.is_contradiction || near_.line[i].clock > trouble_.clock) return;
   const std::uint8_t p = trouble_.processor;
   const ShownEvent& shared = near_.line[i];
-  const PhysAddr line{trouble_.address->low32() / line_bytes_ * line_bytes_};
+  const PhysAddr line = trouble_.address->begin_of(line_bytes_);
   const Position from = before(p, near_.line, i + 1);
   Position until = behind(p, near_.line, i);
   for (const ReplayedAccess& a : views_[p].accesses) {
@@ -426,7 +426,7 @@ void MachineCauses::invalidated(std::size_t i) {
     cause.text = fmt::format(
         "processor {} made the line {:08x} its own at its instruction {} ({:08x}), and the capture "
         "lacks the invalidation",
-        p, line.low32(), a.position.instruction, a.instruction.value);
+        p, line.value, a.position.instruction, a.instruction.value);
     cause.price = 0.9;
     return add(std::move(cause), shared.clock);
   }
