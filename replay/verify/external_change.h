@@ -27,7 +27,8 @@ class ExternalChanges {
 
   /// The next of the schedule's external writes is about to be made.
   ExternalChange observe(PhysAddr a, std::span<const std::uint8_t> bytes, const Memory& memory);
-  /// LoneChanges::stands_alone().
+  // Those of LoneChanges.
+  bool is_memory(PhysAddr a) const { return lone_changes_.is_memory(a); }
   bool stands_alone(PhysAddr a) { return lone_changes_.stands_alone(a); }
 
   /// How many were observed, to come back to.

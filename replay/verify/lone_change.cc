@@ -7,18 +7,18 @@ namespace {
 
 constexpr std::uint64_t kSeveral = ~std::uint64_t{0};  // no dword's number
 
-bool is_memory(PhysAddr a, std::uint32_t ram_bytes) {
+}  // namespace
+
+bool LoneChanges::is_memory(PhysAddr a) const {
   constexpr std::uint32_t kAdapters = 0xa0000, kBios = 0xe0000, kAboveBios = 0x100000,
                           kDevices = 0x80000000;
   if (a.value >> 32 != 0) return true;
-  if (ram_bytes != 0 && a.value >= std::max(ram_bytes, kAboveBios)) return false;
+  if (ram_bytes_ != 0 && a.value >= std::max(ram_bytes_, kAboveBios)) return false;
   return a.value < kAdapters || (a.value >= kBios && a.value < kDevices);
 }
 
-}  // namespace
-
 bool LoneChanges::stands_alone(PhysAddr address) {
-  if (!is_memory(address, ram_bytes_)) return false;
+  if (!is_memory(address)) return false;
   if (!pages_) {
     pages_.emplace();
     for (const ExternalWrite& w : writes_) {

@@ -17,10 +17,12 @@ class LoneChanges {
   explicit LoneChanges(const ExternalWrites& writes, std::uint32_t ram_bytes = 0)
       : writes_(writes), ram_bytes_(ram_bytes) {}
 
+  /// Memory or ROM: not the video memory and adapters from A0000h to DFFFFh, whose reads need not
+  /// return what was written, not after the RAM, where nothing keeps it, and not from 2 GiB to
+  /// 4 GiB, where PCs have devices.
+  bool is_memory(PhysAddr address) const;
   /// No external write of the recording, at any time, goes to another dword of the page frame of
-  /// `address`, and that is memory or ROM: not the video memory and adapters from A0000h to DFFFFh,
-  /// whose reads need not return what was written, not after the RAM, where nothing keeps it, and
-  /// not from 2 GiB to 4 GiB, where PCs have devices.
+  /// `address`, and that is memory.
   bool stands_alone(PhysAddr address);
 
  private:

@@ -37,6 +37,7 @@ TEST(LoneChanges, AreNoMisreadsWhereAddressesBelongToDevices) {
   for (const std::uint32_t address : {0xb8000u, 0xdffffu, 0x80000000u, 0xfebc0004u}) {
     const ExternalWrites writes = {write_at(address, {1})};
     EXPECT_FALSE(LoneChanges(writes).stands_alone(PhysAddr{address})) << std::hex << address;
+    EXPECT_FALSE(LoneChanges(writes).is_memory(PhysAddr{address})) << std::hex << address;
   }
 }
 
