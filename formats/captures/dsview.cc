@@ -59,7 +59,7 @@ class DsviewWords final : public SampleSource {
     info_.sample_rate_hz = parse_sample_rate(KeyFile::value(header, "samplerate"));
     for (std::size_t channel = 0; channel < 8 * kUnit; ++channel)
       info_.channels.push_back(KeyFile::value(header, "probe" + std::to_string(channel)));
-    const std::string& named = KeyFile::value(header, "capturefile");
+    const std::string named = KeyFile::value(header, "capturefile");
     const std::string member = named.empty() ? "data" : named;
     const int entry = zip_->find(member);
     if (entry < 0)

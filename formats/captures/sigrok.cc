@@ -98,7 +98,7 @@ class SigrokSource final : public SampleSource {
   void leave_out_unused(const KeyFile::Group& group, unsigned long probes) {
     while (info_.channels.size() > 1 && info_.channels.back().empty()) info_.channels.pop_back();
     for (unsigned long i = info_.unit_bytes * 8 + 1; i <= probes; ++i) {
-      const std::string& probe = KeyFile::value(group, "probe" + std::to_string(i));
+      const std::string probe = KeyFile::value(group, "probe" + std::to_string(i));
       if (!probe.empty()) without_bits_ += (without_bits_.empty() ? "" : ", ") + probe;
     }
   }
