@@ -59,7 +59,6 @@ class Adaptation {
     if (!given_.empty()) take_program(given_[0]);
     for (std::size_t n = 1; n < given_.size(); ++n) n += take(n);
     if (!knows_smm_) leave_out_smm("");
-    if (out_.processors > 1) take_memory_of_several();
     return std::move(out_);
   }
 
@@ -229,19 +228,8 @@ class Adaptation {
     return out;
   }
 
-  /// Captures of several processors cannot show memory beyond 4 GiB (docs/formats/capture.md).
-  void take_memory_of_several() {
-    constexpr std::uint64_t kMostLow = std::uint64_t{2} << 30;
-    if (memory_at_ == 0 || bytes_of_ram(out_.command[memory_at_]).value_or(0) <= kMostLow) return;
-    tell(fmt::format(
-        "-m {}: -m 2G in its place, the most that can be recorded with several processors",
-        out_.command[memory_at_]));
-    out_.command[memory_at_] = "2G";
-  }
-
   void take_memory(const std::string& value) {
     put("m", value);
-    memory_at_ = out_.command.size() - 1;
     const auto bytes = bytes_of_ram(value);  // what is no size is refused by whoever needs it
     if (!bytes || *bytes <= kMaxRecordedRam) return;
     out_.command.back() = fmt::format("{}G", kMaxRecordedRam >> 30);
@@ -253,7 +241,6 @@ class Adaptation {
   const bool wide_;
   const unsigned most_processors_;
   bool knows_smm_ = false;
-  std::size_t memory_at_ = 0;  ///< the value of -m in the new command; 0 without
   AdaptedCommand out_;
 };
 

@@ -28,7 +28,7 @@ struct RecordArguments {
   std::string changes;  ///< a file beside which the emulator writes; empty: nowhere
 };
 
-/// The monitor has a copy of what the machine uses of it, and shows what lies beyond 4 GiB below.
+/// The monitor has a copy of what the machine uses of it.
 inline constexpr std::uint64_t kMaxRecordedRam = std::uint64_t{64} << 30;
 
 /// The value of an option of the emulator, which may be written with one dash or two; "" where it

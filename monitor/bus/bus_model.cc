@@ -33,7 +33,7 @@ bool are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
 
 /// Whether the emulator may have set this bit for the processor: accessed or dirty in an entry of
 /// page tables, accessed or busy in a descriptor.
-bool may_be_mark(std::uint32_t address, unsigned bit) {
+bool may_be_mark(PhysicalAddress address, unsigned bit) {
   constexpr unsigned kOfEntry = 0x60, kOfDescriptor = 3, kTypeAt = 5;
   return (address % 4 == 0 && (bit & kOfEntry) != 0) ||
          (address % 8 == kTypeAt && (bit & kOfDescriptor) != 0);
@@ -62,7 +62,7 @@ int BusModel::Cache::oldest(unsigned set) const {
 // ---- what is seen ------------------------------------------------------------------------------
 
 /// The bus has shown `bytes`: from now on they are what is known there.
-void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void BusModel::note(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   if (!memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;
   std::uint8_t* const known = memory_.shadow(address);
   if (std::equal(bytes.begin(), bytes.end(), known)) return;
@@ -75,13 +75,13 @@ void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) 
 
 /// How many bits another bus master has changed, as far as that can be told from the emulator's own
 /// stores that are still to be shown.
-unsigned BusModel::foreign_bits(std::uint32_t address, std::span<const std::uint8_t> bytes,
+unsigned BusModel::foreign_bits(PhysicalAddress address, std::span<const std::uint8_t> bytes,
                                 Range own) const {
   unsigned bits = 0;
   for (std::uint32_t n = 0; n < bytes.size(); ++n) {
-    const std::uint32_t at = address + n;
+    const PhysicalAddress at = address + n;
     if (own.holds(at) || expected_[0].holds(at) || expected_[1].holds(at) ||
-        memory_.is_marked(at & ~3u) || memory_.is_left(at))
+        memory_.is_marked(at - at % 4) || memory_.is_left(at))
       continue;
     bits += static_cast<unsigned>(
         std::popcount(static_cast<unsigned>(bytes[n] ^ *std::as_const(memory_).shadow(at))));
@@ -92,9 +92,10 @@ unsigned BusModel::foreign_bits(std::uint32_t address, std::span<const std::uint
 /// One bit alone would be taken for one captured wrongly. It is a device's, such as the index of a
 /// ring of virtio or the status of a request, and that is said, unless it may be a mark in a page
 /// to which no device has written anything else.
-void BusModel::say_lone_bit(std::uint32_t address, std::span<const std::uint8_t> bytes, Range own) {
+void BusModel::say_lone_bit(PhysicalAddress address, std::span<const std::uint8_t> bytes,
+                            Range own) {
   constexpr std::uint32_t kPage = 0x1000;
-  const std::uint32_t page = address & ~(kPage - 1);
+  const PhysicalAddress page = address - address % kPage;
   const unsigned bits = foreign_bits(address, bytes, own);
   if (bits > 1) device_pages_.insert(page);
   if (bits != 1 || !others_.empty()) return;
@@ -106,35 +107,33 @@ void BusModel::say_lone_bit(std::uint32_t address, std::span<const std::uint8_t>
            (memory_.is_ram(page, kPage) &&
             foreign_bits(page, {memory_.live(page), kPage}, own) > 1);
   };
-  if (!may_be_mark(address + n, changed) || writes_more())
-    sink_.say_left(memory_.machine_address(address + n), bytes[n]);
+  if (!may_be_mark(address + n, changed) || writes_more()) sink_.say_left(address + n, bytes[n]);
 }
 
 /// Software reads bytes that the emulator has stored differently from a processor: the reads show
 /// them like another bus master's doing, and this says whose it is.
-void BusModel::say_left(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void BusModel::say_left(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   for (std::size_t n = 0; n < bytes.size(); ++n) {
-    const std::uint32_t at = address + static_cast<std::uint32_t>(n);
-    if (bytes[n] != *memory_.shadow(at) && memory_.is_left(at))
-      sink_.say_left(memory_.machine_address(at), bytes[n]);
+    const PhysicalAddress at = address + n;
+    if (bytes[n] != *memory_.shadow(at) && memory_.is_left(at)) sink_.say_left(at, bytes[n]);
   }
 }
 
-void BusModel::uncached_read(RecordType type, std::uint32_t address,
+void BusModel::uncached_read(RecordType type, PhysicalAddress address,
                              std::span<const std::uint8_t> bytes, unsigned flags) {
   note(address, bytes);
   sink_.single(type, address, bytes, with_lock(flags));
 }
 
-void BusModel::write_back(std::uint32_t number, unsigned flags) {
-  const std::uint32_t base = number * line_bytes();
+void BusModel::write_back(std::uint64_t number, unsigned flags) {
+  const PhysicalAddress base = number * line_bytes();
   for (unsigned part = 0; part < line_bytes() / 16; ++part)
     sink_.line_part(RecordType::data_write, base + 16 * part,
                     {memory_.shadow(base + 16 * part), 16}, flags | kVictimWriteBack, part);
 }
 
 /// Brings a line in. What it holds is the shadow: callers have made that the truth.
-void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags) {
+void BusModel::fill(Cache& cache, RecordType type, std::uint64_t number, unsigned flags) {
   const unsigned set = set_of(number);
   const int way = cache.oldest(set);
   const auto w = static_cast<unsigned>(way);
@@ -145,12 +144,12 @@ void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigne
   cache.dirty[set][w] = false;
   cache.shared[set][w] = shared;
   cache.touch(set, way);
-  const std::uint32_t base = number * line_bytes();
+  const PhysicalAddress base = number * line_bytes();
   for (unsigned part = 0; part < line_bytes() / 16; ++part)
     sink_.line_part(type, base + 16 * part, {memory_.shadow(base + 16 * part), 16}, flags, part);
 }
 
-void BusModel::drop(Cache& cache, std::uint32_t number) {
+void BusModel::drop(Cache& cache, std::uint64_t number) {
   const int way = cache.find(set_of(number), number);
   if (way < 0) return;
   const auto w = static_cast<unsigned>(way);
@@ -161,15 +160,15 @@ void BusModel::drop(Cache& cache, std::uint32_t number) {
 /// Whether another bus master wrote into a line, beside the bytes that are being accessed now: RAM
 /// may be ahead of those. It is ahead, too, of marks in page tables whose walk is still to be
 /// shown; should a device have written one, the access that reads it tells.
-bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
+bool BusModel::changed_outside(std::uint64_t number, PhysicalAddress address,
                                std::span<const std::uint8_t> bytes) {
-  const std::uint32_t base = number * line_bytes();
+  const PhysicalAddress base = number * line_bytes();
   if (is_known_but_for(base, address - base, static_cast<std::uint32_t>(bytes.size())))
     return false;
   for (std::uint32_t k = 0; k < line_bytes(); ++k) {
-    const std::uint32_t at = base + k;
+    const PhysicalAddress at = base + k;
     if (at - address < bytes.size() || expected_[0].holds(at) || expected_[1].holds(at)) continue;
-    if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u) &&
+    if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at - at % 4) &&
         !memory_.is_left(at))
       return true;
   }
@@ -177,9 +176,10 @@ bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
 }
 
 /// A read within one line that is held, and is as it is known: nothing of it is seen.
-bool BusModel::is_plain_hit(Cache& cache, std::uint32_t address,
+bool BusModel::is_plain_hit(Cache& cache, PhysicalAddress address,
                             std::span<const std::uint8_t> bytes) {
-  const std::uint32_t number = address >> line_shift_, base = number << line_shift_;
+  const std::uint64_t number = address >> line_shift_;
+  const PhysicalAddress base = number << line_shift_;
   if (address - base + bytes.size() > line_bytes()) return false;
   const unsigned set = set_of(number);
   const int way = cache.find(set, number);
@@ -193,9 +193,9 @@ bool BusModel::is_plain_hit(Cache& cache, std::uint32_t address,
 
 /// A line becomes known as it is, but for marks that are still to be shown. `own`: what the
 /// processor itself has stored of it.
-void BusModel::take_line(std::uint32_t number, Range own) {
-  const std::uint32_t base = number * line_bytes();
-  for (std::uint32_t at = base; at < base + line_bytes(); at += 4)
+void BusModel::take_line(std::uint64_t number, Range own) {
+  const PhysicalAddress base = number * line_bytes();
+  for (PhysicalAddress at = base; at < base + line_bytes(); at += 4)
     if (!memory_.is_marked(at)) {
       std::array<std::uint8_t, 4> others{};
       for (std::uint32_t k = 0; k < 4; ++k) {
@@ -209,17 +209,15 @@ void BusModel::take_line(std::uint32_t number, Range own) {
     }
 }
 
-void BusModel::cached_read(RecordType type, std::uint32_t address,
+void BusModel::cached_read(RecordType type, PhysicalAddress address,
                            std::span<const std::uint8_t> bytes) {
   const bool code = type == RecordType::code_read;
   Cache& cache = cache_for(code);
-  const std::uint32_t last =
-      (address + static_cast<std::uint32_t>(bytes.size()) - 1) / line_bytes();
-  for (std::uint32_t number = address / line_bytes(); number <= last; ++number) {
-    const std::uint32_t base = number * line_bytes();
-    const std::uint32_t from = std::max(address, base);
-    const std::uint32_t to =
-        std::min(address + static_cast<std::uint32_t>(bytes.size()), base + line_bytes());
+  const std::uint64_t last = (address + bytes.size() - 1) / line_bytes();
+  for (std::uint64_t number = address / line_bytes(); number <= last; ++number) {
+    const PhysicalAddress base = number * line_bytes();
+    const PhysicalAddress from = std::max(address, base);
+    const PhysicalAddress to = std::min(address + bytes.size(), base + line_bytes());
     const auto part = bytes.subspan(from - address, to - from);
     if (is_plain_hit(cache, from, part)) continue;
     const bool same = std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
@@ -264,7 +262,7 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
   }
 }
 
-void BusModel::read(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void BusModel::read(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   if (cacheable(address, static_cast<std::uint32_t>(bytes.size())))
     cached_read(RecordType::data_read, address, bytes);
   else
@@ -273,8 +271,8 @@ void BusModel::read(std::uint32_t address, std::span<const std::uint8_t> bytes) 
 }
 
 /// A store within one line of a write-back cache.
-void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes) {
-  const std::uint32_t number = address / line_bytes();
+void BusModel::write_allocate(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+  const std::uint64_t number = address / line_bytes();
   const unsigned set = set_of(number);
   int way = data_.find(set_of(number), number);
   if (changed_outside(number, address, bytes)) {
@@ -309,16 +307,15 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
   std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
 }
 
-void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void BusModel::write(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  // Differences, not sums: after the last address comes 0.
   if (fetched_dword_ - address < size || address - fetched_dword_ < 4) fetched_dword_ = kNoLine;
   if (cacheable(address, size) && writes_back()) {
     while (!bytes.empty()) {
       const std::size_t room = line_bytes() - address % line_bytes();
       const auto part = bytes.first(std::min(room, bytes.size()));
       write_allocate(address, part);
-      address += static_cast<std::uint32_t>(part.size());
+      address += part.size();
       bytes = bytes.subspan(part.size());
     }
     return;
@@ -331,14 +328,14 @@ void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes)
 }
 
 /// Aligned dwords through a buffer of one dword.
-void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_t> bytes,
+void BusModel::fetch_uncached(PhysicalAddress address, std::span<const std::uint8_t> bytes,
                               bool sequential) {
   if (!sequential) fetched_dword_ = kNoLine;
   const unsigned flags = model_ == CacheModel::none ? 0 : static_cast<unsigned>(kUncached);
   while (!bytes.empty()) {
-    const std::uint32_t from = address, dword = from & ~3u;
+    const PhysicalAddress from = address, dword = from - from % 4;
     const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 4 - (from - dword)));
-    address += static_cast<std::uint32_t>(part.size());  // 0 after the last dword of 4 GiB
+    address += part.size();
     bytes = bytes.subspan(part.size());
     if (!memory_.is_readable(dword, 4)) {
       // Only the executed bytes are known of a device's memory.
@@ -358,7 +355,8 @@ void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_
   }
 }
 
-bool BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential) {
+bool BusModel::fetch(PhysicalAddress address, std::span<const std::uint8_t> bytes,
+                     bool sequential) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
   if (cacheable(address, size)) {
     cached_read(RecordType::code_read, address, bytes);
@@ -376,9 +374,9 @@ void BusModel::clear() {
   external_ = 0;
 }
 
-void BusModel::flush_line(std::uint32_t address) {
+void BusModel::flush_line(PhysicalAddress address) {
   if (model_ == CacheModel::none) return;
-  const std::uint32_t number = address / line_bytes();
+  const std::uint64_t number = address / line_bytes();
   const unsigned set = set_of(number);
   const int way = data_.find(set, number);
   if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, 0);

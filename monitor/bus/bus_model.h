@@ -55,24 +55,25 @@ class BusModel {
   void set_locked(bool locked) { locked_ = locked && !others_.empty(); }
 
   /// The processor has read `bytes` at a physical address. Never crosses a page.
-  void read(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void read(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   struct Range {
-    std::uint32_t begin = 0, bytes = 0;
-    bool holds(std::uint32_t address) const { return address - begin < bytes; }
+    PhysicalAddress begin = 0;
+    std::uint32_t bytes = 0;
+    bool holds(PhysicalAddress address) const { return address - begin < bytes; }
   };
   /// RAM in these ranges holds what the processor is about to be seen writing: nobody else's doing.
   /// There are two where it crosses into another page.
   void expect_writes(Range first, Range second) { expected_ = {first, second}; }
   /// The processor has written `bytes`; RAM holds them already.
-  void write(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void write(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   /// The processor executes `bytes` at `address`. `sequential`: after the instruction before it.
   /// Returns whether more of the same line (without caches: dword) would not be seen, as long as
   /// nothing else happens.
-  bool fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  bool fetch(PhysicalAddress address, std::span<const std::uint8_t> bytes, bool sequential);
   // The same where all is in a line that is held and nobody has changed: nothing is seen of it, and
   // what the last fetch has left stays. False, with nothing done, where more is to be looked at.
-  bool read_unseen(std::uint32_t address, std::uint32_t size) {
-    const std::uint32_t number = address >> line_shift_;
+  bool read_unseen(PhysicalAddress address, std::uint32_t size) {
+    const std::uint64_t number = address >> line_shift_;
     if (!in_one_line(address, size) || disturbs_fetch(number)) return false;
     const unsigned set = set_of(number);
     const int way = data_.find(set, number);
@@ -80,8 +81,9 @@ class BusModel {
     data_.touch(set, way);
     return true;
   }
-  bool write_unseen(std::uint32_t address, std::span<const std::uint8_t> bytes) {
-    const std::uint32_t number = address >> line_shift_, base = number << line_shift_;
+  bool write_unseen(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+    const std::uint64_t number = address >> line_shift_;
+    const PhysicalAddress base = number << line_shift_;
     const auto size = static_cast<std::uint32_t>(bytes.size());
     if (!writes_back() || !in_one_line(address, size) || disturbs_fetch(number)) return false;
     const unsigned set = set_of(number);
@@ -94,7 +96,7 @@ class BusModel {
     std::memcpy(memory_.shadow(address), bytes.data(), size);
     return true;
   }
-  bool fetch_unseen(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  bool fetch_unseen(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
     const auto size = static_cast<std::uint32_t>(bytes.size());
     if (!in_one_line(address, size) || cache_disabled_ ||
         !is_plain_hit(cache_for(true), address, bytes))
@@ -103,14 +105,14 @@ class BusModel {
     return true;
   }
   /// Reads RAM for the processor itself (page tables, descriptors): the value that is there.
-  void read_ram(std::uint32_t address, std::uint32_t size) {
+  void read_ram(PhysicalAddress address, std::uint32_t size) {
     read(address, {memory_.live(address), size});
   }
 
   /// Empties the caches without a word on the bus: the start of a recording.
   void clear();
   /// CLFLUSH: a line that is held is written back where it is dirty, and no longer held.
-  void flush_line(std::uint32_t address);
+  void flush_line(PhysicalAddress address);
   /// INVD and WBINVD: dirty lines are written back, then the flush is reported.
   void flush(std::uint8_t kind);
 
@@ -119,17 +121,17 @@ class BusModel {
 
  private:
   static constexpr unsigned kMaxSets = 256, kWays = 4;
-  static constexpr std::uint32_t kNoLine = ~0u;
+  static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
 
   struct Cache {
-    std::array<std::array<std::uint32_t, kWays>, kMaxSets> line;  ///< line number, or kNoLine
+    std::array<std::array<std::uint64_t, kWays>, kMaxSets> line;  ///< line number, or kNoLine
     std::array<std::array<std::uint8_t, kWays>, kMaxSets> age;    ///< 0 is the most recently used
     std::array<std::array<bool, kWays>, kMaxSets> dirty;
     std::array<std::array<bool, kWays>, kMaxSets> shared;  ///< another processor may have it, too
 
     void clear();
     /// The way of `set` that holds the line, or -1.
-    int find(unsigned set, std::uint32_t number) const {
+    int find(unsigned set, std::uint64_t number) const {
       const auto& lines = line[set];
       for (unsigned way = 0; way < kWays; ++way)
         if (lines[way] == number) return static_cast<int>(way);
@@ -147,35 +149,36 @@ class BusModel {
   };
 
   unsigned line_bytes() const { return 1u << line_shift_; }
-  unsigned set_of(std::uint32_t number) const { return number & set_mask_; }
+  unsigned set_of(std::uint64_t number) const { return static_cast<unsigned>(number) & set_mask_; }
   bool writes_back() const { return model_ >= CacheModel::write_back; }
   bool has_code_cache() const { return model_ == CacheModel::pentium; }
   Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
-  bool cacheable(std::uint32_t address, std::uint32_t size) const {
+  bool cacheable(PhysicalAddress address, std::uint32_t size) const {
     if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
     return address - window_begin_ >= window_bytes_;
   }
-  bool in_one_line(std::uint32_t address, std::uint32_t size) const {
+  bool in_one_line(PhysicalAddress address, std::uint32_t size) const {
     return (address & (line_bytes() - 1)) + size <= line_bytes() && cacheable(address, size);
   }
   /// Whether an access to a line may make another one than the last that was fetched from the most
   /// recently used of its set.
-  bool disturbs_fetch(std::uint32_t number) const {
+  bool disturbs_fetch(std::uint64_t number) const {
     return !has_code_cache() && set_of(number) == set_of(fetched_line_) && number != fetched_line_;
   }
 
-  void uncached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+  void uncached_read(RecordType type, PhysicalAddress address, std::span<const std::uint8_t> bytes,
                      unsigned flags);
-  void fetch_uncached(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
-  void cached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes);
-  void write_back(std::uint32_t number, unsigned flags);
-  void fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags);
-  void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
-  bool changed_outside(std::uint32_t number, std::uint32_t address,
+  void fetch_uncached(PhysicalAddress address, std::span<const std::uint8_t> bytes,
+                      bool sequential);
+  void cached_read(RecordType type, PhysicalAddress address, std::span<const std::uint8_t> bytes);
+  void write_back(std::uint64_t number, unsigned flags);
+  void fill(Cache& cache, RecordType type, std::uint64_t number, unsigned flags);
+  void write_allocate(PhysicalAddress address, std::span<const std::uint8_t> bytes);
+  bool changed_outside(std::uint64_t number, PhysicalAddress address,
                        std::span<const std::uint8_t> bytes);
   /// Whether a line of RAM holds what is known of it, except for the bytes [from, from + size) of
   /// it where these are in one of its aligned words, as most operands are.
-  bool is_known_but_for(std::uint32_t base, std::uint32_t from, std::uint32_t size) const {
+  bool is_known_but_for(PhysicalAddress base, PhysicalAddress from, std::uint32_t size) const {
     constexpr std::uint32_t kWord = 8;
     const std::uint8_t* const live = memory_.live(base);
     const std::uint8_t* const known = std::as_const(memory_).shadow(base);
@@ -183,7 +186,7 @@ class BusModel {
     for (std::uint32_t n = 0; n < 2; ++n) differences[n] = difference_at(live, known, kWord * n);
     if (has_code_cache())
       for (std::uint32_t n = 2; n < 4; ++n) differences[n] = difference_at(live, known, kWord * n);
-    const std::uint32_t within = from % kWord;
+    const auto within = static_cast<std::uint32_t>(from % kWord);
     if (within + size <= kWord && size != 0)
       differences[from / kWord] &=
           size == kWord ? 0 : ~(((std::uint64_t{1} << 8 * size) - 1) << 8 * within);
@@ -196,21 +199,21 @@ class BusModel {
     std::memcpy(&y, b + at, sizeof y);
     return x ^ y;
   }
-  bool is_plain_hit(Cache& cache, std::uint32_t address, std::span<const std::uint8_t> bytes);
-  void take_line(std::uint32_t number, Range own);
-  void drop(Cache& cache, std::uint32_t number);
-  void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
-  void say_left(std::uint32_t address, std::span<const std::uint8_t> bytes);
-  void say_lone_bit(std::uint32_t address, std::span<const std::uint8_t> bytes, Range own);
-  unsigned foreign_bits(std::uint32_t address, std::span<const std::uint8_t> bytes,
+  bool is_plain_hit(Cache& cache, PhysicalAddress address, std::span<const std::uint8_t> bytes);
+  void take_line(std::uint64_t number, Range own);
+  void drop(Cache& cache, std::uint64_t number);
+  void note(PhysicalAddress address, std::span<const std::uint8_t> bytes);
+  void say_left(PhysicalAddress address, std::span<const std::uint8_t> bytes);
+  void say_lone_bit(PhysicalAddress address, std::span<const std::uint8_t> bytes, Range own);
+  unsigned foreign_bits(PhysicalAddress address, std::span<const std::uint8_t> bytes,
                         Range own) const;
 
   // bus_snooping.cc
-  bool ask_others(std::uint32_t number, bool takes);
-  bool give(std::uint32_t number, bool takes);
-  void make_own(std::uint32_t number, int way);
-  void take_from_others(std::uint32_t address, std::uint32_t size);
-  void show_other_master(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  bool ask_others(std::uint64_t number, bool takes);
+  bool give(std::uint64_t number, bool takes);
+  void make_own(std::uint64_t number, int way);
+  void take_from_others(PhysicalAddress address, std::uint32_t size);
+  void show_other_master(PhysicalAddress address, std::span<const std::uint8_t> bytes);
   /// The flags of something that goes by the caches.
   unsigned with_lock(unsigned flags) const { return locked_ ? flags | kLock : flags; }
   /// Whether the bus shows who shares a line: with lines of the size that such captures have.
@@ -225,11 +228,11 @@ class BusModel {
   bool cache_disabled_ = false;
   std::uint32_t window_begin_ = 0, window_bytes_ = 0;
   std::array<Range, 2> expected_;
-  std::uint32_t fetched_line_ = kNoLine;   ///< number of the line that was fetched from last
-  std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
+  std::uint64_t fetched_line_ = kNoLine;   ///< number of the line that was fetched from last
+  std::uint64_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
   std::array<std::uint8_t, 4> fetched_{};  ///< what is in it
   std::uint64_t external_ = 0;
-  std::unordered_set<std::uint32_t> device_pages_;  ///< where more than a bit has been changed
+  std::unordered_set<PhysicalAddress> device_pages_;  ///< where more than a bit has been changed
   unsigned number_ = 0;
   std::vector<BusModel*> others_;  ///< of several processors
   bool locked_ = false;

@@ -10,14 +10,14 @@ namespace citcat::monitor {
 
 /// The others see a line on the bus, which the processor takes for itself alone or not. Returns
 /// whether one of them keeps a copy.
-bool BusModel::ask_others(std::uint32_t number, bool takes) {
+bool BusModel::ask_others(std::uint64_t number, bool takes) {
   bool kept = false;
   for (BusModel* const other : others_) kept |= other->give(number, takes);
   return kept;
 }
 
 /// Another processor is about to have the line. What is modified here is written back first.
-bool BusModel::give(std::uint32_t number, bool takes) {
+bool BusModel::give(std::uint64_t number, bool takes) {
   if (model_ == CacheModel::none) return false;
   const unsigned set = set_of(number);
   const int data = data_.find(set, number), code = code_.find(set, number);
@@ -39,7 +39,7 @@ bool BusModel::give(std::uint32_t number, bool takes) {
 }
 
 /// A line that is held is about to be changed: nobody else keeps it.
-void BusModel::make_own(std::uint32_t number, int way) {
+void BusModel::make_own(std::uint64_t number, int way) {
   bool& shared = data_.shared[set_of(number)][static_cast<unsigned>(way)];
   if (others_.empty() || !writes_back() || !shared) return;
   if (shows_sharing()) sink_.invalidate(number * line_bytes(), with_lock(0));
@@ -48,20 +48,20 @@ void BusModel::make_own(std::uint32_t number, int way) {
 }
 
 /// A write on the bus: others' caches keep nothing of it, nor does what they have fetched ahead.
-void BusModel::take_from_others(std::uint32_t address, std::uint32_t size) {
+void BusModel::take_from_others(PhysicalAddress address, std::uint32_t size) {
   for (BusModel* const other : others_) {
-    const std::uint32_t dword = other->fetched_dword_;
+    const PhysicalAddress dword = other->fetched_dword_;
     if (dword - address < size || address - dword < 4) other->fetched_dword_ = kNoLine;
   }
   if (!cacheable(address, size)) return;
-  for (std::uint32_t number = address / line_bytes(); number <= (address + size - 1) / line_bytes();
+  for (std::uint64_t number = address / line_bytes(); number <= (address + size - 1) / line_bytes();
        ++number)
     (void)ask_others(number, true);
 }
 
 /// With several processors: RAM holds `bytes`, which none of them wrote. A device did, and the bus
 /// shows it.
-void BusModel::show_other_master(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void BusModel::show_other_master(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   if (others_.empty() || !memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;
   const std::uint8_t* const known = memory_.shadow(address);
   const unsigned driver = sink_.selected();
@@ -72,7 +72,7 @@ void BusModel::show_other_master(std::uint32_t address, std::span<const std::uin
       ++at;
       continue;
     }
-    const auto begin = address + static_cast<std::uint32_t>(at);
+    const PhysicalAddress begin = address + at;
     const auto changed = bytes.subspan(at, end - at);
     sink_.select(kOtherMaster);
     sink_.single(RecordType::data_write, begin, changed, 0);

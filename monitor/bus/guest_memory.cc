@@ -43,16 +43,10 @@ bool GuestMemory::find_high(Map map, Unmap unmap) {
   return true;
 }
 
-void GuestMemory::show(std::uint64_t machine, std::uint32_t held) {
-  const std::uint64_t offset = machine - k4GiB + low_bytes_;
-  if (offset >= bytes_) return;
-  if (shown_.empty()) shown_.resize(k4GiB / kPageBytes);
-  shown_[held / kPageBytes] = static_cast<std::uint32_t>(offset / kPageBytes);
-}
-
-void GuestMemory::leave(std::uint32_t address, std::span<const std::uint8_t> bytes, Notice notice) {
+void GuestMemory::leave(PhysicalAddress address, std::span<const std::uint8_t> bytes,
+                        Notice notice) {
   for (std::size_t n = 0; n < bytes.size(); ++n) {
-    const std::uint32_t at = address + static_cast<std::uint32_t>(n);
+    const PhysicalAddress at = address + n;
     if (const std::uint8_t value = *live(at); value != bytes[n])
       left_[at] = {value, notice};
     else
@@ -60,17 +54,18 @@ void GuestMemory::leave(std::uint32_t address, std::span<const std::uint8_t> byt
   }
 }
 
-const GuestMemory::Left* GuestMemory::left_at(std::uint32_t address) const {
+const GuestMemory::Left* GuestMemory::left_at(PhysicalAddress address) const {
   const auto found = left_.find(address);
   if (found == left_.end()) return nullptr;
   const std::uint8_t now = *live(address);
   return now == found->second.value && now != *shadow(address) ? &found->second : nullptr;
 }
 
-Notice GuestMemory::as_processor_left(std::uint32_t address, std::span<std::uint8_t> bytes) const {
+Notice GuestMemory::as_processor_left(PhysicalAddress address,
+                                      std::span<std::uint8_t> bytes) const {
   Notice notice = Notice::taken;
   for (std::size_t n = 0; n < bytes.size() && has_left(); ++n) {
-    const std::uint32_t at = address + static_cast<std::uint32_t>(n);
+    const PhysicalAddress at = address + n;
     const Left* const left = left_at(at);
     if (left == nullptr || left->notice == Notice::taken || left->value != bytes[n]) continue;
     bytes[n] = *shadow(at);

@@ -4,8 +4,7 @@
 // emulator's own page walker. Firmware - ROM, and RAM in its place - has no shadow: the emulator is
 // asked for its contents each time.
 //
-// Addresses have 32 bits, and are those at which memory is shown: beyond 4 GiB that is elsewhere
-// (stand_ins.h). The emulator has all RAM in one piece, what lies beyond 4 GiB after the rest.
+// The emulator has all RAM in one piece, what lies beyond 4 GiB after the rest.
 
 #include <cstdint>
 #include <cstring>
@@ -15,6 +14,9 @@
 #include <vector>
 
 namespace citcat::monitor {
+
+/// Of a byte, as the processor's pins carry it: up to 52 bits (Intel SDM vol. 3, 4.1.4).
+using PhysicalAddress = std::uint64_t;
 
 /// Whether a guest notices what the emulator stores differently from a processor.
 enum class Notice : std::uint8_t {
@@ -35,12 +37,12 @@ class GuestMemory {
   /// Returns false when there is none, or several.
   bool find(const std::string& backend_name);
   /// How the emulator reads and writes any physical address, as its devices do.
-  using PhysicalAccess = void (*)(std::uint64_t address, void* bytes, std::uint64_t size,
+  using PhysicalAccess = void (*)(PhysicalAddress address, void* bytes, std::uint64_t size,
                                   bool store);
   /// Without it firmware cannot be read.
   void set_physical_access(PhysicalAccess access) { access_ = access; }
   /// How the emulator finds the host's address of a physical one, and takes it back.
-  using Map = void* (*)(std::uint64_t address, std::uint64_t* size, bool store);
+  using Map = void* (*)(PhysicalAddress address, std::uint64_t* size, bool store);
   using Unmap = void (*)(void* host, std::uint64_t size, bool store, std::uint64_t accessed);
   /// Finds out how much of RAM lies beyond 4 GiB. Needs find() to have succeeded; only from the
   /// processor's own thread. False where that cannot be known.
@@ -50,75 +52,68 @@ class GuestMemory {
 
   /// RAM from address 0 on.
   std::uint32_t low_bytes() const { return static_cast<std::uint32_t>(low_bytes_); }
-  /// From now on the page at an address of the machine beyond 4 GiB is shown at `held`. It need not
-  /// be RAM.
-  void show(std::uint64_t machine, std::uint32_t held);
   /// RAM at this address that the processor reads as it is. The legacy hole at 640 KiB holds
   /// screen memory and ROM, or copies of ROM that may be write-protected.
-  bool is_ram(std::uint32_t address, std::uint32_t size) const {
-    if (address >= low_bytes_) return is_shown(address) && size <= left_in_page(address);
+  bool is_ram(PhysicalAddress address, std::uint32_t size) const {
+    if (address >= low_bytes_) return is_high_ram(address, size);
     return size <= low_bytes_ - address && (address + size <= kHoleBegin || address >= kHoleEnd);
   }
   /// What `read` and `write` reach: RAM, and where a PC has its firmware. Not devices, for which it
   /// makes a difference whether they are read.
-  bool is_readable(std::uint32_t address, std::uint32_t size) const {
+  bool is_readable(PhysicalAddress address, std::uint32_t size) const {
     if (is_ram(address, size)) return true;
-    const auto within = [&](std::uint32_t begin, std::uint32_t bytes) {
+    const auto within = [&](PhysicalAddress begin, std::uint32_t bytes) {
       return address - begin < bytes && size <= bytes - (address - begin);
     };
     return access_ != nullptr && (within(kFirmwareBegin, kHoleEnd - kFirmwareBegin) ||
                                   within(kResetFirmwareBegin, ~kResetFirmwareBegin + 1));
   }
   /// Bytes of readable memory as they are now.
-  void read(std::uint32_t address, std::span<std::uint8_t> bytes) const {
+  void read(PhysicalAddress address, std::span<std::uint8_t> bytes) const {
     if (is_ram(address, static_cast<std::uint32_t>(bytes.size())))
       std::memcpy(bytes.data(), live(address), bytes.size());
     else
       access_(address, bytes.data(), bytes.size(), false);
   }
   /// A store that the processor makes and the emulator does not. ROM stays what it is.
-  void write(std::uint32_t address, std::span<std::uint8_t> bytes, Notice notice) {
+  void write(PhysicalAddress address, std::span<std::uint8_t> bytes, Notice notice) {
     if (is_ram(address, static_cast<std::uint32_t>(bytes.size())))
       correct(address, bytes, notice);
     else if (!observes_)
       access_(address, bytes.data(), bytes.size(), true);
   }
   /// The machine's physical address of a host pointer into RAM, or kNotInRam.
-  std::uint64_t address_of(const void* host) const {
+  PhysicalAddress address_of(const void* host) const {
     const auto* p = static_cast<const std::uint8_t*>(host);
     if (p < ram_ || p >= ram_ + bytes_) return kNotInRam;
     const auto offset = static_cast<std::uint64_t>(p - ram_);
     return offset < low_bytes_ ? offset : offset - low_bytes_ + k4GiB;
   }
   static constexpr std::uint64_t kNotInRam = ~std::uint64_t{0};
-  /// What the machine has at the address at which a byte is shown.
-  std::uint64_t machine_address(std::uint32_t address) const {
-    return is_ram(address, 1) ? address_of(live(address)) : address;
-  }
 
-  const std::uint8_t* live(std::uint32_t address) const { return ram_ + offset_of(address); }
-  std::uint8_t* shadow(std::uint32_t address) { return shadow_ + offset_of(address); }
-  const std::uint8_t* shadow(std::uint32_t address) const { return shadow_ + offset_of(address); }
-  bool differs(std::uint32_t address, std::uint32_t size) const {
+  const std::uint8_t* live(PhysicalAddress address) const { return ram_ + offset_of(address); }
+  std::uint8_t* shadow(PhysicalAddress address) { return shadow_ + offset_of(address); }
+  const std::uint8_t* shadow(PhysicalAddress address) const { return shadow_ + offset_of(address); }
+  bool differs(PhysicalAddress address, std::uint32_t size) const {
     const std::size_t offset = offset_of(address);
     return std::memcmp(ram_ + offset, shadow_ + offset, size) != 0;
   }
   /// Whether an aligned dword differs as an entry of page tables does that the emulator's walker
   /// has marked as accessed or dirty. The bus shows such a mark with the walk that makes it.
-  bool is_marked(std::uint32_t address) const {
+  bool is_marked(PhysicalAddress address) const {
     std::uint32_t now = 0;
     std::memcpy(&now, live(address), sizeof now);
     return is_mark(address, now);
   }
   /// The same where the dword is going to be `now`.
-  bool is_mark(std::uint32_t address, std::uint32_t now) const {
+  bool is_mark(PhysicalAddress address, std::uint32_t now) const {
     std::uint32_t before = 0;
     std::memcpy(&before, shadow(address), sizeof before);
     constexpr std::uint32_t kPresent = 1, kMarks = 0x60;
     return now != before && (before & kPresent) != 0 && (now & ~kMarks) == (before & ~kMarks) &&
            (before & ~now) == 0;
   }
-  void take(std::uint32_t address, std::uint32_t size) {
+  void take(PhysicalAddress address, std::uint32_t size) {
     const std::size_t offset = offset_of(address);
     std::memcpy(shadow_ + offset, ram_ + offset, size);
   }
@@ -128,7 +123,7 @@ class GuestMemory {
   void only_observe() { observes_ = true; }
   /// Makes RAM hold what a processor would have stored where the emulator stored something else, so
   /// that the machine goes on with what its bus has shown. Only from the processor's own thread.
-  void correct(std::uint32_t address, std::span<const std::uint8_t> bytes,
+  void correct(PhysicalAddress address, std::span<const std::uint8_t> bytes,
                Notice notice = Notice::taken) {
     if (observes_)
       leave(address, bytes, notice);
@@ -136,7 +131,7 @@ class GuestMemory {
       put(address, bytes);
   }
   /// The same for bytes that a processor would not have stored to.
-  void restore(std::uint32_t address, std::uint32_t size) {
+  void restore(PhysicalAddress address, std::uint32_t size) {
     if (observes_)
       leave(address, {shadow(address), size}, Notice::taken);
     else
@@ -144,19 +139,19 @@ class GuestMemory {
   }
   /// Whether, in a repeated run, RAM holds what the emulator itself has stored differently from the
   /// bus has shown. Software that reads it must be shown what is there.
-  bool is_left(std::uint32_t address) const {
+  bool is_left(PhysicalAddress address) const {
     return !left_.empty() && left_at(address) != nullptr;
   }
   /// In a repeated run, changes `bytes`, which the processor itself reads at `address`, into those
   /// that it has left there. Returns which difference the guest would notice: none (`taken`) where
   /// they are the same.
-  Notice as_processor_left(std::uint32_t address, std::span<std::uint8_t> bytes) const;
+  Notice as_processor_left(PhysicalAddress address, std::span<std::uint8_t> bytes) const;
   bool has_left() const { return !left_.empty(); }
   // RAM for a moment, in which the machine does not run.
-  void put(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  void put(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
     std::memcpy(ram_ + offset_of(address), bytes.data(), bytes.size());
   }
-  void take_back(std::uint32_t address, std::uint32_t size) {
+  void take_back(PhysicalAddress address, std::uint32_t size) {
     const std::size_t offset = offset_of(address);
     std::memcpy(ram_ + offset, shadow_ + offset, size);
   }
@@ -167,15 +162,16 @@ class GuestMemory {
     std::uint8_t value = 0;
     Notice notice = Notice::taken;
   };
-  void leave(std::uint32_t address, std::span<const std::uint8_t> bytes, Notice notice);
-  const Left* left_at(std::uint32_t address) const;
-  bool is_shown(std::uint32_t address) const {
-    return !shown_.empty() && shown_[address / kPageBytes] != 0;
+  void leave(PhysicalAddress address, std::span<const std::uint8_t> bytes, Notice notice);
+  const Left* left_at(PhysicalAddress address) const;
+  bool is_high_ram(PhysicalAddress address, std::uint32_t size) const {
+    const std::uint64_t high_bytes = bytes_ - low_bytes_;
+    return address >= k4GiB && address - k4GiB < high_bytes &&
+           size <= high_bytes - (address - k4GiB);
   }
   /// Where in RAM an address is; of RAM alone.
-  std::size_t offset_of(std::uint32_t address) const {
-    if (address < low_bytes_) return address;
-    return std::size_t{shown_[address / kPageBytes]} * kPageBytes + address % kPageBytes;
+  std::size_t offset_of(PhysicalAddress address) const {
+    return address < low_bytes_ ? address : address - k4GiB + low_bytes_;
   }
 
   static constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
@@ -188,13 +184,10 @@ class GuestMemory {
   std::uint8_t* ram_ = nullptr;
   std::uint8_t* shadow_ = nullptr;
   std::uint64_t bytes_ = 0, low_bytes_ = 0;
-  /// By frame below 4 GiB: the page of RAM beyond 4 GiB that is shown there, counted from the
-  /// beginning of RAM; 0 for none.
-  std::vector<std::uint32_t> shown_;
   PhysicalAccess access_ = nullptr;
   bool observes_ = false;
   /// By address. Some are no longer true, because somebody else has stored there.
-  std::unordered_map<std::uint32_t, Left> left_;
+  std::unordered_map<PhysicalAddress, Left> left_;
 };
 
 }  // namespace citcat::monitor

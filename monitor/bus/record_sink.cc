@@ -18,6 +18,10 @@ void store(std::uint8_t* at, T value) {
   std::memcpy(at, &value, sizeof value);  // x86 hosts only, as is QEMU's TCG plugin we ship
 }
 
+bool is_in_memory(RecordType type) {
+  return type <= RecordType::data_write || type == RecordType::invalidate;
+}
+
 }  // namespace
 
 RecordSink::RecordSink(int data, int control)
@@ -42,14 +46,32 @@ std::uint64_t RecordSink::clock() {
   return positions_[0].instructions + positions_[0].iterations + bus_clocks_;
 }
 
-void RecordSink::put(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
-                     unsigned flags, unsigned burst, unsigned clocks) {
+std::uint8_t* RecordSink::next_record() {
   if (used_ + kRecordBytes > buffer_.size()) flush();
   std::uint8_t* const r = buffer_.data() + used_;
   std::memset(r, 0, kRecordBytes);
+  used_ += kRecordBytes;
+  ++records_;
+  return r;
+}
+
+/// A record has the lower half of an address alone.
+void RecordSink::say_upper_half(std::uint32_t upper) {
+  std::uint8_t* const r = next_record();
+  store(r, ~std::uint64_t{0});  // it has no position
+  store(r + 12, upper);
+  r[20] = static_cast<std::uint8_t>(RecordType::high);
+  upper_ = upper;
+}
+
+void RecordSink::put(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
+                     unsigned flags, unsigned burst, unsigned clocks) {
+  const auto upper = static_cast<std::uint32_t>(address >> 32);
+  if (upper != upper_ && is_in_memory(type)) say_upper_half(upper);
+  std::uint8_t* const r = next_record();
   store(r, positions_[driver_].instructions);
   store(r + 8, static_cast<std::uint32_t>(clock()));
-  store(r + 12, address);
+  store(r + 12, static_cast<std::uint32_t>(address));
   store(r + 16, positions_[driver_].iterations);
   r[20] = static_cast<std::uint8_t>(type);
   r[21] = static_cast<std::uint8_t>(bytes.size());
@@ -60,18 +82,16 @@ void RecordSink::put(RecordType type, std::uint32_t address, std::span<const std
     std::memcpy(r + 24, bytes.data(), kHalfLine);
   else
     std::memcpy(r + 24, bytes.data(), bytes.size());
-  used_ += kRecordBytes;
   bus_clocks_ += clocks;
-  ++records_;
 }
 
-void RecordSink::single(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+void RecordSink::single(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
                         unsigned flags) {
   while (!bytes.empty()) {
     const std::size_t room = 4 - (address & 3);
     const std::size_t n = bytes.size() < room ? bytes.size() : room;
     put(type, address, bytes.first(n), flags, 0, kClocksSingle);
-    address += static_cast<std::uint32_t>(n);
+    address += n;
     bytes = bytes.subspan(n);
   }
 }
@@ -87,7 +107,7 @@ void RecordSink::port(RecordType type, std::uint32_t port, std::uint32_t value, 
   put(type, port, {bytes, size}, 0, 0, kClocksSingle);
 }
 
-void RecordSink::line_part(RecordType type, std::uint32_t address,
+void RecordSink::line_part(RecordType type, std::uint64_t address,
                            std::span<const std::uint8_t> bytes, unsigned flags, unsigned burst) {
   put(type, address, bytes, flags | kLineBurst, burst,
       burst == 0 ? kClocksHalfLine : kClocksHalfLine - 1);
@@ -106,12 +126,6 @@ void RecordSink::message(std::uint32_t message) {
   std::uint8_t bytes[4];
   store(bytes, message);
   put(RecordType::message, 0, bytes, 0, 0, kClocksSingle);
-}
-
-void RecordSink::stand_in(std::uint32_t held, std::uint64_t machine) {
-  std::uint8_t bytes[8];
-  store(bytes, machine);
-  put(RecordType::stand_in, held, bytes, 0, 0, 0);
 }
 
 void RecordSink::flush() {

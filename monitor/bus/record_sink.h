@@ -24,7 +24,6 @@ enum class RecordType : std::uint8_t {
   flush = 9,
   nmi = 10,
   reset = 11,
-  stand_in = 15,
   // With several processors.
   local_interrupt = 16,
   message = 17,
@@ -32,6 +31,7 @@ enum class RecordType : std::uint8_t {
   startup = 19,
   invalidate = 20,
   reached = 21,
+  high = 22,
 };
 enum RecordFlag : std::uint8_t {
   kLineBurst = 1,
@@ -68,14 +68,14 @@ class RecordSink {
   void pass_time();
 
   /// One transfer; split where it crosses an aligned dword, as a 32-bit bus does.
-  void single(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+  void single(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
               unsigned flags);
   /// A port access of 1, 2 or 4 bytes; where it crosses an aligned dword it is two transfers, the
   /// upper one first (80386 Hardware Reference Manual, table 3-4; Embedded Intel486 Processor
   /// Hardware Reference Manual, table 4-7).
   void port(RecordType type, std::uint32_t port, std::uint32_t value, unsigned size);
   /// Half a line or a whole 16-byte one.
-  void line_part(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+  void line_part(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
                  unsigned flags, unsigned burst);
   /// An event without address: acknowledge (value is the vector), halt, flush.
   void event(RecordType type, std::uint8_t value, unsigned size, unsigned flags = 0);
@@ -85,15 +85,12 @@ class RecordSink {
   /// It sends a message to others: vector, delivery mode, destination, details.
   void message(std::uint32_t message);
   /// A line that it shares becomes its own.
-  void invalidate(std::uint32_t line, unsigned flags) {
+  void invalidate(std::uint64_t line, unsigned flags) {
     put(RecordType::invalidate, line, {}, flags, 0, kClocksSingle);
   }
 
   /// The recording ends at the selected processor's position.
   void reached() { put(RecordType::reached, 0, {}, 0, 0, 0); }
-
-  /// The page of the machine is shown at `held` from now on.
-  void stand_in(std::uint32_t held, std::uint64_t machine);
 
   /// The emulator, and no processor, has stored this byte, which the instruction at the present
   /// position reads.
@@ -117,7 +114,9 @@ class RecordSink {
   };
 
   std::uint64_t clock();
-  void put(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+  void say_upper_half(std::uint32_t upper);
+  std::uint8_t* next_record();
+  void put(RecordType type, std::uint64_t address, std::span<const std::uint8_t> bytes,
            unsigned flags, unsigned burst, unsigned clocks);
   void send(int descriptor, std::span<const std::uint8_t> bytes);
 
@@ -129,6 +128,7 @@ class RecordSink {
   bool several_ = false;
   std::uint64_t passed_ = 0;  ///< of several processors: what all of them have done
   std::uint64_t bus_clocks_ = 0;
+  std::uint32_t upper_ = 0;  ///< half of the addresses of the records that follow
   std::uint64_t records_ = 0;
   bool failed_ = false;
 };

@@ -33,10 +33,9 @@ std::uint64_t CodeStream::effective_address(const Insn& insn, const LoggedState&
 }
 
 bool CodeStream::fetch_unseen(const Insn& insn, std::uint64_t linear) {
-  const auto physical = static_cast<std::uint32_t>(insn.physical);
-  if (cpu_.several || insn.physical != physical || cpu_.stand_ins.any() ||
-      insn.size > left_in_page(linear) || !cpu_.walker.holds(linear, false, physical) ||
-      !cpu_.bus.fetch_unseen(physical, {insn.bytes.data(), insn.size}))
+  if (cpu_.several || insn.physical == GuestMemory::kNotInRam || insn.size > left_in_page(linear) ||
+      !cpu_.walker.holds(linear, false, insn.physical) ||
+      !cpu_.bus.fetch_unseen(insn.physical, {insn.bytes.data(), insn.size}))
     return false;
   pass(linear, insn.size);
   line_is_known_ = true;
@@ -51,7 +50,7 @@ void CodeStream::fetch(const Insn& insn, std::uint64_t linear) {
   const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
   const bool is_in_ram = insn.physical != GuestMemory::kNotInRam;
   const auto physical =
-      is_in_ram ? cpu_.stand_ins.shown(insn.physical) : cpu_.walker.translate(linear, false);
+      is_in_ram ? std::optional(insn.physical) : cpu_.walker.translate(linear, false);
   if (!physical) return;
   if (is_in_ram) cpu_.walker.translate_as(linear, false, *physical);
   line_is_known_ = cpu_.bus.fetch(*physical, bytes.first(in_page), sequential);

@@ -105,7 +105,7 @@ void LinearMemory::correct(std::uint64_t linear, std::span<const std::uint8_t> b
 }
 
 /// Corrects bytes of one page; other memory stays as the emulator has it.
-void LinearMemory::correct_part(std::uint32_t physical, std::span<const std::uint8_t> bytes,
+void LinearMemory::correct_part(PhysicalAddress physical, std::span<const std::uint8_t> bytes,
                                 Notice notice) {
   if (cpu_.memory.is_ram(physical, static_cast<std::uint32_t>(bytes.size())))
     cpu_.memory.correct(physical, bytes, notice);

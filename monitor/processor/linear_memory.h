@@ -40,7 +40,7 @@ class LinearMemory {
   void correct(std::uint64_t linear, std::span<const std::uint8_t> bytes);
 
  private:
-  void correct_part(std::uint32_t physical, std::span<const std::uint8_t> bytes, Notice notice);
+  void correct_part(PhysicalAddress physical, std::span<const std::uint8_t> bytes, Notice notice);
 
   ObservedProcessor& cpu_;
 };

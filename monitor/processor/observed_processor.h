@@ -5,7 +5,6 @@
 #include "monitor/bus/bus_model.h"
 #include "monitor/bus/guest_memory.h"
 #include "monitor/bus/record_sink.h"
-#include "monitor/bus/stand_ins.h"
 #include "monitor/instructions/segment_limits.h"
 #include "monitor/log/interrupt_log.h"
 #include "monitor/processor/segment_bases.h"
@@ -23,8 +22,7 @@ struct ObservedProcessor {
         log(its_log),
         registers(its_registers),
         bus(its_memory, its_sink, model),
-        stand_ins(its_memory, its_sink),
-        walker(its_memory, stand_ins, bus) {}
+        walker(its_memory, bus) {}
   ObservedProcessor(const ObservedProcessor&) = delete;
   ObservedProcessor& operator=(const ObservedProcessor&) = delete;
 
@@ -41,7 +39,6 @@ struct ObservedProcessor {
   InterruptLog& log;
   Registers& registers;
   BusModel bus;
-  StandIns stand_ins;
   PageWalker walker;
   SegmentLimits segments;  ///< of code of 16 and 32 bits
   SegmentBases bases;

@@ -36,7 +36,6 @@ void Recorder::begin_with(std::uint32_t window) {
 /// Why the recording cannot go on, if it cannot.
 const char* Recorder::problem() const {
   const ObservedProcessor& cpu = seen_.cpu;
-  if (cpu.stand_ins.problem() != nullptr) return cpu.stand_ins.problem();
   if (cpu.log.failed()) return "the emulator's log of interrupts cannot be followed further";
   if (cpu.walker.met_no_execute())
     return "a page is marked no-execute, which no replayer holds; choose a processor without it, "
@@ -167,15 +166,12 @@ bool Recorder::iterate_plainly(const Insn& insn) {
 bool Recorder::take_out(std::uint64_t address, unsigned size, const Insn& first, const Insn& last) {
   constexpr std::uint64_t kNear = 64;  // more than a line, and an instruction
   GuestMemory& memory = seen_.cpu.memory;
-  const auto physical = static_cast<std::uint32_t>(address);
   const bool is_near = address + kNear >= first.physical && address < last.physical + kNear;
   const bool may_walk = last.size > left_in_page(last.linear) ||
-                        !seen_.cpu.walker.holds(seen_.code.linear_of(first), false,
-                                                static_cast<std::uint32_t>(first.physical));
-  if ((!is_near && !may_walk) || address != physical || size > left_in_page(address) ||
-      !memory.is_ram(physical, size))
+                        !seen_.cpu.walker.holds(seen_.code.linear_of(first), false, first.physical);
+  if ((!is_near && !may_walk) || size > left_in_page(address) || !memory.is_ram(address, size))
     return false;
-  memory.take_back(physical, size);
+  memory.take_back(address, size);
   return true;
 }
 

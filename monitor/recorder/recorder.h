@@ -96,7 +96,7 @@ class Recorder {
     // It may be begun anew, may be refused for the right to write, and may mark tables.
     if (seen_.flight.attempt.may_begin_anew(linear) || insn.what.updates_memory ||
         !is_access_unseen(insn, false, linear, address, size) ||
-        !seen_.cpu.bus.read_unseen(static_cast<std::uint32_t>(address), size))
+        !seen_.cpu.bus.read_unseen(address, size))
       return false;
     seen_.flight.attempt.note_load(linear);
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(false);
@@ -105,7 +105,7 @@ class Recorder {
   bool store_unseen(const Insn& insn, std::uint64_t linear, std::uint64_t address,
                     std::span<const std::uint8_t> value) {
     if (!is_access_unseen(insn, true, linear, address, static_cast<unsigned>(value.size())) ||
-        !seen_.cpu.bus.write_unseen(static_cast<std::uint32_t>(address), value))
+        !seen_.cpu.bus.write_unseen(address, value))
       return false;
     seen_.flight.attempt.note_store();
     if (insn.what.kind != InsnKind::plain) seen_.flight.iterate(true);
@@ -116,7 +116,7 @@ class Recorder {
   /// up to `last`.
   bool take_out(std::uint64_t address, unsigned size, const Insn& first, const Insn& last);
   void put_back(std::uint64_t address, std::span<const std::uint8_t> value) {
-    seen_.cpu.memory.put(static_cast<std::uint32_t>(address), value);
+    seen_.cpu.memory.put(address, value);
   }
 
  private:
@@ -128,7 +128,7 @@ class Recorder {
   bool something_happened() const {
     const ObservedProcessor& cpu = seen_.cpu;
     return cpu.log.pending() || cpu.log.failed() || cpu.in_real_mode() ||
-           cpu.walker.keeps_pointers() || cpu.stand_ins.problem() != nullptr;
+           cpu.walker.keeps_pointers();
   }
   bool is_access_unseen(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
                         unsigned size) {
@@ -136,9 +136,8 @@ class Recorder {
     return seen_.flight.insn == &insn && insn.accesses_unseen &&
            !units_.far_transfer.switches_task() && !seen_.flight.attempt.repeats() &&
            (insn.code == CodeSize::bits64 || units_.guard.allows_all(insn)) &&
-           !cpu.breakpoints.watch_data() && address <= ~std::uint32_t{0} && !cpu.stand_ins.any() &&
-           !cpu.walker.keeps_pointers() && size <= left_in_page(linear) &&
-           cpu.walker.holds(linear, store, static_cast<std::uint32_t>(address));
+           !cpu.breakpoints.watch_data() && !cpu.walker.keeps_pointers() &&
+           size <= left_in_page(linear) && cpu.walker.holds(linear, store, address);
   }
 
   Observation seen_;

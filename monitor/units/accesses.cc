@@ -13,7 +13,7 @@ struct LeftByProcessor {
 /// The bytes that a read of a repeated run shows, where software does not take its value and the
 /// processor has left another one than the emulator.
 std::optional<LeftByProcessor> left_by_processor(const GuestMemory& memory, InsnKind kind,
-                                                 std::uint32_t physical,
+                                                 PhysicalAddress physical,
                                                  std::span<const std::uint8_t> value) {
   if (!memory.has_left() || !loads_code_segment(kind)) return std::nullopt;
   LeftByProcessor left;
@@ -35,11 +35,9 @@ void Accesses::make(const Insn& insn, bool store, std::uint64_t linear, std::uin
     return;
   if (cpu_.breakpoints.watch_data())
     cpu_.breakpoints.note(linear, static_cast<unsigned>(value.size()), store);
-  const auto shown = cpu_.stand_ins.shown(address);
-  if (!shown) return seen_.recording.give_up(cpu_.stand_ins.problem());
   cpu_.walker.take_back_pointer_marks();  // of this access's own walk
   seen_.recording.set_position();
-  const Access access{store, linear, *shown, device, value};
+  const Access access{store, linear, address, device, value};
   if (insn.accesses_plainly && !units_.far_transfer.switches_task())
     make_plainly(insn, access);
   else
@@ -205,7 +203,7 @@ void Accesses::transfer(const Access& access) {
   // device's registers.
   const std::size_t in_page =
       std::min<std::size_t>(access.value.size(), left_in_page(access.linear));
-  std::uint32_t physical = access.physical;
+  PhysicalAddress physical = access.physical;
   if (access.device)
     (void)cpu_.walker.translate(access.linear, access.store);
   else
@@ -217,7 +215,7 @@ void Accesses::transfer(const Access& access) {
 }
 
 /// The part of an access that lies in one page.
-void Accesses::show_part(bool store, std::uint32_t physical, bool device,
+void Accesses::show_part(bool store, PhysicalAddress physical, bool device,
                          std::span<const std::uint8_t> bytes) {
   cpu_.bus.set_locked(flight_.insn->what.locked);
   if (store) {
@@ -236,7 +234,7 @@ void Accesses::show_part(bool store, std::uint32_t physical, bool device,
 /// What is read by an instruction that is going to store there. A processor asks for the right to
 /// write to both its pages before it reads of them; the emulator finds out afterwards.
 std::span<const std::uint8_t> Accesses::may_update(const Insn& insn, const Access& access) {
-  std::optional<std::uint32_t> physical;
+  std::optional<PhysicalAddress> physical;
   if (!access.device) physical = access.physical;
   if (!cpu_.walker.translate_for_update(access.linear, insn.user, physical)) return {};
   const std::size_t in_page =

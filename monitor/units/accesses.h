@@ -25,7 +25,7 @@ class Accesses {
  private:
   struct StringRead {
     std::uint64_t linear = 0;
-    std::uint32_t physical = 0;
+    PhysicalAddress physical = 0;
     bool device = false;
     std::size_t size = 0;
     std::array<std::uint8_t, 16> bytes{};
@@ -34,7 +34,7 @@ class Accesses {
   struct Access {
     bool store;
     std::uint64_t linear;
-    std::uint32_t physical;
+    PhysicalAddress physical;
     bool device;
     std::span<const std::uint8_t> value;
   };
@@ -43,7 +43,7 @@ class Accesses {
   bool take_for_x87(const Insn& insn, Access& access);
   void compare_strings(const StringRead& read);
   void show(const StringRead& read);
-  void show_part(bool store, std::uint32_t physical, bool device,
+  void show_part(bool store, PhysicalAddress physical, bool device,
                  std::span<const std::uint8_t> bytes);
   bool reads_permission(const Insn& insn, std::uint64_t linear);
   void transfer(const Access& access);

@@ -15,7 +15,7 @@ class DriverWindow {
   void open(std::uint32_t base) { base_ = base; }
   bool is_open() const { return base_ != 0; }
   std::uint32_t base() const { return base_; }
-  void note_store(std::uint32_t physical, std::span<const std::uint8_t> value) {
+  void note_store(std::uint64_t physical, std::span<const std::uint8_t> value) {
     if (base_ != 0 && physical == base_ + CITCAT_MARK_OFFSET && value.size() == 4 &&
         dword_of(value) == CITCAT_MARK_STOP)
       stop_marker_ = true;

@@ -13,7 +13,7 @@ constexpr std::uint32_t kCommandMsr = 0x830;
 
 }  // namespace
 
-void LocalApic::note_store(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+void LocalApic::note_store(std::uint64_t address, std::span<const std::uint8_t> bytes) {
   if (address - kLocalApic >= kPageBytes) return;
   if (address - kLocalApic == kCommandHigh) destination_ = dword_of(bytes) >> 24;
   if (address - kLocalApic == kCommandLow) send(dword_of(bytes), destination_);

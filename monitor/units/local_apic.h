@@ -14,7 +14,7 @@ class LocalApic {
   explicit LocalApic(RecordSink& sink) : sink_(sink) {}
 
   /// A store to a device, which may be its own.
-  void note_store(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void note_store(std::uint64_t address, std::span<const std::uint8_t> bytes);
   void note_wrmsr(std::uint32_t msr, std::uint32_t low, std::uint32_t high);
 
  private:

@@ -13,8 +13,8 @@ constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
 /// The bit where the index of a level begins, the top one being level 0.
 unsigned shift_of(unsigned level) { return kPageBits + kIndexBits * (kLevels - 1 - level); }
 
-std::uint32_t entry_address(std::uint32_t table, std::uint64_t linear, unsigned level) {
-  return (table & ~0xfffu) +
+PhysicalAddress entry_address(PhysicalAddress table, std::uint64_t linear, unsigned level) {
+  return table - table % 0x1000 +
          8 * (static_cast<std::uint32_t>(linear >> shift_of(level)) & kIndexMask);
 }
 
@@ -30,40 +30,37 @@ std::uint32_t within_page(unsigned level) {
 
 /// A present entry. It is written as a whole where it is marked, as on the buses of machines that
 /// were recorded.
-std::optional<std::uint64_t> PageWalker::read_long_entry(std::uint32_t address, std::uint32_t sets,
-                                                         Names names) {
+std::optional<std::uint64_t> PageWalker::read_long_entry(PhysicalAddress address,
+                                                         std::uint32_t sets, Names names) {
   const auto entry = read_entry_of(address & a20_mask_, 8, sets, names);
   return entry && (*entry & kPresent) != 0 ? entry : std::nullopt;
 }
 
 std::optional<PageWalker::Entry> PageWalker::walk_four_levels(std::uint64_t linear,
                                                               std::uint32_t sets) {
-  std::uint32_t table = directory_base();
+  PhysicalAddress table = directory_base();
   for (unsigned level = 0;; ++level) {
-    const std::uint32_t at = entry_address(table, linear, level);
+    const PhysicalAddress at = entry_address(table, linear, level);
     const bool last = level == kLevels - 1 || (may_be_large(level) && (peek(at) & kLarge) != 0);
     const auto read = read_long_entry(at, last ? sets : 0, last ? Names::page : Names::table);
     if (!read) return std::nullopt;
     const std::uint64_t within = last ? within_page(level) : 0;
-    const auto named = named_by((*read & kAddress & ~within) | (linear & within));
-    if (!named) return std::nullopt;
-    if (last) return entry(linear >> kPageBits, *named, static_cast<std::uint32_t>(*read), at);
-    table = *named;
+    const PhysicalAddress named = named_by((*read & ~within) | (linear & within));
+    if (last) return entry(linear >> kPageBits, named, static_cast<std::uint32_t>(*read), at);
+    table = named;
   }
 }
 
 PageWalker::Path PageWalker::four_level_path(std::uint64_t linear) const {
   Path path;
-  std::uint32_t table = directory_base();
+  PhysicalAddress table = directory_base();
   for (unsigned level = 0; level < kLevels; ++level) {
     path.at[level] = entry_address(table, linear, level);
     path.count = level + 1;
     path.within = within_page(level);
     const std::uint64_t named = peek_wide(path.at[level]);
     if ((named & kPresent) == 0 || (may_be_large(level) && (named & kLarge) != 0)) break;
-    const auto below = level + 1 < kLevels ? named_by(named) : std::nullopt;
-    if (!below) break;
-    table = *below;
+    table = named_by(named);
   }
   return path;
 }

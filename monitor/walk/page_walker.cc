@@ -13,7 +13,7 @@ void PageWalker::set_control(const ControlRegisters& control, bool loads_cr3) {
 }
 
 void PageWalker::set_a20(bool open) {
-  const std::uint32_t mask = open ? ~0u : ~(1u << 20);
+  const PhysicalAddress mask = ~(open ? PhysicalAddress{0} : PhysicalAddress{1} << 20);
   if (mask != a20_mask_) flush();
   a20_mask_ = mask;
 }
@@ -38,18 +38,18 @@ void PageWalker::insert(const Entry& entry) {
 }
 
 void PageWalker::take_back_kept_marks() {
-  const std::uint32_t first = pointers_at() & a20_mask_;
+  const PhysicalAddress first = pointers_at() & a20_mask_;
   constexpr std::uint32_t kEntries = 4, kEntryBytes = 8;
   if (!memory_.is_ram(first, kEntries * kEntryBytes) ||
       !memory_.differs(first, kEntries * kEntryBytes))
     return;
-  for (std::uint32_t at = first; at < first + kEntries * kEntryBytes; at += kEntryBytes) {
+  for (PhysicalAddress at = first; at < first + kEntries * kEntryBytes; at += kEntryBytes) {
     if (memory_.is_marked(at)) memory_.restore(at, 4);
   }
 }
 
 /// What the emulator's walker would make of an entry of 4 or 8 bytes.
-std::uint64_t PageWalker::mark(std::uint32_t address, unsigned size, std::uint32_t bits) {
+std::uint64_t PageWalker::mark(PhysicalAddress address, unsigned size, std::uint32_t bits) {
   std::uint64_t entry = 0;
   std::memcpy(&entry, memory_.live(address), size);
   if ((entry & kPresent) == 0) return entry;
@@ -61,7 +61,7 @@ std::uint64_t PageWalker::mark(std::uint32_t address, unsigned size, std::uint32
 
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
 /// last looked, the bus shows the entry read as it was, then written.
-std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets,
+std::optional<std::uint32_t> PageWalker::read_entry(PhysicalAddress address, std::uint32_t sets,
                                                     Names names) {
   const auto entry = read_entry_of(address & a20_mask_, 4, sets, names);
   return entry ? std::optional(static_cast<std::uint32_t>(*entry)) : std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
 
 /// The same for an entry of 4 or 8 bytes. Marks are in the lowest one. A table may name itself, so
 /// that one entry is of several levels: only where it names a page does a store make it dirty.
-std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, unsigned size,
+std::optional<std::uint64_t> PageWalker::read_entry_of(PhysicalAddress address, unsigned size,
                                                        std::uint32_t sets, Names names) {
   if (!memory_.is_ram(address, size)) return std::nullopt;
   std::uint64_t now = 0;
@@ -99,9 +99,9 @@ std::optional<std::uint64_t> PageWalker::read_entry_of(std::uint32_t address, un
 }
 
 /// What the TLB keeps of a table's entry with the value `entry` at `at`.
-PageWalker::Entry PageWalker::entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry,
-                                    std::uint32_t at) const {
-  const std::uint32_t place = at & a20_mask_;
+PageWalker::Entry PageWalker::entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
+                                    PhysicalAddress at) const {
+  const PhysicalAddress place = at & a20_mask_;
   return {page,  frame & a20_mask_,   (entry & kDirty) != 0,
           place, memory_.live(place), std::as_const(memory_).shadow(place)};
 }
@@ -111,25 +111,24 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint64_t address, std::ui
   if (long_mode()) return walk_four_levels(address, sets);
   const auto linear = static_cast<std::uint32_t>(address);
   if (pae()) return walk_pae(linear, sets);
-  const std::uint32_t directory_at = directory_base() + (linear >> 22) * 4;
+  const PhysicalAddress directory_at = directory_base() + (linear >> 22) * 4;
   const bool large = is_large(directory_at, 0x10);
   const auto directory =
       read_entry(directory_at, large ? sets : 0, large ? Names::page : Names::table);
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (control_.cr4 & 0x10) != 0) {
-    const auto frame = stand_ins_.shown(large_page(*directory) | (linear & 0x3ff000));
-    if (!frame) return std::nullopt;
-    return entry(page, *frame, *directory, directory_at);
+    const PhysicalAddress frame = large_page(*directory) | (linear & 0x3ff000);
+    return entry(page, frame, *directory, directory_at);
   }
-  const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
+  const PhysicalAddress table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
   return entry(page, *table & ~0xfffu, *table, table_at);
 }
 
 /// An entry of 8 bytes that is present.
-std::optional<std::uint64_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets,
+std::optional<std::uint64_t> PageWalker::read_pae_entry(PhysicalAddress address, std::uint32_t sets,
                                                         Names names) {
   const auto low = read_entry(address, sets, names);
   const auto high = low ? read_entry(address + 4) : std::nullopt;
@@ -144,30 +143,25 @@ std::optional<std::uint64_t> PageWalker::read_pae_entry(std::uint32_t address, s
 std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std::uint32_t sets) {
   const std::uint64_t pointer = pointers_[linear >> 30];
   if ((pointer & kPresent) == 0) return std::nullopt;
-  const auto directory = named_by(pointer);
-  if (!directory) return std::nullopt;
-  const std::uint32_t directory_at = *directory + ((linear >> 21) & 0x1ff) * 8;
+  const PhysicalAddress directory_at = named_by(pointer) + ((linear >> 21) & 0x1ff) * 8;
   const bool large = is_large(directory_at, 0x20);
   const auto named =
       read_pae_entry(directory_at, large ? sets : 0, large ? Names::page : Names::table);
   if (!named) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*named & kLarge) != 0) {
-    const auto frame = named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
-    if (!frame) return std::nullopt;
-    return entry(page, *frame, static_cast<std::uint32_t>(*named), directory_at);
+    const PhysicalAddress frame =
+        named_by((*named & ~std::uint64_t{0x1fffff}) | (linear & 0x1ff000));
+    return entry(page, frame, static_cast<std::uint32_t>(*named), directory_at);
   }
-  const auto table = named_by(*named);
-  if (!table) return std::nullopt;
-  const std::uint32_t table_at = *table + ((linear >> 12) & 0x1ff) * 8;
+  const PhysicalAddress table_at = named_by(*named) + ((linear >> 12) & 0x1ff) * 8;
   const auto last = read_pae_entry(table_at, sets, Names::page);
-  const auto frame = last ? named_by(*last) : std::nullopt;
-  if (!frame) return std::nullopt;
-  return entry(page, *frame, static_cast<std::uint32_t>(*last), table_at);
+  if (!last) return std::nullopt;
+  return entry(page, named_by(*last), static_cast<std::uint32_t>(*last), table_at);
 }
 
 /// An entry without a trace on the bus; 0 where there is no RAM.
-std::uint32_t PageWalker::peek(std::uint32_t address) const {
+std::uint32_t PageWalker::peek(PhysicalAddress address) const {
   address &= a20_mask_;
   std::uint32_t entry = 0;
   if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
@@ -175,7 +169,7 @@ std::uint32_t PageWalker::peek(std::uint32_t address) const {
 }
 
 /// The same of an entry of eight bytes.
-std::uint64_t PageWalker::peek_wide(std::uint32_t address) const {
+std::uint64_t PageWalker::peek_wide(PhysicalAddress address) const {
   address &= a20_mask_;
   std::uint64_t entry = 0;
   if (memory_.is_ram(address, 8)) std::memcpy(&entry, memory_.live(address), 8);
@@ -183,7 +177,7 @@ std::uint64_t PageWalker::peek_wide(std::uint32_t address) const {
 }
 
 /// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
-bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const {
+bool PageWalker::is_large(PhysicalAddress address, std::uint32_t allowed_by) const {
   return (peek(address) & kLarge) != 0 && (control_.cr4 & allowed_by) != 0;
 }
 
@@ -193,8 +187,8 @@ PageWalker::Path PageWalker::path_of(std::uint64_t address) const {
   if (long_mode()) return four_level_path(address);
   const auto linear = static_cast<std::uint32_t>(address);
   const std::uint64_t pointer = pointers_[linear >> 30];
-  const auto named = (pointer & kPresent) != 0 ? named_by(pointer) : std::nullopt;
-  const std::uint32_t table = pae() ? named.value_or(kNowhere) : directory_base();
+  const PhysicalAddress named = (pointer & kPresent) != 0 ? named_by(pointer) : kNowhere;
+  const PhysicalAddress table = pae() ? named : directory_base();
   Path path;
   path.at[0] = table + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4);
   path.count = 1;
@@ -206,17 +200,16 @@ PageWalker::Path PageWalker::path_of(std::uint64_t address) const {
   if (!pae()) {
     path.at[1] = (directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   } else {
-    const auto pages = (directory & kPresent) != 0 ? named_by(peek_wide(path.at[0])) : std::nullopt;
-    if (!pages) return path;
-    path.at[1] = *pages + ((linear >> 12) & 0x1ff) * 8;
+    if ((directory & kPresent) == 0) return path;
+    path.at[1] = named_by(peek_wide(path.at[0])) + ((linear >> 12) & 0x1ff) * 8;
   }
   path.count = 2;
   return path;
 }
 
-std::optional<std::uint32_t> PageWalker::locate(std::uint64_t address) const {
+std::optional<PhysicalAddress> PageWalker::locate(std::uint64_t address) const {
   const std::uint64_t linear = reach(address);
-  if (!paging()) return static_cast<std::uint32_t>(linear) & a20_mask_;
+  if (!paging()) return linear & a20_mask_;
   const Path path = path_of(linear);
   std::uint32_t present = kPresent;
   for (unsigned n = 0; n < path.count; ++n) present &= peek(path.at[n]);
@@ -226,8 +219,7 @@ std::optional<std::uint32_t> PageWalker::locate(std::uint64_t address) const {
   const std::uint64_t last = pae()   ? peek_wide(path.last()) & kAddress
                              : large ? large_page(peek(path.last()))
                                      : peek(path.last());
-  const auto shown = stand_ins_.shown((last & ~within) | (linear & within));
-  return shown ? std::optional(*shown & a20_mask_) : std::nullopt;
+  return ((last & ~within) | (linear & within)) & a20_mask_;
 }
 
 /// The rights of all levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
@@ -244,7 +236,7 @@ bool PageWalker::may_store(std::uint64_t linear, bool user) const {
 /// The emulator may hold a page whose marks were taken back: a processor makes them once more.
 void PageWalker::mark_used(std::uint64_t linear, bool store) {
   const Path path = path_of(linear);
-  const auto use = [this](std::uint32_t at, std::uint32_t bits) {
+  const auto use = [this](PhysicalAddress at, std::uint32_t bits) {
     if (!memory_.is_ram(at, 4) || (peek(at) & kPresent) == 0 || (peek(at) & bits) == bits) return;
     const unsigned size = long_mode() ? 8 : 4;
     const std::uint64_t marked = mark(at, size, bits);
@@ -258,20 +250,20 @@ void PageWalker::take_back_marks(std::uint64_t linear) {
   if (!paging()) return;
   const Path path = path_of(linear);
   for (unsigned n = 0; n < path.count; ++n) {
-    const std::uint32_t at = path.at[n] & a20_mask_;
+    const PhysicalAddress at = path.at[n] & a20_mask_;
     if (memory_.is_ram(at, 4) && memory_.is_marked(at)) memory_.restore(at, 4);
   }
 }
 
 bool PageWalker::was_marked(std::uint64_t linear) const {
   if (!paging()) return false;
-  const std::uint32_t at = path_of(linear).last() & a20_mask_;
+  const PhysicalAddress at = path_of(linear).last() & a20_mask_;
   if (!memory_.is_ram(at, 1)) return false;
   return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
 bool PageWalker::translate_for_update(std::uint64_t address, bool user,
-                                      std::optional<std::uint32_t> physical) {
+                                      std::optional<PhysicalAddress> physical) {
   if (!paging()) return true;
   const std::uint64_t linear = reach(address);
   // The walk is shown with the fault. A dirty page may have become read-only, as fork makes it.
@@ -285,10 +277,10 @@ bool PageWalker::translate_for_update(std::uint64_t address, bool user,
   return true;
 }
 
-std::optional<std::uint32_t> PageWalker::translate(std::uint64_t address, bool store) {
+std::optional<PhysicalAddress> PageWalker::translate(std::uint64_t address, bool store) {
   const std::uint64_t linear = reach(address);
-  const auto within = static_cast<std::uint32_t>(linear & 0xfff);
-  if (!paging()) return static_cast<std::uint32_t>(linear) & a20_mask_;
+  const std::uint64_t within = linear & 0xfff;
+  if (!paging()) return linear & a20_mask_;
   const Entry* const held = usable(linear >> 12, store);
   if (held == nullptr) {
     auto entry = walk(linear);
@@ -302,7 +294,7 @@ std::optional<std::uint32_t> PageWalker::translate(std::uint64_t address, bool s
   return held->frame | within;
 }
 
-std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint64_t address) {
+std::optional<PhysicalAddress> PageWalker::translate_own_store(std::uint64_t address) {
   const std::uint64_t linear = reach(address);
   if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
   own_store_ = true;
@@ -310,10 +302,10 @@ std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint64_t addre
   own_store_ = false;
   if (!walked) return std::nullopt;
   insert(*walked);
-  return walked->frame | static_cast<std::uint32_t>(linear & 0xfff);
+  return walked->frame | (linear & 0xfff);
 }
 
-std::uint32_t PageWalker::walk_as(std::uint64_t address, bool store, std::uint32_t physical) {
+PhysicalAddress PageWalker::walk_as(std::uint64_t address, bool store, PhysicalAddress physical) {
   const std::uint64_t linear = reach(address);
   auto result = translate(linear, store);
   if (result != physical && paging()) {

@@ -10,7 +10,6 @@
 
 #include "monitor/bus/bus_model.h"
 #include "monitor/bus/guest_memory.h"
-#include "monitor/bus/stand_ins.h"
 #include "monitor/state/control_registers.h"
 
 namespace citcat::monitor {
@@ -18,8 +17,7 @@ namespace citcat::monitor {
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {
  public:
-  PageWalker(GuestMemory& memory, StandIns& stand_ins, BusModel& bus)
-      : memory_(memory), stand_ins_(stand_ins), bus_(bus) {}
+  PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {}
 
   /// New control registers; drops all translations. `loads_cr3`: an instruction wrote CR3, which
   /// makes a processor with PAE read the four page-directory pointers, to keep them.
@@ -40,15 +38,15 @@ class PageWalker {
 
   /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
   /// not hold the page or holds it clean for a store. Nullopt where a table says "not present".
-  std::optional<std::uint32_t> translate(std::uint64_t linear, bool store);
+  std::optional<PhysicalAddress> translate(std::uint64_t linear, bool store);
   /// The same, for when the emulator says where the access went: a translation that disagrees is
   /// walked again.
-  std::uint32_t translate_as(std::uint64_t linear, bool store, std::uint32_t physical) {
+  PhysicalAddress translate_as(std::uint64_t linear, bool store, PhysicalAddress physical) {
     return holds(linear, store, physical) ? physical : walk_as(linear, store, physical);
   }
   /// Whether the TLB has a page, and has it there; without paging, whether it is there.
-  bool holds(std::uint64_t linear, bool store, std::uint32_t physical) {
-    if (!paging()) return (static_cast<std::uint32_t>(linear) & a20_mask_) == physical;
+  bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
+    if (!paging()) return (reach(linear) & a20_mask_) == physical;
     const Entry* const held = usable(reach(linear) >> 12, store);
     return held != nullptr && (held->frame | (linear & 0xfff)) == physical;
   }
@@ -56,13 +54,14 @@ class PageWalker {
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
   /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
   /// emulator went, as far as it tells.
-  bool translate_for_update(std::uint64_t linear, bool user, std::optional<std::uint32_t> physical);
+  bool translate_for_update(std::uint64_t linear, bool user,
+                            std::optional<PhysicalAddress> physical);
   /// The same as translate() for a store that the emulator does not make: the bits that its walk
   /// would set in the tables are set here.
-  std::optional<std::uint32_t> translate_own_store(std::uint64_t linear);
+  std::optional<PhysicalAddress> translate_own_store(std::uint64_t linear);
   /// Where a linear address is, without a trace on the bus. Nullopt where a table says "not
   /// present".
-  std::optional<std::uint32_t> locate(std::uint64_t linear) const;
+  std::optional<PhysicalAddress> locate(std::uint64_t linear) const;
   /// Takes out of RAM again what the emulator has set in a page's entries since the bus showed
   /// them, for an access that a processor does not make.
   void take_back_marks(std::uint64_t linear);
@@ -94,13 +93,13 @@ class PageWalker {
   static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80,
                                  kAccessed = 0x20, kDirty = 0x40;
   static constexpr std::uint64_t kAddress = 0x000ffffffffff000;  ///< in entries of eight bytes
-  static constexpr std::uint32_t kNowhere = 0xfffff000;          ///< no table is in firmware
+  static constexpr PhysicalAddress kNowhere = 0xfffff000;        ///< no table is in firmware
 
   struct Entry {
     std::uint64_t page = ~std::uint64_t{0};  ///< linear page number
-    std::uint32_t frame = 0;                 ///< physical address of the page
+    PhysicalAddress frame = 0;               ///< physical address of the page
     bool dirty = false;
-    std::uint32_t at = 0;  ///< physical address of the table entry that maps the page
+    PhysicalAddress at = 0;  ///< physical address of the table entry that maps the page
     /// The lowest byte of that entry, where marks are: as it is, and as the bus has shown it.
     const std::uint8_t* live = nullptr;
     const std::uint8_t* shadow = nullptr;
@@ -108,26 +107,24 @@ class PageWalker {
 
   /// The entries that map a page, from the top one on. A large page has fewer.
   struct Path {
-    std::array<std::uint32_t, 4> at{};  ///< physical addresses, as they are shown
+    std::array<PhysicalAddress, 4> at{};
     unsigned count = 0;
     std::uint32_t within = 0xfff;  ///< the bits of an address that are within the page
-    std::uint32_t last() const { return at[count - 1]; }
+    PhysicalAddress last() const { return at[count - 1]; }
   };
 
   bool paging() const { return (control_.cr0 & 0x80000000) != 0; }
   bool pae() const { return (control_.cr4 & 0x20) != 0; }
-  std::uint32_t pointers_at() const { return static_cast<std::uint32_t>(control_.cr3) & ~0x1fu; }
-  /// Where the table or page is shown that an entry of eight bytes, or CR3, names.
-  std::optional<std::uint32_t> named_by(std::uint64_t entry) const {
-    return stand_ins_.shown(entry & kAddress);
-  }
+  PhysicalAddress pointers_at() const { return static_cast<std::uint32_t>(control_.cr3) & ~0x1fu; }
+  /// The table or page that an entry of eight bytes, or CR3, names.
+  static PhysicalAddress named_by(std::uint64_t entry) { return entry & kAddress; }
   /// The page of 4 MiB that an entry of four bytes names: its bits 13 to 20 are bits 32 to 39 of
   /// the address (Intel SDM vol. 3, table 4-4).
   static std::uint64_t large_page(std::uint32_t entry) {
     return (entry & 0xffc00000) | std::uint64_t{entry & 0x1fe000} << 19;
   }
-  std::uint32_t directory_base() const { return named_by(control_.cr3).value_or(kNowhere); }
-  std::uint32_t walk_as(std::uint64_t linear, bool store, std::uint32_t physical);
+  PhysicalAddress directory_base() const { return named_by(control_.cr3); }
+  PhysicalAddress walk_as(std::uint64_t linear, bool store, PhysicalAddress physical);
   Entry* find(std::uint64_t page) {
     for (Entry& entry : tlb_[page % kSets])
       if (entry.page == page) return &entry;
@@ -147,21 +144,22 @@ class PageWalker {
   std::optional<Entry> walk(std::uint64_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
   std::optional<Entry> walk_four_levels(std::uint64_t linear, std::uint32_t sets);
-  std::optional<std::uint64_t> read_long_entry(std::uint32_t address, std::uint32_t sets,
+  std::optional<std::uint64_t> read_long_entry(PhysicalAddress address, std::uint32_t sets,
                                                Names names);
-  std::optional<std::uint64_t> read_pae_entry(std::uint32_t address, std::uint32_t sets,
+  std::optional<std::uint64_t> read_pae_entry(PhysicalAddress address, std::uint32_t sets,
                                               Names names);
   void load_pointers();
   void take_back_kept_marks();
-  std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0,
+  std::optional<std::uint32_t> read_entry(PhysicalAddress address, std::uint32_t sets = 0,
                                           Names names = Names::page);
-  std::optional<std::uint64_t> read_entry_of(std::uint32_t address, unsigned size,
+  std::optional<std::uint64_t> read_entry_of(PhysicalAddress address, unsigned size,
                                              std::uint32_t sets, Names names);
-  std::uint64_t mark(std::uint32_t address, unsigned size, std::uint32_t bits);
-  std::uint32_t peek(std::uint32_t address) const;
-  std::uint64_t peek_wide(std::uint32_t address) const;
-  Entry entry(std::uint64_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
-  bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
+  std::uint64_t mark(PhysicalAddress address, unsigned size, std::uint32_t bits);
+  std::uint32_t peek(PhysicalAddress address) const;
+  std::uint64_t peek_wide(PhysicalAddress address) const;
+  Entry entry(std::uint64_t page, PhysicalAddress frame, std::uint32_t entry,
+              PhysicalAddress at) const;
+  bool is_large(PhysicalAddress address, std::uint32_t allowed_by) const;
   Path path_of(std::uint64_t linear) const;
   Path four_level_path(std::uint64_t linear) const;
   bool may_store(std::uint64_t linear, bool user) const;
@@ -169,7 +167,6 @@ class PageWalker {
   void insert(const Entry& entry);
 
   GuestMemory& memory_;
-  StandIns& stand_ins_;
   BusModel& bus_;
   ControlRegisters control_;
   std::array<std::array<Entry, kWays>, kSets> tlb_;
@@ -178,7 +175,7 @@ class PageWalker {
   bool met_no_execute_ = false;
   bool faulting_ = false;   ///< the walk sets no bits of its own
   bool own_store_ = false;  ///< the walk sets its bits in RAM, where the emulator makes none
-  std::uint32_t a20_mask_ = ~0u;
+  PhysicalAddress a20_mask_ = ~PhysicalAddress{0};
   std::uint64_t walks_ = 0, disagreements_ = 0;
 };
 

@@ -60,20 +60,30 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
 
   struct Seen {
     int type;
-    std::uint32_t address;
+    std::uint32_t address;  ///< its lower half
     int size, flags;
     std::array<std::uint8_t, 16> data;
     std::uint64_t instructions;
     std::uint32_t iterations;
+    PhysicalAddress whole_address;
   };
+  /// All records since the last time, but for those of type 22: they are in the addresses of the
+  /// others.
   std::vector<Seen> seen() {
+    constexpr int kHigh = 22;
     sink_->flush();
     std::vector<Seen> out;
     std::uint8_t r[40];
     while (read(records_, r, sizeof r) == sizeof r) {
-      Seen s{r[20], 0, r[21], r[22], {}, 0, 0};
+      Seen s{r[20], 0, r[21], r[22], {}, 0, 0, 0};
       std::memcpy(&s.instructions, r, 8);
       std::memcpy(&s.address, r + 12, 4);
+      if (s.type == kHigh) {
+        ++high_records_;
+        upper_ = PhysicalAddress{s.address} << 32;
+        continue;
+      }
+      s.whole_address = upper_ | s.address;
       std::memcpy(&s.iterations, r + 16, 4);
       std::memcpy(s.data.data(), r + 24, 16);
       out.push_back(s);
@@ -90,6 +100,8 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
 
   GuestMemory memory_;
   std::uint8_t* ram_ = nullptr;
+  PhysicalAddress upper_ = 0;
+  unsigned high_records_ = 0;
   int records_ = -1, write_end_ = -1, control_ = -1;
   std::optional<RecordSink> sink_;
 };

@@ -94,8 +94,7 @@ class FourLevelWalk : public BusTest {
     entry(kDirectory, kTable | 0x27);
     entry(kDirectory + 8, 0x80000000002001e3);  // 2 MiB, no-execute
     bus_.emplace(memory_, *sink_, CacheModel::none);
-    stand_ins_.emplace(memory_, *sink_);
-    walker_.emplace(memory_, *stand_ins_, *bus_);
+    walker_.emplace(memory_, *bus_);
   }
   void entry(std::uint32_t at, std::uint64_t value) { std::memcpy(ram_ + at, &value, 8); }
   void start() {
@@ -106,7 +105,6 @@ class FourLevelWalk : public BusTest {
   }
 
   std::optional<BusModel> bus_;
-  std::optional<StandIns> stand_ins_;
   std::optional<PageWalker> walker_;
 };
 
@@ -161,59 +159,27 @@ TEST_F(FourLevelWalk, AFaultTakesTheEmulatorsMarksBack) {
   for (const Seen& s : seen()) EXPECT_EQ(s.type, 2);
 }
 
-TEST_F(FourLevelWalk, ShowsPagesBeyond4GiBAtStandInsOfWhichItTellsFirst) {
+TEST_F(FourLevelWalk, FindsPagesBeyond4GiB) {
   place_high_memory();
   entry(kTable + 8, 0x100023067);
   start();
-  EXPECT_EQ(walker_->translate(kHigh + 0x1010, false), 0x40023010u);
-  const auto records = seen();
-  const auto told =
-      std::find_if(records.begin(), records.end(), [](const Seen& s) { return s.type == 15; });
-  ASSERT_NE(told, records.end());
-  EXPECT_EQ(told->address, 0x40023000u);
-  std::uint64_t machine = 0;
-  std::memcpy(&machine, told->data.data(), sizeof machine);
-  EXPECT_EQ(machine, 0x100023000u);
-  EXPECT_EQ(memory_.live(0x40023010), ram_ + kHighRam + 0x23010);
-  EXPECT_TRUE(memory_.is_ram(0x40023010, 8));
-  EXPECT_EQ(walker_->locate(kHigh + 0x1010), 0x40023010u);
-  EXPECT_TRUE(seen().empty()) << "told once";
+  EXPECT_EQ(walker_->translate(kHigh + 0x1010, false), 0x100023010u);
+  EXPECT_EQ(memory_.live(0x100023010), ram_ + kHighRam + 0x23010);
+  EXPECT_TRUE(memory_.is_ram(0x100023010, 8));
+  EXPECT_EQ(walker_->locate(kHigh + 0x1010), 0x100023010u);
 }
 
-TEST_F(FourLevelWalk, PiecesOfALargePageBeyond4GiBStandInOneByOne) {
+TEST_F(FourLevelWalk, FindsLargePagesBeyond4GiB) {
   place_high_memory();
   entry(kDirectory + 8, 0x1000000e7);
   start();
-  EXPECT_EQ(walker_->translate(kHigh + 0x2ff008, false), 0x400ff008u);
-  EXPECT_EQ(memory_.live(0x400ff008), ram_ + kHighRam + 0xff008);
-  EXPECT_EQ(walker_->translate(kHigh + 0x345678, false), 0x40145678u);
-  EXPECT_FALSE(memory_.is_ram(0x40145678, 1)) << "behind the end of RAM";
-}
-
-TEST_F(FourLevelWalk, StandInsShareTheLower24BitsAsLongAsThereIsRoom) {
-  place_high_memory();
-  constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32, kRoom = 16 << 20;
-  std::set<std::uint32_t> given;
-  for (std::uint64_t page = 0x5000 + k4GiB;; page += kRoom) {
-    const auto shown = stand_ins_->shown(page + 8);
-    if (!shown) break;
-    EXPECT_EQ(*shown % kRoom, 0x5008u);
-    EXPECT_TRUE(given.insert(*shown).second);
-  }
-  EXPECT_EQ(given.size(), (0xb0000000u - 0x40000000u + 0xf0000000u - 0xc0000000u) / kRoom);
-  EXPECT_STREQ(stand_ins_->problem(),
-               "more pages beyond 4 GiB are used than there is room to show; choose less RAM");
-  EXPECT_TRUE(stand_ins_->shown(k4GiB + 0x6000)) << "others have room";
-}
-
-TEST_F(FourLevelWalk, AStandInThatTheMachineUsesItselfIsAProblem) {
-  place_high_memory();
-  EXPECT_EQ(stand_ins_->shown(0x40007000), 0x40007000u);
-  EXPECT_EQ(stand_ins_->shown(0x100008123), 0x40008123u);
-  EXPECT_EQ(stand_ins_->problem(), nullptr);
-  EXPECT_FALSE(stand_ins_->shown(0x40008000));
-  EXPECT_STREQ(stand_ins_->problem(),
-               "a page is used at which one beyond 4 GiB is shown; choose less RAM");
+  EXPECT_EQ(walker_->translate(kHigh + 0x2ff008, false), 0x1000ff008u);
+  EXPECT_EQ(memory_.live(0x1000ff008), ram_ + kHighRam + 0xff008);
+  EXPECT_TRUE(memory_.is_ram(0x1000fffff, 1));
+  EXPECT_FALSE(memory_.is_ram(0x1000fffff, 2)) << "behind the end of RAM";
+  EXPECT_EQ(walker_->translate(kHigh + 0x345678, false), 0x100145678u);
+  EXPECT_FALSE(memory_.is_ram(0x100145678, 1)) << "behind the end of RAM";
+  EXPECT_FALSE(memory_.is_ram(0x45678, 0x400000)) << "below, behind what is there";
 }
 
 /// Where linear memory is physical memory, and a second time at its upper end.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,30 @@ TEST_F(RecordSinkTest, APortAccessIsSplitAtDwordsAndTheUpperPartComesFirst) {
       EXPECT_EQ(found, c.transfers) << std::hex << c.port << ", " << c.size << " bytes";
     }
   }
+}
+
+/// Ports have no upper half, and leave that of memory as it was.
+TEST_F(RecordSinkTest, TheUpperHalfOfAddressesIsSaidWhereItChangesInMemory) {
+  constexpr PhysicalAddress kFar = 0x2'0000'1000, kElsewhere = 0x5'0000'1000, kNear = 0x1000;
+  const std::array<std::uint8_t, 4> bytes{1, 2, 3, 4};
+  const auto shown = [&](auto put) {
+    const unsigned before = high_records_;
+    put();
+    const std::vector<Seen> records = seen();
+    EXPECT_EQ(records.size(), 1u);
+    return std::pair{records.empty() ? 0 : records[0].whole_address, high_records_ - before};
+  };
+  const auto write = [&](PhysicalAddress at) {
+    return shown([&] { sink_->single(RecordType::data_write, at, bytes, 0); });
+  };
+  using Shown = std::pair<PhysicalAddress, unsigned>;
+  EXPECT_EQ(write(kNear), (Shown{kNear, 0}));
+  EXPECT_EQ(write(kFar), (Shown{kFar, 1}));
+  EXPECT_EQ(write(kFar + 4), (Shown{kFar + 4, 0}));
+  EXPECT_EQ(shown([&] { sink_->port(RecordType::io_write, 0x80, 1, 1); }).second, 0u);
+  EXPECT_EQ(shown([&] { sink_->event(RecordType::halt, 0, 0); }).second, 0u);
+  EXPECT_EQ(shown([&] { sink_->invalidate(kElsewhere, 0); }), (Shown{kElsewhere, 1}));
+  EXPECT_EQ(write(kNear), (Shown{kNear, 1}));
 }
 
 }  // namespace
