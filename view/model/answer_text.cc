@@ -77,6 +77,26 @@ std::string event_text(const StepEvent& event) {
   return event_name(event.delivery);
 }
 
+std::vector<std::string> step_events(RunView& view) {
+  struct Events final : StepSink {
+    explicit Events(Moment wanted) : at(wanted) {}
+    void step(const RecordedStep& step) override {
+      if (step.before != at) return;
+      for (const StepEvent& event : step.events) texts.push_back(event_text(event));
+    }
+    Moment at;
+    std::vector<std::string> texts;
+  };
+  const Moment at = view.timeline().moment();
+  Events events(at);
+  Position to = view.timeline().step() ? view.timeline().position() : at.position;
+  // A fault leaves the count of instructions as it is.
+  if (to == at.position) ++to.instruction, to.iteration = 0;
+  view.go_to_last(at);
+  view.record(WantedMoment{at.position, at.deliveries}, to, events, view.limit());
+  return events.texts;
+}
+
 bool is_fault(const RecordedStep& step) {
   if (step.completed) return false;
   return step.events.empty() || step.events.front().kind != StepEvent::Kind::delivered ||

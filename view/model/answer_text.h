@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "view/model/run_view.h"
 
@@ -28,6 +29,8 @@ CodeHere code_at(RunView& view, LinearAddr at);
 inline constexpr const char* kSearchTookTooLong = "the search took too long";
 /// "interrupt 30h", "halted": what a step ended with.
 std::string event_text(const StepEvent& event);
+/// What the step from where the run is ends with, as event_text() has it, one text for each.
+std::vector<std::string> step_events(RunView& view);
 /// The instruction of a step that did not complete faulted; an interrupt may have come before it.
 bool is_fault(const RecordedStep& step);
 /// Why nothing goes on where the run is; empty where something may.

@@ -123,14 +123,17 @@ Json answer_access(RunView& view, const Query& query) {
     return json;
   }
   const StopHit hit = *stop.hit;
-  if (!hit.outside) view.go_to(WantedMoment{hit.at.position, hit.at.deliveries});
+  if (!hit.outside) view.go_to_last(hit.at);
   const Json place = here(view);
   json.update(place);
   json["by"] = who(hit);
   json["write"] = hit.kind == StopHit::Kind::write;
   json["physical"] = physical_text(view, hit.address);
   json["size"] = hit.size;
-  if (!hit.outside) json["text"] = code_at(view, view.machine().next_linear()).text;
+  if (!hit.outside) {
+    json["text"] = code_at(view, view.machine().next_linear()).text;
+    if (const auto events = step_events(view); !events.empty()) json["events"] = events;
+  }
   json["before"] = held_text(view, wanted);
   timeline.step();
   json["next"] = moment_text(timeline.moment());

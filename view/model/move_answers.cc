@@ -24,7 +24,8 @@ bool is_return(InstructionClass kind) {
 
 /// How a move ended: "moved", "end", "beginning" or "took too long".
 using Why = const char*;
-constexpr Why kMoved = "moved", kEnd = "end", kBeginning = "beginning", kTooLong = "took too long";
+constexpr Why kMoved = "moved", kEnd = "end", kBeginning = "beginning", kTooLong = "took too long",
+              kNoCall = "no call";
 
 Why why_of(const ReplayTimeline::Stop& stop, bool back) {
   switch (stop.why) {
@@ -93,27 +94,32 @@ Why over_back(RunView& view) {
   return stop.why == ReplayTimeline::Stop::Why::interrupted ? kTooLong : kMoved;
 }
 
-/// The call that runs here; nullopt where the search for it took too long.
-std::optional<OpenCall> running_call(RunView& view) {
+struct RunningCall {
+  std::optional<OpenCall> call;
+  Why why_not = kNoCall;  ///< without one
+};
+
+/// The call that runs here.
+RunningCall running_call(RunView& view) {
   const std::uint64_t at = view.timeline().position().instruction;
   for (const std::uint64_t reach : kReaches) {
     const auto open = view.open_nest(reach);
-    if (!open) return std::nullopt;
-    if (!open->calls.empty()) return open->calls.front();
+    if (!open) return {std::nullopt, kTooLong};
+    if (!open->calls.empty()) return {open->calls.front()};
     if (reach >= at) break;
   }
-  throw UsageError("no call that has not returned was seen on this stack");
+  return {};
 }
 
 Why out(RunView& view) {
-  const auto call = running_call(view);
-  if (!call) return kTooLong;
+  const auto [call, why_not] = running_call(view);
+  if (!call) return why_not;
   return run_until(view, call->return_to, call->slot.value + 1);
 }
 
 Why out_back(RunView& view) {
-  const auto call = running_call(view);
-  if (!call) return kTooLong;
+  const auto [call, why_not] = running_call(view);
+  if (!call) return why_not;
   view.go_to(WantedMoment{call->at, std::nullopt});
   return kMoved;
 }

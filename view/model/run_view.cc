@@ -131,6 +131,16 @@ void RunView::arrive(const WantedMoment& wanted, const ReplayTimeline::Interrupt
   }
 }
 
+void RunView::go_to_last(const Moment& at) {
+  seek(at.position, limit());
+  if (at.position == Position{} && timeline_->moment() > at) timeline_->rewind();
+  for (std::uint32_t i = 0; timeline_->moment() < at && i < kMostSteps; ++i) {
+    if (!timeline_->step()) break;
+  }
+  if (timeline_->moment() > at) timeline_->step_back();
+  remember();
+}
+
 void RunView::seek(Position to, const ReplayTimeline::Interrupt& interrupt) {
   timeline_->seek(to, interrupt);
   if (timeline_->interrupted())

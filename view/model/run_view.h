@@ -90,6 +90,9 @@ class RunView {
   /// Throws UsageError where there is none.
   Moment go_to(const Query& query);
   void go_to(const WantedMoment& wanted);
+  /// Goes to a moment or, where the run has none such because a step leads past it, to the last one
+  /// before it.
+  void go_to_last(const Moment& at);
   /// Somebody is going to ask about the moment where the run is.
   void settle_here() { remember(); }
   /// The state there, with what nobody knows named as such.

@@ -181,10 +181,16 @@ class LastChange final : public StepSink {
   }
   void step(const RecordedStep& step) override {
     const RegisterValue now = table_.value(number_, *step.state_after);
-    if (step.before < before_ && now != value_) found_ = step.before;
+    if (step.before < before_ && now != value_) {
+      found_ = step.before;
+      events_.clear();
+      for (const StepEvent& event : step.events) events_.push_back(event_text(event));
+    }
     value_ = now;
   }
   const std::optional<Moment>& found() const { return found_; }
+  /// What that step ended with.
+  const std::vector<std::string>& events() const { return events_; }
 
  private:
   const RegisterTable& table_;
@@ -192,6 +198,7 @@ class LastChange final : public StepSink {
   const Moment before_;
   RegisterValue value_;
   std::optional<Moment> found_;
+  std::vector<std::string> events_;
 };
 
 /// What gave a register the value that it has.
@@ -216,6 +223,7 @@ Json answer_setter(RunView& view, const Query& query) {
       json["found"] = true;
       json.update(here(view));
       json["text"] = code_at(view, view.machine().next_linear()).text;
+      if (!last.events().empty()) json["events"] = last.events();
       return json;
     }
     whole = from == Position{};

@@ -137,6 +137,61 @@ TEST_F(RunViewTest, FindsWhoWroteAByteAndWhoReadsIt) {
   EXPECT_FALSE(nobody["found"]);
 }
 
+/// The run where an interrupt comes between two instructions: no moment is before its delivery, for
+/// the step of the one leads behind it.
+class InterruptedView : public RunViewTest {
+ protected:
+  static constexpr std::uint64_t kAfter = 4;
+
+  void SetUp() override {
+    constexpr std::uint32_t kInterruptsAllowed = 0x202;
+    P program;
+    Recording& recording = program.recording();
+    recording.initial.eflags = kInterruptsAllowed;
+    recording.instructions = kAfter + 2;
+    Interrupt interrupt;
+    interrupt.vector = 0x10;
+    interrupt.position_known = true;
+    interrupt.position = {kAfter, 0};
+    recording.interrupts.push_back(interrupt);
+    program.store(path("r.citcat"));
+    file_.emplace(RecordingFile::open(path("r.citcat")));
+    view_.emplace(*file_, symbols_, RunViewOptions());
+  }
+};
+
+TEST_F(InterruptedView, FindsWhoWroteTheFrameAndWhatReadTheTable) {
+  const std::string before = "3~0", after = "4~1";
+  const Json wrote =
+      ask("access", {{"at", after}, {"address", hex(P::kStack - 4)}, {"space", "physical"}});
+  ASSERT_TRUE(wrote["found"]) << wrote;
+  EXPECT_EQ(wrote["moment"], before);
+  EXPECT_EQ(wrote["next"], after);
+  EXPECT_EQ(wrote["by"], "the processor itself");
+  EXPECT_EQ(wrote["text"], "nop");
+  EXPECT_EQ(wrote["events"], Json({"interrupt 10h"}));
+  const Json read = ask("access", {{"at", "begin"},
+                                   {"address", hex(0x1000 + 8 * 0x10)},
+                                   {"kind", "read"},
+                                   {"direction", "on"}});
+  EXPECT_EQ(read["moment"], before);
+  EXPECT_EQ(read["next"], after);
+}
+
+TEST_F(InterruptedView, SaysThatTheInterruptCameWithWhatChangedARegister) {
+  const Json set = ask("setter", {{"at", "4~1"}, {"register", "esp"}});
+  EXPECT_EQ(set["moment"], "3~0");
+  EXPECT_EQ(set["events"], Json({"interrupt 10h"}));
+}
+
+TEST_F(RunViewTest, GoesOutOfNoCall) {
+  for (const char* const how : {"out", "out-back"}) {
+    const Json moved = ask("move", {{"at", moment_of(P::kStore)}, {"how", how}});
+    EXPECT_EQ(moved["why"], "no call");
+    EXPECT_EQ(moved["moment"], moment_of(P::kStore));
+  }
+}
+
 TEST_F(RunViewTest, FindsWhatSetARegister) {
   // ECX counts the loop: LOOP, behind the store and a NOP, changes it.
   const std::string third = moment_of(P::kStore, 3);

@@ -150,10 +150,16 @@ export class ExportedSource {
     const json = { asked_at: this.moment(here), found: false, looked_back: stretch.instruction[here] - stretch.instruction[0] };
     for (let step = here - 1; step >= 0; --step) {
       for (let i = stretch.change_at[step]; i < stretch.change_at[step + 1]; ++i) {
-        if (stretch.changed.items[i] === number) return { ...json, found: true, ...this.here(step), text: this.shape(step).text };
+        if (stretch.changed.items[i] === number) return { ...json, found: true, ...this.here(step), text: this.shape(step).text, ...this.ended_with(step) };
       }
     }
     return { ...json, why: "it has had this value since this page's stretch began" };
+  }
+
+  /// The events of a step, if it has some.
+  ended_with(step) {
+    const events = (this.events_of.get(step) ?? []).filter((event) => event.text !== undefined).map((event) => event.text);
+    return events.length === 0 ? {} : { events };
   }
 
   // ---- code
@@ -318,7 +324,7 @@ export class ExportedSource {
     const before = this.held(first, length);
     const json = { asked_at: at, found: true, ...this.here(step), write: (access.flags & WRITE) !== 0, physical: hex(physical, this.physical_digits), size: access.size };
     json.by = access.flags & OUTSIDE ? "another bus master" : access.flags & WALK ? "a page walk" : access.flags & SYSTEM ? "the processor itself" : "the program";
-    if (!(access.flags & OUTSIDE)) json.text = this.shape(step).text;
+    if (!(access.flags & OUTSIDE)) Object.assign(json, { text: this.shape(step).text }, this.ended_with(step));
     this.stretch.go_to(step + 1);
     return { ...json, before, next: this.moment(step + 1), after: this.held(first, length) };
   }
@@ -333,8 +339,11 @@ export class ExportedSource {
       case "back": return step === 0 ? moved(0, "beginning") : moved(step - 1);
       case "over": return moved(this.over(step));
       case "over-back": return step === 0 ? moved(0, "beginning") : moved(this.over_back(step));
-      case "out": return moved(this.until_return(step, this.running_call(step)));
-      case "out-back": return moved(this.running_call(step).step);
+      case "out": case "out-back": {
+        const call = this.running_call(step);
+        if (call === undefined) return moved(step, "no call");
+        return moved(how === "out" ? this.until_return(step, call) : call.step);
+      }
       case "run": case "run-back": {
         const wanted = BigInt("0x" + address), back = how === "run-back";
         for (let to = back ? step - 1 : step + 1; back ? to >= 0 : to <= count; to += back ? -1 : 1) {
@@ -382,7 +391,7 @@ export class ExportedSource {
       const node = this.calls.nodes[n];
       if (node.slot !== undefined) return { ...node, node: n };
     }
-    throw new Error("no call that has not returned was seen within this page's stretch");
+    return undefined;
   }
 
   // ---- calls

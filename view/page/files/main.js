@@ -136,7 +136,8 @@ async function move(how, parameters = {}) {
       why = answer.why === "moved" ? why : answer.why;
     }
     const of = sources[0].is_live ? "run" : "stretch of this page";
-    say(why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long and was stopped on the way." }[why]);
+    say(why === "moved" ? null : { end: `The ${of} ends here.`, beginning: `The ${of} begins here.`, "took too long": "This took too long and was stopped on the way.",
+      "no call": "No call that has not returned was seen on this stack." }[why]);
     go_to({ moments });
   });
 }

@@ -88,5 +88,5 @@ function access_text(answer) {
   }
   const changed = answer.write && answer.before !== answer.after ? `: ${answer.before || "not known"} became ${answer.after}` : answer.after ? `: ${answer.after}` : "";
   return element("p", { class: "found" }, "Instruction ", moment_link(answer.moment), answer.place === undefined ? "" : ` in ${answer.place}`,
-    answer.text === undefined ? "" : [", ", element("code", {}, answer.text)], `, by ${answer.by}${changed}`);
+    answer.text === undefined ? "" : [", ", element("code", {}, answer.text)], answer.events === undefined ? "" : ` and ${answer.events.join(", ")}`, `, by ${answer.by}${changed}`);
 }

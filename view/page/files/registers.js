@@ -24,7 +24,7 @@ async function tell_setter(source, moment, name, target, run) {
   try {
     const answer = await source.ask("setter", { at: moment, register: name });
     if (!answer.found) target.textContent = answer.why;
-    else fill(target, "by ", moment_link(answer.moment, position_of(answer.moment), run), ": ", element("code", {}, answer.text), answer.place === undefined ? "" : ` in ${answer.place}`);
+    else fill(target, "by ", moment_link(answer.moment, position_of(answer.moment), run), ": ", element("code", {}, answer.text), answer.events === undefined ? "" : ` and ${answer.events.join(", ")}`, answer.place === undefined ? "" : ` in ${answer.place}`);
   } catch (error) {
     target.textContent = error.message;
   }
