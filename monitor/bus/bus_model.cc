@@ -7,30 +7,6 @@ namespace citcat::monitor {
 
 namespace {
 
-template <typename T>
-T difference_at(const std::uint8_t* a, const std::uint8_t* b) {
-  T x, y;
-  std::memcpy(&x, a, sizeof x);
-  std::memcpy(&y, b, sizeof y);
-  return static_cast<T>(x ^ y);
-}
-
-/// The first bytes and the last ones, which may be the same: operands and instructions are short,
-/// and a call would take longer.
-template <typename T>
-bool ends_are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
-  const std::size_t last = size - sizeof(T);
-  return (difference_at<T>(a, b) | difference_at<T>(a + last, b + last)) == 0;
-}
-
-bool are_equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
-  if (size > 16) return std::memcmp(a, b, size) == 0;
-  if (size >= 8) return ends_are_equal<std::uint64_t>(a, b, size);
-  if (size >= 4) return ends_are_equal<std::uint32_t>(a, b, size);
-  if (size >= 2) return ends_are_equal<std::uint16_t>(a, b, size);
-  return size == 0 || *a == *b;
-}
-
 /// Whether the emulator may have set this bit for the processor: accessed or dirty in an entry of
 /// page tables, accessed or busy in a descriptor.
 bool may_be_mark(PhysicalAddress address, unsigned bit) {
@@ -47,6 +23,7 @@ bool may_be_mark(PhysicalAddress address, unsigned bit) {
 void BusModel::Cache::clear() {
   for (auto& set : line) set.fill(kNoLine);
   for (auto& set : age) set = {0, 1, 2, 3};
+  recent.fill(0);
   for (auto& set : dirty) set.fill(false);
   for (auto& set : shared) set.fill(false);
 }
@@ -65,7 +42,7 @@ int BusModel::Cache::oldest(unsigned set) const {
 void BusModel::note(PhysicalAddress address, std::span<const std::uint8_t> bytes) {
   if (!memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;
   std::uint8_t* const known = memory_.shadow(address);
-  if (std::equal(bytes.begin(), bytes.end(), known)) return;
+  if (are_equal(bytes.data(), known, bytes.size())) return;
   ++external_;
   say_lone_bit(address, bytes, {});
   show_other_master(address, bytes);
@@ -175,22 +152,6 @@ bool BusModel::changed_outside(std::uint64_t number, PhysicalAddress address,
   return false;
 }
 
-/// A read within one line that is held, and is as it is known: nothing of it is seen.
-bool BusModel::is_plain_hit(Cache& cache, PhysicalAddress address,
-                            std::span<const std::uint8_t> bytes) {
-  const std::uint64_t number = address >> line_shift_;
-  const PhysicalAddress base = number << line_shift_;
-  if (address - base + bytes.size() > line_bytes()) return false;
-  const unsigned set = set_of(number);
-  const int way = cache.find(set, number);
-  if (way < 0 || !is_known_but_for(base, 0, 0) ||
-      !are_equal(bytes.data(), memory_.shadow(address), bytes.size()))
-    return false;
-  if (locked_) make_own(number, way);
-  cache.touch(set, way);
-  return true;
-}
-
 /// A line becomes known as it is, but for marks that are still to be shown. `own`: what the
 /// processor itself has stored of it.
 void BusModel::take_line(std::uint64_t number, Range own) {
@@ -220,7 +181,7 @@ void BusModel::cached_read(RecordType type, PhysicalAddress address,
     const PhysicalAddress to = std::min(address + bytes.size(), base + line_bytes());
     const auto part = bytes.subspan(from - address, to - from);
     if (is_plain_hit(cache, from, part)) continue;
-    const bool same = std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+    const bool same = are_equal(part.data(), memory_.shadow(from), part.size()) &&
                       !changed_outside(number, from, part);
     const int way = cache.find(set_of(number), number);
     if (way >= 0 && same) {
@@ -343,9 +304,9 @@ void BusModel::fetch_uncached(PhysicalAddress address, std::span<const std::uint
       continue;
     }
     const bool same = memory_.is_ram(dword, 4)
-                          ? std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+                          ? are_equal(part.data(), memory_.shadow(from), part.size()) &&
                                 !memory_.differs(dword, 4)
-                          : std::equal(part.begin(), part.end(), fetched_.begin() + (from - dword));
+                          : are_equal(part.data(), &fetched_[from - dword], part.size());
     if (dword == fetched_dword_ && same) continue;
     fetched_dword_ = dword;
     std::array<std::uint8_t, 4>& value = fetched_;

@@ -22,6 +22,7 @@
 
 #include "monitor/bus/guest_memory.h"
 #include "monitor/bus/record_sink.h"
+#include "monitor/bus/short_bytes.h"
 
 namespace citcat::monitor {
 
@@ -77,7 +78,7 @@ class BusModel {
     if (!in_one_line(address, size) || disturbs_fetch(number)) return false;
     const unsigned set = set_of(number);
     const int way = data_.find(set, number);
-    if (way < 0 || !is_known_but_for(number << line_shift_, 0, 0)) return false;
+    if (way < 0 || !is_known(number << line_shift_)) return false;
     data_.touch(set, way);
     return true;
   }
@@ -128,11 +129,13 @@ class BusModel {
     std::array<std::array<std::uint8_t, kWays>, kMaxSets> age;    ///< 0 is the most recently used
     std::array<std::array<bool, kWays>, kMaxSets> dirty;
     std::array<std::array<bool, kWays>, kMaxSets> shared;  ///< another processor may have it, too
+    std::array<std::uint8_t, kMaxSets> recent;             ///< the way that was used most recently
 
     void clear();
     /// The way of `set` that holds the line, or -1.
     int find(unsigned set, std::uint64_t number) const {
       const auto& lines = line[set];
+      if (const int way = recent[set]; lines[recent[set]] == number) return way;
       for (unsigned way = 0; way < kWays; ++way)
         if (lines[way] == number) return static_cast<int>(way);
       return -1;
@@ -144,6 +147,7 @@ class BusModel {
       for (auto& a : ages)
         if (a < before) ++a;
       ages[static_cast<unsigned>(way)] = 0;
+      recent[set] = static_cast<std::uint8_t>(way);
     }
     int oldest(unsigned set) const;
   };
@@ -177,29 +181,55 @@ class BusModel {
   bool changed_outside(std::uint64_t number, PhysicalAddress address,
                        std::span<const std::uint8_t> bytes);
   /// Whether a line of RAM holds what is known of it, except for the bytes [from, from + size) of
-  /// it where these are in one of its aligned words, as most operands are.
-  bool is_known_but_for(PhysicalAddress base, PhysicalAddress from, std::uint32_t size) const {
-    constexpr std::uint32_t kWord = 8;
+  /// it.
+  bool is_known_but_for(PhysicalAddress base, std::uint64_t from, std::uint32_t size) const {
     const std::uint8_t* const live = memory_.live(base);
     const std::uint8_t* const known = std::as_const(memory_).shadow(base);
-    std::array<std::uint64_t, 4> differences{};
-    for (std::uint32_t n = 0; n < 2; ++n) differences[n] = difference_at(live, known, kWord * n);
+    const std::uint8_t* const below = kBelow.data() + 32 - from;
+    const std::uint8_t* const below_end = below - size;
+    Half different = difference_at(live, known, 0) & (half_at(below) | ~half_at(below_end));
     if (has_code_cache())
-      for (std::uint32_t n = 2; n < 4; ++n) differences[n] = difference_at(live, known, kWord * n);
-    const auto within = static_cast<std::uint32_t>(from % kWord);
-    if (within + size <= kWord && size != 0)
-      differences[from / kWord] &=
-          size == kWord ? 0 : ~(((std::uint64_t{1} << 8 * size) - 1) << 8 * within);
-    return (differences[0] | differences[1] | differences[2] | differences[3]) == 0;
+      different |=
+          difference_at(live, known, 16) & (half_at(below + 16) | ~half_at(below_end + 16));
+    return (different[0] | different[1]) == 0;
   }
-  static std::uint64_t difference_at(const std::uint8_t* a, const std::uint8_t* b,
-                                     std::uint32_t at) {
-    std::uint64_t x, y;
-    std::memcpy(&x, a + at, sizeof x);
-    std::memcpy(&y, b + at, sizeof y);
-    return x ^ y;
+  bool is_known(PhysicalAddress base) const {
+    const std::uint8_t* const live = memory_.live(base);
+    const std::uint8_t* const known = std::as_const(memory_).shadow(base);
+    Half different = difference_at(live, known, 0);
+    if (has_code_cache()) different |= difference_at(live, known, 16);
+    return (different[0] | different[1]) == 0;
   }
-  bool is_plain_hit(Cache& cache, PhysicalAddress address, std::span<const std::uint8_t> bytes);
+  /// Half of the longest line, for which the host's processor has registers.
+  using Half = std::uint64_t __attribute__((vector_size(16)));
+  static Half half_at(const std::uint8_t* bytes) {
+    Half half;
+    std::memcpy(&half, bytes, sizeof half);
+    return half;
+  }
+  static Half difference_at(const std::uint8_t* a, const std::uint8_t* b, std::uint32_t at) {
+    return half_at(a + at) ^ half_at(b + at);
+  }
+  /// From kBelow[32 - n] on: ones for the first n bytes of a line, zeros for the rest.
+  static constexpr auto kBelow = [] {
+    std::array<std::uint8_t, 64> bytes{};
+    for (std::size_t n = 0; n < 32; ++n) bytes[n] = 0xff;
+    return bytes;
+  }();
+  /// A read within one line that is held, and is as it is known: nothing of it is seen.
+  bool is_plain_hit(Cache& cache, PhysicalAddress address, std::span<const std::uint8_t> bytes) {
+    const std::uint64_t number = address >> line_shift_;
+    const PhysicalAddress base = number << line_shift_;
+    if (address - base + bytes.size() > line_bytes()) return false;
+    const unsigned set = set_of(number);
+    const int way = cache.find(set, number);
+    if (way < 0 || !is_known(base) ||
+        !are_equal(bytes.data(), memory_.shadow(address), bytes.size()))
+      return false;
+    if (locked_) make_own(number, way);
+    cache.touch(set, way);
+    return true;
+  }
   void take_line(std::uint64_t number, Range own);
   void drop(Cache& cache, std::uint64_t number);
   void note(PhysicalAddress address, std::span<const std::uint8_t> bytes);

@@ -118,8 +118,9 @@ void Deliveries::announce(const LoggedEvent& event) {
 void Deliveries::note_fault(const LoggedEvent& event) {
   const InsnClass& what = flight_.insn->what;
   if (what.mmx == MmxUse::before_operand && is_of_operand(event.vector)) units_.x87.mmx_faulted();
-  if (event.vector == kInvalidOpcode && what.unknown != nullptr)
-    return seen_.recording.give_up(what.unknown);
+  if (event.vector == kInvalidOpcode)
+    if (const char* const unknown = flight_.insn->details().unknown)
+      return seen_.recording.give_up(unknown);
   units_.far_transfer.refuse_wrong_exception(event);
 }
 

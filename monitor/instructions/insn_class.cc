@@ -221,7 +221,7 @@ std::uint8_t opcode_bytes(const DecodedInstruction& info) {
   }
 }
 
-void describe_operands(const DecodedInstruction& info, InsnClass& out) {
+void describe_operands(const DecodedInstruction& info, InsnDetails& out) {
   const auto operands = std::span(info.operands).first(info.operand_count);
   out.updates_memory = std::any_of(operands.begin(), operands.end(),
                                    [](const MemoryOperand& o) { return o.read && o.write; });
@@ -229,7 +229,7 @@ void describe_operands(const DecodedInstruction& info, InsnClass& out) {
   if (out.kind == InsnKind::x87 && !info.register_form) out.data_segment = out.operand.segment;
 }
 
-void describe(const DecodedInstruction& info, InsnClass& out) {
+void describe(const DecodedInstruction& info, InsnDetails& out) {
   out.kind = kind_of(info);
   out.repeated = info.is_repeated();
   out.loads_cr3 = info.kind == Class::mov_to_cr && info.reg_field == 3;
@@ -270,9 +270,9 @@ bool moves_debug_register(std::span<const std::uint8_t> opcode) {
 
 }  // namespace
 
-InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
+InsnDetails classify(std::span<const std::uint8_t> bytes, CodeSize size) {
   const DecodedInstruction info = decode(bytes, size);
-  InsnClass out;
+  InsnDetails out;
   if (info.state == DecodeState::needs_more_bytes || info.prefix_bytes >= bytes.size()) return out;
   const auto opcode = bytes.subspan(info.prefix_bytes);
   out.rex = info.rex;
@@ -287,6 +287,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size) {
     out.kind = InsnKind::vector;
   }
   note_misdone(opcode, prefixes_of(bytes.first(info.prefix_bytes)), size, out);
+  out.misdone = out.why_misdone != nullptr;
   return out;
 }
 

@@ -82,6 +82,7 @@ struct InsnClass {
   bool calls_system : 1 = false;      ///< INT 80h, SYSENTER, SYSCALL: how programs of Linux do
   bool branch : 1 = false;  ///< may continue at its own address without having been restarted
   bool port_in_dx : 1 = false;
+  bool misdone : 1 = false;  ///< the recording ends where it has been executed: see InsnDetails
   MmxUse mmx = MmxUse::none;
   std::uint8_t operand_bytes = 4;  ///< of strings, ports, far RET; a field of an x87 environment
   std::uint8_t port = 0;           ///< when it is an immediate
@@ -98,17 +99,21 @@ struct InsnClass {
   static constexpr std::int8_t kNoSegment = -1;
   std::int8_t loads_from = kNoSegment, stores_to = kNoSegment;
   std::uint8_t loaded_segments = 0;  ///< segment registers that it loads, a bit for each
-  MemoryOperand operand;             ///< its first access; of FXSAVE, XSAVE and their like all
+};
+
+/// What is seldom asked for, and then found anew from the instruction's bytes.
+struct InsnDetails : InsnClass {
+  MemoryOperand operand;  ///< its first access; of FXSAVE, XSAVE and their like all
   /// Why the recording ends where it has been executed, or where it was refused with #UD: the
   /// emulator is not a processor there.
-  const char* misdone = nullptr;
+  const char* why_misdone = nullptr;
   const char* unknown = nullptr;
 };
 
 /// Classifies one instruction of a segment with the given default size by the table of opcodes
 /// (x86/decode). `bytes` holds all of it. One that is cut short is plain, and so is one that no
 /// processor has, but for AVX and its successors.
-InsnClass classify(std::span<const std::uint8_t> bytes, CodeSize size);
+InsnDetails classify(std::span<const std::uint8_t> bytes, CodeSize size);
 
 /// The mask of the bits that an address of so many bytes has.
 inline std::uint64_t address_mask(unsigned bytes) {

@@ -15,9 +15,9 @@ struct OpcodePrefixes {
   bool operand = false, repeat = false;  ///< 66; F2 or F3
 };
 
-/// Sets `misdone` and `unknown` of an instruction that is one of them. `opcode`: its bytes after
-/// the prefixes.
+/// Sets `why_misdone` and `unknown` of an instruction that is one of them. `opcode`: its bytes
+/// after the prefixes.
 void note_misdone(std::span<const std::uint8_t> opcode, OpcodePrefixes prefixes, CodeSize size,
-                  InsnClass& out);
+                  InsnDetails& out);
 
 }  // namespace citcat::monitor

@@ -21,7 +21,7 @@ std::uint64_t CodeStream::base_at(std::uint64_t ip, std::uint64_t translated_at)
 }
 
 std::uint64_t CodeStream::effective_address(const Insn& insn, const LoggedState& state) const {
-  const MemoryOperand& operand = insn.what.operand;
+  const MemoryOperand operand = insn.details().operand;
   std::array<std::uint64_t, kRip + 1> registers;
   std::copy(std::begin(state.gpr), std::end(state.gpr), registers.begin());
   registers[kRip] = insn.linear + displacement_;

@@ -6,8 +6,8 @@ namespace citcat::monitor {
 
 void complete(Insn& insn, const Insn* before, CacheModel model) {
   const InsnClass& what = insn.what;
-  insn.ends_plainly = what.kind == InsnKind::plain && what.misdone == nullptr &&
-                      what.mmx == MmxUse::none && what.loaded_segments == 0;
+  insn.ends_plainly = what.kind == InsnKind::plain && !what.misdone && what.mmx == MmxUse::none &&
+                      what.loaded_segments == 0;
   insn.accesses_plainly = what.kind == InsnKind::plain && !what.marks_descriptor;
   insn.accesses_unseen = insn.accesses_plainly || what.kind == InsnKind::movs ||
                          what.kind == InsnKind::stos || what.kind == InsnKind::lods ||

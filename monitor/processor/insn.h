@@ -25,9 +25,9 @@ std::array<std::uint8_t, sizeof(T)> bytes_of(T value) {
   return bytes;
 }
 
-/// Lives as long as the emulator. There are many, and nearly all time is spent loading them from
-/// memory. So they are small, and the most used fields come first.
-struct Insn {
+/// Lives as long as the emulator. There are many, and much time is spent loading them from memory.
+/// So each is in one line of the host's cache.
+struct alignas(64) Insn {
   std::uint64_t linear = 0;  ///< where it was translated
   /// The machine's address of its first byte, or GuestMemory::kNotInRam.
   std::uint64_t physical = 0;
@@ -56,6 +56,7 @@ struct Insn {
   std::uint64_t narrowed(std::uint64_t address) const {
     return code == CodeSize::bits64 ? address : static_cast<std::uint32_t>(address);
   }
+  InsnDetails details() const { return classify({bytes.data(), size}, code); }
   /// The last byte of its opcode, and the byte behind it: ModRM, where it has one.
   std::uint8_t opcode() const { return bytes[what.modrm_offset - 1u]; }
   std::uint8_t modrm() const { return bytes[what.modrm_offset]; }
@@ -66,6 +67,8 @@ struct Insn {
     return has_one_byte && (opcode() == 0x17 || (opcode() == 0x8e && modrm_reg() == 2));
   }
 };
+
+static_assert(sizeof(Insn) == 64);
 
 /// Completes what is known of an instruction by what it is. `before`: in its block, or nullptr.
 void complete(Insn& insn, const Insn* before, CacheModel model);

@@ -33,7 +33,8 @@ Monitor::Monitor(PluginOptions given, unsigned count)
       stop_watch(options.stop),
       start_process(options.start, now->registers, read_linear),
       stop_process(options.stop, now->registers, read_linear),
-      started(options.before) {
+      started(options.before),
+      several_(count > 1) {
   if (several()) share_bus();
 }
 

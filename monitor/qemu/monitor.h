@@ -54,7 +54,7 @@ struct Monitor {
   InterruptLog log;
   std::vector<std::unique_ptr<Processor>> processors;
   Processor* now = nullptr;  ///< the one whose turn it is, as far as we were told
-  bool several() const { return processors.size() > 1; }
+  bool several() const { return several_; }
   TurnLength turn_length;
   PortWatch start_watch, stop_watch;
   // Registers are asked for by the number that all processors have for them.
@@ -67,6 +67,9 @@ struct Monitor {
   qemu_plugin_scoreboard* score = nullptr;  ///< Processor::begun
   bool stop_next = false;
   bool knows_high_memory = false;
+
+ private:
+  const bool several_;
 };
 
 /// The only one, since the plugin was installed.

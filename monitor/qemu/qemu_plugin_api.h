@@ -122,7 +122,6 @@ std::uint64_t qemu_plugin_insn_vaddr(const qemu_plugin_insn*);
 void* qemu_plugin_insn_haddr(const qemu_plugin_insn*);
 
 unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
-bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
 qemu_plugin_mem_value qemu_plugin_mem_get_value(qemu_plugin_meminfo_t);
 qemu_plugin_hwaddr* qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t, std::uint64_t);
 bool qemu_plugin_hwaddr_is_io(const qemu_plugin_hwaddr*);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "driver-kmod/uapi/citcat_dump.h"
@@ -148,23 +149,56 @@ void watch_for_marker(std::uint64_t address, std::span<const std::uint8_t> value
   monitor->begin_next = true;
 }
 
+/// Whether the recorder has to be told of instructions that were begun.
+bool is_behind(const Processor& now) {
+  return now.next_begun != nullptr && now.next_begun <= *now.begun;
+}
+
 /// Tells the recorder of what was begun before a store, which has been made, as if it had not.
 void catch_up_before(std::uint64_t address, std::span<const std::uint8_t> stored) {
   Processor& now = *monitor->now;
   const Insn* const last = *now.begun;
-  if (now.next_begun == nullptr || now.next_begun > last) return;
   const bool out =
       now.recorder.take_out(address, static_cast<unsigned>(stored.size()), *now.next_begun, *last);
   catch_up();
   if (out) now.recorder.put_back(address, stored);
 }
 
+/// An access as the emulator reports it.
+struct ReportedAccess {
+  const qemu_plugin_hwaddr* where = nullptr;  ///< nullptr: it does not say
+  bool device = false;
+  unsigned size = 0;
+  std::uint64_t address = 0;
+
+  bool may_be_unseen() const {
+    constexpr unsigned kMostUnseen = 8;
+    return !monitor->several() && !device && size <= kMostUnseen;
+  }
+};
+
+/// Nullopt where nothing is recorded.
+inline std::optional<ReportedAccess> access_at(qemu_plugin_meminfo_t info, std::uint64_t linear) {
+  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return std::nullopt;
+  if (monitor->several() && !monitor->now->registers.is_current()) hear();
+  const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
+  if (where == nullptr) return ReportedAccess{};
+  return ReportedAccess{where, qemu_plugin_hwaddr_is_io(where),
+                        1u << qemu_plugin_mem_size_shift(info),
+                        qemu_plugin_hwaddr_phys_addr(where)};
+}
+
+std::span<const std::uint8_t> bytes_of(const qemu_plugin_mem_value& value,
+                                       const ReportedAccess& access) {
+  return {reinterpret_cast<const std::uint8_t*>(&value.data), access.size};
+}
+
 }  // namespace
 
 void catch_up() {
   Processor& now = *monitor->now;
+  if (!is_behind(now)) return;
   const Insn* const last = *now.begun;
-  if (now.next_begun == nullptr || now.next_begun > last) return;
   if (goes_on(static_cast<std::uint64_t>(last - now.next_begun) + 1)) {
     now.recorder.follow_all(now.next_begun, last);
     now.next_begun = last + 1;
@@ -184,10 +218,15 @@ void catch_up() {
 }
 
 void on_start(unsigned, void* user) {
+  // It is seldom in the host's cache, nor is what follows it; meanwhile there is something to do.
+  const Insn* const first = static_cast<const Insn*>(user);
+  __builtin_prefetch(first);
+  __builtin_prefetch(first + 1);
+  __builtin_prefetch(first + 2);
   if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
   hear();
-  catch_up();
-  const Insn& insn = *static_cast<const Insn*>(user);
+  if (is_behind(*monitor->now)) catch_up();
+  const Insn& insn = *first;
   if (insn.waits_for_stop || !goes_on(1) ||
       !(insn.ends_plainly ? monitor->now->recorder.start_plainly(insn)
                           : monitor->now->recorder.iterate_plainly(insn)))
@@ -198,36 +237,36 @@ void on_start(unsigned, void* user) {
     end_turn_in_time();
 }
 
-void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
-  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
-  if (monitor->several() && !monitor->now->registers.is_current()) hear();
-  const bool store = qemu_plugin_mem_is_store(info);
+void on_load(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+  const auto access = access_at(info, linear);
+  if (!access) return;
+  if (is_behind(*monitor->now)) catch_up();
+  if (access->where == nullptr || monitor->phase != Phase::recording) return;
   const Insn& insn = *static_cast<const Insn*>(user);
-  const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
-  if (where == nullptr) return catch_up();
-  const bool device = qemu_plugin_hwaddr_is_io(where);
-  const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
-  const unsigned size = 1u << qemu_plugin_mem_size_shift(info);
-  constexpr unsigned kMostUnseen = 8;
-  const bool may_be_unseen = !monitor->several() && !device && size <= kMostUnseen;
-  if (!store) {
-    catch_up();
-    if (monitor->phase != Phase::recording ||
-        (may_be_unseen && monitor->now->recorder.load_unseen(insn, linear, address, size)))
-      return;
-  }
+  Recorder& recorder = monitor->now->recorder;
+  if (access->may_be_unseen() && recorder.load_unseen(insn, linear, access->address, access->size))
+    return;
   const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
-  const std::span bytes(reinterpret_cast<const std::uint8_t*>(&value.data), size);
-  if (store) {
-    if (device)
-      catch_up();
-    else
-      catch_up_before(address, bytes);
-    if (monitor->phase == Phase::armed) return watch_for_marker(address, bytes);
-    if (may_be_unseen && monitor->now->recorder.store_unseen(insn, linear, address, bytes)) return;
-  }
+  recorder.access(insn, false, linear, access->address, access->device, bytes_of(value, *access));
+}
+
+void on_store(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+  const auto access = access_at(info, linear);
+  if (!access) return;
+  if (access->where == nullptr) return catch_up();
+  const Insn& insn = *static_cast<const Insn*>(user);
+  const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
+  const auto bytes = bytes_of(value, *access);
+  if (access->device)
+    catch_up();
+  else if (is_behind(*monitor->now))
+    catch_up_before(access->address, bytes);
+  if (monitor->phase == Phase::armed) return watch_for_marker(access->address, bytes);
+  Recorder& recorder = monitor->now->recorder;
+  if (access->may_be_unseen() && recorder.store_unseen(insn, linear, access->address, bytes))
+    return;
   if (monitor->phase == Phase::recording)
-    monitor->now->recorder.access(insn, store, linear, address, device, bytes);
+    recorder.access(insn, true, linear, access->address, access->device, bytes);
 }
 
 }  // namespace citcat::monitor

@@ -91,7 +91,8 @@ void follow_block(qemu_plugin_tb* block, bool user, CodeSize code) {
     const bool looks = insn->what.kind == InsnKind::x87 || moves_environment(insn->what.kind) ||
                        loads_code_segment(insn->what.kind);
     const auto access_flags = looks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
-    qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, insn);
+    qemu_plugin_register_vcpu_mem_cb(handle, on_load, access_flags, QEMU_PLUGIN_MEM_R, insn);
+    qemu_plugin_register_vcpu_mem_cb(handle, on_store, access_flags, QEMU_PLUGIN_MEM_W, insn);
   }
   complete_block({insns, count});
 }

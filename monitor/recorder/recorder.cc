@@ -60,6 +60,8 @@ bool Recorder::arrive(const Insn& insn) {
     if (flight.insn->what.repeated && (flight.insn == &insn || insn.bytes == flight.insn->bytes)) {
       flight.attempt.begin(flight.accesses != 0);
       flight.accesses = 0;
+      // The first iteration belongs to the block before it, all others to a block of their own.
+      flight.insn = &insn;
       return false;
     }
     if (!flight.insn->what.repeated) {
@@ -120,17 +122,25 @@ void Recorder::enter_behind(const Insn& insn) {
 
 void Recorder::follow_all(const Insn* first, const Insn* last) {
   Flight& flight = seen_.flight;
-  for (; first <= last; ++first) {
-    follow(*first);
-    if (!active()) return;
-    if (first == last || !seen_.code.line_is_known()) continue;
+  CodeStream& code = seen_.code;
+  while (first <= last) {
+    const bool plain = first->continues_line && code.line_is_known() && flight.insn != nullptr &&
+                       flight.insn->ends_plainly && !units_.guard.has_to_learn(*first);
+    if (!plain) {
+      follow(*first++);
+      if (!active()) return;
+      continue;
+    }
     const auto alike = std::min<std::ptrdiff_t>(first->alike_behind, last - first);
-    if (alike == 0) continue;
     first += alike;
-    flight.completed += static_cast<std::uint64_t>(alike);
+    flight.iterations = 0;
+    flight.completed += static_cast<std::uint64_t>(alike) + 1;
+    flight.attempt.begin(false);
+    flight.accesses = 0;
     flight.insn = first;
-    flight.linear = seen_.code.linear_of(*first);
-    seen_.code.pass(flight.linear, first->size);
+    flight.linear = code.linear_of(*first);
+    code.pass(flight.linear, first->size);
+    ++first;
   }
 }
 

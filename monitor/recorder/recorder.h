@@ -130,8 +130,8 @@ class Recorder {
     return cpu.log.pending() || cpu.log.failed() || cpu.in_real_mode() ||
            cpu.walker.keeps_pointers();
   }
-  bool is_access_unseen(const Insn& insn, bool store, std::uint64_t linear, std::uint64_t address,
-                        unsigned size) {
+  [[gnu::always_inline]] bool is_access_unseen(const Insn& insn, bool store, std::uint64_t linear,
+                                               std::uint64_t address, unsigned size) {
     ObservedProcessor& cpu = seen_.cpu;
     return seen_.flight.insn == &insn && insn.accesses_unseen &&
            !units_.far_transfer.switches_task() && !seen_.flight.attempt.repeats() &&

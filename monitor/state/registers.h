@@ -22,8 +22,13 @@ class Registers {
   /// Right at the first instruction of a block only.
   std::uint64_t ip() {
     if (ip_at_ == nullptr || ++ip_reads_ % kCheckedEvery == 0) return read_ip();
+    // Not as many bytes as ip_bytes_ says: a copy of unknown size waits for what it has stored.
     std::uint64_t value = 0;
-    std::memcpy(&value, ip_at_, ip_bytes_);
+    std::uint32_t narrow = 0;
+    if (ip_bytes_ == sizeof value)
+      std::memcpy(&value, ip_at_, sizeof value);
+    else
+      std::memcpy(&narrow, ip_at_, sizeof narrow), value = narrow;
     return value;
   }
   virtual ControlRegisters control() = 0;

@@ -160,7 +160,7 @@ void Execution::finish(const LoggedState* after) {
   cpu_.segments.forget(cpu_.in_real_mode() && loads_code_segment(insn.what.kind)
                            ? SegmentLimits::kCode
                            : insn.what.loaded_segments);
-  if (insn.what.misdone != nullptr) seen_.recording.give_up(insn.what.misdone);
+  if (insn.what.misdone) seen_.recording.give_up(insn.details().why_misdone);
   if (insn.what.mmx != MmxUse::none) units_.x87.mmx_executed();
   ++flight_.completed;
   flight_.insn = nullptr;

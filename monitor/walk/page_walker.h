@@ -17,7 +17,11 @@ namespace citcat::monitor {
 /// Linear addresses are of 64 bits; outside long mode the lower 32 count.
 class PageWalker {
  public:
-  PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {}
+  PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {
+    found_.fill(&tlb_[0][0]);
+  }
+  PageWalker(const PageWalker&) = delete;
+  PageWalker& operator=(const PageWalker&) = delete;
 
   /// New control registers; drops all translations. `loads_cr3`: an instruction wrote CR3, which
   /// makes a processor with PAE read the four page-directory pointers, to keep them.
@@ -45,7 +49,7 @@ class PageWalker {
     return holds(linear, store, physical) ? physical : walk_as(linear, store, physical);
   }
   /// Whether the TLB has a page, and has it there; without paging, whether it is there.
-  bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
+  [[gnu::always_inline]] bool holds(std::uint64_t linear, bool store, PhysicalAddress physical) {
     if (!paging()) return (reach(linear) & a20_mask_) == physical;
     const Entry* const held = usable(reach(linear) >> 12, store);
     return held != nullptr && (held->frame | (linear & 0xfff)) == physical;
@@ -89,7 +93,7 @@ class PageWalker {
   std::uint64_t disagreements() const { return disagreements_; }
 
  private:
-  static constexpr unsigned kSets = 8, kWays = 4;
+  static constexpr unsigned kSets = 8, kWays = 4, kFound = 64;
   static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80,
                                  kAccessed = 0x20, kDirty = 0x40;
   static constexpr std::uint64_t kAddress = 0x000ffffffffff000;  ///< in entries of eight bytes
@@ -126,8 +130,10 @@ class PageWalker {
   PhysicalAddress directory_base() const { return named_by(control_.cr3); }
   PhysicalAddress walk_as(std::uint64_t linear, bool store, PhysicalAddress physical);
   Entry* find(std::uint64_t page) {
+    Entry*& found = found_[page % kFound];
+    if (found->page == page) return found;
     for (Entry& entry : tlb_[page % kSets])
-      if (entry.page == page) return &entry;
+      if (entry.page == page) return found = &entry;
     return nullptr;
   }
   /// The entry that may be used for an access: not one for which the emulator has walked again, as
@@ -171,6 +177,7 @@ class PageWalker {
   ControlRegisters control_;
   std::array<std::array<Entry, kWays>, kSets> tlb_;
   std::array<unsigned, kSets> next_{};
+  std::array<Entry*, kFound> found_;         ///< where pages were found last, or anywhere in tlb_
   std::array<std::uint64_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
   bool met_no_execute_ = false;
   bool faulting_ = false;   ///< the walk sets no bits of its own

@@ -136,6 +136,26 @@ TEST_F(RecorderTest, ARepIsOneInstructionHoweverManyIterationsItHas) {
   EXPECT_EQ(seen().back().iterations, 0u);
 }
 
+/// QEMU translates a REP twice: with what comes before it, and for all iterations but the first.
+TEST_F(RecorderTest, NothingIsSeenOfIterationsWithinALineThatIsHeld) {
+  recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::pentium);
+  const auto store = [&](const Insn& insn, std::uint32_t at) {
+    return recorder_->store_unseen(insn, at, at, {ram_ + at, 1});
+  };
+  begin({0xf3, 0xaa});
+  complete(insn_, nullptr, CacheModel::pentium);
+  EXPECT_FALSE(store(insn_, kDestination)) << "the line is filled";
+  recorder_->access(insn_, true, kDestination, kDestination, false, {ram_ + kDestination, 1});
+  Insn again = insn(kCode, {0xf3, 0xaa});
+  complete(again, nullptr, CacheModel::pentium);
+  recorder_->start(again);
+  EXPECT_TRUE(store(again, kDestination + 1));
+  EXPECT_TRUE(recorder_->iterate_plainly(again));
+  EXPECT_TRUE(store(again, kDestination + 2));
+  next({0x90});
+  EXPECT_EQ(recorder_->instructions(), 1u);
+}
+
 /// Whatever of them the bus has shown: behind an instruction that was fetched with the one before
 /// it nothing is.
 TEST_F(RecorderTest, TheEndSaysHowManyInstructionsAreComplete) {
