@@ -68,19 +68,24 @@ class TraceText {
 };
 
 /// Prints what `reader` gives up to `to`, in pieces, with `print`. False when the trace has ended
-/// and there was nothing.
+/// and there was nothing. Where it diverges, TraceDiverged comes after what was sure.
 template <class Print>
 bool print_trace(TraceReader& reader, Position to, TraceText& text, Print&& print) {
   constexpr std::size_t kPiece = std::size_t{1} << 16;
   std::string lines = text.head();
   TraceRecord record;
   bool ended = false, any = false;
-  while (!(ended = !reader.next(record)) && record.position < to) {
-    any = true;
-    lines += text.line(record);
-    if (lines.size() < kPiece) continue;
+  try {
+    while (!(ended = !reader.next(record)) && record.position < to) {
+      any = true;
+      lines += text.line(record);
+      if (lines.size() < kPiece) continue;
+      print(lines);
+      lines.clear();
+    }
+  } catch (const TraceDiverged&) {
     print(lines);
-    lines.clear();
+    throw;
   }
   print(lines);
   return any || !ended;

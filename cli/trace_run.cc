@@ -4,10 +4,11 @@
 
 #include "cli/divergence_report.h"
 #include "cli/replay_progress.h"
+#include "cli/stream_start.h"
 #include "events/capture_time.h"
 #include "replay/machine/machine.h"
 #include "replay/run/replay_session.h"
-#include "replay/run/verified_run.h"
+#include "replay/session/checkpoints.h"
 
 namespace citcat {
 
@@ -23,27 +24,6 @@ void TraceRunResult::warn(const Console& console) const {
                     *differs_before));
   }
 }
-
-namespace {
-
-/// Up to this many instructions the careful comparison is cheaper than verifying first.
-constexpr std::uint64_t kFewInstructions = std::uint64_t{1} << 21;
-
-/// A stream that is to be compared: begins with what the archive remembers of having been verified,
-/// or verifies it now. Changes nothing where the recording diverges: a careful comparison then
-/// finds out how far the stream is right.
-void verify_first(const RecordingFile& file, const TraceRunOptions& options, SessionOptions& run,
-                  std::optional<CheckpointRun>& verified, const Console& console) {
-  run.start = run.checkpoints->beginning();
-  if (run.start || options.range.to <= kFewInstructions) return;
-  CheckpointedRun whole =
-      verify_once(file, options.recording, !options.remember, replay_progress(file, console));
-  if (!whole.sure()) return;
-  verified = std::move(whole.run);
-  run.verified = &*verified;
-}
-
-}  // namespace
 
 TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console) {
@@ -62,7 +42,7 @@ TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const Trace
     checkpoints.emplace(file);
     run_options.checkpoints = &*checkpoints;
     if (!checkpoints->start_for(options.range))
-      verify_first(file, options, run_options, verified, console);
+      verify_first(file, options.recording, options.remember, run_options, verified, console);
   }
   run_options.start_over = options.start_over;
   run_options.plain_first = true;

@@ -20,6 +20,7 @@
 #include "cli/parsing/option_message.h"
 #include "cli/part_failure.h"
 #include "cli/replay_progress.h"
+#include "cli/stream_start.h"
 #include "events/archive/container.h"
 #include "events/archive/machine_file.h"
 #include "events/processors/bus_turns.h"
@@ -81,6 +82,14 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.spool = plan.spool;
   if (file.recordings() > 1) share_bus(file, setup);
   return setup;
+}
+
+/// Whether a tool writes what cannot be begun anew. A part of a run goes to a file of our own.
+bool writes_stream(const AnalysisPlan& plan) {
+  if (plan.spool) return false;
+  return std::any_of(plan.tools.begin(), plan.tools.end(), [&](const std::string& tool) {
+    return !can_be_taken_back(tools::ToolOptions::parse(tool).text("to", plan.output));
+  });
 }
 
 }  // namespace
@@ -182,7 +191,13 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
     }
     options.checkpoints = &checkpoints;
   }
-  options.start_over = start_over;
+  std::optional<CheckpointRun> verified;
+  if (!writes_stream(plan)) {
+    options.start_over = start_over;
+  } else if (plan.use_checkpoints && plan.check && !options.start && !plan.policy.strict &&
+             plan.policy.waived.empty() && plan.path == ExecutionPath::blocks) {
+    verify_first(file, file.container().path(), false, options, verified, console);
+  }
   options.plain_first = true;
   options.progress = replay_progress(file, console);
   options.pause = plan.pause;

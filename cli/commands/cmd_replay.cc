@@ -27,6 +27,7 @@
 #include "cli/select/export_run.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
+#include "cli/stream_start.h"
 #include "cli/trace_run.h"
 #include "events/archive/container.h"
 #include "formats/io/byte_sink.h"
@@ -145,11 +146,6 @@ ShardDescription describe_shard(const ReplayArguments& arguments, const Recordin
   d.options = fmt::format("addresses={} processes={} {}", arguments.addresses, arguments.processes,
                           replay_identity());
   return d;
-}
-
-/// What is written to the standard output, a pipe or a device is out of our hands.
-bool can_be_taken_back(const std::string& path) {
-  return path.empty() || path == "/dev/null" || output_kind(path) == OutputKind::replaced;
 }
 
 /// The trace on its way to a file.

@@ -11,6 +11,15 @@ namespace citcat::tools {
 ExportFile::ExportFile(ToolOptions& options, const Setup& setup)
     : path_(tool_output(options, setup)), spool_(setup.spool), begins_(setup.begins) {}
 
+ExportFile::~ExportFile() {
+  if (is_kept_ || buffer_.empty()) return;
+  try {
+    flush();
+  } catch (const std::exception&) {
+    // Whatever left the file unfinished is told already.
+  }
+}
+
 ExportFile ExportFile::anew() const {
   ExportFile file(path_);
   file.spool_ = spool_;

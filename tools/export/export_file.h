@@ -14,9 +14,13 @@
 namespace citcat::tools {
 
 /// The file that an exporter writes. It is made with the first byte, so that tools that receive
-/// nothing make none; unfinished it stays as `NAME.partial`, as every trace does.
+/// nothing make none; unfinished it stays as `NAME.partial`, as every trace does, with all that was
+/// written.
 class ExportFile {
  public:
+  ~ExportFile();
+  ExportFile(ExportFile&&) = default;
+  ExportFile& operator=(ExportFile&&) = default;
   /// Where the file goes: the option `to`, else Setup::output.
   ExportFile(ToolOptions& options, const Setup& setup);
   explicit ExportFile(std::string path) : path_(std::move(path)) {}
