@@ -158,7 +158,7 @@ class SampleCapture final : public CaptureReader {
       if (!slow_clock_ && still_.empty()) throw;
       throw FormatError(
           source_->info().name, 0,
-          (slow_clock_ ? *slow_clock_ + "; " : still_) + "so it was found: " + error.what());
+          (slow_clock_ ? *slow_clock_ + "; " : still_) + "so decoding fails: " + error.what());
     }
   }
 

@@ -68,7 +68,7 @@ std::vector<std::string> StillLines::complaints(const BusMatch& match, bool fail
     if (!must_move(*pin.pin) && !is_below && !shows_status && !is_active && !is_suspect) continue;
     lines.push_back(pin.pin->name + " stays " + (is_high ? "high" : "low") + " in the first " +
                     std::to_string(samples_) +
-                    " samples, though the machine runs: is its probe on, is the line stuck?");
+                    " samples, though the machine runs: its probe may be off, or the line stuck");
   }
   return lines;
 }

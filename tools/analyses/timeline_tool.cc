@@ -270,7 +270,7 @@ extern const ToolRow kTimelineTool{
     "stretches=N  largest number of stretches; their length doubles until they suffice (0: no "
     "limit)\n",
     "citcat analyze boot.citcat --tool timeline:every=1M --csv",
-    ToolRow::Merging::exact,
+    ToolRow::Merging::serial,
     make_timeline};
 
 }  // namespace citcat::tools
