@@ -120,8 +120,8 @@ bool ProcessorCapture::read_any_record(ProcessorRecord& out) {
     info_.reached = Position{record.instructions, record.iterations};
   // The mark at the end of an interrupted capture has no clock.
   const bool is_mark = is_reached || out.kind == ProcessorRecord::Kind::cut;
-  if (!is_mark) follow_clock(record, out.agent);
-  out.clock = clock_ + last_clock_;
+  if (!is_mark) follow_clock(out);
+  out.clock = shown_clock_;
   if (out.agent < kMostProcessors) facts_.processors.set(out.agent);
   if (out.agent == processor_ && info_.share.empty()) {
     info_.share = "processor " + std::to_string(processor_) + ", whose first record is number " +
@@ -143,18 +143,28 @@ void ProcessorCapture::give_address(ProcessorRecord& record) const {
     record.note.address.value |= upper_;
 }
 
-/// The clock of all, and whether it tells who was first.
-void ProcessorCapture::follow_clock(const BusRecord& record, std::uint8_t agent) {
+/// The clock of all, which orders their transactions: where a record has that of another agent's
+/// before it, the order of the file is that of the bus, and its clock is one more.
+void ProcessorCapture::follow_clock(const ProcessorRecord& record) {
   constexpr std::uint32_t kHalf = std::uint32_t{1} << 31;
-  const bool message = agent == kNoProcessor;  // is in nobody's memory
-  if (any_ && !message && !facts_.tie) {
-    const bool fell = record.clock < last_clock_ && last_clock_ - record.clock < kHalf;
-    if (fell || (agent != last_agent_ && record.clock == last_clock_)) facts_.tie = record_;
+  const std::uint32_t clock = record.record.clock;
+  const bool note = record.kind == ProcessorRecord::Kind::note;
+  if (any_ && clock < last_clock_) {
+    if (last_clock_ - clock < kHalf && !facts_.falls) facts_.falls = record_;
+    clock_ += std::uint64_t{1} << 32;
   }
-  if (any_ && record.clock < last_clock_) clock_ += std::uint64_t{1} << 32;
+  const std::uint64_t now = clock_ + clock;
+  const bool other = any_ && (record.agent != last_agent_ || (note && !is_note_last_));
+  if (other && now <= shown_clock_) {
+    if (ties_++ == 0) first_tie_ = record_;
+    ++shown_clock_;
+  } else {
+    shown_clock_ = std::max(shown_clock_, now);
+  }
   any_ = true;
-  last_clock_ = record.clock;
-  if (!message) last_agent_ = agent;
+  last_clock_ = clock;
+  last_agent_ = record.agent;
+  is_note_last_ = note;
 }
 
 /// Up to the first record of the processor's own that is no dump, INIT or SIPI: what says where it
@@ -311,7 +321,7 @@ std::uint64_t ProcessorCapture::reach() const {
   const bool hidden =
       info_.bus.form == CacheForm::write_back && info_.ending == Ending::capture_end;
   if (!hidden) return last_instruction_;
-  const std::uint64_t most = last_instruction_ + clock_ + last_clock_ - own_clock_;
+  const std::uint64_t most = last_instruction_ + shown_clock_ - own_clock_;
   // Values from after that show that the capture was cut, and not where.
   const BusTransaction* const last = accesses_.last();
   return last != nullptr && last->position.instruction > most ? last_instruction_ : most;
@@ -326,6 +336,12 @@ void ProcessorCapture::close() {
         "counts of processor " + std::to_string(processor_) + " that do not fit those around " +
         "them are not believed: " + std::to_string(lone_counts_) + ", the first at record " +
         std::to_string(first_lone_) + ", which may be another processor's");
+  }
+  if (ties_ != 0 && processor_ == 0) {
+    info_.warnings.push_back(
+        file_->input().name() + ": " + std::to_string(ties_) +
+        " records have the clock of a record of another processor before them, the first at " +
+        std::to_string(first_tie_) + ": the order of the file is taken as that of the bus");
   }
   facts_.reach = reach();
   const InputStream& input = file_->input();

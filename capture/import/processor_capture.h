@@ -27,9 +27,8 @@ struct SharedBusFacts {
   std::bitset<kMostProcessors> processors;  ///< that drove something
   std::vector<BusNote> notes;               ///< of the processor that is read, in bus order
   std::vector<BusNote> of_others;           ///< of other bus masters than processors
-  /// Two processors did something at one clock, or a clock fell: what was first is not known from
-  /// clocks alone. The record's number in the file.
-  std::optional<std::uint64_t> tie;
+  /// A clock fell, so that what was first is not known. The record's number in the file.
+  std::optional<std::uint64_t> falls;
   bool shows_sharing = false;  ///< HIT#, LOCK# and invalidations
   /// The last instruction of the processor that is read which may have been made before the end.
   std::uint64_t reach = 0;
@@ -52,7 +51,7 @@ class ProcessorCapture final : public CaptureReader {
   bool read_record(ProcessorRecord& out);
   bool read_any_record(ProcessorRecord& out);
   void give_address(ProcessorRecord& record) const;
-  void follow_clock(const BusRecord& record, std::uint8_t agent);
+  void follow_clock(const ProcessorRecord& record);
   void read_beginning();
   bool is_beginning(const ProcessorRecord& record);
   void give(const ProcessorRecord& record);
@@ -80,7 +79,9 @@ class ProcessorCapture final : public CaptureReader {
   std::uint64_t upper_ = 0;  ///< ProcessorRecord::upper
   std::uint32_t last_clock_ = 0;
   std::uint8_t last_agent_ = kNoProcessor;
-  bool at_end_ = false, any_ = false;
+  std::uint64_t shown_clock_ = 0;  ///< that of the last record, as it is told
+  std::uint64_t ties_ = 0, first_tie_ = 0;
+  bool at_end_ = false, any_ = false, is_note_last_ = false;
   LoneCounts lone_;
   std::uint64_t lone_counts_ = 0, first_lone_ = 0;
   std::deque<BusTransaction> ready_;

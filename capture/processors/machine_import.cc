@@ -95,11 +95,11 @@ class MachineImport {
   }
 
   void require_order(const SharedBusFacts& facts) const {
-    if (!facts.tie) return;
+    if (!facts.falls) return;
     throw FormatError(paths_.front(), 0,
-                      "expected clocks that show which processor was first, found two at one "
-                      "clock, or one that falls, at record " +
-                          std::to_string(*facts.tie));
+                      "expected clocks that show which processor was first, found one that falls, "
+                      "at record " +
+                          std::to_string(*facts.falls));
   }
 
   const std::vector<std::string>& paths_;
