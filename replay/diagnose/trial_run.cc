@@ -140,14 +140,27 @@ void TrialRun::take_back(const std::vector<std::function<void(Schedule&)>>& undo
   for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(schedule_);
 }
 
+/// Goes back and runs. A changed recording may be one that no machine can be in, or that no replay
+/// takes: nothing then.
+template <typename Run>
+std::optional<ReplayReport> TrialRun::try_from(const Place& place, const std::vector<Hint>& hints,
+                                               Run run) {
+  try {
+    go_back(place, hints);
+    return run();
+  } catch (const UsageError&) {
+  } catch (const FormatError&) {
+  }
+  return std::nullopt;
+}
+
 const RunHistory& TrialRun::observe(const std::vector<Hint>& hints, const TrialStart& start,
                                     std::uint64_t to) {
   const Place& place = before(start);
   const auto undo = apply(hints);
-  go_back(place, hints);
   replay_->compare(false);
   observed_.begin(place.replayer().next_io, place.replayer().next_external);
-  replay_->run_to({to, 0});
+  (void)try_from(place, hints, [&] { return replay_->run_to({to, 0}); });
   observed_.end();
   replay_->compare(true);
   take_back(undo);
@@ -158,17 +171,17 @@ TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialS
                                     std::uint64_t to) {
   const Place& place = before(start);
   const auto undo = apply(hints);
-  go_back(place, hints);
-  const ReplayReport report = go(to);
-  cost_ += report.instructions - std::min(report.instructions, place.position().instruction);
-  cost_ += machine().position().iteration;
+  const std::optional<ReplayReport> report = try_from(place, hints, [&] { return go(to); });
   take_back(undo);
   Outcome outcome;
-  outcome.instructions = report.instructions;
-  outcome.divergence = report.divergence;
-  outcome.complete = report.end == ReplayReport::End::complete;
-  outcome.agrees =
-      report.end != ReplayReport::End::diverged && (outcome.complete || report.instructions >= to);
+  if (!report) return outcome;
+  cost_ += report->instructions - std::min(report->instructions, place.position().instruction);
+  cost_ += machine().position().iteration;
+  outcome.instructions = report->instructions;
+  outcome.divergence = report->divergence;
+  outcome.complete = report->end == ReplayReport::End::complete;
+  outcome.agrees = report->end != ReplayReport::End::diverged &&
+                   (outcome.complete || report->instructions >= to);
   outcome.single_bit_changes = replay_->verifier().totals().single_bit_changes;
   return outcome;
 }

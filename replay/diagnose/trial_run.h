@@ -50,6 +50,7 @@ class TrialRun {
     std::optional<Divergence> divergence;
   };
   /// Replays with `hints` applied up to instruction `to`, from the last checkpoint before `start`.
+  /// What no replay takes does not agree.
   Outcome attempt(const std::vector<Hint>& hints, const TrialStart& start, std::uint64_t to);
 
   /// Replays, as it was, the last `instructions` before the divergence and it, and keeps what they
@@ -85,6 +86,8 @@ class TrialRun {
   std::vector<std::function<void(Schedule&)>> apply(const std::vector<Hint>& hints);
   void take_back(const std::vector<std::function<void(Schedule&)>>& undo);
   void go_back(const Place& place, const std::vector<Hint>& hints = {});
+  template <typename Run>
+  std::optional<ReplayReport> try_from(const Place& place, const std::vector<Hint>& hints, Run run);
 
   const Recording& recording_;
   Schedule schedule_;  ///< changed during a trial, and back to what it was after it

@@ -23,7 +23,7 @@ using citcat::testing::ProcessResult;
 using citcat::testing::run_citcat;
 using citcat::testing::write_file;
 
-constexpr std::uint8_t kReads = 2, kInvalidates = 12;
+constexpr std::uint8_t kReads = 2, kInvalidates = 12, kStartsAnew = 19;
 
 class ExplainedMachine : public ::testing::Test {
  protected:
@@ -50,11 +50,12 @@ class ExplainedMachine : public ::testing::Test {
   }
   static bool has_data() { return !shared_file("smp").empty(); }
   static MachineData data() { return MachineData(shared_file("smp") + "/smp_spin64_tiny"); }
-  void import_damaged(const std::vector<MonitorRecord>& all) const {
+  void import_damaged(const std::vector<MonitorRecord>& all) const { import_damaged(all, data()); }
+  void import_damaged(const std::vector<MonitorRecord>& all, const MachineData& data) const {
     std::string bytes(all.size() * sizeof(MonitorRecord), '\0');
     std::memcpy(bytes.data(), all.data(), bytes.size());
     write_file(path("bus.bin"), bytes);
-    import({data().path("side.0.csv.zst"), data().path("side.1.csv.zst")}, "");
+    import({data.path("side.0.csv.zst"), data.path("side.1.csv.zst")}, "");
   }
   Json explained() const {
     const ProcessResult result = run({"explain", "two.citcat", "--json"});
@@ -138,6 +139,21 @@ TEST_F(ExplainedMachine, WhatCameTheOtherWayRoundIsNamed) {
   EXPECT_EQ(cause.value("cause", ""), "wrong_order");
   EXPECT_EQ(cause.value("address", 0u), fill->addr);
   EXPECT_TRUE(cause.value("repairs", false)) << cause.dump(1);
+}
+
+/// Trials change registers of the beginning too, and no replay begins with every value of CR4.
+TEST_F(ExplainedMachine, WhatNoReplayTakesIsATrialThatFailed) {
+  if (!has_data()) GTEST_SKIP() << "without the shared captures";
+  const MachineData spin32(shared_file("smp") + "/smp_spin32_tiny");
+  std::vector<MonitorRecord> all = spin32.records('C');
+  const auto sipi = std::find_if(all.begin(), all.end(),
+                                 [](const MonitorRecord& r) { return r.type == kStartsAnew; });
+  ASSERT_NE(sipi, all.end());
+  sipi->data[0] ^= 1;
+  import_damaged(all, spin32);
+  const ProcessResult result = run({"explain", "two.citcat", "--json", "--time", "30"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(Json::parse(result.out).at("verdict"), "diverged");
 }
 
 TEST_F(ExplainedMachine, AnInvalidationOfAnotherLineIsNamed) {

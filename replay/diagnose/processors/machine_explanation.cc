@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/io/error.h"
 #include "replay/diagnose/processors/changed_machine.h"
 
 namespace citcat {
@@ -54,14 +55,24 @@ class MachineTrials {
 
   /// Nothing where no less is wrong then.
   std::optional<TriedMachineCause> attempt(MachineCause cause) const {
-    const TrialArchive archive(options_.folder);
-    write_changed_machine(machine_, cause.change, archive.path());
-    const MachineOutcome outcome = outcome_of(*MachineFile::find(archive.path()), policy_);
-    if (!outcome.better_than(before_)) return std::nullopt;
-    return TriedMachineCause{std::move(cause), outcome.agrees()};
+    const std::optional<MachineOutcome> outcome = outcome_with(cause.change);
+    if (!outcome || !outcome->better_than(before_)) return std::nullopt;
+    return TriedMachineCause{std::move(cause), outcome->agrees()};
   }
 
  private:
+  /// Nothing where no replay takes what the change makes of the recording.
+  std::optional<MachineOutcome> outcome_with(const BusChange& change) const {
+    const TrialArchive archive(options_.folder);
+    try {
+      write_changed_machine(machine_, change, archive.path());
+      return outcome_of(*MachineFile::find(archive.path()), policy_);
+    } catch (const UsageError&) {
+    } catch (const FormatError&) {
+    }
+    return std::nullopt;
+  }
+
   const MachineFile& machine_;
   const std::vector<RecordingFile>& files_;
   const MachineOutcome& before_;
