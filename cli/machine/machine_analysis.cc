@@ -16,6 +16,7 @@
 #include "replay/processors/machine_session.h"
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/report_renderers.h"
+#include "tools/processors/locked_places.h"
 #include "tools/processors/race_tool.h"
 #include "tools/processors/sharing_tool.h"
 
@@ -69,16 +70,25 @@ class SeveralListeners final : public MachineListener {
   void returned(std::uint8_t processor) override {
     for (MachineListener* each : all_) each->returned(processor);
   }
-  void interrupted(std::uint8_t processor, std::uint8_t vector) override {
-    for (MachineListener* each : all_) each->interrupted(processor, vector);
+  void interrupted(std::uint8_t processor, std::uint16_t signal) override {
+    for (MachineListener* each : all_) each->interrupted(processor, signal);
   }
-  void message(std::uint8_t from, std::uint8_t vector) override {
-    for (MachineListener* each : all_) each->message(from, vector);
+  void message(const ProcessorMessage& message) override {
+    for (MachineListener* each : all_) each->message(message);
   }
 
  private:
   std::vector<MachineListener*> all_;
 };
+
+/// A place is one of locks before its first locked use too: a replay of its own finds them.
+tools::LockedPlaces locked_places(const MachineFile& machine) {
+  tools::LockedPlaces places;
+  SeveralListeners listeners;
+  listeners.add(places);
+  (void)MachineSession(machine, listeners, std::nullopt).run();
+  return places;
+}
 
 /// Who changes lines in its cache, and does not show when it takes them, hides what came first.
 bool knows_order(const MachineFile& machine, const RecordingFile& first) {
@@ -129,6 +139,7 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
   SeveralListeners listeners;
   MachineSession session(*machine, listeners, arguments.policy);
   std::vector<std::unique_ptr<tools::SharingTool>> sharing;
+  tools::LockedPlaces locked;
   std::vector<std::unique_ptr<tools::RaceTool>> races;
   std::vector<Request> requests;
   for (const std::string& tool : names) {
@@ -139,8 +150,9 @@ ExitCode analyze_processors(const MachineAnalysisArguments& arguments, const Con
           requests.back().top, known));
       listeners.add(*sharing.back());
     } else {
-      races.push_back(std::make_unique<tools::RaceTool>(machine->processors(), requests.back().top,
-                                                        known, knows_order(*machine, first)));
+      if (races.empty()) locked = locked_places(*machine);
+      races.push_back(std::make_unique<tools::RaceTool>(
+          machine->processors(), requests.back().top, known, locked, knows_order(*machine, first)));
       listeners.add(*races.back());
     }
   }

@@ -6,72 +6,32 @@ namespace citcat {
 namespace {
 
 /// Registers of a local APIC (Intel SDM vol. 3, table 10-1).
-constexpr std::uint32_t kRegisters = 0xfee00000, kRegisterBytes = 0x1000;
-constexpr std::uint32_t kLogicalId = 0xd0, kFormat = 0xe0, kSpurious = 0xf0, kCommand = 0x300,
-                        kCommandHigh = 0x310, kTimer = 0x320, kLastLocal = 0x370;
-constexpr std::uint32_t kEnabled = 0x100, kFlat = 0xf;
-
-/// Delivery modes and shorthands of a command.
-constexpr std::uint8_t kFixed = 0, kLowest = 1, kInit = 5;
-enum Shorthand : std::uint8_t { kNone, kSelf, kAll, kAllButSelf };
-constexpr std::uint8_t kToAll = 0xff;
-
-std::uint8_t byte_of(std::uint64_t data, unsigned number) {
-  return static_cast<std::uint8_t>(data >> (8 * number));
-}
-
-/// A message: four bytes, as in records of type 17 (docs/formats/capture.md).
-struct Message {
-  explicit Message(std::uint64_t data)
-      : vector(byte_of(data, 0)),
-        mode(byte_of(data, 1)),
-        destination(byte_of(data, 2)),
-        details(byte_of(data, 3)) {}
-  /// That of the command register's lower half.
-  explicit Message(std::uint32_t command)
-      : vector(static_cast<std::uint8_t>(command)),
-        mode(command >> 8 & 7),
-        details(static_cast<std::uint8_t>((command >> 11 & 1) | (command >> 14 & 3) << 1 |
-                                          (command >> 18 & 3) << 4)) {}
-
-  bool is_logical() const { return (details & 1) != 0; }
-  std::uint8_t shorthand() const { return details >> 4 & 3; }
-  bool is_level() const { return (details & 2) != 0; }
-  bool is_to_one_of_many() const { return mode == kLowest; }
-  std::string text() const {
-    char text[64];
-    std::snprintf(text, sizeof text, "vector %02x, mode %u, destination %02x, details %02x", vector,
-                  mode, destination, details);
-    return text;
-  }
-
-  std::uint8_t vector = 0, mode = 0, destination = 0, details = 0;
-};
+constexpr std::uint32_t kSpurious = 0xf0, kTimer = 0x320, kLastLocal = 0x370;
+constexpr std::uint32_t kEnabled = 0x100;
 
 /// A processor sends to itself without the bus, and levels of INIT end without a message on newer
 /// buses.
-bool need_not_be_shown(const Message& m) {
-  return m.shorthand() == kSelf || (m.mode == kInit && !m.is_level());
+bool need_not_be_shown(const ApicMessage& m) {
+  return m.shorthand() == ApicMessage::kSelf || (m.mode == ApicMessage::kInit && !m.is_level());
 }
 
 }  // namespace
 
 bool ApicMessages::is_register_write(const BusTransaction& t) {
-  return t.op == BusOp::data_write && t.address.is_within32(PhysAddr{kRegisters}, kRegisterBytes);
+  return t.op == BusOp::data_write &&
+         t.address.is_within32(PhysAddr{kApicRegisters}, kApicRegisterBytes);
 }
 
 void ApicMessages::wrote(std::uint8_t processor, const BusTransaction& t) {
   Processor& its = processors_[processor];
   const std::uint32_t value = t.value();
-  const auto high = static_cast<std::uint8_t>(value >> 24);
-  const std::uint32_t at = t.address.low32() - kRegisters;
-  if (at == kCommandHigh) its.destination = high;
-  if (at == kLogicalId) its.logical_id = high;
-  if (at == kFormat) its.is_flat = value >> 28 == kFlat;
+  const std::uint32_t at = t.address.low32() - kApicRegisters;
+  receivers_.wrote(processor, at, value);
+  if (at == kApicCommandHigh) its.destination = static_cast<std::uint8_t>(value >> 24);
   if (at == kSpurious) its.enabled = (value & kEnabled) != 0;
   if (at == kTimer) its.timer = static_cast<std::uint8_t>(value);
   if (at >= kTimer && at <= kLastLocal) its.local.set(static_cast<std::uint8_t>(value));
-  if (at != kCommand) return;
+  if (at != kApicCommand) return;
   its.commands.push_back({value, its.destination, its.transactions});
 }
 
@@ -80,19 +40,18 @@ void ApicMessages::reset(std::uint8_t processor) {
   its.pending.reset();
   its.sent.reset();
   its.enabled = false;
-  its.is_flat = false;
-  its.logical_id.reset();
+  receivers_.reset(processor);
   its.timer.reset();
 }
 
 /// Against the oldest command of which no message was seen.
 std::string ApicMessages::check_command(Processor& sender, const BusNote& note) {
-  const Message found(note.data);
+  const ApicMessage found(note.data);
   while (!sender.commands.empty()) {
     const Command command = sender.commands.front();
-    Message expected(command.low);
+    ApicMessage expected = ApicMessage::of_command(command.low);
     expected.destination = command.destination.value_or(found.destination);
-    if (expected.shorthand() != kNone) expected.destination = found.destination;
+    if (expected.shorthand() != ApicMessage::kNone) expected.destination = found.destination;
     const bool same = expected.text() == found.text();
     if (!same && (!need_not_be_shown(expected) || expected.details == found.details))
       return "a message is not the one that its sender's command register asks for: " +
@@ -111,31 +70,12 @@ void ApicMessages::send(Processor& to, std::uint8_t vector, bool sure) {
 }
 
 void ApicMessages::deliver(const BusNote& note) {
-  const Message m(note.data);
-  if (m.mode != kFixed && m.mode != kLowest) return;
+  const ApicMessage m(note.data);
+  if (m.mode != ApicMessage::kFixed && m.mode != ApicMessage::kLowest) return;
   vectors_.set(m.vector);
+  const ApicReceivers::Sets to = receivers_.of(m, note.processor);
   for (std::size_t p = 0; p < processors_.size(); ++p) {
-    const bool self = p == note.processor;
-    Processor& to = processors_[p];
-    switch (m.shorthand()) {
-      case kSelf:
-        if (self) send(to, m.vector, true);
-        break;
-      case kAll:
-      case kAllButSelf:
-        if (!self || m.shorthand() == kAll) send(to, m.vector, true);
-        break;
-      default:
-        if (!m.is_logical()) {
-          const bool meant = m.destination == p || m.destination == kToAll;
-          if (meant) send(to, m.vector, !m.is_to_one_of_many());
-        } else {
-          const bool known = to.logical_id && to.is_flat;
-          const bool meant = !known || (*to.logical_id & m.destination) != 0;
-          if (meant) send(to, m.vector, known && !m.is_to_one_of_many());
-        }
-        break;
-    }
+    if (to.may.test(p)) send(processors_[p], m.vector, to.sure.test(p) && !m.is_to_one_of_many());
   }
 }
 
@@ -181,7 +121,7 @@ std::string ApicMessages::unsent() const {
   constexpr std::uint64_t kLong = 64;
   for (std::size_t p = 0; p < processors_.size(); ++p) {
     for (const Command& command : processors_[p].commands) {
-      Message expected(command.low);
+      ApicMessage expected = ApicMessage::of_command(command.low);
       expected.destination = command.destination.value_or(0);
       if (need_not_be_shown(expected)) continue;
       if (processors_[p].transactions - command.transactions < kLong) break;

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
+#include "events/processors/apic_receivers.h"
 #include "events/processors/bus_note.h"
 
 namespace citcat {
 
 class ApicMessages {
  public:
-  explicit ApicMessages(std::size_t processors) : processors_(processors) {}
+  explicit ApicMessages(std::size_t processors) : processors_(processors), receivers_(processors) {}
 
   // Each returns what is wrong, or "".
   /// One on the bus.
@@ -46,9 +47,8 @@ class ApicMessages {
   };
   struct Processor {
     std::deque<Command> commands;  ///< of which the bus has shown no message yet
-    std::optional<std::uint8_t> destination, logical_id;
+    std::optional<std::uint8_t> destination;
     std::optional<bool> enabled;
-    bool is_flat = false;
     std::optional<std::uint8_t> timer;  ///< the vector of its timer
     std::bitset<256> local;             ///< vectors that its own interrupts have had
     std::bitset<256> pending;           ///< sent to it for sure, and not taken yet
@@ -61,6 +61,7 @@ class ApicMessages {
   void send(Processor& to, std::uint8_t vector, bool sure);
 
   std::vector<Processor> processors_;
+  ApicReceivers receivers_;
   std::bitset<256> vectors_;  ///< of messages
   bool is_hidden_ = false;    ///< some registers are written in ways that are not seen
 };

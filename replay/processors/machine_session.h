@@ -10,6 +10,7 @@
 #include "events/archive/machine_file.h"
 #include "events/machine/address.h"
 #include "events/position.h"
+#include "events/processors/apic_receivers.h"
 #include "replay/machine/observer.h"
 #include "replay/run/replay_session.h"
 
@@ -28,6 +29,16 @@ struct ProcessorAccess {
   Position position;
 };
 
+/// An interrupt that one processor sends to others through its APIC.
+struct ProcessorMessage {
+  std::uint8_t from = 0;
+  std::uint16_t signal = 0;  ///< its vector, or one of those below
+  ApicReceivers::Set to;     ///< processors that it may go to
+  bool to_one = false;       ///< one of them takes it
+};
+/// An NMI is told as its interrupt. INIT and SIPI start a processor anew.
+inline constexpr std::uint16_t kNmiSignal = 2, kStartSignal = 256;
+
 class MachineListener {
  public:
   virtual ~MachineListener() = default;
@@ -35,9 +46,10 @@ class MachineListener {
   /// A near call or return, completed.
   virtual void called(std::uint8_t /*processor*/, LinearAddr /*from*/) {}
   virtual void returned(std::uint8_t /*processor*/) {}
-  virtual void interrupted(std::uint8_t /*processor*/, std::uint8_t /*vector*/) {}
-  /// A message of the APIC bus; of others than processors too.
-  virtual void message(std::uint8_t /*from*/, std::uint8_t /*vector*/) {}
+  /// A processor takes an interrupt, or starts.
+  virtual void interrupted(std::uint8_t /*processor*/, std::uint16_t /*signal*/) {}
+  /// Comes before whoever takes it is interrupted.
+  virtual void message(const ProcessorMessage& /*message*/) {}
 };
 
 /// Reports conflicting accesses in the order of the bus. Accesses within a processor's cache are
@@ -62,9 +74,12 @@ class MachineSession {
   class Teller;
   class Run;
 
+  void pass(const SharedEvent& event, std::vector<Run>& runs);
+
   const MachineFile& machine_;
   MachineListener& listener_;
   std::vector<RecordingFile> files_;
+  ApicReceivers receivers_;
   std::vector<std::unique_ptr<Teller>> tellers_;
   std::vector<std::unique_ptr<ReplaySession>> sessions_;
   std::uint64_t clock_ = 0;

@@ -128,7 +128,7 @@ void SharingTool::report_lines(Report& out) const {
   Table& table = out.table("shared_lines", "lines",
                            {{"line", "line", ""},
                             {"moves", "moves", ""},
-                            {"bytes", "bytes", "bytes"},
+                            {"bytes", "bytes", ""},
                             {"sharing", "sharing", ""},
                             {"writers", "writers", ""},
                             {"locked", "locked", ""}});
@@ -150,7 +150,7 @@ void SharingTool::report_pairs(Report& out) const {
                             {"writer", "writer", ""},
                             {"reader", "reader", ""},
                             {"times", "times", ""},
-                            {"bytes", "bytes", "bytes"}});
+                            {"bytes", "bytes", ""}});
   for (std::size_t i = 0; i < std::min(top_, pairs.size()); ++i) {
     const Pair& pair = pairs[i].first;
     table.row({route(pair.from, pair.to), code_place(symbols_, LinearAddr{pair.writer}),
@@ -185,7 +185,7 @@ void SharingTool::report_locks(Report& out) const {
 
 void SharingTool::report(Report& out) const {
   Table& routes = out.table("routes", "bytes that were read and another processor wrote",
-                            {{"route", "route", ""}, {"bytes", "bytes", "bytes"}});
+                            {{"route", "route", ""}, {"bytes", "bytes", ""}});
   for (std::size_t from = 0; from < processors_; ++from) {
     for (std::size_t to = 0; to < processors_; ++to) {
       if (from != to) routes.row({route(from, to), bytes_[from * processors_ + to]});
