@@ -1,5 +1,7 @@
 #include "replay/captured/evidence_ahead.h"
 
+#include <algorithm>
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -75,14 +77,32 @@ void EvidenceAhead::fill(Block& block, std::size_t most) {
   try {
     if (!memory_) memory_ = std::make_unique<CapturedMemory>(image_, schedule_);
     pass_over(block);
-    while (block.size < most && !block.last) {
-      block.last = !take_in(block.transactions[block.size], block.contexts[block.size]);
-      if (!block.last) ++block.size;
-    }
+    while (block.size < most && !block.last) take_in_several(block, most);
   } catch (...) {
     block.error = std::current_exception();
     block.last = true;
   }
+}
+
+/// What several are completed with is fetched from the host's memory while they are read.
+void EvidenceAhead::take_in_several(Block& block, std::size_t most) {
+  constexpr std::size_t kSeveral = 16;
+  const std::size_t end = std::min(most, block.size + kSeveral);
+  std::size_t count = block.size;
+  std::exception_ptr error;
+  try {
+    for (; count < end; ++count) {
+      block.last = !read(block.transactions[count], block.contexts[count]);
+      if (block.last) break;
+      memory_->prefetch(block.transactions[count]);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  for (; block.size < count; ++block.size) {
+    complete(block.transactions[block.size], block.contexts[block.size]);
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 /// Takes in what is not to be given, and the first that is.
@@ -99,11 +119,15 @@ void EvidenceAhead::pass_over(Block& block) {
 }
 
 /// False at the end.
-bool EvidenceAhead::take_in(BusTransaction& t, CapturedContext& context) {
+bool EvidenceAhead::read(BusTransaction& t, CapturedContext& context) {
   context = {};
   t = {};
   context.parts = joins_lines_ ? reader_->next_line(t) : std::uint8_t{reader_->next(t)};
-  if (context.parts == 0) return false;
+  return context.parts != 0;
+}
+
+bool EvidenceAhead::take_in(BusTransaction& t, CapturedContext& context) {
+  if (!read(t, context)) return false;
   complete(t, context);
   return true;
 }

@@ -62,7 +62,9 @@ class EvidenceAhead final : public EvidenceReader {
 
   void fill(Block& block, std::size_t most);
   void pass_over(Block& block);
+  bool read(BusTransaction& t, CapturedContext& context);
   bool take_in(BusTransaction& t, CapturedContext& context);
+  void take_in_several(Block& block, std::size_t most);
   void complete(BusTransaction& t, CapturedContext& context);
   bool next_block();
   void start_thread();

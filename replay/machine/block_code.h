@@ -23,6 +23,15 @@ class BlockCode {
   /// `linear`: of its first byte, which lies in `frame`; `code_base`: of CS.
   BlockCode(LinearAddr linear, std::uint32_t code_base, PhysAddr frame)
       : linear_(linear), code_base_(code_base), frame_(frame) {}
+  /// The same anew, in the memory that it has.
+  void begin_again(LinearAddr linear, std::uint32_t code_base, PhysAddr frame) {
+    linear_ = linear;
+    code_base_ = code_base;
+    frame_ = frame;
+    second_frame_ = {};
+    instructions_.clear();
+    begins_.resize(1);
+  }
   /// Where the bytes after its first page lie.
   void set_second_frame(PhysAddr frame) { second_frame_ = frame; }
   void add(const DecodedInstruction& info) {

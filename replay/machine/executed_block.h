@@ -74,10 +74,25 @@ struct BlockRead {
   std::uint32_t instruction = 0;  ///< number in the block
 };
 
-/// One of several blocks that ran one after another.
+/// One of several blocks that ran one after another. It has the few facts of its code that a judge
+/// asks for, because a block that is compared has mostly left the host's caches.
 struct JudgedPart {
-  const BlockCode* code = nullptr;
-  std::uint32_t first = 0;  ///< instructions before it
+  const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
+  std::uint32_t first = 0;                ///< instructions before it
+  std::uint32_t count = 0;
+  LinearAddr linear;      ///< of its first byte
+  PhysAddr frame;         ///< of its page
+  PhysAddr second_frame;  ///< of the page that it reaches into
+  bool bits64 = false;    ///< code of 64-bit mode
+
+  LinearAddr linear_at(std::uint32_t offset) const {
+    return bits64 ? LinearAddr{linear.value + offset} : linear.plus32(offset);
+  }
+  PhysAddr physical(std::uint32_t offset) const {
+    const std::uint32_t in_frame = linear.offset_in_page() + offset;
+    return in_frame < kPageSize ? frame.plus32(in_frame)
+                                : second_frame.plus32(in_frame & kPageMask);
+  }
 };
 
 /// What is judged as one: a block, or several that ran one after another, and what they read and
@@ -87,19 +102,20 @@ struct JudgedBlock {
   std::span<const BlockStore> stores;
   std::span<const BlockRead> reads;
 
-  std::uint32_t count() const { return parts.back().first + parts.back().code->count(); }
+  std::uint32_t count() const { return parts.back().first + parts.back().count; }
   /// Bytes of instruction `i`, where it begins, and the place of its byte number `byte`.
   std::uint32_t length(std::uint32_t i) const {
     const JudgedPart& part = part_of(i);
-    return part.code->begin_of(i - part.first + 1) - part.code->begin_of(i - part.first);
+    return static_cast<std::uint32_t>(part.begins[i - part.first + 1] -
+                                      part.begins[i - part.first]);
   }
   LinearAddr linear(std::uint32_t i) const {
     const JudgedPart& part = part_of(i);
-    return part.code->linear_at(part.code->begin_of(i - part.first));
+    return part.linear_at(part.begins[i - part.first]);
   }
   PhysAddr physical(std::uint32_t i, std::uint32_t byte = 0) const {
     const JudgedPart& part = part_of(i);
-    return part.code->physical(part.code->begin_of(i - part.first) + byte);
+    return part.physical(part.begins[i - part.first] + byte);
   }
   /// Those of `accesses`, its reads or stores, that instruction `i` made.
   template <class T>

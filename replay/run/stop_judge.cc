@@ -74,12 +74,12 @@ void StopJudge::for_each_in(const JudgedBlock& block, Position first, F&& consid
   };
   const std::vector<LinearAddr>& code = search_.stops->code;
   for (const JudgedPart& part : block.parts) {
-    const LinearAddr begin = part.code->linear();
-    const std::uint32_t count = part.code->count(), bytes = part.code->begin_of(count);
+    const LinearAddr begin = part.linear;
+    const std::uint32_t count = part.count, bytes = part.begins[count];
     for (auto at = std::lower_bound(code.begin(), code.end(), begin);
          at != code.end() && at->minus32(begin) < bytes; ++at) {
       for (std::uint32_t i = 0; i < count; ++i) {
-        if (part.code->begin_of(i) != at->minus32(begin)) continue;
+        if (part.begins[i] != at->minus32(begin)) continue;
         hit(StopHit::Kind::code, part.first + i, {}, 0);
       }
     }

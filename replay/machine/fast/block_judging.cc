@@ -16,6 +16,11 @@ bool logs_store_to(const StoreTrap& trap, const State& s) {
   });
 }
 
+JudgedPart part_of(const Block& block, std::uint32_t first, std::uint32_t count) {
+  return {block.begins,     first, count, block.linear, block.frame, block.second_frame,
+          block.mode.bits64};
+}
+
 void take_vectors_back(State& s) {
   if (!std::exchange(s.vectors_kept, false)) return;
   for (std::size_t i = 0; i < s.kept_vectors.size(); ++i) {
@@ -70,14 +75,10 @@ bool BlockJudging::agrees(std::uint32_t done, std::uint64_t first) {
   if (end <= expectation_.next.instruction && stores.empty()) return true;
   judged_parts_.clear();
   for (std::uint32_t i = 0; i < s.batched; ++i) {
-    judged_parts_.push_back({s.batch[i].block->code, s.batch[i].first});
+    const BatchedBlock& b = s.batch[i];
+    const std::uint32_t count = std::min(b.block->count, done - b.first);
+    if (count != 0) judged_parts_.push_back(part_of(*b.block, b.first, count));
   }
-  const BatchedBlock& last = s.batch[s.batched - 1];
-  const bool whole = done - last.first == last.block->count;
-  if (!whole && done == last.first) judged_parts_.pop_back();
-  const BlockCode part =
-      whole || done == last.first ? BlockCode{} : last.block->code->first(done - last.first);
-  if (!whole && done != last.first) judged_parts_.back().code = &part;
   const JudgedBlock judged{judged_parts_, stores, judged_reads_};
   cpu_.position = at;
   if (!expectation_.judge->agrees(judged, at)) return false;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <optional>
 
 #include "x86/flag_effects.h"
 
@@ -25,7 +24,8 @@ class BlockStore::Maker {
     begins_[0] = areas_[0] = 0;
     layout_.begin(set.policy, set.shape.bits64);
     if (keeps_code()) {
-      code_.emplace(place.linear, set.shape.code_base, place.frame);
+      code_ = &store.draft_.code;
+      code_->begin_again(place.linear, set.shape.code_base, place.frame);
     }
   }
 
@@ -103,7 +103,7 @@ class BlockStore::Maker {
     }
     layout_.add(info, LinearAddr{place_.linear.value + begins_[count_]}, lowered);
     ops_[count_] = lowered.op;
-    if (code_) code_->add(info);
+    if (code_ != nullptr) code_->add(info);
     if (compares()) add_flags(info);
     ++count_;
     begins_[count_] = static_cast<std::uint16_t>(begins_[count_ - 1] + info.length);
@@ -169,10 +169,10 @@ class BlockStore::Maker {
       std::copy(image.begin(), image.end(), copy);
       b->image = copy;
     }
-    if (code_) {
+    if (code_ != nullptr) {
       if (crosses_) code_->set_second_frame(place_.second_frame);
       store_.used_ += code_->count() * sizeof(BlockCode::Instruction);
-      b->code = &store_.codes_.emplace_back(std::move(*code_));
+      b->code = &store_.codes_.emplace_back(*code_);
     }
     cover(*b);
     return b;
@@ -196,7 +196,7 @@ class BlockStore::Maker {
   std::array<Op, kMaxInstructions>& ops_;
   std::array<std::uint16_t, kMaxInstructions + 1>&begins_, &areas_;
   AreaLayout& layout_;
-  std::optional<BlockCode> code_;
+  BlockCode* code_ = nullptr;  ///< null where it is not kept
   std::uint32_t count_ = 0;
   Tail tail_ = Tail::branch;
   bool branched_ = false, crosses_ = false, shifts_ = false;
@@ -217,19 +217,19 @@ BlockStore::Set& BlockStore::set_of(const CodeShape& shape, Policy policy) {
 }
 
 /// Where the block that begins there is kept, or is to be kept: linear probing.
-Block*& BlockStore::slot_of(std::vector<Block*>& slots, LinearAddr linear, PhysAddr frame) {
+BlockStore::Slot& BlockStore::slot_of(std::vector<Slot>& slots, LinearAddr linear, PhysAddr frame) {
   constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
   const std::uint64_t key = linear.value << 20 ^ frame.page();
   for (std::size_t i = key * kMix >> 40;; ++i) {
-    Block*& slot = slots[i & (slots.size() - 1)];
-    if (slot == nullptr || (slot->linear == linear && slot->frame == frame)) return slot;
+    Slot& slot = slots[i & (slots.size() - 1)];
+    if (slot.block == nullptr || (slot.linear == linear && slot.frame == frame)) return slot;
   }
 }
 
 void BlockStore::grow(Set& set) {
-  std::vector<Block*> slots(2 * set.slots.size());
-  for (Block* const block : set.slots) {
-    if (block != nullptr) slot_of(slots, block->linear, block->frame) = block;
+  std::vector<Slot> slots(2 * set.slots.size());
+  for (const Slot& slot : set.slots) {
+    if (slot.block != nullptr) slot_of(slots, slot.linear, slot.frame) = slot;
   }
   set.slots = std::move(slots);
 }
@@ -237,7 +237,8 @@ void BlockStore::grow(Set& set) {
 Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy policy) {
   Set& set = set_of(shape, policy);
   if (2 * set.used >= set.slots.size()) grow(set);
-  Block*& block = slot_of(set.slots, place.linear, place.frame);
+  Slot& slot = slot_of(set.slots, place.linear, place.frame);
+  Block* const block = slot.block;
   const bool usable =
       block != nullptr && block->eip == place.eip &&
       (!block->crosses || (place.has_second && block->second_frame == place.second_frame));
@@ -246,7 +247,8 @@ Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy p
   if (made == nullptr) return nullptr;
   ++made_;
   if (block == nullptr) ++set.used;
-  return block = made;
+  slot = {place.linear, place.frame, made};
+  return made;
 }
 
 const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy policy) {

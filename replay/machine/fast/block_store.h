@@ -77,11 +77,17 @@ class BlockStore {
     ByteMask covered;
     std::vector<Block*> blocks;
   };
+  /// A block with where it begins: those of others at hand are not looked at.
+  struct Slot {
+    LinearAddr linear;
+    PhysAddr frame;
+    Block* block = nullptr;
+  };
   /// Blocks of one policy and shape.
   struct Set {
     CodeShape shape;
     Policy policy;
-    std::vector<Block*> slots = std::vector<Block*>(std::size_t{1} << 12);  ///< by slot_of()
+    std::vector<Slot> slots = std::vector<Slot>(std::size_t{1} << 12);  ///< by slot_of()
     std::size_t used = 0;
   };
   class Maker;
@@ -91,10 +97,11 @@ class BlockStore {
     std::array<std::uint16_t, kMaxInstructions + 1> begins, areas;
     std::array<std::uint8_t, kMaxInstructionBytes> bytes;
     AreaLayout layout;
+    BlockCode code;
   };
 
   Set& set_of(const CodeShape& shape, Policy policy);
-  static Block*& slot_of(std::vector<Block*>& slots, LinearAddr linear, PhysAddr frame);
+  static Slot& slot_of(std::vector<Slot>& slots, LinearAddr linear, PhysAddr frame);
   static void grow(Set& set);
   Block* make(const CodePlace& place, Set& set);
   void cover(Block& block, PhysAddr at, std::uint32_t size);

@@ -103,6 +103,7 @@ struct Block {
   std::uint32_t count = 0;              ///< instructions that its operations make
   std::uint32_t area_bytes = 0;         ///< of its area
   bool counts_shifts = false;           ///< shifts by CL are among them (Policy::exact)
+  bool crosses = false;                 ///< it reaches into another page
   const std::uint8_t* image = nullptr;  ///< records before addresses are put in, or null
   const Op* ops = nullptr;
   mutable std::array<const Block*, 2> next{};   ///< found after it last: branch taken, and not
@@ -116,7 +117,6 @@ struct Block {
   PhysAddr frame;               ///< of its page
   PhysAddr second_frame;        ///< of the page that it reaches into
   std::uint32_t code_base = 0;  ///< of CS
-  bool crosses = false;         ///< it does
   CodeMode mode;                ///< what its code was decoded as
   std::uint32_t bytes = 0;      ///< of code
   /// What must be made elsewhere: the instruction after the last of `count`.

@@ -20,11 +20,6 @@ class BlockComparisonTest : public testing::Test {
     Recording& recording = machine_.recording();
     recording.bus = {form, 16, 4, 0xffffffff};
     recording.instructions = 100;
-    block_ = BlockCode(LinearAddr{0x1000}, 0, PhysAddr{0x1000});
-    constexpr std::array<std::uint8_t, 6> kCode{0xa3, 0x10, 0x10, 0, 0, 0x43};
-    const CodeMode mode{true, false};
-    block_.add(decode_instruction(kCode, mode, CpuModel::p6));
-    block_.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
     VerifierOptions options;
     options.plain = true;
     comparison_ = std::make_unique<Comparison>(recording,
@@ -48,8 +43,8 @@ class BlockComparisonTest : public testing::Test {
   IdleMachine machine_;
   std::unique_ptr<Comparison> comparison_;
   std::optional<BlockComparison> judge_;
-  BlockCode block_;
-  const JudgedPart whole_{&block_, 0};
+  static constexpr std::array<std::uint16_t, 3> kBegins{0, 5, 6};
+  const JudgedPart whole_{kBegins.data(), 0, 2, LinearAddr{0x1000}, PhysAddr{0x1000}, {}, false};
   std::vector<BlockStore> stores_;
 };
 

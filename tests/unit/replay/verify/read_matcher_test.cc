@@ -7,7 +7,6 @@
 #include <array>
 #include <span>
 
-#include "replay/machine/block_code.h"
 #include "replay/session/replayer.h"
 #include "unit/replay/verify/bus_transactions.h"
 
@@ -171,25 +170,18 @@ TEST_F(ReadMatcherTest, CodeThatTheReplayAloneHasWrittenIsNoticed) {
 /// MOV EAX,[1010h] and INC EBX at 1000h, which ran as a block.
 class UncachedBlock : public ReadMatcherTest {
  protected:
-  UncachedBlock() {
-    block_ = BlockCode(LinearAddr{0x1000}, 0, PhysAddr{0x1000});
-    constexpr std::array<std::uint8_t, 6> kCode{0xa1, 0x10, 0x10, 0, 0, 0x43};
-    const CodeMode mode{true, false};
-    block_.add(decode_instruction(kCode, mode, CpuModel::p6));
-    block_.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
-    begin(CacheForm::none);
-  }
+  UncachedBlock() { begin(CacheForm::none); }
   void fetch_all() {
     matcher_->expect(counted(BusOp::code_read, 0x1000, 4, 0));
     matcher_->expect(counted(BusOp::code_read, 0x1004, 4, 0));
   }
   bool block_agrees() {
-    const JudgedPart whole{&block_, 0};
+    const JudgedPart whole{kBegins.data(), 0, 2, LinearAddr{0x1000}, PhysAddr{0x1000}, {}, false};
     const JudgedBlock block{{&whole, 1}, {}, reads_};
     return matcher_->agrees(block, 0, BlockMemory(block, memory()));
   }
 
-  BlockCode block_;
+  static constexpr std::array<std::uint16_t, 3> kBegins{0, 5, 6};
   std::array<BlockRead, 1> reads_{BlockRead{PhysAddr{0x1010}, 4, 0}};
 };
 
