@@ -21,15 +21,15 @@ constexpr std::uint64_t kFewTransactions = 1 << 12;
 }  // namespace
 
 EvidenceAhead::EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                             const Schedule& schedule, bool joins_lines, std::uint64_t passed_over,
-                             std::uint64_t from)
+                             const Schedule& schedule, const Options& options)
     : reader_(std::move(reader)),
       image_(image),
       schedule_(schedule),
-      joins_lines_(joins_lines),
-      passed_over_(passed_over),
-      from_(from),
-      given_before_(passed_over),
+      joins_lines_(options.joins_lines),
+      on_a_thread_(options.on_a_thread),
+      passed_over_(options.passed_over),
+      from_(options.from),
+      given_before_(options.passed_over),
       block_(std::make_shared<Block>()) {}
 
 EvidenceAhead::~EvidenceAhead() = default;
@@ -47,7 +47,7 @@ bool EvidenceAhead::next_block() {
     return false;
   }
   given_before_ += std::exchange(next_, 0);
-  if (!ahead_ && read_here_ >= kFewTransactions) start_thread();
+  if (on_a_thread_ && !ahead_ && read_here_ >= kFewTransactions) start_thread();
   if (ahead_) {
     block_.reset();
     block_ = ahead_->next();
@@ -56,6 +56,13 @@ bool EvidenceAhead::next_block() {
     read_here_ += block_->size;
   }
   return block_->size != 0 || next_block();
+}
+
+const MemoryImage& EvidenceAhead::memory_at_end() {
+  ahead_.reset();
+  memory_->take_external_writes(
+      kNoTransaction - 1, [this](const ExternalWrite& w) { memory_->set(w.address, w.data); });
+  return memory_->image();
 }
 
 /// Where the system gives no thread, evidence is taken in here as before.
@@ -112,7 +119,12 @@ void EvidenceAhead::pass_over(Block& block) {
     block.last = !take_in(first, block.contexts[0]);
   while (from_ != 0 && !block.last) {
     block.last = !take_in(first, block.contexts[0]);
-    if (block.last || !first.has(kPositionKnown) || first.position.instruction < from_) continue;
+    if (block.last || !first.has(kPositionKnown)) continue;
+    if (first.position.instruction < from_) {
+      if (first.op == BusOp::code_read) fetched_before_.push_back(first);
+      if (fetched_before_.size() > kFetchesKept) fetched_before_.pop_front();
+      continue;
+    }
     block.size = 1;
     from_ = 0;
   }

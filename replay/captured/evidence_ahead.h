@@ -1,7 +1,7 @@
 #pragma once
-// Takes the evidence in on a second thread while the first replays: decompresses and decodes it,
-// joins the parts of lines, and finds what memory held where the bus shows a read. Behind a
-// write-back cache this is an eighth of the time of replay and comparison
+// Takes the evidence in ahead of the replay, on a second thread where that gains: decompresses and
+// decodes it, joins the parts of lines, and finds what memory held where the bus shows a read.
+// Behind a write-back cache this is an eighth of the time of replay and comparison
 // (docs/measurements/README.md).
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 
 #include "events/recording.h"
 #include "formats/memory/blocks_ahead.h"
+#include "formats/memory/short_queue.h"
 #include "replay/captured/captured_memory.h"
 #include "replay/captured/repeated_transfer.h"
 
@@ -31,12 +32,15 @@ struct CapturedContext {
 /// the evidence, or what it shows of memory, is ever gone back in or corrected.
 class EvidenceAhead final : public EvidenceReader {
  public:
-  /// `image` and `schedule` must outlive the object, and nothing may change them. `joins_lines`:
-  /// as EvidenceReader::next_line() does. So many of the first are taken in, but not given, and
-  /// none of instructions before `from`.
+  struct Options {
+    bool joins_lines = false;  ///< as EvidenceReader::next_line() does
+    bool on_a_thread = true;   ///< of its own, where the evidence is long
+    /// So many of the first are taken in, but not given, and none of instructions before `from`.
+    std::uint64_t passed_over = 0, from = 0;
+  };
+  /// `image` and `schedule` must outlive the object, and nothing may change them.
   EvidenceAhead(std::unique_ptr<EvidenceReader> reader, const MemoryImage& image,
-                const Schedule& schedule, bool joins_lines, std::uint64_t passed_over = 0,
-                std::uint64_t from = 0);
+                const Schedule& schedule, const Options& options);
   ~EvidenceAhead() override;
 
   // Both throw what the reader throws, after all transactions before it.
@@ -49,6 +53,14 @@ class EvidenceAhead final : public EvidenceReader {
   const CapturedContext& context() const { return block_->contexts[next_ - 1]; }
   /// How many were given or passed over.
   std::uint64_t given() const { return given_before_ + next_; }
+  /// The last fetches of code of instructions before `from`, of which code after it may come. Known
+  /// once something was given.
+  static constexpr std::size_t kFetchesKept = 32;
+  std::span<const BusTransaction> fetched_before() const {
+    return {fetched_before_.begin(), fetched_before_.end()};
+  }
+  /// When all was given: what it shows memory to hold after that.
+  const MemoryImage& memory_at_end();
 
  private:
   /// What one thread hands to the other.
@@ -72,10 +84,11 @@ class EvidenceAhead final : public EvidenceReader {
   const std::unique_ptr<EvidenceReader> reader_;
   const MemoryImage& image_;
   const Schedule& schedule_;
-  const bool joins_lines_;
+  const bool joins_lines_, on_a_thread_;
   // Used by the thread that takes in the evidence.
   std::unique_ptr<CapturedMemory> memory_;  ///< null before the first transaction
   RepeatedTransfer repeated_;
+  ShortQueue<BusTransaction> fetched_before_;
   std::uint64_t passed_over_;  ///< still to be taken in without being given
   std::uint64_t from_;         ///< the same: of instructions before it
 

@@ -97,16 +97,21 @@ void Comparison::begin_at(const ComparisonPlace& place) {
 }
 
 /// Evidence as it is to be read. Where every store is on the bus there is so much of it that what
-/// crosses from one processor's cache to the other's takes longer than taking it in.
+/// crosses from one processor's cache to the other's takes longer than taking it in; then only a
+/// part of a run has what is before it taken in ahead.
 Comparison::Intake Comparison::take_in(const Recording& r, std::unique_ptr<EvidenceReader> reader,
                                        const VerifierOptions& options) {
   const bool gains = r.bus.form == CacheForm::write_back;
-  if (!options.ahead || !gains || !is_plain(r, options) || !compares_reads(r, options)) {
+  if (!options.ahead || !(gains || options.is_part()) || !is_plain(r, options) ||
+      !compares_reads(r, options)) {
     return {std::move(reader)};
   }
   auto ahead = std::make_unique<EvidenceAhead>(
-      std::move(reader), r.image, schedule_of(r, options), joins_lines(r, options),
-      options.begin ? options.begin->handed_out() : 0, options.from);
+      std::move(reader), r.image, schedule_of(r, options),
+      EvidenceAhead::Options{.joins_lines = joins_lines(r, options),
+                             .on_a_thread = gains,
+                             .passed_over = options.begin ? options.begin->handed_out() : 0,
+                             .from = options.from});
   EvidenceAhead* const same = ahead.get();
   return {std::move(ahead), same};
 }

@@ -54,9 +54,9 @@ struct VerifierOptions {
   /// same options. The evidence is opened from its start all the same.
   const ComparisonPlace* begin = nullptr;
   /// Only the evidence of instructions from here on and before `to` is compared. This is for a
-  /// plain comparison that takes in evidence on a second thread; call Verifier::begin_part() and
-  /// end_part() at these places.
+  /// plain comparison with `ahead`; call Verifier::begin_part() and end_part() at these places.
   std::uint64_t from = 0, to = ~std::uint64_t{0};
+  bool is_part() const { return from != 0 || to != ~std::uint64_t{0}; }
   /// Is told when the bus showed what the replay does; must outlive the comparison. Not with
   /// `plain`.
   BusTimes* times = nullptr;
@@ -201,7 +201,7 @@ struct Comparison : ComparisonProgress {
   const std::uint64_t to;   ///< what belongs to instructions from here on is not counted
   BusTimes* const times;    ///< null where nobody asks
   std::unique_ptr<EvidenceReader> evidence;
-  EvidenceAhead* const ahead;  ///< the same, where a second thread takes it in; else null
+  EvidenceAhead* const ahead;  ///< the same, where it is taken in ahead; else null
   Machine* machine = nullptr;
   std::unique_ptr<ReadMatcher> reads;  ///< null where reads are not compared
   FinalMemoryCheck final_memory;

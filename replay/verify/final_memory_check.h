@@ -72,6 +72,9 @@ class FinalMemoryCheck {
   bool is_device(const BusTransaction& t) const;
   bool ended_within_instruction() const { return !progress_.beyond_end.empty(); }
 
+  /// The model, kept by somebody else who was told of writes that this one was not told of.
+  void take_model(const MemoryImage& model) { model_ = model.clone(); }
+
   /// Whether memory at an address may differ from this byte of a captured image.
   using MayDiffer = std::function<bool(PhysAddr, std::uint8_t)>;
   /// `captured` null: compares with the model, or with nothing where there is none.

@@ -18,7 +18,7 @@ constexpr std::uint32_t kPrefetch = 64;
 /// are looked at.
 constexpr std::size_t kLookAhead = 64;
 /// Fetches on the bus that an instruction may have been executed from.
-constexpr std::size_t kRecentCode = 32;
+constexpr std::size_t kRecentCode = EvidenceAhead::kFetchesKept;
 
 /// What an access has been found to read: of what is not cached, each byte once.
 struct BytesTaken {

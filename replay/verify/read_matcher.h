@@ -93,6 +93,10 @@ class ReadMatcher : private ReadMatcherProgress {
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory);
   void stored(PhysAddr a, std::uint32_t size, const Memory& memory);
 
+  /// These were fetched before the first instruction that is compared.
+  void fetched_before(std::span<const BusTransaction> fetches) {
+    for (const BusTransaction& t : fetches) note_fetch(t);
+  }
   /// The replay is of this machine.
   void judges(const Machine& machine) { machine_ = &machine; }
   void address_space(AddressSpaceId cr3) { table_frames_.insert(cr3 / kPageSize); }

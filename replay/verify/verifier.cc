@@ -56,6 +56,7 @@ void Verifier::begin_part(std::size_t external_writes) {
   address_space(c.machine->engine().address_space(), now);
   // A processor may have lost what it held of a page whose walk was before.
   for (const PhysAddr at : tables_of_held_pages(*c.machine)) c.reads->table(at);
+  if (c.look_ahead()) c.reads->fetched_before(c.ahead->fetched_before());
   c.pull_through(now);
   c.check_lines(now);
 }
@@ -71,6 +72,14 @@ void Verifier::end_part() {
     if (t != nullptr && is_left_at(*t, now))
       stop_with({"is left at the end of a part", *t, ""}, now);
   }
+}
+
+bool Verifier::end_last_part() {
+  Comparison& c = comparison_;
+  if (c.write_back) return true;
+  if (c.look_ahead() || !c.writes.empty()) return false;
+  c.final_memory.take_model(c.ahead->memory_at_end());
+  return true;
 }
 
 ReplayReport Verifier::finish(ReplayReport report) {

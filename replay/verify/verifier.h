@@ -111,6 +111,9 @@ class Verifier final : public BlockJudge {
   /// At VerifierOptions::to: all that belongs before it is compared. Throws ReplayStopped where
   /// something is left.
   void end_part();
+  /// At the end of the last part: compare_final() is then of what all parts were shown. False where
+  /// that is not known, because the evidence goes on.
+  bool end_last_part();
   /// What was found of the order of stores.
   const OrderOfStores& order_of_stores() const { return comparison_.stores_order; }
   /// For trials: other writes to believe from here on, and memory that the capture showed wrongly.

@@ -69,8 +69,9 @@ class EvidenceAheadTest : public testing::TestWithParam<std::size_t> {
  protected:
   std::unique_ptr<EvidenceAhead> ahead_of(std::vector<BusTransaction> list,
                                           std::uint64_t passed_over = 0) {
-    return std::make_unique<EvidenceAhead>(std::make_unique<ListedEvidence>(std::move(list)),
-                                           image_, schedule_, true, passed_over);
+    return std::make_unique<EvidenceAhead>(
+        std::make_unique<ListedEvidence>(std::move(list)), image_, schedule_,
+        EvidenceAhead::Options{.joins_lines = true, .passed_over = passed_over});
   }
   MemoryImage image_ = image_of_thirds();
   Schedule schedule_;
@@ -131,11 +132,39 @@ TEST_P(EvidenceAheadTest, GivesWhatComesBeforeDamageAndThenSaysWhatItIs) {
     ListedEvidence list_;
   };
   const auto all = line_traffic(GetParam());
-  EvidenceAhead ahead(std::make_unique<Damaged>(all), image_, schedule_, false);
+  EvidenceAhead ahead(std::make_unique<Damaged>(all), image_, schedule_, {});
   BusTransaction t;
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(ahead.next(t)) << i;
   EXPECT_THROW(ahead.next(t), FormatError);
   EXPECT_THROW(ahead.next(t), FormatError) << "as often as it is asked";
+}
+
+TEST_P(EvidenceAheadTest, KnowsWhatWasFetchedBeforeAPartAndWhatMemoryHoldsAtTheEnd) {
+  const auto all = line_traffic(GetParam());
+  const std::uint64_t from = all.size() / 2;
+  EvidenceAhead ahead(std::make_unique<ListedEvidence>(all), image_, schedule_,
+                      {.on_a_thread = false, .from = from});
+  BusTransaction given;
+  for (std::uint64_t i = from; i < all.size(); ++i) {
+    ASSERT_TRUE(ahead.next(given));
+    ASSERT_EQ(given.index, i);
+  }
+  EXPECT_FALSE(ahead.next(given));
+  MemoryImage memory = image_.clone();
+  std::vector<std::uint64_t> fetched, told;
+  for (const BusTransaction& t : all) {
+    if (t.op == BusOp::data_write) memory.set(t.address, t.bytes());
+    if (t.op == BusOp::code_read && t.index < from) fetched.push_back(t.index);
+  }
+  if (fetched.size() > EvidenceAhead::kFetchesKept) {
+    fetched.erase(fetched.begin(), fetched.end() - EvidenceAhead::kFetchesKept);
+  }
+  for (const BusTransaction& t : ahead.fetched_before()) told.push_back(t.index);
+  EXPECT_EQ(told, fetched);
+  const MemoryImage& shown = ahead.memory_at_end();
+  for (std::uint32_t a = 0x10000; a < 0x14000; ++a) {
+    ASSERT_EQ(shown.byte(PhysAddr{a}), memory.byte(PhysAddr{a})) << a;
+  }
 }
 
 TEST_P(EvidenceAheadTest, MayBeLeftAnywhere) {

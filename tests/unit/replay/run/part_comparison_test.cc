@@ -90,6 +90,9 @@ class PartComparison : public TemporaryFolder {
     EXPECT_EQ(found->totals.first_single_bit_change, totals.first_single_bit_change);
     EXPECT_EQ(found->totals.evidence_bytes, totals.evidence_bytes);
     EXPECT_EQ(found->model_specific_results, session.model_specific_results());
+    const FinalMemory memory = session.compare_final(nullptr);
+    EXPECT_EQ(found->memory.bytes, memory.bytes);
+    EXPECT_EQ(found->memory.different, memory.different);
   }
   /// The first such transaction in the last quarter.
   static BusTransaction& late(Evidence& evidence, BusOp op) {
@@ -104,13 +107,41 @@ TEST_F(PartComparison, FindsWhatAComparisonOfTheWholeFinds) {
   for (const unsigned parts : {2u, 3u, 8u}) expect_same_as_the_whole(file, parts);
 }
 
-TEST_F(PartComparison, FindsTheSameInACaptureOfProcesses) {
-  const fs::path capture = fs::path(shared_data_folder()) / "data/machine/lin_procs_small";
-  if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
-  ImportOptions options;
-  options.capture.internal_path = capture / "side.csv.zst";
-  const RecordingFile file = file_of(import_to_memory({capture / "busC.bin.zst"}, options), {});
-  expect_same_as_the_whole(file, 2);
+/// A capture of processes from an independent machine: every access (A), every write (B), and lines
+/// alone (C).
+class PartComparisonOfProcesses : public PartComparison, public testing::WithParamInterface<char> {
+ protected:
+  void SetUp() override {
+    PartComparison::SetUp();
+    if (!fs::exists(kCapture)) GTEST_SKIP() << kCapture << " is absent";
+  }
+  static ImportedRecording processes() {
+    ImportOptions options;
+    options.capture.internal_path = kCapture / "side.csv.zst";
+    return import_to_memory({kCapture / (std::string("bus") + GetParam() + ".bin.zst")}, options);
+  }
+  static inline const fs::path kCapture =
+      fs::path(shared_data_folder()) / "data/machine/lin_procs_small";
+};
+INSTANTIATE_TEST_SUITE_P(All, PartComparisonOfProcesses, testing::Values('A', 'B', 'C'));
+
+TEST_P(PartComparisonOfProcesses, FindsWhatAComparisonOfTheWholeFinds) {
+  const RecordingFile file = file_of(processes(), {});
+  for (const unsigned parts : {2u, 8u}) expect_same_as_the_whole(file, parts);
+}
+
+TEST_P(PartComparisonOfProcesses, DoesNotAgreeWhereAWriteShowsSomethingElse) {
+  const RecordingFile file =
+      file_of(processes(), [](Evidence& e) { late(e, BusOp::data_write).data[0] ^= 0x40; });
+  EXPECT_FALSE(together(file, 3));
+}
+
+TEST_P(PartComparisonOfProcesses, DoesNotAgreeWhereCodeIsFetchedFromElsewhere) {
+  const RecordingFile file = file_of(processes(), [](Evidence& e) {
+    BusTransaction& fetch = late(e, BusOp::code_read);
+    fetch.address = fetch.address.plus32(0x1000);
+  });
+  EXPECT_FALSE(together(file, 3));
 }
 
 TEST_F(PartComparison, DoesNotAgreeWhereALineShowsSomethingElse) {
